@@ -67,7 +67,7 @@ func TestNobodyForgesAReview(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.guarded()
-	b.makeNamespace("victim")
+	b.CreateNamespace("victim")
 	hook := b.configuration().Webhooks[0]
 	registered, err := url.Parse(*hook.ClientConfig.URL)
 	if err != nil {

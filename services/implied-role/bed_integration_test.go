@@ -13,13 +13,9 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -43,28 +39,14 @@ type bed struct {
 
 func newBed(t testing.TB) *bed {
 	t.Helper()
-	b := &bed{Bed: testbed.NewBed(t), namespace: "team"}
-	var err error
-	if b.typed, err = kubernetes.NewForConfig(b.Kube.Admin()); err != nil {
-		t.Fatal(err)
-	}
-	b.makeNamespace(b.namespace)
-	return b
+	b := testbed.NewBed(t)
+	return (&bed{b, b.Typed, ""}).in("team")
 }
 
-func (b *bed) makeNamespace(name string) {
-	b.T.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := b.typed.CoreV1().Namespaces().Create(b.T.Context(), namespace, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		b.T.Fatal(err)
-	}
-}
-
-// in is the same bed with hands in another namespace.
+// in returns the same bed with another namespace, which it creates.
 func (b *bed) in(namespace string) *bed {
 	b.T.Helper()
-	b.makeNamespace(namespace)
+	b.CreateNamespace(namespace)
 	return &bed{b.Bed, b.typed, namespace}
 }
 
@@ -125,9 +107,7 @@ func (b *bed) do(ops string) {
 			parent, child, _ := strings.Cut(rule, ">")
 			b.rule(ruleName(name), role(parent), role(child), gone)
 		default:
-			if err := b.bindings().Delete(b.T.Context(), op, metav1.DeleteOptions{}); err != nil {
-				b.T.Fatal(err)
-			}
+			b.Delete(kinds.RoleBindings().In(b.namespace), op)
 		}
 	}
 }
@@ -140,18 +120,10 @@ func (b *bed) rules() dynamic.ResourceInterface {
 	return b.Resource(kinds.ImpliedRoles()).Namespace(b.namespace)
 }
 
-// apply makes an object be as given, as a person would.
+// apply applies an object in the namespace, as a person does.
 func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) error {
-	fields["apiVersion"], fields["kind"] = kind.Group+"/"+kind.Version, kind.Kind
-	fields["metadata"] = map[string]any{"name": name}
-	patch, err := json.Marshal(fields)
-	if err != nil {
-		return err
-	}
-	force := true
 	return b.patient(func() error {
-		_, err := b.Resource(kind).Namespace(b.namespace).Patch(b.T.Context(), name, types.ApplyPatchType, patch,
-			metav1.PatchOptions{FieldManager: "test", Force: &force})
+		_, err := b.Kube.ApplyFields(b.T, kind.In(b.namespace), name, fields)
 		return err
 	})
 }
@@ -184,42 +156,22 @@ func (b *bed) rule(name string, parent, child infer.Role, gone bool) {
 	}
 }
 
-// roles makes Roles that grant nothing.
+// roles creates Roles that grant nothing.
 func (b *bed) roles(names ...string) {
 	b.T.Helper()
 	for _, name := range names {
-		r := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if _, err := b.typed.RbacV1().Roles(b.namespace).Create(b.T.Context(), r, metav1.CreateOptions{}); err != nil {
-			b.T.Fatal(err)
-		}
+		b.role(name)
 	}
-}
-
-func items[T any](t testing.TB, list *unstructured.UnstructuredList, err error) []*T {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make([]*T, len(list.Items))
-	for i := range list.Items {
-		all[i] = new(T)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, all[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return all
 }
 
 func (b *bed) allBindings() []*rbacv1.RoleBinding {
 	b.T.Helper()
-	list, err := b.bindings().List(b.T.Context(), metav1.ListOptions{})
-	return items[rbacv1.RoleBinding](b.T, list, err)
+	return testbed.ListAs[rbacv1.RoleBinding](b.Bed, kinds.RoleBindings().In(b.namespace))
 }
 
 func (b *bed) allRules() []*rolev1alpha1.ImpliedRoles {
 	b.T.Helper()
-	list, err := b.rules().List(b.T.Context(), metav1.ListOptions{})
-	return items[rolev1alpha1.ImpliedRoles](b.T, list, err)
+	return testbed.ListAs[rolev1alpha1.ImpliedRoles](b.Bed, kinds.ImpliedRoles().In(b.namespace))
 }
 
 // read is a binding as the service holds it.
@@ -334,18 +286,8 @@ func texts(roles []infer.Role) string {
 	return strings.Join(list, " ")
 }
 
-// condition waits until a condition of a rule has this reason, and returns it.
+// condition waits until a condition of a rule has this reason at the rule's current generation, and returns it.
 func (b *bed) condition(rule, kind, reason string) metav1.Condition {
 	b.T.Helper()
-	var found metav1.Condition
-	testbed.Eventually(b.T, soon, func() error {
-		for _, r := range b.allRules() {
-			if c := meta.FindStatusCondition(r.Status.Conditions, kind); r.Name == ruleName(rule) && c != nil && c.Reason == reason {
-				found = *c
-				return nil
-			}
-		}
-		return fmt.Errorf("condition %s of %s has not come to %s: %+v", kind, rule, reason, b.allRules())
-	})
-	return found
+	return b.AwaitCondition(kinds.ImpliedRoles().In(b.namespace), ruleName(rule), kind, reason)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 
@@ -16,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/guard"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
@@ -53,14 +52,8 @@ func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testbed.Running {
 // serveGuard starts an implied-role that judges whatever the API server asks.
 func (b *bed) serveGuard(changes ...func(*impliedrole.Config)) *testbed.Running {
 	b.T.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	b.T.Cleanup(func() {
-		configurations := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-		_ = configurations.Delete(context.WithoutCancel(b.T.Context()), guard.Name, metav1.DeleteOptions{})
-	})
+	listener := testbed.Listen(b.T)
+	b.Kube.DeleteWebhooksAfter(b.T, guard.Name)
 	return b.serveWith(func(c *impliedrole.Config) {
 		c.WithoutGuard, c.Admission.Listener, c.Admission.URL = false, listener, "https://"+listener.Addr().String()
 		for _, change := range changes {
@@ -69,6 +62,7 @@ func (b *bed) serveGuard(changes ...func(*impliedrole.Config)) *testbed.Running 
 	})
 }
 
+// role creates a Role.
 func (b *bed) role(name string, rules ...rbacv1.PolicyRule) {
 	b.T.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
@@ -77,7 +71,7 @@ func (b *bed) role(name string, rules ...rbacv1.PolicyRule) {
 	}
 }
 
-// hands are those of a user in a namespace. What they do is tried only.
+// hands are clients of a user in a namespace, whose requests are dry runs.
 type hands struct {
 	*bed
 	typed kubernetes.Interface
@@ -86,10 +80,8 @@ type hands struct {
 
 func (b *bed) hands(user string) hands {
 	b.T.Helper()
-	cfg := b.Kube.Admin()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: user}
-	rules := dynamic.NewForConfigOrDie(cfg).Resource(rolev1alpha1.GroupVersion.WithResource(rolev1alpha1.Resource))
-	return hands{b, kubernetes.NewForConfigOrDie(cfg), rules.Namespace(b.namespace)}
+	rules := b.Kube.ObjectsAs(b.T, user).Resource(kinds.ImpliedRoles().Served())
+	return hands{b, b.Kube.TypedAs(b.T, user), rules.Namespace(b.namespace)}
 }
 
 // binding is one of a role, which is "name" or "ClusterRole/name", to users.

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
@@ -39,9 +38,7 @@ func (b *bed) generates(want string) {
 
 func (b *bed) patchRule(name, patch string) {
 	b.T.Helper()
-	if _, err := b.rules().Patch(b.T.Context(), ruleName(name), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
-		b.T.Fatal(err)
-	}
+	b.Patch(kinds.ImpliedRoles().In(b.namespace), ruleName(name), patch)
 }
 
 // TestW3DeletionsThatNobodyToldOfAreSeenByTheNextSnapshot deletes while nothing is
@@ -132,9 +129,7 @@ func TestAClusterRoleThatGoesLeavesBindingsAndIsTold(t *testing.T) {
 		b.condition("a>ClusterRole/going-cluster", "ChildRoleFound", "RoleFound")
 	}
 	was := b.get(name("B", "ClusterRole/going-cluster"))
-	if err := b.typed.RbacV1().ClusterRoles().Delete(t.Context(), "going-cluster", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.Delete(kinds.ClusterRoles(), "going-cluster")
 	for _, b := range []*bed{b, other} {
 		b.condition("a>ClusterRole/going-cluster", "ChildRoleFound", "RoleMissing")
 		b.becomes("B:ClusterRole/going-cluster{x}")
@@ -155,9 +150,7 @@ func TestANamespaceThatIsStuckInItsDeletionIsLeftInPeace(t *testing.T) {
 	going.becomes("B1:b{x} B2:b{y}")
 	going.patch("B1", held)
 	going.patchRule("a>b", held)
-	if err := b.typed.CoreV1().Namespaces().Delete(t.Context(), "stuck", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.DeleteNamespace("stuck")
 	going.generates("")
 	b.Settled()
 	b.Quiet("a resync while it is stuck", func() { b.Resync(topology.ImpliedRole) })
@@ -165,12 +158,7 @@ func TestANamespaceThatIsStuckInItsDeletionIsLeftInPeace(t *testing.T) {
 	b.becomes("B:b{x}")
 	going.patch("B1", unheld)
 	going.patchRule("a>b", unheld)
-	testbed.Eventually(t, soon, func() error {
-		if _, err := b.typed.CoreV1().Namespaces().Get(t.Context(), "stuck", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the namespace is still there: %w", err)
-		}
-		return nil
-	})
+	b.AwaitNamespaceGone("stuck")
 }
 
 func refusal(r *http.Request) (*http.Response, error) {

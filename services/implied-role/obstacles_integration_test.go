@@ -16,7 +16,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
@@ -27,12 +26,10 @@ import (
 
 func name(source, child string) string { return infer.Name(source, role(child)) }
 
-// patch changes a binding as somebody else would.
+// patch changes a binding as another author does.
 func (b *bed) patch(name, patch string) {
 	b.T.Helper()
-	if _, err := b.bindings().Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
-		b.T.Fatal(err)
-	}
+	b.Patch(kinds.RoleBindings().In(b.namespace), name, patch)
 }
 
 func (b *bed) get(name string) *rbacv1.RoleBinding {
@@ -161,9 +158,7 @@ func TestM1AMissingRoleIsBoundAllTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.condition("c>ClusterRole/later-cluster", "ChildRoleFound", "RoleFound")
-	if err := b.typed.RbacV1().Roles(b.namespace).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.Delete(kinds.Roles().In(b.namespace), "b")
 	b.condition("a>b", "ChildRoleFound", "RoleMissing")
 	b.becomes("B:b{x}")
 }
@@ -321,15 +316,8 @@ func TestANamespaceGoesWithoutTrouble(t *testing.T) {
 	going := b.in("going")
 	going.do("a>b B1=a{x} B2=a{y}")
 	going.becomes("B1:b{x} B2:b{y}")
-	if err := b.typed.CoreV1().Namespaces().Delete(t.Context(), "going", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	testbed.Eventually(t, soon, func() error {
-		if _, err := b.typed.CoreV1().Namespaces().Get(t.Context(), "going", metav1.GetOptions{}); err == nil {
-			return errors.New("the namespace is still there")
-		}
-		return nil
-	})
+	b.DeleteNamespace("going")
+	b.AwaitNamespaceGone("going")
 	b.do("a>b B=a{x}")
 	b.becomes("B:b{x}")
 }

@@ -28,10 +28,7 @@ func (b *bed) secret() {
 		"boss": nil, "secret-admin": {{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
 		"patcher": {{Verbs: []string{"get", "patch"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}}},
 	} {
-		r := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rule}
-		if _, err := b.typed.RbacV1().Roles(b.namespace).Create(b.T.Context(), r, metav1.CreateOptions{}); err != nil {
-			b.T.Fatal(err)
-		}
+		b.role(name, rule...)
 	}
 	b.do("patchers=patcher{mallory}")
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,10 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -49,7 +48,7 @@ type bed struct {
 func newBed(t testing.TB) *bed {
 	t.Helper()
 	b := &bed{Bed: testbed.NewBed(t), search: testbed.OpenSearch(t)}
-	b.core = kubernetes.NewForConfigOrDie(b.Kube.Admin())
+	b.core = b.Typed
 	b.Kube.Grant(t, topology.OpensearchSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	certificate, key := b.search.AdminCertificate()
 	b.secret("connection", map[string]string{
@@ -111,25 +110,12 @@ func (b *bed) connectAs(kind kinds.Kind) {
 // put makes an object, or changes it.
 func (b *bed) put(kind kinds.Kind, name string, content map[string]any) {
 	b.T.Helper()
-	content["apiVersion"], content["kind"] = kind.Served().GroupVersion().String(), kind.Kind
-	metadata, _ := content["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-		content["metadata"] = metadata
-	}
-	metadata["name"] = name
 	if spec, ok := content["spec"].(map[string]any); ok && kind.Kind != kinds.OpenSearchClusters().Kind {
 		if spec["opensearchCluster"] == nil {
 			spec["opensearchCluster"] = map[string]any{"name": cluster}
 		}
 	}
-	data, err := json.Marshal(content)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	force := true
-	_, err = b.Resource(kind).Namespace(namespace).Patch(b.T.Context(), name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "test", Force: &force})
-	if err != nil {
+	if _, err := b.Kube.ApplyFields(b.T, kind.In(namespace), name, content); err != nil {
 		b.T.Fatal(err)
 	}
 }
@@ -151,30 +137,22 @@ func (b *bed) bind(name, role string, users ...any) {
 // remove deletes an object, and waits until it is gone.
 func (b *bed) remove(kind kinds.Kind, name string) {
 	b.T.Helper()
-	api := b.Resource(kind).Namespace(namespace)
-	if err := api.Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
-	testbed.Eventually(b.T, soon, func() error {
-		if _, err := api.Get(b.T.Context(), name, metav1.GetOptions{}); err == nil {
-			return errors.New(name + " is still there")
-		}
-		return nil
-	})
+	b.Delete(kind.In(namespace), name)
+	b.AwaitGone(kind.In(namespace), name)
 }
 
-// state waits until an object's status has this state and reason.
+// stated is an object of any kind, as far as its state is concerned.
+type stated struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Status            opensearchv1.Common `json:"status"`
+}
+
+// state waits until an object's status has this state and a reason that contains the text.
 func (b *bed) state(kind kinds.Kind, name, state, text string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		u, err := b.Resource(kind).Namespace(namespace).Get(b.T.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		got, _, _ := unstructured.NestedString(u.Object, "status", "state")
-		reason, _, _ := unstructured.NestedString(u.Object, "status", "reason")
-		if generation, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); got != state || !strings.Contains(reason, text) || generation != u.GetGeneration() {
-			return fmt.Errorf("%s is %s: %q, want %s: %q", name, got, reason, state, text)
+	testbed.Await(b.Bed, kind.In(namespace), name, func(o *stated) error {
+		if got := o.Status; string(got.State) != state || !strings.Contains(got.Reason, text) || got.ObservedGeneration != o.Generation {
+			return fmt.Errorf("%s is %s: %q, want %s: %q", name, got.State, got.Reason, state, text)
 		}
 		return nil
 	})

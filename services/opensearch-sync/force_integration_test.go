@@ -192,18 +192,11 @@ func TestWhileAClusterGoesWhatLeavesIsTakenOut(t *testing.T) {
 	b.serve()
 	b.user("anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	clusters := b.Resource(kinds.OpenSearchClusters()).Namespace(namespace)
-	held := func(patch string) {
-		if _, err := clusters.Patch(t.Context(), cluster, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	held(`{"metadata":{"finalizers":["example.com/held"]}}`)
-	if err := clusters.Delete(t.Context(), cluster, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	clusters := kinds.OpenSearchClusters().In(namespace)
+	b.SetFinalizers(clusters, namespace, cluster, "example.com/held")
+	b.Delete(clusters, cluster)
 	b.CaughtUp(topology.OpensearchSync)
 	b.remove(kinds.OpenSearchUsers(), "anna")
 	b.absent("internalusers/anna")
-	held(`{"metadata":{"finalizers":null}}`)
+	b.RemoveFinalizers(clusters, cluster)
 }

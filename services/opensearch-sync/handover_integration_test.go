@@ -3,22 +3,16 @@
 package opensearchsync_test
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
 // What the public operator has made, moved, or found, is taken over by whoever says so, and by nobody else.
@@ -146,11 +140,7 @@ func TestAClusterOfTheOperatorIsReachedAsItSays(t *testing.T) {
 	general := map[string]any{"operatorClusterURL": address.Hostname(), "httpPort": port, "serviceName": cluster, "version": "2.19.4"}
 	b.put(kinds.OpenSearchClusters(), cluster, spec(map[string]any{"general": general}))
 	b.state(kinds.OpenSearchUsers(), "anna", "PENDING", "not running yet")
-	running := []byte(`{"status":{"phase":"RUNNING"}}`)
-	if _, err := b.Resource(kinds.OpenSearchClusters()).Namespace(namespace).Patch(
-		t.Context(), cluster, types.MergePatchType, running, metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
-	}
+	b.Patch(kinds.OpenSearchClusters().In(namespace), cluster, `{"status":{"phase":"RUNNING"}}`, "status")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.login("anna", first, http.StatusOK)
 	b.secret(cluster+"-admin-password", map[string]string{"username": user, "password": second})
@@ -170,9 +160,7 @@ func TestANamespaceGoesWithAllThatIsInIt(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.serve()
-	if _, err := b.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.CreateNamespace(team)
 	for _, name := range []string{"connection", "passwords"} {
 		is, err := b.core.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
@@ -203,15 +191,8 @@ func TestANamespaceGoesWithAllThatIsInIt(t *testing.T) {
 	}
 	b.login("anna", first, http.StatusOK)
 	b.mappedTo("watchers", "anna")
-	if err := b.core.CoreV1().Namespaces().Delete(t.Context(), team, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	testbed.Eventually(t, soon, func() error {
-		if _, err := b.core.CoreV1().Namespaces().Get(context.WithoutCancel(t.Context()), team, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			return errors.New("the namespace is still there")
-		}
-		return nil
-	})
+	b.DeleteNamespace(team)
+	b.AwaitNamespaceGone(team)
 	b.absent("internalusers/anna")
 	b.absent("roles/watchers")
 	b.absent("rolesmapping/watchers")

@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -113,10 +112,7 @@ func (b *bed) get(kind kinds.Kind, name string) *unstructured.Unstructured {
 
 func (b *bed) annotate(kind kinds.Kind, name, annotation, value string) {
 	b.T.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotation, value)
-	if _, err := b.Resource(kind).Namespace(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
+	b.Patch(kind.In(namespace), name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotation, value))
 }
 
 func TestWhereAnotherControllerWritesNothingIsWritten(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -92,9 +91,7 @@ func TestWhatWasMadeOnAnotherServerIsNotTakenForOursOnThisOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Resource(of.kind).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-			t.Fatal(err)
-		}
+		b.Patch(of.kind.In(namespace), name, string(patch), "status")
 	}
 	b.serve()
 	b.state(kinds.OpenSearchRoles(), "theirs", "IGNORED", "already exists")

@@ -54,7 +54,7 @@ func TestAnOpenFGAStoreOfOthersIsTakenOnlyByWhoAsksForIt(t *testing.T) {
 	}
 	b.expectTypes("user", "document")
 	b.Delete(kinds.Stores(), "demo")
-	b.awaitGone("demo")
+	b.AwaitGone(kinds.Stores(), "demo")
 	b.Settled()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
@@ -73,7 +73,7 @@ func TestDeletingAStoreThatHasNoneSparesThoseOfOthers(t *testing.T) {
 	b.applyStore("demo")
 	b.await("demo", "StoreSynced=False/NameTaken")
 	b.Delete(kinds.Stores(), "demo")
-	b.awaitGone("demo")
+	b.AwaitGone(kinds.Stores(), "demo")
 	b.Settled()
 	latest, err := b.hand.LatestModel(t.Context(), id)
 	if ids := b.named("demo"); err != nil || !slices.Equal(ids, []string{id}) || latest.GetId() != modelID || b.OpenFGA.Writes() != 0 {

@@ -12,12 +12,9 @@ import (
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -58,70 +55,33 @@ func widgets(group, store string) definition {
 
 func (d definition) name() string { return d.plural + "." + d.group }
 
-// define applies definitions, which go with the test.
+// served returns the kind that d defines.
+func (d definition) served() kinds.Kind {
+	return kinds.Kind{GroupResource: event.GroupResource{Group: d.group, Resource: d.plural}, Version: d.version, Kind: d.kind}
+}
+
+// define applies definitions, and deletes them when the test ends.
 func (b *bed) define(definitions ...definition) {
 	b.T.Helper()
 	for _, d := range definitions {
-		b.T.Cleanup(func() { b.undefine(d) })
-		metadata := map[string]any{"name": d.name(), "labels": map[string]any{}}
+		b.T.Cleanup(func() { b.Kube.Undefine(b.T, d.name()) })
+		labels := map[string]any{}
 		if d.store != "" {
-			metadata["labels"] = map[string]any{corev1alpha1.StoreNameLabel: d.store}
+			labels[corev1alpha1.StoreNameLabel] = d.store
 		}
-		b.apply(kinds.Definitions(), d.name(), map[string]any{"metadata": metadata, "spec": map[string]any{
-			"group": d.group, "scope": "Cluster",
-			"names": map[string]any{"plural": d.plural, "kind": d.kind, "singular": strings.ToLower(d.kind), "listKind": d.kind + "List"},
-			"versions": []any{map[string]any{
-				"name": d.version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-			}},
-		}})
+		b.apply(kinds.Definitions(), d.name(), testbed.DefinitionFields(d.served(), labels))
 	}
 }
 
-// undefine waits for the end of a definition, so that the next test does not see it. The API server itself may wait for a minute
-// until no object of the kind is left, and then try again.
-func (b *bed) undefine(d definition) {
+// apply applies an object as soon as its kind is served.
+func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) {
 	b.T.Helper()
-	err := wait.PollUntilContextTimeout(context.WithoutCancel(b.T.Context()), calm/20, 3*soon, true, func(ctx context.Context) (bool, error) {
-		err := b.Resource(kinds.Definitions()).Delete(ctx, d.name(), metav1.DeleteOptions{})
-		return apierrors.IsNotFound(err), nil
-	})
-	if err != nil {
-		b.T.Errorf("definition %s stays: %v", d.name(), err)
-	}
-}
-
-// apply makes an object be as a person wrote it.
-func (b *bed) apply(kind kinds.Kind, name string, object map[string]any) {
-	b.T.Helper()
-	u := &unstructured.Unstructured{Object: object}
-	u.SetAPIVersion(strings.TrimPrefix(kind.Group+"/"+kind.Version, "/"))
-	u.SetKind(kind.Kind)
-	u.SetName(name)
-	data, err := u.MarshalJSON()
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	force := true
-	options := metav1.PatchOptions{FieldManager: "test", Force: &force}
-	testbed.Eventually(b.T, soon, func() error { // A kind that was just defined is not served at once.
-		_, err := b.Resource(kind).Patch(b.T.Context(), name, types.ApplyPatchType, data, options)
+	testbed.Eventually(b.T, soon, func() error {
+		_, err := b.Kube.ApplyFields(b.T, kind, name, fields)
 		if err != nil && !apierrors.IsNotFound(err) {
 			b.T.Fatal(err)
 		}
 		return err
-	})
-}
-
-// awaitNoModule waits until an AuthorizationModel is gone.
-func (b *bed) awaitNoModule(name string) {
-	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		var m corev1alpha1.AuthorizationModel
-		if err := b.get(kinds.AuthorizationModels(), name, &m); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("AuthorizationModel %s is there (%w)", name, err)
-		}
-		return nil
 	})
 }
 
@@ -276,11 +236,7 @@ func TestAnOutageOfOneAPIHoldsUpNoStore(t *testing.T) {
 
 func (b *bed) awaitModuleCount(store string, least int) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		var s corev1alpha1.Store
-		if err := b.get(kinds.Stores(), store, &s); err != nil {
-			return err
-		}
+	testbed.Await(b.Bed, kinds.Stores(), store, func(s *corev1alpha1.Store) error {
 		if len(s.Status.Modules) < least {
 			return fmt.Errorf("only %d modules", len(s.Status.Modules))
 		}
@@ -310,7 +266,7 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 	}})
 	testbed.Eventually(t, soon, func() error {
 		var m corev1alpha1.AuthorizationModel
-		err := b.get(kinds.AuthorizationModels(), "widgets-demo", &m)
+		err := b.Get(kinds.AuthorizationModels(), "widgets-demo", &m)
 		if err == nil && (!strings.HasPrefix(m.Spec.Model, "module widgets\n") || len(m.Spec.Tuples) != 1) {
 			err = fmt.Errorf("it has %+v", m.Spec)
 		}
@@ -320,17 +276,17 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 	b.Quiet("a resync", func() { b.Resync(topology.StoreSync) })
 
 	b.define(widgets("example.com", "other"))
-	b.awaitNoModule("widgets-demo")
+	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 	b.awaitModule("widgets-other", "Merged=True/Merged")
 	b.define(widgets("example.com", "demo"), widgets("example.org", "demo"))
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
 	b.awaitModule("widgets.example.org-demo", "Merged=True/Merged")
 	b.awaitTypes("example_com_widget", "example_org_widget")
-	b.awaitNoModule("widgets-other")
+	b.AwaitGone(kinds.AuthorizationModels(), "widgets-other")
 	b.define(widgets("example.com", ""))
 	b.Delete(kinds.Definitions(), "widgets.example.org")
-	b.awaitNoModule("widgets-demo")
-	b.awaitNoModule("widgets.example.org-demo")
+	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
+	b.AwaitGone(kinds.AuthorizationModels(), "widgets.example.org-demo")
 	b.awaitTypes("-example_com_widget", "-example_org_widget")
 }
 
@@ -377,7 +333,7 @@ func TestAStoreInDeletionGetsNoMoreModules(t *testing.T) {
 	b.Delete(kinds.Stores(), "demo")
 	b.await("demo", "Deleting=True/Blocked")
 	b.Delete(kinds.AuthorizationModels(), "widgets-demo")
-	b.awaitGone("demo")
+	b.AwaitGone(kinds.Stores(), "demo")
 }
 
 func failing(operation string) testbed.Fault {

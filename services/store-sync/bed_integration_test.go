@@ -11,8 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
@@ -48,18 +46,10 @@ func newBed(t *testing.T) *bed {
 	return &bed{b, b.OpenFGA.Client(t)}
 }
 
-// since returns functions that tell the calls from now on: all to OpenFGA, writes to the API server.
+// since returns functions that count from now on: all calls of OpenFGA, and writes to the API server.
 func (b *bed) since() (openFGA func() map[string]int, kube func() int) {
 	calls, writes := b.OpenFGA.CallsByOp(), b.Kube.Writes()
-	openFGA = func() map[string]int {
-		now := b.OpenFGA.CallsByOp()
-		for op, n := range calls {
-			if now[op] -= n; now[op] == 0 {
-				delete(now, op)
-			}
-		}
-		return now
-	}
+	openFGA = func() map[string]int { return testbed.CountsSince(calls, b.OpenFGA.CallsByOp()) }
 	return openFGA, func() int { return b.Kube.Writes() - writes }
 }
 
@@ -97,54 +87,32 @@ func (b *bed) applyModule(name, store, text string) {
 // patch merges into the Store demo.
 func (b *bed) patch(patch string, subresources ...string) {
 	b.T.Helper()
-	options := metav1.PatchOptions{FieldManager: "test"}
-	if _, err := b.Resource(kinds.Stores()).Patch(b.T.Context(), "demo", types.MergePatchType, []byte(patch), options, subresources...); err != nil {
-		b.T.Fatal(err)
-	}
-}
-
-func (b *bed) get(kind kinds.Kind, name string, into any) error {
-	u, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into)
+	b.Patch(kinds.Stores(), "demo", patch, subresources...)
 }
 
 func (b *bed) store(name string) *corev1alpha1.Store {
 	b.T.Helper()
 	var s corev1alpha1.Store
-	if err := b.get(kinds.Stores(), name, &s); err != nil {
+	if err := b.Get(kinds.Stores(), name, &s); err != nil {
 		b.T.Fatal(err)
 	}
 	return &s
 }
 
-// await waits until a Store has these conditions, each "Type=Status/Reason", of its present generation.
+// await waits until a Store has these conditions, each "Type=Status/Reason", at its current generation.
 func (b *bed) await(name string, want ...string) *corev1alpha1.Store {
 	b.T.Helper()
-	var s corev1alpha1.Store
-	testbed.Eventually(b.T, soon, func() error {
-		s = corev1alpha1.Store{}
-		if err := b.get(kinds.Stores(), name, &s); err != nil {
-			return err
-		}
+	return testbed.Await(b.Bed, kinds.Stores(), name, func(s *corev1alpha1.Store) error {
 		return lacking(s.Status.Conditions, s.Generation, want)
 	})
-	return &s
 }
 
+// awaitModule is like await for an AuthorizationModel.
 func (b *bed) awaitModule(name string, want ...string) *corev1alpha1.AuthorizationModel {
 	b.T.Helper()
-	var m corev1alpha1.AuthorizationModel
-	testbed.Eventually(b.T, soon, func() error {
-		m = corev1alpha1.AuthorizationModel{}
-		if err := b.get(kinds.AuthorizationModels(), name, &m); err != nil {
-			return err
-		}
+	return testbed.Await(b.Bed, kinds.AuthorizationModels(), name, func(m *corev1alpha1.AuthorizationModel) error {
 		return lacking(m.Status.Conditions, m.Generation, want)
 	})
-	return &m
 }
 
 func lacking(has []metav1.Condition, generation int64, want []string) error {

@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -50,10 +49,7 @@ func (b *bed) bind(name, export string) {
 	b.T.Helper()
 	reference := map[string]any{"export": map[string]any{"path": "root:providers", "name": export}}
 	b.apply(kinds.Bindings(), name, map[string]any{"spec": map[string]any{"reference": reference}})
-	patch := []byte(`{"status":{"apiExportClusterName":"local"}}`)
-	if _, err := b.Resource(kinds.Bindings()).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		b.T.Fatal(err)
-	}
+	b.Patch(kinds.Bindings(), name, `{"status":{"apiExportClusterName":"local"}}`, "status")
 }
 
 func (b *bed) awaitHeld(binding string, want bool) {
@@ -100,7 +96,7 @@ func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
 	b := bound(t)
 	b.awaitTypes("example_com_widget")
 	var m corev1alpha1.AuthorizationModel
-	if err := b.get(kinds.AuthorizationModels(), "widgets-demo", &m); err != nil || m.Spec.StoreRef != (corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}) {
+	if err := b.Get(kinds.AuthorizationModels(), "widgets-demo", &m); err != nil || m.Spec.StoreRef != (corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}) {
 		t.Errorf("it refers to %+v (%v)", m.Spec.StoreRef, err)
 	}
 	b.Settled()
@@ -109,14 +105,14 @@ func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
 	b.export("widgets.example.com", widgets("example.com", ""), definition{"example.com", "things", "Thing", "", ""})
 	b.awaitModule("things-demo", "Merged=True/Merged")
 	b.export("widgets.example.com", widgets("example.com", ""))
-	b.awaitNoModule("things-demo")
+	b.AwaitGone(kinds.AuthorizationModels(), "things-demo")
 	b.Delete(kinds.Bindings(), "one")
 	b.awaitUnbound("one")
 	b.Settled()
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
 	b.Delete(kinds.Bindings(), "two")
 	b.awaitUnbound("two")
-	b.awaitNoModule("widgets-demo")
+	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 	b.awaitTypes("-example_com_widget")
 }
 
@@ -139,7 +135,7 @@ func TestNothingThatHasGoneHoldsUpADeletion(t *testing.T) {
 			b.Delete(kinds.Bindings(), "two")
 			b.awaitUnbound("one")
 			b.awaitUnbound("two")
-			b.awaitNoModule("widgets-demo")
+			b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 		})
 	}
 }
@@ -163,7 +159,7 @@ func TestADeletionWhileNobodyLookedLeavesNothing(t *testing.T) {
 	}
 	b.serve(ordinary(), unprivileged)
 	b.awaitUnbound("one")
-	b.awaitNoModule("widgets-demo")
+	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 }
 
 func TestBindingsOfThePlatformAreLeftAlone(t *testing.T) {
@@ -176,7 +172,7 @@ func TestBindingsOfThePlatformAreLeftAlone(t *testing.T) {
 	b.Settled()
 	b.awaitHeld("tenancy.kcp.io-x", false)
 	b.awaitHeld("ui.platform-mesh.io-x", false)
-	b.awaitNoModule("workspaces-demo")
+	b.AwaitGone(kinds.AuthorizationModels(), "workspaces-demo")
 	for _, name := range []string{"one", "two"} {
 		b.Delete(kinds.Bindings(), name)
 		b.awaitUnbound(name)

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -188,7 +186,7 @@ func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
 		t.Errorf("OpenFGA has %v while tuples are there", ids)
 	}
 	b.patch(fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, corev1alpha1.StoreFinalizer))
-	b.awaitGone("demo")
+	b.AwaitGone(kinds.Stores(), "demo")
 	if ids := b.named("demo"); len(ids) != 0 {
 		t.Errorf("OpenFGA still has %v", ids)
 	}
@@ -199,17 +197,6 @@ func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
 	}
 }
 
-func (b *bed) awaitGone(store string) {
-	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		var s corev1alpha1.Store
-		if err := b.get(kinds.Stores(), store, &s); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("Store is there, finalizers %v, conditions %+v (%w)", s.Finalizers, s.Status.Conditions, err)
-		}
-		return nil
-	})
-}
-
 func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -217,7 +204,7 @@ func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
 	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.DeletionPolicy = corev1alpha1.DeletionRetain })
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
 	b.Delete(kinds.Stores(), "demo")
-	b.awaitGone("demo")
+	b.AwaitGone(kinds.Stores(), "demo")
 	b.Settled()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
@@ -238,7 +225,7 @@ func TestAStoreDeletedByForceTakesItsStoreAlong(t *testing.T) {
 	r.Stop()
 	b.Delete(kinds.Stores(), "demo")
 	b.patch(`{"metadata":{"finalizers":null}}`)
-	b.awaitGone("demo")
+	b.AwaitGone(kinds.Stores(), "demo")
 	b.serve()
 	testbed.Eventually(t, soon, func() error {
 		if ids := b.named("demo"); len(ids) > 0 {
@@ -271,7 +258,7 @@ func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
 	b.OpenFGA.Start(t)
 	b.await("late", "StoreSynced=True/Created", "ModelSynced=True/Merged")
 	b.Delete(kinds.AuthorizationModels(), "docs")
-	b.awaitGone("early")
+	b.AwaitGone(kinds.Stores(), "early")
 	if ids := b.named("early"); len(ids) != 0 {
 		t.Errorf("OpenFGA still has %v", ids)
 	}
@@ -353,7 +340,7 @@ func TestAStoreThatVanishesBeforeItsIDIsRecordedLeavesNothingBehind(t *testing.T
 	vanish := sync.OnceFunc(func() {
 		b.patch(`{"metadata":{"finalizers":null}}`)
 		b.Delete(kinds.Stores(), "demo")
-		b.awaitGone("demo")
+		b.AwaitGone(kinds.Stores(), "demo")
 	})
 	b.OpenFGA.FailAfter(func(_ context.Context, op string) error {
 		if op == "CreateStore" {

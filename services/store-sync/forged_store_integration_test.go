@@ -148,7 +148,7 @@ func TestWhatWasAdoptedIsKeptWhateverTheBusTellsOfIt(t *testing.T) {
 	asked := b.Kube.CallsByOp()[get(made)]
 	b.serve()
 	b.awaitAsked(get(made), asked)
-	b.awaitGone("demo")
+	b.AwaitGone(kinds.Stores(), "demo")
 	b.Settled()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)

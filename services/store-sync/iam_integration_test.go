@@ -3,7 +3,6 @@
 package storesync_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -41,11 +39,7 @@ func (b *bed) protect(name, kind, plural string, parents ...string) {
 
 func (b *bed) awaitProtected(name string, want ...string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		var p iamv1alpha1.ProtectedResource
-		if err := b.get(kinds.ProtectedResources(), name, &p); err != nil {
-			return err
-		}
+	testbed.Await(b.Bed, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
 		return lacking(p.Status.Conditions, p.Generation, want)
 	})
 }
@@ -94,9 +88,7 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 
 	// In step, nothing is written however often it is looked at.
 	openFGA, kube := b.since()
-	if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, []byte(`{"metadata":{"annotations":{"look":"again"}}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.Patch(kinds.Stores(), "iam", `{"metadata":{"annotations":{"look":"again"}}}`)
 	b.Settled()
 	if calls := openFGA(); calls["WriteAuthorizationModel"] > 0 || kube() > 0 {
 		t.Errorf("a pass in step made the calls %v and %d writes", calls, kube())
@@ -110,18 +102,13 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	b.Settled()
 
 	// The Store stays as long as a kind has its types there, and is not made again without.
-	if err := b.Resource(kinds.Stores()).Delete(t.Context(), "iam", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.Delete(kinds.Stores(), "iam")
 	b.await("iam", "Deleting=True/Blocked")
 	b.awaitProtected("gadget", "Ready=False/StoreDeleting")
 	b.release("gadget")
 	b.release("odd")
 	b.await("iam", "Deleting=True/WaitingForTuples") // As tuple-sync would remove them.
-	gone := fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, corev1alpha1.StoreFinalizer)
-	if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, gone, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.SetFinalizers(kinds.Stores(), "", "iam", corev1alpha1.StoreFinalizer)
 	testbed.Eventually(t, soon, func() error {
 		if _, err := b.Resource(kinds.Stores()).Get(t.Context(), "iam", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Store is still there: %w", err)
@@ -192,7 +179,7 @@ func TestAnEditTakesNoKindFromAnother(t *testing.T) {
 	b.awaitKinds("a.example/Gadget", "a.example/Widget")
 	var gadget, widget, twin iamv1alpha1.ProtectedResource
 	for name, p := range map[string]*iamv1alpha1.ProtectedResource{"gadget": &gadget, "widget": &widget, "twin": &twin} {
-		if err := b.get(kinds.ProtectedResources(), name, p); err != nil {
+		if err := b.Get(kinds.ProtectedResources(), name, p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -211,20 +198,9 @@ func TestAnEditTakesNoKindFromAnother(t *testing.T) {
 // release deletes a ProtectedResource that software holds which is not there.
 func (b *bed) release(name string) {
 	b.T.Helper()
-	api := b.Resource(kinds.ProtectedResources())
-	held := fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, iamv1alpha1.ProtectedResourceFinalizer)
-	if _, err := api.Patch(b.T.Context(), name, types.MergePatchType, held, metav1.PatchOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
-	if err := api.Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
-	testbed.Eventually(b.T, soon, func() error {
-		if _, err := api.Get(context.WithoutCancel(b.T.Context()), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is still there: %w", err)
-		}
-		return nil
-	})
+	b.SetFinalizers(kinds.ProtectedResources(), "", name, iamv1alpha1.ProtectedResourceFinalizer)
+	b.Delete(kinds.ProtectedResources(), name)
+	b.AwaitGone(kinds.ProtectedResources(), name)
 }
 
 func TestNoModuleTouchesProtectedKindsAndAPreviewSaysSo(t *testing.T) {

@@ -113,7 +113,7 @@ func TestWhatWasLiveSurvivesTheLossOfOpenFGAButNotItsStore(t *testing.T) {
 		b.applyModule(name, "elsewhere", map[string]string{"docs": misspelt, "shelf": dependent, "other": dsl("other")}[name])
 	}
 	b.Delete(kinds.Stores(), "demo")
-	b.awaitGone("demo")
+	b.AwaitGone(kinds.Stores(), "demo")
 	b.applyStore("demo")
 	b.applyModule("docs", "demo", misspelt)
 	b.awaitModule("docs", "Merged=False/Rejected")

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -54,11 +53,11 @@ func TestAModuleThatCannotBeMadeOrDeletedHoldsUpNoOther(t *testing.T) {
 	b.Kube.FailBefore(failing("DELETE" + first))
 	gadgets.store = ""
 	b.define(gadgets, widgets("example.com", ""))
-	b.awaitNoModule("widgets-demo")
+	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 	b.awaitTypes("-example_com_widget", "example_com_gadget")
 	b.Settled()
 	b.Kube.FailBefore(nil)
-	b.awaitNoModule("gadgets-demo")
+	b.AwaitGone(kinds.AuthorizationModels(), "gadgets-demo")
 	b.awaitTypes("-example_com_gadget")
 }
 
@@ -75,8 +74,8 @@ func TestABindingIsLetGoWhenEverythingElseHasGone(t *testing.T) {
 	b.Delete(kinds.Bindings(), "two")
 	b.awaitUnbound("one")
 	b.awaitUnbound("two")
-	b.awaitNoModule("widgets-demo")
-	b.awaitGone("demo")
+	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
+	b.AwaitGone(kinds.Stores(), "demo")
 }
 
 func TestABindingOfWhatNeverWasIsLetGo(t *testing.T) {
@@ -96,10 +95,7 @@ func TestABindingThatIsNoConcernOfModelsIsReleased(t *testing.T) {
 	b.Reflector()
 	b.serve(ordinary(), unprivileged)
 	b.bind("tenancy", "tenancy.kcp.io")
-	held := []byte(`{"metadata":{"finalizers":["` + corev1alpha1.BindingFinalizer + `"]}}`)
-	if _, err := b.Resource(kinds.Bindings()).Patch(t.Context(), "tenancy", types.MergePatchType, held, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.SetFinalizers(kinds.Bindings(), "", "tenancy", corev1alpha1.BindingFinalizer)
 	b.awaitHeld("tenancy", false)
 }
 

@@ -10,7 +10,6 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"github.com/openfga/language/pkg/go/transformer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -36,10 +35,7 @@ func (b *bed) theirsOfIAM(owner string) (id, modelID string) {
 		b.T.Fatal(err)
 	}
 	b.Kube.Apply(b.T, kinds.Stores(), "iam", corev1alpha1.StoreSpec{CoreModule: coreV1, DeletionPolicy: corev1alpha1.DeletionRetain})
-	patch := []byte(`{"status":{"storeId":"` + id + `"}}`)
-	if _, err := b.Resource(kinds.Stores()).Patch(b.T.Context(), "iam", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "test"}, "status"); err != nil {
-		b.T.Fatal(err)
-	}
+	b.Patch(kinds.Stores(), "iam", `{"status":{"storeId":"`+id+`"}}`, "status")
 	return id, modelID
 }
 

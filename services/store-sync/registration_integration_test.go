@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -77,26 +76,14 @@ func (b *bed) register(name, store, policy string) {
 
 func (b *bed) awaitDocument(name string, want ...string) *iaplv1alpha1.PolicyDocument {
 	b.T.Helper()
-	var d iaplv1alpha1.PolicyDocument
-	testbed.Eventually(b.T, soon, func() error {
-		u, err := b.Resource(kinds.PolicyDocuments()).Namespace("default").Get(b.T.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		d = iaplv1alpha1.PolicyDocument{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
-			return err
-		}
+	return testbed.Await(b.Bed, kinds.PolicyDocuments().In("default"), name, func(d *iaplv1alpha1.PolicyDocument) error {
 		return lacking(d.Status.Conditions, d.Generation, want)
 	})
-	return &d
 }
 
 func (b *bed) withdraw(name string) {
 	b.T.Helper()
-	if err := b.Resource(kinds.PolicyDocuments()).Namespace("default").Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
+	b.Delete(kinds.PolicyDocuments().In("default"), name)
 }
 
 // models are the AuthorizationModels that there are.

@@ -158,11 +158,7 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 	})
 	t.Logf("%d stores adopted in %s", names, time.Since(start).Round(time.Millisecond))
 	b.Settled()
-	for _, u := range b.List(kinds.Stores()).Items {
-		var s corev1alpha1.Store
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
-			t.Fatal(err)
-		}
+	for _, s := range testbed.ListAs[corev1alpha1.Store](b.Bed, kinds.Stores()) {
 		if err := lacking(s.Status.Conditions, s.Generation, []string{"StoreSynced=True/Adopted", "ModelSynced=True/Merged"}); err != nil {
 			t.Errorf("%s: %v", s.Name, err)
 		}

@@ -46,11 +46,11 @@ func TestAStoreOutlivedByUnfinishedSuccessorsGoesAllTheSame(t *testing.T) {
 	r.Stop()
 	b.Delete(kinds.Stores(), "demo")
 	b.patch(`{"metadata":{"finalizers":null}}`)
-	b.awaitGone("demo")
+	b.AwaitGone(kinds.Stores(), "demo")
 	for range 2 {
 		b.applyStore("demo")
 		b.Delete(kinds.Stores(), "demo")
-		b.awaitGone("demo")
+		b.AwaitGone(kinds.Stores(), "demo")
 	}
 	b.serve()
 	testbed.Eventually(t, soon, func() error {

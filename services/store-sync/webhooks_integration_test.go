@@ -3,9 +3,7 @@
 package storesync_test
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -30,47 +26,25 @@ const typo = "module part\n\ntype part\n  relations\n    defin viewer: [user]\n"
 // author may write AuthorizationModels and Stores, and extend these.
 const author = "author"
 
-// author is that user's hands on the objects of a kind.
+// author returns the objects of a kind for that user.
 func (b *bed) author(kind kinds.Kind) dynamic.ResourceInterface {
 	b.T.Helper()
-	cfg := b.Kube.Admin()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: author}
-	return dynamic.NewForConfigOrDie(cfg).Resource(kind.Served())
+	return b.Kube.ObjectsAs(b.T, author).Resource(kind.Served())
 }
 
 func (b *bed) admitAuthor() {
 	b.T.Helper()
-	rights := kubernetes.NewForConfigOrDie(b.Kube.Admin()).RbacV1()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: author}, Rules: []rbacv1.PolicyRule{{
+	b.Kube.GrantUser(b.T, "", author, rbacv1.PolicyRule{
 		APIGroups: []string{corev1alpha1.GroupVersion.Group}, Resources: []string{corev1alpha1.Stores, corev1alpha1.AuthorizationModels},
 		Verbs: []string{"create", "update", "patch", "delete", "extend"},
-	}}}
-	bound := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: author},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: author}},
-	}
-	if _, err := rights.ClusterRoles().Create(b.T.Context(), role, metav1.CreateOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
-	if _, err := rights.ClusterRoleBindings().Create(b.T.Context(), bound, metav1.CreateOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
-	b.T.Cleanup(func() {
-		ctx := context.WithoutCancel(b.T.Context())
-		_ = rights.ClusterRoles().Delete(ctx, author, metav1.DeleteOptions{})
-		_ = rights.ClusterRoleBindings().Delete(ctx, author, metav1.DeleteOptions{})
-		webhooks := kubernetes.NewForConfigOrDie(b.Kube.Admin()).AdmissionregistrationV1().ValidatingWebhookConfigurations()
-		_ = webhooks.Delete(ctx, guard.Name, metav1.DeleteOptions{})
 	})
+	b.Kube.DeleteWebhooksAfter(b.T, guard.Name)
 }
 
 // serveWebhooks starts a store-sync that the API server asks about texts.
 func (b *bed) serveWebhooks() *testbed.Running {
 	b.T.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.T.Fatal(err)
-	}
+	listener := testbed.Listen(b.T)
 	return b.serve(func(c *storesync.Config) {
 		c.Admission.Listener, c.Admission.URL = listener, "https://"+listener.Addr().String()
 	})

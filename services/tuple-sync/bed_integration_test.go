@@ -14,8 +14,6 @@ import (
 	"github.com/openfga/language/pkg/go/transformer"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
@@ -157,15 +155,6 @@ func (b *bed) rule(kind kinds.Kind, name, condition string, status map[string]an
 	b.ApplyStatus(topology.StoreSync, kind, name, status)
 }
 
-// strip takes all finalizers off by force.
-func (b *bed) strip(kind kinds.Kind, name string) {
-	b.T.Helper()
-	_, err := b.Resource(kind).Patch(b.T.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	if err != nil {
-		b.T.Fatal(err)
-	}
-}
-
 // found is an object of either kind with its TuplesSynced.
 type found struct {
 	metav1.ObjectMeta `json:"metadata"`
@@ -173,43 +162,17 @@ type found struct {
 }
 
 func (b *bed) get(kind kinds.Kind, name string) (*found, *metav1.Condition, error) {
-	u, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		return nil, nil, err
-	}
 	f := &found{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, f); err != nil {
+	if err := b.Get(kind, name, f); err != nil {
 		return nil, nil, err
 	}
 	return f, meta.FindStatusCondition(f.Status.Conditions, corev1alpha1.TuplesSynced), nil
 }
 
-// await waits until an object's TuplesSynced has this reason, for its present generation, and returns the message.
+// await waits until an object's TuplesSynced has this reason at its current generation, and returns the message.
 func (b *bed) await(kind kinds.Kind, name, reason string) string {
 	b.T.Helper()
-	message := ""
-	testbed.Eventually(b.T, soon, func() error {
-		f, c, err := b.get(kind, name)
-		if err != nil {
-			return err
-		}
-		if c == nil || c.Reason != reason || c.ObservedGeneration != f.Generation {
-			return fmt.Errorf("%s %s at generation %d says %+v, want %s", kind.Kind, name, f.Generation, c, reason)
-		}
-		message = c.Message
-		return nil
-	})
-	return message
-}
-
-func (b *bed) awaitGone(kind kinds.Kind, name string) {
-	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		if f, c, err := b.get(kind, name); err == nil {
-			return fmt.Errorf("%s %s is still there, held by %v, saying %+v", kind.Kind, name, f.Finalizers, c)
-		}
-		return nil
-	})
+	return b.AwaitCondition(kind, name, corev1alpha1.TuplesSynced, reason).Message
 }
 
 // holds reads what an OpenFGA store holds.

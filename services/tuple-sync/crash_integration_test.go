@@ -54,7 +54,7 @@ func TestACrashAtAnyPointLeaksNothing(t *testing.T) {
 			b.await(models, "one", "Synced")
 			b.awaitTuples(id, second, foreign)
 			b.Delete(models, "one")
-			b.awaitGone(models, "one")
+			b.AwaitGone(models, "one")
 			b.awaitTuples(id, foreign)
 		})
 	}

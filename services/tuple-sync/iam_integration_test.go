@@ -3,7 +3,6 @@
 package tuplesync_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -91,39 +88,26 @@ func (b *iamBed) remodel() {
 // modelOf is the model that follows from ProtectedResources.
 func (b *iamBed) modelOf() *openfgav1.AuthorizationModel {
 	b.T.Helper()
-	var all []*iamv1alpha1.ProtectedResource
-	for _, u := range b.List(kinds.ProtectedResources()).Items {
-		all = append(all, decode[iamv1alpha1.ProtectedResource](b.bed, u))
-	}
 	m, err := transformer.TransformDSLToProto("model\n  schema 1.1\ntype cluster\ntype user\ntype store\n  relations\n    define owner: [cluster, user]\n")
 	if err != nil {
 		b.T.Fatal(err)
 	}
 	m.SchemaVersion = "1.2"
-	for _, t := range iam.Register(all).Types() {
+	for _, t := range iam.Register(testbed.ListAs[iamv1alpha1.ProtectedResource](b.Bed, kinds.ProtectedResources())).Types() {
 		t.Metadata.Module = ""
 		m.TypeDefinitions = append(m.TypeDefinitions, t)
 	}
 	return m
 }
 
-// apply makes an object, with a namespace if its kind has any, and returns its metadata.
+// apply applies an object, in the bed's namespace if its kind has namespaces, and returns its metadata.
 func (b *iamBed) apply(kind kinds.Kind, name string, spec any) metav1.ObjectMeta {
 	b.T.Helper()
-	metadata := map[string]any{"name": name}
-	if !kind.Global {
-		metadata["namespace"] = b.namespace
-	}
-	object := map[string]any{"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind, "metadata": metadata}
+	fields := map[string]any{}
 	if spec != nil {
-		object["spec"] = spec
+		fields["spec"] = spec
 	}
-	patch, err := json.Marshal(object)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	u, err := b.Resource(kind).Namespace(b.namespaceOf(kind)).Patch(b.T.Context(), name, types.ApplyPatchType, patch,
-		metav1.PatchOptions{FieldManager: "person", Force: new(true)})
+	u, err := b.Kube.ApplyFields(b.T, kind.In(b.namespaceOf(kind)), name, fields)
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -231,28 +215,10 @@ func (b *iamBed) awaits(allowed bool, user, permission string) {
 	})
 }
 
-// ready waits until an object says so, or why not.
+// ready waits until the condition Ready of an object has a reason.
 func (b *iamBed) ready(kind kinds.Kind, name, reason string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		u, err := b.Resource(kind).Namespace(b.namespaceOf(kind)).Get(b.T.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		var o struct {
-			Status struct {
-				Conditions []metav1.Condition `json:"conditions"`
-			} `json:"status"`
-		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o); err != nil {
-			return err
-		}
-		c := meta.FindStatusCondition(o.Status.Conditions, iamv1alpha1.Ready)
-		if c == nil || c.Reason != reason || c.ObservedGeneration != u.GetGeneration() {
-			return fmt.Errorf("%s %s says %+v, want %s", kind.Kind, name, c, reason)
-		}
-		return nil
-	})
+	b.AwaitCondition(kind.In(b.namespaceOf(kind)), name, iamv1alpha1.Ready, reason)
 }
 
 // awaitAsked waits until the API server was asked more often than so.
@@ -268,13 +234,7 @@ func (b *iamBed) awaitAsked(op string, before int) {
 
 func (b *iamBed) awaitNone(kind kinds.Kind, name string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		_, err := b.Resource(kind).Namespace(b.namespaceOf(kind)).Get(b.T.Context(), name, metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("%s is still there: %w", name, err)
-		}
-		return nil
-	})
+	b.AwaitGone(kind.In(b.namespaceOf(kind)), name)
 }
 
 const (
@@ -394,12 +354,7 @@ func TestABindingOnWhatNobodyFollowsActsOnlyWhereThatIsTrusted(t *testing.T) {
 // observed waits until a ProtectedResource says whether its objects are followed.
 func (b *iamBed) observed(name, reason string, words ...string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		u, err := b.Resource(kinds.ProtectedResources()).Get(b.T.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		p := decode[iamv1alpha1.ProtectedResource](b.bed, *u)
+	testbed.Await(b.Bed, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
 		if c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Observed); c == nil || c.Reason != reason || !strings.Contains(c.Message, strings.Join(words, " ")) {
 			return fmt.Errorf("%s says %+v, want %s, %q", name, c, reason, words)
 		}
@@ -418,11 +373,11 @@ func TestARoleIsNotReadyBeforeTheModelKnowsItsPermissions(t *testing.T) {
 	b.Kube.Apply(t, kinds.ProtectedResources(), "project", spec)
 	b.role("viewer", nil, getProject, "resourcemanager.miloapis.com/projects.archive")
 	b.Settled()
-	u, err := b.Resource(kinds.IAMRoles()).Namespace(ns).Get(t.Context(), "viewer", metav1.GetOptions{})
-	if err != nil {
+	var r iamv1alpha1.Role
+	if err := b.Get(kinds.IAMRoles().In(ns), "viewer", &r); err != nil {
 		t.Fatal(err)
 	}
-	if r := decode[iamv1alpha1.Role](b.bed, *u); meta.IsStatusConditionTrue(r.Status.Conditions, iamv1alpha1.Ready) && r.Status.ObservedGeneration == r.Generation {
+	if meta.IsStatusConditionTrue(r.Status.Conditions, iamv1alpha1.Ready) && r.Status.ObservedGeneration == r.Generation {
 		t.Errorf("it says %+v", r.Status)
 	}
 	b.remodel()

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -29,12 +28,8 @@ func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
 	b.user("early")
 	b.join("early-later", "early", metav1.ObjectMeta{Name: "later", Namespace: ns})
 	for _, name := range []string{"second", "idle-staff", "early-later"} {
-		testbed.Eventually(t, soon, func() error {
-			u, err := b.Resource(kinds.GroupMemberships()).Namespace(ns).Get(t.Context(), name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			if m := decode[iamv1alpha1.GroupMembership](b.bed, *u); m.Status.User == nil {
+		testbed.Await(b.Bed, kinds.GroupMemberships().In(ns), name, func(m *iamv1alpha1.GroupMembership) error {
+			if m.Status.User == nil {
 				return fmt.Errorf("%s is for nobody yet", name)
 			}
 			return nil
@@ -62,16 +57,13 @@ func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
 // A Store that is to go stays as long as kinds are registered, and what is taken away meanwhile is gone.
 func TestAStoreThatIsToGoHoldsNothingThatWasTakenAway(t *testing.T) {
 	b := newPeopled(t)
-	held := []byte(`{"metadata":{"finalizers":["` + corev1alpha1.StoreFinalizer + `"]}}`) // As store-sync does.
-	if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, held, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.SetFinalizers(kinds.Stores(), "", "iam", corev1alpha1.StoreFinalizer) // As store-sync does.
 	b.Delete(kinds.Stores(), "iam")
 	b.Settled()
 	b.remove(kinds.PolicyBindings(), "bob")
 	b.mayBoth(false, "bob")
 	b.mayBoth(true, "alice")
-	b.strip(kinds.Stores(), "iam")
+	b.RemoveFinalizers(kinds.Stores(), "iam")
 }
 
 // With the last kind goes whatever OpenFGA would answer by, and then the Store.
@@ -88,10 +80,7 @@ func TestAStoreThatGoesIsEmptiedFirst(t *testing.T) {
 		})
 	}
 	finalizers(corev1alpha1.TuplesFinalizer)
-	held := []byte(`{"metadata":{"finalizers":["` + corev1alpha1.TuplesFinalizer + `","` + corev1alpha1.StoreFinalizer + `"]}}`) // As store-sync does.
-	if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, held, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.SetFinalizers(kinds.Stores(), "", "iam", corev1alpha1.TuplesFinalizer, corev1alpha1.StoreFinalizer) // As store-sync does.
 	b.Delete(kinds.Stores(), "iam")
 	b.remove(kinds.ProtectedResources(), "organization")
 	b.remove(kinds.ProtectedResources(), "project")
@@ -99,7 +88,7 @@ func TestAStoreThatGoesIsEmptiedFirst(t *testing.T) {
 	if left := b.holds(b.id); len(left) > 0 {
 		t.Errorf("the Store may go, and there is left %v", left)
 	}
-	b.strip(kinds.Stores(), "iam")
+	b.RemoveFinalizers(kinds.Stores(), "iam")
 }
 
 func TestAMemberIsNotReadyAsLongAsOpenFGAGivesNoAnswer(t *testing.T) {

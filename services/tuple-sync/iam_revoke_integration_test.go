@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -213,10 +212,7 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 
 func TestPublishedFinalizersAreTakenOff(t *testing.T) {
 	b := newPeopled(t)
-	patch := []byte(`{"metadata":{"finalizers":["` + iamv1alpha1.RoleFinalizer + `"]}}`)
-	if _, err := b.Resource(kinds.IAMRoles()).Namespace(ns).Patch(t.Context(), "editor", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.SetFinalizers(kinds.IAMRoles(), ns, "editor", iamv1alpha1.RoleFinalizer)
 	b.remove(kinds.IAMRoles(), "editor")
 	b.mayBoth(false, "bob")
 	b.awaitNone(kinds.IAMRoles(), "editor")

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -51,7 +50,7 @@ func owners(project *metav1.ObjectMeta) []metav1.OwnerReference {
 }
 
 func (b *iamBed) maps() typedcorev1.ConfigMapInterface {
-	return kubernetes.NewForConfigOrDie(b.Kube.Admin()).CoreV1().ConfigMaps(ns)
+	return b.Typed.CoreV1().ConfigMaps(ns)
 }
 
 // grants waits until the store holds a binding's grant on an object, or none.

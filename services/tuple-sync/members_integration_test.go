@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -35,10 +32,7 @@ func TestEverybodyIsAMemberOfTheAccountInTheLabelWhileThatIsAllowed(t *testing.T
 	id := b.synced("demo", accounts)
 	label := func(value string) {
 		t.Helper()
-		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, corev1alpha1.AccountNameLabel, value)
-		if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "demo", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		b.Patch(kinds.Stores(), "demo", fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, corev1alpha1.AccountNameLabel, value))
 	}
 	const authenticated = "role:authenticated#assignee@user:*"
 	label(`"acme"`)

@@ -5,22 +5,14 @@ package tuplesync_test
 import (
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // replace makes another AuthorizationModel of the same name, past all finalizers.
 func (b *bed) replace(name, store string, texts ...string) {
 	b.T.Helper()
-	objects := b.Resource(kinds.AuthorizationModels())
-	if _, err := objects.Patch(b.T.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
-	if err := objects.Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
+	b.RemoveFinalizers(kinds.AuthorizationModels(), name)
+	b.Delete(kinds.AuthorizationModels(), name)
 	b.module(name, store, texts...)
 }
 

@@ -102,7 +102,7 @@ func TestATupleOfTwoOwnersGoesWithTheLast(t *testing.T) {
 	b.await(stores, "demo", "Synced")
 	b.awaitTuples(id, first, second, foreign)
 	b.Delete(models, "one")
-	b.awaitGone(models, "one")
+	b.AwaitGone(models, "one")
 	b.awaitTuples(id, first, foreign)
 	b.module("two", "demo")
 	b.await(models, "two", "Synced")
@@ -127,7 +127,7 @@ func TestTuplesFollowTheirStoreRef(t *testing.T) {
 		t.Errorf("recorded is store %v, want %s", status["storeId"], other)
 	}
 	b.Delete(models, "one")
-	b.awaitGone(models, "one")
+	b.AwaitGone(models, "one")
 	b.awaitTuples(other, second)
 }
 
@@ -152,8 +152,8 @@ func TestADeletedStoreKeepsItsTuplesUntilItsLastModuleIsGone(t *testing.T) {
 	b.Settled()
 	b.awaitTuples(id, first, second, foreign)
 	b.Delete(models, "one")
-	b.awaitGone(models, "one")
-	b.awaitGone(stores, "demo")
+	b.AwaitGone(models, "one")
+	b.AwaitGone(stores, "demo")
 	b.awaitTuples(id, foreign)
 }
 
@@ -163,13 +163,13 @@ func TestAModuleWhoseStoreIsGoneGoesWithoutAWrite(t *testing.T) {
 	b.await(models, "one", "Synced")
 	b.await(stores, "demo", "Synced")
 	b.Delete(stores, "demo") // Without tuples of its own nothing holds it.
-	b.awaitGone(stores, "demo")
+	b.AwaitGone(stores, "demo")
 	b.merged("one")
 	b.await(models, "one", "StoreNotFound")
 	b.Settled()
 	before := b.OpenFGA.Writes()
 	b.Delete(models, "one")
-	b.awaitGone(models, "one")
+	b.AwaitGone(models, "one")
 	b.Settled()
 	if n := b.OpenFGA.Writes() - before; n != 0 { // It may be looked at once more, as after every takeover.
 		t.Errorf("OpenFGA was written to %d times", n)
@@ -182,9 +182,9 @@ func TestTuplesOfAnObjectDeletedByForceGo(t *testing.T) {
 	b.module("one", "demo", first, second)
 	b.await(models, "one", "Synced")
 	b.await(stores, "demo", "Synced")
-	b.strip(models, "one")
+	b.RemoveFinalizers(models, "one")
 	b.Delete(models, "one")
-	b.awaitGone(models, "one")
+	b.AwaitGone(models, "one")
 	b.awaitTuples(id, first, foreign)
 }
 

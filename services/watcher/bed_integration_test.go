@@ -6,9 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -77,10 +74,7 @@ func (b *bed) runAs(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (
 // runAsking runs a watcher that asks who calls it as its configuration says.
 func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
 	b.t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	listener := testbed.Listen(b.t)
 	cfg.NATS.URL = b.nats.URLOf(topology.Watcher)
 	if len(cfg.Kinds) == 0 {
 		cfg.Kinds = followed()
@@ -90,17 +84,8 @@ func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config, bus ...nats.Optio
 	}
 	cfg.Embed.Kube, cfg.Embed.Listener = kube, listener
 	cfg.Embed.NATS = bus
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- watcher.Run(ctx, cfg) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			b.t.Errorf("watcher: %v", err)
-		}
-	})
-	b.t.Cleanup(stop)
-	return stop, "http://" + listener.Addr().String()
+	running := testbed.Serve(b.t, listener, func(ctx context.Context) error { return watcher.Run(ctx, cfg) })
+	return running.Stop, running.URL
 }
 
 // start starts a watcher in a process of its own.
@@ -111,7 +96,7 @@ func (b *bed) start(name string) testbed.Process {
 
 func (b *bed) stores() dynamic.ResourceInterface {
 	kind := kinds.Stores()
-	return b.kube.Objects(b.t).Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource})
+	return b.kube.Objects(b.t).Resource(kind.Served())
 }
 
 func (b *bed) apply(name, note string) {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -157,9 +156,7 @@ func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
 	answers(alice, list, http.StatusForbidden)
 	bind("on-web", "web", web, subject("User", "alice", aliceIs))
 	answers(alice, list, http.StatusOK)
-	if err := b.Resource(kinds.Projects()).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.Delete(kinds.Projects(), "web")
 	answers(alice, list, http.StatusForbidden)
 	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	b.create(kinds.Users(), "later", map[string]any{"email": "later@example.com"})

@@ -29,10 +29,7 @@ func reviewOf(user string) string { return strings.Replace(review, `"alice"`, `"
 func authorizerOf(t testing.TB) (address string, set func(*webhook.Config)) {
 	t.Helper()
 	var taken atomic.Pointer[net.Listener]
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testbed.Listen(t)
 	taken.Store(&listener)
 	address = listener.Addr().String()
 	return address, func(c *webhook.Config) {

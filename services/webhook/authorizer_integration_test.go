@@ -5,7 +5,6 @@ package webhook_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -56,10 +55,7 @@ func readiness(t *testing.T, url string) (code int, err error) {
 
 // The API server keeps every 200: what is not known is none, and what was taken away is never allowed by one.
 func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testbed.Listen(t)
 	b := newBedWith(t, func(c *webhook.Config) { c.MaxStaleness, c.Authorizer.Listener = 5*time.Second, listener })
 	until := func(code int, want string) {
 		t.Helper()

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
@@ -47,6 +46,8 @@ type bed struct {
 	set     func(*webhook.Config)
 	running *testbed.Running
 	client  accessv1connect.AccessServiceClient
+	// malloryRole is the ClusterRole of mallory; see newGuardedBed.
+	malloryRole string
 	// made are the objects that the service must know of.
 	made []*accessv1.AtLeast
 }
@@ -118,9 +119,7 @@ func (b *bed) object(kind kinds.Kind, name string, spec any) *unstructured.Unstr
 // remove deletes an object of the namespace.
 func (b *bed) remove(kind kinds.Kind, name string) {
 	b.T.Helper()
-	if err := b.Resource(kind).Namespace(namespace).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
+	b.Delete(kind.In(namespace), name)
 }
 
 // protect registers the kinds Organization and Project, and a role that may get projects.
@@ -172,15 +171,14 @@ func (b *bed) own(project string) {
 	}
 }
 
-// say has a field of a status name an object.
+// say makes a field of a status name an object.
 func (b *bed) say(kind kinds.Kind, of, field, name, uid string) {
 	b.T.Helper()
 	patch := fmt.Sprintf(`{"status":{%q:{"name":%q,"uid":%q}}}`, field, name, uid)
-	u := b.object(kind, of, nil)
-	_, err := b.Resource(kind).Namespace(u.GetNamespace()).Patch(b.T.Context(), of, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	if err != nil {
-		b.T.Fatal(err)
+	if !kind.Global {
+		kind = kind.In(namespace)
 	}
+	b.Patch(kind, of, patch, "status")
 }
 
 func subject(kind, name, uid string) map[string]any {

@@ -3,14 +3,11 @@
 package webhook_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"testing"
 
 	"connectrpc.com/connect"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
@@ -40,28 +37,9 @@ func (b *bed) api() *kubernetes.Clientset {
 // mayReview lets an account ask what others may, and list what is protected.
 func (b *bed) mayReview(account string) {
 	b.T.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: []rbacv1.PolicyRule{
-		{Verbs: []string{"create"}, APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}},
-		{Verbs: []string{"list"}, APIGroups: []string{kinds.ProtectedResources().Group}, Resources: []string{kinds.ProtectedResources().Resource}},
-	}}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: account}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
-	}
-	roles, bindings := b.api().RbacV1().ClusterRoles(), b.api().RbacV1().ClusterRoleBindings()
-	_, err := roles.Create(b.T.Context(), role, metav1.CreateOptions{})
-	if err == nil {
-		_, err = bindings.Create(b.T.Context(), binding, metav1.CreateOptions{})
-	}
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	b.T.Cleanup(func() {
-		ctx := context.WithoutCancel(b.T.Context())
-		if err := errors.Join(roles.Delete(ctx, account, metav1.DeleteOptions{}), bindings.Delete(ctx, account, metav1.DeleteOptions{})); err != nil {
-			b.T.Error(err)
-		}
-	})
+	b.Kube.GrantUser(b.T, "", "system:serviceaccount:"+namespace+":"+account,
+		rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}},
+		rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{kinds.ProtectedResources().Group}, Resources: []string{kinds.ProtectedResources().Resource}})
 }
 
 func TestEverybodyMayAskAboutThemselvesAndWhoMayReviewAboutAll(t *testing.T) {

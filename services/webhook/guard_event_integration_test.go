@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -43,7 +41,7 @@ func takeEventOver(t *testing.T, group string) {
 		"subjects":         []any{subject("User", mallory, b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
 		"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": "mine", "uid": mine}},
 	})
-	events := kubernetes.NewForConfigOrDie(b.Kube.Admin()).CoreV1().Events(namespace)
+	events := b.Typed.CoreV1().Events(namespace)
 	_, err := events.Create(t.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: "one"}, InvolvedObject: corev1.ObjectReference{Namespace: namespace}, Reason: "Tested", Type: corev1.EventTypeNormal,
 	}, metav1.CreateOptions{})
@@ -53,9 +51,7 @@ func takeEventOver(t *testing.T, group string) {
 	t.Cleanup(func() { _ = events.Delete(context.WithoutCancel(t.Context()), "one", metav1.DeleteOptions{}) })
 	reflector.Observe(kinds.Target(event.GroupResource{Group: strings.TrimPrefix(group, "core.miloapis.com"), Resource: "events"}, "v1", "Event"), "")
 	b.awaitReady()
-	cfg := b.Kube.Admin()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: mallory}
-	typed, dry := kubernetes.NewForConfigOrDie(cfg), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	typed, dry := b.Kube.TypedAs(t, mallory), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"%s/v1alpha1","kind":"Project","name":"mine","uid":"%s"}]}}`, projects, mine)
 	for served, take := range map[string]func() error{
 		"core": func() error {

@@ -3,10 +3,8 @@
 package webhook_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -14,9 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -30,46 +25,24 @@ const mallory = "mallory"
 // newGuardedBed starts a webhook that the API server asks.
 func newGuardedBed(t *testing.T) *bed {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testbed.Listen(t)
 	b := newBedWith(t, func(c *webhook.Config) {
 		c.Subject, c.Admission.Listener, c.Admission.URL = "uid-or-name", listener, "https://"+listener.Addr().String()
 	})
-	typed := kubernetes.NewForConfigOrDie(b.Kube.Admin())
 	groups := []string{"iam.miloapis.com", "resourcemanager.miloapis.com"}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: mallory}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: groups, Resources: []string{"*"}, Verbs: []string{"get", "create", "update", "bind"}},
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "update"}},
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"get", "patch"}},
-	}}
-	bound := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: mallory}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: mallory},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: mallory}},
-	}
-	if _, err := typed.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := typed.RbacV1().ClusterRoleBindings().Create(t.Context(), bound, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		_ = typed.RbacV1().ClusterRoles().Delete(ctx, mallory, metav1.DeleteOptions{})
-		_ = typed.RbacV1().ClusterRoleBindings().Delete(ctx, mallory, metav1.DeleteOptions{})
-		_ = typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, guard.Name, metav1.DeleteOptions{})
-	})
+	b.malloryRole = b.Kube.GrantUser(t, "", mallory,
+		rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*"}, Verbs: []string{"get", "create", "update", "bind"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "update"}},
+		rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"get", "patch"}})
+	b.Kube.DeleteWebhooksAfter(t, guard.Name)
 	return b
 }
 
 // try has mallory write an object for trial only. It is a change if the object is there.
 func (b *bed) try(kind kinds.Kind, name string, spec any) error {
 	b.T.Helper()
-	cfg := b.Kube.Admin()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: mallory}
 	u := b.object(kind, name, spec)
-	in := dynamic.NewForConfigOrDie(cfg).Resource(kind.Served().GroupVersion().WithResource(kind.Resource)).Namespace(u.GetNamespace())
+	in := b.Kube.ObjectsAs(b.T, mallory).Resource(kind.Served()).Namespace(u.GetNamespace())
 	dry := []string{metav1.DryRunAll}
 	is, err := in.Get(b.T.Context(), name, metav1.GetOptions{})
 	switch {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -55,7 +54,7 @@ func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
 	f.reflector.Observe(maps, "")
 	acts(true)
 	refused("when it is known again")
-	if err := kubernetes.NewForConfigOrDie(f.Kube.Admin()).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+	if err := f.Typed.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	testbed.Eventually(t, soon, func() error { return f.try(kinds.GroupMemberships(), "new", join) })

@@ -12,9 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -40,7 +37,7 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 		})
 	}
 	remover("on-mine", map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": "mine", "uid": mine}})
-	maps := kubernetes.NewForConfigOrDie(b.Kube.Admin()).CoreV1().ConfigMaps(namespace)
+	maps := b.Typed.CoreV1().ConfigMaps(namespace)
 	one, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -49,11 +46,9 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 	reflector.Observe(kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), "")
 	b.awaitReady()
 	one.OwnerReferences = []metav1.OwnerReference{{APIVersion: projects + "/v1alpha1", Kind: "Project", Name: "mine", UID: types.UID(mine)}}
-	cfg := b.Kube.Admin()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: mallory}
 	taken := func(refused bool) func() error {
 		return func() error {
-			_, err := kubernetes.NewForConfigOrDie(cfg).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := b.Kube.TypedAs(t, mallory).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 			if is := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "core.miloapis.com/configmaps.delete"); is != refused || !is && err != nil {
 				return fmt.Errorf("refused: %v, want %v: %w", is, refused, err)
 			}
@@ -64,8 +59,8 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 	remover("on-all", map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}})
 	testbed.Eventually(t, soon, taken(false))
 	testbed.Eventually(t, soon, func() error { // By RBAC, mallory may give to projects no more.
-		roles := kubernetes.NewForConfigOrDie(b.Kube.Admin()).RbacV1().ClusterRoles()
-		role, err := roles.Get(t.Context(), mallory, metav1.GetOptions{})
+		roles := b.Typed.RbacV1().ClusterRoles()
+		role, err := roles.Get(t.Context(), b.malloryRole, metav1.GetOptions{})
 		if err == nil {
 			role.Rules[0].Verbs = []string{"get"}
 			_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
@@ -73,7 +68,7 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 		return err
 	})
 	testbed.Eventually(t, soon, func() error {
-		_, err := kubernetes.NewForConfigOrDie(cfg).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := b.Kube.TypedAs(t, mallory).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "takes the verb bind on that") {
 			return fmt.Errorf("without bind on the project: %w", err)
 		}
@@ -87,17 +82,7 @@ func TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver(t *testing.T) {
 	reflector := b.Reflector()
 	pond := kinds.Target(event.GroupResource{Group: "iam.miloapis.com", Resource: "ponds"}, "v1", "Pond")
 	pond.Global = true
-	definitions := b.Resource(kinds.Definitions())
-	_, err := definitions.Create(t.Context(), b.object(kinds.Definitions(), "ponds.iam.miloapis.com", map[string]any{
-		"group": "iam.miloapis.com", "scope": "Cluster", "names": map[string]any{"plural": "ponds", "singular": "pond", "kind": "Pond"},
-		"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
-	}), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = definitions.Delete(context.WithoutCancel(t.Context()), "ponds.iam.miloapis.com", metav1.DeleteOptions{})
-	})
+	b.Kube.Define(t, pond)
 	b.protect()
 	b.create(kinds.ProtectedResources(), "pond", map[string]any{
 		"serviceRef": map[string]any{"name": "iam.miloapis.com"}, "kind": "Pond", "singular": "pond", "plural": "ponds",
@@ -117,15 +102,13 @@ func TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver(t *testing.T) {
 	})
 	reflector.Observe(pond, "")
 	b.awaitReady()
-	cfg := b.Kube.Admin()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: mallory}
 	testbed.Eventually(t, soon, func() error {
 		one, err := b.Resource(pond).Get(t.Context(), "one", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		one.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: projects + "/v1alpha1", Kind: "Project", Name: "mine", UID: types.UID(mine)}})
-		_, err = dynamic.NewForConfigOrDie(cfg).Resource(pond.Served().GroupVersion().WithResource("ponds")).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err = b.Kube.ObjectsAs(t, mallory).Resource(pond.Served()).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "iam.miloapis.com/ponds.delete") {
 			return fmt.Errorf("taken over: %w", err)
 		}

@@ -15,8 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -38,7 +36,7 @@ func newFamily(t *testing.T) *family {
 	f.reflector = f.Reflector()
 	f.register("secret")
 	f.register("configmap")
-	admin := kubernetes.NewForConfigOrDie(f.Kube.Admin()).CoreV1()
+	admin := f.Typed.CoreV1()
 	one, err := admin.ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -103,11 +101,9 @@ func (f *family) below(parents ...any) {
 
 // give has mallory give the ConfigMap to owners, for trial only.
 func (f *family) give(owners ...metav1.OwnerReference) error {
-	cfg := f.Kube.Admin()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: mallory}
 	one := f.one.DeepCopy()
 	one.OwnerReferences = owners
-	_, err := kubernetes.NewForConfigOrDie(cfg).CoreV1().ConfigMaps(namespace).Update(f.T.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := f.Kube.TypedAs(f.T, mallory).CoreV1().ConfigMaps(namespace).Update(f.T.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
@@ -133,8 +129,8 @@ func (f *family) passes(owners ...metav1.OwnerReference) {
 func (f *family) permit(rule rbacv1.PolicyRule) {
 	f.T.Helper()
 	testbed.Eventually(f.T, soon, func() error {
-		roles := kubernetes.NewForConfigOrDie(f.Kube.Admin()).RbacV1().ClusterRoles()
-		role, err := roles.Get(f.T.Context(), mallory, metav1.GetOptions{})
+		roles := f.Typed.RbacV1().ClusterRoles()
+		role, err := roles.Get(f.T.Context(), f.malloryRole, metav1.GetOptions{})
 		if err == nil {
 			role.Rules = append(role.Rules, rule)
 			_, err = roles.Update(f.T.Context(), role, metav1.UpdateOptions{})
@@ -225,7 +221,7 @@ func TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout(t *testing.T) {
 	many(255, 257)
 	f.below(secrets())
 	testbed.Eventually(t, soon, func() error {
-		is, err := kubernetes.NewForConfigOrDie(f.Kube.Admin()).AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), guard.Name, metav1.GetOptions{})
+		is, err := f.Typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), guard.Name, metav1.GetOptions{})
 		if err == nil && len(is.Webhooks[len(is.Webhooks)-1].Rules) != 1 {
 			err = errors.New("kinds are named")
 		}

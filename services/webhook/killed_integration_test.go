@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -88,10 +87,7 @@ func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 // freeAddress is one that nobody listens at.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testbed.Listen(t)
 	defer listener.Close()
 	return listener.Addr().String()
 }

@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
@@ -45,10 +44,7 @@ func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 	client := b.OpenFGA.Client(t)
 	storeID, modelID := b.iamStore(client)
 	b.nobodyCanTell("the store is not this cluster's")
-	patch := []byte(`{"spec":{"adoption":"Always"}}`)
-	if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.Patch(kinds.Stores(), "iam", `{"spec":{"adoption":"Always"}}`)
 	b.mayGet(false, after(kinds.Projects(), "web"))
 
 	given, subject := letsIn("alice", "web")
@@ -98,10 +94,7 @@ func TestOpenFGAIsAskedOnceAsLongAsNothingElseIsDeclared(t *testing.T) {
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	client := b.OpenFGA.Client(t)
 	storeID, modelID := b.iamStore(client)
-	patch := []byte(`{"spec":{"adoption":"Always"}}`)
-	if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.Patch(kinds.Stores(), "iam", `{"spec":{"adoption":"Always"}}`)
 	given, by := letsIn("alice", "web")
 	write := func(add, remove []*openfgav1.TupleKey) {
 		t.Helper()
@@ -146,10 +139,7 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 			web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 			client := b.OpenFGA.Client(t)
 			storeID, modelID := b.iamStore(client)
-			patch := []byte(`{"spec":{"adoption":"Always"}}`)
-			if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			b.Patch(kinds.Stores(), "iam", `{"spec":{"adoption":"Always"}}`)
 			given, by := letsIn("alice", "web")
 			if err := client.Write(t.Context(), storeID, modelID, given, nil); err != nil {
 				t.Fatal(err)
@@ -216,10 +206,7 @@ func TestAnswersAreComparedWithOpenFGA(t *testing.T) {
 	b.iamStore(b.OpenFGA.Client(t))
 	b.mayGet(false, after(kinds.Users(), "alice"))
 	b.counted("unknown") // The store is not this cluster's.
-	patch := []byte(`{"spec":{"adoption":"Always"}}`)
-	if _, err := b.Resource(kinds.Stores()).Patch(t.Context(), "iam", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	b.Patch(kinds.Stores(), "iam", `{"spec":{"adoption":"Always"}}`)
 	b.counted("same")
 	b.OpenFGA.Stop()
 	b.mayGet(false, nil)

@@ -297,10 +297,7 @@ type path struct {
 
 func newPath(t testing.TB, to string) *path {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testbed.Listen(t)
 	p := &path{t: t, Listener: listener, to: to}
 	var carrying sync.WaitGroup
 	carrying.Go(func() {

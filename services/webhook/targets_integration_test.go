@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -19,7 +18,7 @@ import (
 // A binding on one object of any kind that is registered lets in whom it names to that very object, as long as it is there.
 func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) {
 	b := newBed(t)
-	maps, client := kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), kubernetes.NewForConfigOrDie(b.Kube.Admin()).CoreV1().ConfigMaps(namespace)
+	maps, client := kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), b.Typed.CoreV1().ConfigMaps(namespace)
 	reflector := b.Reflector()
 	b.create(kinds.ProtectedResources(), "configmap", map[string]any{
 		"serviceRef": map[string]any{"name": "core.miloapis.com"}, "kind": "ConfigMap", "singular": "configmap", "plural": "configmaps", "permissions": []any{"get"},

@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,13 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -35,13 +30,14 @@ type Bed struct {
 	OpenFGA *OpenFGAServer
 	JS      jetstream.JetStream
 	Objects dynamic.Interface
+	Typed   kubernetes.Interface
 }
 
 // NewBed starts servers, and the streams on the bus.
 func NewBed(t testing.TB) *Bed {
 	t.Helper()
 	b := &Bed{T: t, Kube: Kube(t), NATS: NATS(t), OpenFGA: OpenFGA(t)}
-	b.Objects, b.JS = b.Kube.Objects(t), b.NATS.JetStream(t)
+	b.Objects, b.Typed, b.JS = b.Kube.Objects(t), b.Kube.Typed(t), b.NATS.JetStream(t)
 	if err := topology.Ensure(t.Context(), b.JS, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -92,13 +88,13 @@ func (b *Bed) Quiet(what string, do func()) {
 	openFGA, kube := b.OpenFGA.WritesByOp(), b.Kube.WritesByOp()
 	do()
 	b.Settled()
-	if f, k := added(openFGA, b.OpenFGA.WritesByOp()), added(kube, b.Kube.WritesByOp()); len(f) != 0 || len(k) != 0 {
+	if f, k := CountsSince(openFGA, b.OpenFGA.WritesByOp()), CountsSince(kube, b.Kube.WritesByOp()); len(f) != 0 || len(k) != 0 {
 		b.T.Errorf("%s made writes to OpenFGA (%v) and to the API server (%v)", what, f, k)
 	}
 }
 
-// added is what was counted after before.
-func added(before, now map[string]int) map[string]int {
+// CountsSince returns now without what before counts already.
+func CountsSince(before, now map[string]int) map[string]int {
 	for op, n := range before {
 		if now[op] -= n; now[op] == 0 {
 			delete(now, op)
@@ -115,69 +111,4 @@ func (b *Bed) Resync(service string) {
 	if _, err := b.JS.PublishMsg(b.T.Context(), msg); err != nil {
 		b.T.Fatal(err)
 	}
-}
-
-// Resource is the objects of a kind.
-func (b *Bed) Resource(kind kinds.Kind) dynamic.NamespaceableResourceInterface {
-	return b.Objects.Resource(kind.Served())
-}
-
-// Delete deletes an object as a person would.
-func (b *Bed) Delete(kind kinds.Kind, name string) {
-	b.T.Helper()
-	if err := b.Resource(kind).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
-}
-
-// List lists the objects of a kind, or of one namespace; none of one that is not served.
-func (b *Bed) List(kind kinds.Kind) *unstructured.UnstructuredList {
-	b.T.Helper()
-	list, err := b.Resource(kind).Namespace(kind.Namespace).List(b.T.Context(), metav1.ListOptions{})
-	if apierrors.IsNotFound(err) {
-		return &unstructured.UnstructuredList{}
-	}
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	return list
-}
-
-// ApplyStatus makes status a part of an object's, as another service would.
-func (b *Bed) ApplyStatus(service string, kind kinds.Kind, name string, status any) {
-	b.T.Helper()
-	patch, err := json.Marshal(map[string]any{
-		"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "status": status,
-	})
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	options := metav1.PatchOptions{FieldManager: service, Force: new(true)}
-	if _, err := b.Resource(kind).Patch(b.T.Context(), name, types.ApplyPatchType, patch, options, "status"); err != nil {
-		b.T.Fatal(err)
-	}
-}
-
-// SetFinalizers gives an object these finalizers, and no others.
-func (b *Bed) SetFinalizers(kind kinds.Kind, namespace, name string, finalizers ...string) {
-	b.T.Helper()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	if _, err := b.Resource(kind).Namespace(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		b.T.Fatal(err)
-	}
-}
-
-// AwaitReleased waits until an object has no finalizers.
-func (b *Bed) AwaitReleased(kind kinds.Kind, namespace, name string) {
-	b.T.Helper()
-	Eventually(b.T, settleWithin, func() error {
-		u, err := b.Resource(kind).Namespace(namespace).Get(b.T.Context(), name, metav1.GetOptions{})
-		if err == nil && len(u.GetFinalizers()) > 0 {
-			err = fmt.Errorf("%s %s has the finalizers %v", kind.Kind, name, u.GetFinalizers())
-		}
-		return err
-	})
 }

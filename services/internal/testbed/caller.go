@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // bearer sends a token with each request.
@@ -28,10 +27,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 // Caller makes a ServiceAccount without rights, until the test ends, and a client with its token.
 func (k *KubeServer) Caller(t testing.TB, name string) (uid string, client *http.Client) {
 	t.Helper()
-	api, err := kubernetes.NewForConfig(k.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := k.Typed(t)
 	accounts := api.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
 	account, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
@@ -54,19 +50,7 @@ func (k *KubeServer) Caller(t testing.TB, name string) (uid string, client *http
 func (k *KubeServer) Administrator(t testing.TB, name string) *http.Client {
 	t.Helper()
 	_, client := k.Caller(t, name)
-	api, err := kubernetes.NewForConfig(k.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	bindings := api.RbacV1().ClusterRoleBindings()
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: name}},
-	}
-	if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = bindings.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}) })
+	k.bindClusterRole(t, "", "cluster-admin", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: name})
 	return client
 }
 

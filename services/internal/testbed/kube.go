@@ -2,19 +2,14 @@ package testbed
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-
-	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 const cleanWithin = 2 * time.Minute
@@ -78,26 +73,7 @@ func (k *KubeServer) Admin() *rest.Config {
 // Objects is a client of the test's own, outside of [Traffic].
 func (k *KubeServer) Objects(t testing.TB) dynamic.Interface {
 	t.Helper()
-	objects, err := dynamic.NewForConfig(k.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return objects
-}
-
-// Apply makes an object be as given, as a person would: by kubectl apply --server-side.
-func (k *KubeServer) Apply(t testing.TB, kind kinds.Kind, name string, spec any) {
-	t.Helper()
-	patch, err := json.Marshal(map[string]any{
-		"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "spec": spec,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := metav1.PatchOptions{FieldManager: "test", Force: new(true)}
-	if _, err := k.Objects(t).Resource(kind.Served()).Patch(t.Context(), name, types.ApplyPatchType, patch, options); err != nil {
-		t.Fatalf("applying %s %s: %v", kind.Kind, name, err)
-	}
+	return k.ObjectsAs(t, "")
 }
 
 // Stop ends the server as a signal would. Later tests need it again: Start it.

@@ -55,7 +55,7 @@ func TestATestLeavesNothingToTheNext(t *testing.T) {
 		}
 		k.Apply(t, kinds.AuthorizationModels(), "module", corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "held"}})
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "leader", Namespace: "default"}}
-		if _, err := clientset(t, k).CoordinationV1().Leases("default").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		if _, err := k.Typed(t).CoordinationV1().Leases("default").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -70,7 +70,7 @@ func TestATestLeavesNothingToTheNext(t *testing.T) {
 				t.Errorf("%s: %v, %v; want none", kind.Resource, list, err)
 			}
 		}
-		if _, err := clientset(t, k).CoordinationV1().Leases("default").Get(t.Context(), "leader", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := k.Typed(t).CoordinationV1().Leases("default").Get(t.Context(), "leader", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the lease: %v; want none", err)
 		}
 	})
@@ -130,13 +130,4 @@ func TestTheAPIServerComesBackAtTheSamePlace(t *testing.T) {
 			return nil
 		})
 	}
-}
-
-func clientset(t *testing.T, k *KubeServer) kubernetes.Interface {
-	t.Helper()
-	c, err := kubernetes.NewForConfig(k.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }

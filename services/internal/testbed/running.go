@@ -24,14 +24,21 @@ type Running struct {
 	Stop func()
 }
 
+// Listen returns a listener on a free port of this machine.
+func Listen(t testing.TB) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
 // Lead makes the named service work with the servers of b: what it does is counted there.
 // The configuration may be any that holds a [service.Config].
 func (b *Bed) Lead(name string, cfg *service.Config) net.Listener {
 	b.T.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.T.Fatal(err)
-	}
+	listener := Listen(b.T)
 	cfg.NATS.URL = b.NATS.URLOf(name)
 	cfg.RPC.Auth, cfg.RPC.Listen = rpc.None, listener.Addr().String()
 	cfg.Embed.Kube, cfg.Embed.Listener = b.Kube.Config(b.T, name), listener
@@ -39,19 +46,25 @@ func (b *Bed) Lead(name string, cfg *service.Config) net.Listener {
 	return listener
 }
 
-// Serve runs a service that listens there.
+// Serve is [Serve] for the test of b.
 func (b *Bed) Serve(listener net.Listener, run func(context.Context) error) *Running {
 	b.T.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
+	return Serve(b.T, listener, run)
+}
+
+// Serve runs a service that listens there, until the test ends at the latest.
+func Serve(t testing.TB, listener net.Listener, run func(context.Context) error) *Running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- run(ctx) }()
 	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			b.T.Errorf("the service ended with %v", err)
+			t.Errorf("the service ended with %v", err)
 		}
 	})
-	b.T.Cleanup(stop)
+	t.Cleanup(stop)
 	return &Running{URL: "http://" + listener.Addr().String(), Stop: stop}
 }
 

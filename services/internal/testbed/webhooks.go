@@ -21,11 +21,14 @@ type Webhooks struct {
 // Webhooks are those of this configuration.
 func (k *KubeServer) Webhooks(t testing.TB, name string) Webhooks {
 	t.Helper()
-	api, err := kubernetes.NewForConfig(k.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Webhooks{api: api, name: name, secret: name + "-admission"}
+	return Webhooks{api: k.Typed(t), name: name, secret: name + "-admission"}
+}
+
+// DeleteWebhooksAfter deletes a configuration of webhooks when the test ends.
+func (k *KubeServer) DeleteWebhooksAfter(t testing.TB, name string) {
+	t.Helper()
+	api := k.Typed(t).AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	t.Cleanup(func() { _ = api.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}) })
 }
 
 // Configured returns nil if the configuration has webhooks.

@@ -5,7 +5,6 @@ package proof
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/entail-dev/entail/services/entail/internal/command"
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
@@ -26,40 +24,21 @@ import (
 // judging is an implied-role that judges who writes rules and binds roles.
 func judging(t *testing.T, b *testbed.Bed) *testbed.Running {
 	t.Helper()
-	webhooks, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := kubernetes.NewForConfigOrDie(b.Kube.Admin())
-	t.Cleanup(func() {
-		configurations := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-		_ = configurations.Delete(context.WithoutCancel(t.Context()), "entail-implied-role", metav1.DeleteOptions{})
-	})
+	webhooks := testbed.Listen(t)
+	b.Kube.DeleteWebhooksAfter(t, "entail-implied-role")
 	cfg := impliedrole.Defaults()
 	listener := b.Lead(topology.ImpliedRole, &cfg.Config.Config)
 	cfg.Admission.Listener, cfg.Admission.URL = webhooks, "https://"+webhooks.Addr().String()
 	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
 }
 
-// person may write rules, and bind a role, in a namespace.
-func person(t *testing.T, b *testbed.Bed, namespace, name, role string) {
+// grantPerson lets a user write rules, and bind a role, in a namespace.
+func grantPerson(t *testing.T, b *testbed.Bed, namespace, name, role string) {
 	t.Helper()
-	api := kubernetes.NewForConfigOrDie(b.Kube.Admin()).RbacV1()
-	may := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{kinds.ImpliedRoles().Group}, Resources: []string{kinds.ImpliedRoles().Resource}, Verbs: []string{"create", "patch"}},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create", "patch"}},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{role}, Verbs: []string{"bind"}},
-	}}
-	_, err := api.Roles(namespace).Create(t.Context(), may, metav1.CreateOptions{})
-	if err == nil {
-		_, err = api.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
-		}, metav1.CreateOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.Kube.GrantUser(t, namespace, name,
+		rbacv1.PolicyRule{APIGroups: []string{kinds.ImpliedRoles().Group}, Resources: []string{kinds.ImpliedRoles().Resource}, Verbs: []string{"create", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{role}, Verbs: []string{"bind"}})
 }
 
 // TestAPreviewTellsWhetherItsCallerMay previews as somebody who may bind writer, which implies reader, but not
@@ -67,8 +46,8 @@ func person(t *testing.T, b *testbed.Bed, namespace, name, role string) {
 func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
 	b := testbed.NewBed(t)
 	ns := team(t, b.Kube)
-	person(t, b, ns, "mallory", "writer")
-	client := kubernetes.NewForConfigOrDie(b.Kube.Admin())
+	grantPerson(t, b, ns, "mallory", "writer")
+	client := b.Typed
 	if _, err := client.RbacV1().Roles(ns).Update(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
 	}}, metav1.UpdateOptions{}); err != nil {

@@ -36,10 +36,7 @@ type path struct {
 
 func newPath(t *testing.T, server string) *path {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testbed.Listen(t)
 	p := &path{listener: listener, server: server}
 	go p.serve()
 	t.Cleanup(p.cut)

@@ -1,61 +1,43 @@
 //go:build integration
 
-package v1alpha1_test
+package apitest_test
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
-
-// soon is time enough for a policy or a right to take effect.
-const soon = 60 * time.Second
-
-// fields of an object, beside its kind and name.
+// fields are those of an object beside its kind and name.
 type fields = map[string]any
 
-// person is somebody at the API server. But for an administrator they only try things out.
+// person is a user of the API server. The requests of all but the administrator are dry runs.
 type person struct {
 	t       *testing.T
 	objects dynamic.Interface
 	dry     []string
 }
 
-// newPerson is a user once they have a role; the administrator has no name.
+// newPerson binds a ClusterRole to a user; the administrator has no name.
 func newPerson(t *testing.T, server *testbed.KubeServer, name, role string) person {
 	t.Helper()
 	if name == "" {
 		return person{t: t, objects: server.Objects(t)}
 	}
-	api := kubernetes.NewForConfigOrDie(server.Admin()).RbacV1().ClusterRoleBindings()
-	bound := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
-	}
-	if _, err := api.Create(t.Context(), bound, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = api.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}) })
-	cfg := server.Admin()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: name}
-	return person{t, dynamic.NewForConfigOrDie(cfg), []string{metav1.DryRunAll}}
+	server.BindUser(t, "", name, role)
+	return person{t, server.ObjectsAs(t, name), []string{metav1.DryRunAll}}
 }
 
 func (p person) of(kind kinds.Kind) dynamic.ResourceInterface {
@@ -65,20 +47,23 @@ func (p person) of(kind kinds.Kind) dynamic.ResourceInterface {
 	return p.objects.Resource(kind.Served())
 }
 
-func object(kind kinds.Kind, name string, f fields) *unstructured.Unstructured {
-	all := fields{"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind, "metadata": fields{"name": name}}
-	maps.Copy(all, f)
-	return &unstructured.Unstructured{Object: all}
+func objectOf(kind kinds.Kind, name string, f fields) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: fields{"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind}}
+	maps.Copy(u.Object, f)
+	if u.GetGenerateName() == "" {
+		u.SetName(name)
+	}
+	return u
 }
 
 func (p person) create(kind kinds.Kind, name string, f fields) error {
-	_, err := p.of(kind).Create(p.t.Context(), object(kind, name, f), metav1.CreateOptions{DryRun: p.dry})
+	_, err := p.of(kind).Create(p.t.Context(), objectOf(kind, name, f), metav1.CreateOptions{DryRun: p.dry})
 	return err
 }
 
 // apply is kubectl apply --server-side.
 func (p person) apply(kind kinds.Kind, name string, f fields) error {
-	_, err := p.of(kind).Apply(p.t.Context(), name, object(kind, name, f), metav1.ApplyOptions{FieldManager: "test", DryRun: p.dry, Force: true})
+	_, err := p.of(kind).Apply(p.t.Context(), name, objectOf(kind, name, f), metav1.ApplyOptions{FieldManager: "test", DryRun: p.dry, Force: true})
 	return err
 }
 
@@ -117,7 +102,7 @@ func store(adoption string) fields {
 	return fields{"spec": fields{"coreModule": "module core", "adoption": adoption}}
 }
 
-// declaring is a Store with tuples, each as object#relation@user.
+// declaring returns a Store with tuples, each written as object#relation@user.
 func declaring(tuples ...string) fields {
 	all := []any{}
 	for _, t := range tuples {
@@ -138,17 +123,10 @@ func label(store any) fields {
 	return fields{"metadata": fields{"labels": fields{corev1alpha1.StoreNameLabel: store}}}
 }
 
-// definition is that of a kind without rules.
+// definition returns a CRD of a kind with any fields.
 func definition(name, kind, version string, labels fields) fields {
 	plural, group, _ := strings.Cut(name, ".")
-	return fields{"metadata": fields{"name": name, "labels": labels}, "spec": fields{
-		"group": group, "scope": "Cluster",
-		"names": fields{"plural": plural, "kind": kind, "singular": strings.ToLower(kind), "listKind": kind + "List"},
-		"versions": []any{fields{
-			"name": version, "served": true, "storage": true, "subresources": fields{"status": fields{}},
-			"schema": fields{"openAPIV3Schema": fields{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-		}},
-	}}
+	return testbed.DefinitionFields(kinds.Kind{GroupResource: event.GroupResource{Group: group, Resource: plural}, Version: version, Kind: kind}, labels)
 }
 
 const widgets = "widgets.example.com"
@@ -157,7 +135,7 @@ func widget(store any) fields {
 	return definition(widgets, "Widget", "v1", fields{corev1alpha1.StoreNameLabel: store})
 }
 
-// tenant may write all that extends Stores, but extend and adopt only the one named own.
+// tenant grants a user to write all that extends Stores, but to extend and adopt only the Store "own".
 func tenant(t *testing.T, server *testbed.KubeServer) person {
 	t.Helper()
 	group, all := corev1alpha1.GroupVersion.Group, []string{"*"}
@@ -166,15 +144,9 @@ func tenant(t *testing.T, server *testbed.KubeServer) person {
 	}
 	own := may([]string{"extend", "adopt"}, group, corev1alpha1.Stores)
 	own.ResourceNames = []string{"own"}
-	api := kubernetes.NewForConfigOrDie(server.Admin()).RbacV1().ClusterRoles()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}, Rules: []rbacv1.PolicyRule{
+	server.GrantUser(t, "", "tenant",
 		own, may(all, group, corev1alpha1.AuthorizationModels), may([]string{"get", "create", "update", "patch"}, group, corev1alpha1.Stores),
 		may(all, kinds.PolicyDocuments().Group, kinds.PolicyDocuments().Resource), may(all, kinds.Bindings().Group, kinds.Bindings().Resource),
-		may(all, kinds.Definitions().Group, kinds.Definitions().Resource, kinds.Definitions().Resource+"/status"),
-	}}
-	if _, err := api.Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = api.Delete(context.WithoutCancel(t.Context()), role.Name, metav1.DeleteOptions{}) })
-	return newPerson(t, server, role.Name, role.Name)
+		may(all, kinds.Definitions().Group, kinds.Definitions().Resource, kinds.Definitions().Resource+"/status"))
+	return person{t, server.ObjectsAs(t, "tenant"), []string{metav1.DryRunAll}}
 }

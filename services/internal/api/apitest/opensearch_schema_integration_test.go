@@ -1,6 +1,6 @@
 //go:build integration
 
-package v1_test
+package apitest_test
 
 import (
 	"testing"
@@ -12,8 +12,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// published are objects of every kind with every field that the public operator has published, and no other.
-var published = map[string]string{ //nolint:gochecknoglobals // A map cannot be a constant.
+// publicManifests are objects of every kind with exactly the fields that the public operator has published.
+var publicManifests = map[string]string{ //nolint:gochecknoglobals // A map cannot be a constant.
 	"OpensearchUser": `
 spec: {opensearchCluster: {name: my-cluster}, passwordFrom: {name: sample, key: password, optional: true},
   opendistroSecurityRoles: [own-role], backendRoles: [kibanauser], attributes: {team: search}}
@@ -39,16 +39,15 @@ spec: {general: {version: 2.19.4, serviceName: my-cluster, httpPort: 9200, vendo
 status: {phase: RUNNING, initialized: true, health: green, availableNodes: 3}`,
 }
 
-// Manifests of the public operator apply unchanged, and nothing in them is lost.
-func TestWhatThePublicOperatorTakesIsTaken(t *testing.T) {
+func TestOpenSearchSchemaKeepsFieldsOfPublicOperator(t *testing.T) {
 	server := testbed.Kube(t)
-	for kind, manifest := range published {
-		o := object(kind, nil)
+	for kind, manifest := range publicManifests {
+		o := searchObject(kind, nil)
 		if err := yaml.Unmarshal([]byte(manifest), &o.Object); err != nil {
 			t.Fatal(err)
 		}
 		status := o.Object["status"]
-		api := objects(server, "", kind)
+		api := objectsAs(t, server, "", o)
 		made, err := api.Create(t.Context(), o, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 		if err != nil {
 			t.Errorf("%s: %v", kind, err)

@@ -1,31 +1,21 @@
 //go:build integration
 
-package v1alpha1_test
+package apitest_test
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"os"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-func TestPublishedManifestsApplyAndNothingOfThemIsDropped(t *testing.T) {
+func TestIAMSchemaKeepsEveryFieldOfManifests(t *testing.T) {
 	server := testbed.Kube(t)
 	for _, manifest := range manifests(t) {
 		stored := create(t, server, manifest)
@@ -40,7 +30,7 @@ func TestPublishedManifestsApplyAndNothingOfThemIsDropped(t *testing.T) {
 	}
 }
 
-func TestStatusesOfOthersAreKept(t *testing.T) {
+func TestIAMSchemaKeepsStatusesOfOtherServices(t *testing.T) {
 	server := testbed.Kube(t)
 	tests := map[string]string{
 		"alice": `{"state": "Inactive", "registrationApproval": "Approved", "platformAccess": "Suspended", "emailVerification": "Verified",
@@ -57,7 +47,7 @@ func TestStatusesOfOthersAreKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			stored.Object["status"] = want
-			updated, err := objects(t, server, stored).UpdateStatus(t.Context(), stored, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
+			updated, err := objectsAs(t, server, "", stored).UpdateStatus(t.Context(), stored, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,14 +63,13 @@ func TestStatusesOfOthersAreKept(t *testing.T) {
 	}
 }
 
-// What is refused, and by which rule. A nil change is one that is accepted.
-func TestWhatTheSchemaRefuses(t *testing.T) {
+func TestIAMSchemaRefusesInvalidObjects(t *testing.T) {
 	server := testbed.Kube(t)
 	tests := map[string]struct {
 		object string
 		path   []string
 		value  any
-		// want is what the refusal says; empty means that there is none.
+		// want is part of the refusal; if it is empty, the object must be accepted.
 		want string
 	}{
 		"a user without uid":               {"on-an-object", []string{"spec", "subjects"}, subjects("User", "alice", ""), "UID is required"},
@@ -97,8 +86,8 @@ func TestWhatTheSchemaRefuses(t *testing.T) {
 		"a binding of nothing":             {"on-an-object", []string{"spec"}, nil, "spec: Required"},
 		"a role without stage":             {"nothing-yet", []string{"spec"}, map[string]any{}, "launchStage: Required"},
 		"a role inherited twice":           {"nothing-yet", []string{"spec", "inheritedRoles"}, []any{map[string]any{"name": "a"}, map[string]any{"name": "a"}}, "Duplicate value"},
-		"as many roles as can be":          {"nothing-yet", []string{"spec", "inheritedRoles"}, roles(100), ""},
-		"more roles than can be inherited": {"nothing-yet", []string{"spec", "inheritedRoles"}, roles(101), "must have at most 100 items"},
+		"as many roles as can be":          {"nothing-yet", []string{"spec", "inheritedRoles"}, references(100), ""},
+		"more roles than can be inherited": {"nothing-yet", []string{"spec", "inheritedRoles"}, references(101), "must have at most 100 items"},
 		"a kind without permissions":       {"resourcemanager-organization", []string{"spec", "permissions"}, nil, "permissions: Required"},
 		"a subresource that cannot be one": {"resourcemanager-organization", []string{"spec", "subresources"}, subresource("a/b", "get"), "should match"},
 		"a subresource without verbs":      {"resourcemanager-organization", []string{"spec", "subresources"}, subresource("status"), "at least 1 items"},
@@ -116,21 +105,21 @@ func TestWhatTheSchemaRefuses(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			object := changed(t, manifestNamed(t, test.object), test.path, test.value)
-			_, err := objects(t, server, object).Create(t.Context(), object, dryRun())
-			expect(t, err, test.want)
+			_, err := objectsAs(t, server, "", object).Create(t.Context(), object, dryRun())
+			expectAnswer(t, err, test.want)
 		})
 	}
 }
 
-// roles are so many that one inherits.
-func roles(n int) (all []any) {
+// references returns references to n roles.
+func references(n int) (all []any) {
 	for i := range n {
 		all = append(all, map[string]any{"name": fmt.Sprint("role-", i)})
 	}
 	return all
 }
 
-func TestReferencesAreImmutableAndSubjectsAreNot(t *testing.T) {
+func TestIAMSchemaRefusesChangedReferences(t *testing.T) {
 	server := testbed.Kube(t)
 	tests := map[string]struct {
 		object string
@@ -156,138 +145,10 @@ func TestReferencesAreImmutableAndSubjectsAreNot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stored := create(t, server, manifestNamed(t, test.object))
 			update := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
-			_, err := objects(t, server, stored).Update(t.Context(), changed(t, stored, test.path, test.value), update)
-			expect(t, err, test.want)
+			_, err := objectsAs(t, server, "", stored).Update(t.Context(), changed(t, stored, test.path, test.value), update)
+			expectAnswer(t, err, test.want)
 		})
 	}
-}
-
-func TestPrinterColumnsAreFilled(t *testing.T) {
-	server := testbed.Kube(t)
-	tests := map[string]map[string]string{
-		"compute.example.com-workload":       {"Kind": "Workload", "Ready": "Unknown"},
-		"compute.example.com-workload-admin": {"Display Name": "Workload Admin", "Launch Stage": "Beta", "Ready": "Unknown"},
-		"on-an-object":                       {"Role": "compute.example.com-workload-admin", "Resource Kind": "Workload", "Resource Name": "web", "Ready": "Unknown"},
-		"on-a-kind":                          {"Resource Kind": "Workload", "Ready": "Unknown"},
-		"alice-staff":                        {"User": "alice", "Group": "staff"},
-		"alice":                              {"Email": "alice@example.com", "Given Name": "Alice", "Family Name": "Doe", "State": "Active", "Ready": "Unknown"},
-		"builder":                            {"State": "Active"},
-		"acme":                               {"Display Name": "Acme", "Ready": "Unknown"},
-		"web":                                {"Organization": "acme", "Ready": "Unknown"},
-	}
-	for name, want := range tests {
-		t.Run(name, func(t *testing.T) {
-			row := columns(t, server, create(t, server, manifestNamed(t, name)))
-			for column, value := range want {
-				if row[column] != value {
-					t.Errorf("%s is %q, want %q; there are %v", column, row[column], value, slices.Sorted(maps.Keys(row)))
-				}
-			}
-		})
-	}
-}
-
-// Once everybody has said what there is to say, no column of any kind is empty, but that of the one object that is meant where a
-// whole kind is.
-func TestNoPrinterColumnIsForNothing(t *testing.T) {
-	server := testbed.Kube(t)
-	seen := map[string]bool{}
-	for _, manifest := range manifests(t) {
-		if manifest.GetKind() == "Role" || manifest.GetKind() == "Organization" {
-			manifest.SetAnnotations(map[string]string{"kubernetes.io/display-name": "Some Name"})
-		}
-		if manifest.GetKind() == "User" {
-			manifest.Object["spec"] = map[string]any{"email": "a@example.com", "givenName": "A", "familyName": "B"}
-		}
-		stored := create(t, server, manifest)
-		status, _ := stored.Object["status"].(map[string]any)
-		if status == nil {
-			status = map[string]any{}
-		}
-		status["conditions"] = []any{map[string]any{
-			"type": "Ready", "status": "True", "reason": "Odd", "message": "odd", "lastTransitionTime": "2026-01-02T03:04:05Z",
-		}}
-		if stored.GetKind() == "ServiceAccount" {
-			status["email"] = "a@example.com"
-		}
-		stored.Object["status"] = status
-		if _, err := objects(t, server, stored).UpdateStatus(t.Context(), stored, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
-			t.Fatal(err)
-		}
-		row := columns(t, server, stored)
-		_, ofKind, _ := unstructured.NestedMap(stored.Object, "spec", "resourceSelector", "resourceKind")
-		for column, value := range row {
-			if value == "" && (!ofKind || column != "Resource Name") {
-				t.Errorf("of %s %s, %s is empty", stored.GetKind(), stored.GetName(), column)
-			}
-		}
-		if row["Ready"] != "True" || row["Age"] == "" {
-			t.Errorf("%s %s is shown as %v", stored.GetKind(), stored.GetName(), row)
-		}
-		seen[stored.GetKind()] = true
-	}
-	if len(seen) != 9 {
-		t.Errorf("there are manifests of %v", slices.Sorted(maps.Keys(seen)))
-	}
-}
-
-func columns(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured) map[string]string {
-	t.Helper()
-	cfg := dynamic.ConfigFor(server.Admin())
-	cfg.GroupVersion = &schema.GroupVersion{}
-	client, err := rest.UnversionedRESTClientFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := []string{"apis", u.GroupVersionKind().Group, u.GroupVersionKind().Version}
-	if u.GetNamespace() != "" {
-		path = append(path, "namespaces", u.GetNamespace())
-	}
-	path = append(path, resourceOf(u), u.GetName())
-	raw, err := client.Get().AbsPath(path...).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var table metav1.Table
-	if err := json.Unmarshal(raw, &table); err != nil {
-		t.Fatal(err)
-	}
-	row := map[string]string{}
-	for i, column := range table.ColumnDefinitions {
-		row[column.Name], _ = table.Rows[0].Cells[i].(string)
-	}
-	return row
-}
-
-func manifests(t *testing.T) []*unstructured.Unstructured {
-	t.Helper()
-	file, err := os.Open("testdata/manifests.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	var all []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(file, 1024)
-	for {
-		u := &unstructured.Unstructured{}
-		if err := decoder.Decode(&u.Object); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, u)
-	}
-}
-
-func manifestNamed(t *testing.T, name string) *unstructured.Unstructured {
-	t.Helper()
-	for _, m := range manifests(t) {
-		if m.GetName() == name {
-			return m
-		}
-	}
-	t.Fatalf("no manifest is named %s", name)
-	return nil
 }
 
 func subjects(kind, name, uid string) []any {
@@ -302,7 +163,7 @@ func subresource(name string, verbs ...any) []any {
 	return []any{map[string]any{"name": name, "permissions": append([]any{}, verbs...)}}
 }
 
-// changed is an object with one field set, or without it.
+// changed returns a copy of an object with one field set, or without the field if value is nil.
 func changed(t *testing.T, u *unstructured.Unstructured, path []string, value any) *unstructured.Unstructured {
 	t.Helper()
 	u = u.DeepCopy()
@@ -314,14 +175,10 @@ func changed(t *testing.T, u *unstructured.Unstructured, path []string, value an
 	return u
 }
 
-func dryRun() metav1.CreateOptions {
-	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
-}
-
-// create makes an object for the time of a test.
+// create creates an object and deletes it when the test ends.
 func create(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	api := objects(t, server, u)
+	api := objectsAs(t, server, "", u)
 	stored, err := api.Create(t.Context(), u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	if err != nil {
 		t.Fatalf("%s %s: %v", u.GetKind(), u.GetName(), err)
@@ -332,31 +189,4 @@ func create(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructur
 		}
 	})
 	return stored
-}
-
-func objects(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured) dynamic.ResourceInterface {
-	t.Helper()
-	return server.Objects(t).Resource(u.GroupVersionKind().GroupVersion().WithResource(resourceOf(u))).Namespace(u.GetNamespace())
-}
-
-func resourceOf(u *unstructured.Unstructured) string { return strings.ToLower(u.GetKind()) + "s" }
-
-func expect(t *testing.T, err error, want string) {
-	t.Helper()
-	if err := unlike(err, want); err != nil {
-		t.Error(err)
-	}
-}
-
-// unlike says how a refusal differs from what is expected.
-func unlike(err error, want string) error {
-	switch {
-	case want == "":
-		return err
-	case err == nil:
-		return fmt.Errorf("accepted, want %q", want)
-	case !strings.Contains(err.Error(), want):
-		return fmt.Errorf("want %q: %w", want, err)
-	}
-	return nil
 }

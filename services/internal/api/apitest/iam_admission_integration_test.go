@@ -1,40 +1,31 @@
 //go:build integration
 
-package v1alpha1_test
+package apitest_test
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
+	"crypto/rand"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// soon is time enough for a policy or a role to take effect.
-const soon = 60 * time.Second
-
-// right is a verb on resources of the two groups, or on one of them.
+// right returns a verb on resources of both API groups of IAM, or on the named ones.
 func right(verb, resource string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{"iam.miloapis.com", "resourcemanager.miloapis.com"}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names,
 	}
 }
 
-// Everybody here may create and update all of these kinds.
-func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
+// All users of this test may create and update all kinds.
+func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
 	server := testbed.Kube(t)
 	const role, viewer = "compute.example.com-workload-admin", "compute.example.com-workload-viewer"
 	inherited := func(names ...string) []any {
@@ -52,13 +43,13 @@ func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
 	tests := map[string]struct {
 		rights []rbacv1.PolicyRule
 		object string
-		// owned says that its Organization owns the object that is there by a reference, too.
+		// owned adds an owner reference to the Organization acme.
 		owned bool
 		path  []string
 		value any
-		// update says that the object is there, and that this is a change of it.
+		// update makes the object exist before, so that the request changes it.
 		update bool
-		// want is what the refusal says; empty means that there is none.
+		// want is part of the refusal; if it is empty, the object must be accepted.
 		want string
 	}{
 		"a binding":                       {object: "on-a-kind", want: "takes the verb bind on that roles.iam.miloapis.com"},
@@ -99,7 +90,7 @@ func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
 		"their project without its owner": {rights: []rbacv1.PolicyRule{right("bind", "organizations", "acme")}, object: "web", owned: true, path: owners, value: []any{}, update: true},
 		"a label of a project":            {object: "web", owned: true, path: []string{"metadata", "labels"}, value: map[string]any{"a": "b"}, update: true},
 	}
-	// What is refused first: then the policies are in force, and what is let pass is let pass by them.
+	// The refused ones come first: after them the policies are in force, and accept the others.
 	for _, name := range slices.SortedFunc(maps.Keys(tests), func(a, b string) int { return strings.Compare(tests[b].want, tests[a].want) }) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
@@ -116,48 +107,43 @@ func TestNobodyGivesWhatIsNotTheirsToGive(t *testing.T) {
 			if test.path != nil {
 				object = changed(t, object, test.path, test.value)
 			}
-			api := asUser(t, server, object, test.rights)
+			api := asAuthor(t, server, object, test.rights)
 			testbed.Eventually(t, soon, func() (err error) {
 				if test.update {
 					_, err = api.Update(t.Context(), object, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 				} else {
 					_, err = api.Create(t.Context(), object, dryRun())
 				}
-				return unlike(err, test.want)
+				return checkAnswer(err, test.want)
 			})
 		})
 	}
 }
 
-// Whoever writes a binding otherwise, or is no person, is asked for the same.
-func TestNoWayRoundLeadsToABinding(t *testing.T) {
+func TestIAMPolicyHoldsForApplyAndServiceAccounts(t *testing.T) {
 	server := testbed.Kube(t)
 	object := manifestNamed(t, "on-a-kind")
-	path := "ServiceAccount default/robot"
-	for name, write := range map[string]func(api dynamic.ResourceInterface) error{
-		"server-side apply": func(api dynamic.ResourceInterface) error {
+	for user, write := range map[string]func(api dynamic.ResourceInterface) error{
+		"person": func(api dynamic.ResourceInterface) error {
 			_, err := api.Apply(t.Context(), object.GetName(), object, metav1.ApplyOptions{FieldManager: "person", DryRun: []string{metav1.DryRunAll}})
 			return err
 		},
-		path: func(api dynamic.ResourceInterface) error {
+		"system:serviceaccount:default:robot": func(api dynamic.ResourceInterface) error {
 			_, err := api.Create(t.Context(), object, dryRun())
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			user := ""
-			if name == path {
-				user = "system:serviceaccount:default:robot"
-			}
+		t.Run(user, func(t *testing.T) {
+			api := asWriter(t, server, object, user, nil)
 			testbed.Eventually(t, soon, func() error {
-				return unlike(write(as(t, server, object, user, nil)), "takes the verb bind on that roles.iam.miloapis.com")
+				return checkAnswer(write(api), "takes the verb bind on that roles.iam.miloapis.com")
 			})
 		})
 	}
 }
 
-// Who may do anything in a namespace has all that it takes there, but for what is elsewhere.
-func TestWhoHasAllOfANamespaceGivesNothingBeyond(t *testing.T) {
+// The owner of a namespace has all rights in it, and none elsewhere.
+func TestIAMPolicyConfinesNamespaceOwner(t *testing.T) {
 	server := testbed.Kube(t)
 	ref := func(kind, namespace string) map[string]any {
 		on := map[string]any{"apiGroup": "resourcemanager.miloapis.com", "kind": kind, "name": "acme", "uid": "u"}
@@ -182,168 +168,27 @@ func TestWhoHasAllOfANamespaceGivesNothingBeyond(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			user := "owner of " + name
 			for _, namespace := range test.has {
-				mayAll(t, server, user, namespace)
+				server.BindUser(t, namespace, user, "cluster-admin")
 			}
-			cfg := server.Admin()
-			cfg.Impersonate = rest.ImpersonationConfig{UserName: user}
 			object := changed(t, manifestNamed(t, "on-a-kind"), []string{"spec", "resourceSelector"}, test.on)
-			api := dynamic.NewForConfigOrDie(cfg).Resource(object.GroupVersionKind().GroupVersion().WithResource(resourceOf(object))).Namespace(one)
+			api := objectsAs(t, server, user, object)
 			testbed.Eventually(t, soon, func() error {
 				_, err := api.Create(t.Context(), object, dryRun())
-				return unlike(err, test.want)
+				return checkAnswer(err, test.want)
 			})
 		})
 	}
 }
 
-// mayAll lets a user do anything in a namespace.
-func mayAll(t *testing.T, server *testbed.KubeServer, user, namespace string) {
+// asAuthor returns the objects of u's kind for a new user, who may write all kinds and has further rights.
+func asAuthor(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
 	t.Helper()
-	api := kubernetes.NewForConfigOrDie(server.Admin()).RbacV1().RoleBindings(namespace)
-	made, err := api.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "owner-"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = api.Delete(context.WithoutCancel(t.Context()), made.Name, metav1.DeleteOptions{}) })
+	return asWriter(t, server, u, "author-"+rand.Text(), rights)
 }
 
-// Who may only write statuses changes neither what a binding gives nor what it belongs to.
-func TestAStatusGivesNothing(t *testing.T) {
-	server := testbed.Kube(t)
-	stored := create(t, server, manifestNamed(t, "on-a-kind"))
-	other := changed(t, stored, []string{"spec", "subjects"}, subjects("User", "mallory", "u"))
-	other = changed(t, other, []string{"metadata", "ownerReferences"}, []any{map[string]any{
-		"apiVersion": "resourcemanager.miloapis.com/v1alpha1", "kind": "Organization", "name": "evil", "uid": "evil",
-	}})
-	api := asUser(t, server, stored, nil)
-	testbed.Eventually(t, soon, func() error {
-		now, err := api.UpdateStatus(t.Context(), other, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err != nil {
-			return err
-		}
-		if now.GetGeneration() != stored.GetGeneration() || len(now.GetOwnerReferences()) > 0 {
-			return errors.New("the status changed the object")
-		}
-		return nil
-	})
-}
-
-// Who may only write statuses says neither what a ProtectedResource has, nor for whom a membership is, nor to whom a project
-// belongs, and takes none of it away.
-func TestNobodyRecordsWhatIsNotTheirsToRecord(t *testing.T) {
-	server := testbed.Kube(t)
-	for name, test := range map[string]struct {
-		object, resource, field string
-		is, becomes             map[string]any
-	}{
-		"what a ProtectedResource has": {
-			"compute.example.com-workload", "protectedresources", "registered",
-			map[string]any{"group": "a.example", "kind": "Tree", "plural": "trees", "generation": int64(1)},
-			map[string]any{"group": "a.example", "kind": "Wood", "plural": "trees", "generation": int64(1)},
-		},
-		"for whom a membership is": {
-			"alice-staff", "groupmemberships", "user", map[string]any{"name": "alice", "uid": "1"}, map[string]any{"name": "alice", "uid": "2"},
-		},
-		"to whom a project belongs": {
-			"web", "projects", "organization", map[string]any{"name": "acme", "uid": "1"}, map[string]any{"name": "acme", "uid": "2"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stored := create(t, server, manifestNamed(t, test.object))
-			path := []string{"status", test.field}
-			service := asUser(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, stored.GetName())})
-			testbed.Eventually(t, soon, func() error {
-				now, err := service.UpdateStatus(t.Context(), changed(t, stored, path, test.is), metav1.UpdateOptions{})
-				if err == nil {
-					stored = now
-				}
-				return err
-			})
-			api := asUser(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, "another")})
-			for what, value := range map[string]any{"another": test.becomes, "none": nil} {
-				testbed.Eventually(t, soon, func() error {
-					_, err := api.UpdateStatus(t.Context(), changed(t, stored, path, value), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-					if err = unlike(err, "takes the verb record"); err != nil {
-						return fmt.Errorf("%s: %w", what, err)
-					}
-					return nil
-				})
-			}
-			testbed.Eventually(t, soon, func() error {
-				other := changed(t, stored, []string{"status", "conditions"}, []any{map[string]any{
-					"type": "Odd", "status": "True", "reason": "Odd", "message": "odd", "lastTransitionTime": "2026-01-02T03:04:05Z",
-				}})
-				_, err := api.UpdateStatus(t.Context(), other, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-				return err
-			})
-		})
-	}
-}
-
-// Nor that the model has no room for a kind, by which all would go that is had of it, nor that it has.
-func TestNobodySaysWhatThereIsRoomFor(t *testing.T) {
-	server := testbed.Kube(t)
-	stored := create(t, server, manifestNamed(t, "compute.example.com-workload"))
-	path, service := []string{"status", "conditions"}, []rbacv1.PolicyRule{right("record", "protectedresources", stored.GetName())}
-	says := func(rights []rbacv1.PolicyRule, want string, conditions ...any) {
-		t.Helper()
-		api := asUser(t, server, stored, rights)
-		testbed.Eventually(t, soon, func() error {
-			now, err := api.UpdateStatus(t.Context(), changed(t, stored, path, conditions), metav1.UpdateOptions{})
-			if err == nil && want == "" {
-				stored = now
-			}
-			return unlike(err, want)
-		})
-	}
-	is := func(typ, status, reason string) any {
-		return map[string]any{"type": typ, "status": status, "reason": reason, "message": "m", "lastTransitionTime": "2026-01-02T03:04:05Z"}
-	}
-	const refused = "takes the verb record"
-	room, none, observed := is("Registered", "True", "InForce"), is("Registered", "False", "LimitExceeded"), is("Observed", "True", "Followed")
-	says(nil, refused, none)
-	says(service, "", room)
-	says(nil, refused, none)
-	says(nil, refused, observed)
-	says(nil, "", room, observed)
-	says(service, "", none, observed)
-	says(nil, refused, room, observed)
-}
-
-// asUser is the way of somebody new to objects, who may write them and has some rights besides.
-func asUser(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
+// asWriter is like asAuthor for a user of this name.
+func asWriter(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured, user string, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
 	t.Helper()
-	return as(t, server, u, "", rights)
-}
-
-// as is that way of a user; without a name of somebody new.
-func as(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured, user string, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
-	t.Helper()
-	api := kubernetes.NewForConfigOrDie(server.Admin()).RbacV1()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "author-"}, Rules: append(rights, right("create", "*"), right("update", "*"), right("patch", "*"))}
-	role, err := api.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	user = cmp.Or(user, role.Name)
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-	}
-	if _, err = api.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		_ = api.ClusterRoleBindings().Delete(ctx, role.Name, metav1.DeleteOptions{})
-		_ = api.ClusterRoles().Delete(ctx, role.Name, metav1.DeleteOptions{})
-	})
-	cfg := server.Admin()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: user}
-	return dynamic.NewForConfigOrDie(cfg).Resource(u.GroupVersionKind().GroupVersion().WithResource(resourceOf(u))).Namespace(u.GetNamespace())
+	server.GrantUser(t, "", user, append(rights, right("create", "*"), right("update", "*"), right("patch", "*"))...)
+	return objectsAs(t, server, user, u)
 }

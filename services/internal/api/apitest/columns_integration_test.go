@@ -1,6 +1,6 @@
 //go:build integration
 
-package kinds_test
+package apitest_test
 
 import (
 	"encoding/json"
@@ -12,15 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
-
-// shown is an object as kubectl get shows it, and with -o wide.
+// shown is an object and how "kubectl get" shows it, without and with -o wide.
 type shown struct {
 	kind               kinds.Kind
 	namespace, short   string
@@ -28,7 +25,7 @@ type shown struct {
 	columns, wide, row string
 }
 
-func all() []shown {
+func allShown() []shown {
 	const ready = `"conditions":[{"type":"Ready","status":"False","reason":"Because","message":"do this","lastTransitionTime":"2026-01-02T03:04:05Z"}`
 	return []shown{
 		{
@@ -54,13 +51,9 @@ func all() []shown {
 	}
 }
 
-func TestKubectlShowsWhatAnOperatorWantsToKnow(t *testing.T) {
+func TestColumnsShowSpecAndStatus(t *testing.T) {
 	k := testbed.Kube(t)
-	client, err := kubernetes.NewForConfig(k.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range all() {
+	for _, s := range allShown() {
 		t.Run(s.kind.Kind, func(t *testing.T) {
 			u := &unstructured.Unstructured{}
 			text := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"shown"},"spec":%s}`, s.kind.Served().GroupVersion(), s.kind.Kind, s.spec)
@@ -80,25 +73,15 @@ func TestKubectlShowsWhatAnOperatorWantsToKnow(t *testing.T) {
 			if _, err := objects.UpdateStatus(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			data, err := client.Discovery().RESTClient().Get().AbsPath("/apis", s.kind.Group, s.kind.Version).
-				NamespaceIfScoped(s.namespace, s.namespace != "").Resource(s.kind.Resource).Name("shown").
-				SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(t.Context()).Raw()
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.check(t, data)
-			s.discovered(t, client.Discovery())
+			s.check(t, readTable(t, k, u))
+			s.checkDiscovery(t, k.Typed(t).Discovery())
 		})
 	}
 }
 
-// check compares a table of one row, whose age changes.
-func (s shown) check(t *testing.T, data []byte) {
+// check compares a table of one row, but for the age.
+func (s shown) check(t *testing.T, table metav1.Table) {
 	t.Helper()
-	var table metav1.Table
-	if err := json.Unmarshal(data, &table); err != nil || len(table.Rows) != 1 {
-		t.Fatalf("%v in %s", err, data)
-	}
 	var columns, wide, row []string
 	for i, column := range table.ColumnDefinitions {
 		if column.Priority == 0 {
@@ -121,8 +104,8 @@ func (s shown) check(t *testing.T, data []byte) {
 	}
 }
 
-// discovered checks by which words kubectl finds the kind.
-func (s shown) discovered(t *testing.T, client discovery.DiscoveryInterface) {
+// checkDiscovery checks the names by which kubectl finds the kind.
+func (s shown) checkDiscovery(t *testing.T, client discovery.DiscoveryInterface) {
 	t.Helper()
 	list, err := client.ServerResourcesForGroupVersion(s.kind.Served().GroupVersion().String())
 	if err != nil {
