@@ -40,10 +40,7 @@ func (k *KubeServer) Define(t testing.TB, kind kinds.Kind) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Undefine(t, name) })
-	Eventually(t, startWithin, func() error {
-		_, err := k.Objects(t).Resource(kind.Served()).List(t.Context(), metav1.ListOptions{})
-		return err
-	})
+	k.awaitServed(t, []kinds.Kind{kind})
 }
 
 // Undefine deletes a definition when a test ends and waits until it is gone, because the next test must not find it.

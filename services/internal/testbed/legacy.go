@@ -45,21 +45,14 @@ func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 	k.awaitServed(t, kinds.LegacyOpenSearch())
 }
 
-// ServeKinds has the server serve kinds that are not shipped, until the test ends: objects without namespaces and of any content.
+// ServeKinds makes the server serve kinds as [DefinitionFields] defines them, until the test ends.
 func (k *KubeServer) ServeKinds(t testing.TB, served ...kinds.Kind) {
 	t.Helper()
 	for _, kind := range served {
-		k.define(t, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": kinds.Definitions().Served().GroupVersion().String(), "kind": kinds.Definitions().Kind,
-			"metadata": map[string]any{"name": kind.Resource + "." + kind.Group},
-			"spec": map[string]any{
-				"group": kind.Group, "scope": "Cluster",
-				"names": map[string]any{"plural": kind.Resource, "kind": kind.Kind, "singular": strings.ToLower(kind.Kind), "listKind": kind.Kind + "List"},
-				"versions": []any{map[string]any{"name": kind.Version, "served": true, "storage": true, "schema": map[string]any{
-					"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-				}}},
-			},
-		}})
+		definition := &unstructured.Unstructured{Object: DefinitionFields(kind, nil)}
+		definition.SetGroupVersionKind(kinds.Definitions().Served().GroupVersion().WithKind(kinds.Definitions().Kind))
+		definition.SetName(kind.Resource + "." + kind.Group)
+		k.define(t, definition)
 	}
 	k.awaitServed(t, served)
 }

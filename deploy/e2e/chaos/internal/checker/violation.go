@@ -28,7 +28,7 @@ const (
 )
 
 // Violation is an observation that must never be made.
-type Violation struct {
+type Violation struct { //nolint:errname // The report names a violation, whether it was returned or not.
 	Kind Kind
 	Err  error
 }
