@@ -14,7 +14,7 @@ unset ENTAIL_SEED # A mutant must die of the seeds that CI uses.
 failed=()
 
 # tests_in FILE... returns a pattern for the names of the tests in the files.
-tests_in() { echo "^($(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' "$@" | paste -sd '|'))\$"; }
+tests_in() { echo "^($(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*/\1/p' "$@" | paste -sd '|'))\$"; }
 
 # bugs prints those bugs of chaos, one a line, that the slice selects. The module of chaos cannot
 # import services/internal/mutant, which selects all others.
