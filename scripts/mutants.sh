@@ -14,26 +14,32 @@ unset ENTAIL_SEED # A mutant must die of the seeds that CI uses.
 failed=()
 
 # tests_in FILE... returns a pattern for the names of the tests in the files.
-tests_in() { echo "^($(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' "$@" | paste -sd '|'))\$"; }
+tests_in() { echo "^($(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*/\1/p' "$@" | paste -sd '|'))\$"; }
 
-# bugs prints those bugs of chaos, one a line, that the slice selects. The module of chaos cannot
-# import services/internal/mutant, which selects all others.
-bugs() {
-	local i=${slice%/*} n=${slice#*/} all=.tmp/mutants/all
+# select_bugs TEST ALL prints those bugs of chaos, one a line, that the slice selects, and writes all of
+# them to ALL. The module of chaos cannot import services/internal/mutant, which selects all others.
+select_bugs() {
+	local i=${slice%/*} n=${slice#*/}
 	(cd deploy/e2e/chaos && "$1" -test.v -test.run 'CodeAsItIs$') |
-		sed -n 's/^ *--- PASS: [^ /]*CodeAsItIs\/\([^ ]*\) .*/\1/p' | sort >"$all"
-	(($(wc -l <"$all") >= ${n:-1})) || { echo "fewer bugs of chaos than slices" >&2; return 1; }
-	awk -v i="${i:-1}" -v n="${n:-1}" 'NR % n == i % n' "$all"
+		sed -n 's/^ *--- PASS: [^ /]*CodeAsItIs\/\([^ ]*\) .*/\1/p' | sort >"$2"
+	awk -v i="${i:-1}" -v n="${n:-1}" 'NR % n == i % n' "$2"
 }
 
 # chaos runs the campaigns that must find the bugs of whole services.
 chaos() {
-	local test=$PWD/.tmp/mutants/chaos.test pattern
-	mkdir -p .tmp/mutants
-	(cd deploy/e2e/chaos && go test -c -tags "e2e mutants" -o "$test" .)
-	bugs "$test" >.tmp/mutants/selected || return 1
-	pattern=$(sed 's/[][.^$*+?(){}|\\]/\\&/g' .tmp/mutants/selected | paste -sd '|')
-	(cd deploy/e2e/chaos && "$test" -test.v -test.timeout 2h -test.run "TestABugPutInOnPurposeIsFound/^($pattern)\$")
+	local dir=$PWD/.tmp/mutants pattern
+	mkdir -p "$dir"
+	(cd deploy/e2e/chaos && go test -c -tags "e2e mutants" -o "$dir/chaos.test" .) &&
+		select_bugs "$dir/chaos.test" "$dir/all" >"$dir/selected" || return 1
+	pattern=$(sed 's/[^A-Za-z0-9_-]/\\&/g' "$dir/selected" | paste -sd '|')
+	(cd deploy/e2e/chaos && "$dir/chaos.test" -test.v -test.timeout 2h -test.run "TestABugPutInOnPurposeIsFound/^($pattern)\$") |
+		tee "$dir/log" || return 1
+	local selected ran
+	selected=$(wc -l <"$dir/selected") ran=$(grep -c '^    --- PASS' "$dir/log") || true
+	if ((selected == 0 || ran != selected)); then
+		echo "$selected bugs of chaos were selected, and $ran ran" >&2
+		return 1
+	fi
 }
 
 mapfile -t files < <(grep -rl --include='*_test.go' 'mutant\.Kill(' services)

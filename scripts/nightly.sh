@@ -13,8 +13,6 @@ test_limit=$((minutes - 3))m # Go then prints where a test hangs.
 # As many slices run within an hour on two cores.
 mutant_slices=4 stress_slices=20
 stress_runs=20
-services=(services/*/cmd/*)
-services=("${services[@]##*/}")
 export GOWORK=off GOFLAGS=-trimpath CGO_ENABLED=0 RAPID_NOFAILFILE=1 ENTAIL_BIN=$PWD/bin
 
 fail() {
@@ -32,7 +30,7 @@ go_test() {
 # tests_in FILE... prints a pattern for the names of the tests in the files.
 tests_in() {
 	(($# > 0)) || fail "no file has such tests"
-	echo "^($(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' "$@" | paste -sd '|'))\$"
+	echo "^($(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*/\1/p' "$@" | paste -sd '|'))\$"
 }
 
 # packages_of MODULE FILE... prints the packages of the files that are in the module, relative to it.
@@ -65,22 +63,30 @@ part_chaos() {
 }
 
 part_rights() {
-	local service files packages
-	for service in "${services[@]}"; do
-		grep -rqE --include='*_test.go' '^func Test\w*Rights' "services/$service" || fail "services/$service has no test of rights"
-	done
-	mapfile -t files < <(grep -rlE --include='*_test.go' '^func Test\w*Rights' "${services[@]/#/services/}")
-	mapfile -t packages < <(packages_of services "${files[@]}")
+	local packages
+	mapfile -t packages < <(packages_of services services/*/rights_integration_test.go)
 	cd services
-	go_test -p 2 -timeout $test_limit -tags "integration nightly" -run Rights "${packages[@]}"
+	go_test -p 2 -timeout $test_limit -tags "integration nightly" -run '^Test.*ReportsEachMissingRight$' "${packages[@]}"
 }
 
 # random_inputs matches tests whose inputs follow from ENTAIL_SEED or from a seed of rapid.
 random_inputs='seeds\.(Range|First)|policytest\.(Seeds|FirstSeed)|pgregory\.net/rapid'
 
+# part_corpora takes other seeds until half an hour is over, or a test fails.
 part_corpora() {
+	local first=$ENTAIL_SEED
+	until ((SECONDS > 1800)); do
+		corpora || return 1
+		ENTAIL_SEED=$((ENTAIL_SEED + 1000000))
+	done
+	echo "passed with seeds $first to $((ENTAIL_SEED - 1000000)), each 1000000 after the one before"
+}
+
+# corpora runs the tests without servers whose inputs are random.
+corpora() {
 	local module files packages failed=0
 	export RAPID_SEED=$ENTAIL_SEED RAPID_CHECKS=1000
+	echo "ENTAIL_SEED=$ENTAIL_SEED"
 	mapfile -t files < <(grep -rlE --include='*_test.go' "$random_inputs" services)
 	for module in services/policy services services/policy/conformance; do
 		mapfile -t packages < <(packages_of "$module" "${files[@]}")
