@@ -40,7 +40,7 @@ func (k *KubeServer) Define(t testing.TB, kind kinds.Kind) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Undefine(t, name) })
-	Eventually(t, startWithin, func() error {
+	Eventually(t, objectTimeout, func() error {
 		_, err := k.Objects(t).Resource(kind.Served()).List(t.Context(), metav1.ListOptions{})
 		return err
 	})

@@ -235,7 +235,7 @@ func (t *Torture) quiet(what string, do func()) {
 	search := cmp.Or(t.Search, &Traffic{})
 	before := search.WritesByOp()
 	t.Bed.Quiet(what, do)
-	if writes := added(before, search.WritesByOp()); len(writes) > 0 {
+	if writes := CountsSince(before, search.WritesByOp()); len(writes) > 0 {
 		t.Bed.T.Errorf("%s made writes to OpenSearch: %v", what, writes)
 	}
 }
