@@ -17,7 +17,7 @@ const (
 
 // serious matches output of failures that count at once: a finding of a monitor, a data race,
 // a panic, leaked goroutines, a timeout.
-var serious = regexp.MustCompile(`\bfinding: \w|WARNING: DATA RACE|(?m:^panic: )|(?m:^fatal error: )|found unexpected goroutines|\[signal SIG`)
+var serious = regexp.MustCompile(`\bfinding: [a-z]+: |WARNING: DATA RACE|(?m:^panic: )|(?m:^fatal error: )|found unexpected goroutines|\[signal SIG`)
 
 // mayRerun returns the one test of a failed package that may run again, or "" and the reason why none may.
 func mayRerun(o *outcome) (name, reason string) {
