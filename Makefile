@@ -227,16 +227,10 @@ bench: kube-local bin/entail ## Measure what docs/benchmarks.md states
 .PHONY: tools
 tools: $(TOOLS) ## Install every tool into .tmp/bin
 
-# The name of a stamp is what `go install` takes.
+# The name of a stamp is what `go install` takes, or promtool@VERSION.
 .tmp/tools/%:
-	@echo "installing $*"
-	@GOBIN=$(CURDIR)/.tmp/bin go install $*
+	@scripts/install-tool.sh $*
 	@rm -f .tmp/tools/$(firstword $(subst @, ,$*))@* && mkdir -p $(@D) && touch $@
-
-.tmp/tools/promtool@%: scripts/build-promtool.sh
-	@echo "building promtool $*"
-	@scripts/build-promtool.sh $*
-	@rm -f .tmp/tools/promtool@* && mkdir -p $(@D) && touch $@
 
 .tmp/sources/%:
 	@scripts/fetch-proto.sh $*
