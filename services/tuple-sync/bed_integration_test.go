@@ -12,7 +12,6 @@ import (
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"github.com/openfga/language/pkg/go/transformer"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -155,18 +154,19 @@ func (b *bed) rule(kind kinds.Kind, name, condition string, status map[string]an
 	b.ApplyStatus(topology.StoreSync, kind, name, status)
 }
 
-// found is an object of either kind with its TuplesSynced.
+// found is a Store or an AuthorizationModel.
 type found struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            corev1alpha1.StoreStatus `json:"status"`
 }
 
-func (b *bed) get(kind kinds.Kind, name string) (*found, *metav1.Condition, error) {
+// get reads a Store or an AuthorizationModel.
+func (b *bed) get(kind kinds.Kind, name string) (*found, error) {
 	f := &found{}
 	if err := b.Get(kind, name, f); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return f, meta.FindStatusCondition(f.Status.Conditions, corev1alpha1.TuplesSynced), nil
+	return f, nil
 }
 
 // await waits until an object's TuplesSynced has this reason at its current generation, and returns the message.

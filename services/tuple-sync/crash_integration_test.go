@@ -98,7 +98,7 @@ func (b *bed) mend() {
 
 // recorded wants a module's record to have n tuples.
 func (b *bed) recorded(name string, n int) error {
-	f, _, err := b.get(models, name)
+	f, err := b.get(models, name)
 	if err == nil && len(f.Status.ManagedTuples) != n {
 		err = errors.New("not recorded yet")
 	}

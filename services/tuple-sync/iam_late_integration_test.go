@@ -72,7 +72,7 @@ func TestAStoreThatGoesIsEmptiedFirst(t *testing.T) {
 	finalizers := func(want ...string) {
 		t.Helper()
 		testbed.Eventually(t, soon, func() error {
-			o, _, err := b.get(kinds.Stores(), "iam")
+			o, err := b.get(kinds.Stores(), "iam")
 			if err == nil && !slices.Equal(o.Finalizers, want) {
 				err = fmt.Errorf("the finalizers are %v, want %v", o.Finalizers, want)
 			}

@@ -16,7 +16,7 @@ import (
 // ledger is the long record of the Store demo.
 func (b *bed) ledger(count int32) *corev1alpha1.Ledger {
 	b.T.Helper()
-	f, _, err := b.get(stores, "demo")
+	f, err := b.get(stores, "demo")
 	if err != nil || f.Status.Ledger == nil || len(f.Status.ManagedTuples) > 0 || f.Status.TupleCount != count {
 		b.T.Fatalf("recorded are %d tuples one by one, %d in all, the rest in %+v; %v", len(f.Status.ManagedTuples), f.Status.TupleCount, f.Status.Ledger, err)
 	}
@@ -45,7 +45,7 @@ func TestALongRecordIsKeptSmall(t *testing.T) {
 	})
 	b.store("demo", many(1, n)...) // One more, one less.
 	testbed.Eventually(t, soon, func() error {
-		f, _, err := b.get(stores, "demo")
+		f, err := b.get(stores, "demo")
 		if err == nil && (f.Status.Ledger == nil || len(f.Status.Ledger.Pending) != 1) {
 			err = errors.New("the addition is not recorded yet")
 		}
@@ -70,7 +70,7 @@ func TestALongRecordIsKeptSmall(t *testing.T) {
 
 // listed wants the record of the Store demo to list so many tuples one by one.
 func (b *bed) listed(n int) error {
-	f, _, err := b.get(stores, "demo")
+	f, err := b.get(stores, "demo")
 	if err == nil && (f.Status.Ledger != nil || len(f.Status.ManagedTuples) != n) {
 		err = errors.New("the record is still packed")
 	}

@@ -53,7 +53,7 @@ func TestManyTuplesAreWrittenAndDeletedInChunks(t *testing.T) {
 	if n := b.OpenFGA.WritesByOp()["Write"]; n != 3 {
 		t.Errorf("writing 250 took %d calls", n)
 	}
-	f, _, err := b.get(stores, "demo")
+	f, err := b.get(stores, "demo")
 	if err != nil || len(f.Status.ManagedTuples) != 250 || f.Status.TupleCount != 250 || f.Status.ManagedTuplesStoreID != id ||
 		!slices.Contains(f.Finalizers, corev1alpha1.TuplesFinalizer) {
 		t.Errorf("recorded are %d tuples (count %d) in store %s, held by %v, %v",

@@ -8,7 +8,6 @@ import (
 
 	"connectrpc.com/connect"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/kubernetes"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
@@ -23,15 +22,6 @@ func (b *bed) account(name string) (uid string, client accessv1connect.AccessSer
 	b.T.Helper()
 	uid, caller := b.Kube.Caller(b.T, name)
 	return uid, accessv1connect.NewAccessServiceClient(caller, b.running.URL)
-}
-
-func (b *bed) api() *kubernetes.Clientset {
-	b.T.Helper()
-	api, err := kubernetes.NewForConfig(b.Kube.Admin())
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	return api
 }
 
 // mayReview lets an account ask what others may, and list what is protected.

@@ -215,7 +215,8 @@ func (b *Bed) AwaitCondition(kind kinds.Kind, name, conditionType, reason string
 			return c.Type == conditionType && c.Reason == reason && c.ObservedGeneration == o.Generation
 		})
 		if i < 0 {
-			return fmt.Errorf("%s %s has no condition %s with reason %s at generation %d: %+v", kind.Kind, name, conditionType, reason, o.Generation, o.Status.Conditions)
+			return fmt.Errorf("%s %s has no condition %s with reason %s at generation %d: %+v",
+				kind.Kind, name, conditionType, reason, o.Generation, o.Status.Conditions)
 		}
 		found = o.Status.Conditions[i]
 		return nil

@@ -195,7 +195,7 @@ func pick(commit string, n int) int {
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(commit))
-	return int(h.Sum32() % uint32(n)) //nolint:gosec // There are few rights.
+	return int(h.Sum32() % uint32(n))
 }
 
 // use finds a right in the table of the service, or among the uses that services share.

@@ -70,7 +70,7 @@ func (t *Torture) Run() {
 	t.Bed.T.Helper()
 	seed, rounds := seeds.First(t.Bed.T), t.rounds()
 	t.Bed.T.Logf("to repeat: ENTAIL_SEED=%d ENTAIL_ROUNDS=%d", seed, rounds)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // It is to be repeatable.
+	random := rand.New(rand.NewPCG(seed, 0))
 	strikes := t.strikes()
 	inRound := cmp.Or(t.Strikes, len(strikes))
 	if rounds*inRound < len(strikes) {
@@ -112,7 +112,7 @@ func (t *Torture) fail(seed uint64) {
 	if t.Search != nil {
 		lines[t.Search] = searchMishaps()
 	}
-	t.failures.random = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // It is to be repeatable.
+	t.failures.random = rand.New(rand.NewPCG(seed, 1))
 	for line, m := range lines {
 		t.failures.strike(line, m)
 	}

@@ -169,7 +169,7 @@ func (c *collector) take(e event) *outcome {
 		if c.builds[e.ImportPath] == nil {
 			c.builds[e.ImportPath] = &strings.Builder{}
 		}
-		c.builds[e.ImportPath].WriteString(e.Output)
+		_, _ = c.builds[e.ImportPath].WriteString(e.Output) // It never fails.
 		return nil
 	}
 	o := c.packages[e.Package]
@@ -230,12 +230,14 @@ func modulePath(dir string) string {
 
 // runner runs stages and reports what they find.
 type runner struct {
-	root   string
-	out    io.Writer
-	env    []string
-	slow   slowTests
-	record *record
-	mu     sync.Mutex // guards out and record
+	root string
+	out  io.Writer
+	env  []string
+	slow slowTests
+	// untimed accepts tests that take longer than slowSeconds.
+	untimed bool
+	record  *record
+	mu      sync.Mutex // guards out and record
 }
 
 // runAll runs the stages of each step side by side, and the steps one after another.
