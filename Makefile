@@ -221,7 +221,7 @@ stress: $(TEST_SERVERS) ## Repeat the tests of a package beside a CPU load (PACK
 	@scripts/stress.sh '$(PACKAGE)' '$(N)'
 
 .PHONY: bench
-bench: kube-local bin/entail ## Measure what docs/benchmarks.md states
+bench: $(TEST_SERVERS) bin/entail ## Measure what docs/benchmarks.md states
 	@scripts/bench.sh
 
 ##### Tools

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -171,7 +172,7 @@ func (r *rights) judged(c testbed.RightCase) {
 }
 
 // TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList revokes all rights to list, where there is much to confirm. The
-// service reports them, and gives everything all the same.
+// service reports them, and gives everything all the same. With the rights, it lists the objects of each kind.
 func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
 	const many, registered = 60, "iam.miloapis.com/ProtectedResource" // More than are read one by one anyway.
 	var log testbed.Log
@@ -199,19 +200,39 @@ func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
 	b.bind("everybody", "part0", on(orgType, b.org("part0")), slices.Concat(everybody[:]...)...)
 	b.remodel()
 	b.Reflector()
+	loseTuples := b.OpenFGA.Backup(t)
 	var lists []testbed.Right
+	var restore []func()
 	for _, right := range testbed.Rights(topology.TupleSync) {
 		if right.Verb == "list" {
 			lists = append(lists, right)
-			b.Kube.Revoke(t, topology.TupleSync, right)
+			restore = append(restore, b.Kube.Revoke(t, topology.TupleSync, right))
 		}
 	}
-	b.serve(guarded(t, &log))
+	running := b.serve(guarded(t, &log))
 	for _, right := range lists {
 		testbed.Eventually(t, soon, func() error { return log.Warns(0, right.Denial()) })
 	}
 	b.ready(kinds.PolicyBindings(), "everybody", bound)
 	for i := range many {
 		b.ready(kinds.PolicyBindings(), fmt.Sprint("part", i), bound)
+	}
+
+	running.Stop()
+	loseTuples() // Otherwise there is nothing to confirm.
+	for _, f := range restore {
+		f()
+	}
+	before := b.Kube.CallsByOp()
+	b.serve(guarded(t, &log))
+	for _, right := range lists {
+		testbed.Eventually(t, soon, func() error {
+			for op, n := range b.Kube.CallsByOp() {
+				if strings.HasPrefix(op, "GET /apis/"+right.Group+"/") && strings.HasSuffix(op, "/"+right.Resource) && n > before[op] {
+					return nil
+				}
+			}
+			return fmt.Errorf("no request needed the right to %s", right)
+		})
 	}
 }
