@@ -47,16 +47,19 @@ type module struct {
 	// race says that the tests run with the race detector. The other modules test compiled servers
 	// of others, whose compilation with the race detector takes many minutes.
 	race bool
+	// cached says that results with the tag integration are cached, too: the tests have fixed seeds,
+	// and use no server, or one that is built from the module itself.
+	cached bool
 }
 
 func modules() []module {
 	return []module{
-		{"deploy", true},
-		{"services/policy", true},
-		{"services", true},
-		{"deploy/e2e", true},
-		{"services/policy/conformance", false},
-		{"deploy/local", false},
+		{dir: "deploy", race: true},
+		{dir: "services/policy", race: true, cached: true},
+		{dir: "services", race: true},
+		{dir: "deploy/e2e", race: true},
+		{dir: "services/policy/conformance", cached: true},
+		{dir: "deploy/local", cached: true},
 	}
 }
 
@@ -125,7 +128,7 @@ func (p planner) plan(folders []folder) (stages []stage) {
 			chaos = append(chaos, f.path)
 		case f.e2e && p.wanted["e2e"]:
 			e2e = append(e2e, f.path)
-		case f.integration && p.wanted["integration"] && p.cachesServers():
+		case f.integration && p.wanted["integration"] && p.module.cached:
 			outside = append(outside, f.path)
 		case f.integration && p.wanted["integration"]:
 			servers = append(servers, f.path)
@@ -138,7 +141,7 @@ func (p planner) plan(folders []folder) (stages []stage) {
 	}
 	slices.SortStableFunc(servers, func(a, b string) int { return cmp.Compare(p.seconds[p.id(b)], p.seconds[p.id(a)]) })
 	tags := ""
-	if p.cachesServers() && p.wanted["integration"] {
+	if p.module.cached && p.wanted["integration"] {
 		tags = "integration"
 	}
 	base := stage{module: p.module.dir, race: p.module.race, parallel: 2}
@@ -166,11 +169,9 @@ func (p planner) plan(folders []folder) (stages []stage) {
 }
 
 // id returns the name of a package in the record of durations.
-func (p planner) id(path string) string { return p.module.dir + strings.TrimPrefix(path, ".") }
-
-// cachesServers reports whether results on real servers are cached: these modules test programs
-// that are built from the module itself, with fixed seeds.
-func (p planner) cachesServers() bool { return !p.module.race }
+func (p planner) id(path string) string {
+	return strings.TrimSuffix(p.module.dir+strings.TrimPrefix(path, "."), "/.")
+}
 
 // withoutRace returns the stages for tests that exist only without the race detector.
 func (p planner) withoutRace(f folder) (stages []stage) {
@@ -188,7 +189,10 @@ func (p planner) withoutRace(f folder) (stages []stage) {
 	if p.wanted["unit"] {
 		add(f.withoutRace, stage{step: stepUnit, key: p.key})
 	}
-	if p.wanted["integration"] {
+	switch {
+	case p.wanted["integration"] && p.module.cached:
+		add(f.withoutRaceServers, stage{step: stepUnit, tags: "integration", key: p.key})
+	case p.wanted["integration"]:
 		add(f.withoutRaceServers, stage{step: stepServers, tags: "integration", servers: true})
 	}
 	return stages

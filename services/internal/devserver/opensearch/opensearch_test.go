@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
 // install makes what looks like an installation.
@@ -30,6 +32,7 @@ func install(t *testing.T, home string) {
 
 func TestTheInstallationIsFoundFromWithinTheCheckoutByItsRealPath(t *testing.T) {
 	t.Setenv(Env, "")
+	t.Setenv(devserver.BinEnv, "")
 	root, home := t.TempDir(), filepath.Join(t.TempDir(), "cached")
 	install(t, home)
 	inside := filepath.Join(root, "services", "somewhere")
