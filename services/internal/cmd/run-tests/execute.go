@@ -19,7 +19,7 @@ import (
 )
 
 // packageTimeout ends a package that hangs.
-const packageTimeout = 20 * time.Minute
+const packageTimeout = 40 * time.Minute
 
 // stopTimeout is how long go test may take to end its children after a signal.
 const stopTimeout = 10 * time.Second

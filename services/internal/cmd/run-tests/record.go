@@ -135,10 +135,13 @@ func (r *runner) report() error {
 		fmt.Fprintln(r.out, f)
 	}
 	slices.SortFunc(rec.timings, func(a, b timing) int { return cmp.Compare(b.seconds, a.seconds) })
-	fmt.Fprintln(r.out, "slowest tests:")
-	for _, t := range rec.timings[:min(slowest, len(rec.timings))] {
-		fmt.Fprintf(r.out, "%6.1f s %s\n", t.seconds, t.name)
+	var timings strings.Builder
+	for _, t := range rec.timings {
+		fmt.Fprintf(&timings, "%6.1f s %s\n", t.seconds, t.name)
 	}
+	lines := strings.SplitAfter(timings.String(), "\n")
+	fmt.Fprintln(r.out, "slowest tests:")
+	fmt.Fprint(r.out, strings.Join(lines[:min(slowest, len(lines))], ""))
 	var minutes strings.Builder
 	for _, s := range rec.steps {
 		fmt.Fprintf(&minutes, "%.0f tests: %s\n", s.duration.Seconds(), s.name)
@@ -152,6 +155,7 @@ func (r *runner) report() error {
 		os.WriteFile(filepath.Join(rec.dir, "minutes"), []byte(minutes.String()), 0o644),
 		os.WriteFile(filepath.Join(rec.dir, "flaky"), []byte(flaky.String()), 0o644),
 		os.WriteFile(filepath.Join(rec.dir, "counts"), []byte(counts), 0o644),
+		os.WriteFile(filepath.Join(rec.dir, "timings"), []byte(timings.String()), 0o644),
 		rec.saveDurations(),
 	); err != nil {
 		return err
