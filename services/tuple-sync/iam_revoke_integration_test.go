@@ -210,8 +210,16 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 	}
 }
 
-func TestPublishedFinalizersAreTakenOff(t *testing.T) {
+func TestTupleSyncReleasesPublishedFinalizers(t *testing.T) {
 	b := newPeopled(t)
+	b.apply(kinds.IAMServiceAccounts(), "robot", nil)
+	for kind, name := range map[kinds.Kind]string{
+		kinds.PolicyBindings(): "bob", kinds.GroupMemberships(): "alice-staff", kinds.Users(): "alice",
+		kinds.IAMServiceAccounts(): "robot", kinds.Projects(): "web",
+	} {
+		b.SetFinalizers(kind, b.namespaceOf(kind), name, former(kind))
+		b.AwaitReleased(kind, b.namespaceOf(kind), name)
+	}
 	b.SetFinalizers(kinds.IAMRoles(), ns, "editor", iamv1alpha1.RoleFinalizer)
 	b.remove(kinds.IAMRoles(), "editor")
 	b.mayBoth(false, "bob")
