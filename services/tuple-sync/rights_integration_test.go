@@ -220,10 +220,10 @@ func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
 
 	running.Stop()
 	loseTuples() // Otherwise there is nothing to confirm.
-	for _, f := range restore {
+	for _, f := range slices.Backward(restore) {
 		f()
 	}
-	before := b.Kube.CallsByOp()
+	before, logged := b.Kube.CallsByOp(), len(log.Bytes())
 	b.serve(guarded(t, &log))
 	for _, right := range lists {
 		testbed.Eventually(t, soon, func() error {
@@ -234,5 +234,8 @@ func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
 			}
 			return fmt.Errorf("no request needed the right to %s", right)
 		})
+		if log.Warns(logged, right.Denial()) == nil {
+			t.Errorf("the right to %s is still missing", right)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -84,10 +85,12 @@ func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 	}
 }
 
-// freeAddress is one that nobody listens at.
+// freeAddress returns an address on which nothing listens, and which no outgoing connection is given.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	listener := testbed.Listen(t)
-	defer listener.Close()
-	return listener.Addr().String()
+	port, err := devserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return devserver.Address(port)
 }

@@ -2,7 +2,7 @@ package testbed
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -62,7 +62,8 @@ func each(namespace string, rights []rbac.Right) (all []Right) {
 	return all
 }
 
-// Revoke takes a right from a service, and no other, until the test ends or the function is called.
+// Revoke takes a right from a service, and no other, until the test ends or the function is called. Of several
+// rights, the one that was revoked last is restored first.
 func (k *KubeServer) Revoke(t testing.TB, service string, right Right) (restore func()) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(k.Admin())
@@ -84,8 +85,18 @@ func (k *KubeServer) Revoke(t testing.TB, service string, right Right) (restore 
 		if _, err := role.change(context.WithoutCancel(t.Context()), func([]rbacv1.PolicyRule) []rbacv1.PolicyRule { return before }); err != nil {
 			t.Error(err)
 		}
+		if t.Context().Err() == nil { // After the test nothing depends on it.
+			awaitRight(t, client, service, right, true)
+		}
 	})
 	t.Cleanup(restore)
+	awaitRight(t, client, service, right, false)
+	return restore
+}
+
+// awaitRight waits until the API server allows, or denies, what the right is for.
+func awaitRight(t testing.TB, client kubernetes.Interface, service string, right Right, allowed bool) {
+	t.Helper()
 	resource, subresource, _ := strings.Cut(right.Resource, "/")
 	Eventually(t, revokedWithin, func() error {
 		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
@@ -96,12 +107,11 @@ func (k *KubeServer) Revoke(t testing.TB, service string, right Right) (restore 
 				},
 			},
 		}, metav1.CreateOptions{})
-		if err == nil && answer.Status.Allowed {
-			err = errors.New("the right is still there")
+		if err == nil && answer.Status.Allowed != allowed {
+			err = fmt.Errorf("%s may %s: got %v, want %v", service, right, answer.Status.Allowed, allowed)
 		}
 		return err
 	})
-	return restore
 }
 
 // ruled is a Role or, without a namespace, a ClusterRole.
