@@ -41,6 +41,13 @@ const (
 	stepChaos   = "chaos"
 )
 
+// The suites. The last two are also the build tags of their tests.
+const (
+	unit        = "unit"
+	integration = "integration"
+	endToEnd    = "e2e"
+)
+
 // module is one Go module with tests.
 type module struct {
 	dir string
@@ -84,7 +91,7 @@ var (
 func planStages(root string, suites []string, seconds map[string]float64) ([]stage, error) {
 	wanted := map[string]bool{}
 	for _, s := range suites {
-		if !slices.Contains([]string{"unit", "integration", "e2e"}, s) {
+		if !slices.Contains([]string{unit, integration, endToEnd}, s) {
 			return nil, fmt.Errorf("unknown suite %q: use unit, integration or e2e", s)
 		}
 		wanted[s] = true
@@ -124,25 +131,25 @@ func (p planner) plan(folders []folder) (stages []stage) {
 	var plain, outside, servers, e2e, chaos []string
 	for _, f := range folders {
 		switch {
-		case f.e2e && p.wanted["e2e"] && strings.HasPrefix(f.path, "./chaos"):
+		case f.e2e && p.wanted[endToEnd] && strings.HasPrefix(f.path, "./chaos"):
 			chaos = append(chaos, f.path)
-		case f.e2e && p.wanted["e2e"]:
+		case f.e2e && p.wanted[endToEnd]:
 			e2e = append(e2e, f.path)
-		case f.integration && p.wanted["integration"] && p.module.cached:
+		case f.integration && p.wanted[integration] && p.module.cached:
 			outside = append(outside, f.path)
-		case f.integration && p.wanted["integration"]:
+		case f.integration && p.wanted[integration]:
 			servers = append(servers, f.path)
-		case f.untagged && p.wanted["unit"] && f.outside:
+		case f.untagged && p.wanted[unit] && f.outside:
 			outside = append(outside, f.path)
-		case f.untagged && p.wanted["unit"]:
+		case f.untagged && p.wanted[unit]:
 			plain = append(plain, f.path)
 		}
 		stages = append(stages, p.withoutRace(f)...)
 	}
 	slices.SortStableFunc(servers, func(a, b string) int { return cmp.Compare(p.seconds[p.id(b)], p.seconds[p.id(a)]) })
 	tags := ""
-	if p.module.cached && p.wanted["integration"] {
-		tags = "integration"
+	if p.module.cached && p.wanted[integration] {
+		tags = integration
 	}
 	base := stage{module: p.module.dir, race: p.module.race, parallel: 2}
 	add := func(packages []string, change func(*stage)) {
@@ -159,12 +166,12 @@ func (p planner) plan(folders []folder) (stages []stage) {
 		s.step, s.name, s.tags, s.key = stepUnit, p.module.dir+" that reads other files", tags, p.key
 	})
 	add(servers, func(s *stage) {
-		s.step, s.name, s.tags, s.servers, s.parallel = stepServers, p.module.dir+" on real servers", "integration", true, 3
+		s.step, s.name, s.tags, s.servers, s.parallel = stepServers, p.module.dir+" on real servers", integration, true, 3
 	})
 	add(e2e, func(s *stage) {
-		s.step, s.name, s.tags, s.servers, s.race = stepServers, p.module.dir+" end to end", "e2e", true, false
+		s.step, s.name, s.tags, s.servers, s.race = stepServers, p.module.dir+" end to end", endToEnd, true, false
 	})
-	add(chaos, func(s *stage) { s.step, s.name, s.tags, s.servers = stepChaos, "chaos", "e2e", true })
+	add(chaos, func(s *stage) { s.step, s.name, s.tags, s.servers = stepChaos, "chaos", endToEnd, true })
 	return stages
 }
 
@@ -186,14 +193,14 @@ func (p planner) withoutRace(f folder) (stages []stage) {
 		s.name, s.only = p.id(f.path)+" without race detector", "^("+strings.Join(tests, "|")+")$"
 		stages = append(stages, s)
 	}
-	if p.wanted["unit"] {
+	if p.wanted[unit] {
 		add(f.withoutRace, stage{step: stepUnit, key: p.key})
 	}
 	switch {
-	case p.wanted["integration"] && p.module.cached:
-		add(f.withoutRaceServers, stage{step: stepUnit, tags: "integration", key: p.key})
-	case p.wanted["integration"]:
-		add(f.withoutRaceServers, stage{step: stepServers, tags: "integration", servers: true})
+	case p.wanted[integration] && p.module.cached:
+		add(f.withoutRaceServers, stage{step: stepUnit, tags: integration, key: p.key})
+	case p.wanted[integration]:
+		add(f.withoutRaceServers, stage{step: stepServers, tags: integration, servers: true})
 	}
 	return stages
 }
@@ -260,12 +267,12 @@ func (f *folder) add(text []byte) error {
 		if !built("race") {
 			f.withoutRace = append(f.withoutRace, names...)
 		}
-	case built("integration"):
+	case built(integration):
 		f.integration = true
-		if !built("integration", "race") {
+		if !built(integration, "race") {
 			f.withoutRaceServers = append(f.withoutRaceServers, names...)
 		}
-	case built("e2e"):
+	case built(endToEnd):
 		f.e2e = true
 	}
 	return nil
