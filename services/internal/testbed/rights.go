@@ -42,7 +42,7 @@ type RightsSuite struct {
 	// Fill makes an object of each kind that the service follows, once it runs. It may be nil.
 	Fill func()
 	// Uses is the table: how a test makes the service need a right. Keys are "verb resource", "verb *" or "* resource", in this order.
-	// The suite has uses of rights that several services have.
+	// The suite itself holds the uses of rights that several services have.
 	Uses map[string]RightUse
 	// Only leaves out rights for which it is false. Nil leaves out none.
 	Only func(Right) bool
@@ -153,7 +153,7 @@ func (s *RightsSuite) revoke(t *testing.T, c RightCase, use RightUse) {
 	case !use.Unlogged:
 		Eventually(t, rightsTimeout, func() error { return s.Log.Warns(logged, cmp.Or(use.Report, c.report())) })
 	case use.Reported == nil:
-		t.Fatal("the use says of no report")
+		t.Fatal("the use has neither a log line nor Reported; set one")
 	}
 	call(use.Reported)
 	restore()
@@ -245,7 +245,7 @@ func (s *RightsSuite) answers(want connect.Code) {
 	Answers(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.Call(ctx, s.caller, s.URL()) })
 }
 
-// oversize publishes of an object that it is too large for the bus. The service then reads it from the API server.
+// oversize publishes that an object is too large for the bus. The service then reads the object from the API server.
 func (s *RightsSuite) oversize(c RightCase) {
 	s.T.Helper()
 	for _, object := range s.List(c.Kind).Items {
