@@ -41,7 +41,9 @@ N              ?= 5
 
 # Anything means that a test on servers fails when it takes longer than scripts/slow-tests.txt allows.
 TIMED          ?=
-RUN_TESTS      := cd services && go run ./internal/cmd/run-tests -root $(CURDIR) $(if $(TIMED),,-untimed) -suites
+# Anything means that tests on servers use the race detector, too.
+RACE           ?=
+RUN_TESTS      := cd services && go run ./internal/cmd/run-tests -root $(CURDIR) $(if $(TIMED),,-untimed) $(if $(RACE),-race) -suites
 
 # What `make up` gives to `entail up`.
 ARGS           ?=

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # nightly.sh [PART [I/N]] runs what is too long for CI, part by part, and goes on after a part that
-# fails. PART runs one part alone: mutants, chaos, rights, corpora, torture, node, release, stress
-# or bench. I/N selects a slice of mutants or stress; without it that of today runs. A part
+# fails. PART runs one part alone: mutants, chaos, race, rights, corpora, torture, node, release,
+# stress or bench. I/N selects a slice of mutants or stress; without it that of today runs. A part
 # prints its seed, ends within an hour, and leaves no process. ENTAIL_SEED repeats a seed. The last
 # lines state minutes and result of each part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-parts=(mutants chaos rights corpora torture node release stress bench)
+parts=(mutants chaos race rights corpora torture node release stress bench)
 minutes=60 # of one part
 test_limit=$((minutes - 3))m # Go then prints where a test hangs.
 # As many slices run within an hour on two cores.
@@ -59,6 +59,11 @@ part_chaos() {
 	(cd deploy/e2e && go_test -timeout 30m -tags "e2e nightly" -run "$pattern" ./chaos) || failed=1
 	bin/chaos -for $((minutes - 5 - SECONDS / 60))m -seed "$ENTAIL_SEED" || failed=1
 	return $failed
+}
+
+part_race() {
+	cd services
+	go run ./internal/cmd/run-tests -root .. -untimed -race -suites integration,e2e
 }
 
 part_rights() {

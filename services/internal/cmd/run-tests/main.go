@@ -25,6 +25,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("run-tests", flag.ContinueOnError)
 	root := flags.String("root", "", "directory of the checkout")
 	suites := flags.String("suites", "unit", "comma-separated list of unit, integration, e2e")
+	race := flags.Bool("race", false, "use the race detector for tests on servers, too: they take twice as long")
 	untimed := flags.Bool("untimed", false, "accept slow tests: the machine does other work, too")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -41,7 +42,7 @@ func run(ctx context.Context, args []string) error {
 	if r.slow, err = readSlowTests(filepath.Join(dir, "scripts", "slow-tests.txt")); err != nil {
 		return err
 	}
-	stages, err := planStages(dir, strings.Split(*suites, ","), results.seconds)
+	stages, err := planStages(dir, options{suites: strings.Split(*suites, ","), race: *race, seconds: results.seconds})
 	if err != nil {
 		return err
 	}

@@ -51,8 +51,8 @@ const (
 // module is one Go module with tests.
 type module struct {
 	dir string
-	// race says that the tests run with the race detector. The other modules test compiled servers
-	// of others, whose compilation with the race detector takes many minutes.
+	// race says that the tests without servers run with the race detector. The other modules test
+	// compiled servers of others, whose compilation with the race detector takes many minutes.
 	race bool
 	// cached says that results with the tag integration are cached, too: the tests have fixed seeds,
 	// and use no server, or one that is built from the module itself.
@@ -78,6 +78,8 @@ type folder struct {
 	untagged, integration, e2e bool
 	// outside says that a test reads files outside its package, perhaps outside its module.
 	outside bool
+	// onServers are the tests that the build tag integration adds.
+	onServers []string
 	// withoutRace are the tests that exist only without the race detector.
 	withoutRace, withoutRaceServers []string
 }
@@ -87,10 +89,19 @@ var (
 	testName = regexp.MustCompile(`(?m)^func (Test\w*)\(t `)
 )
 
-// planStages returns the stages that the suites need. seconds holds the duration of each package in an earlier run.
-func planStages(root string, suites []string, seconds map[string]float64) ([]stage, error) {
+// options select what planStages plans.
+type options struct {
+	suites []string
+	// race turns the race detector on for tests on servers, too. It makes them take twice as long.
+	race bool
+	// seconds holds the duration of each package in an earlier run.
+	seconds map[string]float64
+}
+
+// planStages returns the stages that the suites need.
+func planStages(root string, o options) ([]stage, error) {
 	wanted := map[string]bool{}
-	for _, s := range suites {
+	for _, s := range o.suites {
 		if !slices.Contains([]string{unit, integration, endToEnd}, s) {
 			return nil, fmt.Errorf("unknown suite %q: use unit, integration or e2e", s)
 		}
@@ -106,7 +117,7 @@ func planStages(root string, suites []string, seconds map[string]float64) ([]sta
 		if err != nil {
 			return nil, err
 		}
-		p := planner{module: m, wanted: wanted, key: key, seconds: seconds}
+		p := planner{module: m, wanted: wanted, key: key, options: o}
 		stages = append(stages, p.plan(folders)...)
 	}
 	order := []string{stepUnit, stepServers, stepChaos}
@@ -124,12 +135,15 @@ type planner struct {
 	module  module
 	wanted  map[string]bool
 	key     string
-	seconds map[string]float64
+	options options
 }
 
 func (p planner) plan(folders []folder) (stages []stage) {
-	var plain, outside, servers, e2e, chaos []string
+	var plain, outside, servers, onServers, e2e, chaos []string
 	for _, f := range folders {
+		if f.integration && p.wanted[integration] && !p.module.cached {
+			servers, onServers = append(servers, f.path), append(onServers, f.onServers...)
+		}
 		switch {
 		case f.e2e && p.wanted[endToEnd] && strings.HasPrefix(f.path, "./chaos"):
 			chaos = append(chaos, f.path)
@@ -137,8 +151,6 @@ func (p planner) plan(folders []folder) (stages []stage) {
 			e2e = append(e2e, f.path)
 		case f.integration && p.wanted[integration] && p.module.cached:
 			outside = append(outside, f.path)
-		case f.integration && p.wanted[integration]:
-			servers = append(servers, f.path)
 		case f.untagged && p.wanted[unit] && f.outside:
 			outside = append(outside, f.path)
 		case f.untagged && p.wanted[unit]:
@@ -146,7 +158,7 @@ func (p planner) plan(folders []folder) (stages []stage) {
 		}
 		stages = append(stages, p.withoutRace(f)...)
 	}
-	slices.SortStableFunc(servers, func(a, b string) int { return cmp.Compare(p.seconds[p.id(b)], p.seconds[p.id(a)]) })
+	slices.SortStableFunc(servers, func(a, b string) int { return cmp.Compare(p.options.seconds[p.id(b)], p.options.seconds[p.id(a)]) })
 	tags := ""
 	if p.module.cached && p.wanted[integration] {
 		tags = integration
@@ -167,11 +179,14 @@ func (p planner) plan(folders []folder) (stages []stage) {
 	})
 	add(servers, func(s *stage) {
 		s.step, s.name, s.tags, s.servers, s.parallel = stepServers, p.module.dir+" on real servers", integration, true, 3
+		s.race, s.only = p.module.race && p.options.race, matchAny(onServers)
 	})
 	add(e2e, func(s *stage) {
 		s.step, s.name, s.tags, s.servers, s.race = stepServers, p.module.dir+" end to end", endToEnd, true, false
 	})
-	add(chaos, func(s *stage) { s.step, s.name, s.tags, s.servers = stepChaos, "chaos", endToEnd, true })
+	add(chaos, func(s *stage) {
+		s.step, s.name, s.tags, s.servers, s.race = stepChaos, "chaos", endToEnd, true, p.options.race
+	})
 	return stages
 }
 
@@ -190,7 +205,7 @@ func (p planner) withoutRace(f folder) (stages []stage) {
 			return
 		}
 		s.module, s.packages, s.parallel = p.module.dir, []string{f.path}, 2
-		s.name, s.only = p.id(f.path)+" without race detector", "^("+strings.Join(tests, "|")+")$"
+		s.name, s.only = p.id(f.path)+" without race detector", matchAny(tests)
 		stages = append(stages, s)
 	}
 	if p.wanted[unit] {
@@ -199,10 +214,17 @@ func (p planner) withoutRace(f folder) (stages []stage) {
 	switch {
 	case p.wanted[integration] && p.module.cached:
 		add(f.withoutRaceServers, stage{step: stepUnit, tags: integration, key: p.key})
-	case p.wanted[integration]:
+	case p.wanted[integration] && p.options.race:
 		add(f.withoutRaceServers, stage{step: stepServers, tags: integration, servers: true})
 	}
 	return stages
+}
+
+// matchAny returns a regular expression that matches the given names of tests.
+func matchAny(names []string) string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return "^(" + strings.Join(slices.Compact(names), "|") + ")$"
 }
 
 // findTests returns the directories of a module that hold tests, without those of modules within it.
@@ -269,6 +291,7 @@ func (f *folder) add(text []byte) error {
 		}
 	case built(integration):
 		f.integration = true
+		f.onServers = append(f.onServers, names...)
 		if !built(integration, "race") {
 			f.withoutRaceServers = append(f.withoutRaceServers, names...)
 		}

@@ -34,6 +34,7 @@ func checkout(t *testing.T) string {
 		"services/quick/a_integration_test.go":  "//go:build integration\n\n" + passing,
 		"services/quick/a_test.go":              passing,
 		"services/long/a_integration_test.go":   "//go:build integration && linux\n\n" + passing,
+		"services/bare/a_integration_test.go":   "//go:build integration && !race\n\n" + strings.Replace(passing, "TestIt", "TestBare", 1),
 		"services/worlds/a_test.go":             "//go:build !race\n\n" + strings.Replace(passing, "TestIt", "TestWorlds", 1),
 		"services/never/mutants_test.go":        "//go:build mutants\n\n" + passing,
 		"services/pure/testdata/x/a_test.go":    passing,
@@ -54,7 +55,13 @@ func checkout(t *testing.T) string {
 // planned returns the packages of the planned stages, by name of the stage.
 func planned(t *testing.T, root string, suites ...string) map[string]stage {
 	t.Helper()
-	stages, err := planStages(root, suites, map[string]float64{"services/long": 60, "services/quick": 3})
+	return plannedWith(t, root, options{suites: suites})
+}
+
+func plannedWith(t *testing.T, root string, o options) map[string]stage {
+	t.Helper()
+	o.seconds = map[string]float64{"services/long": 60, "services/quick": 3}
+	stages, err := planStages(root, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,15 +75,15 @@ func planned(t *testing.T, root string, suites ...string) map[string]stage {
 func TestPlanStagesSeparatesTestsByWhatTheyNeed(t *testing.T) {
 	got := planned(t, checkout(t), "unit", "integration", "e2e")
 	for name, want := range map[string]stage{
-		"services without servers":                    {step: stepUnit, packages: []string{"./pure", "./worlds"}, race: true},
+		"services without servers":                    {step: stepUnit, packages: []string{"./pure", "./quick", "./worlds"}, race: true},
 		"services that reads other files":             {step: stepUnit, packages: []string{"./outside"}, race: true},
-		"services on real servers":                    {step: stepServers, packages: []string{"./long", "./quick"}, race: true, servers: true, tags: "integration"},
+		"services on real servers":                    {step: stepServers, packages: []string{"./long", "./quick", "./bare"}, servers: true, tags: "integration", only: "^(TestBare|TestIt)$"},
 		"services/worlds without race detector":       {step: stepUnit, packages: []string{"./worlds"}, only: "^(TestWorlds)$"},
 		"services/policy that reads other files":      {step: stepUnit, packages: []string{"./."}, race: true, tags: "integration"},
 		"services/policy without race detector":       {step: stepUnit, packages: []string{"./."}, tags: "integration", only: "^(TestBounds)$"},
 		"services/policy/conformance without servers": {step: stepUnit, packages: []string{"./."}, tags: "integration"},
 		"deploy/e2e end to end":                       {step: stepServers, packages: []string{"./."}, servers: true, tags: "e2e"},
-		"chaos":                                       {step: stepChaos, packages: []string{"./chaos"}, race: true, servers: true, tags: "e2e"},
+		"chaos":                                       {step: stepChaos, packages: []string{"./chaos"}, servers: true, tags: "e2e"},
 		"deploy/local that reads other files":         {step: stepUnit, packages: []string{"./."}, tags: "integration"},
 	} {
 		s := got[name]
@@ -103,8 +110,18 @@ func TestPlanStagesOfUnitRunsEachUntaggedTest(t *testing.T) {
 	}
 }
 
+func TestPlanStagesWithRaceKeepsTestsThatExistOnlyWithout(t *testing.T) {
+	got := plannedWith(t, checkout(t), options{suites: []string{"integration"}, race: true})
+	if s := got["services on real servers"]; !s.race {
+		t.Errorf("got %+v, want the race detector", s)
+	}
+	if s := got["services/bare without race detector"]; s.only != "^(TestBare)$" || s.race || !s.servers {
+		t.Errorf("got %+v, want TestBare on servers without the race detector", s)
+	}
+}
+
 func TestPlanStagesRefusesUnknownSuite(t *testing.T) {
-	if _, err := planStages(checkout(t), []string{"units"}, nil); err == nil || !strings.Contains(err.Error(), `"units"`) {
+	if _, err := planStages(checkout(t), options{suites: []string{"units"}}); err == nil || !strings.Contains(err.Error(), `"units"`) {
 		t.Errorf("got %v, want an error that names the suite", err)
 	}
 }
