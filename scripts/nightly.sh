@@ -108,7 +108,7 @@ part_torture() {
 	mapfile -t packages < <(packages_of services "${files[@]}")
 	pattern=$(tests_in "${files[@]}")
 	cd services
-	RAPID_SEED=$ENTAIL_SEED go_test -p 2 -timeout $test_limit -tags integration -run "$pattern" "${packages[@]}"
+	RAPID_SEED=$ENTAIL_SEED ENTAIL_ROUNDS=${ENTAIL_ROUNDS:-40} go_test -p 2 -timeout $test_limit -tags integration -run "$pattern" "${packages[@]}"
 }
 
 part_node() {

@@ -1,5 +1,5 @@
 // Package seeds chooses the seeds of tests with random inputs. By default a test uses the same seeds
-// every time, so that Go may cache its result. ENTAIL_SEED selects others.
+// every time, so that Go may cache its result. ENTAIL_SEED selects others, and ENTAIL_ROUNDS more.
 package seeds
 
 import (
@@ -11,6 +11,9 @@ import (
 
 // variable names the environment variable that holds the first seed of every test, an unsigned number.
 const variable = "ENTAIL_SEED"
+
+// roundsVariable names the environment variable that raises the number of rounds of every test on real servers.
+const roundsVariable = "ENTAIL_ROUNDS"
 
 // First returns the first seed of a test: ENTAIL_SEED, or 0. A test that fails logs a seed that was set.
 func First(t testing.TB) uint64 {
@@ -40,6 +43,20 @@ func Range(t testing.TB, count uint64) iter.Seq[uint64] {
 			}
 		}
 	}
+}
+
+// Rounds returns how many random rounds a test on real servers runs: few, or ENTAIL_ROUNDS if that is more.
+func Rounds(t testing.TB, few int) int {
+	t.Helper()
+	text := os.Getenv(roundsVariable)
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: got %q, want a number", roundsVariable, text)
+	}
+	return max(n, few)
 }
 
 // parse returns the value of ENTAIL_SEED as a number. Without a value it is 0.

@@ -3,9 +3,7 @@ package testbed
 import (
 	"cmp"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/seeds"
@@ -68,7 +66,7 @@ type Torture struct {
 // Run runs the rounds, compares after each of them, and replays everything.
 func (t *Torture) Run() {
 	t.Bed.T.Helper()
-	seed, rounds := seeds.First(t.Bed.T), t.rounds()
+	seed, rounds := seeds.First(t.Bed.T), seeds.Rounds(t.Bed.T, t.Rounds)
 	t.Bed.T.Logf("to repeat: ENTAIL_SEED=%d ENTAIL_ROUNDS=%d", seed, rounds)
 	random := rand.New(rand.NewPCG(seed, 0))
 	strikes := t.strikes()
@@ -90,20 +88,6 @@ func (t *Torture) Run() {
 		t.Bed.T.Errorf("got %d failed calls in %d rounds, want at least %d in each", n, rounds, failuresInRound)
 	}
 	t.rest()
-}
-
-// rounds returns the number of rounds.
-func (t *Torture) rounds() int {
-	t.Bed.T.Helper()
-	text := os.Getenv("ENTAIL_ROUNDS")
-	if text == "" {
-		return t.Rounds
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Bed.T.Fatalf("ENTAIL_ROUNDS: got %q, want a number", text)
-	}
-	return max(n, t.Rounds)
 }
 
 // fail lets the failures decide about calls of the service.
