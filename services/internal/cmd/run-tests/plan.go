@@ -78,8 +78,6 @@ type folder struct {
 	untagged, integration, e2e bool
 	// outside says that a test reads files outside its package, perhaps outside its module.
 	outside bool
-	// onServers are the tests that the build tag integration adds.
-	onServers []string
 	// withoutRace are the tests that exist only without the race detector.
 	withoutRace, withoutRaceServers []string
 }
@@ -139,10 +137,10 @@ type planner struct {
 }
 
 func (p planner) plan(folders []folder) (stages []stage) {
-	var plain, outside, servers, onServers, e2e, chaos []string
+	var plain, outside, servers, e2e, chaos []string
 	for _, f := range folders {
 		if f.integration && p.wanted[integration] && !p.module.cached {
-			servers, onServers = append(servers, f.path), append(onServers, f.onServers...)
+			servers = append(servers, f.path)
 		}
 		switch {
 		case f.e2e && p.wanted[endToEnd] && strings.HasPrefix(f.path, "./chaos"):
@@ -179,7 +177,7 @@ func (p planner) plan(folders []folder) (stages []stage) {
 	})
 	add(servers, func(s *stage) {
 		s.step, s.name, s.tags, s.servers, s.parallel = stepServers, p.module.dir+" on real servers", integration, true, 3
-		s.race, s.only = p.module.race && p.options.race, matchAny(onServers)
+		s.race = p.module.race && p.options.race
 	})
 	add(e2e, func(s *stage) {
 		s.step, s.name, s.tags, s.servers, s.race = stepServers, p.module.dir+" end to end", endToEnd, true, false
@@ -205,7 +203,7 @@ func (p planner) withoutRace(f folder) (stages []stage) {
 			return
 		}
 		s.module, s.packages, s.parallel = p.module.dir, []string{f.path}, 2
-		s.name, s.only = p.id(f.path)+" without race detector", matchAny(tests)
+		s.name, s.only = p.id(f.path)+" without race detector", "^("+strings.Join(tests, "|")+")$"
 		stages = append(stages, s)
 	}
 	if p.wanted[unit] {
@@ -218,13 +216,6 @@ func (p planner) withoutRace(f folder) (stages []stage) {
 		add(f.withoutRaceServers, stage{step: stepServers, tags: integration, servers: true})
 	}
 	return stages
-}
-
-// matchAny returns a regular expression that matches the given names of tests.
-func matchAny(names []string) string {
-	names = slices.Clone(names)
-	slices.Sort(names)
-	return "^(" + strings.Join(slices.Compact(names), "|") + ")$"
 }
 
 // findTests returns the directories of a module that hold tests, without those of modules within it.
@@ -291,7 +282,6 @@ func (f *folder) add(text []byte) error {
 		}
 	case built(integration):
 		f.integration = true
-		f.onServers = append(f.onServers, names...)
 		if !built(integration, "race") {
 			f.withoutRaceServers = append(f.withoutRaceServers, names...)
 		}

@@ -77,7 +77,7 @@ func TestPlanStagesSeparatesTestsByWhatTheyNeed(t *testing.T) {
 	for name, want := range map[string]stage{
 		"services without servers":                    {step: stepUnit, packages: []string{"./pure", "./quick", "./worlds"}, race: true},
 		"services that reads other files":             {step: stepUnit, packages: []string{"./outside"}, race: true},
-		"services on real servers":                    {step: stepServers, packages: []string{"./long", "./quick", "./bare"}, servers: true, tags: "integration", only: "^(TestBare|TestIt)$"},
+		"services on real servers":                    {step: stepServers, packages: []string{"./long", "./quick", "./bare"}, servers: true, tags: "integration"},
 		"services/worlds without race detector":       {step: stepUnit, packages: []string{"./worlds"}, only: "^(TestWorlds)$"},
 		"services/policy that reads other files":      {step: stepUnit, packages: []string{"./."}, race: true, tags: "integration"},
 		"services/policy without race detector":       {step: stepUnit, packages: []string{"./."}, tags: "integration", only: "^(TestBounds)$"},
