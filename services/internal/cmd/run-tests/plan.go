@@ -161,7 +161,7 @@ func (p planner) plan(folders []folder) (stages []stage) {
 	if p.module.cached && p.wanted[integration] {
 		tags = integration
 	}
-	base := stage{module: p.module.dir, race: p.module.race, parallel: 2}
+	base := stage{module: p.module.dir, race: p.module.race, parallel: 3}
 	add := func(packages []string, change func(*stage)) {
 		if len(packages) == 0 {
 			return
