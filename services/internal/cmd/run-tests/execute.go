@@ -58,6 +58,9 @@ type test struct {
 // environment returns the environment of go test.
 func environment(root string) []string {
 	env := append(os.Environ(), "GOWORK=off", "ENTAIL_BIN="+filepath.Join(root, "bin"), "RAPID_NOFAILFILE=1")
+	if os.Getenv("GOGC") == "" { // Servers and tests collect garbage less often: there is more memory than CPU.
+		env = append(env, "GOGC=400")
+	}
 	if os.Getenv("ENTAIL_COMMIT") == "" {
 		if commit, err := exec.Command("git", "-C", root, "rev-parse", "HEAD").Output(); err == nil {
 			env = append(env, "ENTAIL_COMMIT="+strings.TrimSpace(string(commit)))

@@ -176,7 +176,7 @@ func (p planner) plan(folders []folder) (stages []stage) {
 		s.step, s.name, s.tags, s.key = stepUnit, p.module.dir+" that reads other files", tags, p.key
 	})
 	add(servers, func(s *stage) {
-		s.step, s.name, s.tags, s.servers, s.parallel = stepServers, p.module.dir+" on real servers", integration, true, 3
+		s.step, s.name, s.tags, s.servers, s.parallel = stepServers, p.module.dir+" on real servers", integration, true, 4
 		s.race = p.module.race && p.options.race
 	})
 	add(e2e, func(s *stage) {
