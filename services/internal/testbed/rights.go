@@ -213,12 +213,16 @@ func (s *RightsSuite) use(c RightCase) RightUse {
 }
 
 func (s *RightsSuite) sharedUses() map[string]RightUse {
-	called := RightUse{
-		Need: func(c RightCase) {
+	call := func(want connect.Code) func(RightCase) {
+		return func(c RightCase) {
 			_, s.caller = s.Kube.Caller(s.T, c.Name) // The service does not know it yet.
-			s.answers(connect.CodeInternal)
-		},
+			s.answers(want)
+		}
+	}
+	called := RightUse{
+		Need: call(connect.CodeInternal),
 		Done: func(RightCase) { s.answers(connect.CodePermissionDenied) },
+		Keep: call(connect.CodePermissionDenied),
 	}
 	uses := map[string]RightUse{
 		"create tokenreviews":         called,
