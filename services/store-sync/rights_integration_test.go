@@ -106,15 +106,16 @@ func (r *rights) uses() map[string]testbed.RightUse {
 		},
 		Done: func(c testbed.RightCase) { r.awaitProtected(c.Name, configured) },
 	}
+	merged := testbed.RightUse{
+		Need: func(c testbed.RightCase) { r.applyModule(c.Name, "demo", dsl(c.Name)) },
+		Done: func(c testbed.RightCase) { r.awaitModule(c.Name, partMerged) },
+	}
 	return map[string]testbed.RightUse{
 		"get namespaces": {Need: func(testbed.RightCase) { r.suite.Restart(r.removeIAM) }, Done: iam.Done},
 		"create stores":  iam, "adopt stores": iam, "extend stores": generated,
-		"patch stores": store, "patch stores/status": store, "create events": store,
+		"patch stores": store, "patch stores/status": store, "record stores": store, "create events": store,
 		"create authorizationmodels": generated, "patch authorizationmodels": generated,
-		"patch authorizationmodels/status": {
-			Need: func(c testbed.RightCase) { r.applyModule(c.Name, "demo", dsl(c.Name)) },
-			Done: func(c testbed.RightCase) { r.awaitModule(c.Name, partMerged) },
-		},
+		"patch authorizationmodels/status": merged, "record authorizationmodels": merged,
 		"list authorizationmodels": {Prepare: r.addModules, Need: func(c testbed.RightCase) {
 			r.applyStore(c.Name, func(s *corev1alpha1.StoreSpec) { s.CoreModule = strings.Replace(coreV1, "owner", "holder", 1) })
 		}},

@@ -89,8 +89,8 @@ func (r *rights) uses() map[string]testbed.RightUse {
 	}
 	judged := testbed.RightUse{Need: r.another, Done: r.judged}
 	uses := map[string]testbed.RightUse{
-		"patch stores": store, "patch stores/status": store,
-		"patch authorizationmodels": model, "patch authorizationmodels/status": model,
+		"patch stores": store, "patch stores/status": store, "record stores": store,
+		"patch authorizationmodels": model, "patch authorizationmodels/status": model, "record authorizationmodels": model,
 		"list *":   {Elsewhere: "TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList"},
 		"record *": judged,
 		"patch *": {
