@@ -10,12 +10,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
 // Indexes of the tables.
 const (
 	byName     = "name"
 	byStoreID  = "store id"
+	byHolder   = "holder"
 	byStoreRef = "store ref"
 	byDocument = "document"
 	byExport   = "export"
@@ -36,6 +38,7 @@ func NewState(v *view.View, cluster string) *State {
 		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byName:    func(s *corev1alpha1.Store) []string { return []string{s.Name} },
 			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
+			byHolder:  func(s *corev1alpha1.Store) []string { return []string{plan.ClaimHolder(s)} },
 		}),
 		Models: view.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
 			byStoreRef: func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
@@ -60,6 +63,9 @@ func (s *State) StoresNamed(name string) []Store { return s.Stores.By(byName, na
 
 // StoresOf lists the Stores that have an OpenFGA store.
 func (s *State) StoresOf(storeID string) []Store { return s.Stores.By(byStoreID, storeID) }
+
+// StoresWaitingFor lists the Stores that say that a Store of this name has their OpenFGA store.
+func (s *State) StoresWaitingFor(name string) []Store { return s.Stores.By(byHolder, name) }
 
 // ModelsOf lists the AuthorizationModels that refer to a Store, whether or not it exists.
 func (s *State) ModelsOf(store event.Key) []Model {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
@@ -33,6 +35,22 @@ func (r *Reconciler) confirmGone(ctx context.Context, action plan.Action, in pla
 		return err
 	}
 	return errLives
+}
+
+// confirmOwn spares an OpenFGA store that bears the name of another Store, before it is deleted with the one that records it.
+func (r *Reconciler) confirmOwn(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
+	name := obs.Found.Name
+	if action.Verb != plan.DeleteStore || obs.Found.ID != action.StoreID || name == in.Key.Name || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil
+	}
+	_, err := r.applier.kube.Get(ctx, kinds.Stores(), "", name)
+	switch {
+	case errors.Is(err, kube.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errForeign
 }
 
 // confirmLeft looks for a sign beside the word of the bus that an OpenFGA store was that of a Store which is gone, for nobody can

@@ -32,6 +32,9 @@ func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.In
 		statements, err = r.state.missing(ctx, in.Key)
 		statements = append(statements, ofStore(in))
 	case plan.WriteModel, plan.DeleteStore:
+		if err := r.confirmOwn(ctx, action, in, obs); err != nil {
+			return err
+		}
 		provided, made := r.state.provided(in.Key)
 		if action.Verb == plan.WriteModel && !reflect.DeepEqual(provided, in.Provided) {
 			return fmt.Errorf("what is provided for %s: %w", in.Key, reconcile.ErrStale)

@@ -91,7 +91,7 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 		case errors.Is(err, errLives):
 			return nil // The event of that is on its way.
 		case errors.Is(err, errForeign):
-			r.applier.log.WarnContext(ctx, "an OpenFGA store is left alone: only the bus says that a Store which is gone had it",
+			r.applier.log.WarnContext(ctx, "an OpenFGA store is left alone: it may belong to another Store, or to other software",
 				slog.String("store", in.Key.Name), slog.String("store_id", action.StoreID))
 			obs.Foreign = append(obs.Foreign, action.StoreID)
 		case errors.Is(err, kube.ErrNotFound):

@@ -27,7 +27,7 @@ func NewState(shared *module.State, providers ...module.Provider) *State {
 }
 
 // Keys lists the Stores to look at when one of them or an AuthorizationModel changed: a Store
-// itself with those that its name or its OpenFGA store may be refused to, or the Store that the
+// itself with those that its name or its OpenFGA store may be refused to, and those that wait for it, or the Store that the
 // AuthorizationModel extends.
 func (s *State) Keys(k event.Key) []event.Key {
 	switch k.GroupResource {
@@ -62,6 +62,11 @@ func (s *State) storeKeys(k event.Key) []event.Key {
 	for _, r := range s.rivals(k, o.Value) {
 		if r.Key.Cluster == s.Shared.Cluster {
 			keys = append(keys, r.Key)
+		}
+	}
+	for _, waiting := range s.Shared.StoresWaitingFor(k.Name) {
+		if waiting.Key.Cluster == s.Shared.Cluster && !slices.Contains(keys, waiting.Key) {
+			keys = append(keys, waiting.Key)
 		}
 	}
 	return keys

@@ -35,20 +35,29 @@ func TestAnObjectTouchesTheStoresThatDependOnIt(t *testing.T) {
 	f, s := newState(t)
 	demo, other := f.Store("local", "demo", "id1"), f.Store("local", "other", "id2")
 	twin, foreign := f.Store("local", "twin", "id2"), f.Store("east", "demo", "id3")
+	waiting := f.Put(kinds.Stores(), "local", "waiting", corev1alpha1.Store{
+		ObjectMeta: metav1.ObjectMeta{Name: "waiting"},
+		Status: corev1alpha1.StoreStatus{Conditions: []metav1.Condition{{
+			Type: corev1alpha1.StoreSynced, Status: metav1.ConditionFalse, Reason: moduleplan.ReasonClaimed,
+			Message: moduleplan.ClaimMessage("id9", "holder", "local"),
+		}}},
+	})
+	holder := f.Put(kinds.Stores(), "local", "holder", corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "holder"}}, moduletest.Gone)
 	gone := f.Put(kinds.AuthorizationModels(), "local", "d", moduletest.Model("d", corev1alpha1.StoreRef{Name: "demo"}), moduletest.Gone)
 	tests := map[string]struct {
 		object event.Key
 		want   []event.Key
 	}{
-		"a Store":                             {demo, []event.Key{demo}},
-		"a Store that shares its OpenFGA one": {other, []event.Key{other, twin}},
-		"a Store elsewhere of the name":       {foreign, []event.Key{foreign, demo}},
-		"a Store that nobody knows":           {storeKey("new"), []event.Key{storeKey("new")}},
-		"a module":                            {refer(f, "a", corev1alpha1.StoreRef{Name: "demo"}), []event.Key{demo}},
-		"a module of a Store elsewhere":       {refer(f, "b", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"}), []event.Key{foreign}},
-		"a module of no Store":                {refer(f, "c", corev1alpha1.StoreRef{Name: "none"}), []event.Key{storeKey("none")}},
-		"a module that is gone":               {gone, []event.Key{demo}},
-		"a module that nobody knows":          {event.Key{GroupResource: kinds.AuthorizationModels().GroupResource, Name: "x"}, nil},
+		"a Store":                                    {demo, []event.Key{demo}},
+		"a Store that shares its OpenFGA one":        {other, []event.Key{other, twin}},
+		"a Store elsewhere of the name":              {foreign, []event.Key{foreign, demo}},
+		"a Store that is gone and another waits for": {holder, []event.Key{holder, waiting}},
+		"a Store that nobody knows":                  {storeKey("new"), []event.Key{storeKey("new")}},
+		"a module":                                   {refer(f, "a", corev1alpha1.StoreRef{Name: "demo"}), []event.Key{demo}},
+		"a module of a Store elsewhere":              {refer(f, "b", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"}), []event.Key{foreign}},
+		"a module of no Store":                       {refer(f, "c", corev1alpha1.StoreRef{Name: "none"}), []event.Key{storeKey("none")}},
+		"a module that is gone":                      {gone, []event.Key{demo}},
+		"a module that nobody knows":                 {event.Key{GroupResource: kinds.AuthorizationModels().GroupResource, Name: "x"}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -57,8 +57,10 @@ func storeToDelete(in Input, obs Observed) (string, Action) {
 	switch id := in.recorded(); {
 	case stays(in.Store):
 		return "", Action{}
-	case id != "" && in.wanted(id):
+	case id != "" && (in.wanted(id) || obs.foreign(id)):
 		return "", Action{}
+	case id != "" && !obs.exists(id) && !obs.absent(id):
+		return "", Action{Verb: GetStore, StoreID: id}
 	case id != "":
 		return id, Action{}
 	case in.NameErr != nil:

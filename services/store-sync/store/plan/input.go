@@ -137,17 +137,28 @@ func (in Input) recorded() string { return in.Store.Status.StoreID }
 
 func (in Input) deleting() bool { return in.Store.DeletionTimestamp != nil }
 
-// holder finds the Store with the better claim to an OpenFGA store: the one that has it, of two the older.
-func (in Input) holder(id string) (Rival, bool) {
+// holder returns the Store with the better claim to an OpenFGA store: one that records it, unless this Store records it, too,
+// and does not yield.
+func (in Input) holder(obs Observed, id string) (Rival, bool) {
 	for _, r := range in.Rivals {
-		if r.Value.Status.StoreID == id && (in.recorded() != id || r.before(in)) {
+		if r.Value.Status.StoreID == id && (in.recorded() != id || in.yields(r, obs.nameOf(in, id))) {
 			return r, true
 		}
 	}
 	return Rival{}, false
 }
 
-func (r Rival) before(in Input) bool {
+// contested reports whether a Store of another name records the same OpenFGA store. The name that this bears then decides.
+func (in Input) contested(id string) bool {
+	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id && r.Key.Name != in.Key.Name })
+}
+
+// yields reports whether an OpenFGA store that two Stores record belongs to the other one: the Store whose name it bears,
+// else the older.
+func (in Input) yields(r Rival, name string) bool {
+	if ours, theirs := name == in.Key.Name, name == r.Key.Name; ours != theirs {
+		return theirs
+	}
 	a, b := r.Value.CreationTimestamp, in.Store.CreationTimestamp
 	if !a.Equal(&b) {
 		return a.Before(&b)

@@ -220,6 +220,18 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 			conditions: []string{"StoreSynced=True/Created"},
 			alive:      []string{"id1"},
 		},
+		"an older Store that records the same id does not get the store of this name": {
+			given:      []func(*world){inStep, thief("thief", "id1", time.Hour)},
+			steps:      []plan.Verb{plan.GetStore, plan.LatestModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Created"},
+			alive:      []string{"id1"},
+		},
+		"a Store that records the id of a store of another Store's name yields, although it is older": {
+			given:      []func(*world){exists("victim"), records("id1"), thief("victim", "id1", -time.Hour)},
+			steps:      []plan.Verb{plan.AddFinalizer, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			conditions: []string{"StoreSynced=True/Created"},
+			alive:      []string{"id1", "id2"},
+		},
 		"of two Stores of one age the first in order stays": {
 			given: []func(*world){inStep, rival("zulu", "id1", 0)},
 			steps: []plan.Verb{plan.LatestModel, plan.WriteStatus},
@@ -244,6 +256,12 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		})
 	}
 }
+
+// records makes the Store record an OpenFGA store.
+func records(id string) func(*world) { return func(w *world) { w.store.Status.StoreID = id } }
+
+// held puts our finalizer on the Store.
+func held(w *world) { w.store.Finalizers = []string{corev1alpha1.StoreFinalizer} }
 
 func deleting(w *world) {
 	now := metav1.NewTime(time.Unix(2000, 0))
@@ -303,7 +321,7 @@ func TestADeletionGoesInOrder(t *testing.T) {
 		},
 		"then the OpenFGA store, then the Store": {
 			given: []func(*world){inStep, deleting},
-			steps: []plan.Verb{plan.DeleteStore, plan.RemoveFinalizer, plan.WriteStatus},
+			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.RemoveFinalizer, plan.WriteStatus},
 		},
 		"Retain keeps the OpenFGA store": {
 			given: []func(*world){inStep, retained, deleting},
@@ -312,6 +330,11 @@ func TestADeletionGoesInOrder(t *testing.T) {
 		},
 		"a store that another Store has stays": {
 			given: []func(*world){inStep, rival("east", "id1", -time.Hour), deleting},
+			steps: []plan.Verb{plan.RemoveFinalizer, plan.WriteStatus},
+			alive: []string{"id1"},
+		},
+		"a store that bears the name of another Store stays": {
+			given: []func(*world){exists("victim"), records("id1"), held, impostor, deleting},
 			steps: []plan.Verb{plan.RemoveFinalizer, plan.WriteStatus},
 			alive: []string{"id1"},
 		},

@@ -56,6 +56,17 @@ func (obs Observed) bears(id string) bool {
 // models for stores that it does not have, and keeps those of stores that were deleted.
 func (obs Observed) exists(id string) bool { return obs.bears(id) || obs.Found.ID == id }
 
+// nameOf returns the name that an OpenFGA store bears, or "" while nobody has looked.
+func (obs Observed) nameOf(in Input, id string) string {
+	switch {
+	case obs.bears(id):
+		return in.Key.Name
+	case obs.Found.ID == id:
+		return obs.Found.Name
+	}
+	return ""
+}
+
 // latest is the newest model of the store; false while that is not known.
 func (obs Observed) latest(id string) (*openfgav1.AuthorizationModel, bool) {
 	switch id {

@@ -56,7 +56,7 @@ func notes(before, after []metav1.Condition) []condition.Note {
 		switch c.Reason {
 		case ReasonCreated, ReasonAdopted, ReasonRecreated:
 			notes = append(notes, condition.Note{Warning: c.Reason == ReasonRecreated, Reason: "Store" + c.Reason, Message: c.Message})
-		case ReasonInvalidName, ReasonClaimed, ReasonNameTaken:
+		case ReasonInvalidName, moduleplan.ReasonClaimed, ReasonNameTaken:
 			notes = append(notes, condition.Note{Warning: true, Reason: "StoreRejected", Message: c.Message})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
 // Reasons of the condition StoreSynced.
@@ -16,7 +17,6 @@ const (
 	ReasonRecreated   = "Recreated"
 	ReasonRecorded    = "Recorded"
 	ReasonInvalidName = "InvalidName"
-	ReasonClaimed     = "Claimed"
 	ReasonNameTaken   = "NameTaken"
 )
 
@@ -36,10 +36,12 @@ type problem struct{ reason, message string }
 // one of the Store's name that no other Store has, else a new one.
 func chooseStore(in Input, obs Observed) storeChoice {
 	id := in.recorded()
-	_, held := in.holder(id)
+	_, held := in.holder(obs, id)
 	switch {
 	case obs.Created != "":
 		return storeChoice{id: obs.Created}
+	case id != "" && in.contested(id) && !obs.absent(id) && obs.nameOf(in, id) == "":
+		return storeChoice{ask: Action{Verb: GetStore, StoreID: id}}
 	case id != "" && id != obs.Missing && !held:
 		return storeChoice{id: id}
 	case in.NameErr != nil:
@@ -51,7 +53,7 @@ func chooseStore(in Input, obs Observed) storeChoice {
 	var taken *Rival
 	var free []Store
 	for _, s := range obs.Named {
-		r, held := in.holder(s.ID)
+		r, held := in.holder(obs, s.ID)
 		switch {
 		case s.ID == obs.Missing:
 		case held:
@@ -64,9 +66,8 @@ func chooseStore(in Input, obs Observed) storeChoice {
 	case len(free) > 0:
 		return in.adopt(obs, free)
 	case taken != nil:
-		return storeChoice{problem: &problem{ReasonClaimed, fmt.Sprintf(
-			"OpenFGA store %s belongs to Store %q of cluster %q; two Stores cannot share one: delete one of them, or give it another name",
-			taken.Value.Status.StoreID, taken.Key.Name, taken.Key.Cluster)}}
+		return storeChoice{problem: &problem{moduleplan.ReasonClaimed,
+			moduleplan.ClaimMessage(taken.Value.Status.StoreID, taken.Key.Name, taken.Key.Cluster)}}
 	}
 	return storeChoice{ask: Action{Verb: CreateStore}}
 }

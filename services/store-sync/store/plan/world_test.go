@@ -130,6 +130,15 @@ func rival(cluster, id string, age time.Duration) func(*world) {
 	}
 }
 
+// thief is another Store of this cluster that records an OpenFGA store.
+func thief(name, id string, age time.Duration) func(*world) {
+	return func(w *world) {
+		rival("local", id, age)(w)
+		r := &w.rivals[len(w.rivals)-1]
+		r.Key.Name, r.Value.Name = name, name
+	}
+}
+
 // exists puts a store into OpenFGA that nobody of ours made.
 func exists(name string, models ...*openfgav1.AuthorizationModel) func(*world) {
 	return func(w *world) { w.create(name).models = models }
