@@ -14,10 +14,11 @@ import (
 
 // These are parts of refusals.
 const (
-	notOther = "takes the verb extend on stores.core.platform-mesh.io/other: ask who owns the Store"
-	notAll   = "takes the verb extend on all stores.core.platform-mesh.io"
-	notOwner = "says whose the OpenFGA store is, for which you need the verb adopt on stores.core.platform-mesh.io/other"
-	notAdopt = "you need the verb adopt on stores.core.platform-mesh.io/other"
+	notOther     = "takes the verb extend on stores.core.platform-mesh.io/other: ask who owns the Store"
+	notAll       = "takes the verb extend on all stores.core.platform-mesh.io"
+	notOwner     = "says whose the OpenFGA store is, for which you need the verb adopt on stores.core.platform-mesh.io/other"
+	notGenerated = "annotations of generated AuthorizationModels take the verb record"
+	notAdopt     = "you need the verb adopt on stores.core.platform-mesh.io/other"
 )
 
 // createStores creates objects as an administrator, and a tenant, and returns when all policies are in force.
@@ -111,6 +112,12 @@ func TestStorePolicyRequiresExtendAndAdopt(t *testing.T) {
 		"a Store that says so no more":                {err: who.patch(stores, "owned", declaring("doc:1#owner@user:1"))},
 		"a Store with other owners":                   {err: who.patch(stores, "other", declaring("store:1#owner@cluster:1", "doc:other#owner@user:1"))},
 		"a Store whose adoption is none that we know": {who.create(stores, "tried", store("Never")), `"IfEmpty", "Always"`},
+		"a Store with a name that is too short":       {who.create(stores, "ab", store("IfEmpty")), "3 to 64 characters"},
+		"a Store with a name that is too long":        {who.create(stores, strings.Repeat("a", 65), store("IfEmpty")), "3 to 64 characters"},
+		"a module that looks generated from an API":   {who.create(models, "tried", generated(corev1alpha1.ResourceAnnotation)), notGenerated},
+		"a module that becomes one of a document":     {who.patch(models, "mine", generated(corev1alpha1.DocumentAnnotation)), notGenerated},
+		"a module with a text of a document":          {who.patch(models, "mine", generated(corev1alpha1.PolicyAnnotation)), notGenerated},
+		"a module with an annotation of its owner":    {err: who.patch(models, "mine", generated("example.com/resource"))},
 	} {
 		t.Run(name, func(t *testing.T) { expectAnswer(t, test.err, test.want) })
 	}

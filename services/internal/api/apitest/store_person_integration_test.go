@@ -94,6 +94,13 @@ func model(store, cluster string) fields {
 	return f
 }
 
+// generated returns a module with an annotation.
+func generated(annotation string) fields {
+	f := model("own", "")
+	f["metadata"] = fields{"annotations": fields{annotation: "a.example"}}
+	return f
+}
+
 func binding(export string) fields {
 	return fields{"spec": fields{"reference": fields{"export": fields{"path": "root:x", "name": export}}}}
 }
@@ -145,7 +152,7 @@ func tenant(t *testing.T, server *testbed.KubeServer) person {
 	own := may([]string{"extend", "adopt"}, group, corev1alpha1.Stores)
 	own.ResourceNames = []string{"own"}
 	server.GrantUser(t, "", "tenant",
-		own, may(all, group, corev1alpha1.AuthorizationModels), may([]string{"get", "create", "update", "patch"}, group, corev1alpha1.Stores),
+		own, may([]string{"get", "create", "update", "patch"}, group, corev1alpha1.AuthorizationModels, corev1alpha1.Stores),
 		may(all, kinds.PolicyDocuments().Group, kinds.PolicyDocuments().Resource), may(all, kinds.Bindings().Group, kinds.Bindings().Resource),
 		may(all, kinds.Definitions().Group, kinds.Definitions().Resource, kinds.Definitions().Resource+"/status"))
 	return person{t, server.ObjectsAs(t, "tenant"), []string{metav1.DryRunAll}}

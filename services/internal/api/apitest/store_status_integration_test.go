@@ -43,14 +43,13 @@ func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
 		"modelDigest":          {"a", "b"},
 		"managedTuples":        {tuple("user:ann"), tuple("user:beth")},
 		"ledger":               {ledger(1), ledger(2)},
-		"live":                 {live("module a"), live("module b")},
 	}
 	for kind, resource := range map[string]string{"Store": "stores", "AuthorizationModel": "authorizationmodels"} {
 		t.Run(resource, func(t *testing.T) {
 			object := manifest(kind)
-			own := map[string][2]any{}
+			own := map[string][2]any{"live": {live("model", "a"), live("model", "b")}}
 			if kind == "Store" {
-				own = map[string][2]any{"adopted": {true, false}, "managedTuplesStoreId": {"01J8", "01J9"}}
+				own = map[string][2]any{"adopted": {true, false}, "managedTuplesStoreId": {"01J8", "01J9"}, "live": {live("coreModule", "a"), live("coreModule", "b")}}
 			}
 			for field, values := range fields {
 				own[field] = values
@@ -88,9 +87,12 @@ func ledger(revision int64) map[string]any {
 	return map[string]any{"revision": revision, "encoding": "zstd", "data": "KLUv/QQA"}
 }
 
-// live fits both kinds: a Store has a core module, an AuthorizationModel a model.
-func live(text string) map[string]any {
-	return map[string]any{"generation": int64(1), "coreModule": text, "model": text, "storeUID": "1"}
+func live(field, module string) map[string]any {
+	is := map[string]any{"generation": int64(1), field: "module " + module}
+	if field == "model" {
+		is["storeUID"] = "1"
+	}
+	return is
 }
 
 func manifest(kind string) *unstructured.Unstructured {

@@ -86,6 +86,9 @@ const (
 // change, on which nothing but this condition depends.
 const Syncing = "Syncing"
 
+// Blocked is the reason of [Deleting] while other objects refer to the object.
+const Blocked = "Blocked"
+
 // BackendUnavailable is the reason of a condition that is unknown because OpenFGA gives no answer.
 const BackendUnavailable = "BackendUnavailable"
 
