@@ -106,6 +106,9 @@ func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, condit
 		Deleting: m.DeletionTimestamp != nil, HasFinalizer: slices.Contains(m.Finalizers, corev1alpha1.TuplesFinalizer), Size: baseSize,
 		Condition: written(conditions, corev1alpha1.TuplesSynced), Ready: written(conditions, corev1alpha1.Ready),
 	}}
+	if c := meta.FindStatusCondition(conditions, corev1alpha1.Deleting); out.Deleting && c != nil && c.Reason == corev1alpha1.Blocked {
+		out.Obstacle = condition.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
+	}
 	for _, text := range m.Annotations {
 		out.Size += quoted(text)
 	}

@@ -8,11 +8,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/condition"
 )
 
-// Reasons of the condition Deleting.
-const (
-	ReasonBlocked          = "Blocked"
-	ReasonWaitingForTuples = "WaitingForTuples"
-)
+// ReasonWaitingForTuples is the reason of the condition Deleting while tuple-sync deletes tuples.
+const ReasonWaitingForTuples = "WaitingForTuples"
 
 // deletion goes in this order: dependents, tuples, the OpenFGA store, the Store.
 func deletion(in Input, obs Observed) Action {
@@ -37,7 +34,7 @@ func blockedBy(in Input) (condition.Condition, bool) {
 			names[i] = in.origin(m).String()
 		}
 		slices.Sort(names)
-		return condition.New(corev1alpha1.Deleting, true, ReasonBlocked, fmt.Sprintf(
+		return condition.New(corev1alpha1.Deleting, true, corev1alpha1.Blocked, fmt.Sprintf(
 			"%d AuthorizationModels refer to this Store: delete them or what they come from, or point its spec.storeRef elsewhere: %s",
 			len(names), enumerate(names))), true
 	}

@@ -18,7 +18,7 @@ func protects(in Input, carrier event.Key) bool {
 
 // stillProtects is why a Store is not deleted while kinds are registered: it would be made again, and nobody be granted anything.
 func stillProtects(in Input) (condition.Condition, bool) {
-	return condition.New(corev1alpha1.Deleting, true, ReasonBlocked, "ProtectedResources have their types in this Store: delete these first"),
+	return condition.New(corev1alpha1.Deleting, true, corev1alpha1.Blocked, "ProtectedResources have their types in this Store: delete these first"),
 		slices.ContainsFunc(in.Provided, func(m model.Module) bool { return m.Types != nil && m.Types != (model.None{}) })
 }
 

@@ -35,7 +35,7 @@ func TestAStoreWithProtectedKindsIsNotDeleted(t *testing.T) {
 	if got := plan.Next(in, plan.Observed{}); got.Verb != plan.WriteStatus {
 		t.Errorf("with kinds the next action is %+v", got)
 	}
-	if c := meta.FindStatusCondition(plan.StoreStatus(in, plan.Observed{}).Conditions, corev1alpha1.Deleting); c == nil || c.Reason != plan.ReasonBlocked || !strings.Contains(c.Message, "ProtectedResources") {
+	if c := meta.FindStatusCondition(plan.StoreStatus(in, plan.Observed{}).Conditions, corev1alpha1.Deleting); c == nil || c.Reason != corev1alpha1.Blocked || !strings.Contains(c.Message, "ProtectedResources") {
 		t.Errorf("told is %+v", c)
 	}
 	verdict := plan.Verdict(in, plan.Observed{}, event.Key{GroupResource: kinds.ProtectedResources().GroupResource, Name: "k"})

@@ -69,6 +69,8 @@ func Forbid(o *Owner, why error) Condition {
 func (o *Owner) Sum(c Condition) Condition {
 	r := Condition{Generation: o.Generation}
 	switch {
+	case o.Deleting && o.Obstacle.Reason == corev1alpha1.Blocked:
+		r.Reason, r.Message = Deleting, o.Obstacle.Message
 	case o.Deleting:
 		r.Reason, r.Message = Deleting, "The object is being deleted."
 	case o.waits():

@@ -306,6 +306,9 @@ func TestAnOwnerIsReadyWhenAllThatItAsksForIsLive(t *testing.T) {
 		"the word is on another module": {owner("a", t1).with(unjudged).with(func(o *Owner) { o.Obstacle = obstacle }), "false ModelPending store-sync has not decided yet on what this generation adds to the model."},
 		"a tuple is wrong":              {owner("a", tx), "false Invalid TuplesSynced: 1 of 1 tuples cannot be in the store: ship:1#captain@user:1: type 'ship' not found. Correct them or the model."},
 		"it is going":                   {owner("a", t1).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true }), "false Deleting The object is being deleted."},
+		"others refer to it": {owner("a", t1).with(func(o *Owner) {
+			o.Deleting, o.HasDependents, o.Obstacle = true, true, condition.New("Deleting", true, "Blocked", "1 AuthorizationModels refer to this Store")
+		}), "false Deleting 1 AuthorizationModels refer to this Store"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			action := Make(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}).Actions[0]
