@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +24,15 @@ import (
 //nolint:gochecknoglobals // What it guards is global.
 var migration sync.Mutex
 
+// makePrivate makes a file that only its owner may read, or takes the right to read it from others.
+func makePrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(0o600), f.Close())
+}
+
 // openDatastore opens what cfg asks for, and the codec of page tokens that goes with it.
 func openDatastore(cfg OpenFGAConfig, log logger.Logger) (storage.OpenFGADatastore, encoder.ContinuationTokenSerializer, error) {
 	tuples := cmp.Or(cfg.MaxTuples, config.DefaultMaxTuplesPerWrite)
@@ -36,6 +46,9 @@ func openDatastore(cfg OpenFGAConfig, log logger.Logger) (storage.OpenFGADatasto
 	}
 	if err := os.MkdirAll(filepath.Dir(cfg.File), 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making a place for database %s: %w", cfg.File, err)
+	}
+	if err := makePrivate(cfg.File); err != nil {
+		return nil, nil, fmt.Errorf("protecting database %s: %w", cfg.File, err)
 	}
 	// Who deletes a store while others write is told of a fault after 0.1 s unless it says otherwise.
 	uri := cfg.File + "?_pragma=busy_timeout(3000)"

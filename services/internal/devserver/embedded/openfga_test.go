@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,6 +44,9 @@ func TestStoresInAFileOutliveARestartOfOpenFGA(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.Stop()
+	if info, err := os.Stat(cfg.File); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v; want a file that others cannot read", info, err)
+	}
 
 	cfg.GRPCPort = first.Port()
 	_, client = startOpenFGA(t, cfg)
