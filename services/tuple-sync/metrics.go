@@ -12,7 +12,8 @@ type metrics struct {
 	difference prometheus.Histogram
 }
 
-func newMetrics(registerer prometheus.Registerer) *metrics {
+// newMetrics registers the metrics. unreadable counts the objects whose record cannot be read.
+func newMetrics(registerer prometheus.Registerer, unreadable func() int) *metrics {
 	m := &metrics{tuples: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "entail_tuples_total", Help: "Tuples that OpenFGA was told to add or remove, or refused.",
 	}, []string{"outcome"}), difference: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -22,7 +23,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	for _, outcome := range []string{"added", "removed", "refused"} {
 		m.tuples.WithLabelValues(outcome)
 	}
-	registerer.MustRegister(m.tuples, m.difference)
+	registerer.MustRegister(m.tuples, m.difference, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "entail_tuples_unreadable_records", Help: "Objects whose tuples are not changed, because their record cannot be read.",
+	}, func() float64 { return float64(unreadable()) }))
 	return m
 }
 

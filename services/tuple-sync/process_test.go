@@ -96,7 +96,7 @@ func start(w *world, bus map[event.Key]event.Change) *process {
 	r := &reconciler{ledger: ledger.New(ledger.Config{
 		State: state, View: v, Home: "local", Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Replica: w.newReplica(),
 		Writer: &writer{
-			openFGA: w, metrics: newMetrics(prometheus.NewRegistry()),
+			openFGA: w, metrics: newMetrics(prometheus.NewRegistry(), func() int { return 0 }),
 			announce: func(*eventv1.StoreChanged) { _ = w.call("announce", func() error { return nil }) }, // Nobody waits for it.
 		},
 	})}

@@ -23,7 +23,7 @@ func (modelless) Write(context.Context, string, string, []*openfgav1.TupleKey, [
 
 func TestARemovalWithoutAModelIsDoneUnlessItMustBeSure(t *testing.T) {
 	for sure, want := range map[bool]error{false: nil, true: fga.ErrModelNotFound} {
-		w := &writer{openFGA: modelless{}, announce: func(*eventv1.StoreChanged) {}, metrics: newMetrics(prometheus.NewRegistry())}
+		w := &writer{openFGA: modelless{}, announce: func(*eventv1.StoreChanged) {}, metrics: newMetrics(prometheus.NewRegistry(), func() int { return 0 })}
 		_, err := w.Write(t.Context(), tuple.Write{StoreID: "S", Remove: []tuple.Tuple{{}}, Sure: sure})
 		if !errors.Is(err, want) {
 			t.Errorf("sure %v: %v, want %v", sure, err, want)

@@ -11,6 +11,7 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -64,6 +65,11 @@ type applier struct {
 }
 
 func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.Plan) error {
+	for _, o := range s.objects {
+		if err := a.tellUnreadable(ctx, p, o); err != nil {
+			return err
+		}
+	}
 	if err := a.each(ctx, p, s, decided, a.addFinalizer); err != nil {
 		return err
 	}
@@ -75,10 +81,8 @@ func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.
 			return err
 		}
 	}
-	for _, do := range []step{a.confirm, a.intend} {
-		if err := a.each(ctx, p, s, decided, do); err != nil {
-			return err
-		}
+	if err := a.each(ctx, p, s, decided, a.intend); err != nil {
+		return err
 	}
 	if err := a.write(ctx, s.input, decided); err != nil {
 		return err
@@ -130,6 +134,30 @@ func (a *applier) forbidden(ctx context.Context, p *pass, o *object, why error) 
 	}
 }
 
+// tellUnreadable makes an object say that its record cannot be read. It leaves the record as it is.
+func (a *applier) tellUnreadable(ctx context.Context, p *pass, o *object) error {
+	if o.unreadable == nil || !errors.Is(p.unwritable[o.UID], o.unreadable) {
+		return nil
+	}
+	u := &plan.StatusUpdate{Record: o.Record, Condition: plan.Unreadable(&o.Owner, o.unreadable), StoreID: o.StatusStoreID}
+	if u.Ready = o.Sum(u.Condition); u.Condition == o.Condition && u.Ready == o.Ready {
+		return nil
+	}
+	fields, err := o.status(a.state.packs, u)
+	if err != nil {
+		return err
+	}
+	switch _, err = a.status.Apply(ctx, p.reporter, o.kind, o.change, fields); {
+	case errors.Is(err, reconcile.ErrStale), fault.IsUnavailable(err):
+		return err
+	case err != nil: // Others go on.
+		a.log.WarnContext(ctx, "unreadable record not told", slog.String("object", o.Key.String()), slog.Any("error", err))
+	default:
+		a.status.Note(ctx, o.change, condition.Note{Warning: true, Reason: u.Condition.Reason, Message: u.Condition.Message})
+	}
+	return nil
+}
+
 // addFinalizer holds an object. What has changed meanwhile is in the next plan, which follows anyway.
 func (a *applier) addFinalizer(ctx context.Context, p *pass, o *object, action plan.Action) error {
 	if !action.AddFinalizer {
@@ -146,26 +174,6 @@ func (a *applier) addFinalizer(ctx context.Context, p *pass, o *object, action p
 		return nil
 	}
 	return err
-}
-
-// confirm asks the API server whether the Store is really gone before a record is
-// given up without a call to OpenFGA: the bus may not have told of the Store yet.
-func (a *applier) confirm(ctx context.Context, _ *pass, o *object, action plan.Action) error {
-	if action.Commit == nil || !action.Evaluation.AbandonsRecord() || o.Store.Cluster != o.Key.Cluster {
-		return nil
-	}
-	held, _ := a.state.Stores.Last(o.Store)
-	store, err := a.cluster.Get(ctx, kinds.Stores(), "", o.Store.Name)
-	if errors.Is(err, kube.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := a.view.Correct(ctx, held.Change, store); err != nil {
-		return fmt.Errorf("taking in %s: %w", o.Store, err)
-	}
-	return reconcile.ErrStale
 }
 
 // confirmGone asks the API server whether an object is really gone before its tuples are removed. Of one that lives, and is

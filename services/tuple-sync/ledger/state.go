@@ -3,6 +3,7 @@ package ledger
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -20,6 +21,8 @@ const (
 	byRecord = "record"
 	// byStoreName finds AuthorizationModels by the name of the Store they refer to.
 	byStoreName = "storeRef"
+	// byUnreadable finds objects whose record cannot be read.
+	byUnreadable = "unreadable"
 	// byOrganization finds AccountInfos by the Store of their organization.
 	byOrganization = "organization"
 )
@@ -42,17 +45,32 @@ func NewState(v *view.View, iam event.Key, accountType string) *State {
 	return &State{
 		accountType: accountType, iam: iam, emptied: func() bool { return true }, packs: newPacks(),
 		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
-			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
-			byRecord:  func(s *corev1alpha1.Store) []string { return []string{recordedOfStore(s).StoreID} },
+			byStoreID:    func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
+			byRecord:     func(s *corev1alpha1.Store) []string { return []string{recordedOfStore(s).StoreID} },
+			byUnreadable: func(s *corev1alpha1.Store) []string { return unreadable(s.Status.Conditions) },
 		}),
 		Models: view.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
-			byStoreName: func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
-			byRecord:    func(m *corev1alpha1.AuthorizationModel) []string { return []string{recordedOfModel(m, "").StoreID} },
+			byStoreName:  func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
+			byRecord:     func(m *corev1alpha1.AuthorizationModel) []string { return []string{recordedOfModel(m, "").StoreID} },
+			byUnreadable: func(m *corev1alpha1.AuthorizationModel) []string { return unreadable(m.Status.Conditions) },
 		}),
 		infos: view.Register(v, kinds.AccountInfos(), map[string]func(*corev1alpha1.AccountInfo) []string{
 			byOrganization: func(i *corev1alpha1.AccountInfo) []string { return []string{organization(i).String()} },
 		}),
 	}
+}
+
+// unreadable is the value of an object in the index byUnreadable.
+func unreadable(conditions []metav1.Condition) []string {
+	if c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced); c != nil && c.Reason == plan.RecordUnreadable {
+		return []string{plan.RecordUnreadable}
+	}
+	return nil
+}
+
+// Unreadable returns the number of objects that say that their record cannot be read.
+func (s *State) Unreadable() int {
+	return s.Stores.Count(byUnreadable, plan.RecordUnreadable) + s.Models.Count(byUnreadable, plan.RecordUnreadable)
 }
 
 // KeepUntil keeps the Store of IAM, and what it declares, until it is emptied of what is not declared here.

@@ -43,6 +43,9 @@ func (o *object) status(p *packs, u *plan.StatusUpdate) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.unreadable != nil {
+		r = o.recorded
+	}
 	count := len(u.Record.Tuples)
 	conditions := condition.Apply(o.conditions, []string{corev1alpha1.TuplesSynced, corev1alpha1.Ready}, 0, metav1.Time{})
 	set(&conditions, corev1alpha1.TuplesSynced, u.Condition)

@@ -48,11 +48,9 @@ func (d *draft) action(e *Evaluation) Action {
 	switch {
 	case d.touched[e]:
 		a.Commit = d.update(e, e.desired, next)
-		if !e.AbandonsRecord() {
-			a.Intent = d.update(e, union(e.desired, o.Record.Tuples), e.syncing(d.in.Writer))
-			if o.Ready.Unknown { // Only what is done puts an end to that.
-				a.Intent.Ready = o.Ready
-			}
+		a.Intent = d.update(e, union(e.desired, o.Record.Tuples), e.syncing(d.in.Writer))
+		if o.Ready.Unknown { // Only what is done puts an end to that.
+			a.Intent.Ready = o.Ready
 		}
 	case d.in.Model == nil && o.Outdated && o.moved(): // It stays known where its tuples come from.
 	case e.phase == deleting, !known && o.Condition.Reason != Syncing && o.Ready.Reason != corev1alpha1.BackendUnavailable && !o.waits():

@@ -33,6 +33,8 @@ const (
 	StoreNotFound = "StoreNotFound"
 	// Forbidden: the API server does not let us do what must come first.
 	Forbidden = "Forbidden"
+	// RecordUnreadable: nobody knows which tuples are there on behalf of the object.
+	RecordUnreadable = corev1alpha1.RecordUnreadable
 	// Removed: nothing is left, the object may go.
 	Removed = "Removed"
 )
@@ -62,6 +64,13 @@ const (
 func Forbid(o *Owner, why error) Condition {
 	message := clip.Line("The API server does not let tuple-sync change this object, which is tried again: "+why.Error(), maxRefusal)
 	return Condition{Reason: Forbidden, Message: message, Generation: o.Generation}
+}
+
+// Unreadable is the condition of an owner whose record cannot be read.
+func Unreadable(o *Owner, why error) Condition {
+	message := clip.Line("None of this object's tuples is changed, because the record of them cannot be read: "+why.Error()+
+		". Put the record back, or remove status.ledger: then `entail tuples undeclared` lists what this object no longer declares.", maxRefusal)
+	return Condition{Reason: RecordUnreadable, Message: message, Generation: o.Generation}
 }
 
 // Sum is Ready, when c is said of the owner's tuples: what this generation adds to the model is live,

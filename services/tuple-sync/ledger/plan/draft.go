@@ -59,9 +59,7 @@ func (d *draft) drop(e *Evaluation) {
 			d.handOver(e, other)
 			continue
 		}
-		if !e.AbandonsRecord() {
-			d.takeOut(t)
-		}
+		d.takeOut(t)
 	}
 }
 

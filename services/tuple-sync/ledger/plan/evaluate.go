@@ -112,12 +112,6 @@ func (e *Evaluation) Written() map[tuple.Tuple]struct{} {
 	return set(e.Owner.Record.Tuples)
 }
 
-// AbandonsRecord means that the owner is being deleted and nobody knows the recorded store any
-// more: there is nothing to clean up in it.
-func (e *Evaluation) AbandonsRecord() bool {
-	return e.phase == deleting && e.Owner.StoreMissing && !e.Owner.RecordedElsewhere
-}
-
 // KeepsRecord means that the plan was made to have all of the owner's record in the store.
 func (e *Evaluation) KeepsRecord() bool { return e.phase == here && !e.Owner.Unwritable }
 

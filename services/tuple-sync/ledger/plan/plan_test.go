@@ -175,9 +175,11 @@ func TestThePlanForAStore(t *testing.T) {
 			owners: []Owner{owner("a").with(free).with(func(o *Owner) { o.IsStore = true })},
 			want:   []string{"commit a [] Synced"},
 		},
-		"an object whose Store is gone goes without a call": {
+		"an object whose Store is gone takes its tuples along, too": {
 			owners: []Owner{owner("a", t1).recorded("S", t1).with(going).with(stray)},
-			want:   []string{"commit a [] Removed", "remove finalizer from a"},
+			want: []string{
+				"intend a S[doc:1#viewer@user:1] Syncing", "remove doc:1#viewer@user:1", "commit a [] Removed", "remove finalizer from a",
+			},
 		},
 		"an object that left for a Store that is not there takes its tuples along": {
 			owners: []Owner{owner("a", t1).recorded("S", t1).with(stray).with(func(o *Owner) { o.RecordedElsewhere = true })},

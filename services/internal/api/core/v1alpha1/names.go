@@ -89,6 +89,9 @@ const Syncing = "Syncing"
 // Blocked is the reason of [Deleting] while other objects refer to the object.
 const Blocked = "Blocked"
 
+// RecordUnreadable is the reason of [TuplesSynced] while the record of managed tuples cannot be read.
+const RecordUnreadable = "RecordUnreadable"
+
 // BackendUnavailable is the reason of a condition that is unknown because OpenFGA gives no answer.
 const BackendUnavailable = "BackendUnavailable"
 
