@@ -4,6 +4,7 @@ package apitest_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -51,9 +52,7 @@ func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
 			if kind == "Store" {
 				own = map[string][2]any{"adopted": {true, false}, "managedTuplesStoreId": {"01J8", "01J9"}, "live": {live("coreModule", "a"), live("coreModule", "b")}}
 			}
-			for field, values := range fields {
-				own[field] = values
-			}
+			maps.Copy(own, fields)
 			stored := create(t, server, object)
 			service, another := recorder(t, server, stored, resource, stored.GetName()), recorder(t, server, stored, resource, "another")
 			for field, values := range own {

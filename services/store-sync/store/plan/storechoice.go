@@ -66,8 +66,8 @@ func chooseStore(in Input, obs Observed) storeChoice {
 	case len(free) > 0:
 		return in.adopt(obs, free)
 	case taken != nil:
-		return storeChoice{problem: &problem{moduleplan.ReasonClaimed,
-			moduleplan.ClaimMessage(taken.Value.Status.StoreID, taken.Key.Name, taken.Key.Cluster)}}
+		message := moduleplan.ClaimMessage(taken.Value.Status.StoreID, taken.Key.Name, taken.Key.Cluster)
+		return storeChoice{problem: &problem{moduleplan.ReasonClaimed, message}}
 	}
 	return storeChoice{ask: Action{Verb: CreateStore}}
 }
