@@ -3,10 +3,14 @@ package command
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,32 +18,72 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// tellKept names the Stores and AuthorizationModels of which an earlier text than their own is live: since when, why, and how to
-// revoke what an edit took out of it. It asks with the rights of who asks, as kubectl does. Who has no kubeconfig asks nobody.
-func (c cluster) tellKept(cmd *cobra.Command) {
+// earlierText is an object of which an earlier text is live in place of its own.
+type earlierText struct {
+	Kind      string    `json:"kind"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name"`
+	Since     time.Time `json:"since"`
+	// Message says why, and how to revoke what an edit took out.
+	Message string `json:"message"`
+}
+
+// printEarlierTexts prints one line for each.
+func printEarlierTexts(cmd *cobra.Command, texts []earlierText) {
+	for _, e := range texts {
+		name := strings.ToLower(e.Kind) + "/" + e.Name
+		if e.Namespace != "" {
+			name += " in namespace " + e.Namespace
+		}
+		cmd.Printf("%s: an earlier text is live since %s: %s\n", name, e.Since.Format(time.RFC3339), e.Message)
+	}
+}
+
+// withEarlierTexts returns m as JSON with the field earlierTexts. Without known, the field is absent.
+func withEarlierTexts(m proto.Message, texts []earlierText, known bool) ([]byte, error) {
+	document, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(m)
+	if err != nil || !known {
+		return document, err
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(document, &fields); err != nil {
+		return nil, fmt.Errorf("decode answer: %w", err)
+	}
+	if fields["earlierTexts"], err = json.Marshal(texts); err != nil {
+		return nil, fmt.Errorf("encode earlier texts: %w", err)
+	}
+	return json.Marshal(fields)
+}
+
+// earlierTexts lists them with the rights of the caller, as kubectl does. Without a kubeconfig, or without the rights, they are not known.
+func (c cluster) earlierTexts(cmd *cobra.Command) (texts []earlierText, known bool) {
 	if kubeconfig(c.getenv).CurrentContext == "" {
-		return
+		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)
 	defer cancel()
+	texts = []earlierText{}
 	objects, err := c.objectsOf()
 	if err == nil {
-		err = cmp.Or(tellKeptOf[corev1alpha1.Store](ctx, cmd, objects, kinds.Stores()),
-			tellKeptOf[corev1alpha1.AuthorizationModel](ctx, cmd, objects, kinds.AuthorizationModels()))
+		err = cmp.Or(addEarlierTexts[corev1alpha1.Store](ctx, objects, kinds.Stores(), &texts),
+			addEarlierTexts[corev1alpha1.AuthorizationModel](ctx, objects, kinds.AuthorizationModels(), &texts),
+			addEarlierTexts[iaplv1alpha1.PolicyDocument](ctx, objects, kinds.PolicyDocuments(), &texts))
 	}
 	if err != nil {
 		cmd.PrintErrf("Of whom an earlier text is live is not known: %v\n", err)
 	}
+	return texts, err == nil
 }
 
-// tellKeptOf does so for one kind.
-func tellKeptOf[T any, P interface {
+// addEarlierTexts adds those of one kind.
+func addEarlierTexts[T any, P interface {
 	*T
 	Kept() *metav1.Condition
-}](ctx context.Context, cmd *cobra.Command, objects dynamic.Interface, kind kinds.Kind) error {
+}](ctx context.Context, objects dynamic.Interface, kind kinds.Kind, texts *[]earlierText) error {
 	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return objects.Resource(kind.Served()).List(ctx, options)
 	}
@@ -50,8 +94,7 @@ func tellKeptOf[T any, P interface {
 			return err
 		}
 		if kept := is.Kept(); kept != nil {
-			cmd.Printf("%s/%s: an earlier text is live since %s: %s\n",
-				strings.ToLower(kind.Kind), u.GetName(), kept.LastTransitionTime.UTC().Format(time.RFC3339), kept.Message)
+			*texts = append(*texts, earlierText{kind.Kind, u.GetNamespace(), u.GetName(), kept.LastTransitionTime.UTC(), kept.Message})
 		}
 		return nil
 	})

@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 )
 
 // apiServer lists these objects, and nothing else. It returns a kubeconfig that leads there.
@@ -64,6 +67,17 @@ func TestStatusTellsOfWhomAnEarlierTextIsLiveAndWhatBecameOfObjects(t *testing.T
 		path + "stores":              list("StoreList", []any{store("kept", &corev1alpha1.LiveCoreModule{CoreModule: "module core"}), store("never-live", nil)}),
 		path + "authorizationmodels": list("AuthorizationModelList", []any{module("docs", corev1alpha1.LastGoodLive), module("rejected", "Rejected")}),
 	}
+	document := func(name, module string) iaplv1alpha1.PolicyDocument {
+		return iaplv1alpha1.PolicyDocument{
+			TypeMeta:   metav1.TypeMeta{APIVersion: iaplv1alpha1.GroupVersion.String(), Kind: "PolicyDocument"},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team"},
+			Status:     iaplv1alpha1.PolicyDocumentStatus{AuthorizationModel: module, Conditions: condition(iaplv1alpha1.Valid, "Invalid")},
+		}
+	}
+	lists["/apis/"+iaplv1alpha1.GroupVersion.String()+"/policydocuments"] = map[string]any{
+		"apiVersion": iaplv1alpha1.GroupVersion.String(), "kind": "PolicyDocumentList", "metadata": map[string]any{},
+		"items": []any{document("policy", "policydocument.team.policy"), document("never-valid", "")},
+	}
 	for _, kind := range []string{"opensearchroles", "opensearchtenants", "opensearchactiongroups", "opensearchuserrolebindings"} {
 		lists["/apis/opensearch.org/v1/"+kind] = list("List", []any{})
 	}
@@ -72,11 +86,28 @@ func TestStatusTellsOfWhomAnEarlierTextIsLiveAndWhatBecameOfObjects(t *testing.T
 	env := map[string]string{"KUBECONFIG": apiServer(t, lists)}
 	got := run(t, env, "status", "--server", url)
 	const says = ": an earlier text is live since 1970-01-01T00:16:40Z: line 5: to revoke now, do so\n"
-	if got.code != 0 || !strings.HasSuffix(got.out, "store/kept"+says+"authorizationmodel/docs"+says+"opensearchusers: 2 CREATED, 1 ERROR, 1 not seen yet\n") || got.err != "" {
+	if got.code != 0 || !strings.HasSuffix(got.out, "store/kept"+says+"authorizationmodel/docs"+says+"policydocument/policy in namespace team"+says+"opensearchusers: 2 CREATED, 1 ERROR, 1 not seen yet\n") || got.err != "" {
 		t.Errorf("%+v", got)
 	}
-	if got := run(t, env, "status", "--server", url, "-o", "json"); got.code != 0 || strings.Contains(got.out+got.err, "earlier") || strings.Contains(got.out, "CREATED") {
-		t.Errorf("for a program: %+v", got)
+	for _, format := range []string{"json", "yaml"} {
+		got := run(t, env, "status", "--server", url, "-o", format)
+		var is struct {
+			DeadLetters  string
+			EarlierTexts []struct{ Kind, Namespace, Name, Since, Message string }
+		}
+		if err := yaml.Unmarshal([]byte(got.out), &is); err != nil || got.code != 0 || got.err != "" || is.DeadLetters != "0" {
+			t.Errorf("%s: %v, %+v", format, err, got)
+		}
+		const since, message = "1970-01-01T00:16:40Z", "line 5: to revoke now, do so"
+		want := []struct{ Kind, Namespace, Name, Since, Message string }{
+			{"Store", "", "kept", since, message}, {"AuthorizationModel", "", "docs", since, message}, {"PolicyDocument", "team", "policy", since, message},
+		}
+		if !slices.Equal(is.EarlierTexts, want) {
+			t.Errorf("%s: got %+v, want %+v", format, is.EarlierTexts, want)
+		}
+	}
+	if got := run(t, nil, "status", "--server", url, "-o", "json"); got.code != 0 || !strings.Contains(got.out, "deadLetters") || strings.Contains(got.out, "earlierTexts") {
+		t.Errorf("for a program without a kubeconfig: %+v", got)
 	}
 	if got := run(t, nil, "status", "--server", url); got.code != 0 || got.err != "" || strings.Contains(got.out, "earlier") {
 		t.Errorf("without a kubeconfig: %+v", got)

@@ -17,12 +17,30 @@ func newStatus(around Surroundings) *cobra.Command {
 	}
 	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := ask(cmd, q, syncv1connect.SyncServiceClient.GetStatus, &syncv1.GetStatusRequest{}, report.Page.Status)
-		if err == nil && q.format == report.Table {
-			cluster{around.Getenv}.tellKept(cmd)
-			cluster{around.Getenv}.tellSearchStates(cmd)
+		client, err := dial(&q.connection, q.client)
+		if err != nil {
+			return err
 		}
-		return err
+		answer, err := client.GetStatus(cmd.Context(), &syncv1.GetStatusRequest{})
+		if err != nil {
+			return err
+		}
+		in := cluster{around.Getenv}
+		if q.format != report.Table {
+			texts, known := in.earlierTexts(cmd)
+			document, err := withEarlierTexts(answer, texts, known)
+			if err != nil {
+				return err
+			}
+			return report.Document(cmd.OutOrStdout(), q.format, document)
+		}
+		if err := q.write(cmd.OutOrStdout(), answer, func(p report.Page) { p.Status(answer) }); err != nil {
+			return err
+		}
+		texts, _ := in.earlierTexts(cmd)
+		printEarlierTexts(cmd, texts)
+		in.tellSearchStates(cmd)
+		return nil
 	}
 	return cmd
 }
