@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
-	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
