@@ -77,6 +77,7 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	v.OnReload(watchCache.Reloaded)
 	server := query.NewServer(query.Config{
 		State: s, Complete: v.Complete, Revision: v.Revision, Await: v.Await, Finished: memory.finished, Lister: parts.Kube, Changes: watchCache,
+		Since: w.guardedSince,
 	})
 	app := controller.App(parts, r, rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
 		inferencev1connect.InferenceServiceHandler(server), query.Access()))

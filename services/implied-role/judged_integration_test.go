@@ -4,6 +4,7 @@ package impliedrole_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	running.Stop()
 	b.takeGuardAway()
 	testbed.Eventually(t, soon, func() error { return b.triesRule("x>y") }) // The API server has learned that there is nobody to ask.
-	b.do("x>y")
+	b.do("x>y early=x{mallory}")
 	b.rule(ruleName("c>d"), role("c"), role("z"), false)
 	client := b.client(b.serveGuard())
 	for rule, reason := range map[string]string{"x>y": infer.NotJudged, "c>d": infer.NotJudged, "a>b": infer.NotJudged, "e>f": infer.JudgedByGuard} {
@@ -48,9 +49,13 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 		}
 		return nil
 	})
+	b.do("late=e{u}")
 	drift, err := client.CheckDrift(t.Context(), &inferencev1.CheckDriftRequest{Namespace: b.namespace})
 	if got := fmt.Sprint(drift.GetUnjudged()); err != nil || got != "[a.to.b c.to.d x.to.y]" || drift.GetUnjudgedTotal() != 3 {
 		t.Errorf("drift lists %s, %v", got, err)
+	}
+	if got := drift.GetUnjudgedBindings(); !slices.Equal(got, []string{"early"}) || drift.GetUnjudgedBindingsTotal() != 1 {
+		t.Errorf("got unjudged bindings %v, want the one that was made without webhooks", got)
 	}
 	b.rule(ruleName("c>d"), role("c"), role("d"), false)
 	b.rule(ruleName("e>f"), role("e"), role("d"), false)

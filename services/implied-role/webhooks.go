@@ -74,6 +74,15 @@ func (w *webhooks) since(ctx context.Context, look bool) (time.Time, error) {
 	return w.server.Since()
 }
 
+// guardedSince returns since when the webhooks judge all who bind roles, now if they are not in force, and zero without webhooks.
+func (w *webhooks) guardedSince(ctx context.Context) time.Time {
+	since, err := w.since(ctx, false)
+	if err != nil {
+		return time.Now()
+	}
+	return since
+}
+
 // inForce is nil while they are registered, or there are none.
 func (w *webhooks) inForce() error {
 	if w.server == nil {

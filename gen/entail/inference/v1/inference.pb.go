@@ -3696,8 +3696,12 @@ type CheckDriftResponse struct {
 	// might give the child role. They differ from nothing.
 	Unjudged      []string `protobuf:"bytes,13,rep,name=unjudged,proto3" json:"unjudged,omitempty"`
 	UnjudgedTotal int64    `protobuf:"varint,14,opt,name=unjudged_total,json=unjudgedTotal,proto3" json:"unjudged_total,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// RoleBindings that imply others, and were last written before the webhooks were in force. The API
+	// server asked nobody whether their authors may give what follows.
+	UnjudgedBindings      []string `protobuf:"bytes,15,rep,name=unjudged_bindings,json=unjudgedBindings,proto3" json:"unjudged_bindings,omitempty"`
+	UnjudgedBindingsTotal int64    `protobuf:"varint,16,opt,name=unjudged_bindings_total,json=unjudgedBindingsTotal,proto3" json:"unjudged_bindings_total,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *CheckDriftResponse) Reset() {
@@ -3824,6 +3828,20 @@ func (x *CheckDriftResponse) GetUnjudged() []string {
 func (x *CheckDriftResponse) GetUnjudgedTotal() int64 {
 	if x != nil {
 		return x.UnjudgedTotal
+	}
+	return 0
+}
+
+func (x *CheckDriftResponse) GetUnjudgedBindings() []string {
+	if x != nil {
+		return x.UnjudgedBindings
+	}
+	return nil
+}
+
+func (x *CheckDriftResponse) GetUnjudgedBindingsTotal() int64 {
+	if x != nil {
+		return x.UnjudgedBindingsTotal
 	}
 	return 0
 }
@@ -4134,7 +4152,7 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\x06synced\x18\x04 \x01(\bR\x06synced\"h\n" +
 	"\x11CheckDriftRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12*\n" +
-	"\fmin_revision\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\xce\x04\n" +
+	"\fmin_revision\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\xb3\x05\n" +
 	"\x12CheckDriftResponse\x12\x17\n" +
 	"\ain_step\x18\x01 \x01(\bR\x06inStep\x12<\n" +
 	"\amissing\x18\x02 \x03(\v2\".entail.inference.v1.BindingChangeR\amissing\x128\n" +
@@ -4151,7 +4169,9 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\raltered_total\x18\v \x01(\x03R\falteredTotal\x12'\n" +
 	"\x0fconflicts_total\x18\f \x01(\x03R\x0econflictsTotal\x12\x1a\n" +
 	"\bunjudged\x18\r \x03(\tR\bunjudged\x12%\n" +
-	"\x0eunjudged_total\x18\x0e \x01(\x03R\runjudgedTotal*Z\n" +
+	"\x0eunjudged_total\x18\x0e \x01(\x03R\runjudgedTotal\x12+\n" +
+	"\x11unjudged_bindings\x18\x0f \x03(\tR\x10unjudgedBindings\x126\n" +
+	"\x17unjudged_bindings_total\x18\x10 \x01(\x03R\x15unjudgedBindingsTotal*Z\n" +
 	"\x06Origin\x12\x16\n" +
 	"\x12ORIGIN_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fORIGIN_EXPLICIT\x10\x01\x12\x12\n" +

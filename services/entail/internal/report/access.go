@@ -63,6 +63,9 @@ func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
 	for _, rule := range m.GetUnjudged() {
 		p.linef("Rule %s was written while nobody judged who writes rules.", rule)
 	}
+	for _, binding := range m.GetUnjudgedBindings() {
+		p.linef("RoleBinding %s was last written before the webhooks were in force; check whether its author may give what follows from it.", binding)
+	}
 	if m.GetInStep() {
 		p.linef("All is as it should be.")
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -78,7 +79,8 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 	}
 	defer leave()
 	m, ns := &inferencev1.CheckDriftResponse{Revision: revision, Synced: true}, infer.Namespace{Name: r.GetNamespace()}
-	if err := s.readNamespace(ctx, &ns, m); err != nil {
+	unjudged, err := s.readNamespace(ctx, &ns, m)
+	if err != nil {
 		return nil, err
 	}
 	extra, altered := &differences{list: &m.Extra, total: &m.ExtraTotal}, &differences{list: &m.Altered, total: &m.AlteredTotal}
@@ -90,7 +92,14 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 		inferencev1.BindingChange_CHANGE_WAITING:  altered,
 		inferencev1.BindingChange_CHANGE_CONFLICT: {list: &m.Conflicts, total: &m.ConflictsTotal},
 	}
-	for plan := range infer.Evaluate(ns, s.cfg.State.Policy).Plans(ns.Bindings) {
+	rules := infer.Evaluate(ns, s.cfg.State.Policy)
+	unjudged = slices.DeleteFunc(unjudged, func(b *infer.Binding) bool { return len(rules.Desired(b)) == 0 })
+	m.UnjudgedBindingsTotal = int64(len(unjudged))
+	for _, b := range unjudged[:min(len(unjudged), maxListed)] {
+		m.UnjudgedBindings = append(m.UnjudgedBindings, b.Name)
+	}
+	m.Truncated = m.GetTruncated() || len(unjudged) > maxListed
+	for plan := range rules.Plans(ns.Bindings) {
 		for _, change := range plan.Differences() {
 			if d := lists[changeOf(change)]; d != nil {
 				m.Truncated = !d.add(change) || m.GetTruncated()
@@ -120,9 +129,10 @@ func (d *differences) add(change infer.Difference) (listed bool) {
 	return true
 }
 
-// readNamespace reads everything from the API server itself, and keeps what matters.
-func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace, m *inferencev1.CheckDriftResponse) error {
-	err := event.Each(s.cfg.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
+// readNamespace reads everything from the API server itself, and keeps what matters. It returns the bindings that were last
+// written before the webhooks were in force.
+func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace, m *inferencev1.CheckDriftResponse) (unjudged []*infer.Binding, err error) {
+	err = event.Each(s.cfg.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
 		if rule.DeletionTimestamp != nil {
 			return
 		}
@@ -132,9 +142,24 @@ func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace, m *infe
 		}
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return event.Each(s.cfg.Lister.List(ctx, kinds.RoleBindings(), ns.Name), func(b *infer.Binding) { ns.Bindings = append(ns.Bindings, b) })
+	since := s.cfg.Since(ctx)
+	for change, err := range s.cfg.Lister.List(ctx, kinds.RoleBindings(), ns.Name) {
+		if err != nil {
+			return nil, err
+		}
+		b := new(infer.Binding)
+		if err := change.Decode(b); err != nil {
+			return nil, err
+		}
+		ns.Bindings = append(ns.Bindings, b)
+		if b.IsSource() && change.WrittenAt.Before(since) {
+			unjudged = append(unjudged, b)
+		}
+	}
+	slices.SortFunc(unjudged, func(a, b *infer.Binding) int { return strings.Compare(a.Name, b.Name) })
+	return unjudged, nil
 }
 
 // listUnjudged counts a rule that nobody judged, and lists it if there is room.

@@ -2,8 +2,10 @@ package query
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -148,6 +150,25 @@ func TestDriftIsWhatTheAPIServerHasOtherwise(t *testing.T) {
 	got := check()
 	if got.GetInStep() || changeTexts(got.GetMissing()) != "CREATED B:b" || changeTexts(got.GetAltered()) != "UPDATED B:c" || changeTexts(got.GetExtra()) != "DELETED B:d" {
 		t.Errorf("drift %v", got)
+	}
+}
+
+func TestCheckDriftListsBindingsFromBeforeTheWebhooks(t *testing.T) {
+	w := newWorld(t)
+	w.do("team", "a>b early=a{u} late=a{u} unrelated=z{u}")
+	w.settle()
+	w.guarded = time.Unix(1000, 0)
+	late := w.cfg.State.BindingKey("team", "late")
+	change := w.live[late]
+	change.WrittenAt = w.guarded
+	w.live[late] = change
+	got := must(w.CheckDrift(t.Context(), &inferencev1.CheckDriftRequest{Namespace: "team"}))(t)
+	if names := got.GetUnjudgedBindings(); !slices.Equal(names, []string{"early"}) || got.GetUnjudgedBindingsTotal() != 1 || !got.GetInStep() {
+		t.Errorf("got %v, want the binding early alone, and no difference", got)
+	}
+	w.guarded = time.Time{}
+	if got := must(w.CheckDrift(t.Context(), &inferencev1.CheckDriftRequest{Namespace: "team"}))(t); got.GetUnjudgedBindingsTotal() != 0 {
+		t.Errorf("without webhooks: got %v, want none", got)
 	}
 }
 

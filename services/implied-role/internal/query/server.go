@@ -30,7 +30,9 @@ type Config struct {
 	// Finished is when a namespace was last as it must be; zero when that is not known here.
 	Finished func(namespace string) time.Time
 	Lister   Lister
-	Changes  *WatchCache
+	// Since is since when the webhooks judge all who bind roles; zero without webhooks.
+	Since   func(ctx context.Context) time.Time
+	Changes *WatchCache
 }
 
 // Server implements InferenceService.

@@ -36,6 +36,8 @@ type world struct {
 	// incomplete is whether the view lacks something.
 	incomplete atomic.Bool
 	version    int
+	// guarded is since when the webhooks are in force.
+	guarded time.Time
 	// awaited is what was waited for last.
 	awaited string
 	// live is what the API server has.
@@ -60,6 +62,7 @@ func newWorld(t *testing.T) *world {
 			w.awaited = fmt.Sprint(sequence, " ", began.Unix())
 			return complete()
 		},
+		Since:    func(context.Context) time.Time { return w.guarded },
 		Finished: func(string) time.Time { return time.Unix(7, 0) },
 	})
 	return w
