@@ -36,9 +36,6 @@ type Change struct {
 	// PublishedAt is when the bus took the change, or this process wrote it; ExpiresAt is when the bus
 	// forgets a deletion. They do not travel; zero when unknown.
 	PublishedAt, ExpiresAt time.Time
-	// WrittenAt is when the API server last changed a RoleBinding that was read from it. It does not
-	// travel; zero when unknown.
-	WrittenAt time.Time
 }
 
 var errIncomplete = errors.New("change lacks a mandatory field")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,9 +61,6 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 	if c.Key.Name == "" || c.UID == "" || c.ResourceVersion == "" {
 		return Object{}, fmt.Errorf("an object has no name, uid or resourceVersion: %q, %q, %q", c.Key.Name, c.UID, c.ResourceVersion)
 	}
-	if kind.GroupResource == kinds.RoleBindings().GroupResource { // They have no status that says who judged them.
-		c.WrittenAt = metadata.writtenAt()
-	}
 	if err := slim(kind, top, metadata); err != nil {
 		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
 	}
@@ -73,21 +69,6 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
 	}
 	return Object{Top: top, Metadata: metadata, Change: c}, nil
-}
-
-// writtenAt returns when the object was last written, as far as its metadata says; zero if it does not.
-func (f Fields) writtenAt() time.Time {
-	var newest time.Time
-	var managers []struct{ Time time.Time }
-	if f.get("creationTimestamp", &newest) != nil || f.get("managedFields", &managers) != nil {
-		return time.Time{}
-	}
-	for _, m := range managers {
-		if m.Time.After(newest) {
-			newest = m.Time
-		}
-	}
-	return newest
 }
 
 // slim takes out what need not or must not travel. Lists of built-in kinds leave out

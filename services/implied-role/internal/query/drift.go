@@ -1,14 +1,17 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
@@ -149,17 +152,28 @@ func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace, m *infe
 		if err != nil {
 			return nil, err
 		}
-		b := new(infer.Binding)
-		if err := change.Decode(b); err != nil {
+		b, of := new(infer.Binding), new(metav1.PartialObjectMetadata)
+		if err := cmp.Or(change.Decode(b), change.Decode(of)); err != nil {
 			return nil, err
 		}
 		ns.Bindings = append(ns.Bindings, b)
-		if b.IsSource() && change.WrittenAt.Before(since) {
+		if b.IsSource() && lastWrite(of).Before(since) {
 			unjudged = append(unjudged, b)
 		}
 	}
 	slices.SortFunc(unjudged, func(a, b *infer.Binding) int { return strings.Compare(a.Name, b.Name) })
 	return unjudged, nil
+}
+
+// lastWrite returns when an object was last written, as far as its metadata says.
+func lastWrite(of *metav1.PartialObjectMetadata) time.Time {
+	newest := of.CreationTimestamp.Time
+	for _, m := range of.ManagedFields {
+		if m.Time != nil && m.Time.After(newest) {
+			newest = m.Time.Time
+		}
+	}
+	return newest
 }
 
 // listUnjudged counts a rule that nobody judged, and lists it if there is room.

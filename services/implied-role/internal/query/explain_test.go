@@ -160,7 +160,7 @@ func TestCheckDriftListsBindingsFromBeforeTheWebhooks(t *testing.T) {
 	w.guarded = time.Unix(1000, 0)
 	late := w.cfg.State.BindingKey("team", "late")
 	change := w.live[late]
-	change.WrittenAt = w.guarded
+	change.Object = []byte(strings.Replace(string(change.Object), `"metadata":{`, `"metadata":{"managedFields":[{"time":"1970-01-01T00:16:40Z"}],`, 1))
 	w.live[late] = change
 	got := must(w.CheckDrift(t.Context(), &inferencev1.CheckDriftRequest{Namespace: "team"}))(t)
 	if names := got.GetUnjudgedBindings(); !slices.Equal(names, []string{"early"}) || got.GetUnjudgedBindingsTotal() != 1 || !got.GetInStep() {
