@@ -1,13 +1,12 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/precedence"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -29,6 +28,9 @@ type Verdict struct {
 	tuple.Tuple
 	State  State
 	Reason string
+
+	// recorded means that the owner's record has this very tuple.
+	recorded bool
 }
 
 // Evaluation is what is found about one owner.
@@ -45,7 +47,14 @@ type Evaluation struct {
 // claim is a tuple that some owner wants.
 type claim struct {
 	tuple.Tuple
-	by *Evaluation
+	by       *Evaluation
+	recorded bool
+}
+
+// beats reports whether a claim to a tuple is stronger than another one, which wants it under another condition. What is recorded of an
+// owner whose store is unknown stays.
+func (c claim) beats(o claim) bool {
+	return o.by.phase == here && precedence.Compare(c.by.claimTo(c.recorded), o.by.claimTo(o.recorded)) < 0
 }
 
 var (
@@ -64,8 +73,8 @@ var (
 // maxObject is how large an object may become: what the API server stores, less a margin.
 const maxObject = 1536*1024 - 64*1024
 
-// Evaluate decides on every owner of a store, in order of precedence: who comes first is
-// right where two contradict. Without a model nothing is decided: what is recorded stays.
+// Evaluate decides on every owner of a store. Where two contradict, the stronger claim wins: see package precedence. Without a model
+// nothing is decided: what is recorded stays.
 func Evaluate(storeID string, owners []Owner, model *Model) []*Evaluation {
 	evaluations, _ := evaluate(storeID, owners, model)
 	return evaluations
@@ -77,22 +86,33 @@ func evaluate(storeID string, owners []Owner, model *Model) ([]*Evaluation, map[
 	for i := range owners {
 		all[i] = &Evaluation{Owner: &owners[i], phase: owners[i].phase(storeID)}
 	}
-	slices.SortFunc(all, precedence)
+	slices.SortFunc(all, func(a, b *Evaluation) int { return precedence.Compare(a.claimTo(false), b.claimTo(false)) })
 	for _, e := range all {
 		if e.phase == storeUnknown {
 			e.desired = e.Owner.Record.Tuples
-			e.claim(claims)
+			for _, t := range e.desired {
+				e.claim(claims, t, true)
+			}
 		}
 	}
 	for _, e := range all {
 		switch {
 		case e.phase == here:
-			e.decide(model, claims)
-			e.claim(claims)
+			e.decide(model)
+			for _, v := range e.Verdicts {
+				if v.State == Accepted {
+					e.claim(claims, v.Tuple, v.recorded)
+				}
+			}
 		case e.phase == noStore:
 			e.wait(errNoStore)
 		case e.phase == unrelated && e.Owner.TargetStoreID == storeID && !e.Owner.Deleting:
 			e.wait(errElsewhere)
+		}
+	}
+	for _, e := range all {
+		if e.phase == here {
+			e.yield(claims)
 		}
 	}
 	return all, claims
@@ -115,26 +135,42 @@ func (e *Evaluation) Written() map[tuple.Tuple]struct{} {
 // KeepsRecord means that the plan was made to have all of the owner's record in the store.
 func (e *Evaluation) KeepsRecord() bool { return e.phase == here && !e.Owner.Unwritable }
 
-func precedence(a, b *Evaluation) int {
-	rank := func(o *Owner) int {
-		if o.IsStore {
-			return 0
-		}
-		return 1
+// claimTo returns the owner's claim to a tuple, which is recorded or not.
+func (e *Evaluation) claimTo(recorded bool) precedence.Claim {
+	c := precedence.Claim{
+		Core: e.Owner.IsStore, Live: precedence.None, Created: e.Owner.Created, Name: e.Owner.Key.Tokens() + "\x00" + e.Owner.UID,
 	}
-	return cmp.Or(cmp.Compare(rank(a.Owner), rank(b.Owner)), a.Owner.Created.Compare(b.Owner.Created),
-		strings.Compare(a.Owner.Key.Tokens(), b.Owner.Key.Tokens()), strings.Compare(a.Owner.UID, b.Owner.UID))
+	if recorded {
+		c.Live = precedence.Present
+	}
+	return c
 }
 
-func (e *Evaluation) claim(claims map[tuple.ID]claim) {
-	for _, t := range e.desired {
-		if _, ok := claims[t.ID]; !ok {
-			claims[t.ID] = claim{t, e}
+// claim notes that the owner wants a tuple, unless there is a claim to it that is as strong.
+func (e *Evaluation) claim(claims map[tuple.ID]claim, t tuple.Tuple, recorded bool) {
+	c := claim{t, e, recorded}
+	if other, taken := claims[t.ID]; !taken || other.Tuple != t && c.beats(other) {
+		claims[t.ID] = c
+	}
+}
+
+// yield refuses the owner the tuples to which others have stronger claims; it desires the rest.
+func (e *Evaluation) yield(claims map[tuple.ID]claim) {
+	for i := range e.Verdicts {
+		v := &e.Verdicts[i]
+		if v.State != Accepted {
+			continue
+		}
+		if winner := claims[v.ID]; winner.Tuple == v.Tuple {
+			e.desired = append(e.desired, v.Tuple)
+		} else {
+			v.refuse(fmt.Errorf("%w by %s: change one of them", errOtherSays, winner.by.Owner.Key))
 		}
 	}
 }
 
-func (e *Evaluation) decide(model *Model, claims map[tuple.ID]claim) {
+// decide judges each declared tuple, whatever others declare.
+func (e *Evaluation) decide(model *Model) {
 	recorded := set(e.Owner.Record.Tuples)
 	declared := make(map[tuple.ID]struct{}, len(e.Owner.Declared))
 	room := e.room()
@@ -142,8 +178,7 @@ func (e *Evaluation) decide(model *Model, claims map[tuple.ID]claim) {
 		v := Verdict{Tuple: t}
 		_, twice := declared[t.ID]
 		declared[t.ID] = struct{}{}
-		_, there := recorded[t]
-		other, taken := claims[t.ID]
+		_, v.recorded = recorded[t]
 		switch err := t.Validate(); {
 		case e.Owner.Reserved && iam.OwnsObject(t.Object):
 			v.refuse(errReserved)
@@ -153,24 +188,19 @@ func (e *Evaluation) decide(model *Model, claims map[tuple.ID]claim) {
 			v.refuse(err)
 		case twice:
 			v.refuse(errTwice)
-		case taken && other.Tuple != t:
-			v.refuse(fmt.Errorf("%w by %s: change one of them", errOtherSays, other.by.Owner.Key))
-		case model == nil && !there:
+		case model == nil && !v.recorded:
 			v.State, v.Reason = Waiting, errNoModel.Error()
-		case e.Owner.Outdated && !there && !e.Owner.moved():
+		case e.Owner.Outdated && !v.recorded && !e.Owner.moved():
 			v.State, v.Reason = Waiting, errOutdated.Error()
-		case e.Owner.Deleting && !e.Owner.HasFinalizer && !there:
+		case e.Owner.Deleting && !e.Owner.HasFinalizer && !v.recorded:
 			v.refuse(errDeleting)
 		case model != nil:
 			e.ask(model, &v)
 		}
-		if v.State == Accepted && !there {
+		if v.State == Accepted && !v.recorded {
 			if room -= t.Size(); room < 0 {
 				v.refuse(errTooLarge)
 			}
-		}
-		if v.State == Accepted {
-			e.desired = append(e.desired, t)
 		}
 		e.Verdicts = append(e.Verdicts, v)
 	}

@@ -39,6 +39,22 @@ func TestWhoComesFirstIsRightAboutACondition(t *testing.T) {
 			[]Owner{older, store},
 			[]string{`z doc:1#viewer@user:1 0 `, `b doc:1#viewer@user:1{"floor":2} 2 ` + lost + "z: change one of them"},
 		},
+		"the object of which it is live": {
+			[]Owner{owner("z", here).recorded("S", here), older},
+			[]string{`b doc:1#viewer@user:1{"floor":2} 2 ` + lost + "z: change one of them", `z doc:1#viewer@user:1{"floor":1} 0 `},
+		},
+		"the older one of which an earlier tuple is live": {
+			[]Owner{owner("c", here), owner("b", there).recorded("S", t1)},
+			[]string{`b doc:1#viewer@user:1{"floor":2} 0 `, `c doc:1#viewer@user:1{"floor":1} 2 ` + lost + "b: change one of them"},
+		},
+		"the Store, though another one's is live": {
+			[]Owner{older.recorded("S", there), store},
+			[]string{`z doc:1#viewer@user:1 0 `, `b doc:1#viewer@user:1{"floor":2} 2 ` + lost + "z: change one of them"},
+		},
+		"the other one, if the older one's tuple is invalid": {
+			[]Owner{owner("b", here), owner("a", under(t1, "nowhere", ""))},
+			[]string{`a doc:1#viewer@user:1 2 undefined condition`, `b doc:1#viewer@user:1{"floor":1} 0 `},
+		},
 		"the line above": {
 			[]Owner{owner("a", here, there)},
 			[]string{`a doc:1#viewer@user:1{"floor":1} 0 `, `a doc:1#viewer@user:1{"floor":2} 2 ` + errTwice.Error()},
