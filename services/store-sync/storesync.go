@@ -51,7 +51,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	apis, policies := apimodule.New(parts.View, cfg.Discovery, applier), policymodule.New(parts.View, applier)
 	protected := iammodule.New(parts.View, cfg.IAMStore, applier)
 	state, merges := store.NewState(shared, apis, policies, protected), store.NewMergeCache(cfg.Limits)
-	policies.Within(state.RoomIn(merges))
+	policies.Beside(state.MergedBy(merges))
 	rt.Metrics.MustRegister(store.NewMetrics(state))
 	syncer := store.New(parts, state, merges, confirmer, rt.Log)
 	r := &reconciler{

@@ -6,6 +6,7 @@ package apimodule
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -134,7 +135,28 @@ func (p *Provider) Modules(store event.Key) ([]model.Module, []confirm.Statement
 		return nil, nil, true
 	}
 	modules, ready := p.discovery.Modules()
-	return modules, nil, ready || s.Value.DeletionTimestamp != nil
+	return p.yielding(store, modules), nil, ready || s.Value.DeletionTimestamp != nil
+}
+
+// yielding returns the modules, and marks those of resources for which AuthorizationModels are made in the Store. An annotation is
+// no proof of that, because anybody can write it.
+func (p *Provider) yielding(store event.Key, modules []model.Module) []model.Module {
+	offered, wanted := map[string]bool{}, map[string]bool{}
+	for _, m := range modules {
+		offered[m.API] = true
+	}
+	made := p.state.shared.ModelsOf(store)
+	if !slices.ContainsFunc(made, func(m module.Model) bool { return offered[m.Value.Annotations[corev1alpha1.ResourceAnnotation]] }) {
+		return modules
+	}
+	for _, w := range p.state.snapshot(store, p.template()).input.Wanted {
+		wanted[w.Resource.String()] = true
+	}
+	marked := slices.Clone(modules)
+	for i := range marked {
+		marked[i].Yields = wanted[marked[i].API]
+	}
+	return marked
 }
 
 // Missing are none: what is discovered, the API server itself has told.

@@ -1,7 +1,6 @@
 package model_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -47,13 +46,5 @@ func TestAModuleThatCouldNotBeMadeIsRejectedAlone(t *testing.T) {
 	}
 	if r := result.Reports[1]; r.State != model.Merged {
 		t.Errorf("the other is %+v", r)
-	}
-}
-
-func TestAModuleTellsWhatItDefines(t *testing.T) {
-	m := model.Module{DSL: "module a\n\n# type comment\nextend type guest\n  relations\n    define type: [user]\n\ntype user # type end\n\n" +
-		"type last\n  relations\n    define reader: [user]\n    define define: reader\n"}
-	if got, want := m.Defines(), []string{"guest#type", "user", "last", "last#reader", "last#define"}; !slices.Equal(got, want) {
-		t.Errorf("defines %v, want %v", got, want)
 	}
 }

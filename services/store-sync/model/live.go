@@ -6,11 +6,12 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"github.com/openfga/openfga/pkg/typesystem"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/entail-dev/entail/services/internal/precedence"
 )
 
 // lastLive parses the last live text of a module. It was accepted once, so no limit is in its way.
@@ -68,45 +69,42 @@ func (u *unit) part(n name) *unit {
 	return p
 }
 
-// precedence compares two units by their claims to n.
+// precedence compares two units by their claims to n. Of one object, the present text comes before the parts of its last live one.
 func (u *unit) precedence(n name, o *unit) int {
-	return cmp.Or(cmp.Compare(u.hold(n), o.hold(n)), seniority(u.Origin, u.Created, o.Origin, o.Created), first(u.whole == nil, o.whole == nil),
-		cmp.Compare(u.index, o.index))
+	return cmp.Or(precedence.Compare(u.claimTo(n), o.claimTo(n)), cmp.Compare(u.rank(), o.rank()), cmp.Compare(u.index, o.index))
 }
 
-// hold is what a claim to n rests on, the best first: the core module; a text that is live and defines n; a text
-// that was last live and does; nothing yet.
-func (u *unit) hold(n name) int {
+// claimTo returns the unit's claim to n.
+func (u *unit) claimTo(n name) precedence.Claim {
 	held := u.whole != nil
 	if u.live != nil {
 		_, held = u.live.claims[n]
 	}
 	switch {
-	case u.Origin.Kind == Core:
-		return 0
 	case u.settled && u.whole == nil:
-		return 1
+		return u.claimed(precedence.Present)
 	case held:
-		return 2
+		return u.claimed(precedence.Earlier)
 	default:
-		return 3
+		return u.claimed(precedence.None)
 	}
 }
 
-// seniority orders modules: what the API server itself serves last, then by age, then by origin.
-func seniority(a Origin, createdA time.Time, b Origin, createdB time.Time) int {
-	return cmp.Or(first(a.Kind != Discovered, b.Kind != Discovered), createdA.Compare(createdB), a.Compare(b))
+// rank returns 0 for a module and 1 for a part of a last live text.
+func (u *unit) rank() int {
+	if u.whole == nil {
+		return 0
+	}
+	return 1
 }
 
-// first puts what is true before what is not.
-func first(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
+// claimed returns the module's claim to something that is live of it to some extent.
+func (m Module) claimed(live precedence.Liveness) precedence.Claim {
+	if m.Origin.Kind == Core {
+		live = precedence.None // The core module outranks all in any case.
+	}
+	return precedence.Claim{
+		Core: m.Origin.Kind == Core, Live: live, Served: m.Origin.Kind == Discovered, Created: m.Created, Name: m.Origin.key(),
 	}
 }
 
@@ -168,7 +166,7 @@ func (g *graph) remains(u *unit, lives set) (text string, less bool) {
 	left := map[name]bool{}
 	for _, p := range u.parts {
 		for n := range p.claims {
-			left[n] = !g.gone[p.index] && (lives[p.index] || g.rival(n, p, lives) == nil)
+			left[n] = !g.gone[p.index] && (g.holds(p, lives) || g.rival(n, p, lives) == nil)
 		}
 	}
 	for n, stays := range left {
@@ -187,6 +185,19 @@ func (g *graph) remains(u *unit, lives set) (text string, less bool) {
 		return u.Live, false // Nothing is guessed.
 	}
 	return text, true
+}
+
+// holds reports whether a part lives, itself or by a module with the same text.
+func (g *graph) holds(p *unit, lives set) bool {
+	if lives[p.index] {
+		return true
+	}
+	for n := range p.claims {
+		if other := g.rival(n, p, lives); other != nil && other.source.String() == p.source.String() {
+			return true
+		}
+	}
+	return false
 }
 
 // only is a text that defines some of what the unit does, and nothing else.

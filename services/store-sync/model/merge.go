@@ -8,6 +8,8 @@ import (
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"github.com/openfga/openfga/pkg/typesystem"
+
+	"github.com/entail-dev/entail/services/internal/precedence"
 )
 
 // Merge makes one authorization model of a store's core module and its other modules. Neither the order of the other modules
@@ -30,6 +32,7 @@ func mergeTexts(core Module, others []Module, limits Limits, reserved bool) (Res
 	if reserved {
 		g.reserve()
 	}
+	baseless := g.withoutBase()
 	lives, model, tooLarge := g.fitting(limits)
 	if lives[units[0].index] && !g.typed(lives) {
 		units[0].broken = "no module defines a type: start with one, such as `type user`"
@@ -38,7 +41,9 @@ func mergeTexts(core Module, others []Module, limits Limits, reserved bool) (Res
 
 	result := Result{}
 	for _, u := range slices.SortedFunc(slices.Values(units), canonical) {
-		result.Reports = append(result.Reports, g.report(u, lives))
+		if !baseless[u.Base] {
+			result.Reports = append(result.Reports, g.report(u, lives))
+		}
 	}
 	if result.Reports[0].State == Rejected {
 		return result, &CoreError{result.Reports[0].Message}
@@ -48,6 +53,28 @@ func mergeTexts(core Module, others []Module, limits Limits, reserved bool) (Res
 	}
 	result.Model, result.Definitions = model, g.definitions(model, lives)
 	return result, nil
+}
+
+// withoutBase takes out the modules that build on a type which the live core module does not define, and returns these types.
+func (g *graph) withoutBase() map[string]bool {
+	out, baseless := slices.Clone(g.gone), map[string]bool{}
+	if !slices.ContainsFunc(g.units, func(u *unit) bool { return u.Base != "" }) {
+		return baseless
+	}
+	for i, u := range g.units {
+		out[i] = out[i] || u.broken != ""
+	}
+	lives := g.resolve(out)
+	for i, u := range g.units {
+		if u.Base == "" {
+			continue
+		}
+		definer := g.definer(name{typ: u.Base}, lives)
+		if baseless[u.Base] = definer == nil || definer.Kind() != Core; baseless[u.Base] {
+			g.gone[i] = true
+		}
+	}
+	return baseless
 }
 
 // typed reports whether a module that lives defines a type: OpenFGA takes no model without.
@@ -97,7 +124,15 @@ func newSource(m Module) source {
 
 // compare orders modules by their claims.
 func (s source) compare(o source) int {
-	return cmp.Or(first(s.settled, o.settled), seniority(s.Origin, s.Created, o.Origin, o.Created), cmp.Compare(s.DSL, o.DSL))
+	return cmp.Or(precedence.Compare(s.claim(), o.claim()), cmp.Compare(s.DSL, o.DSL))
+}
+
+// claim returns the module's claim to all that its present text defines.
+func (s source) claim() precedence.Claim {
+	if s.settled {
+		return s.claimed(precedence.Present)
+	}
+	return s.claimed(precedence.None)
 }
 
 // unit parses the module, unless its text is known.

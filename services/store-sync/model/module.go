@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,6 +60,11 @@ func (o Origin) String() string {
 	return strings.Join(parts, "/")
 }
 
+// key is text whose order is that of Compare.
+func (o Origin) key() string {
+	return strings.Join([]string{strconv.Itoa(int(o.Kind)), o.Scope, o.Name}, "\x00")
+}
+
 // Compare orders origins canonically.
 func (o Origin) Compare(p Origin) int {
 	return cmp.Or(cmp.Compare(o.Kind, p.Kind), cmp.Compare(o.Scope, p.Scope), cmp.Compare(o.Name, p.Name))
@@ -76,6 +82,8 @@ type Module struct {
 	// Base is a type that the core module must define for this module to be one of the store's;
 	// empty if it is one in any case.
 	Base string
+	// Yields means that an AuthorizationModel for the same API takes the module's place, with what is live of it.
+	Yields bool
 	// Fault says why there is no DSL. The module is then rejected with it.
 	Fault string
 	// Live is the text that was last part of the model, empty if none was. What it defines nobody but the
@@ -83,30 +91,6 @@ type Module struct {
 	Live string
 	// Created is when people made the module. Of two that none of which was ever live the older comes first.
 	Created time.Time
-}
-
-// Defines lists the types that the module defines, if it parses, and as type#relation their
-// relations and those that it adds to others.
-func (m Module) Defines() []string {
-	var names []string
-	typ := ""
-	for _, line := range newEssence(m.DSL).lines {
-		keyword, rest := nextWord(line)
-		extends := keyword == "extend"
-		if extends {
-			keyword, rest = nextWord(rest)
-		}
-		subject, _ := nextWord(rest)
-		switch keyword {
-		case "type":
-			if typ = subject; !extends {
-				names = append(names, typ)
-			}
-		case "define":
-			names = append(names, typ+"#"+subject)
-		}
-	}
-	return names
 }
 
 // State is what became of a module.

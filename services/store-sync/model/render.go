@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,6 +57,25 @@ func Definitions(m *openfgav1.AuthorizationModel) []Definition {
 	}
 	slices.SortFunc(all, Definition.compare)
 	return all
+}
+
+// Without returns the model without what modules of a kind define.
+func (r Result) Without(kind Kind) *openfgav1.AuthorizationModel {
+	gone := map[name]bool{}
+	for _, d := range r.Definitions {
+		gone[name{d.Type, d.Relation, d.Condition}] = d.Origin.Kind == kind
+	}
+	left := &openfgav1.AuthorizationModel{SchemaVersion: r.Model.GetSchemaVersion(), Conditions: maps.Clone(r.Model.GetConditions())}
+	maps.DeleteFunc(left.GetConditions(), func(c string, _ *openfgav1.Condition) bool { return gone[name{cond: c}] })
+	for _, t := range r.Model.GetTypeDefinitions() {
+		if gone[name{typ: t.GetType()}] {
+			continue
+		}
+		t = proto.CloneOf(t)
+		maps.DeleteFunc(t.GetRelations(), func(rel string, _ *openfgav1.Userset) bool { return gone[name{typ: t.GetType(), rel: rel}] })
+		left.TypeDefinitions = append(left.TypeDefinitions, t)
+	}
+	return left
 }
 
 func (d Definition) compare(o Definition) int {

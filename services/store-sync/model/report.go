@@ -33,7 +33,7 @@ func (g *graph) report(u *unit, lives set) Report {
 	}
 	r.State = Rejected
 	r.Live, r.Takes = g.remains(u, lives)
-	if slices.ContainsFunc(u.parts, func(p *unit) bool { return lives[p.index] }) {
+	if slices.ContainsFunc(u.parts, func(p *unit) bool { return !g.gone[p.index] && g.holds(p, lives) }) {
 		r.State = LastGoodLive
 	}
 	return r

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
+	"github.com/entail-dev/entail/services/internal/precedence"
 )
 
 // fitting returns the units that live within the limits, and their valid model. Where there is no room for all, what is
@@ -34,13 +36,11 @@ func (g *graph) fitting(limits Limits) (set, *openfgav1.AuthorizationModel, erro
 	return lives, model, nil
 }
 
-// newcomers are the modules whose text was never live, by their claims. What the API server serves counts as live as
-// soon as the store is.
+// newcomers returns the modules whose text was never live, by their claims.
 func (g *graph) newcomers(out set) []int {
 	var found []int
 	for i, u := range g.units {
-		discovered := u.Kind() == Discovered && g.units[0].live != nil
-		if !out[i] && u.whole == nil && !u.settled && !discovered {
+		if !out[i] && u.whole == nil && !u.settled {
 			found = append(found, i)
 		}
 	}
@@ -84,7 +84,7 @@ func (g *graph) admit(out set, waiting []int, limits Limits) {
 func (g *graph) spare(out, lives set, why error) bool {
 	least := -1
 	for i, u := range g.units {
-		if lives[i] && u.Kind() != Core && (least < 0 || seniority(u.Origin, u.Created, g.units[least].Origin, g.units[least].Created) > 0) {
+		if lives[i] && u.Kind() != Core && (least < 0 || precedence.Compare(u.claimed(precedence.None), g.units[least].claimed(precedence.None)) > 0) {
 			least = i
 		}
 	}

@@ -35,9 +35,10 @@ func New(v *view.View, applier *module.Applier) *Provider {
 	return &Provider{state: newState(v, applier.State), applier: applier, plans: module.NewCache(made)}
 }
 
-// Within has the documents of a Store fit into what its model has left. Before it is called nothing is known of that.
-func (p *Provider) Within(room func(store event.Key) (types, bytes int, known bool)) {
-	p.state.room = room
+// Beside has the documents of a Store fit beside what is live of its other modules, by a merge of them all. Before it is called
+// nothing is known of these.
+func (p *Provider) Beside(merged func(store event.Key) (model.Result, model.Limits, bool)) {
+	p.state.merged = merged
 }
 
 // Keys is the Store that a PolicyDocument registers with.

@@ -26,8 +26,8 @@ type document = view.Object[iaplv1alpha1.PolicyDocument]
 type state struct {
 	shared    *module.State
 	documents *view.Table[iaplv1alpha1.PolicyDocument]
-	// room is how much a Store's model has left for documents, nil if nobody can tell.
-	room func(store event.Key) (types, bytes int, known bool)
+	// merged is the last merge of the modules of a Store, with the limits of its model; false if there is no such Store.
+	merged func(store event.Key) (model.Result, model.Limits, bool)
 }
 
 func newState(v *view.View, shared *module.State) *state {
@@ -72,50 +72,22 @@ func (s *state) snapshot(store event.Key, previewed ...plan.Document) *snapshot 
 			found.carriers.Statements = append(found.carriers.Statements, s.gone(key))
 		}
 	}
-	var others []string
-	models := s.shared.ModelsOf(store)
-	for _, m := range models {
-		if m.Value.Annotations[corev1alpha1.DocumentAnnotation] == "" && m.Key.Cluster == store.Cluster {
-			others = append(others, m.Value.Spec.Model)
-		}
-	}
 	o, ok := s.shared.Stores.Last(store)
 	o.Key = store
-	found.carriers.Statements = append(found.carriers.Statements, s.shared.Parts(o, models)...)
+	found.carriers.Statements = append(found.carriers.Statements, s.shared.Parts(o, s.shared.ModelsOf(store))...)
 	if ok {
 		found.input.Roles, found.carriers.Otherwise = o.Value.Annotations[iaplv1alpha1.RolesAnnotation], o.Change
-		others = append(others, o.Value.Spec.CoreModule)
 	}
-	if !found.empty() {
-		found.input.Defined, found.input.Room = defined(others), s.roomOf(store)
+	if s.merged != nil && !found.empty() {
+		if merged, limits, ok := s.merged(store); ok {
+			found.input.Beside(merged, limits)
+		}
 	}
 	return found
 }
 
-func (s *state) roomOf(store event.Key) *plan.Room {
-	if s.room == nil {
-		return nil
-	}
-	types, bytes, known := s.room(store)
-	if !known {
-		return nil
-	}
-	return &plan.Room{Types: types, Bytes: bytes}
-}
-
 // empty reports whether the Store has no policy.
 func (f *snapshot) empty() bool { return len(f.input.Documents)+len(f.carriers.Models) == 0 }
-
-// defined is all that modules define.
-func defined(modules []string) map[string]bool {
-	names := map[string]bool{}
-	for _, text := range modules {
-		for _, name := range (model.Module{DSL: text}).Defines() {
-			names[name] = true
-		}
-	}
-	return names
-}
 
 // bare is an AuthorizationModel without what has nothing to do with documents, such as its status.
 func bare(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {

@@ -1,10 +1,6 @@
 package store
 
 import (
-	"slices"
-
-	"google.golang.org/protobuf/proto"
-
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
@@ -14,8 +10,6 @@ import (
 type MergeCache struct {
 	limits model.Limits
 	kept   *module.Cache[sources, model.Result]
-	// others are the merges without what documents declare.
-	others *module.Cache[sources, model.Result]
 }
 
 type sources struct {
@@ -26,7 +20,7 @@ type sources struct {
 // NewMergeCache makes an empty one.
 func NewMergeCache(limits model.Limits) *MergeCache {
 	merge := func(s sources) (model.Result, error) { return model.Merge(s.core, s.others, limits) }
-	return &MergeCache{limits: limits, kept: module.NewCache(merge), others: module.NewCache(merge)}
+	return &MergeCache{limits: limits, kept: module.NewCache(merge)}
 }
 
 // Merge merges the modules of a live Store.
@@ -38,13 +32,4 @@ func (c *MergeCache) Merge(in plan.Input) (model.Result, error) {
 // Preview merges modules that no Store has, and keeps nothing.
 func (c *MergeCache) Preview(core model.Module, others []model.Module) (model.Result, error) {
 	return model.Merge(core, others, c.limits)
-}
-
-// Room is how much of the limits is left beside the modules that are not of PolicyDocuments; false if those make no model.
-func (c *MergeCache) Room(in plan.Input) (types, bytes int, known bool) {
-	core, others := plan.Sources(in)
-	others = slices.DeleteFunc(others, func(m model.Module) bool { return m.Origin.Kind == model.Policy })
-	merged, err := c.others.Get(in.Key, sources{core, others})
-	limits := c.limits.OrDefault()
-	return limits.Types - len(merged.Model.GetTypeDefinitions()), limits.Bytes - proto.Size(merged.Model), err == nil
 }

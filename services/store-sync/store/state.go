@@ -133,14 +133,15 @@ func (s *State) missing(ctx context.Context, store event.Key) (statements []conf
 	return statements, nil
 }
 
-// RoomIn tells how much the model of a live Store has left beside what is not of PolicyDocuments.
-func (s *State) RoomIn(merges *MergeCache) func(store event.Key) (types, bytes int, known bool) {
-	return func(store event.Key) (types, bytes int, known bool) {
+// MergedBy returns a function that merges the modules of a live Store as they are now; false for any other.
+func (s *State) MergedBy(merges *MergeCache) func(store event.Key) (model.Result, model.Limits, bool) {
+	return func(store event.Key) (model.Result, model.Limits, bool) {
 		in := s.Snapshot(store, plan.Observed{})
 		if in.Store == nil {
-			return 0, 0, false
+			return model.Result{}, merges.limits, false
 		}
-		return merges.Room(in)
+		merged, err := merges.Merge(in)
+		return merged, merges.limits, err == nil
 	}
 }
 

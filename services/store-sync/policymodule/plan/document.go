@@ -1,11 +1,13 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/precedence"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
@@ -14,7 +16,7 @@ import (
 type Document struct {
 	// Name is namespace/name.
 	Name string
-	// Present is nil when it has gone, Live when nothing of it ever was part of the model.
+	// Live is nil when nothing of the document is valid and live.
 	Present, Live *iaplv1alpha1.Policy
 	// Created is when people made it.
 	Created time.Time
@@ -23,20 +25,25 @@ type Document struct {
 	changed bool
 }
 
-// compare orders documents by their claim to a name: first what is live as it is, then what
-// is live in another form, then what is new, the older first.
-func (d Document) compare(o Document) int {
-	class := func(d Document) int {
-		switch {
-		case !d.changed:
-			return 0
-		case d.Live != nil:
-			return 1
-		default:
-			return 2
-		}
+// live notes what is live of the document.
+func (d *Document) live(text *iaplv1alpha1.Policy) {
+	d.Live = text
+	d.changed = text == nil || !equality.Semantic.DeepEqual(d.Present, text)
+}
+
+// compare orders documents by their claims.
+func (d Document) compare(o Document) int { return precedence.Compare(d.claim(), o.claim()) }
+
+func (d Document) claim() precedence.Claim {
+	c := precedence.Claim{Live: precedence.Present, Created: d.Created, Name: d.Name}
+	switch {
+	case !d.changed:
+	case d.Live != nil:
+		c.Live = precedence.Earlier
+	default:
+		c.Live = precedence.None
 	}
-	return cmp.Or(cmp.Compare(class(d), class(o)), d.Created.Compare(o.Created), cmp.Compare(d.Name, o.Name))
+	return c
 }
 
 // maxPolicy bounds what is kept of a document beside its module, in bytes: annotations may have 256 KiB together.
@@ -44,9 +51,6 @@ const maxPolicy = 200 << 10
 
 // size is a finding on a document that is too large to be kept.
 func size(d Document) policy.Diagnostics {
-	if d.Present == nil {
-		return nil
-	}
 	if n := len(text(d.Present)); n > maxPolicy {
 		return policy.Diagnostics{{
 			Code: policy.CodeLimit, Severity: policy.Error, Message: fmt.Sprintf("the document has %d bytes, of at most %d", n, maxPolicy),

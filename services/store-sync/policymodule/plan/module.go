@@ -10,7 +10,6 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
-	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/openfga"
 )
 
@@ -19,7 +18,8 @@ const rolesModule = "policy-roles"
 
 // desired are the AuthorizationModels of a policy: one for each document, even for one that
 // declares nothing that a model has, and one for the types that nobody declares.
-func (in Input) desired(s *selection, p *policy.Policy) []corev1alpha1.AuthorizationModel {
+func (in Input) desired(s *selection) []corev1alpha1.AuthorizationModel {
+	p := s.result.policy
 	if p == nil {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (in Input) desired(s *selection, p *policy.Policy) []corev1alpha1.Authoriza
 		desired = append(desired, in.object(corev1alpha1.Roles, module))
 	}
 	for i, d := range s.documents {
-		live := s.text(i, s.pending)
+		live := s.result.texts[i]
 		if live == nil {
 			continue
 		}

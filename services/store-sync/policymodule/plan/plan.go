@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
@@ -21,7 +18,7 @@ type Input struct {
 	Store corev1alpha1.StoreRef
 	// Roles is where the Store's model keeps roles, such as "role#assignee"; empty is "role#subject".
 	Roles string
-	// Defined are the types that modules define which no policy made, and their relations as type#relation.
+	// Defined are the types that are live in modules which no policy made, and their relations as type#relation.
 	Defined map[string]bool
 	// Room is what is left for documents in the Store's model, nil while nothing is known of that.
 	Room *Room
@@ -47,7 +44,7 @@ type Plan struct {
 
 	// Validations are by the names of documents that are present.
 	Validations map[string]Validation
-	// Texts are what documents, present or gone, say in the policy that is to be live; nothing where they are refused.
+	// Texts are what documents say in the policy that is to be live; nothing where they are refused.
 	Texts map[string]*iaplv1alpha1.Policy
 }
 
@@ -68,24 +65,27 @@ const maxRounds = 8
 // refused is tried again beside what was accepted, so that another pass finds nothing to do.
 func Make(in Input) Plan {
 	options, wrong := in.Options()
-	s := newSelection(in.known(), options, in.Defined, in.Room)
+	s := in.newSelection(in.known(), options)
 	if wrong != nil {
-		s.refuseAll(policy.Diagnostics{{
+		s.bar(policy.Diagnostics{{
 			Code: policy.CodeOption, Severity: policy.Error, Message: wrong.Error(),
 			Hint: fmt.Sprintf("annotate Store %s with the type of roles and its relation to who has them, such as %s: role#assignee",
 				in.Store.Name, iaplv1alpha1.RolesAnnotation),
 		}})
-		return in.plan(s, nil)
 	}
-	p := s.choose()
+	if wrong != nil && (!options.Partial || options.Validate() != nil) { // Nobody knows where roles are, so no module can be made.
+		s.result.texts = s.startingTexts(nil)
+		return in.plan(s)
+	}
+	s.choose()
 	for range maxRounds {
-		if accepted, left := s.progress(); !accepted || !left {
+		if wrong != nil || s.settled() {
 			break
 		}
-		s = newSelection(s.accepted(), options, in.Defined, in.Room)
-		p = s.choose()
+		s = in.newSelection(s.accepted(), options)
+		s.choose()
 	}
-	return in.plan(s, p)
+	return in.plan(s)
 }
 
 // Options are the language's, with the Store's own type of roles.
@@ -104,51 +104,38 @@ func (in Input) Options() (o policy.Options, err error) {
 	return o, o.Validate()
 }
 
-// known are the documents that are present, and those that are live though they have gone.
+// known returns the documents with what is live of them, by their claims.
 func (in Input) known() []Document {
-	known := map[string]Document{}
-	for _, d := range in.Documents {
-		known[d.Name] = d
-	}
+	live := map[string]*iaplv1alpha1.Policy{}
 	for _, m := range in.Has {
-		name := m.Annotations[corev1alpha1.DocumentAnnotation]
-		live := new(iaplv1alpha1.Policy)
-		if name == corev1alpha1.Roles || json.Unmarshal([]byte(m.Annotations[corev1alpha1.PolicyAnnotation]), live) != nil {
-			continue // Somebody spoiled it: it counts for nothing, and is made again.
+		text := new(iaplv1alpha1.Policy)
+		if json.Unmarshal([]byte(m.Annotations[corev1alpha1.PolicyAnnotation]), text) == nil { // Else somebody spoiled it: it is made again.
+			live[m.Annotations[corev1alpha1.DocumentAnnotation]] = text
 		}
-		d := known[name]
-		d.Name, d.Live = name, live
-		known[name] = d
 	}
-	for name, d := range known {
-		d.changed = d.Present == nil || d.Live == nil || !equality.Semantic.DeepEqual(d.Present, d.Live)
-		known[name] = d
+	documents := slices.Clone(in.Documents)
+	for i := range documents {
+		documents[i].live(live[documents[i].Name])
 	}
-	return slices.SortedFunc(maps.Values(known), Document.compare)
+	slices.SortFunc(documents, Document.compare)
+	return documents
 }
 
-// plan makes what was selected live. Without a policy, all stays as it is.
-func (in Input) plan(s *selection, p *policy.Policy) Plan {
-	kept := map[string]bool{}
-	for _, m := range in.Has {
-		kept[m.Name] = p == nil
-	}
-	for i, demoted := range s.demoted {
-		if demoted {
-			kept[in.nameOf(s.documents[i].Name)], kept[in.nameOf(corev1alpha1.Roles)] = true, true
-		}
-	}
-	desired := in.desired(s, p)
+// plan makes what was selected live. Without a policy, the modules of documents that are present stay as they are.
+func (in Input) plan(s *selection) Plan {
+	frozen := s.result.policy == nil
+	kept := map[string]bool{in.nameOf(corev1alpha1.Roles): frozen}
+	desired := in.desired(s)
 	for _, o := range desired {
 		kept[o.Name] = true
+	}
+	for _, d := range s.documents {
+		kept[in.nameOf(d.Name)] = kept[in.nameOf(d.Name)] || frozen && d.Live != nil
 	}
 	keep := func(m *corev1alpha1.AuthorizationModel) bool { return kept[m.Name] }
 	result := Plan{Plan: moduleplan.Compare(in.Has, desired, keep), Validations: map[string]Validation{}, Texts: map[string]*iaplv1alpha1.Policy{}}
 	for i, d := range s.documents {
-		result.Texts[d.Name] = cmp.Or(s.text(i, s.pending), &iaplv1alpha1.Policy{})
-		if d.Present == nil {
-			continue
-		}
+		result.Texts[d.Name] = cmp.Or(s.result.texts[i], &iaplv1alpha1.Policy{})
 		v := Validation{Findings: s.findings(i), Errors: len(s.refused[i])}
 		if name := in.nameOf(d.Name); kept[name] {
 			v.AuthorizationModel = name

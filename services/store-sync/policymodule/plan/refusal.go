@@ -22,11 +22,7 @@ func (s *selection) blame(found policy.Diagnostics) map[int]bool {
 		drop = maps.Clone(s.pending)
 	}
 	for i := range drop {
-		if s.documents[i].Present != nil {
-			s.refuse(i, s.breaks(found))
-		} else {
-			s.refuseUnchanged(broken)
-		}
+		s.refuse(i, s.breaks(found))
 	}
 	return drop
 }
@@ -46,28 +42,12 @@ func (s *selection) faulty(broken map[int]policy.Diagnostics, contested bool) ma
 	return drop
 }
 
-// refuseUnchanged puts findings on documents that did not change: nobody else is there to be told that a
-// deletion must wait for them.
-func (s *selection) refuseUnchanged(broken map[int]policy.Diagnostics) {
-	for at, findings := range broken {
-		if at != nobody && !s.documents[at].changed {
-			s.refuse(at, findings)
-		}
-	}
-}
-
 // contested reports whether all findings on a document are about what others say that are as
 // new: they may yet give way.
 func (s *selection) contested(findings policy.Diagnostics) bool {
 	return !slices.ContainsFunc(findings, func(d policy.Diagnostic) bool {
 		return !slices.ContainsFunc(d.Related, func(r policy.Related) bool { return s.pending[index(r.Place)] })
 	})
-}
-
-func (s *selection) refuseAll(findings policy.Diagnostics) {
-	for i := range s.documents {
-		s.refuse(i, findings)
-	}
 }
 
 // refuse notes why the text of a document that people see is not valid; what was found first counts.
@@ -77,15 +57,15 @@ func (s *selection) refuse(i int, findings policy.Diagnostics) {
 	}
 }
 
-// codeBreaks is the finding on a document that is in order but for what others need of it.
+// codeBreaks is the finding on a document that is in order but for what its additions do to others.
 const codeBreaks policy.Code = "E-BREAKS-OTHERS"
 
 // breaks tells whoever changes a document what it would break.
 func (s *selection) breaks(others policy.Diagnostics) policy.Diagnostics {
 	const shown = 3
 	d := policy.Diagnostic{
-		Place: policy.Place{Path: "spec"}, Code: codeBreaks, Severity: policy.Error, Message: "other documents need what was here before",
-		Hint: "keep it, or change the others first or at the same time",
+		Place: policy.Place{Path: "spec"}, Code: codeBreaks, Severity: policy.Error, Message: "other documents would be invalid beside what is added here",
+		Hint: "leave it out, or change the others first or at the same time",
 	}
 	for _, other := range others[:min(len(others), shown)] {
 		other.Place = s.named(other.Place)

@@ -2,13 +2,38 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
+	"google.golang.org/protobuf/proto"
+
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/openfga"
+	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
 // Room is how much of something there is in a model.
 type Room struct{ Types, Bytes int }
+
+// Beside notes what is live beside the documents, by the last merge of the Store's modules, and how much room that leaves. A merge
+// that failed tells nothing.
+func (in *Input) Beside(merged model.Result, limits model.Limits) {
+	in.Defined, in.Room = map[string]bool{}, nil
+	if merged.Model == nil {
+		return
+	}
+	others := merged.Without(model.Policy)
+	for _, d := range model.Definitions(others) {
+		switch {
+		case d.Relation != "":
+			in.Defined[d.Type+"#"+d.Relation] = true
+		case d.Type != "":
+			in.Defined[d.Type] = true
+		}
+	}
+	limits = limits.OrDefault()
+	in.Room = &Room{Types: limits.Types - len(others.GetTypeDefinitions()), Bytes: limits.Bytes - proto.Size(others)}
+}
 
 // minBytes is what an action on a type takes in a model at the very least.
 const minBytes = 16
@@ -27,8 +52,8 @@ func (s *selection) overfull(p *policy.Policy, changes map[int]bool) policy.Diag
 		return nil
 	}
 	var live Room
-	if p, _ := s.try(nil); p != nil && !s.brings(changes) {
-		live = s.size(p)
+	if t, _ := s.try(nil); t.policy != nil && !s.brings(changes) {
+		live = s.size(t.policy)
 	}
 	var found policy.Collector
 	if has.Types > max(s.room.Types, live.Types) {
@@ -67,7 +92,7 @@ func (s *selection) size(p *policy.Policy) Room {
 
 // vast finds, before anything is made of them, that documents with changes could not fit whatever their names are: a few
 // lines that bind many actions to large unions are a model of hundreds of megabytes.
-func (s *selection) vast(changes map[int]bool) policy.Diagnostics {
+func (s *selection) vast(texts []*iaplv1alpha1.Policy, changes map[int]bool) policy.Diagnostics {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -75,8 +100,8 @@ func (s *selection) vast(changes map[int]bool) policy.Diagnostics {
 	if s.room != nil {
 		room = max(0, s.room.Bytes)
 	}
-	has := s.actions(changes)
-	if has*minBytes <= room || has <= s.actions(nil) && !s.brings(changes) {
+	has := actions(texts)
+	if has*minBytes <= room || has <= actions(s.startingTexts(nil)) && !s.brings(changes) {
 		return nil
 	}
 	var found policy.Collector
@@ -86,21 +111,18 @@ func (s *selection) vast(changes map[int]bool) policy.Diagnostics {
 	return found.Diagnostics()
 }
 
-// actions is how many actions the documents with some of the changes bind to types.
-func (s *selection) actions(changes map[int]bool) int {
+// actions returns how many actions texts bind to types.
+func actions(texts []*iaplv1alpha1.Policy) int {
 	members, all := map[string]int{}, 0
-	for i := range s.documents {
-		if text := s.text(i, changes); text != nil {
-			for _, u := range text.Unions {
-				members[u.Name] += len(u.ResourceTypes)
-			}
+	texts = slices.DeleteFunc(slices.Clone(texts), func(text *iaplv1alpha1.Policy) bool { return text == nil })
+	for _, text := range texts {
+		for _, u := range text.Unions {
+			members[u.Name] += len(u.ResourceTypes)
 		}
 	}
-	for i := range s.documents {
-		if text := s.text(i, changes); text != nil {
-			for _, b := range text.ActionBindings {
-				all += max(1, members[b.TypeName])
-			}
+	for _, text := range texts {
+		for _, b := range text.ActionBindings {
+			all += max(1, members[b.TypeName])
 		}
 	}
 	return all

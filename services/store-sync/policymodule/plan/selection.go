@@ -3,33 +3,34 @@ package plan
 import (
 	"slices"
 
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/policy"
 )
 
 // selection finds the most of what documents hold now that is one valid policy.
 type selection struct {
 	options policy.Options
-	// defined are the types of modules that no policy made.
+	// defined are the types that are live in modules which no policy made.
 	defined map[string]bool
 	// room is what there is for all documents together, nil if nobody knows.
 	room *Room
 	// documents are in the order of their claims.
 	documents []Document
-	// pending are the indexes of documents whose change is to become live.
+	// pending are the indexes of documents whose present text is to become live.
 	pending map[int]bool
-	// demoted are the indexes of those of which what is live is no longer valid.
-	demoted map[int]bool
-	// barred documents stay as they are, whatever the others hold.
+	// barred documents get no new text, whatever the others hold.
 	barred map[int]bool
 	// refused are the findings on documents, by index.
 	refused map[int]policy.Diagnostics
+	// result is what was chosen.
+	result trial
 }
 
 // newSelection begins with every change pending that can be. Documents are in the order of their claims.
-func newSelection(documents []Document, options policy.Options, defined map[string]bool, room *Room) *selection {
+func (in Input) newSelection(documents []Document, options policy.Options) *selection {
 	s := &selection{
-		options: options, documents: documents, defined: defined, room: room,
-		pending: map[int]bool{}, barred: map[int]bool{}, demoted: map[int]bool{}, refused: map[int]policy.Diagnostics{},
+		options: options, documents: documents, defined: in.Defined, room: in.Room,
+		pending: map[int]bool{}, barred: map[int]bool{}, refused: map[int]policy.Diagnostics{},
 	}
 	for i, d := range documents {
 		if found := size(d); found != nil {
@@ -41,25 +42,34 @@ func newSelection(documents []Document, options policy.Options, defined map[stri
 	return s
 }
 
-// progress reports whether changes were accepted, and whether some were not.
-func (s *selection) progress() (accepted, left bool) {
-	for i, d := range s.documents {
-		accepted = accepted || s.pending[i]
-		left = left || d.changed && !s.pending[i] && !s.barred[i]
+// bar refuses every change.
+func (s *selection) bar(findings policy.Diagnostics) {
+	s.pending = map[int]bool{}
+	for i := range s.documents {
+		s.barred[i] = true
+		s.refuse(i, findings)
 	}
-	return accepted, left
 }
 
-// accepted are the documents with what was accepted live.
-func (s *selection) accepted() []Document {
-	var documents []Document
+// settled reports whether another round would find nothing else.
+func (s *selection) settled() bool {
+	moved, left := len(s.pending)+len(s.result.lost) > 0, false
 	for i, d := range s.documents {
-		if s.pending[i] {
-			d.Live, d.changed = d.Present, false
-		}
-		if d.Present != nil || d.Live != nil {
-			documents = append(documents, d)
-		}
+		left = left || s.isLeft(i, d)
+	}
+	return !moved || !left
+}
+
+// isLeft reports whether the present text of a document is not live, and could be.
+func (s *selection) isLeft(i int, d Document) bool {
+	return (d.changed || s.result.lost[i] != nil) && !s.pending[i] && !s.barred[i]
+}
+
+// accepted returns the documents with what was chosen live.
+func (s *selection) accepted() []Document {
+	documents := slices.Clone(s.documents)
+	for i := range documents {
+		documents[i].live(s.result.texts[i])
 	}
 	slices.SortFunc(documents, Document.compare)
 	return documents
@@ -69,65 +79,61 @@ func (s *selection) accepted() []Document {
 const maxTrials = 200
 
 // choose drops changes that do not fit until what is left is valid.
-func (s *selection) choose() *policy.Policy {
-	p, found := s.try(s.pending)
-	if p == nil {
-		s.demote()
-	}
-	for p == nil {
+func (s *selection) choose() {
+	t, found := s.try(s.pending)
+	for len(found) > 0 && len(s.pending) > 0 {
 		for i := range s.blame(found) {
 			delete(s.pending, i)
 		}
-		p, found = s.try(s.pending)
+		t, found = s.try(s.pending)
 	}
-	return s.readmit(p)
+	s.result = t
+	s.readmit()
 }
 
-// demote takes out of the policy what is live in it and has become invalid by itself: somebody
-// else defines its types now. The merge of the whole model decides what becomes of its module.
-func (s *selection) demote() {
-	for p, found := s.try(nil); p == nil; p, found = s.try(nil) {
-		for at, findings := range byDocument(found) {
-			if at == nobody { // All of it together is too much for what was enough before.
-				at = s.anyLive()
-			}
-			s.demoted[at] = true
-			if !s.documents[at].changed {
-				s.refuse(at, findings)
-			}
-		}
-	}
-}
-
-// anyLive is the document with the greatest claim that has not been demoted.
-func (s *selection) anyLive() int {
-	for i, d := range s.documents {
-		if d.Live != nil && !s.demoted[i] {
-			return i
-		}
-	}
-	return 0 // There is one, or there would be nothing to find.
-}
-
-// readmit takes in what turns out to fit after all: it was refused, or demoted, for want of
-// something that was refused with it.
-func (s *selection) readmit(p *policy.Policy) *policy.Policy {
+// readmit takes in a text that turns out to fit after all: it was refused, or cut, for want of something that was refused with it.
+func (s *selection) readmit() {
 	for trials, again := 0, true; again; {
 		again = false
 		for i, d := range s.documents {
-			change, back := d.changed && !s.pending[i] && !s.barred[i], !d.changed && s.demoted[i]
-			if !change && !back || trials == maxTrials {
+			if !s.isLeft(i, d) || trials == maxTrials {
 				continue
 			}
 			trials++
-			s.pending[i], s.demoted[i] = change, s.demoted[i] && !back
-			if better, _ := s.try(s.pending); better != nil {
-				p, again = better, true
-				delete(s.refused, i)
-			} else {
-				s.pending[i], s.demoted[i] = false, s.demoted[i] || back
+			s.pending[i] = true
+			better, found := s.try(s.pending)
+			if len(found) > 0 {
+				delete(s.pending, i)
+				continue
 			}
+			s.result, again = better, true
+			delete(s.refused, i)
 		}
 	}
-	return p
+}
+
+// startingTexts returns what each document brings into a policy with some changes: its present text if that is one of these, else its
+// last valid text, as far as the present one mentions it.
+func (s *selection) startingTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
+	texts := make([]*iaplv1alpha1.Policy, len(s.documents))
+	for i, d := range s.documents {
+		switch {
+		case changes[i]:
+			texts[i] = d.Present
+		case d.changed:
+			texts[i] = restrict(d.Live, d.Present)
+		default:
+			texts[i] = d.Live
+		}
+	}
+	return texts
+}
+
+// narrowedTexts returns the same with only the removals among the changes.
+func (s *selection) narrowedTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
+	texts := s.startingTexts(nil)
+	for i := range changes {
+		texts[i] = restrict(s.documents[i].Present, s.documents[i].Live)
+	}
+	return texts
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,10 +45,10 @@ func validCondition(v Validation) condition.Condition {
 		message = fmt.Sprintf("%d errors, the first %d in status.findings", v.Errors, listed)
 	}
 	if first := v.Findings[0]; len(v.Findings) == 1 {
-		message = fmt.Sprintf("%s: %s %s: %s", first.Path, first.Code, first.Message, first.Hint)
+		message = strings.TrimPrefix(fmt.Sprintf("%s: %s %s: %s", first.Path, first.Code, first.Message, first.Hint), ": ")
 	}
 	if v.AuthorizationModel != "" {
-		message += "; what was valid before stays live"
+		message += "; what was valid before stays live as far as it still holds"
 	}
 	return condition.New(iaplv1alpha1.Valid, false, moduleplan.ReasonInvalid, message)
 }

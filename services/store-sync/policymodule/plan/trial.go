@@ -12,15 +12,71 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// try checks the policy with some of the changes.
-func (s *selection) try(changes map[int]bool) (*policy.Policy, policy.Diagnostics) {
-	if found := s.vast(changes); found != nil {
+// trial is a valid policy that documents form.
+type trial struct {
+	policy *policy.Policy
+	// texts are what each document says in it, nil for nothing.
+	texts []*iaplv1alpha1.Policy
+	// lost are the findings that took something out of a document's last valid text.
+	lost map[int]policy.Diagnostics
+}
+
+// try checks the policy with some of the changes. What others lose by a removal is no finding; what they would lose by an addition is.
+func (s *selection) try(changes map[int]bool) (trial, policy.Diagnostics) {
+	t, found := s.hold(s.startingTexts(changes), changes)
+	if len(found) > 0 || len(t.lost) == 0 || len(changes) == 0 {
+		return t, found
+	}
+	narrowed, _ := s.hold(s.narrowedTexts(changes), nil)
+	for i, findings := range t.lost {
+		if !includes(t.texts[i], narrowed.texts[i]) {
+			found = found.Join(findings)
+		}
+	}
+	return t, found
+}
+
+// hold takes out of texts what makes the policy invalid, until it is valid. It cuts none that are fixed: what is wrong with these it
+// returns.
+func (s *selection) hold(texts []*iaplv1alpha1.Policy, fixed map[int]bool) (trial, policy.Diagnostics) {
+	t := trial{texts: texts, lost: map[int]policy.Diagnostics{}}
+	for {
+		p, found := s.check(t.texts, fixed)
+		t.policy = p
+		cut, by := false, byDocument(found)
+		if len(by) == 1 && len(fixed) == 0 && by[nobody] != nil { // All of it together is too much for what was enough before.
+			by[lastOf(t.texts)] = by[nobody]
+		}
+		for i, findings := range by {
+			if i != nobody && !fixed[i] {
+				t.texts[i], t.lost[i], cut = without(t.texts[i], findings), append(t.lost[i], findings...), true
+			}
+		}
+		if !cut {
+			return t, found
+		}
+	}
+}
+
+// lastOf returns the index of the text with the least claim, or nobody.
+func lastOf(texts []*iaplv1alpha1.Policy) int {
+	for i := range slices.Backward(texts) {
+		if texts[i] != nil {
+			return i
+		}
+	}
+	return nobody
+}
+
+// check finds what is wrong with the policy that texts form, some of which are changes.
+func (s *selection) check(texts []*iaplv1alpha1.Policy, changes map[int]bool) (*policy.Policy, policy.Diagnostics) {
+	if found := s.vast(texts, changes); found != nil {
 		return nil, found
 	}
 	var documents []*syntax.Document
-	for i, d := range s.documents {
-		if text := s.text(i, changes); text != nil {
-			documents = append(documents, Read(rank(i), d.Name, text))
+	for i, text := range texts {
+		if text != nil {
+			documents = append(documents, Read(rank(i), s.documents[i].Name, text))
 		}
 	}
 	p, found := check.Documents(documents, s.options)
@@ -41,19 +97,7 @@ func (s *selection) try(changes map[int]bool) (*policy.Policy, policy.Diagnostic
 	return p, nil
 }
 
-// text is what a document says in the policy with some of the changes, nil if nothing.
-func (s *selection) text(i int, changes map[int]bool) *iaplv1alpha1.Policy {
-	switch d := s.documents[i]; {
-	case changes[i]:
-		return d.Present
-	case s.demoted[i]:
-		return nil
-	default:
-		return d.Live
-	}
-}
-
-// clashes are the types of a policy that the store has without it.
+// clashes finds the types of a policy that are live in a module of the Store that is no PolicyDocument.
 func (s *selection) clashes(p *policy.Policy) policy.Diagnostics {
 	var found policy.Collector
 	for _, t := range p.Types {

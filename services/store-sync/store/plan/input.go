@@ -1,11 +1,11 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -64,32 +64,31 @@ type Rival struct {
 	Value *corev1alpha1.Store
 }
 
-// Sources are the modules of the Store's model, with what was live of them. Those of other clusters are none: nobody here
-// can ask whether they are there. Their origins give them one order, whatever
-// order the objects come in: the core module, then AuthorizationModels by name,
-// then PolicyDocuments, then what is provided, unless an AuthorizationModel is for the same API or
-// the core module lacks what it builds on.
+// Sources returns the modules of the Store's model, with what was live of them: the core module, then the others in canonical order.
+// It leaves out those of other clusters, because no API server here can confirm them, and a provided module whose place an
+// AuthorizationModel takes: that one inherits what was live.
 func Sources(in Input) (core model.Module, others []model.Module) {
 	core = model.Module{DSL: in.Store.Spec.CoreModule}
 	if live := in.Store.Status.Live; live != nil {
 		core.Live = live.CoreModule
 	}
-	known := map[string]bool{}
 	for _, m := range in.Modules {
 		if m.empty() || m.Key.Cluster != in.Key.Cluster {
 			continue
 		}
-		api := m.Value.Annotations[corev1alpha1.ResourceAnnotation]
-		known[api] = api != ""
 		others = append(others, model.Module{
-			Origin: in.origin(m), DSL: m.Value.Spec.Model, API: api, Fault: m.Value.Annotations[corev1alpha1.RejectedAnnotation],
-			Live: in.lastLive(m), Created: m.Value.CreationTimestamp.Time,
+			Origin: in.origin(m), DSL: m.Value.Spec.Model, API: m.Value.Annotations[corev1alpha1.ResourceAnnotation],
+			Fault: m.Value.Annotations[corev1alpha1.RejectedAnnotation], Live: in.lastLive(m), Created: m.Value.CreationTimestamp.Time,
 		})
 	}
-	defines := sync.OnceValue(core.Defines)
+	generated := len(others)
 	for _, m := range in.Provided {
-		if !known[m.API] && (m.Base == "" || slices.Contains(defines(), m.Base)) {
+		m.Live = in.liveDiscovered(m)
+		i := slices.IndexFunc(others[:generated], func(o model.Module) bool { return m.Yields && o.API == m.API })
+		if i < 0 {
 			others = append(others, m)
+		} else {
+			others[i].Live = cmp.Or(others[i].Live, m.Live)
 		}
 	}
 	slices.SortFunc(others, func(a, b model.Module) int { return a.Origin.Compare(b.Origin) })

@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -41,18 +44,50 @@ func (in Input) nextLive(m Module) *corev1alpha1.LiveModel {
 	}
 }
 
-// nextLiveCore is the same for the core module.
+// liveDiscovered returns the text that is live of a discovered module. A Store of an earlier release has no record of these: there
+// all count as live.
+func (in Input) liveDiscovered(m model.Module) string {
+	live := in.Store.Status.Live
+	if live == nil || m.Origin.Kind != model.Discovered {
+		return ""
+	}
+	if live.Discovered == nil {
+		return m.DSL
+	}
+	i := slices.IndexFunc(live.Discovered, func(d corev1alpha1.LiveDiscovered) bool { return d.Source == m.Origin.String() })
+	if i < 0 {
+		return ""
+	}
+	return cmp.Or(live.Discovered[i].Model, m.DSL)
+}
+
+// nextLiveCore returns what the status of the Store must say is live of the core module and the discovered ones, once the merge is.
 func (in Input) nextLiveCore() *corev1alpha1.LiveCoreModule {
 	was, text := in.Store.Status.Live, in.core().Live
-	switch next := (&corev1alpha1.LiveCoreModule{Generation: in.Store.Generation, CoreModule: text}); {
-	case text == "" || was != nil && was.CoreModule == text:
-		return was
-	case was != nil && text != in.Store.Spec.CoreModule:
+	next := &corev1alpha1.LiveCoreModule{Generation: in.Store.Generation, CoreModule: text, Discovered: in.nextDiscovered()}
+	if was != nil && (was.CoreModule == text || text != in.Store.Spec.CoreModule) {
 		next.Generation = was.Generation
-		return next
-	default:
-		return next
 	}
+	if text == "" || equality.Semantic.DeepEqual(was, next) {
+		return was
+	}
+	return next
+}
+
+// nextDiscovered returns what the status of the Store must say is live of discovered modules.
+func (in Input) nextDiscovered() []corev1alpha1.LiveDiscovered {
+	var live []corev1alpha1.LiveDiscovered
+	for _, r := range in.Merged.Reports {
+		if r.Origin.Kind != model.Discovered || r.Live == "" {
+			continue
+		}
+		d := corev1alpha1.LiveDiscovered{Source: r.Origin.String(), Model: r.Live}
+		if slices.ContainsFunc(in.Provided, func(m model.Module) bool { return m.Origin == r.Origin && m.DSL == r.Live }) {
+			d.Model = ""
+		}
+		live = append(live, d)
+	}
+	return live
 }
 
 // core is what became of the core module.
@@ -63,9 +98,13 @@ func (in Input) core() model.Report {
 	return in.Merged.Reports[0]
 }
 
-// takesFromCore reports whether the merge takes something of the core module away that the status still says is live.
+// takesFromCore reports whether the merge takes something of the core module, or of a discovered one, away that the status still
+// says is live.
 func (in Input) takesFromCore() bool {
-	return in.core().Takes && in.nextLiveCore() != in.Store.Status.Live
+	takes := slices.ContainsFunc(in.Merged.Reports, func(r model.Report) bool {
+		return r.Takes && (r.Origin.Kind == model.Core || r.Origin.Kind == model.Discovered)
+	})
+	return takes && in.nextLiveCore() != in.Store.Status.Live
 }
 
 // takesFrom reports the same of an AuthorizationModel.

@@ -26,24 +26,23 @@ func TestTheModulesOfAStoreHaveOneOrder(t *testing.T) {
 		Modules:  []plan.Module{made, foreign, module("b", "module b\n")},
 		Provided: []model.Module{discovered("b.com", "things"), discovered("b.com", "aunts"), discovered("", "pods")},
 	}
-	for base, want := range map[string]string{
-		"document": "authorizationmodel/b authorizationmodel/things-demo discovered/pods discovered/b.com/aunts",
-		"":         "authorizationmodel/b authorizationmodel/things-demo discovered/pods discovered/b.com/aunts",
-		"account":  "authorizationmodel/b authorizationmodel/things-demo",
-	} {
-		for i := range in.Provided {
-			in.Provided[i].Base = base
-		}
+	names := func() string {
 		_, others := plan.Sources(in)
 		var got []string
 		for _, m := range others {
 			got = append(got, m.Origin.String())
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("built on %s: %v, want %s", base, got, want)
-		}
 		if others[1].API != "things.b.com" || others[1].Fault != "no" {
 			t.Errorf("the generated module is %+v", others[1])
 		}
+		return strings.Join(got, " ")
+	}
+	const all = "authorizationmodel/b authorizationmodel/things-demo discovered/pods discovered/b.com/aunts"
+	if got, want := names(), all+" discovered/b.com/things"; got != want {
+		t.Errorf("with an annotation alone: got %s, want %s", got, want)
+	}
+	in.Provided[0].Yields = true
+	if got := names(); got != all {
+		t.Errorf("with an AuthorizationModel in its place: got %s, want %s", got, all)
 	}
 }

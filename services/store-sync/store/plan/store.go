@@ -162,8 +162,14 @@ func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 	if len(left) == 0 {
 		return is(true, ReasonMerged, fmt.Sprintf("model %s holds all %d modules", id, merged))
 	}
-	return is(true, ReasonModulesRejected, fmt.Sprintf("model %s holds %d of %d modules; rejected: %s (status.modules says why)",
-		id, merged, merged+len(left), enumerate(left)))
+	message := fmt.Sprintf("model %s holds %d of %d modules", id, merged, merged+len(left))
+	if rejected := in.in(model.Rejected); len(rejected) > 0 {
+		message += "; rejected: " + enumerate(rejected)
+	}
+	if kept := in.in(model.LastGoodLive); len(kept) > 0 {
+		message += "; the last live text stays of: " + enumerate(kept)
+	}
+	return is(true, ReasonModulesRejected, message+" (status.modules says why)")
 }
 
 // modelProblem is why the merge of this generation cannot be live.

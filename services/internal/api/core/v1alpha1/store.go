@@ -76,13 +76,27 @@ type ModuleStatus struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// LiveCoreModule is the core module that was last part of the store's model. It stays there while a later one cannot be.
+// LiveCoreModule is the core module that was last part of the store's model, with the discovered modules beside it. It stays there
+// while a later one cannot be.
 type LiveCoreModule struct {
 	// Generation is the one that brought the text.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 	// CoreModule is the text.
 	CoreModule string `json:"coreModule"`
+	// Discovered lists the discovered modules that are part of the model.
+	// +optional
+	// +listType=atomic
+	Discovered []LiveDiscovered `json:"discovered,omitempty"`
+}
+
+// LiveDiscovered is a discovered module that is part of the store's model.
+type LiveDiscovered struct {
+	// Source is where the module comes from, for example "discovered/secrets".
+	Source string `json:"source"`
+	// Model is the part of the module's text that is live; empty if that is all of it.
+	// +optional
+	Model string `json:"model,omitempty"`
 }
 
 // StoreStatus is what the services found and did.

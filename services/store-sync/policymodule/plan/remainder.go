@@ -1,0 +1,166 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
+	"github.com/entail-dev/entail/services/policy"
+)
+
+// restrict returns a text without the types, relations, unions, actions and bindings that another text does not mention anywhere.
+// It returns nil if either text is missing, or if nothing is left.
+func restrict(text, to *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
+	if text == nil || to == nil {
+		return nil
+	}
+	m := mentionedIn(to)
+	gone := func(names map[string]bool, name string) bool { return !names[name] }
+	rest := text.DeepCopy()
+	rest.ResourceTypes = slices.DeleteFunc(rest.ResourceTypes, func(t iaplv1alpha1.ResourceType) bool { return gone(m.types, t.Name) })
+	for i := range rest.ResourceTypes {
+		t := &rest.ResourceTypes[i]
+		t.Relationships = slices.DeleteFunc(t.Relationships, func(r iaplv1alpha1.Relationship) bool { return gone(m.relations, r.Relation) })
+	}
+	rest.Unions = slices.DeleteFunc(rest.Unions, func(u iaplv1alpha1.Union) bool { return gone(m.types, u.Name) })
+	rest.Actions = slices.DeleteFunc(rest.Actions, func(a iaplv1alpha1.Action) bool { return gone(m.actions, a.Name) })
+	rest.ActionBindings = slices.DeleteFunc(rest.ActionBindings, func(b iaplv1alpha1.ActionBinding) bool { return gone(m.bindings, bound(b)) })
+	return unlessEmpty(rest)
+}
+
+// unlessEmpty returns nil for a text that says nothing.
+func unlessEmpty(text *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
+	if equality.Semantic.DeepEqual(text, &iaplv1alpha1.Policy{}) {
+		return nil
+	}
+	return text
+}
+
+// mentions holds the names in a text, whether it declares them or refers to them.
+type mentions struct{ types, relations, actions, bindings map[string]bool }
+
+func mentionedIn(p *iaplv1alpha1.Policy) mentions {
+	m := mentions{types: map[string]bool{}, relations: map[string]bool{}, actions: map[string]bool{}, bindings: map[string]bool{}}
+	for _, t := range p.ResourceTypes {
+		m.types[t.Name] = true
+		for _, r := range t.Relationships {
+			m.relations[r.Relation] = true
+			m.refer(r.TargetTypes)
+		}
+	}
+	for _, u := range p.Unions {
+		m.types[u.Name] = true
+		m.refer(u.ResourceTypes)
+	}
+	for _, a := range p.Actions {
+		m.actions[a.Name] = true
+	}
+	for _, b := range p.ActionBindings {
+		m.types[b.TypeName], m.actions[b.ActionName], m.bindings[bound(b)] = true, true, true
+		for _, c := range b.Conditions {
+			if c.RelationshipAction != nil {
+				m.relations[c.RelationshipAction.Relation], m.actions[c.RelationshipAction.ActionName] = true, true
+			}
+		}
+	}
+	return m
+}
+
+func (m mentions) refer(types []iaplv1alpha1.Named) {
+	for _, t := range types {
+		m.types[t.Name] = true
+	}
+}
+
+// bound returns the name of a binding.
+func bound(b iaplv1alpha1.ActionBinding) string { return b.ActionName + " " + b.TypeName }
+
+// without returns a text without the elements that findings are about: the smallest element around each. It returns nil if nothing
+// is left.
+func without(text *iaplv1alpha1.Policy, findings policy.Diagnostics) *iaplv1alpha1.Policy {
+	gone := map[string]bool{}
+	for _, d := range findings {
+		gone[d.Path[:strings.LastIndexByte(d.Path, ']')+1]] = true
+	}
+	if gone[""] { // One of them is about the whole document.
+		return nil
+	}
+	return unlessEmpty(&iaplv1alpha1.Policy{
+		ResourceTypes:  leave(text.ResourceTypes, "spec.resourceTypes", gone),
+		Unions:         leave(text.Unions, "spec.unions", gone),
+		Actions:        leave(text.Actions, "spec.actions", gone),
+		ActionBindings: leave(text.ActionBindings, "spec.actionBindings", gone),
+	})
+}
+
+// leave returns the elements of a list that are not gone, without their own elements that are.
+func leave[T any](list []T, path string, gone map[string]bool) []T {
+	var left []T
+	for i, element := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if gone[at] {
+			continue
+		}
+		switch e := any(&element).(type) {
+		case *iaplv1alpha1.ResourceType:
+			e.Relationships = leave(e.Relationships, at+".relationships", gone)
+		case *iaplv1alpha1.Relationship:
+			e.TargetTypes = leave(e.TargetTypes, at+".targetTypes", gone)
+		case *iaplv1alpha1.Union:
+			e.ResourceTypes = leave(e.ResourceTypes, at+".resourceTypes", gone)
+		case *iaplv1alpha1.ActionBinding:
+			e.Conditions = leave(e.Conditions, at+".conditions", gone)
+		}
+		left = append(left, element)
+	}
+	return left
+}
+
+// includes reports whether a text has all elements of another one.
+func includes(text, other *iaplv1alpha1.Policy) bool {
+	if text == nil || other == nil {
+		return other == nil
+	}
+	has := elements(text)
+	for e := range elements(other) {
+		if !has[e] {
+			return false
+		}
+	}
+	return true
+}
+
+// elements names all elements of a text, each by what it says.
+func elements(p *iaplv1alpha1.Policy) map[string]bool {
+	all := map[string]bool{}
+	add := func(parts ...string) { all[strings.Join(parts, "\x00")] = true }
+	for _, t := range p.ResourceTypes {
+		add("type", t.Name)
+		for _, r := range t.Relationships {
+			for _, target := range r.TargetTypes {
+				add("target", t.Name, r.Relation, target.Name)
+			}
+		}
+	}
+	for _, u := range p.Unions {
+		for _, member := range u.ResourceTypes {
+			add("member", u.Name, member.Name)
+		}
+	}
+	for _, a := range p.Actions {
+		add("action", a.Name)
+	}
+	for _, b := range p.ActionBindings {
+		for _, c := range b.Conditions {
+			if step := c.RelationshipAction; step != nil {
+				add("condition", bound(b), step.Relation, step.ActionName)
+			} else {
+				add("condition", bound(b))
+			}
+		}
+	}
+	return all
+}
