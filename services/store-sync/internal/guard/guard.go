@@ -26,13 +26,16 @@ const Name = "entail-store-sync"
 func Webhooks(limits model.Limits) []admission.Webhook {
 	limits = limits.OrDefault()
 	return []admission.Webhook{
-		webhook(kinds.Stores(), "coreModule", limits, func(s *corev1alpha1.Store) string { return s.Spec.CoreModule }),
-		webhook(kinds.AuthorizationModels(), "model", limits, func(m *corev1alpha1.AuthorizationModel) string { return m.Spec.Model }),
+		webhook(kinds.Stores(), "coreModule", limits, func(s *corev1alpha1.Store) (string, bool) { return s.Spec.CoreModule, true }),
+		webhook(kinds.AuthorizationModels(), "model", limits, func(m *corev1alpha1.AuthorizationModel) (string, bool) {
+			// A PolicyDocument of unions or actions alone has an AuthorizationModel without a text.
+			return m.Spec.Model, m.Spec.Model != "" || m.Annotations[corev1alpha1.DocumentAnnotation] == ""
+		}),
 	}
 }
 
-// webhook judges the text in a field of the spec of a kind, when it is new.
-func webhook[T any](kind kinds.Kind, field string, limits model.Limits, text func(*T) string) admission.Webhook {
+// webhook judges the text in a field of the spec of a kind, when it is new and there must be one.
+func webhook[T any](kind kinds.Kind, field string, limits model.Limits, text func(*T) (string, bool)) admission.Webhook {
 	ignore, scope := admissionregistrationv1.Ignore, admissionregistrationv1.ClusterScope
 	return admission.Webhook{
 		ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
@@ -52,7 +55,11 @@ func webhook[T any](kind kinds.Kind, field string, limits model.Limits, text fun
 			if err := json.Unmarshal(request.Object.Raw, object); err != nil {
 				return fmt.Errorf("decoding a %s: %w", kind.Kind, err)
 			}
-			if why := model.Flaw(text(object), limits); why != "" {
+			is, judged := text(object)
+			if !judged {
+				return nil
+			}
+			if why := model.Flaw(is, limits); why != "" {
 				return admission.Refuse("spec.%s can be in no model, and nothing was changed: correct it and apply again: %s", field, why)
 			}
 			return nil

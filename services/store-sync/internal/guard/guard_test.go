@@ -40,3 +40,20 @@ func TestATextThatCanBeInNoModelIsRefusedWithItsLine(t *testing.T) {
 		})
 	}
 }
+
+func TestWebhookAcceptsTheEmptyModuleOfADocumentAlone(t *testing.T) {
+	judge := Webhooks(model.Limits{})[1].Judge
+	for _, c := range []struct {
+		object  string
+		accepts bool
+	}{
+		{`{"metadata":{"annotations":{"core.platform-mesh.io/policydocument":"team/unions"}},"spec":{"model":""}}`, true},
+		{`{"metadata":{"annotations":{"core.platform-mesh.io/policydocument":"team/unions"}},"spec":{"model":"typ a"}}`, false},
+		{`{"spec":{"model":""}}`, false},
+	} {
+		err := judge(t.Context(), &admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(c.object)}})
+		if (err == nil) != c.accepts {
+			t.Errorf("%s: got %v, want accepted %t", c.object, err, c.accepts)
+		}
+	}
+}

@@ -88,6 +88,25 @@ func without(text *iaplv1alpha1.Policy, findings policy.Diagnostics) *iaplv1alph
 	if gone[""] { // One of them is about the whole document.
 		return nil
 	}
+	return cut(text, gone)
+}
+
+// common returns a text without the elements that another text does not have. A binding of both keeps its conditions.
+func common(text, other *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
+	if text == nil || other == nil {
+		return nil
+	}
+	has, gone := elements(other), map[string]bool{}
+	walk(text, func(path string, parts ...string) {
+		if parts[0] != "condition" && !has[strings.Join(parts, "\x00")] {
+			gone[path] = true
+		}
+	})
+	return cut(text, gone)
+}
+
+// cut returns a text without the elements at some paths, or nil if nothing is left.
+func cut(text *iaplv1alpha1.Policy, gone map[string]bool) *iaplv1alpha1.Policy {
 	return unlessEmpty(&iaplv1alpha1.Policy{
 		ResourceTypes:  leave(text.ResourceTypes, "spec.resourceTypes", gone),
 		Unions:         leave(text.Unions, "spec.unions", gone),
@@ -136,31 +155,37 @@ func includes(text, other *iaplv1alpha1.Policy) bool {
 // elements names all elements of a text, each by what it says.
 func elements(p *iaplv1alpha1.Policy) map[string]bool {
 	all := map[string]bool{}
-	add := func(parts ...string) { all[strings.Join(parts, "\x00")] = true }
-	for _, t := range p.ResourceTypes {
-		add("type", t.Name)
-		for _, r := range t.Relationships {
-			for _, target := range r.TargetTypes {
-				add("target", t.Name, r.Relation, target.Name)
-			}
-		}
-	}
-	for _, u := range p.Unions {
-		for _, member := range u.ResourceTypes {
-			add("member", u.Name, member.Name)
-		}
-	}
-	for _, a := range p.Actions {
-		add("action", a.Name)
-	}
-	for _, b := range p.ActionBindings {
-		for _, c := range b.Conditions {
-			if step := c.RelationshipAction; step != nil {
-				add("condition", bound(b), step.Relation, step.ActionName)
-			} else {
-				add("condition", bound(b))
-			}
-		}
-	}
+	walk(p, func(_ string, parts ...string) { all[strings.Join(parts, "\x00")] = true })
 	return all
+}
+
+// walk visits the elements of a text, with the path of each and what it says.
+func walk(p *iaplv1alpha1.Policy, visit func(path string, parts ...string)) {
+	at := func(format string, indexes ...any) string { return fmt.Sprintf("spec."+format, indexes...) }
+	for i, t := range p.ResourceTypes {
+		visit(at("resourceTypes[%d]", i), "type", t.Name)
+		for j, r := range t.Relationships {
+			for k, target := range r.TargetTypes {
+				visit(at("resourceTypes[%d].relationships[%d].targetTypes[%d]", i, j, k), "target", t.Name, r.Relation, target.Name)
+			}
+		}
+	}
+	for i, u := range p.Unions {
+		for j, member := range u.ResourceTypes {
+			visit(at("unions[%d].resourceTypes[%d]", i, j), "member", u.Name, member.Name)
+		}
+	}
+	for i, a := range p.Actions {
+		visit(at("actions[%d]", i), "action", a.Name)
+	}
+	for i, b := range p.ActionBindings {
+		visit(at("actionBindings[%d]", i), "binding", bound(b))
+		for j, c := range b.Conditions {
+			said := []string{"condition", bound(b)}
+			if step := c.RelationshipAction; step != nil {
+				said = append(said, step.Relation, step.ActionName)
+			}
+			visit(at("actionBindings[%d].conditions[%d]", i, j), said...)
+		}
+	}
 }

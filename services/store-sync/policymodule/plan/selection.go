@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/policy"
 )
@@ -53,8 +55,9 @@ func (s *selection) bar(findings policy.Diagnostics) {
 
 // settled reports whether another round would find nothing else.
 func (s *selection) settled() bool {
-	moved, left := len(s.pending)+len(s.result.lost) > 0, false
+	moved, left := false, false
 	for i, d := range s.documents {
+		moved = moved || !equality.Semantic.DeepEqual(s.result.texts[i], d.Live)
 		left = left || s.isLeft(i, d)
 	}
 	return !moved || !left
@@ -133,7 +136,7 @@ func (s *selection) startingTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
 func (s *selection) narrowedTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
 	texts := s.startingTexts(nil)
 	for i := range changes {
-		texts[i] = restrict(s.documents[i].Present, s.documents[i].Live)
+		texts[i] = common(s.documents[i].Present, s.documents[i].Live)
 	}
 	return texts
 }

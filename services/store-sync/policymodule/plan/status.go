@@ -11,17 +11,26 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// ReasonValid is that of the condition Valid when it holds.
-const ReasonValid = "Valid"
+// Reasons of conditions.
+const (
+	// ReasonValid is that of the condition Valid when it holds.
+	ReasonValid = "Valid"
+	// reasonPending is that of the condition Merged of a document that is valid, and whose module is being made.
+	reasonPending = "Pending"
+)
 
 // Status is what the status of a PolicyDocument must be, given what became of it in the policy and
 // of its module in the Store. All of it is ours.
 func Status(d *iaplv1alpha1.PolicyDocument, v Validation, verdict moduleplan.Verdict) moduleplan.Status {
 	types := []string{iaplv1alpha1.Valid, iaplv1alpha1.Merged, iaplv1alpha1.Ready}
 	valid, merged := validCondition(v), verdict.Merged
-	if merged.Type == "" {
+	switch {
+	case merged.Type != "":
+	case len(v.Findings) == 0:
+		merged = condition.New(iaplv1alpha1.Merged, false, reasonPending, "its AuthorizationModel is not there yet")
+	default:
 		merged = condition.New(iaplv1alpha1.Merged, false, moduleplan.ReasonInvalid,
-			"nothing of the document was ever valid, so it is no part of the model")
+			"nothing of the document is valid, so it is no part of the model")
 	}
 	has := d.Status
 	has.Conditions = condition.Apply(has.Conditions, types, 0, metav1.Time{})

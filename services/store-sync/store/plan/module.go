@@ -21,6 +21,8 @@ const (
 	ReasonStoreNotFound = "StoreNotFound"
 	ReasonStoreDeleting = "StoreDeleting"
 	ReasonStorePending  = "StorePending"
+
+	reasonNothingToMerge = "NothingToMerge"
 )
 
 // moduleConditions are the types that store-sync writes to an AuthorizationModel.
@@ -96,7 +98,7 @@ func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
 // mergedCondition is that of a module of a live Store here.
 func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
 	if m.empty() {
-		return condition.New(corev1alpha1.Merged, true, ReasonMerged, "it declares nothing that a model has")
+		return condition.New(corev1alpha1.Merged, true, reasonNothingToMerge, "it declares nothing that a model has")
 	}
 	report, known := in.report(m)
 	c := chooseStore(in, obs)
