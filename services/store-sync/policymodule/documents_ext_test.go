@@ -10,9 +10,12 @@ import (
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/module/moduletest"
 	"github.com/entail-dev/entail/services/store-sync/policymodule"
+	storestate "github.com/entail-dev/entail/services/store-sync/store"
+	storeplan "github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 func TestWhatIsRefusedIsNothingToWhoAsksForWhatIsAccepted(t *testing.T) {
@@ -27,6 +30,13 @@ func TestWhatIsRefusedIsNothingToWhoAsksForWhatIsAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 		feed.Put(kinds.PolicyDocuments(), moduletest.Cluster, name, d, append(edit, func(c *event.Change) { c.Key.Namespace = "team" })...)
+	}
+	state := storestate.NewState(shared, policies)
+	carry := func() {
+		_, todo := storeplan.Decide(state.Snapshot(store, storeplan.Observed{}), policies.Registered(store), model.Limits{})
+		for _, m := range todo.Apply {
+			feed.Put(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
+		}
 	}
 	// types are those that documents declare.
 	types := func(accepted bool) map[string]string {
@@ -54,16 +64,12 @@ func TestWhatIsRefusedIsNothingToWhoAsksForWhatIsAccepted(t *testing.T) {
 	register("others", "resourceTypes: [{name: other, idPrefix: idnothe, relationships: [{relation: of, targetTypes: [{name: nobody}]}]}]")
 	expect(false, map[string]string{tenants: "tenant", others: "other"})
 	expect(true, map[string]string{tenants: "tenant", others: ""})
-	for _, m := range policies.Preview(store, nil).Apply {
-		feed.Put(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
-	}
+	carry()
 	register("tenants", "resourceTypes: [{name: tenant, idPrefix: TENANT}]")
 	expect(false, map[string]string{tenants: "tenant", others: "other"})
 	expect(true, map[string]string{tenants: "tenant", others: ""})
 	register("others", "resourceTypes: [{name: other, idPrefix: idnothe, relationships: [{relation: of, targetTypes: [{name: tenant}]}]}]")
-	for _, m := range policies.Preview(store, nil).Apply {
-		feed.Put(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
-	}
+	carry()
 	register("tenants", "{}", moduletest.Gone)
 	expect(false, map[string]string{others: "other"})
 	expect(true, map[string]string{others: "other"})

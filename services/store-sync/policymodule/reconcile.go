@@ -4,7 +4,6 @@ package policymodule
 
 import (
 	"context"
-	"slices"
 
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
@@ -74,15 +73,9 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	return members, err
 }
 
-// Registered reports whether a document of the name refers to a Store.
-func (p *Provider) Registered(store event.Key, name string) bool {
-	return slices.ContainsFunc(p.state.snapshot(store).input.Documents, func(d plan.Document) bool { return d.Name == name })
-}
-
-// Preview is what would become of documents that are registered with a Store, and of the
-// AuthorizationModels of all.
-func (p *Provider) Preview(store event.Key, documents []plan.Document) plan.Plan {
-	return plan.Make(p.state.snapshot(store, documents...).input)
+// Registered returns the documents that refer to a Store, with some more, or others in the place of those of their names.
+func (p *Provider) Registered(store event.Key, previewed ...plan.Document) []plan.Document {
+	return p.state.snapshot(store, previewed...).input.Documents
 }
 
 func (p *Provider) member(d document, v plan.Validation) module.Member {

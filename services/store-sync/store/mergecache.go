@@ -29,7 +29,5 @@ func (c *MergeCache) Merge(in plan.Input) (model.Result, error) {
 	return c.kept.Get(in.Key, sources{core, others})
 }
 
-// Preview merges modules that no Store has, and keeps nothing.
-func (c *MergeCache) Preview(core model.Module, others []model.Module) (model.Result, error) {
-	return model.Merge(core, others, c.limits)
-}
+// Limits returns those of a model.
+func (c *MergeCache) Limits() model.Limits { return c.limits }

@@ -55,6 +55,9 @@ type Module struct {
 // document is the PolicyDocument that the module was made of, "" if a person wrote it or an API asked for it.
 func (m Module) document() string { return m.Value.Annotations[corev1alpha1.DocumentAnnotation] }
 
+// FromDocument reports whether the module was made of a PolicyDocument.
+func (m Module) FromDocument() bool { return m.document() != "" }
+
 // empty reports whether the module was made of a document that declares nothing that a model has.
 func (m Module) empty() bool { return m.document() != "" && m.Value.Spec.Model == "" }
 

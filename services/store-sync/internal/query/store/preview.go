@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/syntax"
@@ -26,58 +30,60 @@ const coreModule = "-"
 // previewed is where a module comes from that nobody has declared.
 const previewed = "preview"
 
-// PreviewModel merges as store-sync would and writes nothing.
+// PreviewModel decides as store-sync would and writes nothing.
 func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
 	found, err := s.find(request.GetName())
 	if err != nil {
 		return nil, err
 	}
+	giveBack, err := s.turns.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
 	in := s.snapshot(found)
-	var p proposal
+	p := proposal{in: in}
 	if request.GetDocuments() != nil {
-		p, err = s.propose(ctx, request, found, in)
+		err = s.propose(&p, request, found)
 	} else {
-		p.core, p.others = plan.Sources(in)
 		err = p.place(request)
 	}
 	if err != nil {
 		return nil, err
 	}
-	merged, mergeErr := s.merges.Preview(p.core, p.others)
-	response := p.judge(merged)
-	if mergeErr != nil { // That is the answer.
-		response.Accepted, response.Message = false, mergeErr.Error()
-		return response, nil //nolint:nilerr // As said.
+	limits := s.merges.Limits()
+	before, was := plan.Decide(in, s.policies.Registered(found.Key), limits)
+	after, todo := plan.Decide(p.in, s.policies.Registered(found.Key, p.documents...), limits)
+	response := p.judge(after.Merged, was, todo)
+	if after.MergeErr != nil {
+		response.Accepted, response.Message = false, after.MergeErr.Error()
+		return response, nil
 	}
-	if response.Dsl, err = model.DSL(merged.Model); err != nil {
+	if response.Dsl, err = model.DSL(after.Merged.Model); err != nil {
 		return nil, err
 	}
-	desired, err := s.merges.Merge(in)
-	if err != nil {
-		desired.Model = nil // The Store's own module is broken: everything is new.
-	}
-	response.Changes, err = changes(desired.Model, merged.Model)
+	// Where the Store's own module is broken, there is no model before, and everything is new.
+	response.Changes, err = changes(before.Merged.Model, after.Merged.Model)
 	return response, err
 }
 
 // proposal is what a model would be made of.
 type proposal struct {
-	core   model.Module
-	others []model.Module
+	in        plan.Input
+	documents []policyplan.Document
 	// origins are where the modules come from that are previewed.
 	origins []model.Origin
-	// findings are what is wrong with documents, or the first of all errors.
+	// findings are what is wrong with texts of documents that cannot be read.
 	findings policy.Diagnostics
-	errors   int
 }
 
-// judge tells what became of the modules.
-func (p *proposal) judge(merged model.Result) *storev1.PreviewModelResponse {
+// judge tells what became of the modules, and of documents that would no longer be valid.
+func (p *proposal) judge(merged model.Result, was, todo policyplan.Plan) *storev1.PreviewModelResponse {
 	response := &storev1.PreviewModelResponse{Accepted: true}
-	if p.errors > 0 {
-		response.Accepted, response.Message = false, fmt.Sprintf("errors in the documents: %d", p.errors)
-		response.Findings = querypolicy.Findings(p.findings)
-		response.Findings.Total, response.Findings.Truncated = int32(p.errors), p.errors > len(response.GetFindings().GetDiagnostics())
+	if findings, errors := p.wrong(todo); errors > 0 {
+		response.Accepted, response.Message = false, fmt.Sprintf("errors in the documents: %d", errors)
+		response.Findings = querypolicy.Findings(findings)
+		response.Findings.Total, response.Findings.Truncated = int32(errors), errors > len(response.GetFindings().GetDiagnostics())
 	}
 	for _, r := range merged.Reports {
 		response.Modules = append(response.Modules, &storev1.Module{
@@ -88,62 +94,97 @@ func (p *proposal) judge(merged model.Result) *storev1.PreviewModelResponse {
 			response.Message = cmp.Or(response.GetMessage(), r.Message)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(todo.Validations)) {
+		v := todo.Validations[name]
+		if len(v.Findings) > 0 && len(was.Validations[name].Findings) == 0 && !slices.Contains(p.origins, plan.DocumentOrigin(name)) {
+			response.Modules = invalid(response.GetModules(), name, v)
+		}
+	}
 	return response
 }
 
-// place puts the module that is previewed among the others.
-func (p *proposal) place(request *storev1.PreviewModelRequest) error {
-	switch name := request.GetReplaces(); name {
-	case "":
-		m := model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Scope: previewed}, DSL: request.GetModule(), Created: time.Now()}
-		p.others, p.origins = append(p.others, m), []model.Origin{m.Origin}
-	case coreModule:
-		p.core.DSL, p.origins = request.GetModule(), []model.Origin{p.core.Origin}
-	default:
-		i := slices.IndexFunc(p.others, func(m model.Module) bool {
-			return m.Origin.Kind == model.AuthorizationModel && m.Origin.Name == name
-		})
-		if i < 0 {
-			return rpc.NotFound("no AuthorizationModel %q refers to Store %q", name, request.GetName())
-		}
-		was := p.others[i]
-		p.others[i] = model.Module{Origin: was.Origin, DSL: request.GetModule(), Live: was.Live, Created: was.Created}
-		p.origins = []model.Origin{was.Origin}
+// invalid tells of a document that would have findings.
+func invalid(modules []*storev1.Module, document string, v policyplan.Validation) []*storev1.Module {
+	source, f := plan.DocumentOrigin(document).String(), v.Findings[0]
+	i := slices.IndexFunc(modules, func(m *storev1.Module) bool { return m.GetSource() == source })
+	if i < 0 {
+		i, modules = len(modules), append(modules, &storev1.Module{Source: source})
 	}
-	return nil
+	modules[i].State, modules[i].Message = string(model.Rejected), fmt.Sprintf("%s %s %s: %s", f.Path, f.Code, f.Message, f.Hint)
+	if v.AuthorizationModel != "" {
+		modules[i].State = string(model.LastGoodLive)
+	}
+	return modules
 }
 
-// propose registers documents, in the mind only.
-func (s *Server) propose(ctx context.Context, request *storev1.PreviewModelRequest, found module.Store, in plan.Input) (p proposal, err error) {
-	giveBack, err := s.turns.Take(ctx)
-	if err != nil {
-		return p, err
-	}
-	defer giveBack()
-	documents, unreadable := querypolicy.Documents(request.GetDocuments().GetFiles())
-	if unreadable.HasErrors() {
-		p.core, p.others = plan.Sources(in)
-		p.findings, p.errors = unreadable, len(unreadable)
-		return p, nil
-	}
-	if name := request.GetReplaces(); name != "" && !s.policies.Registered(found.Key, name) {
-		return p, rpc.NotFound("no PolicyDocument %q refers to Store %q", name, request.GetName())
-	}
-	objects := objectsOf(documents, cmp.Or(request.GetReplaces(), previewed+"/documents"))
-	todo := s.policies.Preview(found.Key, objects)
-	p.core, p.others = plan.Sources(in.After(todo.Plan, metav1.Now()))
-	for _, o := range objects {
-		p.origins = append(p.origins, plan.DocumentOrigin(o.Name))
+// wrong returns what is wrong with the documents that are previewed, or the first of all errors.
+func (p *proposal) wrong(todo policyplan.Plan) (found policy.Diagnostics, errors int) {
+	found, errors = p.findings, len(p.findings)
+	for _, o := range p.documents {
 		v := todo.Validations[o.Name]
-		p.errors += v.Errors
+		errors += v.Errors
 		for _, f := range v.Findings[:min(v.Errors, policyplan.MaxFindings)] {
-			p.findings = append(p.findings, policy.Diagnostic{
+			found = append(found, policy.Diagnostic{
 				Place: policy.Place{File: "policydocument/" + o.Name, Path: f.Path},
 				Code:  policy.Code(f.Code), Severity: policy.Error, Message: f.Message, Hint: f.Hint,
 			})
 		}
 	}
-	return p, nil
+	return found, errors
+}
+
+// place puts the module that is previewed among the others.
+func (p *proposal) place(request *storev1.PreviewModelRequest) error {
+	at := func(name string) int {
+		return slices.IndexFunc(p.in.Modules, func(m plan.Module) bool { return m.Key == p.modelKey(name) && !m.FromDocument() })
+	}
+	p.in.Modules = slices.Clone(p.in.Modules)
+	switch name := request.GetReplaces(); name {
+	case "":
+		for name = previewed; at(name) >= 0; {
+			name += "-" // No object has such a name.
+		}
+		value := &corev1alpha1.AuthorizationModel{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()}}
+		value.Spec.Model = request.GetModule()
+		p.in.Modules = append(p.in.Modules, plan.Module{Change: event.Change{Key: p.modelKey(name)}, Value: value})
+		p.origins = []model.Origin{{Kind: model.AuthorizationModel, Name: name}}
+	case coreModule:
+		p.in.Store = p.in.Store.DeepCopy()
+		p.in.Store.Spec.CoreModule, p.origins = request.GetModule(), []model.Origin{{Kind: model.Core}}
+	default:
+		i := at(name)
+		if i < 0 {
+			return rpc.NotFound("no AuthorizationModel %q refers to Store %q", name, request.GetName())
+		}
+		value := p.in.Modules[i].Value.DeepCopy()
+		value.Spec.Model, value.Annotations = request.GetModule(), nil
+		p.in.Modules[i].Value, p.origins = value, []model.Origin{{Kind: model.AuthorizationModel, Name: name}}
+	}
+	return nil
+}
+
+// modelKey is that of an AuthorizationModel in the cluster of the Store.
+func (p *proposal) modelKey(name string) event.Key {
+	return event.Key{Cluster: p.in.Key.Cluster, GroupResource: kinds.AuthorizationModels().GroupResource, Name: name}
+}
+
+// propose registers documents, in the mind only.
+func (s *Server) propose(p *proposal, request *storev1.PreviewModelRequest, found module.Store) error {
+	documents, unreadable := querypolicy.Documents(request.GetDocuments().GetFiles())
+	if unreadable.HasErrors() {
+		p.findings = unreadable
+		return nil
+	}
+	registered := s.policies.Registered(found.Key)
+	name := request.GetReplaces()
+	if name != "" && !slices.ContainsFunc(registered, func(d policyplan.Document) bool { return d.Name == name }) {
+		return rpc.NotFound("no PolicyDocument %q refers to Store %q", name, request.GetName())
+	}
+	p.documents = objectsOf(documents, cmp.Or(name, previewed+"/documents"))
+	for _, o := range p.documents {
+		p.origins = append(p.origins, plan.DocumentOrigin(o.Name))
+	}
+	return nil
 }
 
 // objectsOf are the PolicyDocuments that documents would be: manifests those that they name, all others one of the given name.

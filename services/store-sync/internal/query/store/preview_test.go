@@ -21,6 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module/moduletest"
 	"github.com/entail-dev/entail/services/store-sync/policymodule"
 	"github.com/entail-dev/entail/services/store-sync/store"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 const (
@@ -38,7 +39,7 @@ func server(t *testing.T) *Server {
 	policies := policymodule.New(feed.View, &module.Applier{State: shared})
 	state := store.NewState(shared, policies)
 	s := New(state, store.NewMergeCache(model.Limits{}), policies, nil, func() error { return nil })
-	policies.Within(state.RoomIn(s.merges))
+	policies.Beside(state.MergedBy(s.merges))
 	feed.Put(kinds.Stores(), moduletest.Cluster, "demo", corev1alpha1.Store{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: corev1alpha1.StoreSpec{CoreModule: "module core\n\ntype user\n\ntype group\n"},
 	})
@@ -48,7 +49,9 @@ func server(t *testing.T) *Server {
 		t.Fatal(err)
 	}
 	feed.Put(kinds.PolicyDocuments(), moduletest.Cluster, "tenants", d, func(c *event.Change) { c.Key.Namespace = "team" })
-	for _, m := range policies.Preview(module.StoreKey("demo", moduletest.Cluster), nil).Apply {
+	key := module.StoreKey("demo", moduletest.Cluster)
+	_, todo := plan.Decide(state.Snapshot(key, plan.Observed{}), policies.Registered(key), model.Limits{})
+	for _, m := range todo.Apply {
 		feed.Put(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
 	}
 	return s
@@ -88,7 +91,7 @@ func TestDocumentsArePreviewed(t *testing.T) {
 			files: []string{"resourceTypes: [{name: group, idPrefix: idngrp}]\n"}, message: "documents: 1",
 			found: []string{"policydocument/preview/documents:0:0: spec.resourceTypes[0].name: E-COLLISION"},
 		},
-		"what others need, gone":   {replaces: "team/tenants", files: []string{project}, message: "documents: 3", found: []string{"policydocument/team/tenants:0:0: spec.resourceTypes[0].relationships[0].targetTypes[0]: E-UNKNOWN-TYPE"}},
+		"its own type, gone":       {replaces: "team/tenants", files: []string{project}, message: "documents: 3", changes: []string{"REMOVED role", "REMOVED role#subject", "REMOVED tenant#tenant_get", "REMOVED tenant#tenant_get_role"}, found: []string{"policydocument/team/tenants:0:0: spec.resourceTypes[0].relationships[0].targetTypes[0]: E-UNKNOWN-TYPE"}},
 		"what cannot be read":      {files: []string{"resourceTypes: {\n"}, message: "documents: 1", found: []string{"a.yaml:1:16: : E-SYNTAX"}},
 		"more errors than anybody": {files: []string{"actions:\n" + strings.Repeat("- {name: UP}\n", 300)}, message: "documents: 599"},
 	} {
@@ -122,5 +125,30 @@ func TestDocumentsArePreviewed(t *testing.T) {
 	}
 	if _, err := preview(t, "team/nobody", project); connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("in the place of nobody: %v", err)
+	}
+}
+
+func TestPreviewTellsWhichDocumentsWouldBeInvalid(t *testing.T) {
+	tells := func(request *storev1.PreviewModelRequest) (accepted bool, state, message string) {
+		t.Helper()
+		request.Name = "demo"
+		got, err := server(t).PreviewModel(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range got.GetModules() {
+			if m.GetSource() == "policydocument/team/tenants" {
+				state, message = m.GetState(), m.GetMessage()
+			}
+		}
+		return got.GetAccepted(), state, message
+	}
+	const core = "module core\n\ntype user\n\ntype group\n\ntype tenant\n"
+	if accepted, state, message := tells(&storev1.PreviewModelRequest{Module: core, Replaces: "-"}); !accepted || state != "LastGoodLive" ||
+		!strings.Contains(message, "E-COLLISION") {
+		t.Errorf("with the core module %s: accepted %t, got %q %q", core, accepted, state, message)
+	}
+	if accepted, state, _ := tells(&storev1.PreviewModelRequest{Module: "module newcomer\n\ntype tenant\n"}); accepted || state != "Merged" {
+		t.Errorf("with a newcomer: accepted %t, got %q", accepted, state)
 	}
 }
