@@ -49,8 +49,8 @@ func policyDocumentsBecomeModel(t *testing.T, m *machine) {
 	if err := documents.Delete(t.Context(), "tenant-api", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "those that need it say so", ready(1)) // The load balancer needs what is still there.
-	if out, code := m.ask(t, "model", "show", "demo"); code != 0 || !bytes.Contains(out, []byte("type tenant")) {
+	eventually(t, soon, "those that need it say so", ready(0))
+	if out, code := m.ask(t, "model", "show", "demo"); code != 0 || bytes.Contains(out, []byte("type tenant\n")) || !bytes.Contains(out, []byte("type loadbalancer\n")) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }

@@ -5,7 +5,8 @@
 // module would freeze the model of everybody. Merge therefore finds the largest part that OpenFGA accepts, by three rules:
 //
 //   - a module lives only if everything it refers to is defined by modules that live;
-//   - of two modules that define the same thing the later in canonical order gives way, as long as the earlier one lives;
+//   - of two modules that define the same thing the one with the weaker claim gives way, as long as the other one lives: see
+//     package precedence;
 //   - what lives passes the very validation that the OpenFGA server does on a write.
 //
 // Every module gets a Report; one that is left out says what is wrong, where, and what to do. The result is a function of

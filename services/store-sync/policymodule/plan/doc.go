@@ -1,11 +1,11 @@
 // Package plan makes one policy of the PolicyDocuments that services register for a Store,
 // and decides what of it is live.
 //
-// Whatever fits together goes live at once. What does not is refused: the newest gives way, so
-// a document that is live is never taken down by what somebody else registers, edits or
-// deletes. What was valid stays live in its place: the last valid text of a document is kept
-// beside its module, in the AuthorizationModel that store-sync makes of it, and is there even
-// when the document has gone and others still need it.
+// A document that fits together with the others goes live at once. One that does not is refused: of two that claim a name, the one
+// with the weaker claim. Its last valid text stays, as far as it still holds and the present text mentions it; the AuthorizationModel
+// that store-sync makes of the document keeps that text. A removal always acts, even if other documents need what was there.
+//
+// What other modules define is read from the last merge of the Store's modules, never from their texts.
 //
 // The package is pure: no I/O, no clock, no log.
 package plan
