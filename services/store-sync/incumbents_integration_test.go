@@ -80,7 +80,9 @@ func TestStoreSyncLetsNoRejectedTextTakeAccessOrStopARevocation(t *testing.T) {
 	b.document("unions", "\nunions: [{name: both, resourceTypes: [{name: org}, {name: box}]}]")
 	b.awaitDocument("unions", "Merged=True/NothingToMerge", "Ready=True/Ready")
 
-	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.CoreModule = strings.Replace(accounts, "type core_platform", "typ core_platform", 1) })
+	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) {
+		s.CoreModule = strings.Replace(accounts, "type core_platform", "typ core_platform", 1)
+	})
 	b.await("demo", "ModelSynced=False/InvalidCore")
 	b.applyModule("other", "demo", dsl("other"))
 	b.awaitModule("other", "Merged=True/Merged")

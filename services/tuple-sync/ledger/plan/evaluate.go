@@ -89,21 +89,14 @@ func evaluate(storeID string, owners []Owner, model *Model) ([]*Evaluation, map[
 	slices.SortFunc(all, func(a, b *Evaluation) int { return precedence.Compare(a.claimTo(false), b.claimTo(false)) })
 	for _, e := range all {
 		if e.phase == storeUnknown {
-			e.desired = e.Owner.Record.Tuples
-			for _, t := range e.desired {
-				e.claim(claims, t, true)
-			}
+			e.keep(claims)
 		}
 	}
 	for _, e := range all {
 		switch {
 		case e.phase == here:
 			e.decide(model)
-			for _, v := range e.Verdicts {
-				if v.State == Accepted {
-					e.claim(claims, v.Tuple, v.recorded)
-				}
-			}
+			e.claimAccepted(claims)
 		case e.phase == noStore:
 			e.wait(errNoStore)
 		case e.phase == unrelated && e.Owner.TargetStoreID == storeID && !e.Owner.Deleting:
@@ -116,6 +109,23 @@ func evaluate(storeID string, owners []Owner, model *Model) ([]*Evaluation, map[
 		}
 	}
 	return all, claims
+}
+
+// keep has the owner want all that is recorded.
+func (e *Evaluation) keep(claims map[tuple.ID]claim) {
+	e.desired = e.Owner.Record.Tuples
+	for _, t := range e.desired {
+		e.claim(claims, t, true)
+	}
+}
+
+// claimAccepted claims the tuples that are accepted so far.
+func (e *Evaluation) claimAccepted(claims map[tuple.ID]claim) {
+	for _, v := range e.Verdicts {
+		if v.State == Accepted {
+			e.claim(claims, v.Tuple, v.recorded)
+		}
+	}
 }
 
 func (e *Evaluation) wait(why error) {

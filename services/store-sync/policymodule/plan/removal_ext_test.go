@@ -1,0 +1,116 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestMakeLetsARemovalActAndCutsWhatNeedsIt(t *testing.T) {
+	t.Parallel()
+	const unknown = "spec.resourceTypes[0].relationships[0].targetTypes[0]: E-UNKNOWN-TYPE"
+	w := registered(t)
+	w.say("a/tenant", strings.ReplaceAll(tenant, "tenant", "lodger"))
+	w.expectFindings(w.settle(), map[string]string{"b/project": unknown, "d/owners": "spec.unions[0].resourceTypes[0]: E-UNKNOWN-TYPE"})
+	want := whole()
+	want["a/tenant"] = "lodger"
+	w.expectLive(want)
+	w.expectText("b/project", "resourceTypes: [{name: project, idPrefix: entrprj}]\n")
+	w.expectText("d/owners", "unions: [{name: resourceowner, resourceTypes: [{name: project}]}]\n")
+	w.say("a/tenant", tenant)
+	w.expectFindings(w.settle(), nil)
+	w.expectText("b/project", project)
+	w.expectText("d/owners", owners)
+}
+
+func TestMakeRefusesAnAdditionThatMakesOthersInvalid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.say("a/giver", giver)
+	w.say("b/taker", taker)
+	w.settle()
+	more := strings.Replace(giver, "{name: righty}]", "{name: righty}, {name: more}]", 1)
+	w.say("a/giver", strings.Replace(more, "  - {name: lefty, idPrefix: lefty}\n", "  - {name: lefty, idPrefix: lefty}\n  - {name: more, idPrefix: more}\n", 1))
+	w.expectFindings(w.settle(), map[string]string{"a/giver": "spec: E-BREAKS-OTHERS other documents would be invalid beside what is added here; PolicyDocument b/taker: "})
+	w.expectText("a/giver", giver)
+	w.expectText("b/taker", taker)
+}
+
+const (
+	orgs       = "resourceTypes: [{name: org, idPrefix: idntorg}]\nactions: [{name: x_get}]\n"
+	orgBinding = "actionBindings: [{actionName: x_get, typeName: org, conditions: [{roleBinding: {}}]}]\n"
+	boxes      = `resourceTypes: [{name: box, idPrefix: idntbox, relationships: [{relation: parent, targetTypes: [{name: org}]}]}]
+actionBindings: [{actionName: x_get, typeName: box, conditions: [{roleBinding: {}}, {relationshipAction: {relation: parent, actionName: x_get}}]}]
+`
+)
+
+func TestMakeLetsANewcomerVetoNoRemovalOfABinding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.say("s/a", orgs+orgBinding)
+	w.settle()
+	w.say("s/b", boxes)
+	w.expectFindings(w.settle(), nil)
+	w.say("s/a", orgs)
+	w.expectFindings(w.settle(), map[string]string{"s/b": "spec.actionBindings[0].conditions[1].relationshipAction: E-ACTION-NOT-ON-TARGET"})
+	w.expectText("s/a", orgs)
+	w.expectText("s/b", strings.Replace(boxes, ", {relationshipAction: {relation: parent, actionName: x_get}}", "", 1))
+}
+
+func TestMakeLetsANarrowerUnionActThoughOthersNeedTheMember(t *testing.T) {
+	t.Parallel()
+	union := `resourceTypes: [{name: org, idPrefix: idntorg}, {name: unit, idPrefix: idntuni}]
+unions: [{name: all, resourceTypes: [{name: unit}, {name: org}]}]
+actions: [{name: x_get}]
+actionBindings: [{actionName: x_get, typeName: all, conditions: [{roleBinding: {}}]}]
+`
+	w := newWorld(t)
+	w.say("s/a", union)
+	w.say("s/b", boxes)
+	w.expectFindings(w.settle(), nil)
+	w.say("s/a", strings.Replace(union, ", {name: org}]}]", "]}]", 1))
+	w.expectFindings(w.settle(), map[string]string{"s/b": "E-ACTION-NOT-ON-TARGET"})
+	if w.stale("s/a") {
+		t.Error("the narrower union is not live")
+	}
+	w.expectText("s/b", strings.Replace(boxes, ", {relationshipAction: {relation: parent, actionName: x_get}}", "", 1))
+}
+
+func TestMakeKeepsAUnionForOthersThroughAMistakeInItsDocument(t *testing.T) {
+	t.Parallel()
+	w := registered(t)
+	w.say("d/owners", strings.Replace(owners, "{name: tenant}", "{name: tenant}, {name: nope}", 1))
+	w.say("c/lb", strings.Replace(lb, "  - {actionName: loadbalancer_get, typeName: resourceowner, conditions: [{roleBinding: {}}]}\n", "", 1))
+	w.expectFindings(w.settle(), map[string]string{"c/lb": "E-ACTION-NOT-ON-TARGET", "d/owners": "E-UNKNOWN-TYPE"})
+	w.expectText("d/owners", owners)
+	w.say("c/lb", "resourceTypes: [{name: loadbalancer, idPrefix: loadbal, relationships: [{relation: owner, targetTypes: [{name: resourceowner}]}]}]\n")
+	w.expectFindings(w.settle(), map[string]string{"d/owners": "E-UNKNOWN-TYPE"})
+	if w.stale("c/lb") {
+		t.Error("the revocation is not live")
+	}
+}
+
+func TestMakeTakesOutWhatAnInvalidTextNoLongerMentions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.say("s/a", orgs+orgBinding+"unions: [{name: all, resourceTypes: [{name: org}]}]\n")
+	w.settle()
+	w.say("s/a", "resourceTypes: [{name: org, idPrefix: WRONG}]\n")
+	w.expectFindings(w.settle(), map[string]string{"s/a": "E-ID-PREFIX"})
+	w.expectText("s/a", "resourceTypes: [{name: org, idPrefix: idntorg}]\n")
+}
+
+func TestMakeTakesADeletedDocumentOutThoughOthersNeedIt(t *testing.T) {
+	t.Parallel()
+	w := registered(t)
+	delete(w.documents, "a/tenant")
+	w.expectFindings(w.settle(), map[string]string{"b/project": "E-UNKNOWN-TYPE", "d/owners": "E-UNKNOWN-TYPE"})
+	want := whole()
+	delete(want, "a/tenant")
+	w.expectLive(want)
+	// Another takes its place.
+	w.say("e/heir", tenant)
+	w.expectFindings(w.settle(), nil)
+	want["e/heir"] = "tenant"
+	w.expectLive(want)
+	w.expectText("b/project", project)
+}
