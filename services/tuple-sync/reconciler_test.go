@@ -210,8 +210,31 @@ func TestWhatARecordSaysThatCannotBeReadIsNotGuessed(t *testing.T) {
 	s.publish(store)
 	got := s.reconcile()["a"]
 	s.expect("doc:1#viewer@user:1")
-	if got.Outcome != eventv1.Outcome_OUTCOME_REJECTED || !strings.Contains(got.Message, "status.ledger") || s.writes > 0 {
-		t.Errorf("result %+v after %d writes", got, s.writes)
+	if got.Outcome != eventv1.Outcome_OUTCOME_REJECTED || !strings.Contains(got.Message, "status.ledger") || s.writes != 1 {
+		t.Errorf("result %+v after %d writes, want the status alone", got, s.writes)
+	}
+	for _, c := range store.status.Conditions {
+		if c.Type != corev1alpha1.ModelSynced && (c.Status != metav1.ConditionFalse || c.Reason != plan.RecordUnreadable || c.ObservedGeneration != 1) {
+			t.Errorf("got condition %+v, want False/RecordUnreadable", c)
+		}
+	}
+}
+
+func TestReconcilerGoesOnBesideUnreadableRecordWithForbiddenStatus(t *testing.T) {
+	s := newFixture(t, one)
+	bad := s.module("bad")
+	bad.status.Ledger, bad.status.ManagedTuplesStoreID = &corev1alpha1.Ledger{Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")}, "S1"
+	s.publish(bad)
+	s.deny = func(a *thing) error {
+		if a == bad {
+			return fault.Unavailable(kube.ErrForbidden)
+		}
+		return nil
+	}
+	s.reconcile()
+	s.expect("doc:1#viewer@user:1")
+	if !errors.Is(s.process.later, kube.ErrForbidden) {
+		t.Errorf("got later %v, want the refusal", s.process.later)
 	}
 }
 

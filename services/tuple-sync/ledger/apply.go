@@ -148,6 +148,8 @@ func (a *applier) tellUnreadable(ctx context.Context, p *pass, o *object) error 
 		return err
 	}
 	switch _, err = a.status.Apply(ctx, p.reporter, o.kind, o.change, fields); {
+	case errors.Is(err, kube.ErrForbidden): // Only this status is late: others go on.
+		p.forbidden = err
 	case errors.Is(err, reconcile.ErrStale), fault.IsUnavailable(err):
 		return err
 	case err != nil: // Others go on.
