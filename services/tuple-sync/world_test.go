@@ -83,7 +83,9 @@ func (a *thing) change(t rapid.TB, deleted bool) event.Change {
 	if !a.isStore() {
 		object = corev1alpha1.AuthorizationModel{
 			ObjectMeta: a.meta, Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: a.ref}, Tuples: a.tuples},
-			Status: corev1alpha1.AuthorizationModelStatus{ManagedTuples: a.status.ManagedTuples, StoreID: a.status.ManagedTuplesStoreID, Conditions: a.status.Conditions},
+			Status: corev1alpha1.AuthorizationModelStatus{
+				ManagedTuples: a.status.ManagedTuples, Ledger: a.status.Ledger, StoreID: a.status.ManagedTuplesStoreID, Conditions: a.status.Conditions,
+			},
 		}
 	}
 	return event.Change{
