@@ -109,14 +109,14 @@ func (m Module) claimed(live precedence.Liveness) precedence.Claim {
 }
 
 // forget takes out of a module's last live text what the new one, which can be read, no longer has, unless the rest
-// does not hold without it.
+// does not hold without it. Of other modules only what was live counts: a new text may be rejected yet.
 func (g *graph) forget(u *unit) {
 	if u.settled || u.self().claims == nil {
 		return
 	}
 	rest := g.none()
 	for i, other := range g.units {
-		rest[i] = other.whole == nil && other != u.self() || other.whole != nil && other.Origin != u.Origin
+		rest[i] = other.whole != nil && other.Origin != u.Origin
 	}
 	left := slices.Clone(rest)
 	for _, p := range u.parts {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
@@ -19,5 +20,20 @@ func TestTheStatusCountsErrorsThatItDoesNotList(t *testing.T) {
 	status := plan.Status(new(iaplv1alpha1.PolicyDocument), v, moduleplan.Verdict{})
 	if text, err := json.Marshal(status.Fields); err != nil || !strings.Contains(string(text), "301 errors, the first 100 in status.findings") {
 		t.Errorf("the status is %.1500s (%v)", text, err)
+	}
+}
+
+func TestStatusNamesNoFieldForAFindingAboutTheWhole(t *testing.T) {
+	v := plan.Validation{Errors: 1, Findings: []iaplv1alpha1.Finding{{Code: "E-OPTION", Message: "no roles", Hint: "annotate the Store"}}}
+	status := plan.Status(new(iaplv1alpha1.PolicyDocument), v, moduleplan.Verdict{})
+	if text, err := json.Marshal(status.Fields); err != nil || !strings.Contains(string(text), `"message":"E-OPTION no roles: annotate the Store"`) {
+		t.Errorf("the status is %s (%v)", text, err)
+	}
+}
+
+func TestStatusOfAValidDocumentWaitsForItsModule(t *testing.T) {
+	status := plan.Status(new(iaplv1alpha1.PolicyDocument), plan.Validation{}, moduleplan.Verdict{})
+	if text, err := json.Marshal(status.Fields); err != nil || !strings.Contains(string(text), `"reason":"Pending"`) || status.Outcome != eventv1.Outcome_OUTCOME_PENDING {
+		t.Errorf("the status is %s (%v), outcome %s", text, err, status.Outcome)
 	}
 }

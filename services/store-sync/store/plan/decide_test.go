@@ -318,3 +318,14 @@ func TestDecideKeepsTheTextOfATwin(t *testing.T) {
 	s.settle()
 	s.has("folder#reader")
 }
+
+func TestDecideKeepsWhatAModuleNeedsThoughARejectedTextDefinesIt(t *testing.T) {
+	s := newShop(t)
+	s.module("mine", "module mine\n\ntype folder\n  relations\n    define reader: [user]\n    define viewer: reader\n")
+	s.settle()
+	s.module("other", "module other\n\nextend type folder\n  relations\n    define reader: [user]\n    define more: [nope]\n")
+	s.module("mine", "module mine\n\ntype folder\n  relations\n    define viewer: [nope]\n")
+	s.settle()
+	s.state("authorizationmodel/mine", model.LastGoodLive)
+	s.has("folder#viewer", "folder#reader")
+}
