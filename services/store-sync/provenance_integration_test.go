@@ -4,6 +4,7 @@ package storesync_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -44,8 +45,8 @@ func TestPartsOfGeneratedModulesTellTheirAPI(t *testing.T) {
 	preview, err := stores.PreviewModel(t.Context(), &storev1.PreviewModelRequest{
 		Name: "demo", Module: "module mine\n\ntype core_namespace\n  relations\n    define reader: [user]\n",
 	})
-	if err != nil || !preview.GetAccepted() {
-		t.Fatalf("a module of a person comes before those of the API server: %v (%v)", preview.GetMessage(), err)
+	if err != nil || preview.GetAccepted() || !strings.Contains(preview.GetMessage(), "already defined by discovered/namespaces") {
+		t.Fatalf("a newcomer takes over what is discovered and live: %v (%v)", preview.GetMessage(), err)
 	}
 	b.OpenFGA.FailBefore(failing("WriteAuthorizationModel"))
 	b.applyModule("docs", "demo", dsl("folder"))
