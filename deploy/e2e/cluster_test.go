@@ -118,7 +118,7 @@ func mayDoAllButImpersonate(t *testing.T, objects dynamic.Interface, user string
 	for kind, content := range map[string]map[string]any{
 		"ClusterRole": {"rules": []any{map[string]any{
 			"apiGroups": []any{"*"}, "resources": []any{"*"},
-			"verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete", "bind", "escalate", "extend"},
+			"verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete", "bind", "escalate", "extend", "record"},
 		}}},
 		"ClusterRoleBinding": {
 			"roleRef":  map[string]any{"apiGroup": group.Group, "kind": "ClusterRole", "name": user},
