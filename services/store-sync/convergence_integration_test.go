@@ -134,12 +134,17 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.serve(func(c *storesync.Config) { c.Limits.Types = 4 })
+	b.applyStore("ab")
 	b.applyStore("empty", func(s *corev1alpha1.StoreSpec) { s.CoreModule = "" })
 	b.applyStore("large")
 	b.applyModule("lost", "nowhere", dsl("folder"))
 	b.applyModule("odd", "empty", dsl("folder"))
 	for i := range 3 {
 		b.applyModule(fmt.Sprintf("large-%d", i), "large", dsl(fmt.Sprintf("part%d", i)))
+	}
+	s := b.await("ab", "StoreSynced=False/InvalidName")
+	if m := messageOf(s.Status.Conditions, corev1alpha1.StoreSynced); !strings.Contains(m, "3 to 64") {
+		t.Errorf("the message does not tell the rule: %q", m)
 	}
 	b.await("empty", "StoreSynced=True/Created", "ModelSynced=False/InvalidCore")
 	b.await("large", "ModulesInSync=False/Rejected")
@@ -149,7 +154,7 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 	}
 	b.awaitModule("lost", "Merged=False/StoreNotFound")
 	b.awaitModule("odd", "Merged=False/InvalidCore")
-	b.expectResult("empty", eventv1.Outcome_OUTCOME_REJECTED)
+	b.expectResult("ab", eventv1.Outcome_OUTCOME_REJECTED)
 	b.Settled()
 	before := b.OpenFGA.Writes()
 	_, writes := b.since()

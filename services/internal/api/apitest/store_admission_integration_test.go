@@ -112,8 +112,6 @@ func TestStorePolicyRequiresExtendAndAdopt(t *testing.T) {
 		"a Store that says so no more":                {err: who.patch(stores, "owned", declaring("doc:1#owner@user:1"))},
 		"a Store with other owners":                   {err: who.patch(stores, "other", declaring("store:1#owner@cluster:1", "doc:other#owner@user:1"))},
 		"a Store whose adoption is none that we know": {who.create(stores, "tried", store("Never")), `"IfEmpty", "Always"`},
-		"a Store with a name that is too short":       {who.create(stores, "ab", store("IfEmpty")), "3 to 64 characters"},
-		"a Store with a name that is too long":        {who.create(stores, strings.Repeat("a", 65), store("IfEmpty")), "3 to 64 characters"},
 		"a module that looks generated from an API":   {who.create(models, "tried", generated(corev1alpha1.ResourceAnnotation)), notGenerated},
 		"a module that becomes one of a document":     {who.patch(models, "mine", generated(corev1alpha1.DocumentAnnotation)), notGenerated},
 		"a module with a text of a document":          {who.patch(models, "mine", generated(corev1alpha1.PolicyAnnotation)), notGenerated},
