@@ -64,14 +64,17 @@ func TestImpliedRoleReportsEachMissingRight(t *testing.T) {
 	t.Run("webhooks at a URL", r.suite.Test)
 }
 
-// startAs returns a function that starts the service with webhooks that are found in one way.
+// startAs returns a function that starts the service with webhooks that are found in one way. They keep their address, so that
+// the API server finds them as soon as the service has started again.
 func (r *rights) startAs(find func(*admission.Config)) func() *testbed.Running {
+	address := "127.0.0.1:0"
 	return func() *testbed.Running {
 		r.T.Helper()
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := net.Listen("tcp", address)
 		if err != nil {
 			r.T.Fatal(err)
 		}
+		address = listener.Addr().String()
 		return r.serveWith(func(c *impliedrole.Config) {
 			c.Policy.Prohibited = append(c.Policy.Prohibited, "never-*")
 			c.RPC.Auth, c.WithoutGuard, c.Admission.Listener = rpc.Kubernetes, false, listener
