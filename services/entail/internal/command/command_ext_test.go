@@ -112,7 +112,8 @@ func TestExitCodesTellScriptsWhatWentWrong(t *testing.T) {
 		"an argument missing":          {args: []string{"trace"}, want: 2},
 		"an argument too many":         {args: []string{"status", "x"}, want: 2},
 		"an object without a kind":     {args: []string{"trace", "demo"}, want: 2},
-		"an object with two slashes":   {args: []string{"trace", "store/a/b"}, want: 2},
+		"an object with three slashes": {args: []string{"trace", "store/a/b/c"}, want: 2},
+		"an object without a name":     {args: []string{"replay", "policydocument/a/"}, want: 2},
 		"a letter that is no number":   {args: []string{"deadletters", "show", "x"}, want: 2},
 		"letter zero":                  {args: []string{"replay", "0"}, want: 2},
 		"a limit of nothing":           {args: []string{"deadletters", "list", "--limit", "0"}, want: 2},
@@ -176,6 +177,9 @@ func TestTraceAsksForTheObjectAndWritesTheAnswer(t *testing.T) {
 	}
 	if !strings.Contains(table.out, "applied by store-sync") {
 		t.Errorf("got %q", table.out)
+	}
+	if run(t, nil, "trace", "policydocument/team-a/demo", "-n", "space", "--server", server); asked.GetNamespace() != "team-a" || asked.GetName() != "demo" {
+		t.Errorf("got a question about %v, want policydocument demo in team-a", asked)
 	}
 	for format, want := range map[string]string{"json": `"sequence": "3"`, "yaml": `sequence: "3"`} {
 		if got := run(t, nil, "trace", "store/demo", "-o", format, "--server", server); !strings.Contains(got.out, want) {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -9,17 +10,22 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// object is an argument KIND/NAME.
+// object is an argument KIND/NAME or KIND/NAMESPACE/NAME.
 type object struct {
 	kind, namespace, name string
 }
 
+// parseObject reads an object. A namespace in the argument wins over the default one.
 func parseObject(argument, namespace string) (object, error) {
-	kind, name, ok := strings.Cut(argument, "/")
-	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
-		return object{}, fmt.Errorf("%w: %q is not KIND/NAME, such as store/demo", exit.ErrUsage, argument)
+	parts := strings.Split(argument, "/")
+	if len(parts) == 3 {
+		namespace = parts[1]
 	}
-	return object{kind: kind, namespace: namespace, name: name}, nil
+	o := object{kind: parts[0], namespace: namespace, name: parts[len(parts)-1]}
+	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
+		return object{}, fmt.Errorf("%w: %q is not KIND/NAME or KIND/NAMESPACE/NAME, such as store/demo", exit.ErrUsage, argument)
+	}
+	return o, nil
 }
 
 // parseFollowed reads KIND/NAME or KIND/NAMESPACE/NAME of an object that IAM follows.

@@ -14,7 +14,7 @@ import (
 func newReplay(around Surroundings) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
-		Use:   "replay (ID | KIND/NAME)",
+		Use:   "replay (ID | KIND/[NAMESPACE/]NAME)",
 		Short: "Make every service process an object again",
 		Long: `replay publishes the present state of an object again, named by a dead letter or
 by itself. It never brings back an older state.`,

@@ -25,7 +25,7 @@ func newTrace(around Surroundings) *cobra.Command {
 		wait      time.Duration
 	)
 	cmd := &cobra.Command{
-		Use:     "trace KIND/NAME",
+		Use:     "trace KIND/[NAMESPACE/]NAME",
 		Short:   "Tell an object's way: observed, published, applied by whom and when",
 		Example: "  entail trace store/demo\n  entail trace authorizationmodel/demo-documents --wait 10s -o json",
 		Args:    cobra.ExactArgs(1),

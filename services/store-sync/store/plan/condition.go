@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
 )
 
@@ -25,7 +26,14 @@ func speaks(o metav1.Object, conditions []metav1.Condition, typ string) bool {
 	return c != nil && c.ObservedGeneration == o.GetGeneration()
 }
 
-// undated are conditions but for the generation that they speak of.
+// datesLater reports whether store-sync leaves the observedGeneration of its conditions as it is for now. An edit of
+// tuples alone changes nothing else that the conditions say. tuple-sync writes to the same object meanwhile, so
+// store-sync writes the new generation after tuple-sync has: two writers at once would cost conflicts and retries.
+func datesLater(o metav1.Object, conditions []metav1.Condition) bool {
+	return !speaks(o, conditions, corev1alpha1.TuplesSynced)
+}
+
+// undated returns the conditions without their observedGeneration.
 func undated(conditions []metav1.Condition) []metav1.Condition {
 	conditions = slices.Clone(conditions)
 	for i := range conditions {

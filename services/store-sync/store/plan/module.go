@@ -54,7 +54,7 @@ func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict
 		}
 	}
 	status := moduleplan.NewStatus(has, s, s.Conditions, corev1alpha1.Merged)
-	if has.ModelDigest != "" && has.ModelDigest == s.ModelDigest { // Its tuples alone are others.
+	if has.ModelDigest != "" && has.ModelDigest == s.ModelDigest && datesLater(o, o.Status.Conditions) {
 		has.Conditions, s.Conditions = undated(has.Conditions), undated(s.Conditions)
 		status.Same = equality.Semantic.DeepEqual(has, s)
 	}

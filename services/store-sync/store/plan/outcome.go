@@ -13,7 +13,7 @@ import (
 
 // Status is what the status of the Store must be, when these are its fields.
 func Status(in Input, obs Observed, fields corev1alpha1.StoreStatus) moduleplan.Status {
-	s := moduleplan.Status{Fields: fields, Same: sameStore(OwnStoreStatus(in.Store.Status), fields)}
+	s := moduleplan.Status{Fields: fields, Same: sameStore(in.Store, fields)}
 	if s.Outcome, s.Message = outcome(fields.Conditions); in.writing(obs) {
 		s.Outcome, s.Message = eventv1.Outcome_OUTCOME_PENDING, "the model is being written"
 	}
@@ -24,10 +24,10 @@ func Status(in Input, obs Observed, fields corev1alpha1.StoreStatus) moduleplan.
 	return s
 }
 
-// sameStore reports whether a status says all that it must. That a module is live it says by the digest: a generation
-// that differs in its tuples alone asks for no other word.
-func sameStore(has, must corev1alpha1.StoreStatus) bool {
-	if has.ModelDigest != "" && has.ModelDigest == must.ModelDigest {
+// sameStore reports whether the status of a Store needs no write. See [datesLater].
+func sameStore(o *corev1alpha1.Store, must corev1alpha1.StoreStatus) bool {
+	has := OwnStoreStatus(o.Status)
+	if has.ModelDigest != "" && has.ModelDigest == must.ModelDigest && datesLater(o, o.Status.Conditions) {
 		has.Conditions, must.Conditions = undated(has.Conditions), undated(must.Conditions)
 	}
 	return equality.Semantic.DeepEqual(has, must)

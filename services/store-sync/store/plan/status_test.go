@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -129,7 +130,7 @@ func TestEveryConditionSpeaksOfTheGenerationThatBroughtAText(t *testing.T) {
 	}
 }
 
-func TestWhoseTuplesAloneHaveChangedIsNotWrittenTo(t *testing.T) {
+func TestStoreSyncDatesItsConditionsAfterTupleSync(t *testing.T) {
 	w := newWorld(withModules(dsl("folder")), inStep)
 	w.store.Generation, w.modules[0].Value.Generation = 7, 9
 	for range 2 {
@@ -138,15 +139,18 @@ func TestWhoseTuplesAloneHaveChangedIsNotWrittenTo(t *testing.T) {
 	if w.writes != 0 || !slices.Equal(w.verbs[:3], []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus}) {
 		t.Errorf("%d writes in %v", w.writes, w.verbs)
 	}
-	ready := []metav1.Condition{
-		{Type: corev1alpha1.Ready, Status: metav1.ConditionTrue, ObservedGeneration: 7},
-		{Type: corev1alpha1.Ready, Status: metav1.ConditionTrue, ObservedGeneration: 9},
-	}
-	w.store.Status.Conditions = append(w.store.Status.Conditions, ready[0])
-	w.modules[0].Value.Status.Conditions = append(w.modules[0].Value.Status.Conditions, ready[1])
+	w.store.Status.Conditions = append(w.store.Status.Conditions, tupleConditions(7)...)
+	w.modules[0].Value.Status.Conditions = append(w.modules[0].Value.Status.Conditions, tupleConditions(9)...)
 	w.verbs = nil
-	if w.pass(1000); w.writes != 0 || !slices.Equal(w.verbs, []plan.Verb{plan.LatestModel, plan.WriteStatus}) {
-		t.Errorf("what tuple-sync is done with is looked for once more: %v", w.verbs)
+	if w.pass(1000); w.writes != 2 || !slices.Equal(w.verbs, []plan.Verb{plan.LatestModel, plan.WriteStatus}) {
+		t.Errorf("got %d writes in %v after tuple-sync was done; want one each of the Store and the module", w.writes, w.verbs)
+	}
+	if s, m := w.store.Status.Conditions, w.modules[0].Value.Status.Conditions; generationOf(s, corev1alpha1.ModelSynced) != 7 || generationOf(m, corev1alpha1.Merged) != 9 {
+		t.Errorf("conditions have another observedGeneration than 7 and 9: %+v, %+v", s, m)
+	}
+	w.writes = 0
+	if w.pass(1000); w.writes != 0 {
+		t.Errorf("got %d writes although nothing changed", w.writes)
 	}
 	w.modules[0].Value.Spec.Model = "module folder\n\ntype folder\n  relations\n    define reader [user]\n"
 	w.pass(1000)
@@ -155,6 +159,22 @@ func TestWhoseTuplesAloneHaveChangedIsNotWrittenTo(t *testing.T) {
 	if w.pass(1000); w.writes != 1 {
 		t.Errorf("%d writes where each generation that is not live must be spoken of", w.writes)
 	}
+}
+
+// tupleConditions returns what tuple-sync writes when it is done with a generation.
+func tupleConditions(generation int64) []metav1.Condition {
+	return []metav1.Condition{
+		{Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionTrue, ObservedGeneration: generation},
+		{Type: corev1alpha1.Ready, Status: metav1.ConditionTrue, ObservedGeneration: generation},
+	}
+}
+
+// generationOf returns the observedGeneration of a condition, 0 if it is missing.
+func generationOf(conditions []metav1.Condition, typ string) int64 {
+	if c := meta.FindStatusCondition(conditions, typ); c != nil {
+		return c.ObservedGeneration
+	}
+	return 0
 }
 
 func TestOtherServicesConditionsAreNotOurs(t *testing.T) {

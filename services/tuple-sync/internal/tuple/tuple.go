@@ -3,10 +3,12 @@
 package tuple
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"strings"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
@@ -34,8 +36,8 @@ type Tuple struct {
 	Context string
 }
 
-// Parse reads a tuple as people declare it. Nothing is refused here: a context that is
-// not an object stays as it is and is found by [Tuple.Validate].
+// Parse reads a tuple as people declare it. It refuses nothing: a context that OpenFGA cannot hold
+// stays as it is, and [Tuple.Validate] returns the error.
 func Parse(t corev1alpha1.Tuple) Tuple {
 	parsed := Tuple{ID: ID{t.Object, t.Relation, t.User}}
 	if t.Condition == nil {
@@ -46,7 +48,7 @@ func Parse(t corev1alpha1.Tuple) Tuple {
 		return parsed
 	}
 	var context structpb.Struct
-	if err := context.UnmarshalJSON(t.Condition.Context.Raw); err != nil {
+	if err := cmp.Or(context.UnmarshalJSON(t.Condition.Context.Raw), exactNumbers(t.Condition.Context.Raw)); err != nil {
 		parsed.Context = string(t.Condition.Context.Raw)
 		return parsed
 	}
@@ -166,11 +168,40 @@ func (t Tuple) Validate() error {
 	case t.Context != "" && !strings.HasPrefix(t.Context, "{"):
 		return errContext
 	}
+	if t.Context != "" {
+		if err := exactNumbers([]byte(t.Context)); err != nil {
+			return err
+		}
+	}
 	key := t.Key()
 	if size := proto.Size(key.GetCondition().GetContext()); size > maxContext {
 		return fmt.Errorf("the context of the condition takes %d bytes of at most %d", size, maxContext)
 	}
 	return cause(key.Validate())
+}
+
+// exactNumbers returns an error for an integer in a context that OpenFGA would round: it holds numbers as float64.
+func exactNumbers(context []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(context))
+	decoder.UseNumber()
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return nil //nolint:nilerr // The end, or a syntax error that the caller finds.
+		}
+		number, ok := token.(json.Number)
+		if !ok || strings.ContainsAny(number.String(), ".eE") {
+			continue
+		}
+		rounded, err := number.Float64() // It fails for more than 309 digits, which bounds SetString.
+		integer, ok := new(big.Int), false
+		if err == nil {
+			_, ok = integer.SetString(number.String(), 10)
+		}
+		if !ok || new(big.Float).SetInt(integer).Cmp(big.NewFloat(rounded)) != 0 {
+			return fmt.Errorf("context of the condition: OpenFGA rounds the number %.40s; write it as a string", number)
+		}
+	}
 }
 
 // cause is the part of a field's error that tells a person something.

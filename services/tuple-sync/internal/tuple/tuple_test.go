@@ -1,6 +1,7 @@
 package tuple
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -63,5 +64,27 @@ func TestDuplicatesAreReadOnce(t *testing.T) {
 	list := []corev1alpha1.Tuple{conditional("c", `{"a":1}`), conditional("d", ""), conditional("c", `{"a":1.0}`)}
 	if got := ParseAll(list); len(got) != 2 || got[0].Condition != "c" || got[1].Condition != "d" {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestValidateRefusesNumbersThatOpenFGARounds(t *testing.T) {
+	for context, valid := range map[string]bool{
+		`{"n": 9007199254740993}`:                 false,
+		`{"n": -9007199254740993}`:                false,
+		`{"deep": [{"n": 9007199254740993}]}`:     false,
+		`{"n": ` + strings.Repeat("9", 400) + `}`: false,
+		`{"n": 9007199254740992}`:                 true,
+		`{"n": 18014398509481984}`:                true,
+		`{"n": 1.5, "m": 1e300, "z": -0}`:         true,
+		`{"n": "9007199254740993"}`:               true,
+	} {
+		parsed := Parse(conditional("office_hours", context))
+		err := parsed.Validate()
+		if (err == nil) != valid {
+			t.Errorf("%.60s: got %v, want valid=%t", context, err, valid)
+		}
+		if recorded := Parse(parsed.Declared()); recorded != parsed {
+			t.Errorf("%.60s: recorded as %+v, want %+v", context, recorded, parsed)
+		}
 	}
 }
