@@ -28,9 +28,10 @@ func speaks(o metav1.Object, conditions []metav1.Condition, typ string) bool {
 
 // datesLater reports whether store-sync leaves the observedGeneration of its conditions as it is for now. An edit of
 // tuples alone changes nothing else that the conditions say. tuple-sync writes to the same object meanwhile, so
-// store-sync writes the new generation after tuple-sync has: two writers at once would cost conflicts and retries.
+// store-sync waits until tuple-sync is done: two writers at once would cost conflicts and retries.
 func datesLater(o metav1.Object, conditions []metav1.Condition) bool {
-	return !speaks(o, conditions, corev1alpha1.TuplesSynced)
+	c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced)
+	return c == nil || c.ObservedGeneration != o.GetGeneration() || c.Reason == corev1alpha1.Syncing
 }
 
 // undated returns the conditions without their observedGeneration.

@@ -139,7 +139,13 @@ func TestStoreSyncDatesItsConditionsAfterTupleSync(t *testing.T) {
 	if w.writes != 0 || !slices.Equal(w.verbs[:3], []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus}) {
 		t.Errorf("%d writes in %v", w.writes, w.verbs)
 	}
-	w.store.Status.Conditions = append(w.store.Status.Conditions, tupleConditions(7)...)
+	syncing := metav1.Condition{Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionFalse, Reason: corev1alpha1.Syncing, ObservedGeneration: 7}
+	before := w.store.Status.Conditions
+	w.store.Status.Conditions = append(slices.Clip(before), syncing)
+	if w.pass(1000); w.writes != 0 {
+		t.Errorf("got %d writes while tuple-sync writes, want 0", w.writes)
+	}
+	w.store.Status.Conditions = append(before, tupleConditions(7)...)
 	w.modules[0].Value.Status.Conditions = append(w.modules[0].Value.Status.Conditions, tupleConditions(9)...)
 	w.verbs = nil
 	if w.pass(1000); w.writes != 2 || !slices.Equal(w.verbs, []plan.Verb{plan.LatestModel, plan.WriteStatus}) {
