@@ -48,16 +48,18 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 	b.absent("internalusers/raw")
 	b.put(kinds.OpenSearchRoles(), "rest", spec(map[string]any{"clusterPermissions": []any{"restapi:admin/roles"}}))
 
+	var names []string
 	var all, crowd []any
 	for i := range roles {
-		b.role(fmt.Sprint("r-", i))
-		all = append(all, fmt.Sprint("r-", i))
+		names = append(names, fmt.Sprint("r-", i))
+		b.role(names[i])
+		all = append(all, names[i])
 	}
 	for i := range 1000 {
 		crowd = append(crowd, fmt.Sprint(i, strings.Repeat("x", 200)))
 	}
-	for i := range roles {
-		b.state(kinds.OpenSearchRoles(), fmt.Sprint("r-", i), "CREATED", "")
+	for _, name := range names {
+		b.state(kinds.OpenSearchRoles(), name, "CREATED", "")
 	}
 	b.state(kinds.OpenSearchRoles(), "rest", "ERROR", "OpenSearch answers 403")
 	huge := func(users []any) {
@@ -77,12 +79,8 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 	b.mappedTo("r-0", "lee")
 	b.remove(kinds.OpenSearchBindings(), "huge")
 	b.remove(kinds.OpenSearchRoles(), "rest")
-	for i := range roles {
-		b.remove(kinds.OpenSearchRoles(), fmt.Sprint("r-", i))
-	}
-	for _, name := range []string{"raw", "evil", "ben"} {
-		b.remove(kinds.OpenSearchUsers(), name)
-	}
+	b.remove(kinds.OpenSearchRoles(), names...)
+	b.remove(kinds.OpenSearchUsers(), "raw", "evil", "ben")
 }
 
 // overwrite writes a status as a controller that knows nothing of conditions.
