@@ -29,7 +29,7 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	b.serve()
+	b.serveWith(quick)
 	raw := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "raw"}, Data: map[string][]byte{"key": []byte("\xff\xfe" + first)}}
 	if _, err := b.core.CoreV1().Secrets(namespace).Create(t.Context(), raw, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestWhereAnotherControllerWritesNothingIsWritten(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	b.serve()
+	b.serveWith(quick)
 	b.role("watchers")
 	b.role("others")
 	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")

@@ -137,7 +137,7 @@ func TestWhatOpenSearchForgetsComesBack(t *testing.T) {
 // What is asked for while OpenSearch is slow, or away for longer than anybody waits between two tries, is done in the end, and nobody is
 // told before.
 func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
-	const slow, away = time.Second, 6 * time.Second
+	const slow, away = 500 * time.Millisecond, 4 * time.Second
 	b := newBed(t)
 	b.Reflector()
 	b.write("internalusers/kim", map[string]any{"password": second})
@@ -259,7 +259,7 @@ func TestWhatComesToPassAfterAllIsTakenBack(t *testing.T) {
 
 // While many users wait until a slow server has written them, those who were written are told so, and who is to go goes.
 func TestManyUsersKeepNobodyWaiting(t *testing.T) {
-	const users, slow = 25, 100 * time.Millisecond
+	const users, slow = 25, 150 * time.Millisecond
 	b := newBed(t)
 	b.Reflector()
 	b.connect()

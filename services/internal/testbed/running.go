@@ -51,7 +51,7 @@ func (b *Bed) Lead(name string, cfg *service.Config) net.Listener {
 // Shorten shortens what a service waits for after a takeover or a call without an answer, and between
 // two tries. It suits tests in which a call is over when its service gets no answer any more.
 func Shorten(cfg *controller.Config) {
-	cfg.Takeover.Settling, cfg.MaxDelay = 2*time.Second, 4*time.Second
+	cfg.Takeover.Settling, cfg.MaxDelay = 2*time.Second, time.Second
 }
 
 // Serve is [Serve] for the test of b.
