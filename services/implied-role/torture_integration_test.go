@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -82,10 +81,7 @@ func TestImpliedRoleConvergesUnderRandomFaults(t *testing.T) {
 	var w *window
 	windows := 0
 	torture := &testbed.Torture{
-		Bed: b.Bed, Reflector: reflector, Service: topology.ImpliedRole,
-		Serve: func() *testbed.Running {
-			return b.serveWith(func(c *impliedrole.Config) { testbed.Shorten(&c.Config) })
-		},
+		Bed: b.Bed, Reflector: reflector, Service: topology.ImpliedRole, Serve: b.serve,
 		Happen: func(r *rand.Rand) { w.happen(r) }, AsDeclared: b.consistent,
 		Begin:  func() { w = recorder.open(); windows++ },
 		End:    func() { w.close() },
