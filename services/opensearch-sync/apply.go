@@ -19,9 +19,6 @@ const (
 	maxConflicts = 12
 	// conflictDelay is the longest wait before that.
 	conflictDelay = 250 * time.Millisecond
-	// turn is how long passwords, which the server takes its time to hash, are written in one pass: what is to be removed
-	// meanwhile waits no longer.
-	turn = 10 * time.Second
 )
 
 // applier carries plans out. Nothing else changes OpenSearch.
@@ -29,6 +26,8 @@ type applier struct {
 	metrics *metrics
 	// contests are told of changes that get no answer.
 	contests *contests
+	// batchTime bounds how long one pass writes passwords; see [Config].
+	batchTime time.Duration
 }
 
 // applied is what became of actions.
@@ -67,7 +66,7 @@ func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actio
 	rand.Shuffle(len(alone), func(i, j int) { alone[i], alone[j] = alone[j], alone[i] }) // Whoever is refused each time keeps nobody waiting.
 	began := time.Now()
 	for _, action := range alone {
-		if time.Since(began) > turn {
+		if time.Since(began) > a.batchTime {
 			done.undone[action.Name], done.left = true, true
 			continue
 		}

@@ -70,6 +70,12 @@ func (b *bed) serve() *testbed.Running {
 	return b.serveWith(func(*opensearchsync.Config) {})
 }
 
+// quick shortens what a service waits for before it is sure, and between two tries.
+func quick(c *opensearchsync.Config) {
+	testbed.Shorten(&c.Config)
+	c.BatchTime = time.Second
+}
+
 func (b *bed) serveWith(change func(*opensearchsync.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := opensearchsync.Defaults()
@@ -134,11 +140,15 @@ func (b *bed) bind(name, role string, users ...any) {
 	b.put(kinds.OpenSearchBindings(), name, spec(map[string]any{"roles": []any{role}, "users": users}))
 }
 
-// remove deletes an object, and waits until it is gone.
-func (b *bed) remove(kind kinds.Kind, name string) {
+// remove deletes objects, and waits until they are gone.
+func (b *bed) remove(kind kinds.Kind, names ...string) {
 	b.T.Helper()
-	b.Delete(kind.In(namespace), name)
-	b.AwaitGone(kind.In(namespace), name)
+	for _, name := range names {
+		b.Delete(kind.In(namespace), name)
+	}
+	for _, name := range names {
+		b.AwaitGone(kind.In(namespace), name)
+	}
 }
 
 // stated is an object of any kind, as far as its state is concerned.

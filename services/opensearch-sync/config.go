@@ -20,6 +20,8 @@ type Config struct {
 	Local bool
 	// Legacy takes objects of the group that the public operator had before, too.
 	Legacy bool
+	// BatchTime bounds how long one pass writes passwords, which the server takes its time to hash: removals wait no longer.
+	BatchTime time.Duration
 }
 
 // minSecretInterval keeps the API server from being asked all the time.
@@ -27,7 +29,7 @@ const minSecretInterval = 100 * time.Millisecond
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: controller.Defaults(), SecretInterval: 10 * time.Second}
+	return Config{Config: controller.Defaults(), SecretInterval: 10 * time.Second, BatchTime: 10 * time.Second}
 }
 
 // BindFlags makes every setting a flag.

@@ -4,14 +4,14 @@ import (
 	"maps"
 	"sync"
 	"time"
-
-	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // contests are the times in which changes of documents may still come to pass that nobody has seen an answer to: what is recorded of
 // them stays so, and is looked at afterwards. Who forgot it would take for others' what OpenSearch has then.
 type contests struct {
 	now func() time.Time
+	// settling bounds how long a call may still take effect.
+	settling time.Duration
 
 	mu    sync.Mutex
 	until map[Key]time.Time
@@ -20,8 +20,8 @@ type contests struct {
 	begun time.Time
 }
 
-func newContests(now func() time.Time) *contests {
-	return &contests{now: now, until: map[Key]time.Time{}}
+func newContests(now func() time.Time, settling time.Duration) *contests {
+	return &contests{now: now, settling: settling, until: map[Key]time.Time{}}
 }
 
 // open is told that a change of a document has been sent, as far as anybody knows.
@@ -30,7 +30,7 @@ func (c *contests) open(k Key) {
 	defer c.mu.Unlock()
 	now := c.now()
 	maps.DeleteFunc(c.until, func(_ Key, until time.Time) bool { return !until.After(now) })
-	c.until[k] = now.Add(topology.Settling)
+	c.until[k] = now.Add(c.settling)
 }
 
 // left is for how long such a change may still come to pass: what is listed later has it. Zero if there is none.
@@ -47,5 +47,5 @@ func (c *contests) young(turn uint64) bool {
 	if c.begun.IsZero() || c.turn != turn {
 		c.turn, c.begun = turn, c.now()
 	}
-	return c.now().Sub(c.begun) < topology.Settling
+	return c.now().Sub(c.begun) < c.settling
 }

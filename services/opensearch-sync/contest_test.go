@@ -5,18 +5,20 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
+// settling is how long calls may take effect in these tests.
+const settling = 10 * time.Second
+
 func TestWhatGotNoAnswerIsContestedForAWhile(t *testing.T) {
 	now := time.Unix(1, 0)
-	c := newContests(func() time.Time { return now })
+	c := newContests(func() time.Time { return now }, settling)
 	key := func(name string) Key { return Key{event.Key{Name: name}, plan.Users} }
-	if c.open(key("a")); c.left(key("a")) != topology.Settling || c.left(key("b")) != 0 {
+	if c.open(key("a")); c.left(key("a")) != settling || c.left(key("b")) != 0 {
 		t.Errorf("left are %s, of another %s", c.left(key("a")), c.left(key("b")))
 	}
-	if now = now.Add(topology.Settling - 1); c.left(key("a")) != 1 {
+	if now = now.Add(settling - 1); c.left(key("a")) != 1 {
 		t.Errorf("left are %s", c.left(key("a")))
 	}
 	if now = now.Add(1); c.left(key("a")) != 0 {
@@ -29,16 +31,16 @@ func TestWhatGotNoAnswerIsContestedForAWhile(t *testing.T) {
 
 func TestATurnIsYoungWhileTheOneBeforeMayBeCarriedOut(t *testing.T) {
 	now := time.Unix(1, 0)
-	c := newContests(func() time.Time { return now })
+	c := newContests(func() time.Time { return now }, settling)
 	for _, turn := range []uint64{0, 1, 3} {
 		if !c.young(turn) {
 			t.Errorf("turn %d is old when it begins", turn)
 		}
-		if now = now.Add(topology.Settling - 1); !c.young(turn) {
+		if now = now.Add(settling - 1); !c.young(turn) {
 			t.Errorf("turn %d is old too early", turn)
 		}
 		for range 2 {
-			if now = now.Add(topology.Settling); c.young(turn) {
+			if now = now.Add(settling); c.young(turn) {
 				t.Errorf("turn %d is young for ever", turn)
 			}
 		}

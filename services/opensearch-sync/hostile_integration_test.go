@@ -29,7 +29,7 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	b.serve()
+	b.serveWith(quick)
 	raw := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "raw"}, Data: map[string][]byte{"key": []byte("\xff\xfe" + first)}}
 	if _, err := b.core.CoreV1().Secrets(namespace).Create(t.Context(), raw, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -48,16 +48,18 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 	b.absent("internalusers/raw")
 	b.put(kinds.OpenSearchRoles(), "rest", spec(map[string]any{"clusterPermissions": []any{"restapi:admin/roles"}}))
 
+	var names []string
 	var all, crowd []any
 	for i := range roles {
-		b.role(fmt.Sprint("r-", i))
-		all = append(all, fmt.Sprint("r-", i))
+		names = append(names, fmt.Sprint("r-", i))
+		b.role(names[i])
+		all = append(all, names[i])
 	}
 	for i := range 1000 {
 		crowd = append(crowd, fmt.Sprint(i, strings.Repeat("x", 200)))
 	}
-	for i := range roles {
-		b.state(kinds.OpenSearchRoles(), fmt.Sprint("r-", i), "CREATED", "")
+	for _, name := range names {
+		b.state(kinds.OpenSearchRoles(), name, "CREATED", "")
 	}
 	b.state(kinds.OpenSearchRoles(), "rest", "ERROR", "OpenSearch answers 403")
 	huge := func(users []any) {
@@ -77,12 +79,8 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 	b.mappedTo("r-0", "lee")
 	b.remove(kinds.OpenSearchBindings(), "huge")
 	b.remove(kinds.OpenSearchRoles(), "rest")
-	for i := range roles {
-		b.remove(kinds.OpenSearchRoles(), fmt.Sprint("r-", i))
-	}
-	for _, name := range []string{"raw", "evil", "ben"} {
-		b.remove(kinds.OpenSearchUsers(), name)
-	}
+	b.remove(kinds.OpenSearchRoles(), names...)
+	b.remove(kinds.OpenSearchUsers(), "raw", "evil", "ben")
 }
 
 // overwrite writes a status as a controller that knows nothing of conditions.
@@ -119,7 +117,7 @@ func TestWhereAnotherControllerWritesNothingIsWritten(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	b.serve()
+	b.serveWith(quick)
 	b.role("watchers")
 	b.role("others")
 	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")

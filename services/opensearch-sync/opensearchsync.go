@@ -35,7 +35,7 @@ func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, e
 		return service.App{}, err
 	}
 	secrets, state := secrets{parts.Kube}, newState(parts.View, cfg.Legacy)
-	rivals, contests := newRivals(time.Now, state.lives), newContests(time.Now)
+	rivals, contests := newRivals(time.Now, state.lives), newContests(time.Now, cfg.Takeover.Settling)
 	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	r := &reconciler{
 		state: state, secrets: secrets, confirmer: confirmer, rivals: rivals, contests: contests, poll: cfg.SecretInterval, log: rt.Log,
@@ -43,9 +43,10 @@ func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, e
 			secrets: secrets, local: cfg.Local, forbidden: apiServers(ctx, rt.Kube.Host), guard: parts.Engine.Place.Guard,
 			needed: state.needed, log: rt.Log, open: map[string]*connection{},
 		},
-		applier: &applier{metrics: newMetrics(rt.Metrics), contests: contests},
+		applier: &applier{metrics: newMetrics(rt.Metrics), contests: contests, batchTime: cfg.BatchTime},
 		statuses: &statuses{
-			writer: parts.Status, kube: parts.Kube, clear: state.clear, rivals: rivals, elsewhere: func(uid string) bool { return state.decides(uid, false) },
+			writer: parts.Status, kube: parts.Kube, clear: state.clear, rivals: rivals, settling: cfg.Takeover.Settling,
+			elsewhere: func(uid string) bool { return state.decides(uid, false) },
 		},
 	}
 	answers := &server{state: r.state, connections: r.connections, confirmer: confirmer, cluster: cfg.Cluster, complete: parts.View.Complete}

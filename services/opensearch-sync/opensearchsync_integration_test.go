@@ -153,16 +153,18 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	b.serve()
+	b.serveWith(quick)
+	var names []string
 	for i := range 10 {
 		name := fmt.Sprint("o-", i)
+		names = append(names, name)
 		b.put(kinds.OpenSearchUsers(), name, spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
 		b.role(name)
 		b.bind(name, name, name)
 	}
-	for i := range 10 {
-		b.state(kinds.OpenSearchUsers(), fmt.Sprint("o-", i), "CREATED", "")
-		b.state(kinds.OpenSearchBindings(), fmt.Sprint("o-", i), "CREATED", "")
+	for _, name := range names {
+		b.state(kinds.OpenSearchUsers(), name, "CREATED", "")
+		b.state(kinds.OpenSearchBindings(), name, "CREATED", "")
 	}
 	want, now := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1}, map[string]int{}
 	for try := 0; try < 3 && !maps.Equal(now, want); try++ { // A turn that has begun of late looks once more by itself.
@@ -183,12 +185,9 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 	if !maps.Equal(now, want) {
 		t.Errorf("it makes %v, want %v", now, want)
 	}
-	for i := range 10 {
-		name := fmt.Sprint("o-", i)
-		b.remove(kinds.OpenSearchBindings(), name)
-		b.remove(kinds.OpenSearchRoles(), name)
-		b.remove(kinds.OpenSearchUsers(), name)
-	}
+	b.remove(kinds.OpenSearchBindings(), names...)
+	b.remove(kinds.OpenSearchRoles(), names...)
+	b.remove(kinds.OpenSearchUsers(), names...)
 }
 
 // warned waits until a Kubernetes Event tells people of an object.
@@ -219,7 +218,7 @@ func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
 	b.user("ben")
 	b.put(kinds.OpenSearchUsers(), "odd", spec(map[string]any{"passwordFrom": map[string]any{"name": "../passwords", "key": "odd"}}))
 	b.connect()
-	b.serve()
+	b.serveWith(quick)
 	b.state(kinds.OpenSearchActionGroups(), "good", "CREATED", "")
 	b.state(kinds.OpenSearchActionGroups(), "bad", "ERROR", "OpenSearch answers 400")
 	b.state(kinds.OpenSearchTenants(), "room", "CREATED", "")

@@ -137,12 +137,12 @@ func TestWhatOpenSearchForgetsComesBack(t *testing.T) {
 // What is asked for while OpenSearch is slow, or away for longer than anybody waits between two tries, is done in the end, and nobody is
 // told before.
 func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
-	const slow, away = 2 * time.Second, 35 * time.Second
+	const slow, away = 500 * time.Millisecond, 4 * time.Second
 	b := newBed(t)
 	b.Reflector()
 	b.write("internalusers/kim", map[string]any{"password": second})
 	b.connect()
-	b.serve()
+	b.serveWith(quick)
 	b.user("anna")
 	b.user("ben")
 	b.role("watchers")
@@ -259,7 +259,7 @@ func TestWhatComesToPassAfterAllIsTakenBack(t *testing.T) {
 
 // While many users wait until a slow server has written them, those who were written are told so, and who is to go goes.
 func TestManyUsersKeepNobodyWaiting(t *testing.T) {
-	const users, slow = 25, time.Second
+	const users, slow = 25, 150 * time.Millisecond
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
@@ -267,9 +267,10 @@ func TestManyUsersKeepNobodyWaiting(t *testing.T) {
 	b.user("anna")
 	b.login("anna", first, http.StatusOK)
 	running.Stop()
-	name := func(i int) string { return fmt.Sprint("user-", i) }
+	var names []string
 	for i := range users {
-		b.put(kinds.OpenSearchUsers(), name(i), spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
+		names = append(names, fmt.Sprint("user-", i))
+		b.put(kinds.OpenSearchUsers(), names[i], spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
 	}
 	var written atomic.Int64
 	b.search.FailBefore(func(ctx context.Context, op string) error {
@@ -279,7 +280,7 @@ func TestManyUsersKeepNobodyWaiting(t *testing.T) {
 		}
 		return nil
 	})
-	b.serve()
+	b.serveWith(quick)
 	testbed.Eventually(t, soon, func() error {
 		if written.Load() == 0 {
 			return errors.New("nobody is written")
@@ -297,16 +298,14 @@ func TestManyUsersKeepNobodyWaiting(t *testing.T) {
 		t.Errorf("when a user is removed, %d of %d have been written, and %d are told so", n, users, created)
 	}
 	b.absent("internalusers/anna")
-	for i := range users {
-		b.state(kinds.OpenSearchUsers(), name(i), "CREATED", "")
+	for _, name := range names {
+		b.state(kinds.OpenSearchUsers(), name, "CREATED", "")
 	}
 	b.CaughtUp(topology.OpensearchSync)
 	if n := written.Load(); n != users {
 		t.Errorf("%d users were written %d times", users, n)
 	}
-	for i := range users {
-		b.remove(kinds.OpenSearchUsers(), name(i))
-	}
+	b.remove(kinds.OpenSearchUsers(), names...)
 }
 
 func TestADeadClusterHoldsUpNoOther(t *testing.T) {

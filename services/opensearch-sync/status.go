@@ -3,6 +3,7 @@ package opensearchsync
 import (
 	"context"
 	"slices"
+	"time"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
@@ -11,7 +12,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -39,6 +39,8 @@ type statuses struct {
 	clear func(object)
 	// rivals are told whose status is ours, and who goes.
 	rivals *rivals
+	// settling bounds how long a call of the replica before may still take effect.
+	settling time.Duration
 }
 
 // withoutCluster is for objects whose cluster is not there, or no longer: what leaves may go, for nothing is left of it.
@@ -213,7 +215,7 @@ func (s *statuses) release(ctx context.Context, p *consume.Pass[Key], o object, 
 		case sure:
 			s.clear(o)
 		default:
-			p.Again(topology.Settling)
+			p.Again(s.settling)
 		}
 		p.Report(o.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
 		return nil

@@ -42,7 +42,7 @@ func TestACrashAtAnyPointLeavesNothingInOpenSearch(t *testing.T) {
 			b := newBed(t)
 			b.Reflector()
 			b.connect()
-			running := b.serve()
+			running := b.serveWith(quick)
 			var down atomic.Bool
 			cut := func(after bool) testbed.Fault {
 				return func(_ context.Context, op string) error {
@@ -74,7 +74,7 @@ func TestACrashAtAnyPointLeavesNothingInOpenSearch(t *testing.T) {
 				line.FailAfter(nil)
 			}
 			b.going(kinds.OpenSearchBindings(), "one") // While nobody is there to see it.
-			b.serve()
+			b.serveWith(quick)
 			b.gone(kinds.OpenSearchBindings(), "one")
 			b.absent("rolesmapping/watchers")
 			b.bind("one", "watchers", "anna", "ben")
@@ -118,7 +118,8 @@ func TestOpenSearchSyncConvergesUnderRandomFaults(t *testing.T) {
 	b.connect()
 	foreign := []string{"kim"}
 	torture := &testbed.Torture{
-		Bed: b.Bed, Reflector: reflector, Service: topology.OpensearchSync, Search: &b.search.Traffic, Serve: b.serve,
+		Bed: b.Bed, Reflector: reflector, Service: topology.OpensearchSync, Search: &b.search.Traffic,
+		Serve: func() *testbed.Running { return b.serveWith(quick) },
 		Begin: func() {
 			b.leaveAll(foreign)
 			for _, role := range roles()[1:] {

@@ -53,6 +53,8 @@ func (b *bed) since() (openFGA func() map[string]int, kube func() int) {
 	return openFGA, func() int { return b.Kube.Writes() - writes }
 }
 
+func short(c *storesync.Config) { testbed.Shorten(&c.Config) }
+
 // serve starts a store-sync that ends with the test at the latest.
 func (b *bed) serve(edit ...func(*storesync.Config)) *testbed.Running {
 	b.T.Helper()

@@ -55,6 +55,8 @@ func newBed(t testing.TB) *bed {
 	return &bed{b, b.OpenFGA.Client(t)}
 }
 
+func short(c *tuplesync.Config) { testbed.Shorten(&c.Config) }
+
 // serve starts a tuple-sync that ends with the test at the latest.
 func (b *bed) serve(edit ...func(*tuplesync.Config)) *testbed.Running {
 	b.T.Helper()

@@ -50,7 +50,7 @@ func TestACrashAtAnyPointLeaksNothing(t *testing.T) {
 			r.Stop()
 			b.module("one", "demo", second) // While the service is down.
 			b.mend()
-			b.serve()
+			b.serve(short)
 			b.await(models, "one", "Synced")
 			b.awaitTuples(id, second, foreign)
 			b.Delete(models, "one")
@@ -68,7 +68,7 @@ func crashing(t *testing.T, cut func(op string, statuses int) bool) (*bed, *test
 	id := b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
 	b.Reflector()
-	r := b.serve()
+	r := b.serve(short)
 	b.await(stores, "demo", "Synced")
 	b.Settled()
 	var down atomic.Bool

@@ -20,7 +20,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger"
 )
@@ -87,6 +86,9 @@ func (p *process) reconcile(k Key, resync bool) (*consume.Pass[Key], error) {
 	return pass, p.ledger.Reconcile(context.Background(), noting{pass, p}, k.ledger(), resync)
 }
 
+// settling is how long calls of a process that is dead may take effect.
+const settling = 10 * time.Second
+
 var errCrash = errors.New("the process is dead")
 
 // start makes a process that knows what the bus holds.
@@ -94,7 +96,7 @@ func start(w *world, bus map[event.Key]event.Change) *process {
 	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
 	log, state, models := slog.New(slog.DiscardHandler), ledger.NewState(v, event.Key{}, ""), newModelCache(w)
 	r := &reconciler{ledger: ledger.New(ledger.Config{
-		State: state, View: v, Home: "local", Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Replica: w.newReplica(),
+		State: state, View: v, Home: "local", Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Settling: settling, Replica: w.newReplica(),
 		Writer: &writer{
 			openFGA: w, metrics: newMetrics(prometheus.NewRegistry(), func() int { return 0 }),
 			announce: func(*eventv1.StoreChanged) { _ = w.call("announce", func() error { return nil }) }, // Nobody waits for it.
@@ -126,7 +128,7 @@ func (p *process) receive(change event.Change) {
 
 // wait lets time go by, and makes the keys that wait for it come again.
 func (p *process) wait(w *world) {
-	w.clock += topology.Settling
+	w.clock += settling
 	maps.Copy(p.dirty, p.waiting)
 	clear(p.waiting)
 }

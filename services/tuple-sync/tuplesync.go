@@ -53,7 +53,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: newMetrics(rt.Metrics, state.Unreadable)}
 	r := &reconciler{ledger: ledger.New(ledger.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
-		Replica: parts.Replica, Now: bootclock.Now, Writer: writer,
+		Replica: parts.Replica, Now: bootclock.Now, Settling: cfg.Takeover.Settling, Writer: writer,
 	}), mirror: mirror.New(mirror.Config{
 		State: iam, View: parts.View, Confirmer: confirmer,
 		Cluster: parts.Kube, Status: parts.Status,

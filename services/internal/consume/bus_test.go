@@ -24,6 +24,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
+// takeover bounds the takeovers of these tests: they wait for many of them.
+var takeover = topology.Takeover{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
+
 // bus is a real server with our streams, and what a watcher would publish.
 type bus struct {
 	t       *testing.T
@@ -255,10 +258,10 @@ func (b *bus) startAs(js jetstream.JetStream, as func(*groups) consume.Reconcile
 	})
 	g := &groups{table: table, members: map[string]string{}, passes: map[string]int{}, running: map[string]int{}}
 	cfg := consume.Config{
-		JS: js, Log: log, View: v, MinDelay: 10 * time.Millisecond, MaxDelay: 50 * time.Millisecond, MaxAttempts: 3,
+		JS: js, Log: log, View: v, Takeover: takeover, MinDelay: 10 * time.Millisecond, MaxDelay: 50 * time.Millisecond, MaxAttempts: 3,
 		Service: topology.Service{Name: "test", Kinds: []event.GroupResource{kinds.Stores().GroupResource}},
 	}
-	cfg.Place = consume.NewPlace(js, cfg.Service.Name, log)
+	cfg.Place = consume.NewPlace(js, cfg.Service.Name, takeover, log)
 	for _, f := range edit {
 		f(&cfg)
 	}

@@ -65,10 +65,10 @@ func (p *Place) claim(ctx context.Context, turn uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.claimed = claim.Sequence; before == another {
-		p.clear = bootclock.Now() + topology.SurelyActive
+		p.clear = bootclock.Now() + p.bounds.Claim
 	}
 	if p.pin != "" && p.turn == turn {
-		p.until = sent + topology.SurelyActive
+		p.until = sent + p.bounds.Claim
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (p *Place) stream(ctx context.Context) (jetstream.Stream, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.life != "" && p.life != life {
-		p.clear = bootclock.Now() + topology.SurelyActive
+		p.clear = bootclock.Now() + p.bounds.Claim
 	}
 	p.life = life
 	return stream, nil
@@ -154,9 +154,9 @@ func (p *Place) leave(ctx context.Context) error {
 // hold renews the claim until ctx ends. While it has no turn, it sees to it that somebody has.
 func (p *Place) hold(ctx context.Context) {
 	_, _ = p.stream(ctx) // So that it is known should another take its place.
-	next := time.NewTicker(renewal)
+	next := time.NewTicker(p.bounds.Claim / renewals)
 	defer next.Stop()
-	var seen sighting
+	seen := sighting{vacant: vacantClaims * p.bounds.Claim}
 	for {
 		select {
 		case <-ctx.Done():
@@ -179,12 +179,14 @@ func (p *Place) hold(ctx context.Context) {
 	}
 }
 
-// vacant is for how long nobody may have renewed a claim before a standby asks for the turn.
-const vacant = 2 * topology.SurelyActive
+// vacantClaims is for how many times of a claim nobody may have renewed one before a standby asks for the turn.
+const vacantClaims = 2
 
 // sighting is the newest claim that a standby has seen, since when or since it last asked for the turn, and when it looked
 // last, by [bootclock.Now].
 type sighting struct {
+	// vacant is how long a claim must be the newest before the first request.
+	vacant        time.Duration
 	claim         uint64
 	since, looked time.Duration
 	// asked is how often it has asked for the turn without anybody claiming it.
@@ -200,7 +202,7 @@ func (s *sighting) due(claim uint64, now time.Duration) bool {
 		s.claim, s.since, s.asked = claim, now, 0
 		return false
 	}
-	if now-s.since < vacant<<min(s.asked, maxDoublings) {
+	if now-s.since < s.vacant<<min(s.asked, maxDoublings) {
 		return false
 	}
 	s.since, s.asked = now, s.asked+1
@@ -211,7 +213,7 @@ func (s *sighting) due(claim uint64, now time.Duration) bool {
 // and of what a replica that died had still to do, there may be none: a key to be looked at again later.
 func (p *Place) standBy(ctx context.Context, seen *sighting) error {
 	now := bootclock.Now()
-	if now-seen.looked < topology.SurelyActive {
+	if now-seen.looked < p.bounds.Claim {
 		return nil
 	}
 	seen.looked = now

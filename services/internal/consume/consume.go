@@ -55,6 +55,8 @@ type Config struct {
 	Metrics prometheus.Registerer
 	Service topology.Service
 	View    *view.View
+	// Takeover bounds how soon another replica takes over. Default [topology.DefaultTakeover].
+	Takeover topology.Takeover
 	// Place is that which every change of a backend asks for; see [Place.Left]. Default: one that
 	// nobody asks.
 	Place *Place
@@ -93,8 +95,11 @@ func (c Config) withDefaults() Config {
 	if c.Workers <= 0 {
 		c.Workers = 8
 	}
+	if c.Takeover == (topology.Takeover{}) {
+		c.Takeover = topology.DefaultTakeover()
+	}
 	if c.Place == nil {
-		c.Place = NewPlace(c.JS, c.Service.Name, c.Log)
+		c.Place = NewPlace(c.JS, c.Service.Name, c.Takeover, c.Log)
 	}
 	if c.MaxAttempts <= 0 {
 		c.MaxAttempts = 10

@@ -71,7 +71,7 @@ func (e *engine[K]) takeOver(ctx context.Context, turn uint64) {
 		return
 	}
 	// What the replica before us had sent when it lost its place may still have come to pass.
-	if backoff.Sleep(ctx, topology.Settling) && e.place.has(turn) {
+	if backoff.Sleep(ctx, e.cfg.Takeover.Settling) && e.place.has(turn) {
 		e.lately()
 	}
 }

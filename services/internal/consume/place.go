@@ -22,8 +22,8 @@ import (
 const pinHeader = "Nats-Pin-Id"
 
 const (
-	// renewal is how often a replica makes sure of its place; renewalTimeout bounds one try.
-	renewal        = topology.SurelyActive / 4
+	// renewals is how often a replica renews a claim within its time; renewalTimeout bounds one try.
+	renewals       = 4
 	renewalTimeout = 2 * time.Second
 	// doubtful is for how long a replica may not be sure of its turn before it is not ready.
 	doubtful = 10 * time.Second
@@ -38,13 +38,15 @@ var ErrNotActive = errors.New("another replica may be the active one by now")
 //
 // A pin tells nothing to who stands still: when it runs out, and at every change of the leader,
 // another gets it. So the turn that a pin begins is claimed on the bus, by compare-and-swap, and
-// the claim renewed. A claim holds for [topology.SurelyActive] from when it was sent; whoever claims
+// the claim renewed. A claim holds for the time of its bounds from when it was sent; whoever claims
 // the turn after another waits for that time, unless that one has left in order. Every change of a
 // backend asks [Place.Left] as the last thing before the request leaves.
 type Place struct {
 	js      jetstream.JetStream
 	service string
 	log     *slog.Logger
+	// bounds holds how long a claim lasts.
+	bounds topology.Takeover
 	// id is in our claims.
 	id string
 	// claiming is held while a claim is made.
@@ -71,9 +73,9 @@ type Place struct {
 }
 
 // NewPlace makes one that nobody has yet.
-func NewPlace(js jetstream.JetStream, service string, log *slog.Logger) *Place {
+func NewPlace(js jetstream.JetStream, service string, bounds topology.Takeover, log *slog.Logger) *Place {
 	host, _ := os.Hostname() // For people.
-	return &Place{js: js, service: service, log: log, id: strings.TrimPrefix(host+"-"+nuid.Next(), "-")}
+	return &Place{js: js, service: service, bounds: bounds, log: log, id: strings.TrimPrefix(host+"-"+nuid.Next(), "-")}
 }
 
 // Replica tells this one from others, those of the same name before it included.

@@ -39,7 +39,7 @@ func TestOneReplicaAtMostIsSureOfItsPlace(t *testing.T) {
 	first, mine := b.placed()
 	eventually(t, func() error { return held(mine) })
 	_, other := b.placed()
-	if left, err := mine.Left(); err != nil || left > topology.SurelyActive {
+	if left, err := mine.Left(); err != nil || left > takeover.Claim {
 		t.Errorf("%s left, %v", left, err)
 	}
 	if held(other) == nil {
@@ -97,7 +97,7 @@ func TestATurnWaitsForWhoMayStillBeSureOfTheLast(t *testing.T) {
 	}
 	_, place := b.placed()
 	eventually(t, func() error { return held(place) })
-	if waited := time.Since(claimed); waited < topology.SurelyActive {
+	if waited := time.Since(claimed); waited < takeover.Claim {
 		t.Errorf("it waited for %s only", waited)
 	}
 }
@@ -132,7 +132,7 @@ func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
 			b.publish("a", "g", 1)
 			b.snapshot(before + 1)
 			eventually(t, func() error { return replica.ran("g", 1) })
-			if waited := time.Since(gone); waited < topology.SurelyActive {
+			if waited := time.Since(gone); waited < takeover.Claim {
 				t.Errorf("it went on after %s", waited)
 			}
 		})
@@ -158,7 +158,7 @@ func TestWhoLeavesBeforeItsTurnHasBegunLeavesTheWaitToTheNext(t *testing.T) {
 	first.stop()
 	_, place := b.placed()
 	eventually(t, func() error { return held(place) })
-	if waited := time.Since(claimed); waited < topology.SurelyActive {
+	if waited := time.Since(claimed); waited < takeover.Claim {
 		t.Errorf("it waited for %s only", waited)
 	}
 }
@@ -234,7 +234,7 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 
 func TestChangesLeaveOnlyWhileThePlaceIsOurs(t *testing.T) {
 	b := newBus(t)
-	nobody := consume.NewPlace(b.js, "test", slog.New(slog.DiscardHandler))
+	nobody := consume.NewPlace(b.js, "test", takeover, slog.New(slog.DiscardHandler))
 	reached := 0
 	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 	defer api.Close()
@@ -287,7 +287,7 @@ func TestACallEndsWhenThePlaceMayBeAnothers(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer api.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*topology.SurelyActive)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*takeover.Claim)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, api.URL, http.NoBody)
 	if err != nil {
@@ -312,7 +312,7 @@ func TestACallLastsAsLongAsThePlaceIsOurs(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
-		case <-time.After(topology.SurelyActive + time.Second): // Longer than any claim holds.
+		case <-time.After(takeover.Claim + time.Second): // Longer than any claim holds.
 		}
 	}))
 	defer api.Close()

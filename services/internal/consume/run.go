@@ -18,8 +18,6 @@ const (
 	prefetch = 512
 	// rebind is the wait before the consumer is bound again.
 	rebind = 250 * time.Millisecond
-	// lease is how often leases are renewed.
-	lease = topology.AckWait / 3
 	// waitLog is how often waiting for the view is logged.
 	waitLog = 10 * time.Second
 	// handBackTimeout is how long what was fetched may take to be handed back.
@@ -36,7 +34,7 @@ func (e *engine[K]) run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var helpers, workers sync.WaitGroup
-	helpers.Go(func() { e.unsettled.renew(background, e.cfg.Log, lease) })
+	helpers.Go(func() { e.unsettled.renew(background, e.cfg.Log, leaseRenewal(e.cfg.Takeover)) })
 	helpers.Go(func() { e.place.hold(background) })
 	helpers.Go(func() { e.wakes(ctx) })
 	helpers.Go(func() { e.results.Run(background, func() { e.everything(false) }) })
@@ -55,6 +53,9 @@ func (e *engine[K]) run(ctx context.Context) error {
 	helpers.Wait()
 	return nil
 }
+
+// leaseRenewal returns how often leases on messages are renewed.
+func leaseRenewal(bounds topology.Takeover) time.Duration { return bounds.AckWait() / 3 }
 
 // awaitView holds everything back until the view is complete.
 func (e *engine[K]) awaitView(ctx context.Context) error {
@@ -76,12 +77,12 @@ func (e *engine[K]) awaitView(ctx context.Context) error {
 
 // receiveAll binds to the durable and takes messages until something breaks.
 func (e *engine[K]) receiveAll(ctx context.Context) error {
-	durable, err := topology.EnsureConsumer(ctx, e.cfg.JS, e.cfg.Service)
+	durable, err := topology.EnsureConsumer(ctx, e.cfg.JS, e.cfg.Service, e.cfg.Takeover)
 	if err != nil {
 		return err
 	}
 	messages, err := durable.Messages(jetstream.PullMaxMessages(prefetch),
-		jetstream.PullExpiry(topology.PullExpiry), jetstream.PullPriorityGroup(topology.Group))
+		jetstream.PullExpiry(e.cfg.Takeover.PullExpiry()), jetstream.PullPriorityGroup(topology.Group))
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 func TestAStandbyAsksForTheTurnEverMoreSeldomIfThatHelpsNothing(t *testing.T) {
-	var seen sighting
+	const vacant = 6 * time.Second
+	seen := sighting{vacant: vacant}
 	var asked []time.Duration
 	for now := time.Second; now < 25*time.Minute; now += time.Second {
 		if seen.due(7, now) {

@@ -80,10 +80,10 @@ func TestATurnThatBeginsWhileTheLastIsPreparedWaitsAsLong(t *testing.T) {
 	b.repin()
 	b.publish("a", "g", 1)
 	eventually(t, func() error { return held(place) })
-	if waited := time.Since(before); waited < topology.SurelyActive {
+	if waited := time.Since(before); waited < takeover.Claim {
 		t.Errorf("it waited for %s only", waited)
 	}
-	for until := time.Now().Add(topology.SurelyActive); time.Now().Before(until); <-time.After(time.Millisecond) {
+	for until := time.Now().Add(takeover.Claim); time.Now().Before(until); <-time.After(time.Millisecond) {
 		if err := held(place); err != nil {
 			t.Fatalf("the turn ended with the preparation of the one before: %v", err)
 		}
@@ -147,7 +147,7 @@ func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
 func (b *bus) unsure(c *consume.Config) {
 	away := b.connect()
 	away.Conn().Close()
-	c.Place = consume.NewPlace(away, c.Service.Name, c.Log)
+	c.Place = consume.NewPlace(away, c.Service.Name, takeover, c.Log)
 }
 
 // asked counts how often keys come into the queue.
@@ -296,7 +296,7 @@ func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
 	replica.becomes(t, "g", "c@1 ")
 	b.settled()
 	claims := func(until time.Time) {
-		for ; ; <-time.After(topology.SurelyActive / 4) {
+		for ; ; <-time.After(takeover.Claim / 4) {
 			if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte("another")); err != nil {
 				t.Fatal(err)
 			}
@@ -351,7 +351,7 @@ func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
 		}
 		return nil
 	})
-	if waited := time.Since(began); waited < topology.Settling/2 {
+	if waited := time.Since(began); waited < takeover.Settling/2 {
 		t.Errorf("it was looked at after %s, when such calls may still be on their way", waited)
 	}
 }

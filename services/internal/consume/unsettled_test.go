@@ -28,6 +28,7 @@ func (m *leased) Subject() string   { return "entail.changes.test" }
 // What takes long must not come again meanwhile: somebody else would begin it, too.
 func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		bounds := topology.DefaultTakeover()
 		u := &unsettled{open: map[*delivery]struct{}{}}
 		held, cut, settled := &leased{}, &leased{err: errors.New("the connection is cut")}, &leased{}
 		for _, m := range []*leased{held, cut} {
@@ -36,15 +37,15 @@ func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
 		done := &delivery{msg: settled}
 		u.take(done)
 		ctx, cancel := context.WithCancel(t.Context())
-		go u.renew(ctx, slog.New(slog.DiscardHandler), lease)
+		go u.renew(ctx, slog.New(slog.DiscardHandler), leaseRenewal(bounds))
 
-		<-time.After(topology.AckWait - time.Second)
+		<-time.After(bounds.AckWait() - time.Second)
 		u.drop(done)
 		if n := settled.renewals.Load(); n < 2 {
 			t.Errorf("within one lease it is renewed %d times; the first may get lost", n)
 		}
 		before := settled.renewals.Load()
-		<-time.After(10 * topology.AckWait)
+		<-time.After(10 * bounds.AckWait())
 		if n, again := held.renewals.Load(), cut.renewals.Load(); n < 20 || again != n || settled.renewals.Load() != before {
 			t.Errorf("in ten more leases %d renewals, %d of one that fails, %d of one that is settled", n, again, settled.renewals.Load()-before)
 		}
@@ -52,7 +53,7 @@ func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		last := held.renewals.Load()
-		<-time.After(topology.AckWait)
+		<-time.After(bounds.AckWait())
 		if n := held.renewals.Load(); n != last {
 			t.Errorf("%d renewals after the end", n-last)
 		}

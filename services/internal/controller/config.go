@@ -3,10 +3,12 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // Config is what every service that follows the bus can be told. Start from [Defaults].
@@ -14,12 +16,18 @@ type Config struct { //nolint:recvcheck // BindFlags fills it in; Validate only 
 	service.Config
 	// Workers is how many keys are reconciled at a time.
 	Workers int
+	// Takeover bounds how soon another replica takes over.
+	Takeover topology.Takeover
+	// MaxDelay bounds the wait before a retry; zero means the default of the engine.
+	MaxDelay time.Duration
 }
 
 const maxWorkers = 1024
 
 // Defaults is the one place where defaults are.
-func Defaults() Config { return Config{Config: service.Defaults(), Workers: 16} }
+func Defaults() Config {
+	return Config{Config: service.Defaults(), Workers: 16, Takeover: topology.DefaultTakeover()}
+}
 
 // BindFlags makes every setting a flag.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {

@@ -49,7 +49,7 @@ type Parts struct {
 
 // Open makes the parts of the service that rt bears the name of. It connects to nothing yet.
 func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
-	place := consume.NewPlace(rt.JS, rt.Name, rt.Log)
+	place := consume.NewPlace(rt.JS, rt.Name, cfg.Takeover, rt.Log)
 	guarded := rest.CopyConfig(rt.Kube)
 	guarded.Wrap(place.Guard)
 	api, err := kube.New(guarded, cfg.Cluster, rt.Name)
@@ -74,6 +74,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	p.Engine = consume.Config{
 		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Binding: &consume.Binding{}, Tracer: rt.Tracer,
 		Service: durable, View: p.View, Place: place, Workers: cfg.Workers, Resync: cfg.Resync,
+		Takeover: cfg.Takeover, MaxDelay: cfg.MaxDelay,
 	}
 	p.backlog = newBacklog(func(ctx context.Context) (topology.Backlog, error) { return topology.ReadBacklog(ctx, rt.JS, rt.Name) },
 		rt.Name, rt.Metrics, rt.Log)

@@ -171,7 +171,7 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 	}
 	view.Register[struct{}](parts.View, kinds.Stores(), nil)
 	durable, _ := topology.ServiceNamed(topology.TupleSync)
-	consumer, err := topology.EnsureConsumer(t.Context(), rt.JS, durable)
+	consumer, err := topology.EnsureConsumer(t.Context(), rt.JS, durable, topology.DefaultTakeover())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func prepare(t *testing.T, s *server.Server) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, err := topology.EnsureConsumer(t.Context(), js, service); err != nil {
+			if _, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeover()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 )
@@ -44,6 +46,12 @@ func (b *Bed) Lead(name string, cfg *service.Config) net.Listener {
 	cfg.Embed.Kube, cfg.Embed.Listener = b.Kube.Config(b.T, name), listener
 	cfg.Embed.Log = slog.New(slog.NewTextHandler(b.T.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return listener
+}
+
+// Shorten shortens what a service waits for after a takeover or a call without an answer, and between
+// two tries. It suits tests in which a call is over when its service gets no answer any more.
+func Shorten(cfg *controller.Config) {
+	cfg.Takeover.Settling, cfg.MaxDelay = 2*time.Second, time.Second
 }
 
 // Serve is [Serve] for the test of b.

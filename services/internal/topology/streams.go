@@ -30,14 +30,6 @@ const (
 	announceAge      = 10 * time.Minute
 	deadLetterAge    = 30 * 24 * time.Hour
 	announceMessages = 100_000
-	// AckWait is the lease on a message; consumers renew it while they work. It bounds, with
-	// pinnedTTL, how long a frozen replica holds up what it was sent.
-	AckWait = 6 * time.Second
-	// pinnedTTL bounds how long a dead replica holds up the next one. It must exceed
-	// PullExpiry, which is how often a living one shows itself.
-	pinnedTTL = 4 * time.Second
-	// SurelyActive is for how long a replica may be sure of its turn after it has sent a claim of it.
-	SurelyActive = 3 * time.Second
 	// maxWaiting bounds the pulls that wait; it is a server's own default.
 	maxWaiting = 512
 	// MaxAckPending bounds how many messages one service works on or retries at a time: beyond,
@@ -45,14 +37,32 @@ const (
 	MaxAckPending = 4096
 )
 
-// Settling is how long the calls of a replica that has lost its place may take to come to pass.
-const Settling = 10 * time.Second
-
 // TombstoneTTL is how long the bus remembers a deletion unless the watcher is told otherwise.
 const TombstoneTTL = 7 * 24 * time.Hour
 
-// PullExpiry is how long one pull request of a consumer lives; see pinnedTTL.
-const PullExpiry = 2 * time.Second
+// Takeover bounds how soon another replica takes the turn of one that is gone. All replicas of a
+// service need the same.
+type Takeover struct {
+	// Claim bounds how long a replica is sure of its turn after it has sent a claim.
+	Claim time.Duration
+	// Pin bounds how long the server sends messages to a dead replica only. At least 2 s.
+	Pin time.Duration
+	// Settling bounds how long the calls of a replica that lost its turn may still take effect.
+	Settling time.Duration
+}
+
+// DefaultTakeover returns the bounds that services use. Tests shorten them.
+func DefaultTakeover() Takeover {
+	return Takeover{Claim: 3 * time.Second, Pin: 4 * time.Second, Settling: 10 * time.Second}
+}
+
+// AckWait returns the lease on a message; consumers renew it while they work. It bounds, with Pin,
+// how long a frozen replica holds up what it was sent.
+func (t Takeover) AckWait() time.Duration { return 2 * t.Claim }
+
+// PullExpiry returns how long one pull request of a consumer lives. A living replica shows itself
+// that often, twice within Pin.
+func (t Takeover) PullExpiry() time.Duration { return t.Pin / 2 }
 
 // Streams lists the names of all streams.
 func Streams() []string {
@@ -87,10 +97,10 @@ func streams(replicas int) []jetstream.StreamConfig {
 
 // EnsureConsumer binds to the durable of one service. It is made or changed only if it must be: of
 // replicas that ask a cluster for the same at once, not every one gets an answer.
-func EnsureConsumer(ctx context.Context, js jetstream.JetStream, service Service) (jetstream.Consumer, error) {
+func EnsureConsumer(ctx context.Context, js jetstream.JetStream, service Service, takeover Takeover) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	want := consumer(service)
+	want := consumer(service, takeover)
 	c, err := js.Consumer(ctx, Changes, service.Name)
 	if err == nil && len(differing(plainConsumer(c.CachedInfo().Config), want)) == 0 {
 		return c, nil
@@ -110,7 +120,7 @@ func plainConsumer(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 	return c
 }
 
-func consumer(service Service) jetstream.ConsumerConfig {
+func consumer(service Service, takeover Takeover) jetstream.ConsumerConfig {
 	filters := []string{WakeSubject(service.Name)}
 	for _, r := range service.Kinds {
 		filters = append(filters, ChangesFilter("", r))
@@ -121,8 +131,8 @@ func consumer(service Service) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: service.Name, FilterSubjects: filters,
 		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: AckWait, MaxDeliver: -1, MaxAckPending: MaxAckPending, MaxWaiting: maxWaiting,
-		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{Group}, PinnedTTL: pinnedTTL,
+		AckWait: takeover.AckWait(), MaxDeliver: -1, MaxAckPending: MaxAckPending, MaxWaiting: maxWaiting,
+		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{Group}, PinnedTTL: takeover.Pin,
 	}
 }
 

@@ -46,7 +46,7 @@ func TestEnsureMayRunAnyNumberOfTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, service := range topology.Services() {
-			if _, err := topology.EnsureConsumer(t.Context(), js, service); err != nil {
+			if _, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeover()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -130,7 +130,7 @@ func TestADurableIsMadeOnceAndRestored(t *testing.T) {
 	service := topology.Services()[0]
 	ensure := func(want int) {
 		t.Helper()
-		if _, err := topology.EnsureConsumer(t.Context(), js, service); err != nil {
+		if _, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeover()); err != nil {
 			t.Fatal(err)
 		}
 		// The server may answer a request before it has shown it to who listens.

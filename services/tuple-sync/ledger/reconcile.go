@@ -41,6 +41,8 @@ type Config struct {
 	Replica string
 	// Now is [bootclock.Now] but in tests.
 	Now func() time.Duration
+	// Settling bounds how long calls of the replica before may still take effect.
+	Settling time.Duration
 }
 
 // Reconciler keeps declared tuples, one [Key] at a time.
@@ -56,7 +58,7 @@ type Reconciler struct {
 
 // New makes one.
 func New(cfg Config) *Reconciler {
-	r := newRecords()
+	r := newRecords(cfg.Settling)
 	return &Reconciler{state: cfg.State, models: cfg.Models, records: r, replica: cfg.Replica, home: cfg.Home, now: cfg.Now, applier: &applier{
 		state: cfg.State, records: r, view: cfg.View, cluster: cfg.Cluster, status: cfg.Status,
 		openFGA: cfg.OpenFGA, writer: cfg.Writer, models: cfg.Models, log: cfg.Log,

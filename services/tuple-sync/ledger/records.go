@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
@@ -21,6 +20,9 @@ import (
 // what it speaks of may have been undone by this process before it knew: so the store
 // is read before such a record is trusted. And a record that is kept here outlives its object.
 type records struct {
+	// settling bounds how long calls of the replica before may still take effect.
+	settling time.Duration
+
 	mu sync.Mutex
 	// kept by OpenFGA store and UID of the object.
 	kept map[string]map[string]kept
@@ -57,9 +59,10 @@ type contest struct {
 	over bool
 }
 
-func newRecords() *records {
+func newRecords(settling time.Duration) *records {
 	return &records{
-		kept: map[string]map[string]kept{}, passed: cache.NewLRUExpireCache(maxRemembered), contests: map[string]map[string]contest{},
+		settling: settling,
+		kept:     map[string]map[string]kept{}, passed: cache.NewLRUExpireCache(maxRemembered), contests: map[string]map[string]contest{},
 		written: map[string]map[tuple.ID]tuple.Tuple{}, cleaned: cache.NewLRUExpireCache(maxRemembered),
 	}
 }
@@ -101,7 +104,7 @@ func (r *records) doubt(storeID string, o *object, first bool, now time.Duration
 	if o.Record.StoreID == storeID && !r.trusts(*o) {
 		thorough = o.Deleted || !first
 		if o.Condition.Reason == plan.Syncing {
-			r.contest(storeID, *o, now+topology.Settling)
+			r.contest(storeID, *o, now+r.settling)
 		}
 		if first && !o.Deleted {
 			r.keep(storeID, *o)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
-	r := newRecords()
+	r := newRecords(0)
 	for i := range maxRemembered + 10 {
 		r.clean("S1", object{Owner: plan.Owner{UID: fmt.Sprint(i)}})
 		if !r.firstPass(fmt.Sprint(i)) || r.firstPass(fmt.Sprint(i)) {
@@ -22,7 +22,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 }
 
 func TestWhatIsTriedAgainForLongIsRememberedOnce(t *testing.T) {
-	r := newRecords()
+	r := newRecords(0)
 	for range 3 {
 		r.wrote("S1", []tuple.Tuple{{ID: tuple.ID{Object: "doc:1", Relation: "viewer", User: "user:a"}}})
 	}

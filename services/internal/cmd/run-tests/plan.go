@@ -76,6 +76,8 @@ type folder struct {
 	path string
 	// integration and e2e say that the build tag adds tests; untagged that there are tests without one.
 	untagged, integration, e2e bool
+	// tests counts the tests that the tag integration adds.
+	tests int
 	// outside says that a test reads files outside its package, perhaps outside its module.
 	outside bool
 	// withoutRace are the tests that exist only without the race detector.
@@ -128,6 +130,9 @@ func planStages(root string, o options) ([]stage, error) {
 	return stages, nil
 }
 
+// secondsPerTest estimates a test on servers of a package whose duration is not known.
+const secondsPerTest = 5
+
 // planner makes the stages of one module.
 type planner struct {
 	module  module
@@ -138,9 +143,11 @@ type planner struct {
 
 func (p planner) plan(folders []folder) (stages []stage) {
 	var plain, outside, servers, e2e, chaos []string
+	expected := map[string]float64{} // seconds by path
 	for _, f := range folders {
 		if f.integration && p.wanted[integration] && !p.module.cached {
 			servers = append(servers, f.path)
+			expected[f.path] = cmp.Or(p.options.seconds[p.id(f.path)], float64(f.tests)*secondsPerTest)
 		}
 		switch {
 		case f.e2e && p.wanted[endToEnd] && strings.HasPrefix(f.path, "./chaos"):
@@ -156,7 +163,7 @@ func (p planner) plan(folders []folder) (stages []stage) {
 		}
 		stages = append(stages, p.withoutRace(f)...)
 	}
-	slices.SortStableFunc(servers, func(a, b string) int { return cmp.Compare(p.options.seconds[p.id(b)], p.options.seconds[p.id(a)]) })
+	slices.SortStableFunc(servers, func(a, b string) int { return cmp.Compare(expected[b], expected[a]) })
 	tags := ""
 	if p.module.cached && p.wanted[integration] {
 		tags = integration
@@ -282,6 +289,7 @@ func (f *folder) add(text []byte) error {
 		}
 	case built(integration):
 		f.integration = true
+		f.tests += len(names)
 		if !built(integration, "race") {
 			f.withoutRaceServers = append(f.withoutRaceServers, names...)
 		}

@@ -60,7 +60,7 @@ func planned(t *testing.T, root string, suites ...string) map[string]stage {
 
 func plannedWith(t *testing.T, root string, o options) map[string]stage {
 	t.Helper()
-	o.seconds = map[string]float64{"services/long": 60, "services/quick": 3}
+	o.seconds = map[string]float64{"services/long": 60, "services/quick": 6}
 	stages, err := planStages(root, o)
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +117,18 @@ func TestPlanStagesWithRaceKeepsTestsThatExistOnlyWithout(t *testing.T) {
 	}
 	if s := got["services/bare without race detector"]; s.only != "^(TestBare)$" || s.race || !s.servers {
 		t.Errorf("got %+v, want TestBare on servers without the race detector", s)
+	}
+}
+
+func TestPlanStagesOrdersUnknownPackagesByNumberOfTests(t *testing.T) {
+	root := checkout(t)
+	more := "//go:build integration\n\n" + passing + "\nfunc TestMore(t *testing.T) {}\n"
+	if err := os.WriteFile(filepath.Join(root, "services/bare/b_integration_test.go"), []byte(more), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got := planned(t, root, "integration")["services on real servers"]
+	if want := []string{"./long", "./bare", "./quick"}; !slices.Equal(got.packages, want) {
+		t.Errorf("got %q, want %q: three tests of ./bare, whose duration is not known, take longer than 6 s", got.packages, want)
 	}
 }
 

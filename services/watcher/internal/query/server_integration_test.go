@@ -232,7 +232,7 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 		t.Fatal(err)
 	}
 	service, _ := topology.ServiceNamed(topology.StoreSync)
-	if _, err := topology.EnsureConsumer(t.Context(), b.js, service); err != nil {
+	if _, err := topology.EnsureConsumer(t.Context(), b.js, service, topology.DefaultTakeover()); err != nil {
 		t.Fatal(err)
 	}
 	b.letter(topology.TupleSync, topology.ChangeSubject(key("s1")), []byte("?"))

@@ -68,7 +68,7 @@ func TestProgressFollowsTheDurable(t *testing.T) {
 		send(t, js, topology.ChangeSubject(key(fmt.Sprint(i))), nil)
 	}
 	service, _ := topology.ServiceNamed(topology.StoreSync)
-	consumer, err := topology.EnsureConsumer(t.Context(), js, service)
+	consumer, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeover())
 	if err != nil {
 		t.Fatal(err)
 	}
