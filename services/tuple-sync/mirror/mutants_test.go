@@ -50,7 +50,7 @@ func mutants() map[string]mutant.Mutant {
 		"a write is known before it is done":           {"sync.go", "	case err != nil:\n		r.copy.doubt(p.Key.object)\n		return err\n	}\n	p.Reporter.Count(n.store)\n	r.copy.wrote(n.of.storeID, p.Key.object, nil, remove)", "	}\n	p.Reporter.Count(n.store)\n	r.copy.wrote(n.of.storeID, p.Key.object, nil, remove)"},
 		"a store of others is taken over":              {"reconcile.go", "!known || !r.homeOf(store).adopted", "!known"},
 		"a store is taken over as the bus says":        {"adoption.go", "		if err := r.Confirmer.Confirm(ctx, storeSays(store)); err != nil {\n", "		if err := error(nil); err != nil {\n"},
-		"whoever takes our name off stops us":          {"adoption.go", "if r.homeOf(store).adopted && plan.Declares(store.Value, owner) {", "if false {"},
+		"whoever takes our name off stops us":          {"adoption.go", "if r.homeOf(store).adopted && iam.Declares(store.Value, owner) {", "if false {"},
 		"what had no store is never looked at":         {"tail.go", "missed || r.swept", "missed && false || r.swept"},
 		"there is something without a store":           {"report.go", "if why := r.obstacle(); why != nil {", "if why := r.obstacle(); why != nil && false {"},
 		"what others say is corrected":                 {"report.go", "ready != nil && !plan.Ours(ready.Reason) {", "ready != nil && false {"},
