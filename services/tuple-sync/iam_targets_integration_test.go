@@ -3,8 +3,10 @@
 package tuplesync_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
+	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
 
 const mapType = "core.miloapis.com/ConfigMap"
@@ -187,4 +190,36 @@ func TestABindingActsOnAnObjectWhoseKindIsServedInAnotherVersion(t *testing.T) {
 	b.bind("one", "viewer", on(group+"/Widget", metav1.ObjectMeta{Name: "one", UID: u.GetUID()}), user(b.user("alice")))
 	b.ready(kinds.PolicyBindings(), "one", bound)
 	b.grants(true, iam.Object(group+"/Widget", "", "one"))
+}
+
+// A right that tuple-sync lacks is one condition and one line in the log, however many bindings need it.
+func TestAKindThatTupleSyncMayNotReadIsNotFollowed(t *testing.T) {
+	b := newIAMBed(t)
+	b.register("configmap", mapType, "configmaps")
+	b.remodel()
+	reflector, log := b.Reflector(), &testbed.Log{}
+	b.serve(func(c *tuplesync.Config) { c.Embed.Log = log.Logger(t, slog.LevelWarn) })
+	alice := b.user("alice")
+	b.role("viewer", nil, "core.miloapis.com/configmaps.get")
+	reflector.Observe(configMaps(), "")
+	var objects []metav1.ObjectMeta
+	for i := range 5 {
+		m := b.configMap(fmt.Sprint("unread", i), nil)
+		b.bind(m.Name, "viewer", on(mapType, m), user(alice))
+		objects = append(objects, m)
+	}
+	for _, m := range objects {
+		b.ready(kinds.PolicyBindings(), m.Name, iamv1alpha1.ResourceSelectorValidationFailed)
+	}
+	b.observed("configmap", iamv1alpha1.NotFollowed, `tuple-sync may not read it: User "`)
+	b.Settled()
+	if lines := bytes.Count(log.Bytes(), []byte("cannot get resource")); lines != 1 {
+		t.Errorf("got %d lines about the right, want 1", lines)
+	}
+	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+	b.observed("configmap", iamv1alpha1.Followed)
+	for _, m := range objects {
+		b.ready(kinds.PolicyBindings(), m.Name, bound)
+		b.grants(true, iamObject(m))
+	}
 }

@@ -27,7 +27,7 @@ func mutants() map[string]mutant.Mutant {
 		"heirs of a role do not follow it":             {"spread.go", "		s.heirs(path(k.Namespace, k.Name), keys)\n", ""},
 		"what an object was is forgotten":              {"table.go", "	for _, o := range t.rows.Gone(k) {", "	for _, o := range t.rows.Gone(k)[:0] {"},
 		"a kind that comes back as it was is not":      {"state.go", "	clear(s.judged)\n", ""},
-		"the bus is believed":                          {"sync.go", "	if err := r.Confirmer.Confirm(ctx, statements...); err != nil {\n		return err\n	}\n", ""},
+		"the bus is believed":                          {"sync.go", "	if err := r.Confirmer.Confirm(ctx, statements...); err != nil {\n		return r.forbidden(err)\n	}\n", ""},
 		"the bus is believed of bindings":              {"sources.go", "[]confirm.Statement{s.bindings.statement(b)}, s.roles", "[]confirm.Statement{}, s.roles"},
 		"the bus is believed of memberships":           {"sources.go", "[]confirm.Statement{s.memberships.statement(m)}", "[]confirm.Statement{}"},
 		"the bus is believed of who owns what":         {"sources.go", "slices.Concat(its, parent)", "parent"},
