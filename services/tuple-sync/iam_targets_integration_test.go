@@ -223,3 +223,39 @@ func TestAKindThatTupleSyncMayNotReadIsNotFollowed(t *testing.T) {
 		b.grants(true, iamObject(m))
 	}
 }
+
+// Clients that the kinds' authors publish read conditions by position.
+func TestConditionsAreInTheOrderThatIsPublished(t *testing.T) {
+	b := newIAMBed(t)
+	b.Reflector()
+	b.serve()
+	alice, web := b.user("alice"), b.project("web", b.org("acme").Name)
+	staff := b.apply(kinds.Groups(), "staff", nil)
+	inOrder := func(when string) {
+		t.Helper()
+		for name, kind := range map[string]kinds.Kind{"on-web": kinds.PolicyBindings(), "alice-staff": kinds.GroupMemberships()} {
+			want := map[string]string{
+				"on-web": "TargetValid SubjectValid RoleValid Ready", "alice-staff": "UserRefValid GroupRefValid Ready",
+			}[name]
+			var o iamv1alpha1.PolicyBinding // Both have their conditions in the same place.
+			if err := b.Get(kind.In(ns), name, &o); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range o.Status.Conditions {
+				got = append(got, c.Type)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s: conditions of %s are %v, want %s", when, name, got, want)
+			}
+		}
+	}
+	b.bind("on-web", "viewer", on(projectType, web), user(alice))
+	b.join("alice-staff", "alice", staff)
+	b.ready(kinds.PolicyBindings(), "on-web", iamv1alpha1.RoleNotFoundForBinding)
+	b.ready(kinds.GroupMemberships(), "alice-staff", belonging)
+	inOrder("without a role")
+	b.role("viewer", nil, getProject)
+	b.ready(kinds.PolicyBindings(), "on-web", bound)
+	inOrder("at the end")
+}
