@@ -118,7 +118,7 @@ func (s *server) askOpenFGA(cfg Config, rt *service.Runtime, api *kube.Client, a
 			asked.cache = newCache(cfg.Cached, s.view.Age)
 			rt.Metrics.MustRegister(asked.cache.hits, asked.cache.misses)
 		}
-		s.decider = asked
+		s.decider = agreed{openFGA: asked, index: s.state}
 		app.Ready = append(app.Ready, service.Check{Name: byOpenFGA, Err: client.Healthy})
 		return nil
 	}
