@@ -3,8 +3,10 @@
 package tuplesync_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
+	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
 
 const mapType = "core.miloapis.com/ConfigMap"
@@ -187,4 +190,72 @@ func TestABindingActsOnAnObjectWhoseKindIsServedInAnotherVersion(t *testing.T) {
 	b.bind("one", "viewer", on(group+"/Widget", metav1.ObjectMeta{Name: "one", UID: u.GetUID()}), user(b.user("alice")))
 	b.ready(kinds.PolicyBindings(), "one", bound)
 	b.grants(true, iam.Object(group+"/Widget", "", "one"))
+}
+
+// A right that tuple-sync lacks is one condition and one line in the log, however many bindings need it.
+func TestAKindThatTupleSyncMayNotReadIsNotFollowed(t *testing.T) {
+	b := newIAMBed(t)
+	b.register("configmap", mapType, "configmaps")
+	b.remodel()
+	reflector, log := b.Reflector(), &testbed.Log{}
+	b.serve(func(c *tuplesync.Config) { c.Embed.Log = log.Logger(t, slog.LevelWarn) })
+	alice := b.user("alice")
+	b.role("viewer", nil, "core.miloapis.com/configmaps.get")
+	reflector.Observe(configMaps(), "")
+	var objects []metav1.ObjectMeta
+	for i := range 5 {
+		m := b.configMap(fmt.Sprint("unread", i), nil)
+		b.bind(m.Name, "viewer", on(mapType, m), user(alice))
+		objects = append(objects, m)
+	}
+	for _, m := range objects {
+		b.ready(kinds.PolicyBindings(), m.Name, iamv1alpha1.ResourceSelectorValidationFailed)
+	}
+	b.observed("configmap", iamv1alpha1.NotFollowed, `tuple-sync may not read it: User "`)
+	b.Settled()
+	if lines := bytes.Count(log.Bytes(), []byte("cannot get resource")); lines != 1 {
+		t.Errorf("got %d lines about the right, want 1", lines)
+	}
+	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+	b.observed("configmap", iamv1alpha1.Followed)
+	for _, m := range objects {
+		b.ready(kinds.PolicyBindings(), m.Name, bound)
+		b.grants(true, iamObject(m))
+	}
+}
+
+// Clients that the kinds' authors publish read conditions by position.
+func TestConditionsAreInTheOrderThatIsPublished(t *testing.T) {
+	b := newIAMBed(t)
+	b.Reflector()
+	b.serve()
+	alice, web := b.user("alice"), b.project("web", b.org("acme").Name)
+	staff := b.apply(kinds.Groups(), "staff", nil)
+	inOrder := func(when string) {
+		t.Helper()
+		for name, kind := range map[string]kinds.Kind{"on-web": kinds.PolicyBindings(), "alice-staff": kinds.GroupMemberships()} {
+			want := map[string]string{
+				"on-web": "TargetValid SubjectValid RoleValid Ready", "alice-staff": "UserRefValid GroupRefValid Ready",
+			}[name]
+			var o iamv1alpha1.PolicyBinding // Both have their conditions in the same place.
+			if err := b.Get(kind.In(ns), name, &o); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range o.Status.Conditions {
+				got = append(got, c.Type)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s: conditions of %s are %v, want %s", when, name, got, want)
+			}
+		}
+	}
+	b.bind("on-web", "viewer", on(projectType, web), user(alice))
+	b.join("alice-staff", "alice", staff)
+	b.ready(kinds.PolicyBindings(), "on-web", iamv1alpha1.RoleNotFoundForBinding)
+	b.ready(kinds.GroupMemberships(), "alice-staff", belonging)
+	inOrder("without a role")
+	b.role("viewer", nil, getProject)
+	b.ready(kinds.PolicyBindings(), "on-web", bound)
+	inOrder("at the end")
 }

@@ -87,6 +87,8 @@ type replica struct {
 	voter *voter
 	// silent is for how long the bus has not answered.
 	silent time.Duration
+	// unread is for how long the API server has answered no read.
+	unread time.Duration
 	stop   context.CancelFunc
 	ended  chan error
 
@@ -107,6 +109,7 @@ func elect(t *testing.T, names ...string) []*replica {
 			identity: name, lease: &lease{Interface: r.voter}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewRegistry()),
 			unanswered: func() time.Duration { mu.Lock(); defer mu.Unlock(); return r.silent },
 		}
+		r.election.unread = func() time.Duration { mu.Lock(); defer mu.Unlock(); return r.unread }
 		ctx, cancel := context.WithCancel(t.Context())
 		r.stop = cancel
 		go func() {
@@ -232,6 +235,24 @@ func TestALeaderThatTheBusDoesNotAnswerGivesUpItsSeatToAnother(t *testing.T) {
 	})
 }
 
+func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := elect(t, "a", "b")
+		defer endAll(t, all)
+		for _, test := range []struct {
+			unread time.Duration
+			want   string
+		}{{maxUnread, "[a]"}, {maxUnread + 1, "[b]"}} {
+			all[0].mu.Lock()
+			all[0].unread = test.unread
+			all[0].mu.Unlock()
+			if got := leader(all, abstention); got != test.want {
+				t.Errorf("unread for %s: %s lead, want %s", test.unread, got, test.want)
+			}
+		}
+	})
+}
+
 func TestALeaderAloneComesBackAfterItGaveUpItsSeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := elect(t, "a")
@@ -257,7 +278,7 @@ func TestALeaderThatFailsEndsItsService(t *testing.T) {
 		r := &voter{ballot: &ballot{}, identity: "a"}
 		e := &election{
 			identity: "a", lease: &lease{Interface: r}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewRegistry()),
-			unanswered: func() time.Duration { return 0 },
+			unanswered: func() time.Duration { return 0 }, unread: func() time.Duration { return 0 },
 		}
 		foreign := errors.New("the bus is of another cluster")
 		err := e.run(t.Context(), func(context.Context) error {

@@ -15,10 +15,14 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/watcher"
 )
 
 // path leads to a server until it is cut.
@@ -87,6 +91,34 @@ func TestALeaderThatTheBusDoesNotAnswerMakesWay(t *testing.T) {
 	ready(t, standby, "")
 }
 
+// The Lease can be renewed, and watches are open: only reads show that the API server answers.
+func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
+	b := newBed(t)
+	_, leader := b.runOn(b.kube.Config(t, topology.Watcher))
+	ready(t, leader, "")
+	b.leads("first leads")
+	aside := testbed.Kube(t)
+	_, standby := b.runOn(aside.Config(t, topology.Watcher))
+	ready(t, standby, "")
+	b.kube.FailBefore(func(ctx context.Context, op string) error {
+		if !strings.HasSuffix(op, "/namespaces/kube-system") {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	first, began := b.holder(), time.Now()
+	testbed.Eventually(t, within, func() error {
+		if now := b.holder(); now == "" || now == first {
+			return fmt.Errorf("%q leads", now)
+		}
+		return nil
+	})
+	t.Logf("another replica leads after %s", time.Since(began).Round(time.Millisecond))
+	b.kube.FailBefore(nil)
+	b.leads("second leads")
+}
+
 func TestAWatcherIsNotReadyWhileTheAPIServerIsSilent(t *testing.T) {
 	b := newBed(t)
 	_, leader := b.runOn(b.kube.Config(t, topology.Watcher))
@@ -118,4 +150,17 @@ func TestAWatcherIsNotReadyBeforeWhatItFollowsIsOnTheBus(t *testing.T) {
 	ready(t, leader, "cluster: "+kinds.Stores().GroupResource.String()+" is not followed: ")
 	b.kube.FailBefore(nil)
 	ready(t, leader, "")
+}
+
+// holder returns the replica that holds the Lease.
+func (b *bed) holder() string {
+	b.t.Helper()
+	cfg := watcher.Defaults()
+	leases := b.kube.Objects(b.t).Resource(coordinationv1.SchemeGroupVersion.WithResource("leases"))
+	held, err := leases.Namespace(cfg.LeaseNamespace).Get(b.t.Context(), cfg.LeaseName, metav1.GetOptions{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	holder, _, _ := unstructured.NestedString(held.Object, "spec", "holderIdentity")
+	return holder
 }

@@ -31,11 +31,13 @@ const (
 const (
 	// maxUnanswered is how long the bus may leave a leader without an answer before that gives up its seat.
 	maxUnanswered = 10 * time.Second
+	// maxUnread is how long the API server may leave its reads without one.
+	maxUnread = 5 * time.Second
 	// abstention is how long it does not stand for election then: a standby looks every leaseRetry.
 	abstention = 5 * leaseRetry
 )
 
-var errUnanswered = errors.New("the bus does not answer")
+var errUnanswered = errors.New("the bus or the API server does not answer")
 
 // election finds the one leader among all replicas. That two lead for a moment does no
 // harm: the stream takes nothing older than it has.
@@ -44,8 +46,10 @@ type election struct {
 	lease    *lease
 	// unanswered is for how long the bus has not answered.
 	unanswered func() time.Duration
-	log        *slog.Logger
-	metrics    metrics
+	// unread returns for how long the API server has answered no read on the transport of the watches.
+	unread  func() time.Duration
+	log     *slog.Logger
+	metrics metrics
 }
 
 // newLease is the Lease by which replicas elect their leader.
@@ -128,11 +132,15 @@ func (e *election) lead(ctx, lost context.Context, lead func(context.Context) er
 	return err
 }
 
-// watch cancels a leader that gets no answer from the bus: a standby's connection may be better.
+// watch cancels a leader that gets no answer from the bus or the API server: a standby's connection may be better.
 func (e *election) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	for backoff.Sleep(ctx, leaseRetry/2) {
 		if silent := e.unanswered(); silent > maxUnanswered {
 			e.log.WarnContext(ctx, "the bus does not answer; giving up the lead", slog.Duration("for", silent))
+			cancel(errUnanswered)
+		}
+		if silent := e.unread(); silent > maxUnread {
+			e.log.WarnContext(ctx, "the API server does not answer reads; giving up the lead", slog.Duration("for", silent))
 			cancel(errUnanswered)
 		}
 	}

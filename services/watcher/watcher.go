@@ -62,7 +62,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	}
 	identity := cmp.Or(cfg.Identity, randomIdentity())
 	leader := &election{
-		identity: identity, lease: newLease(leases.CoordinationV1(), cfg, identity), unanswered: stream.Health.Unanswered,
+		identity: identity, lease: newLease(leases.CoordinationV1(), cfg, identity), unanswered: stream.Health.Unanswered, unread: stream.Health.Unread,
 		log: rt.Log, metrics: newMetrics(rt.Metrics),
 	}
 	letters := trail.New(rt.JS)

@@ -22,7 +22,13 @@ const review = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io
 // asks gives the code and the answer of the authorizer about alice and the project web.
 func asks(t *testing.T, address string) (code int, answer string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/core/v1alpha/webhook", strings.NewReader(review))
+	return put(t, address, review)
+}
+
+// put gives the code and the answer of the authorizer to a review.
+func put(t *testing.T, address, of string) (code int, answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/core/v1alpha/webhook", strings.NewReader(of))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,4 +96,29 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 	until(http.StatusServiceUnavailable, "nobody can tell now")
 	b.NATS.Start(t)
 	until(http.StatusOK, "missing permission")
+}
+
+// The authenticator names accounts as Milo's does.
+func TestAnAccountThatIsNotNamedAsInTheCoreAPIHasWhatItIsBoundTo(t *testing.T) {
+	listener := testbed.Listen(t)
+	b := newBedWith(t, func(c *webhook.Config) { c.AccountNames, c.Authorizer.Listener = `sa-.+@datum\.default`, listener })
+	b.Reflector()
+	b.protect()
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	bot := b.create(kinds.IAMServiceAccounts(), "bot", map[string]any{"state": "Active"})
+	b.bind("bot", "Project", "web", web, subject("ServiceAccount", "bot", bot))
+	named := func(user, uid string) string {
+		return strings.NewReplacer(`"user":"a"`, `"user":"`+user+`"`, `"alice"`, `"`+uid+`"`).Replace(review)
+	}
+	testbed.Eventually(t, soon, func() error {
+		if code, answer := put(t, listener.Addr().String(), named("sa-one@datum.default", bot)); code != http.StatusOK || !strings.Contains(answer, `"allowed":true`) {
+			return fmt.Errorf("the answer is %d %s", code, answer)
+		}
+		return nil
+	})
+	for user, uid := range map[string]string{"alice@example.com": bot, "sa-one@datum.default": "bot", "x/sa-one@datum.default.example": bot} {
+		if code, answer := put(t, listener.Addr().String(), named(user, uid)); code != http.StatusOK || !strings.Contains(answer, "missing permission") {
+			t.Errorf("%s: the answer is %d %s", user, code, answer)
+		}
+	}
 }

@@ -28,6 +28,8 @@ type Config struct {
 	Admission admission.Config
 	// Subject says what names a User: the UID that the authenticator gives, or the name of who has none, too.
 	Subject string
+	// AccountNames is a regular expression of the whole names of callers whose UID is that of a ServiceAccount.
+	AccountNames string
 	// Anonymous says that bindings on the groups of everybody, whoever they are, act.
 	Anonymous bool
 	// TrustParents says that the API server is believed what an object is of.
@@ -87,6 +89,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Admission.BindFlags(fs)
 	fs.StringVar(&c.Subject, "subject", c.Subject,
 		"uid or uid-or-name: whether a caller without a UID is the User of their name")
+	fs.StringVar(&c.AccountNames, "account-names", c.AccountNames,
+		"regular `expression` of whole user names that are ServiceAccounts by their UID, beside system:serviceaccount:…, such as .+@accounts\\.example\\.com")
 	fs.BoolVar(&c.Anonymous, "allow-anonymous", c.Anonymous, "bindings on the groups system:unauthenticated and system:anonymous act")
 	fs.BoolVar(&c.TrustParents, "trust-parent-context", c.TrustParents,
 		"believe the extras of a request what an object is of, where nothing is known of it; only where the API server itself sets them")
@@ -112,11 +116,15 @@ func (c *Config) Validate() error {
 	if c.Subject != review.ByUID && c.Subject != review.ByUIDOrName {
 		subject = fmt.Errorf("--subject %.100q: use %s or %s", c.Subject, review.ByUID, review.ByUIDOrName)
 	}
+	_, accounts := review.AccountNames(c.AccountNames)
+	if accounts != nil {
+		accounts = fmt.Errorf("--account-names: %w", accounts)
+	}
 	var staleness error
 	if c.MaxStaleness < minStaleness {
 		staleness = fmt.Errorf("--max-staleness %s: the watcher tells once a second how far it is: use at least %s", c.MaxStaleness, minStaleness)
 	}
-	return errors.Join(c.Config.Validate(), c.Admission.Validate(), store, targets, subject, staleness, c.Authorizer.Validate(), c.validateDecision())
+	return errors.Join(c.Config.Validate(), c.Admission.Validate(), store, targets, subject, accounts, staleness, c.Authorizer.Validate(), c.validateDecision())
 }
 
 func (c *Config) validateDecision() error {

@@ -29,16 +29,20 @@ import (
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-// What is in OpenFGA here, no binding says: so it is OpenFGA that decides.
+// OpenFGA decides, and what it allows counts only if a binding says so, too.
 func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
+	address, set := authorizerOf(t)
 	b := &bed{Bed: testbed.NewBed(t)}
-	b.set = func(cfg *webhook.Config) { cfg.Decide, cfg.Cached, cfg.OpenFGA = "openfga", 0, b.OpenFGA.Config() }
+	b.set = func(cfg *webhook.Config) {
+		set(cfg)
+		cfg.Decide, cfg.Cached, cfg.OpenFGA = "openfga", 0, b.OpenFGA.Config()
+	}
 	b.serve()
 	b.Reflector()
 	b.protect()
-	b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
-	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
+	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	b.nobodyCanTell("there is no Store")
 
 	client := b.OpenFGA.Client(t)
@@ -47,21 +51,25 @@ func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 	b.Patch(kinds.Stores(), "iam", `{"spec":{"adoption":"Always"}}`)
 	b.mayGet(false, after(kinds.Projects(), "web"))
 
-	given, subject := letsIn("alice", "web")
+	given, by := letsIn("alice", "web")
+	write := func(add, remove []*openfgav1.TupleKey) {
+		t.Helper()
+		if err := client.Write(t.Context(), storeID, modelID, add, remove); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(given, nil)
+	if code, answer := asks(t, address); code != http.StatusServiceUnavailable {
+		t.Errorf("no binding allows it, and the answer is %d %s", code, answer)
+	}
+	b.bind("on-web", "Project", "web", web, subject("User", "alice", alice))
+	b.mayGet(true, after(kinds.PolicyBindings(), "on-web"))
 	for range 3 {
-		if err := client.Write(t.Context(), storeID, modelID, given, nil); err != nil {
-			t.Fatal(err)
-		}
-		b.mayGet(true, nil)
-		if err := client.Write(t.Context(), storeID, modelID, nil, []*openfgav1.TupleKey{subject}); err != nil {
-			t.Fatal(err)
-		}
+		write(nil, []*openfgav1.TupleKey{by})
 		b.mayGet(false, nil)
+		write(given, nil)
+		b.mayGet(true, nil)
 	}
-	if err := client.Write(t.Context(), storeID, modelID, given, nil); err != nil {
-		t.Fatal(err)
-	}
-	b.mayGet(true, nil)
 	b.OpenFGA.Stop()
 	b.nobodyCanTell("OpenFGA is down")
 	b.OpenFGA.Start(t)

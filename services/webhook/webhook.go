@@ -37,6 +37,10 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	}
 	state := newState(view.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.Fetch, Log: rt.Log}, cfg.UnobservedTargets == trust)
 	v := state.view
+	accounts, err := review.AccountNames(cfg.AccountNames)
+	if err != nil {
+		return service.App{}, err
+	}
 	rt.Metrics.MustRegister(
 		gauge(prometheus.GaugeOpts{
 			Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.",
@@ -54,7 +58,7 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	s := &server{
 		state: state, decider: state, view: v,
 		rules: review.NewRules(review.Rules{
-			Subject: cfg.Subject, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents, Namespaced: state.targets.namespaced,
+			Subject: cfg.Subject, Accounts: accounts, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents, Namespaced: state.targets.namespaced,
 		}),
 		cluster: cfg.Cluster, store: cfg.Store, staleness: cfg.MaxStaleness,
 		fetch: api.Fetch, turns: rpc.NewTurns(maxTurns), waits: rpc.NewTurns(maxWaits),
@@ -114,7 +118,7 @@ func (s *server) askOpenFGA(cfg Config, rt *service.Runtime, api *kube.Client, a
 			asked.cache = newCache(cfg.Cached, s.view.Age)
 			rt.Metrics.MustRegister(asked.cache.hits, asked.cache.misses)
 		}
-		s.decider = asked
+		s.decider = agreed{openFGA: asked, index: s.state}
 		app.Ready = append(app.Ready, service.Check{Name: byOpenFGA, Err: client.Healthy})
 		return nil
 	}

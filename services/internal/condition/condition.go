@@ -53,6 +53,12 @@ func Apply(has []metav1.Condition, types []string, generation int64, now metav1.
 	return ours
 }
 
+// InOrder sorts conditions by the order of their types.
+func InOrder(conditions []metav1.Condition, types []string) []metav1.Condition {
+	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int { return slices.Index(types, a.Type) - slices.Index(types, b.Type) })
+	return conditions
+}
+
 // Changed finds a condition that says something else than before: one Event per fact, however
 // many passes see it.
 func Changed(before, after []metav1.Condition, typ string) (metav1.Condition, bool) {

@@ -157,7 +157,7 @@ func (c *Confirmer) confirm(ctx context.Context, o opened) error {
 	s := o.says
 	now, err := c.newest(ctx, s.change)
 	if err != nil {
-		return err
+		return &UnreadError{s.change, err}
 	}
 	is, err := c.hear(s, now, true)
 	if err != nil || is == o.stated {
@@ -170,6 +170,23 @@ func (c *Confirmer) confirm(ctx context.Context, o opened) error {
 		return fmt.Errorf("taking in %s: %w", now.Key, err)
 	}
 	return fmt.Errorf("%s: %w", now.Key, reconcile.ErrStale)
+}
+
+// UnreadError is the error of an object that the API server did not return.
+type UnreadError struct {
+	Change event.Change
+	Err    error
+}
+
+func (e *UnreadError) Error() string { return fmt.Sprintf("reading %s: %v", e.Change.Key, e.Err) }
+
+// Unwrap returns why.
+func (e *UnreadError) Unwrap() error { return e.Err }
+
+// Readable returns nil if the API server lets this service read an object, whether or not it is there.
+func (c *Confirmer) Readable(ctx context.Context, o event.Change) error {
+	_, err := c.newest(ctx, o)
+	return err
 }
 
 // newest asks the API server. Of other clusters it knows nothing.

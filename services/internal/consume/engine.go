@@ -37,7 +37,8 @@ type engine[K comparable] struct {
 	// routes is what each object touched when it was last looked at.
 	routes map[event.Key][]K
 	// retries holds the keys whose last reconciliation failed.
-	retries map[K]retry
+	retries  map[K]retry
+	refusals refusals
 	// draining means that nothing new is begun.
 	draining bool
 }
@@ -78,6 +79,7 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
 		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Place.sure, cfg.Log),
 		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
+		refusals:  newRefusals(),
 		place:     cfg.Place,
 		unsettled: unsettled{open: map[*delivery]struct{}{}},
 		requests:  map[K]*request{}, running: map[K]*request{}, routes: map[event.Key][]K{}, retries: map[K]retry{},

@@ -21,7 +21,7 @@ func (e *engine[K]) settleLater(ctx context.Context, key K, asked *request, why 
 	e.stay(key, asked)
 	delay := e.delayed(key, false).delay
 	e.mu.Unlock()
-	e.cfg.Log.WarnContext(ctx, "key is tried again later", slog.Any("key", key), slog.Any("error", why), slog.Duration("retry_in", delay))
+	e.cfg.Log.Log(ctx, e.refusals.level(why), "key is tried again later", slog.Any("key", key), slog.Any("error", why), slog.Duration("retry_in", delay))
 	e.requeue(key, asked.resync)
 	e.queue.keys.AddAfter(key, delay)
 	for _, d := range asked.deliveries {

@@ -6,8 +6,11 @@ import (
 	"log/slog"
 	"time"
 
+	lru "k8s.io/apimachinery/pkg/util/cache"
+
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kube"
 )
 
 // verdict is what becomes of a message; of several the worst counts.
@@ -33,7 +36,7 @@ type disposition struct {
 func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
 	d := e.dispositionOf(key, r, err)
 	if err != nil && d.verdict != handBack {
-		e.cfg.Log.WarnContext(ctx, "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
+		e.cfg.Log.Log(ctx, e.refusals.level(err), "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
 			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
 	}
 	if d.verdict == again && fault.IsUnavailable(err) && e.unsettled.crowded() {
@@ -51,6 +54,31 @@ func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
 	for _, delivery := range r.deliveries {
 		e.finish(ctx, delivery, d)
 	}
+}
+
+// refusals holds what the API server refused lately, in its words.
+type refusals struct{ logged *lru.LRUExpireCache }
+
+const (
+	// refusalInterval is how long a refusal is not logged again, whichever keys meet it.
+	refusalInterval = 10 * time.Minute
+	maxRefusals     = 256
+)
+
+func newRefusals() refusals { return refusals{lru.NewLRUExpireCache(maxRefusals)} }
+
+// level returns the level at which a failure is logged. A right that is missing fails every key that needs it, so that only
+// the first is a warning.
+func (r refusals) level(err error) slog.Level {
+	why := kube.Refusal(err)
+	if why == "" {
+		return slog.LevelWarn
+	}
+	if _, logged := r.logged.Get(why); logged {
+		return slog.LevelDebug
+	}
+	r.logged.Add(why, nil, refusalInterval)
+	return slog.LevelWarn
 }
 
 // dispositionOf turns the error of a reconciliation into what becomes of its messages. No more

@@ -1,6 +1,15 @@
 package iam
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+)
 
 // What says in a store whose it is. The types are of the core module by which store-sync makes the IAM store.
 const (
@@ -33,3 +42,38 @@ func Judge(owner Tuple, named []Tuple) (ours bool, other *Tuple) {
 	}
 	return ours, nil
 }
+
+// Declares reports whether a Store states that its OpenFGA store is the owner's: by the owner's tuple, or by adoption with all
+// that is in it.
+func Declares(s *corev1alpha1.Store, owner Tuple) bool {
+	return s.Spec.Adoption == corev1alpha1.AdoptionAlways || slices.ContainsFunc(s.Spec.Tuples, func(t corev1alpha1.Tuple) bool {
+		return t.Condition == nil && Tuple{User: t.User, Relation: t.Relation, Object: t.Object} == owner
+	})
+}
+
+// Adoption decides whether the OpenFGA store of the IAM Store belongs to owner, by the tuples in it that name an owner.
+// store-sync and tuple-sync both decide by it. Without a refusal, a store that is not adopted still waits for its declared tuple.
+func Adoption(s *corev1alpha1.Store, owner Tuple, named []Tuple) (adopted bool, refusal string) {
+	ours, other := Judge(owner, named)
+	switch {
+	case s.Spec.Adoption == corev1alpha1.AdoptionAlways:
+		return true, ""
+	case other != nil:
+		return false, fmt.Sprintf("%s says that it is another's", text(*other))
+	case !Declares(s, owner):
+		return false, fmt.Sprintf("spec.tuples of Store %s does not declare %s", s.Name, text(owner))
+	case ours, meta.IsStatusConditionTrue(s.Status.Conditions, corev1alpha1.Adopted):
+		return true, "" // Removing the tuple in OpenFGA alone changes nothing.
+	case !tuplesSynced(s):
+		return false, ""
+	}
+	return false, fmt.Sprintf("it does not hold %s, by which it would be", text(owner))
+}
+
+// tuplesSynced reports whether tuple-sync has finished with the tuples that this generation of a Store declares.
+func tuplesSynced(s *corev1alpha1.Store) bool {
+	c := meta.FindStatusCondition(s.Status.Conditions, corev1alpha1.TuplesSynced)
+	return c != nil && c.ObservedGeneration == s.Generation && (c.Status == metav1.ConditionTrue || c.Reason == "Invalid")
+}
+
+func text(t Tuple) string { return t.Object + "#" + t.Relation + "@" + t.User }

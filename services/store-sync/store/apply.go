@@ -94,16 +94,9 @@ func (a *applier) owners(ctx context.Context, name, storeID string) (found plan.
 	if err != nil {
 		return found, err
 	}
-	named, err := a.fga.Owners(ctx, storeID)
-	if err != nil {
+	found.Owner = iam.StoreOwner(name, cluster)
+	if found.Named, err = a.fga.Owners(ctx, storeID); err != nil || len(found.Named) > 0 {
 		return found, err
-	}
-	ours, other := iam.Judge(iam.StoreOwner(name, cluster), named)
-	if found.Ours = ours; other != nil {
-		found.Other = other.Object + "#" + other.Relation + "@" + other.User
-	}
-	if len(named) > 0 {
-		return found, nil
 	}
 	for t, err := range a.fga.ReadTuples(ctx, storeID) {
 		if k := t.GetKey(); err != nil || iam.OwnsObject(k.GetObject()) {

@@ -93,7 +93,7 @@ func (r *Reconciler) adopt(ctx context.Context, store view.Object[corev1alpha1.S
 		return err
 	}
 	owner := iam.StoreOwner(store.Key.Name, cluster)
-	if r.homeOf(store).adopted && plan.Declares(store.Value, owner) {
+	if r.homeOf(store).adopted && iam.Declares(store.Value, owner) {
 		return nil
 	}
 	named, err := r.OpenFGA.Owners(ctx, store.Value.Status.StoreID)
@@ -101,7 +101,7 @@ func (r *Reconciler) adopt(ctx context.Context, store view.Object[corev1alpha1.S
 		return err
 	}
 	h := newHome(store)
-	adopted, refusal := plan.Adoption(store.Value, owner, named)
+	adopted, refusal := iam.Adoption(store.Value, owner, named)
 	if h.adopted = adopted; adopted {
 		if err := r.Confirmer.Confirm(ctx, storeSays(store)); err != nil {
 			return err // Nobody takes a store over on the word of the bus.

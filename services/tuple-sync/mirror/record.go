@@ -119,7 +119,7 @@ func (s *State) ofMembership(k event.Key, u *unrecorded) (user event.Key) {
 		u.fields = func(uid string) any {
 			return membershipStatus{
 				User:       &iamv1alpha1.Member{Name: name, UID: uid},
-				Conditions: condition.Apply(m.Value.Status.Conditions, plan.GroupMembershipTypes(), 0, metav1.Time{}),
+				Conditions: newSaid(0, m.Value.Status.Conditions, plan.GroupMembershipTypes()).before,
 			}
 		}
 	}

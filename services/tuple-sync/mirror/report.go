@@ -200,10 +200,11 @@ func plain[T any, P conditioned[T]](t *table[T, P], k event.Key, judge func(*T) 
 	return s
 }
 
+// newSaid returns the conditions of some types in the order of these: clients of the kinds' authors read them by position.
 func newSaid(generation int64, has []metav1.Condition, types []string, set ...condition.Condition) *said {
 	return &said{
-		before: condition.Apply(has, types, 0, metav1.Time{}),
-		after:  condition.Apply(has, types, generation, metav1.Now().Rfc3339Copy(), set...),
+		before: condition.InOrder(condition.Apply(has, types, 0, metav1.Time{}), types),
+		after:  condition.InOrder(condition.Apply(has, types, generation, metav1.Now().Rfc3339Copy(), set...), types),
 	}
 }
 

@@ -110,7 +110,7 @@ func (r *Reconciler) add(ctx context.Context, p Pass, n *snapshot, add []iam.Tup
 // give adds tuples once all statements are confirmed.
 func (r *Reconciler) give(ctx context.Context, p Pass, n *snapshot, statements []confirm.Statement, add []iam.Tuple) error {
 	if err := r.Confirmer.Confirm(ctx, statements...); err != nil {
-		return err
+		return r.forbidden(err)
 	}
 	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add), Turn: p.Reporter.Turn()})
 	switch {

@@ -33,6 +33,7 @@ func (r *Reconciler) tail(ctx context.Context, p Pass) error {
 			kind.rouse()
 		}
 	}
+	r.readForbidden(ctx)
 	told := r.State.observed.news()
 	if missed, loaded := r.missed.Swap(false), r.copy.loaded(); missed || r.swept != n.of || r.loaded != loaded {
 		r.everything(n, p)

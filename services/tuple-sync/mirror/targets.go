@@ -28,6 +28,8 @@ type observed struct {
 	types  map[string]scope
 	// problems are why others are not.
 	problems map[event.GroupResource]string
+	// forbidden holds an object of each kind that the API server does not let tuple-sync read.
+	forbidden map[event.GroupResource]unreadable
 	// told is what has changed since it was asked for last, and revision counts that.
 	told     news
 	revision atomic.Uint64
@@ -41,7 +43,7 @@ type scope struct{ namespaced, followed bool }
 func (s *State) followTargets(v *view.View, cluster string) {
 	s.observed = &observed{
 		names: map[event.GroupResource]string{}, scopes: map[event.GroupResource]scope{}, types: map[string]scope{},
-		problems: map[event.GroupResource]string{}, told: newNews(),
+		problems: map[event.GroupResource]string{}, forbidden: map[event.GroupResource]unreadable{}, told: newNews(),
 		of: func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
 	}
 	s.targets = register(v, s, config[metav1.PartialObjectMetadata]{
@@ -58,7 +60,7 @@ func (s *State) followTargets(v *view.View, cluster string) {
 
 // take takes in what is told of a kind. The tail asks for what depends on it.
 func (o *observed) take(kind event.GroupResource) {
-	is := o.of(kind)
+	is := o.observation(kind)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	typ, before, now := iam.Type(kind.Group, is.Kind), o.names[kind], scope{is.Namespaced, is.Observed}
@@ -209,7 +211,7 @@ func (r *Reconciler) idle(k event.Key) bool {
 // observation is what is to be said of whether the objects of a registered kind are looked for.
 func (s *State) observation(p *iamv1alpha1.ProtectedResource) condition.Condition {
 	typ, of := iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind), iam.TargetsOf(p.Spec)
-	is := s.observed.of(of)
+	is := s.observed.observation(of)
 	followed := s.types[typ] != nil || is.Observed && iam.Type(of.Group, is.Kind) == typ
 	if is.Observed && !followed {
 		is.Problem = "the API server calls the kind of " + of.Resource + " " + is.Kind + ": is spec.kind right?"

@@ -18,6 +18,7 @@ const (
 	notAll       = "takes the verb extend on all stores.core.platform-mesh.io"
 	notOwner     = "says whose the OpenFGA store is, for which you need the verb adopt on stores.core.platform-mesh.io/other"
 	notGenerated = "annotations of generated AuthorizationModels take the verb record"
+	notOwned     = "says whose the OpenFGA store is, for which you need the verb adopt on stores.core.platform-mesh.io/owned"
 	notAdopt     = "you need the verb adopt on stores.core.platform-mesh.io/other"
 )
 
@@ -36,6 +37,7 @@ func createStores(t *testing.T) (who person, server *testbed.KubeServer) {
 		admin.create(kinds.Stores(), "other", store("IfEmpty")),
 		admin.create(kinds.Stores(), "taken", store("Always")),
 		admin.create(kinds.Stores(), "owned", declaring("store:owned#owner@cluster:1")),
+		admin.create(kinds.Stores(), "held", declaring("store:held#owner@cluster:1")),
 		admin.create(kinds.AuthorizationModels(), "mine", model("own", "")),
 		admin.create(kinds.AuthorizationModels(), "theirs", model("other", "")),
 		admin.create(kinds.PolicyDocuments(), "mine", reference("own", "")),
@@ -109,7 +111,14 @@ func TestStorePolicyRequiresExtendAndAdopt(t *testing.T) {
 		"a Store that names another besides":          {who.patch(stores, "owned", declaring("store:owned#owner@cluster:1", "store:owned#owner@cluster:2")), "says whose the OpenFGA store is"},
 		"a Store that says so already, edited":        {err: who.patch(stores, "owned", fields{"spec": fields{"coreModule": "module c"}})},
 		"a Store that says so already, with more":     {err: who.patch(stores, "owned", declaring("doc:1#owner@user:1", "store:owned#owner@cluster:1"))},
-		"a Store that says so no more":                {err: who.patch(stores, "owned", declaring("doc:1#owner@user:1"))},
+		"a Store that says so no more":                {who.patch(stores, "owned", declaring("doc:1#owner@user:1")), notOwned},
+		"a Store that declares no tuples any more":    {who.patch(stores, "owned", fields{"spec": fields{"tuples": []any{}}}), notOwned},
+		"a Store that says so under a condition now":  {who.patch(stores, "owned", conditional("store:owned#owner@cluster:1")), notOwned},
+		"a Store that says so, deleted":               {who.delete(stores, "owned"), notOwned},
+		"a Store that says nothing, deleted":          {err: who.delete(stores, "other")},
+		"one that the user may adopt, without":        {err: who.patch(stores, "held", declaring("doc:1#owner@user:1"))},
+		"one that the user may adopt, deleted":        {err: who.delete(stores, "held")},
+		"a Store that adopts no more":                 {who.patch(stores, "taken", store("IfEmpty")), "verb adopt on stores.core.platform-mesh.io/taken"},
 		"a Store with other owners":                   {err: who.patch(stores, "other", declaring("store:1#owner@cluster:1", "doc:other#owner@user:1"))},
 		"a Store whose adoption is none that we know": {who.create(stores, "tried", store("Never")), `"IfEmpty", "Always"`},
 		"a module that looks generated from an API":   {who.create(models, "tried", generated(corev1alpha1.ResourceAnnotation)), notGenerated},

@@ -80,6 +80,10 @@ func (p person) patched(kind kinds.Kind, name string, f fields, subresource ...s
 	return p.of(kind).Patch(p.t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: p.dry}, subresource...)
 }
 
+func (p person) delete(kind kinds.Kind, name string) error {
+	return p.of(kind).Delete(p.t.Context(), name, metav1.DeleteOptions{DryRun: p.dry})
+}
+
 func reference(store, cluster string) fields {
 	ref := fields{"name": store}
 	if cluster != "" {
@@ -150,9 +154,9 @@ func tenant(t *testing.T, server *testbed.KubeServer) person {
 		return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources}
 	}
 	own := may([]string{"extend", "adopt"}, group, corev1alpha1.Stores)
-	own.ResourceNames = []string{"own"}
+	own.ResourceNames = []string{"own", "held"}
 	server.GrantUser(t, "", "tenant",
-		own, may([]string{"get", "create", "update", "patch"}, group, corev1alpha1.AuthorizationModels, corev1alpha1.Stores),
+		own, may([]string{"get", "create", "update", "patch", "delete"}, group, corev1alpha1.AuthorizationModels, corev1alpha1.Stores),
 		may(all, kinds.PolicyDocuments().Group, kinds.PolicyDocuments().Resource), may(all, kinds.Bindings().Group, kinds.Bindings().Resource),
 		may(all, kinds.Definitions().Group, kinds.Definitions().Resource, kinds.Definitions().Resource+"/status"))
 	return person{t, server.ObjectsAs(t, "tenant"), []string{metav1.DryRunAll}}

@@ -6,17 +6,17 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
 // reasonOurs is that of Adopted where nothing says otherwise.
 const reasonOurs = "Ours"
 
-// Owners is what the tuples in an OpenFGA store say of whose the IAM store is.
+// Owners holds the tuples in an OpenFGA store that name an owner of the IAM store, and the one that would name this cluster.
 type Owners struct {
-	// Ours means that they name this cluster, Other is a tuple that names somebody else.
-	Ours  bool
-	Other string
+	Owner iam.Tuple
+	Named []iam.Tuple
 	// Granted is a tuple of IAM's types that is there. It is looked for where nobody is named.
 	Granted string
 }
@@ -26,26 +26,28 @@ func (in Input) protects() bool {
 	return slices.ContainsFunc(in.Provided, func(m model.Module) bool { return m.Origin.Kind == model.IAM })
 }
 
-// asksOwners reports whether it must be known now whose an OpenFGA store is: before it gets a model, and from time to time.
-// Nobody asks of one that was made in this pass, or is taken with all that is in it.
+// asksOwners reports whether the owner of an OpenFGA store must be read now: before it gets a model, at each resync, and until
+// Adopted is true of this generation. A store that was made in this pass, or is adopted with all that is in it, is not read.
 func (in Input) asksOwners(obs Observed, id string, wanted bool) bool {
+	was, _ := before(in, corev1alpha1.Adopted)
+	undecided := !was.Holds() || !speaks(in.Store, in.Store.Status.Conditions, corev1alpha1.Adopted)
 	latest, _ := obs.latest(id)
-	return (wanted || in.Resync) && in.protects() && in.Store.Spec.Adoption != corev1alpha1.AdoptionAlways && latest != nil && obs.OwnersOf != id
+	return (wanted || in.Resync || undecided) && in.protects() && in.Store.Spec.Adoption != corev1alpha1.AdoptionAlways &&
+		latest != nil && obs.OwnersOf != id
 }
 
-// alien is why an OpenFGA store is not the IAM store of this cluster, by what is known: a model that is live there decides about
-// tuples of others. Where nobody is named, it is ours if it was.
+// alien returns why an OpenFGA store is not the IAM store of this cluster, by what is known; "" if it may be. A model there would
+// decide about tuples of others, so that tuples of IAM's types count while nothing says whose the store is.
 func (in Input) alien(obs Observed, id string) string {
-	was, _ := before(in, corev1alpha1.Adopted)
-	switch found := obs.Owners; {
-	case !in.protects() || obs.OwnersOf != id || in.Store.Spec.Adoption == corev1alpha1.AdoptionAlways:
+	if !in.protects() || obs.OwnersOf != id {
 		return ""
-	case found.Other != "":
-		return found.Other + " says that it is another's"
-	case !found.Ours && found.Granted != "" && was.Reason != reasonOurs:
-		return "no tuple store:" + in.Key.Name + "#owner says so, and it holds " + found.Granted
 	}
-	return ""
+	found := obs.Owners
+	adopted, refusal := iam.Adoption(in.Store, found.Owner, found.Named)
+	if !adopted && refusal == "" && found.Granted != "" {
+		return fmt.Sprintf("no tuple %s#%s says so, and it holds %s", found.Owner.Object, found.Owner.Relation, found.Granted)
+	}
+	return refusal
 }
 
 func (in Input) notAdopted(id, why string) string {
@@ -54,20 +56,21 @@ func (in Input) notAdopted(id, why string) string {
 		"Store by --iam-store", storeNamed(id), why, corev1alpha1.AdoptionAlways)
 }
 
-// adopted says of the IAM store whether it is known to be ours; false of others, and while nobody has asked.
+// adopted returns the condition Adopted of the IAM Store; false for others, and while the owner was not read.
 func adopted(in Input, obs Observed, id string) (condition.Condition, bool) {
-	was, known := before(in, corev1alpha1.Adopted)
 	why := in.alien(obs, id)
 	latest, read := obs.latest(id)
 	switch {
 	case !in.protects():
 		return condition.Condition{}, false
-	case why != "":
-		return condition.New(corev1alpha1.Adopted, false, ReasonNotAdopted, in.notAdopted(id, why)), true
 	case in.Store.Spec.Adoption == corev1alpha1.AdoptionAlways:
 		return condition.New(corev1alpha1.Adopted, true, "Taken", "the OpenFGA store is taken over with all that is in it, by spec.adoption"), true
+	case why != "":
+		return condition.New(corev1alpha1.Adopted, false, ReasonNotAdopted, in.notAdopted(id, why)), true
 	case obs.OwnersOf == id, obs.Created == id, read && latest == nil: // OpenFGA takes no tuple before there is a model.
 		return condition.New(corev1alpha1.Adopted, true, reasonOurs, "nothing in the OpenFGA store says that it is another's"), true
+	case id != in.recorded(): // What is known is about another store.
+		return condition.Condition{}, false
 	}
-	return was, known
+	return before(in, corev1alpha1.Adopted)
 }

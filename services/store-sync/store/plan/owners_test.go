@@ -6,15 +6,29 @@ import (
 	"testing"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-func protecting(w *world) { w.protecting = true }
+// ours is the tuple by which the IAM store demo belongs to this cluster.
+func ours() iam.Tuple { return iam.StoreOwner("demo", "this") }
+
+// protecting makes the Store the IAM store as store-sync does.
+func protecting(w *world) { w.protecting, w.store.Spec.Tuples = true, declared() }
+
+func declared() []corev1alpha1.Tuple {
+	return []corev1alpha1.Tuple{{User: ours().User, Relation: ours().Relation, Object: ours().Object}}
+}
+
+// undeclared removes the owner's tuple from the Store, as a later generation.
+func undeclared(w *world) { w.store.Spec.Tuples, w.store.Generation = nil, w.store.Generation+1 }
 
 // overwritten has others write a model to the OpenFGA store that the Store has.
 func overwritten(w *world) { w.find("id1").models = append(w.find("id1").models, foreignModel()) }
 
-func owned(o plan.Owners) func(*world) { return func(w *world) { w.owners = o } }
+func owned(named ...iam.Tuple) func(*world) {
+	return func(w *world) { w.owners = plan.Owners{Owner: ours(), Named: named} }
+}
 
 // recorded is a Store whose status names what others made.
 func recorded(w *world) {
@@ -25,7 +39,8 @@ func recorded(w *world) {
 
 // A model decides about all tuples that are there: nobody's are decided about by mistake.
 func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
-	another, nobody := owned(plan.Owners{Ours: true, Other: "store:permissions#owner@cluster:2"}), owned(plan.Owners{Granted: "a/Thing:1#owner@a/User:1"})
+	another := owned(ours(), iam.StoreOwner("permissions", "2"))
+	nobody := func(w *world) { w.owners = plan.Owners{Owner: ours(), Granted: "a/Thing:1#owner@a/User:1"} }
 	longer := edit(core + "\ntype folder\n")
 	for name, test := range map[string]struct {
 		given   []func(*world)
@@ -34,13 +49,15 @@ func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
 		want string
 	}{
 		"one that was made here":                          {[]func(*world){protecting}, true, "True/Ours"},
-		"one that names us":                               {[]func(*world){protecting, inStep, owned(plan.Owners{Ours: true}), overwritten}, true, "True/Ours"},
+		"one that names us":                               {[]func(*world){protecting, inStep, owned(ours()), overwritten}, true, "True/Ours"},
 		"one that names another":                          {[]func(*world){protecting, inStep, another, longer}, false, "False/NotAdopted"},
 		"and has another's model":                         {[]func(*world){protecting, inStep, another, overwritten}, false, "False/NotAdopted"},
 		"and is taken":                                    {[]func(*world){protecting, inStep, another, longer, adopting}, true, "True/Taken"},
 		"one that names nobody, and has tuples":           {[]func(*world){protecting, recorded, nobody}, false, "False/NotAdopted"},
 		"and was found to be ours":                        {[]func(*world){protecting, inStep, nobody, overwritten}, true, "True/Ours"},
-		"one that names nobody, and has no tuples of IAM": {[]func(*world){protecting, inStep, overwritten}, true, "True/Ours"},
+		"one that names nobody, and has no tuples of IAM": {[]func(*world){protecting, inStep, owned(), overwritten}, true, "True/Ours"},
+		"one that no Store declares any more":             {[]func(*world){protecting, inStep, owned(ours()), undeclared, overwritten}, false, "False/NotAdopted"},
+		"one that was made by hand, and is not declared":  {[]func(*world){protecting, undeclared, inStep, owned(), overwritten}, false, "False/NotAdopted"},
 		"one that is not IAM's":                           {[]func(*world){inStep, another, longer}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +83,8 @@ func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
 			if w.pass(1000); w.writes > 0 {
 				t.Errorf("once that is said, these steps write: %v", w.verbs)
 			}
-			w.owners = plan.Owners{Ours: true}
+			owned(ours())(w)
+			w.store.Spec.Tuples, w.store.Generation = declared(), w.store.Generation+1
 			w.pass(1000)
 			w.expectConditions(t, "Adopted=True/Ours", "ModelSynced=True/Merged")
 		})
@@ -75,7 +93,7 @@ func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
 
 // Who comes into a store that is in step is noticed, too.
 func TestWhoClaimsAStoreLaterIsNoticedFromTimeToTime(t *testing.T) {
-	w := newWorld(protecting, inStep, owned(plan.Owners{Ours: true, Other: "store:x#owner@cluster:2"}))
+	w := newWorld(protecting, inStep, owned(ours(), iam.StoreOwner("x", "2")))
 	if w.pass(1000); slices.Contains(w.verbs, plan.FindOwners) {
 		t.Errorf("an ordinary pass asks: %v", w.verbs)
 	}
@@ -85,5 +103,19 @@ func TestWhoClaimsAStoreLaterIsNoticedFromTimeToTime(t *testing.T) {
 	w.expectConditions(t, "Adopted=False/NotAdopted")
 	w.resync = false
 	w.pass(1000)
-	w.expectConditions(t, "Adopted=False/NotAdopted") // Nothing else was found out since.
+	w.expectConditions(t, "Adopted=False/NotAdopted")
+}
+
+// The Store says at once that it is out of force, and that it is back.
+func TestAnIAMStoreWithoutItsOwnersTupleIsNotAdopted(t *testing.T) {
+	w := newWorld(protecting, inStep, owned(ours()), undeclared)
+	w.pass(1000)
+	w.expectConditions(t, "Adopted=False/NotAdopted", "ModelSynced=False/NotAdopted")
+	if m := w.message(corev1alpha1.Adopted); !strings.Contains(m, "spec.tuples of Store demo does not declare store:demo#owner@cluster:this") {
+		t.Errorf("got message %q", m)
+	}
+	protecting(w)
+	w.store.Generation++
+	w.pass(1000)
+	w.expectConditions(t, "Adopted=True/Ours", "ModelSynced=True/Merged")
 }

@@ -47,9 +47,13 @@ func (k *kindReflector) check(ctx context.Context, incarnation string) error {
 	defer cancel()
 	k.mu.Lock()
 	synced, stream, restart, due := k.sweep == nil && k.stream != "", k.stream, k.restart, time.Now().After(k.due)
-	probe := k.probe()
+	probe, silent := k.probe(), k.isSilent(time.Now())
 	k.mu.Unlock()
 	if !synced {
+		return nil
+	}
+	if silent {
+		restart(errSilent)
 		return nil
 	}
 	if due {

@@ -34,7 +34,9 @@ type cluster struct {
 	// forgotten is the version up to which nobody can watch any more.
 	forgotten int
 	down      bool
-	unserved  bool
+	// unread means that reads of single objects are not answered, while watches go on.
+	unread   bool
+	unserved bool
 	// changed is closed and replaced at every change; ended ends the running watches.
 	changed, ended chan struct{}
 	lists          map[string][]source.Object
@@ -145,7 +147,7 @@ func (c *cluster) interrupt() {
 func (c *cluster) Epoch(context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.down {
+	if c.down || c.unread {
 		return "", errDown
 	}
 	return c.epoch, nil

@@ -14,8 +14,9 @@ import (
 
 // Why a kind is swept again.
 var (
-	errAgain = errors.New("the stream lost something")
-	errDue   = errors.New("the time has come")
+	errAgain  = errors.New("the stream lost something")
+	errDue    = errors.New("the time has come")
+	errSilent = errors.New("the watch sent neither a change nor a bookmark")
 )
 
 // How often a kind is looked for that the API server does not serve.
@@ -145,7 +146,7 @@ func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, 
 		}
 		version = e.Version
 		k.mu.Lock()
-		k.seen = newer(version, k.seen)
+		k.seen, k.bookmarked = newer(version, k.seen), k.bookmarked || e.Bookmark
 		k.mu.Unlock()
 	}
 	return version, nil

@@ -28,6 +28,8 @@ type Health struct {
 	acknowledged, answered failing
 	// checked is what the bus tells of its streams.
 	checked failing
+	// read is the start of the last read that the API server answered.
+	read time.Time
 }
 
 type kindHealth struct {
@@ -65,7 +67,7 @@ func (f *failing) lasts() time.Duration {
 func (h *Health) begin(kinds []*kindReflector) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.acknowledged, h.answered, h.checked = failing{}, failing{}, failing{}
+	h.acknowledged, h.answered, h.checked, h.read = failing{}, failing{}, failing{}, time.Now()
 	h.kinds = make(map[string]*kindHealth, len(kinds))
 	for _, k := range kinds {
 		if k.kind.Named { // One that cannot be listed holds up nobody.
@@ -93,6 +95,23 @@ func (h *Health) streamChecked(began time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.checked.note(began, unanswered(err))
+}
+
+// wasRead notes that the API server answered a read that began at a time.
+func (h *Health) wasRead(began time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.read = began
+}
+
+// Unread returns for how long the API server has answered no read; 0 while this replica does not lead.
+func (h *Health) Unread() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.kinds == nil {
+		return 0
+	}
+	return time.Since(h.read)
 }
 
 func unanswered(err error) error {

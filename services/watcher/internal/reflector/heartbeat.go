@@ -2,24 +2,33 @@ package reflector
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// opening is how long a watch must have been open before it counts: one that is refused ends at once.
-const opening = 2 * time.Second
+const (
+	// opening is how long a watch must have been open before it counts: one that is refused ends at once.
+	opening = 2 * time.Second
+	// maxSilence is how long a watch that has sent bookmarks may send nothing: the API server sends one about every minute.
+	maxSilence = 90 * time.Second
+	// maxUnread is how long the API server may leave reads unanswered before heartbeats stop.
+	maxUnread = 2 * time.Second
+)
 
-// beat tells again and again how far the stream follows the API server, until ctx ends. That the API
-// server can be reached at all is what the Lease shows: who cannot renew it does not lead.
+// beat publishes again and again how far the stream follows the API server, until ctx ends; nothing while reads on the watches'
+// transport are not answered. The Lease shows less: its requests may take another connection.
 func (r *reflector) beat(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
 		h, ok := r.heartbeat(time.Now())
-		if !ok {
+		if !ok || r.cfg.Health.Unread() > maxUnread {
 			continue
 		}
 		attempt, cancel := context.WithTimeout(ctx, publishTimeout)
@@ -29,6 +38,25 @@ func (r *reflector) beat(ctx context.Context) {
 			r.warnings.Do(func() { r.cfg.Log.WarnContext(ctx, "heartbeat not published", "error", err) })
 		}
 	}
+}
+
+// read reads again and again from the API server, by the transport of the watches, until ctx ends.
+func (r *reflector) read(ctx context.Context) {
+	for backoff.Sleep(ctx, r.cfg.CheckInterval/2) {
+		began := time.Now()
+		attempt, cancel := context.WithTimeout(ctx, maxUnread)
+		_, err := r.cfg.Source.Epoch(attempt)
+		cancel()
+		if isAnswer(err) {
+			r.cfg.Health.wasRead(began)
+		}
+	}
+}
+
+// isAnswer reports whether the API server answered a read, be it with a refusal.
+func isAnswer(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
 // heartbeat is that of a time; there is none before every kind has a snapshot, nor while the bus has yet to be told of a kind of
@@ -65,11 +93,25 @@ func (k *kindReflector) current(now time.Time) (version string, at time.Time) {
 	if k.stream == "" {
 		return "", time.Time{}
 	}
-	at = now
+	at = k.lastSure(now)
 	if k.opened.IsZero() || now.Sub(k.opened) < opening {
 		at = k.closed
 	}
 	return k.seen, k.unpublished(at)
+}
+
+// lastSure returns up to when an open watch is known to have sent everything: the last message of a watch that is silent. The
+// caller holds the lock.
+func (k *kindReflector) lastSure(now time.Time) time.Time {
+	if k.isSilent(now) {
+		return k.heard
+	}
+	return now
+}
+
+// isSilent reports whether a watch has sent nothing for longer than bookmarks allow; the caller holds the lock.
+func (k *kindReflector) isSilent(now time.Time) bool {
+	return k.bookmarked && !k.opened.IsZero() && now.Sub(k.heard) > maxSilence
 }
 
 // unpublished is a time, or that of the oldest change before it that is not published yet.
@@ -95,7 +137,7 @@ func (k *kindReflector) open() (end func()) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if now := time.Now(); now.Sub(k.opened) >= opening {
-			k.closed = now
+			k.closed = k.lastSure(now)
 		}
 		k.opened = time.Time{}
 	}

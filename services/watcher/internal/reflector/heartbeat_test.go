@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -61,6 +63,86 @@ func TestAHeartbeatSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 		wait(opening)
 		want("while it is watched again", 0)
 	})
+}
+
+// A watch that is silent alone counts as current only as long as its next bookmark may still come.
+func TestAHeartbeatDoesNotVouchForASilentWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reflector{targets: &targets{}}
+		silent, other := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.AuthorizationModels(), nil)
+		r.kinds = []*kindReflector{silent, other}
+		for _, k := range r.kinds {
+			k.stream = "one"
+			k.open()
+		}
+		<-time.After(time.Hour)
+		if got := behind(r); got != 0 {
+			t.Errorf("%s behind without bookmarks, want 0", got)
+		}
+		silent.bookmarked, silent.heard, other.bookmarked = true, time.Now(), true
+		for range 3 {
+			<-time.After(maxSilence / 2)
+			other.heard = time.Now()
+		}
+		if got := behind(r); got != 3*maxSilence/2 {
+			t.Errorf("%s behind, want %s", got, 3*maxSilence/2)
+		}
+		silent.heard = time.Now()
+		if got := behind(r); got != 0 {
+			t.Errorf("%s behind when it is heard again, want 0", got)
+		}
+	})
+}
+
+// A leader that may not read is told so by an API server that answers.
+func TestARefusalIsAnAnswer(t *testing.T) {
+	namespaces := schema.GroupResource{Resource: "namespaces"}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"an object":            {nil, true},
+		"a refusal":            {fmt.Errorf("reading: %w", apierrors.NewForbidden(namespaces, "kube-system", errDown)), true},
+		"too many requests":    {apierrors.NewTooManyRequests("later", 1), true},
+		"an overloaded server": {apierrors.NewInternalError(errDown), false},
+		"no connection":        {errDown, false},
+		"another cluster":      {source.ErrOtherCluster, false},
+	} {
+		if got := isAnswer(test.err); got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestHeartbeatsStopWhileReadsAreNotAnswered(t *testing.T) {
+	b := newBus(t)
+	c := newCluster()
+	b.run(b.config(c))
+	last := func() uint64 {
+		msg, err := b.stream(topology.Sync).GetLastMsgForSubject(t.Context(), topology.HeartbeatSubject("local"))
+		if err != nil {
+			return 0
+		}
+		return msg.Sequence
+	}
+	more := func() error {
+		before := last()
+		<-time.After(200 * time.Millisecond) // Ten intervals.
+		if last() == before {
+			return errors.New("there is no further heartbeat")
+		}
+		return nil
+	}
+	eventually(t, more)
+	c.set(func(c *cluster) { c.unread = true })
+	eventually(t, func() error {
+		if more() == nil {
+			return errors.New("heartbeats go on")
+		}
+		return nil
+	})
+	c.set(func(c *cluster) { c.unread = false })
+	eventually(t, more)
 }
 
 func TestHeartbeatsGoOnWhileAllIsWell(t *testing.T) {

@@ -62,6 +62,8 @@ type kindReflector struct {
 	opened, closed time.Time
 	// heard is when the API server told something last.
 	heard time.Time
+	// bookmarked means that the API server sends bookmarks of the kind: not every aggregated one does.
+	bookmarked bool
 }
 
 // head is a [publish.Head] without what is known anyhow.

@@ -147,6 +147,7 @@ func Run(ctx context.Context, cfg Config) error {
 	group, ctx := errgroup.WithContext(ctx)
 	context.AfterFunc(ctx, r.lane.shutDown)
 	context.AfterFunc(ctx, r.targets.lane.shutDown)
+	group.Go(func() error { r.read(ctx); return nil })
 	group.Go(func() error { return r.run(ctx, group) })
 	return group.Wait()
 }

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -21,6 +22,8 @@ const (
 type Rules struct {
 	// Subject is [ByUID] or [ByUIDOrName].
 	Subject string
+	// Accounts matches the names of callers who are ServiceAccounts beside those of the core API; nil if there are none.
+	Accounts *regexp.Regexp
 	// Anonymous says that bindings may be for everybody, whoever they are.
 	Anonymous bool
 	// TrustParents says that what an object is of is believed to a request, where nothing is known of the object.
@@ -68,7 +71,7 @@ func (r *Rules) scope(typ string) (global, known bool) {
 func (r *Rules) Identify(u authenticationv1.UserInfo) decide.Subject {
 	s := decide.Subject{Groups: r.Groups(u.Groups)}
 	switch ofSystem := isOfSystem(u.Username); {
-	case u.UID != "" && strings.HasPrefix(u.Username, "system:serviceaccount:"):
+	case u.UID != "" && (strings.HasPrefix(u.Username, "system:serviceaccount:") || !ofSystem && r.isAccount(u.Username)):
 		s.Account = u.UID
 	case u.UID != "" && !ofSystem:
 		s.User = u.UID
@@ -79,6 +82,16 @@ func (r *Rules) Identify(u authenticationv1.UserInfo) decide.Subject {
 	}
 	return s
 }
+
+// AccountNames compiles an expression of whole user names; nil for an empty one.
+func AccountNames(expression string) (*regexp.Regexp, error) {
+	if expression == "" {
+		return nil, nil //nolint:nilnil // No expression matches no name.
+	}
+	return regexp.Compile("^(?:" + expression + ")$")
+}
+
+func (r *Rules) isAccount(name string) bool { return r.Accounts != nil && r.Accounts.MatchString(name) }
 
 // Groups are those that count.
 func (r *Rules) Groups(all []string) []string {

@@ -31,6 +31,40 @@ func TestWhomAnAuthenticatedUserIs(t *testing.T) {
 	}
 }
 
+// The authenticator of another system has names of its own for accounts.
+func TestAnAccountIsNamedByAnExpression(t *testing.T) {
+	names, err := AccountNames(`sa-[a-z]+@datum\.default`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := NewRules(Rules{Subject: ByUIDOrName, Accounts: names})
+	for name, want := range map[string]decide.Subject{
+		"sa-one@datum.default":         {Account: "u-1"},
+		"system:serviceaccount:a:bot":  {Account: "u-1"},
+		"alice@datum.default":          {User: "u-1"},
+		"x-sa-one@datum.default":       {User: "u-1"},
+		"sa-one@datum.default.example": {User: "u-1"},
+		"sa-one@datumxdefault":         {User: "u-1"},
+	} {
+		if got := rules.Identify(authenticationv1.UserInfo{Username: name, UID: "u-1"}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+	}
+	if got := rules.Identify(authenticationv1.UserInfo{Username: "sa-one@datum.default"}); got.Account != "" {
+		t.Errorf("without a UID: got %+v", got)
+	}
+	everybody, err := AccountNames(".*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := NewRules(Rules{Accounts: everybody}).Identify(authenticationv1.UserInfo{Username: "system:node:one", UID: "u-1"}); got.Account != "" {
+		t.Errorf("a name of the system: got %+v", got)
+	}
+	if _, err := AccountNames("("); err == nil {
+		t.Error("an expression that cannot be read is accepted")
+	}
+}
+
 func TestGroupsOfEverybodyCountOnlyWhereThatIsWanted(t *testing.T) {
 	anybody := authenticationv1.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated", "system:anonymous", "oidc:x"}}
 	if got := NewRules(Rules{}).Identify(anybody); len(got.Groups) > 0 || got.User != "" {

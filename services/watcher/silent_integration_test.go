@@ -1,0 +1,94 @@
+//go:build integration
+
+package watcher_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// silencer lets nothing more of one watch pass once it is told to.
+type silencer struct {
+	mu sync.Mutex
+	// bookmarked is closed when the watch has sent a bookmark, silent when it is to send nothing more.
+	bookmarked, silent chan struct{}
+	taken              bool
+}
+
+// silencing is the transport of one client.
+type silencing struct {
+	*silencer
+
+	next http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper]. It takes the first watch of Stores.
+func (s silencing) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := s.next.RoundTrip(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && !s.taken && strings.HasSuffix(r.URL.Path, "/stores") && r.URL.Query().Get("watch") != "" {
+		s.taken = true
+		answer.Body = &silencedBody{answer.Body, s.silencer, r, sync.OnceFunc(func() { close(s.bookmarked) })}
+	}
+	return answer, err
+}
+
+type silencedBody struct {
+	io.ReadCloser
+
+	by       *silencer
+	request  *http.Request
+	bookmark func()
+}
+
+// Read implements [io.Reader].
+func (b *silencedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	select {
+	case <-b.by.silent:
+		<-b.request.Context().Done()
+		return 0, b.request.Context().Err()
+	default:
+	}
+	if bytes.Contains(p[:n], []byte("BOOKMARK")) {
+		b.bookmark()
+	}
+	return n, err
+}
+
+// All other watches go on, and reads are answered.
+func TestAWatchThatIsSilentAloneIsNoticed(t *testing.T) {
+	if !testbed.Nightly {
+		t.Skip("it waits for bookmarks, for two and a half minutes")
+	}
+	b, s := newBed(t), &silencer{bookmarked: make(chan struct{}), silent: make(chan struct{})}
+	kube := b.kube.Config(t, topology.Watcher)
+	kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return silencing{s, next} })
+	b.runOn(kube)
+	b.leads("first")
+	<-s.bookmarked
+	close(s.silent)
+	b.apply("probe", "while the watch is silent")
+	began, behind := time.Now(), time.Duration(0)
+	testbed.Eventually(t, 3*time.Minute, func() error {
+		h, err := b.p.LastHeartbeat(t.Context(), "local")
+		if err != nil {
+			return err
+		}
+		behind = max(behind, h.GetBehind().AsDuration())
+		return b.equal()
+	})
+	t.Logf("on the bus after %s; heartbeats said up to %s", time.Since(began).Round(time.Millisecond), behind.Round(time.Millisecond))
+	if behind < time.Minute {
+		t.Errorf("heartbeats said %s behind at most: they vouched for the silent watch", behind)
+	}
+}

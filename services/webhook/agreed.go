@@ -1,0 +1,37 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/fault"
+)
+
+const (
+	// agreement bounds how long both are asked again: what has just changed is in one of them first.
+	agreement     = time.Second
+	agreementStep = 50 * time.Millisecond
+)
+
+var errDisagree = errors.New("OpenFGA allows what the declared objects do not: it has not followed them yet")
+
+// agreed implements [Decider] by OpenFGA and the index: what OpenFGA allows counts only if the index allows it, too.
+type agreed struct{ openFGA, index Decider }
+
+// Decide implements [Decider]. It returns an error if OpenFGA still allows what the index does not.
+func (a agreed) Decide(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
+	for began := time.Now(); ; {
+		if why, allowed, err = a.openFGA.Decide(ctx, q); err != nil || !allowed {
+			return why, false, err
+		}
+		if why, allowed, err = a.index.Decide(ctx, q); err != nil || allowed {
+			return why, allowed, err
+		}
+		if time.Since(began) >= agreement || !backoff.Sleep(ctx, agreementStep) {
+			return why, false, fault.Unavailable(errDisagree)
+		}
+	}
+}
