@@ -39,7 +39,10 @@ const maxRetention = 366 * 24 * time.Hour
 
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: controller.Defaults(), AccountType: corev1alpha1.AccountType, IAMStore: "iam", UnobservedTargets: refuse, RemovedTuplesRetention: 30 * 24 * time.Hour}
+	return Config{
+		Config: controller.Defaults(), AccountType: corev1alpha1.AccountType, IAMStore: "iam", UnobservedTargets: refuse,
+		RemovedTuplesRetention: 30 * 24 * time.Hour,
+	}
 }
 
 // BindFlags makes every setting a flag.

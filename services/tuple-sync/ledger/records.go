@@ -61,7 +61,8 @@ type contest struct {
 
 func newRecords() *records {
 	return &records{
-		kept: map[string]map[string]kept{}, passed: cache.NewLRUExpireCache(maxRemembered), compared: cache.NewLRUExpireCache(maxRemembered), contests: map[string]map[string]contest{},
+		kept: map[string]map[string]kept{}, contests: map[string]map[string]contest{},
+		passed: cache.NewLRUExpireCache(maxRemembered), compared: cache.NewLRUExpireCache(maxRemembered),
 		written: map[string]map[tuple.ID]tuple.Tuple{}, cleaned: cache.NewLRUExpireCache(maxRemembered),
 	}
 }

@@ -53,9 +53,8 @@ func (o *object) status(p *packs, u *plan.StatusUpdate) (any, error) {
 	set(&conditions, corev1alpha1.TuplesSynced, u.Condition)
 	set(&conditions, corev1alpha1.Ready, u.Ready)
 	if o.IsStore {
-		removed := o.removed
-		if u.Removed != nil {
-			removed = u.Removed
+		removed := cmp.Or(u.Removed, o.removed)
+		if removed != nil {
 			set(&conditions, corev1alpha1.RemovalsRecorded, plan.RemovalsCondition(removed, o.Generation))
 		}
 		return storeStatus{

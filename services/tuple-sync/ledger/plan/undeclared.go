@@ -59,7 +59,8 @@ func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
 		if _, ok := declared[t]; !ok && (!in.Reserved || !iam.OwnsObject(t.Object)) {
 			u := undeclared(t, claims, recorders[t.ID], in.Model)
 			if r, ok := restored[t.ID]; ok && u.Fate == Unmanaged {
-				u.Fate, u.Reason = ToBeRemoved, fmt.Sprintf("Restored: removed on %s, and goes again with the next resync.", r.Removed.UTC().Format(time.DateOnly))
+				u.Fate = ToBeRemoved
+				u.Reason = fmt.Sprintf("Restored: removed on %s, and goes again with the next resync.", r.Removed.UTC().Format(time.DateOnly))
 			}
 			found = append(found, u)
 		}
