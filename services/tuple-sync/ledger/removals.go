@@ -105,6 +105,9 @@ func (a *applier) recordRemovals(ctx context.Context, s *snapshot, decided *plan
 		}
 		removals, _ = s.store.removals(s.input.StoreID) // If it cannot be read, it begins again.
 	}
+	if len(removals.List) == 0 { // What this process records first, it need not look for.
+		a.records.noteCompared(s.life)
+	}
 	return decided.RecordRemovals(removals, written, time.Now(), a.retention)
 }
 
