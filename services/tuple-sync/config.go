@@ -3,6 +3,7 @@ package tuplesync
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/openfga/openfga/pkg/tuple"
 	"github.com/spf13/pflag"
@@ -23,6 +24,8 @@ type Config struct {
 	IAMStore string
 	// UnobservedTargets is what becomes of bindings on objects of kinds that nobody follows: refuse or trust.
 	UnobservedTargets string
+	// RemovedTuplesRetention is how long a Store records the tuples that were removed; zero if it does not.
+	RemovedTuplesRetention time.Duration
 }
 
 // What becomes of bindings on what cannot be looked for.
@@ -31,9 +34,15 @@ const (
 	trust  = "trust"
 )
 
+// maxRetention bounds how long removed tuples are recorded.
+const maxRetention = 366 * 24 * time.Hour
+
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: controller.Defaults(), AccountType: corev1alpha1.AccountType, IAMStore: "iam", UnobservedTargets: refuse}
+	return Config{
+		Config: controller.Defaults(), AccountType: corev1alpha1.AccountType, IAMStore: "iam", UnobservedTargets: refuse,
+		RemovedTuplesRetention: 30 * 24 * time.Hour,
+	}
 }
 
 // BindFlags makes every setting a flag.
@@ -45,6 +54,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.IAMStore, "iam-store", c.IAMStore, "Store that has the tuples of roles, bindings, groups and users")
 	fs.StringVar(&c.UnobservedTargets, "unobserved-targets", c.UnobservedTargets,
 		"refuse or trust: whether bindings on single objects of kinds that are not followed act, though nobody can tell if there is such an object")
+	fs.DurationVar(&c.RemovedTuplesRetention, "removed-tuples-retention", c.RemovedTuplesRetention,
+		"how long Stores record removed tuples, which are removed again if a restore of OpenFGA brings them back; 0 records none")
 	fs.StringVar(&c.AccountType, "account-type", c.AccountType, "`type` of accounts in models")
 }
 
@@ -58,9 +69,13 @@ func (c *Config) Validate() error {
 	if c.UnobservedTargets != refuse && c.UnobservedTargets != trust {
 		targets = fmt.Errorf("--unobserved-targets %.100q: use %s or %s", c.UnobservedTargets, refuse, trust)
 	}
+	var retention error
+	if c.RemovedTuplesRetention < 0 || c.RemovedTuplesRetention > maxRetention {
+		retention = fmt.Errorf("--removed-tuples-retention %s: use 0 to %s", c.RemovedTuplesRetention, maxRetention)
+	}
 	iamStore := fga.ValidateStoreName(c.IAMStore)
 	if iamStore != nil {
 		iamStore = fmt.Errorf("--iam-store: %w", iamStore)
 	}
-	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), accountType, iamStore, targets)
+	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), accountType, iamStore, targets, retention)
 }

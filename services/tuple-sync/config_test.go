@@ -26,11 +26,11 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	cfg := Defaults()
 	cfg.OpenFGA.Target, cfg.Workers = "nowhere", 0
 	cfg.AllowMemberTuples, cfg.AccountType = true, "an account"
-	cfg.IAMStore, cfg.UnobservedTargets = "?", "guess"
+	cfg.IAMStore, cfg.UnobservedTargets, cfg.RemovedTuplesRetention = "?", "guess", -1
 	err := Run(t.Context(), cfg)
 	if err == nil || !strings.Contains(err.Error(), "--openfga-target") || !strings.Contains(err.Error(), "--workers") ||
 		!strings.Contains(err.Error(), "--account-type") || !strings.Contains(err.Error(), "--iam-store") ||
-		!strings.Contains(err.Error(), "--unobserved-targets") {
+		!strings.Contains(err.Error(), "--unobserved-targets") || !strings.Contains(err.Error(), "--removed-tuples-retention") {
 		t.Errorf("refused with %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 type metrics struct {
 	tuples     *prometheus.CounterVec
 	difference prometheus.Histogram
+	restored   prometheus.Counter
 }
 
 // newMetrics registers the metrics. unreadable counts the objects whose record cannot be read.
@@ -19,11 +20,13 @@ func newMetrics(registerer prometheus.Registerer, unreadable func() int) *metric
 	}, []string{"outcome"}), difference: prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "entail_tuples_difference", Help: "Tuples that a store lacked or had too many, where there were any.",
 		Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096},
+	}), restored: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "entail_tuples_restored_total", Help: "Tuples that were removed again, because a restored OpenFGA had them as before their removal.",
 	})}
 	for _, outcome := range []string{"added", "removed", "refused"} {
 		m.tuples.WithLabelValues(outcome)
 	}
-	registerer.MustRegister(m.tuples, m.difference, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	registerer.MustRegister(m.tuples, m.difference, m.restored, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "entail_tuples_unreadable_records", Help: "Objects whose tuples are not changed, because their record cannot be read.",
 	}, func() float64 { return float64(unreadable()) }))
 	return m

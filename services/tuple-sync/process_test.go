@@ -97,6 +97,7 @@ func start(w *world, bus map[event.Key]event.Change) *process {
 	log, state, models := slog.New(slog.DiscardHandler), ledger.NewState(v, event.Key{}, ""), newModelCache(w)
 	r := &reconciler{ledger: ledger.New(ledger.Config{
 		State: state, View: v, Home: "local", Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Settling: settling, Replica: w.newReplica(),
+		Retention: time.Hour, Restored: func(int) {},
 		Writer: &writer{
 			openFGA: w, metrics: newMetrics(prometheus.NewRegistry(), func() int { return 0 }),
 			announce: func(*eventv1.StoreChanged) { _ = w.call("announce", func() error { return nil }) }, // Nobody waits for it.

@@ -29,7 +29,7 @@ func TestTupleSyncSaysThatRecordIsUnreadable(t *testing.T) {
 		t.Errorf("the message is %q", message)
 	}
 	b.AwaitCondition(models, "broken", corev1alpha1.Ready, "RecordUnreadable")
-	b.awaitEvent("broken", "RecordUnreadable")
+	b.awaitEvent(models, "broken", "RecordUnreadable")
 	b.module("other", "demo", third)
 	b.merged("other")
 	b.await(models, "other", "Invalid") // The others go on: their tuples are judged.
@@ -40,8 +40,8 @@ func TestTupleSyncSaysThatRecordIsUnreadable(t *testing.T) {
 	b.awaitTuples(id, first, foreign)
 }
 
-// awaitEvent waits for an Event about an AuthorizationModel.
-func (b *bed) awaitEvent(name, reason string) {
+// awaitEvent waits for an Event about an object.
+func (b *bed) awaitEvent(kind kinds.Kind, name, reason string) {
 	b.T.Helper()
 	client, err := kubernetes.NewForConfig(b.Kube.Admin())
 	if err != nil {
@@ -53,7 +53,7 @@ func (b *bed) awaitEvent(name, reason string) {
 			return err
 		}
 		for _, e := range events.Items {
-			if e.InvolvedObject.Kind == kinds.AuthorizationModels().Kind && e.InvolvedObject.Name == name && e.Reason == reason {
+			if e.InvolvedObject.Kind == kind.Kind && e.InvolvedObject.Name == name && e.Reason == reason {
 				return nil
 			}
 		}

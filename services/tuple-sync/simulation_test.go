@@ -64,6 +64,7 @@ func simulate(t *rapid.T) {
 		"work more": s.step("work", s.work),
 		"trouble":   s.step("trouble", s.trouble),
 		"restart":   s.step("restart", s.restart),
+		"restore":   s.step("restore", s.restoreOpenFGA),
 		"":          func(*rapid.T) { s.fail() },
 	})
 	s.settleDown()
@@ -358,6 +359,15 @@ func (s *simulation) restart() {
 	s.logf("restart")
 	s.crashed = false
 	s.process = start(s.world, s.bus)
+}
+
+// restoreOpenFGA brings back tuples that were removed, while no process runs. A process starts when its view has caught up.
+func (s *simulation) restoreOpenFGA() {
+	if n := len(s.deletions); n > 0 {
+		s.restore(n - rapid.IntRange(1, min(n, 4)).Draw(s.t, "deletions"))
+		maps.Copy(s.bus, s.latest)
+		s.restart()
+	}
 }
 
 // lately looks thoroughly at everything once the calls of who was overtaken are over, as the engine

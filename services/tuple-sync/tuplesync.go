@@ -50,10 +50,12 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	iam := mirror.NewState(parts.View, state.Stores, store, cfg.UnobservedTargets == trust)
 	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	confirmer.InBulk(parts.Kube, max(1, cfg.Workers-free))
-	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: newMetrics(rt.Metrics, state.Unreadable)}
+	metrics := newMetrics(rt.Metrics, state.Unreadable)
+	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: metrics}
 	r := &reconciler{ledger: ledger.New(ledger.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
 		Replica: parts.Replica, Now: bootclock.Now, Settling: cfg.Takeover.Settling, Writer: writer,
+		Retention: cfg.RemovedTuplesRetention, Restored: func(n int) { metrics.restored.Add(float64(n)) },
 	}), mirror: mirror.New(mirror.Config{
 		State: iam, View: parts.View, Confirmer: confirmer,
 		Cluster: parts.Kube, Status: parts.Status,

@@ -31,14 +31,15 @@ func (w *world) wantedBy(storeID string, who func(*thing) bool) map[tuple.ID]tup
 		}
 		return strings.Compare(a.meta.Name, b.meta.Name)
 	})
-	wanted := map[tuple.ID]tuple.Tuple{}
+	wanted, recorded := map[tuple.ID]tuple.Tuple{}, map[tuple.ID]bool{}
 	for _, a := range owners {
-		first := map[tuple.ID]bool{}
+		first, record := map[tuple.ID]bool{}, a.record()
 		for _, t := range tuple.ParseAll(a.tuples) {
 			late := a.meta.DeletionTimestamp != nil && !slices.Contains(a.meta.Finalizers, corev1alpha1.TuplesFinalizer)
-			if !first[t.ID] && w.allows(storeID, t) && (!late || slices.Contains(a.record().Tuples, t)) {
-				if _, ok := wanted[t.ID]; !ok {
-					wanted[t.ID] = t
+			has := record.StoreID == storeID && slices.Contains(record.Tuples, t)
+			if !first[t.ID] && w.allows(storeID, t) && (!late || has) {
+				if _, ok := wanted[t.ID]; !ok || has && !recorded[t.ID] { // The Store wins, then the object that has recorded it, then the older one.
+					wanted[t.ID], recorded[t.ID] = t, has || a.isStore()
 				}
 			}
 			first[t.ID] = true

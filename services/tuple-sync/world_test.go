@@ -115,6 +115,7 @@ func (w *world) now() time.Duration { return w.clock }
 // fail before or after its effect, or be overtaken by somebody else's change.
 type world struct {
 	rapid.TB
+	history
 	things   map[event.Key]*thing
 	latest   map[event.Key]event.Change // what a watch has to tell
 	version  int
@@ -148,7 +149,7 @@ type world struct {
 func newWorld(t rapid.TB) *world {
 	t.Helper()
 	w := &world{
-		TB: t, things: map[event.Key]*thing{}, latest: map[event.Key]event.Change{},
+		TB: t, history: newHistory(), things: map[event.Key]*thing{}, latest: map[event.Key]event.Change{},
 		contents: map[string]map[tuple.ID]tuple.Tuple{}, models: map[string]*openfgav1.AuthorizationModel{},
 		foreign: map[tuple.ID]tuple.Tuple{}, lost: map[event.Key]plan.Record{}, abandoned: map[string]map[tuple.ID]bool{},
 		refuse: func(tuple.Tuple) error { return nil }, deny: func(*thing) error { return nil }, calls: map[string]int{},
@@ -218,7 +219,7 @@ func (w *world) check() {
 			}
 		}
 		for t := range tuples {
-			if _, ok := listed[t]; !ok && w.broken == nil && !w.abandoned[id][t] {
+			if _, ok := listed[t]; !ok && w.broken == nil && !w.abandoned[id][t] && !w.restored[held{id, t}] {
 				w.broken = fmt.Errorf("store %s holds %s, which is in nobody's record", id, t)
 			}
 		}
@@ -232,7 +233,7 @@ func (w *world) checkReady(a *thing) {
 	if a.isStore() {
 		module = corev1alpha1.ModelSynced
 	}
-	if ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != a.meta.Generation || !w.fresh() || w.broken != nil {
+	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != a.meta.Generation || !w.fresh() || w.broken != nil {
 		return
 	}
 	if c := meta.FindStatusCondition(a.status.Conditions, module); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != a.meta.Generation {
@@ -301,6 +302,7 @@ func (w *world) applyStatus(a *thing, status any) event.Change {
 		w.Fatal(err)
 	}
 	a.status.ManagedTuples, a.status.ManagedTuplesStoreID, a.status.TupleCount = applied.ManagedTuples, applied.ManagedTuplesStoreID, applied.TupleCount
+	a.status.RemovedTuples = applied.RemovedTuples
 	if !a.isStore() {
 		a.status.ManagedTuplesStoreID = applied.StoreID
 	}
@@ -406,6 +408,10 @@ func (w *world) add(storeID string, keys []*openfgav1.TupleKey) error {
 	for _, k := range keys {
 		t := tuple.Of(k)
 		w.tell("  %s gets %v", storeID, t)
+		if before, there := w.contents[storeID][t.ID]; !there || before != t {
+			w.written[held{storeID, t.ID}] = w.tick()
+		}
+		delete(w.restored, held{storeID, t.ID})
 		w.contents[storeID][t.ID] = t
 	}
 	return nil
@@ -423,6 +429,9 @@ func (w *world) remove(storeID string, keys []*openfgav1.TupleKey) {
 			w.broken = fmt.Errorf("store %s loses %s, which is wanted before and after", storeID, t.ID)
 		}
 		w.tell("  %s loses %v", storeID, t)
+		if was, there := w.contents[storeID][t.ID]; there {
+			w.deleted(storeID, was)
+		}
 		delete(w.contents[storeID], t.ID)
 	}
 }
@@ -439,7 +448,7 @@ func (w *world) ReadTuples(_ context.Context, storeID string) iter.Seq2[*openfga
 			return
 		}
 		for _, t := range maps.Clone(w.contents[storeID]) {
-			if !yield(&openfgav1.Tuple{Key: t.Key()}, nil) {
+			if !yield(w.stamped(storeID, t), nil) {
 				return
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 
@@ -35,6 +36,8 @@ type Cluster interface {
 type Reader interface {
 	GetStore(ctx context.Context, storeID string) (fga.Store, bool, error)
 	ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error]
+	ReadTuple(ctx context.Context, storeID string, key *openfgav1.TupleKey) (*openfgav1.Tuple, bool, error)
+	ReadChanges(ctx context.Context, storeID, token string, since time.Time) ([]*openfgav1.TupleChange, string, error)
 }
 
 // Writer changes OpenFGA stores. It tells which additions the server refuses, and has made none
@@ -62,6 +65,9 @@ type applier struct {
 	writer  Writer
 	models  Models
 	log     *slog.Logger
+	// retention is how long removed tuples are recorded; zero if they are not.
+	retention time.Duration
+	restored  func(tuples int)
 }
 
 func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.Plan) error {
@@ -80,6 +86,9 @@ func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.
 		if err := a.each(ctx, p, s, decided, a.confirmGone); err != nil {
 			return err
 		}
+		if err := a.recordRemovals(ctx, s, &decided); err != nil {
+			return err
+		}
 	}
 	if err := a.each(ctx, p, s, decided, a.intend); err != nil {
 		return err
@@ -87,6 +96,7 @@ func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.
 	if err := a.write(ctx, s.input, decided); err != nil {
 		return err
 	}
+	a.noteRestored(ctx, s, decided)
 	for _, do := range []step{a.commit, a.removeFinalizer} {
 		if err := a.each(ctx, p, s, decided, do); err != nil {
 			return err
@@ -266,10 +276,10 @@ func (a *applier) exists(ctx context.Context, storeID string) error {
 	return err
 }
 
-// observe reads which of the strays, and of the tuples that anybody declares or has recorded, the
+// observe reads which of the strays, of the recorded removals, and of the tuples that anybody declares or has recorded, the
 // store holds.
-func (a *applier) observe(ctx context.Context, in plan.Input) (map[tuple.ID]tuple.Tuple, error) {
-	observed := map[tuple.ID]tuple.Tuple{}
+func (a *applier) observe(ctx context.Context, in *plan.Input) error {
+	in.Observed, in.Written = map[tuple.ID]tuple.Tuple{}, map[tuple.ID]time.Time{}
 	ours := map[tuple.ID]struct{}{}
 	for _, o := range in.Owners {
 		for _, tuples := range [][]tuple.Tuple{o.Declared, o.Record.Tuples} {
@@ -281,17 +291,20 @@ func (a *applier) observe(ctx context.Context, in plan.Input) (map[tuple.ID]tupl
 	for _, t := range in.Strays {
 		ours[t.ID] = struct{}{}
 	}
+	for _, r := range in.Removals.List {
+		ours[r.ID] = struct{}{}
+	}
 	if len(ours) == 0 {
-		return observed, nil
+		return nil
 	}
 	for t, err := range a.openFGA.ReadTuples(ctx, in.StoreID) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		held := tuple.Of(t.GetKey())
 		if _, ok := ours[held.ID]; ok {
-			observed[held.ID] = held
+			in.Observed[held.ID], in.Written[held.ID] = held, t.GetTimestamp().AsTime()
 		}
 	}
-	return observed, nil
+	return nil
 }

@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"encoding/base64"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,6 +33,8 @@ type object struct {
 	// recorded is where the record is from; unreadable says why it cannot be read.
 	recorded   recorded
 	unreadable error
+	// removed is the record of removed tuples of a Store.
+	removed *corev1alpha1.RemovedTuples
 	// former means that the object lives, and this is a state from before its cluster went back in time.
 	former bool
 }
@@ -47,6 +51,9 @@ func storeObject(p *packs, o view.Object[corev1alpha1.Store]) object {
 	out.Declared = p.parse(s.Spec.Tuples)
 	out.StatusStoreID = s.Status.ManagedTuplesStoreID
 	out.bear(p, recordedOfStore(s))
+	if out.removed = s.Status.RemovedTuples; out.removed != nil {
+		out.Size += base64.StdEncoding.EncodedLen(len(out.removed.Data))
+	}
 	if live := s.Status.Live; live != nil {
 		out.text(s.Spec.CoreModule, live.CoreModule, live.Generation)
 	} else {
@@ -156,7 +163,7 @@ func quoted(text string) int {
 // condition: another one is that of a predecessor, who may have been at work since. What is declared
 // is compared, too: the bus may have told what the API server does not say.
 func sameFor(was, now object) bool {
-	return was.UID == now.UID && was.Generation == now.Generation && was.Deleting == now.Deleting &&
+	return equality.Semantic.DeepEqual(was.removed, now.removed) && was.UID == now.UID && was.Generation == now.Generation && was.Deleting == now.Deleting &&
 		was.HasFinalizer == now.HasFinalizer && was.Condition == now.Condition && was.Outdated == now.Outdated &&
 		was.TargetStoreID == now.TargetStoreID && was.modelID == now.modelID &&
 		was.Ready == now.Ready && was.Obstacle == now.Obstacle && was.ModuleJudged == now.ModuleJudged && was.ModuleLive == now.ModuleLive &&

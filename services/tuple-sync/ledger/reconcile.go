@@ -43,6 +43,10 @@ type Config struct {
 	Now func() time.Duration
 	// Settling bounds how long calls of the replica before may still take effect.
 	Settling time.Duration
+	// Retention is how long removed tuples are recorded; zero if they are not.
+	Retention time.Duration
+	// Restored counts tuples that were removed again because they were restored.
+	Restored func(tuples int)
 }
 
 // Reconciler keeps declared tuples, one [Key] at a time.
@@ -62,6 +66,7 @@ func New(cfg Config) *Reconciler {
 	return &Reconciler{state: cfg.State, models: cfg.Models, records: r, replica: cfg.Replica, home: cfg.Home, now: cfg.Now, applier: &applier{
 		state: cfg.State, records: r, view: cfg.View, cluster: cfg.Cluster, status: cfg.Status,
 		openFGA: cfg.OpenFGA, writer: cfg.Writer, models: cfg.Models, log: cfg.Log,
+		retention: cfg.Retention, restored: cfg.Restored,
 	}}
 }
 
@@ -83,6 +88,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key
 		}
 		r.applier.report(p, s, decided)
 		r.records.finish(key.StoreID, s.begun)
+		if p.resync {
+			r.records.noteCompared(s.life)
+		}
 		if s.wait > 0 {
 			p.reporter.Again(s.wait)
 			return nil
@@ -109,6 +117,7 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	declared, thorough, first := false, p.resync, r.records.firstPass(storeID)
 	objects := r.objects(p)
 	modelID := modelOf(storeID, objects)
+	s.life = storeID + "/" + modelID
 	for _, o := range objects {
 		switch {
 		case o.Key.Cluster != r.home:
@@ -127,6 +136,9 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 		}
 		s.input.Owners = append(s.input.Owners, owner)
 		s.objects[o.UID] = &o
+		if o.IsStore && o.TargetStoreID == storeID {
+			s.store = &o
+		}
 	}
 	var err error
 	if declared {
@@ -134,10 +146,7 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 			return nil, err
 		}
 	}
-	if thorough && storeID != "" {
-		s.input.Observed, err = r.applier.observe(ctx, s.input)
-	}
-	return s, err
+	return s, r.readStore(ctx, p, s, thorough)
 }
 
 // modelOf is the model by which the tuples of a store are judged.

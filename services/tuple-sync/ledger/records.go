@@ -28,6 +28,8 @@ type records struct {
 	kept map[string]map[string]kept
 	// passed are the stores that this process has looked at lately.
 	passed *cache.LRUExpireCache
+	// compared are the stores, with their models, that this process has compared with the record of removals.
+	compared *cache.LRUExpireCache
 	// contests by store and UID of the object.
 	contests map[string]map[string]contest
 	// written are tuples, by store, that were written and are perhaps in nobody's record.
@@ -62,7 +64,8 @@ type contest struct {
 func newRecords(settling time.Duration) *records {
 	return &records{
 		settling: settling,
-		kept:     map[string]map[string]kept{}, passed: cache.NewLRUExpireCache(maxRemembered), contests: map[string]map[string]contest{},
+		kept:     map[string]map[string]kept{}, contests: map[string]map[string]contest{},
+		passed: cache.NewLRUExpireCache(maxRemembered), compared: cache.NewLRUExpireCache(maxRemembered),
 		written: map[string]map[tuple.ID]tuple.Tuple{}, cleaned: cache.NewLRUExpireCache(maxRemembered),
 	}
 }
@@ -72,6 +75,15 @@ func (r *records) firstPass(storeID string) bool {
 	_, again := r.passed.Get(storeID)
 	r.passed.Add(storeID, nil, memoryTTL)
 	return !again
+}
+
+// noteCompared notes that a store was compared with the record of removals.
+func (r *records) noteCompared(life string) { r.compared.Add(life, nil, memoryTTL) }
+
+// isCompared reports whether this process has compared a store with the record of removals.
+func (r *records) isCompared(life string) bool {
+	_, ok := r.compared.Get(life)
+	return ok
 }
 
 // trusts reports whether the record of o is known to be true.

@@ -80,9 +80,13 @@ func (s *State) KeepUntil(emptied func() bool) { s.emptied = emptied }
 type snapshot struct {
 	input   plan.Input
 	objects map[string]*object
+	// store is the Store whose OpenFGA store it is; nil if there is none.
+	store *object
 	// begun is when it was taken, by the clock of the configuration; wait is how long another
 	// replica may still write what somebody's record speaks of.
 	begun, wait time.Duration
+	// life names the store with its model.
+	life string
 }
 
 // organization names the Store of the organization that a kcp workspace belongs to.

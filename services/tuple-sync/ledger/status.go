@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -20,12 +21,13 @@ const maxConflicts = 8
 
 // storeStatus and modelStatus are the parts of a status that are ours.
 type storeStatus struct {
-	ManagedTuples        []corev1alpha1.Tuple `json:"managedTuples,omitempty"`
-	Ledger               *corev1alpha1.Ledger `json:"ledger,omitempty"`
-	ManagedTuplesStoreID string               `json:"managedTuplesStoreId,omitempty"`
-	TupleCount           int                  `json:"tupleCount"`
-	ObservedGeneration   int64                `json:"observedGeneration"`
-	Conditions           []metav1.Condition   `json:"conditions"`
+	ManagedTuples        []corev1alpha1.Tuple        `json:"managedTuples,omitempty"`
+	Ledger               *corev1alpha1.Ledger        `json:"ledger,omitempty"`
+	ManagedTuplesStoreID string                      `json:"managedTuplesStoreId,omitempty"`
+	RemovedTuples        *corev1alpha1.RemovedTuples `json:"removedTuples,omitempty"`
+	TupleCount           int                         `json:"tupleCount"`
+	ObservedGeneration   int64                       `json:"observedGeneration"`
+	Conditions           []metav1.Condition          `json:"conditions"`
 }
 
 type modelStatus struct {
@@ -47,12 +49,16 @@ func (o *object) status(p *packs, u *plan.StatusUpdate) (any, error) {
 		r = o.recorded
 	}
 	count := len(u.Record.Tuples)
-	conditions := condition.Apply(o.conditions, []string{corev1alpha1.TuplesSynced, corev1alpha1.Ready}, 0, metav1.Time{})
+	conditions := condition.Apply(o.conditions, []string{corev1alpha1.TuplesSynced, corev1alpha1.Ready, corev1alpha1.RemovalsRecorded}, 0, metav1.Time{})
 	set(&conditions, corev1alpha1.TuplesSynced, u.Condition)
 	set(&conditions, corev1alpha1.Ready, u.Ready)
 	if o.IsStore {
+		removed := cmp.Or(u.Removed, o.removed)
+		if removed != nil {
+			set(&conditions, corev1alpha1.RemovalsRecorded, plan.RemovalsCondition(removed, o.Generation))
+		}
 		return storeStatus{
-			ManagedTuples: r.Tuples, Ledger: r.Ledger, ManagedTuplesStoreID: u.StoreID, TupleCount: count,
+			ManagedTuples: r.Tuples, Ledger: r.Ledger, ManagedTuplesStoreID: u.StoreID, TupleCount: count, RemovedTuples: removed,
 			ObservedGeneration: u.Ready.Generation, Conditions: conditions,
 		}, nil
 	}
@@ -62,8 +68,11 @@ func (o *object) status(p *packs, u *plan.StatusUpdate) (any, error) {
 	}, nil
 }
 
-// set dates a condition. Its message is bounded by package plan: that of the tuples names many.
+// set dates a condition, unless it was never decided. Its message is bounded by package plan: that of the tuples names many.
 func set(conditions *[]metav1.Condition, typ string, c plan.Condition) {
+	if c.Reason == "" {
+		return
+	}
 	status := condition.New(typ, c.OK, c.Reason, c.Message).Status
 	if c.Unknown {
 		status = metav1.ConditionUnknown
@@ -77,6 +86,9 @@ func set(conditions *[]metav1.Condition, typ string, c plan.Condition) {
 func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.StatusUpdate) error {
 	if u == nil {
 		return nil
+	}
+	if u.Removed == nil {
+		u.Removed = a.beginRemovals(p.key.StoreID, o)
 	}
 	for range maxConflicts {
 		fields, err := o.status(a.state.packs, u)
@@ -93,6 +105,7 @@ func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.S
 		}
 		if !stale {
 			o.Record, o.Condition, o.Ready = u.Record, u.Condition, u.Ready
+			o.removed = cmp.Or(u.Removed, o.removed)
 			a.records.keep(p.key.StoreID, *o)
 		}
 		if err := a.follow(o); err != nil || !stale {

@@ -2,16 +2,21 @@ package ledger
 
 import (
 	"slices"
+	"time"
 
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
 // Undeclared lists which of the tuples that an OpenFGA store holds nobody declares, and what becomes of them.
-func (s *State) Undeclared(storeID string, model *plan.Model, held []tuple.Tuple) []plan.Undeclared {
+// written is when OpenFGA wrote each of these tuples.
+func (s *State) Undeclared(storeID string, model *plan.Model, held []tuple.Tuple, written map[tuple.ID]time.Time) []plan.Undeclared {
 	iam, _ := s.Stores.Get(s.iam)
-	in := plan.Input{StoreID: storeID, Model: model, Reserved: iam.Value != nil && iam.Value.Status.StoreID == storeID}
+	in := plan.Input{StoreID: storeID, Model: model, Written: written, Reserved: iam.Value != nil && iam.Value.Status.StoreID == storeID}
 	for _, o := range slices.Concat(s.owners(storeID), s.deleted(storeID)) {
+		if o.IsStore && o.TargetStoreID == storeID {
+			in.Removals, _ = o.removals(storeID) // Of what cannot be read nothing is known.
+		}
 		o.Unwritable = o.unreadable != nil
 		in.Owners = append(in.Owners, o.Owner)
 	}

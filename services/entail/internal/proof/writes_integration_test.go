@@ -119,6 +119,9 @@ func TestAChangeTakesNoMoreWritesThanItMust(t *testing.T) {
 	// other has written to it since.
 	s.costs(t, "a new module", 4+1+3, 1+3, module(part, on("part:1")))
 	s.costs(t, "another tuple of a module", 3, 0, module(part, on("part:1"), on("part:2")))
+	// The Store records what is removed.
+	s.costs(t, "a tuple less of a module", 3+1, 0, module(part, on("part:1")))
+	s.costs(t, "another tuple of a module once more", 3, 0, module(part, on("part:1"), on("part:2")))
 	s.costs(t, "a module that gives more", 3+1, 0, module(part+"    define editor: [user]\n", on("part:1"), on("part:2")))
 	s.costs(t, "a module that gives less", 3+1, 1, module(part, on("part:1"), on("part:2")))
 	s.costs(t, "nothing", 0, 0, func() {})

@@ -51,6 +51,7 @@ func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
 			own := map[string][2]any{"live": {live("model", "a"), live("model", "b")}}
 			if kind == "Store" {
 				own = map[string][2]any{"adopted": {true, false}, "managedTuplesStoreId": {"01J8", "01J9"}, "live": {live("coreModule", "a"), live("coreModule", "b")}}
+				own["removedTuples"] = [2]any{removed("01J8"), removed("01J9")}
 			}
 			maps.Copy(own, fields)
 			stored := create(t, server, object)
@@ -84,6 +85,10 @@ func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
 
 func ledger(revision int64) map[string]any {
 	return map[string]any{"revision": revision, "encoding": "zstd", "data": "KLUv/QQA"}
+}
+
+func removed(storeID string) map[string]any {
+	return map[string]any{"storeId": storeID, "since": "2026-01-02T03:04:05Z", "encoding": "zstd", "data": "KLUv/QQA"}
 }
 
 func live(field, module string) map[string]any {

@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -42,14 +43,14 @@ func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndecl
 	if err != nil {
 		return nil, err
 	}
-	held, written := make([]tuple.Tuple, len(page)), make(map[tuple.ID]*timestamppb.Timestamp, len(page))
+	held, written := make([]tuple.Tuple, len(page)), make(map[tuple.ID]time.Time, len(page))
 	for i, t := range page {
 		held[i] = tuple.Of(t.GetKey())
-		written[held[i].ID] = t.GetTimestamp()
+		written[held[i].ID] = t.GetTimestamp().AsTime()
 	}
 	response := &tuplev1.ListUndeclaredTuplesResponse{NextPageToken: seal(next)}
-	for _, u := range s.cfg.State.Undeclared(id, model, held) {
-		response.Tuples = append(response.Tuples, undeclaredMessage(u, written[u.ID]))
+	for _, u := range s.cfg.State.Undeclared(id, model, held, written) {
+		response.Tuples = append(response.Tuples, undeclaredMessage(u, timestamppb.New(written[u.ID])))
 	}
 	return response, nil
 }

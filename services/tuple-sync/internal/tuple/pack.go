@@ -25,22 +25,36 @@ func Pack(tuples []Tuple) ([]byte, error) {
 	for i, t := range tuples {
 		list[i] = t.Declared()
 	}
+	return PackList(list)
+}
+
+// PackList packs a list of anything that has JSON.
+func PackList[T any](list []T) ([]byte, error) {
 	text, err := json.Marshal(list)
 	if err == nil && len(text) > maxUnpacked {
 		err = errUnpacked
 	}
 	if err != nil {
-		return nil, fmt.Errorf("packing %d tuples: %w", len(tuples), err)
+		return nil, fmt.Errorf("packing %d tuples: %w", len(list), err)
 	}
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	if err != nil {
-		return nil, fmt.Errorf("packing %d tuples: %w", len(tuples), err)
+		return nil, fmt.Errorf("packing %d tuples: %w", len(list), err)
 	}
 	return encoder.EncodeAll(text, nil), nil
 }
 
-// Unpack reads a list that was packed. Somebody may have made it to fill our memory.
+// Unpack reads a list that was packed.
 func Unpack(packed []byte) ([]Tuple, error) {
+	list, err := UnpackList[corev1alpha1.Tuple](packed)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAll(list), nil
+}
+
+// UnpackList reads what [PackList] packed. Somebody may have made it to fill our memory.
+func UnpackList[T any](packed []byte) ([]T, error) {
 	decoder, err := zstd.NewReader(bytes.NewReader(packed),
 		zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderLowmem(true))
 	if err != nil {
@@ -51,14 +65,14 @@ func Unpack(packed []byte) ([]Tuple, error) {
 	if err == nil && len(text) > maxUnpacked {
 		err = errUnpacked
 	}
-	var list []corev1alpha1.Tuple
+	var list []T
 	if err == nil {
 		err = json.Unmarshal(text, &list)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("unpacking tuples: %w", err)
 	}
-	return ParseAll(list), nil
+	return list, nil
 }
 
 // Compare orders tuples.

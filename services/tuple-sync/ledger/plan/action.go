@@ -28,6 +28,8 @@ type StatusUpdate struct {
 	Condition, Ready Condition
 	// StoreID is the store that the status is to name: the one that the condition speaks of.
 	StoreID string
+	// Removed is the new record of removed tuples; nil leaves it as it is.
+	Removed *corev1alpha1.RemovedTuples
 }
 
 func (a Action) works() bool {

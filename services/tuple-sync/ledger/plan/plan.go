@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
@@ -22,6 +23,10 @@ type Input struct {
 	// Observed is what the store holds of the strays and of the tuples that any owner declares or has
 	// recorded, nil when nobody has looked. A plan with it repairs what differs.
 	Observed map[tuple.ID]tuple.Tuple
+	// Written is when OpenFGA wrote each observed tuple.
+	Written map[tuple.ID]time.Time
+	// Removals are recorded for the store. They are read with Observed.
+	Removals Removals
 }
 
 // Plan is to be carried out in this order: every action's AddFinalizer, every Intent, Write and
@@ -30,6 +35,10 @@ type Plan struct {
 	Actions []Action
 	// Write and Remove concern the whole store.
 	Write, Remove []tuple.Tuple
+	// Restored are those of Remove that were removed before, and are there again as they were.
+	Restored []tuple.ID
+
+	claims map[tuple.ID]claim
 }
 
 // Idle means that a plan changes nothing anywhere.
@@ -63,7 +72,14 @@ func Make(in Input) Plan {
 			d.takeOut(t)
 		}
 	}
-	p := Plan{Write: sorted(d.write), Remove: sorted(d.remove)}
+	p := Plan{claims: claims}
+	for id := range in.restored(evaluations, claims) {
+		if _, goes := d.remove[id]; !goes {
+			d.takeOut(in.Observed[id])
+			p.Restored = append(p.Restored, id)
+		}
+	}
+	p.Write, p.Remove = sorted(d.write), sorted(d.remove)
 	for _, e := range evaluations {
 		if e.phase != unrelated || e.Owner.Unwritable {
 			p.Actions = append(p.Actions, d.action(e))

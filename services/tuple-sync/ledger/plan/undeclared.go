@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
@@ -15,7 +16,7 @@ type Fate int
 const (
 	// Unmanaged tuples are in nobody's record: other software wrote them, and they stay.
 	Unmanaged Fate = iota
-	// ToBeRemoved are those that are recorded, and go.
+	// ToBeRemoved are those that are recorded, or restored, and go.
 	ToBeRemoved
 	// ToBeReplaced are those that are declared with another condition.
 	ToBeReplaced
@@ -53,9 +54,15 @@ func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
 		}
 	}
 	var found []Undeclared
+	restored := in.restored(evaluations, claims)
 	for _, t := range held {
 		if _, ok := declared[t]; !ok && (!in.Reserved || !iam.OwnsObject(t.Object)) {
-			found = append(found, undeclared(t, claims, recorders[t.ID], in.Model))
+			u := undeclared(t, claims, recorders[t.ID], in.Model)
+			if r, ok := restored[t.ID]; ok && u.Fate == Unmanaged {
+				u.Fate = ToBeRemoved
+				u.Reason = fmt.Sprintf("Restored: removed on %s, and goes again with the next resync.", r.Removed.UTC().Format(time.DateOnly))
+			}
+			found = append(found, u)
 		}
 	}
 	return found

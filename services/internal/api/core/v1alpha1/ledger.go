@@ -1,5 +1,7 @@
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // LongRecord is how many tuples a record lists one by one; longer ones are a [Ledger].
 const LongRecord = 256
 
@@ -20,4 +22,22 @@ type Ledger struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Pending []Tuple `json:"pending,omitempty"`
+}
+
+// RemovedTuples lists the tuples that tuple-sync removed from an OpenFGA store, the latest of them if there is no room for all.
+type RemovedTuples struct {
+	// StoreID is OpenFGA's id of the store.
+	StoreID string `json:"storeId"`
+	// Since is when the list begins.
+	Since metav1.Time `json:"since"`
+	// Truncated means that earlier removals are missing.
+	// +optional
+	Truncated bool `json:"truncated,omitempty"`
+	// Encoding of data: zstd, of a JSON list of tuples with the times when they were written and removed.
+	// +kubebuilder:validation:Enum=zstd
+	// +optional
+	Encoding string `json:"encoding,omitempty"`
+	// Data are the tuples.
+	// +optional
+	Data []byte `json:"data,omitempty"`
 }

@@ -80,6 +80,8 @@ const (
 	Merged = "Merged"
 	// TuplesSynced says that all tuples of the object are in OpenFGA (by tuple-sync).
 	TuplesSynced = "TuplesSynced"
+	// RemovalsRecorded says since when status.removedTuples lists all removed tuples (Store; by tuple-sync).
+	RemovalsRecorded = "RemovalsRecorded"
 )
 
 // Syncing is the reason of [TuplesSynced] while tuples are on their way: a stage of every

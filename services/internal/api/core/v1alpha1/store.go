@@ -125,6 +125,10 @@ type StoreStatus struct {
 	// ManagedTuplesStoreID is the store that managedTuples were written to.
 	// +optional
 	ManagedTuplesStoreID string `json:"managedTuplesStoreId,omitempty"`
+	// RemovedTuples are the tuples that tuple-sync removed lately from the store, on behalf of any object. Those that a restored
+	// database of OpenFGA brings back are removed again.
+	// +optional
+	RemovedTuples *RemovedTuples `json:"removedTuples,omitempty"`
 	// Live is the core module that is part of the model.
 	// +optional
 	Live *LiveCoreModule `json:"live,omitempty"`

@@ -1,0 +1,117 @@
+package tuplesync
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+)
+
+// history is when the simulated OpenFGA wrote and deleted tuples.
+type history struct {
+	now       int64
+	written   map[held]time.Time
+	deletions []deletion
+	// restored are tuples that a restore brought back.
+	restored map[held]bool
+}
+
+// held is a tuple in a store.
+type held struct {
+	store string
+	tuple.ID
+}
+
+type deletion struct {
+	store       string
+	tuple       tuple.Tuple
+	written, at time.Time
+}
+
+func newHistory() history { return history{written: map[held]time.Time{}, restored: map[held]bool{}} }
+
+func (h *history) tick() time.Time {
+	h.now++
+	return time.Unix(h.now, 0)
+}
+
+// deleted notes a deletion, and checks that the Store recorded it before.
+func (w *world) deleted(storeID string, t tuple.Tuple) {
+	key := held{storeID, t.ID}
+	d := deletion{storeID, t, w.written[key], w.tick()}
+	delete(w.written, key)
+	delete(w.restored, key)
+	w.deletions = append(w.deletions, d)
+	stays := func(a *thing) bool {
+		return a.isStore() && a.status.StoreID == storeID && a.meta.DeletionTimestamp == nil
+	}
+	if slices.ContainsFunc(slices.Collect(maps.Values(w.things)), stays) && w.fresh() && !w.remembers(d) && w.broken == nil {
+		w.broken = fmt.Errorf("store %s loses %s, and no Store has recorded that", storeID, t.ID)
+	}
+}
+
+// remembers reports whether a Store has recorded a deletion.
+func (w *world) remembers(d deletion) bool {
+	for _, a := range w.things {
+		if r := a.status.RemovedTuples; a.isStore() && r != nil && r.StoreID == d.store && a.status.StoreID == d.store {
+			record, err := plan.UnpackRemovals(r)
+			if err != nil {
+				w.Fatal(err)
+			}
+			for _, l := range record.List {
+				if l.ID == d.tuple.ID && !d.written.After(l.Written) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// restore brings back the recorded tuples that were there before a deletion, and forgets that and later deletions.
+func (w *world) restore(from int) {
+	before, back := w.deletions[from].at, w.deletions[from:]
+	w.deletions = w.deletions[:from]
+	for _, d := range back {
+		contents, key := w.contents[d.store], held{d.store, d.tuple.ID}
+		if _, there := contents[d.tuple.ID]; !there && contents != nil && d.written.Before(before) && w.remembers(d) {
+			contents[d.tuple.ID], w.written[key], w.restored[key] = d.tuple, d.written, true
+			w.tell("  %s has %v again", d.store, d.tuple)
+		}
+	}
+}
+
+func (w *world) ReadTuple(_ context.Context, storeID string, key *openfgav1.TupleKey) (found *openfgav1.Tuple, ok bool, err error) {
+	err = w.call("read one", func() error {
+		var t tuple.Tuple
+		t, ok = w.contents[storeID][tuple.Of(key).ID]
+		found = w.stamped(storeID, t)
+		return nil
+	})
+	return found, ok, err
+}
+
+func (w *world) stamped(storeID string, t tuple.Tuple) *openfgav1.Tuple {
+	return &openfgav1.Tuple{Key: t.Key(), Timestamp: timestamppb.New(w.written[held{storeID, t.ID}])}
+}
+
+func (w *world) ReadChanges(_ context.Context, storeID, token string, _ time.Time) (changes []*openfgav1.TupleChange, next string, err error) {
+	err = w.call("read changes", func() error {
+		for _, d := range w.deletions {
+			if d.store == storeID && token == "" {
+				changes = append(changes, &openfgav1.TupleChange{
+					TupleKey: d.tuple.Key(), Operation: openfgav1.TupleOperation_TUPLE_OPERATION_DELETE, Timestamp: timestamppb.New(d.at),
+				})
+			}
+		}
+		return nil
+	})
+	return changes, "end", err
+}

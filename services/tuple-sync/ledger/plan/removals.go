@@ -1,0 +1,188 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+)
+
+const (
+	// maxRemovals bounds the packed record of removed tuples, in bytes.
+	maxRemovals = 64 << 10
+	// refreshAfter bounds how much earlier than its last removal a tuple's recorded removal may be.
+	refreshAfter = 24 * time.Hour
+)
+
+// Removal is a tuple that was removed from a store. Its JSON is part of the record.
+type Removal struct {
+	tuple.ID
+	// Written is OpenFGA's timestamp of the tuple.
+	Written time.Time
+	// Removed is when the removal began, in seconds.
+	Removed time.Time
+}
+
+// Removals is the record of the tuples that were removed lately from one OpenFGA store. It outlives the objects that declared them.
+type Removals struct {
+	// Since is when the record begins; zero if there is none.
+	Since time.Time
+	// Truncated means that removals within the retention are missing.
+	Truncated bool
+	// List starts with the earliest removal, and has each tuple once.
+	List []Removal
+	// size is that of the packed list, in bytes.
+	size int
+}
+
+// BeginRemovals returns the empty record of a store.
+func BeginRemovals(storeID string, now time.Time) *corev1alpha1.RemovedTuples {
+	return &corev1alpha1.RemovedTuples{StoreID: storeID, Since: metav1.NewTime(now.Truncate(time.Second))}
+}
+
+// UnpackRemovals reads a record. One that cannot be read counts as truncated.
+func UnpackRemovals(packed *corev1alpha1.RemovedTuples) (Removals, error) {
+	r := Removals{Since: packed.Since.Time, Truncated: packed.Truncated, size: len(packed.Data)}
+	if len(packed.Data) == 0 {
+		return r, nil
+	}
+	list, err := tuple.UnpackList[Removal](packed.Data)
+	if err != nil {
+		return Removals{Truncated: true, size: r.size}, fmt.Errorf("status.removedTuples: %w", err)
+	}
+	r.List = list
+	return r, nil
+}
+
+// pack returns the record in at most so many bytes of data, without the earliest removals if need be.
+func (r Removals) pack(storeID string, limit int) (*corev1alpha1.RemovedTuples, error) {
+	for {
+		data, err := tuple.PackList(r.List)
+		if len(r.List) == 0 {
+			data = nil
+		}
+		if err == nil && len(data) <= limit {
+			return &corev1alpha1.RemovedTuples{
+				StoreID: storeID, Since: metav1.NewTime(r.Since), Truncated: r.Truncated, Encoding: corev1alpha1.EncodingZstd, Data: data,
+			}, nil
+		}
+		if len(r.List) == 0 {
+			return nil, err
+		}
+		dropped := len(r.List)/8 + 1
+		r.Since, r.Truncated, r.List = r.List[dropped-1].Removed, true, r.List[dropped:]
+	}
+}
+
+// add returns the record with tuples that are removed now, and without those that are claimed or were removed too long ago. It
+// returns false if the record lists these removals.
+func (r Removals) add(removed []Removal, claims map[tuple.ID]claim, now time.Time, retention time.Duration) (Removals, bool) {
+	now = now.UTC().Truncate(time.Second)
+	listed, changed := make(map[tuple.ID]Removal, len(r.List)), false
+	for _, l := range r.List {
+		listed[l.ID] = l
+	}
+	for _, n := range removed {
+		l, known := listed[n.ID]
+		if known && !n.Written.After(l.Written) {
+			if now.Sub(l.Removed) < refreshAfter {
+				continue
+			}
+			n.Written = l.Written
+		}
+		n.Removed, changed = now, true
+		listed[n.ID] = n
+	}
+	next := Removals{Since: r.Since, Truncated: r.Truncated, size: r.size}
+	if r.Since.IsZero() {
+		next.Since = now
+	}
+	for _, l := range listed {
+		if _, claimed := claims[l.ID]; claimed {
+			continue
+		}
+		if now.Sub(l.Removed) <= retention {
+			next.List = append(next.List, l)
+		} else if l.Removed.After(next.Since) {
+			next.Since = l.Removed
+		}
+	}
+	next.Truncated = next.Truncated && now.Sub(next.Since) <= retention
+	slices.SortFunc(next.List, func(a, b Removal) int { return cmp.Or(a.Removed.Compare(b.Removed), a.ID.Compare(b.ID)) })
+	return next, changed
+}
+
+// RecordRemovals makes the plan record in the Store what it removes, before it removes it. Tuples without a time in written are not in
+// OpenFGA, and are not recorded. If the Store cannot be changed, nothing is recorded.
+func (p *Plan) RecordRemovals(r Removals, written map[tuple.ID]time.Time, now time.Time, retention time.Duration) error {
+	i := slices.IndexFunc(p.Actions, func(a Action) bool { return a.Evaluation.Owner.IsStore && a.Evaluation.phase == here })
+	if i < 0 {
+		return nil
+	}
+	var removed []Removal
+	for _, t := range p.Remove {
+		if at, there := written[t.ID]; there {
+			removed = append(removed, Removal{ID: t.ID, Written: at})
+		}
+	}
+	next, changed := r.add(removed, p.claims, now, retention)
+	if !changed {
+		return nil
+	}
+	a := &p.Actions[i]
+	o := a.Evaluation.Owner
+	room := a.Evaluation.room() / 4 * 3 // The data are written in base64.
+	packed, err := next.pack(o.TargetStoreID, max(0, min(maxRemovals, r.size+room)))
+	if err != nil {
+		return err
+	}
+	if a.Intent == nil {
+		a.Intent = &StatusUpdate{Record: o.Record, Condition: o.Condition, Ready: o.Ready, StoreID: o.StatusStoreID}
+	}
+	a.Intent.Removed = packed
+	return nil
+}
+
+// RecordsRemovals reports whether the owner is the Store that records what is removed from an OpenFGA store.
+func (o *Owner) RecordsRemovals(storeID string) bool {
+	return o.IsStore && storeID != "" && o.phase(storeID) == here
+}
+
+// restored lists the removed tuples that the store holds again as they were. A tuple that OpenFGA wrote later was written by
+// other software.
+func (in Input) restored(evaluations []*Evaluation, claims map[tuple.ID]claim) map[tuple.ID]Removal {
+	found := map[tuple.ID]Removal{}
+	for _, r := range in.Removals.List {
+		written, there := in.Written[r.ID]
+		_, claimed := claims[r.ID]
+		if there && !claimed && !written.After(r.Written) && (!in.Reserved || !iam.OwnsObject(r.Object)) {
+			found[r.ID] = r
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	for _, e := range evaluations {
+		for _, v := range e.list(Waiting) {
+			delete(found, v.ID)
+		}
+	}
+	return found
+}
+
+// RemovalsCondition says since when a record lists all removals.
+func RemovalsCondition(r *corev1alpha1.RemovedTuples, generation int64) Condition {
+	since := r.Since.UTC().Format(time.RFC3339)
+	if r.Truncated {
+		return Condition{Reason: "Truncated", Generation: generation, Message: "The record of removed tuples begins at " + since +
+			", because there was no room for more. After a restore of OpenFGA from an older backup, run `entail tuples undeclared`."}
+	}
+	return Condition{OK: true, Reason: "Complete", Generation: generation, Message: "All tuples that were removed since " + since +
+		" are recorded. If a restore of OpenFGA brings them back, tuple-sync removes them again."}
+}
