@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
 func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
@@ -148,12 +150,12 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	}
 }
 
-// A look at all that is in step asks for each list once, however many objects there are: that of roles also for their mappings.
+// A look at all that is in step asks for each list once, however many objects there are: that of roles also for their mappings, that of action groups for roles.
 func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	b.serve()
+	b.serveWith(func(c *opensearchsync.Config) { c.DriftInterval = time.Hour })
 	for i := range 10 {
 		name := fmt.Sprint("o-", i)
 		b.put(kinds.OpenSearchUsers(), name, spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
@@ -164,7 +166,7 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 		b.state(kinds.OpenSearchUsers(), fmt.Sprint("o-", i), "CREATED", "")
 		b.state(kinds.OpenSearchBindings(), fmt.Sprint("o-", i), "CREATED", "")
 	}
-	want, now := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1}, map[string]int{}
+	want, now := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1, "GET actiongroups": 1}, map[string]int{}
 	for try := 0; try < 3 && !maps.Equal(now, want); try++ { // A turn that has begun of late looks once more by itself.
 		b.CaughtUp(topology.OpensearchSync)
 		b.Settled()
