@@ -144,17 +144,19 @@ func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMap
 	if err != nil {
 		return nil, err
 	}
-	holders, err := s.holders(ctx, request.GetCluster())
+	users, err := s.list(ctx, request.GetCluster(), plan.Users)
 	if err != nil {
 		return nil, err
 	}
-	answer, roles := &opensearchv1.ListMappingsResponse{}, slices.Sorted(maps.Keys(l.actual))
-	roles = append(roles, holders.Roles()...)
+	answer, accounts, roles := &opensearchv1.ListMappingsResponse{}, plan.Accounts(users.actual), slices.Collect(maps.Keys(l.actual))
+	for _, a := range accounts {
+		roles = append(roles, a.Roles...)
+	}
 	slices.Sort(roles)
 	for _, role := range slices.Compact(roles) {
 		has := l.actual[role].Entries()
 		m := &opensearchv1.Mapping{Role: role, Users: has.Users, BackendRoles: has.BackendRoles, Hosts: has.Hosts, AndBackendRoles: has.And}
-		m.Holders = held(holders.Of(role, has))
+		m.Holders = held(plan.HoldersOf(role, has, accounts))
 		for _, o := range l.objects {
 			if b, ok := o.value.(*resources.OpensearchUserRoleBinding); ok && slices.Contains(b.Spec.Roles, role) {
 				m.Bindings = append(m.Bindings, o.Key.Path())
@@ -163,12 +165,6 @@ func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMap
 		answer.Mappings = append(answer.Mappings, m)
 	}
 	return answer, nil
-}
-
-// holders indexes the users of a cluster by what gives them roles.
-func (s *server) holders(ctx context.Context, ref *opensearchv1.ClusterRef) (plan.Holders, error) {
-	l, err := s.list(ctx, ref, plan.Users)
-	return plan.NewHolders(l.actual), err
 }
 
 func held(holders []plan.Holder) (all []*opensearchv1.Holder) {
@@ -184,7 +180,7 @@ func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.Expla
 	if err != nil {
 		return nil, err
 	}
-	holders, err := s.holders(ctx, request.GetCluster())
+	users, err := s.list(ctx, request.GetCluster(), plan.Users)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +188,9 @@ func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.Expla
 	for _, o := range l.objects {
 		paths[string(o.value.GetUID())] = o.Key.Path()
 	}
-	answer := &opensearchv1.ExplainMappingResponse{Holders: held(holders.Of(request.GetRole(), l.actual[request.GetRole()].Entries()))}
+	answer := &opensearchv1.ExplainMappingResponse{
+		Holders: held(plan.HoldersOf(request.GetRole(), l.actual[request.GetRole()].Entries(), plan.Accounts(users.actual))),
+	}
 	for _, e := range plan.Explain(request.GetRole(), bindings(l.objects, l.server), l.actual[request.GetRole()]) {
 		entry := &opensearchv1.Entry{List: e.List, Value: e.Value, Foreign: e.Foreign, Exists: e.Exists}
 		for _, uid := range e.Bindings {

@@ -1,89 +1,72 @@
 package plan
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// Holder is a user that has a role, and the backend roles that it has the role by.
+// Holder is a user that has a role: the user itself names it, or the mapping of the role names backend roles of the user.
 type Holder struct {
-	User string
-	// Direct means that the user itself names the role.
+	User         string
 	Direct       bool
 	BackendRoles []string
 }
 
-// Holders finds users by what gives them roles.
-type Holders struct{ direct, backend map[string][]string }
+// Account is what a user of a server has: roles, and backend roles. Users of LDAP or OIDC are on no server.
+type Account struct {
+	Name                string
+	Roles, BackendRoles []string
+}
 
-// NewHolders indexes the users of a server. Users that come from elsewhere, as by LDAP, are not among them.
-func NewHolders(users map[string]Entity) Holders {
-	h := Holders{direct: map[string][]string{}, backend: map[string][]string{}}
+// Accounts returns the users that a server lists, by name.
+func Accounts(users map[string]Entity) (all []Account) {
 	for name, user := range users {
-		for _, role := range user.list("opendistro_security_roles") {
-			h.direct[role] = append(h.direct[role], name)
-		}
-		for _, role := range user.list(fieldBackendRoles) {
-			h.backend[role] = append(h.backend[role], name)
-		}
+		all = append(all, Account{name, user.list("opendistro_security_roles"), user.list(fieldBackendRoles)})
 	}
-	return h
+	slices.SortFunc(all, func(a, b Account) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
-// Roles returns the roles that users name themselves.
-func (h Holders) Roles() []string { return slices.Sorted(maps.Keys(h.direct)) }
-
-// Of returns the users that have a role directly, or by the backend roles of its mapping.
-func (h Holders) Of(role string, has Entries) []Holder {
-	found := map[string]Holder{}
-	for _, user := range h.direct[role] {
-		found[user] = Holder{User: user, Direct: true}
-	}
-	by := func(users map[string][]string) {
-		for user, roles := range users {
-			holder := found[user]
-			found[user] = Holder{user, holder.Direct, sorted(append(holder.BackendRoles, roles...))}
+// HoldersOf returns the accounts that have a role directly, or by the backend roles of its mapping.
+func HoldersOf(role string, mapping Entries, accounts []Account) (all []Holder) {
+	for _, a := range accounts {
+		h := Holder{User: a.Name, Direct: slices.Contains(a.Roles, role)}
+		for _, entry := range mapping.BackendRoles {
+			h.BackendRoles = append(h.BackendRoles, matching(entry, a.BackendRoles)...)
 		}
-	}
-	for _, entry := range has.BackendRoles {
-		by(h.having(entry))
-	}
-	all := map[string][]string{}
-	for i, entry := range has.And {
-		having := h.having(entry)
-		if i == 0 {
-			all = having
-		}
-		maps.DeleteFunc(all, func(user string, _ []string) bool { return having[user] == nil })
-		for user, roles := range all {
-			all[user] = slices.Concat(roles, having[user])
-		}
-	}
-	by(all)
-	return slices.SortedFunc(maps.Values(found), func(a, b Holder) int { return strings.Compare(a.User, b.User) })
-}
-
-// having returns the users that have a backend role which an entry of a mapping matches, and which ones these are.
-func (h Holders) having(entry string) map[string][]string {
-	users := map[string][]string{}
-	for role, have := range h.backend {
-		if entry == role || strings.ContainsAny(entry, "*?/") && matches(entry, role) {
-			for _, user := range have {
-				users[user] = append(users[user], role)
+		var together []string
+		for _, entry := range mapping.And {
+			by := matching(entry, a.BackendRoles)
+			if together = append(together, by...); len(by) == 0 {
+				together = nil
+				break
 			}
 		}
+		if h.BackendRoles = sorted(append(h.BackendRoles, together...)); h.Direct || len(h.BackendRoles) > 0 {
+			all = append(all, h)
+		}
 	}
-	return users
+	return all
 }
 
-// matches reports whether a pattern of OpenSearch matches a text. A regular expression that only Java compiles matches nothing here.
-func matches(pattern, text string) bool {
+// matching returns the texts that a pattern of OpenSearch matches. A regular expression that only Java compiles matches none here.
+func matching(pattern string, texts []string) (all []string) {
+	if !strings.ContainsAny(pattern, "*?/") {
+		if slices.Contains(texts, pattern) {
+			all = []string{pattern}
+		}
+		return all
+	}
 	expression := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
 	if len(pattern) > 1 && strings.HasPrefix(pattern, "/") && strings.HasSuffix(pattern, "/") {
 		expression = pattern[1 : len(pattern)-1]
 	}
 	compiled, err := regexp.Compile("(?s)^(?:" + expression + ")$")
-	return err == nil && compiled.MatchString(text)
+	for _, text := range texts {
+		if err == nil && compiled.MatchString(text) {
+			all = append(all, text)
+		}
+	}
+	return all
 }

@@ -32,6 +32,8 @@ const (
 	changeTimeout = 90 * time.Second
 	// maxAnswer bounds what is read of an answer that is no list.
 	maxAnswer = 1 << 20
+	// maxHeader bounds the header of an answer, in bytes.
+	maxHeader = 64 << 10
 	// maxUUID bounds what a cluster calls itself; OpenSearch has 22 letters and digits.
 	maxUUID = 64
 )
@@ -86,7 +88,7 @@ func New(s Settings) (*Client, error) {
 	c.transport = &http.Transport{
 		DialContext: c.dial(&net.Dialer{Timeout: dialTimeout, ControlContext: s.permit}), TLSClientConfig: secured,
 		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
-		ForceAttemptHTTP2: true,
+		ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
 	}
 	var through http.RoundTripper = c.transport
 	if s.Guard != nil {
