@@ -194,18 +194,18 @@ func TestUsersWithARoleAreToldHoweverTheyHaveIt(t *testing.T) {
 		})
 		var all []string
 		for _, h := range answer.GetHolders() {
-			all = append(all, fmt.Sprint(h.GetUser(), h.GetDirect(), h.GetBackendRoles()))
+			all = append(all, fmt.Sprintf("%s %t %v", h.GetUser(), h.GetDirect(), h.GetBackendRoles()))
 			if status, info := b.search.Login(t, h.GetUser(), first); status != http.StatusOK || !bytes.Contains(info, []byte(`"sample"`)) {
 				t.Errorf("OpenSearch itself says %d %s", status, info)
 			}
 		}
 		return strings.Join(all, " ")
 	}
-	if got, want := explain(), "directtrue[]"; got != want {
+	if got, want := explain(), "direct true []"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	b.write("rolesmapping/sample", map[string]any{"backend_roles": []string{"team-*"}})
-	if got, want := explain(), "directtrue[] stafffalse[team-a]"; got != want {
+	if got, want := explain(), "direct true [] staff false [team-a]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	all, err := client.ListMappings(t.Context(), &opensearchv1.ListMappingsRequest{Cluster: of})
