@@ -107,7 +107,7 @@ func (s *statuses) waiting(ctx context.Context, p *consume.Pass[Key], objects []
 func (s *statuses) tell(ctx context.Context, p *consume.Pass[Key], o object, v plan.Verdict, further ...condition.Condition) error {
 	f := fieldsOf(o.value)
 	if has := meta.FindStatusCondition(o.value.State().Conditions, opensearchv1.OtherController); has != nil && v.Reason != plan.OtherWriter {
-		// It ends when OpenSearch is found as it should be, not while it cannot be looked at.
+		// The conflict ends when a pass finds the user in step, not during an outage.
 		further = append(further, condition.New(has.Type, o.says(has.Type), has.Reason, has.Message))
 	}
 	f.say(o.value, v, further...)

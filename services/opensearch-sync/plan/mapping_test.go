@@ -269,8 +269,8 @@ func TestWhatIsDoneAboutAMapping(t *testing.T) {
 
 func TestMappingsOfReportTheWorstOfAllRoles(t *testing.T) {
 	guarded := Entity{Guarded: true}
-	b := Binding{UID: "1", Roles: []string{"kibana_server", "nosuch", "other"}, Entries: Entries{Users: []string{"anna"}}}
-	d := MappingsOf([]Binding{b}, map[string]Entity{"kibana_server": guarded, "other": guarded}, map[string]bool{"kibana_server": true, "other": true}, false)
+	b := Binding{UID: "1", Roles: []string{"another", "kibana_server", "nosuch"}, Entries: Entries{Users: []string{"anna"}}}
+	d := MappingsOf([]Binding{b}, map[string]Entity{"kibana_server": guarded, "another": guarded}, map[string]bool{"kibana_server": true, "another": true}, false)
 	if got := d.Outcomes["1"]; got.Reason != Reserved || len(got.Before)+len(got.After) != 0 {
 		t.Errorf("got %+v, want %s and no record", got, Reserved)
 	}

@@ -34,7 +34,7 @@ type Verdict struct {
 	Reason, Message string
 }
 
-// isWorse reports whether v tells a person more than other does: an error more than a wait, a wait more than success.
+// isWorse reports whether v is worse than other: an error is worse than a wait, a wait is worse than success.
 func (v Verdict) isWorse(other Verdict) bool {
 	rank := map[opensearchv1.State]int{opensearchv1.Error: 2, opensearchv1.Pending: 1}
 	return rank[v.State] > rank[other.State]

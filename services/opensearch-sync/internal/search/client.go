@@ -150,9 +150,9 @@ func (c *Client) Close() {
 // unformed is what a cluster is called that has not found itself yet.
 const unformed = "_na_"
 
-// Identity tells one cluster from others.
+// Identity distinguishes a cluster from others.
 type Identity struct {
-	// UUID is what the cluster has been given once and for all, or says that it has.
+	// UUID is the one that the cluster reports.
 	UUID string
 	// Key is the digest of the public key that the server has proven to hold the private key of.
 	Key [sha256.Size]byte
