@@ -180,20 +180,7 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 		return err
 	}
 	done, err := r.applier.apply(ctx, p, w, decided.actions, known)
-	switch changed := len(decided.actions) > 0; {
-	case p.Key.Kind == plan.Users:
-		w.to.logins.forget(p.Turn(), changed)
-	case changed && p.Key.Kind == plan.Mappings:
-		for _, uid := range r.connections.sharing(w.to) { // They may have lost what they give, too.
-			for _, c := range r.state.named(uid) {
-				p.Enqueue(0, Key{clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name), plan.Mappings})
-			}
-		}
-	case changed && p.Key.Kind == plan.Roles:
-		p.Enqueue(0, Key{p.Key.Cluster, plan.Mappings})
-	case changed && p.Key.Kind == plan.ActionGroups:
-		p.Enqueue(0, Key{p.Key.Cluster, plan.Roles})
-	}
+	r.wake(p, w, len(decided.actions) > 0)
 	if err != nil { // What was refused before is known all the same.
 		return errors.Join(err, r.statuses.refuse(ctx, p, w, decided, done))
 	}
@@ -206,6 +193,28 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 		return reconcile.ErrStale
 	}
 	return nil
+}
+
+// wake asks for passes over what a change of this kind may matter to.
+func (r *reconciler) wake(p *consume.Pass[Key], w work, changed bool) {
+	if p.Key.Kind == plan.Users {
+		w.to.logins.forget(p.Turn(), changed)
+	}
+	if !changed {
+		return
+	}
+	switch p.Key.Kind {
+	case plan.Mappings:
+		for _, uid := range r.connections.sharing(w.to) { // They may have lost what they give, too.
+			for _, c := range r.state.named(uid) {
+				p.Enqueue(0, Key{clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name), plan.Mappings})
+			}
+		}
+	case plan.Roles:
+		p.Enqueue(0, Key{p.Key.Cluster, plan.Mappings})
+	case plan.ActionGroups:
+		p.Enqueue(0, Key{p.Key.Cluster, plan.Roles})
+	}
 }
 
 // comeAgain asks for the passes that must follow one that has come to its end.

@@ -101,6 +101,10 @@ func (m mapping) wants(b Binding) bool {
 func (m mapping) keeps(b Binding) bool { return !b.Leaving && b.Obstacle != nil }
 
 func (m mapping) decide(d *MappingDecision) {
+	owners := m.owners()
+	if len(owners) == 0 {
+		return
+	}
 	has := m.has()
 	foreign := m.foreign(has)
 	want, conflict := m.wanted(foreign)
@@ -109,7 +113,6 @@ func (m mapping) decide(d *MappingDecision) {
 	if changing {
 		want.And = nil
 	}
-	var owners []string
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
 		record := b.Record[m.role]
@@ -120,9 +123,7 @@ func (m mapping) decide(d *MappingDecision) {
 		switch {
 		case m.wants(b):
 			mine, wrong := m.gives(b, foreign, conflict[b.UID], changing)
-			if wrong != nil && wrong.isWorse(outcome.Verdict) {
-				outcome.Verdict = *wrong
-			}
+			outcome.worsen(wrong)
 			outcome.Unseen = outcome.Unseen || !record.without(has).without(mine).empty()
 			put(outcome.After, m.role, mine.with(stays))
 			put(outcome.Before, m.role, record.and(has).with(mine).with(stays))
@@ -138,16 +139,20 @@ func (m mapping) decide(d *MappingDecision) {
 			put(outcome.After, m.role, stays)
 		}
 		d.Outcomes[b.UID] = outcome
-		if !b.Elsewhere {
-			owners = append(owners, b.UID)
-		}
-	}
-	if len(owners) == 0 {
-		return
 	}
 	acts := len(d.Actions)
 	m.act(d, want, owners)
 	d.Again = d.Again || changing && len(d.Actions) > acts
+}
+
+// owners returns the UIDs of the bindings that are decided here.
+func (m mapping) owners() (uids []string) {
+	for _, b := range m.bindings {
+		if !b.Elsewhere {
+			uids = append(uids, b.UID)
+		}
+	}
+	return uids
 }
 
 // gives is what a binding gives beside others, and what is wrong with the rest, if anything is.
@@ -220,9 +225,7 @@ func (m mapping) refuse(d *MappingDecision, v Verdict) {
 			continue
 		}
 		outcome := d.Outcomes[b.UID]
-		if v.isWorse(outcome.Verdict) {
-			outcome.Verdict = v
-		}
+		outcome.worsen(&v)
 		outcome.After, outcome.Before = maps.Clone(outcome.After), maps.Clone(outcome.Before)
 		delete(outcome.After, m.role)
 		delete(outcome.Before, m.role)

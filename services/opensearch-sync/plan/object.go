@@ -34,10 +34,12 @@ type Verdict struct {
 	Reason, Message string
 }
 
-// isWorse reports whether v is worse than other: an error is worse than a wait, a wait is worse than success.
-func (v Verdict) isWorse(other Verdict) bool {
+// worsen makes v another verdict if that is worse: an error is worse than a wait, a wait is worse than success.
+func (v *Verdict) worsen(other *Verdict) {
 	rank := map[opensearchv1.State]int{opensearchv1.Error: 2, opensearchv1.Pending: 1}
-	return rank[v.State] > rank[other.State]
+	if other != nil && rank[other.State] > rank[v.State] {
+		*v = *other
+	}
 }
 
 // InStep is the verdict of what is there.

@@ -58,7 +58,8 @@ func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
 	all := values(o)
 	for _, v := range all {
 		if err := checkPattern(v.text); err != nil {
-			return new(failed(Invalid, fmt.Sprintf("spec.%s: %.256q is no regular expression that OpenSearch can compile: %v; correct it", v.field, v.text, err)))
+			return new(failed(Invalid, fmt.Sprintf(
+				"spec.%s: %.256q is no regular expression that OpenSearch can compile: %v; correct it", v.field, v.text, err)))
 		}
 	}
 	if role, ok := o.(*opensearchv1.OpensearchRole); ok {

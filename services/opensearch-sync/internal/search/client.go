@@ -247,7 +247,7 @@ func (c *Client) PutUser(ctx context.Context, name string, body plan.Body, passw
 func (c *Client) ForgetLogins(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if _, err := c.call(ctx, http.MethodDelete, base+"cache", nil); err != nil {
+	if err := c.call(ctx, http.MethodDelete, base+"cache", nil); err != nil {
 		return fmt.Errorf("emptying the cache of logins: %w", err)
 	}
 	return nil
@@ -267,18 +267,18 @@ func (c *Client) change(ctx context.Context, to change) error {
 	if err != nil {
 		return fmt.Errorf("encoding a change of %s: %w", to.path, err)
 	}
-	_, err = c.call(ctx, to.method, base+to.path, data, to.secret)
-	return err
+	return c.call(ctx, to.method, base+to.path, data, to.secret)
 }
 
 // call makes a request, and reads the answer.
-func (c *Client) call(ctx context.Context, method, path string, body []byte, secrets ...string) ([]byte, error) {
+func (c *Client) call(ctx context.Context, method, path string, body []byte, secrets ...string) error {
 	response, err := c.send(ctx, method, path, body, secrets...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer response.Body.Close()
-	return readBody(response.Body)
+	_, err = readBody(response.Body) // A connection is used again once all is read.
+	return err
 }
 
 // send makes a request. What the server refuses is told without the secrets.
