@@ -214,6 +214,7 @@ func (r *reconciler) wake(p *consume.Pass[Key], w work, changed bool) {
 		p.Enqueue(0, Key{p.Key.Cluster, plan.Mappings})
 	case plan.ActionGroups:
 		p.Enqueue(0, Key{p.Key.Cluster, plan.Roles})
+	case plan.Users, plan.Tenants: // No other kind names them.
 	}
 }
 
