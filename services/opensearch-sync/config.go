@@ -16,6 +16,8 @@ type Config struct {
 	controller.Config
 	// SecretInterval is how often the Secrets of users are read again that the watcher does not follow.
 	SecretInterval time.Duration
+	// DriftInterval is how often OpenSearch is compared with the objects.
+	DriftInterval time.Duration
 	// Local lets clusters be on this machine, which only a machine of one's own may.
 	Local bool
 	// Legacy takes objects of the group that the public operator had before, too.
@@ -27,9 +29,14 @@ type Config struct {
 // minSecretInterval keeps the API server from being asked all the time.
 const minSecretInterval = 100 * time.Millisecond
 
+// minDriftInterval keeps OpenSearch from listing everything all the time.
+const minDriftInterval = time.Second
+
 // Defaults is the one place where defaults are.
 func Defaults() Config {
-	return Config{Config: controller.Defaults(), SecretInterval: 10 * time.Second, BatchTime: 10 * time.Second}
+	return Config{
+		Config: controller.Defaults(), SecretInterval: 10 * time.Second, DriftInterval: 30 * time.Second, BatchTime: 10 * time.Second,
+	}
 }
 
 // BindFlags makes every setting a flag.
@@ -37,6 +44,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.DurationVar(&c.SecretInterval, "secret-interval", c.SecretInterval,
 		"how often to read the Secrets of users again where the watcher does not follow them (its --secret-namespaces)")
+	fs.DurationVar(&c.DriftInterval, "drift-interval", c.DriftInterval,
+		"how often to compare OpenSearch with the objects, and repair what other software changed there")
 	fs.BoolVar(&c.Local, "local-clusters", c.Local, "let OpenSearch clusters be at addresses of this machine: for development alone")
 	fs.BoolVar(&c.Legacy, "legacy-group", c.Legacy,
 		"take objects of "+opensearchv1.LegacyGroup+", too, which the public operator must then not manage any more")
@@ -44,9 +53,12 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 
 // Validate says what is wrong and what to do about it.
 func (c *Config) Validate() error {
-	var interval error
+	var interval, drift error
 	if c.SecretInterval < minSecretInterval {
 		interval = fmt.Errorf("--secret-interval %s: use at least %s", c.SecretInterval, minSecretInterval)
 	}
-	return errors.Join(c.Config.Validate(), interval)
+	if c.DriftInterval < minDriftInterval {
+		drift = fmt.Errorf("--drift-interval %s: use at least %s", c.DriftInterval, minDriftInterval)
+	}
+	return errors.Join(c.Config.Validate(), interval, drift)
 }

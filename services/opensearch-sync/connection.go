@@ -46,6 +46,9 @@ type connection struct {
 	tags map[string]tag
 
 	mu sync.Mutex
+	// identity is that of the server in the last pass, and address what it was reached by: URL and CA, zero without a CA.
+	identity search.Identity
+	address  [sha256.Size]byte
 	// asking is how many passes wait for the server; silent is why it gave no answer the last time.
 	asking int
 	silent error
@@ -76,6 +79,31 @@ func (c *connection) leave(err error) (again bool) {
 	again = c.silent != nil && err == nil
 	c.silent = err
 	return again
+}
+
+// leadsWhere reports whether a connection of another cluster object leads to the server of c: both say the same UUID, and were
+// reached at the same address by the same CA, or have proven the same key.
+func (c *connection) leadsWhere(other *connection) bool {
+	ours, address := c.seen()
+	theirs, at := other.seen()
+	var none [sha256.Size]byte
+	return ours.UUID != "" && ours.UUID == theirs.UUID && (address != none && address == at || ours.Key != none && ours.Key == theirs.Key)
+}
+
+// seen returns which server the last pass found, and where.
+func (c *connection) seen() (search.Identity, [sha256.Size]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.identity, c.address
+}
+
+// identify asks which server it is, and remembers it.
+func (c *connection) identify(ctx context.Context) (string, error) {
+	is, err := c.client.Identify(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.identity = is
+	return is.UUID, err
 }
 
 // notReadyError is why a cluster cannot be reached, which waits for a person or the cluster.
@@ -110,8 +138,12 @@ func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCl
 		return nil, &notReadyError{"ConnectionInvalid", "the connection cannot be used: " + err.Error()}
 	}
 	c.drop()
+	address := [sha256.Size]byte{}
+	if len(settings.CA) > 0 {
+		address = sha256.Sum256(append([]byte(settings.URL+"\x00"), settings.CA...))
+	}
 	c.open[uid] = &connection{
-		client: client, logins: newLogins(client.ForgetLogins, c.log), digest: digest,
+		address: address, client: client, logins: newLogins(client.ForgetLogins, c.log), digest: digest,
 		key: sync.OnceValues(func() ([]byte, error) { return tagKey(uid, settings) }),
 	}
 	return c.open[uid], nil
@@ -130,6 +162,18 @@ func tagKey(uid string, s search.Settings) ([]byte, error) {
 		return key[:], nil
 	}
 	return pbkdf2.Key(sha256.New, s.Password, []byte(salt), stretches, sha256.Size)
+}
+
+// sharing returns the UIDs of the other cluster objects whose connections lead to the same server as to.
+func (c *connections) sharing(to *connection) (uids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for uid, other := range c.open {
+		if other != to && to.leadsWhere(other) {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
 }
 
 // last is the connection that there was to a cluster of which nothing is declared any more; nil without.

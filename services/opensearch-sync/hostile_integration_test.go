@@ -145,6 +145,7 @@ func TestWhereAnotherControllerWritesNothingIsWritten(t *testing.T) {
 	b.write("internalusers/anna", map[string]any{"password": second, "attributes": map[string]any{
 		"k8s-uid": string(b.get(kinds.OpenSearchUsers(), "anna").GetUID()), "secret-version": "7",
 	}})
+	b.annotate(kinds.OpenSearchClusters(), cluster, "look", "again")
 	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another controller has written the user")
 	b.login("anna", second, http.StatusOK)
 	b.annotate(kinds.OpenSearchUsers(), "anna", "opensearch.org/adopt", "true")

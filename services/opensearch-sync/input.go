@@ -32,16 +32,16 @@ func each[T any](ctx context.Context, items []T, do func(T) error) error {
 	return fault.Join(errs...)
 }
 
-// planned makes of objects what the plan for a server is made from.
-func planned(objects []object, server string, p *passwords) []plan.Object {
+// planned makes of objects what the plan for a server is made from. Groups are the action groups there, nil where they do not matter.
+func planned(objects []object, server string, p *passwords, groups map[string]bool) []plan.Object {
 	var all []plan.Object
 	for _, o := range objects {
 		uid := string(o.value.GetUID())
 		in := plan.Object{
 			UID: uid, Source: o.value.GetAnnotations()[opensearchv1.SourceUIDAnnotation], Name: o.value.Entity(),
-			Created: o.value.GetCreationTimestamp().Time, Leaving: o.leaving(), Gone: o.gone(), Obstacle: o.obstacle,
+			Created: o.value.GetCreationTimestamp().Time, Leaving: o.leaving(), Gone: o.gone(), Obstacle: o.hindrance(groups),
 			Adopt: o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.existing(server),
-			Synced: meta.IsStatusConditionTrue(o.value.State().Conditions, opensearchv1.Ready), Body: plan.BodyOf(o.value),
+			Synced: o.says(opensearchv1.Ready) || o.says(opensearchv1.OtherController), InStep: o.inStep(server), Body: plan.BodyOf(o.value),
 		}
 		if p != nil {
 			in.Tag = p.tags[uid].text
@@ -52,6 +52,50 @@ func planned(objects []object, server string, p *passwords) []plan.Object {
 		all = append(all, in)
 	}
 	return all
+}
+
+// says reports whether a condition of an object is true.
+func (o object) says(condition string) bool {
+	return meta.IsStatusConditionTrue(o.value.State().Conditions, condition)
+}
+
+// inStep reports whether a server had what this very generation of an object asks for.
+func (o object) inStep(server string) bool {
+	status := o.value.State()
+	return !o.leaving() && o.says(opensearchv1.Ready) && status.ObservedGeneration == o.value.GetGeneration() && status.ManagedServer == server
+}
+
+// hindrance returns why nothing can be written for an object: an obstacle, or values that OpenSearch could not use.
+func (o object) hindrance(groups map[string]bool) *plan.Verdict {
+	if o.obstacle != nil || o.leaving() {
+		return o.obstacle
+	}
+	return plan.CheckValues(o.value, groups)
+}
+
+func names(listed map[string]plan.Entity) map[string]bool {
+	all := map[string]bool{}
+	for name := range listed {
+		all[name] = true
+	}
+	return all
+}
+
+// groups returns the action groups that things of a kind may name: those referred to, or those of the kind itself with the ones that
+// are about to be made. It is nil for kinds that name none.
+func groups(kind plan.Kind, referred map[string]bool, actual map[string]plan.Entity, objects []object) map[string]bool {
+	switch kind {
+	case plan.Roles:
+		return referred
+	case plan.ActionGroups:
+		all := names(actual)
+		for _, o := range objects {
+			all[o.value.Entity()] = all[o.value.Entity()] || !o.leaving() && o.hindrance(nil) == nil
+		}
+		return all
+	default:
+		return nil
+	}
 }
 
 // bindings makes of objects what the plan of mappings on a server is made from.
@@ -67,7 +111,7 @@ func bindings(objects []object, server string) []plan.Binding {
 			recorded = record(b.Status)
 		}
 		all = append(all, plan.Binding{
-			UID: string(b.UID), Leaving: o.leaving(), Obstacle: o.obstacle, Roles: b.Spec.Roles, Record: recorded,
+			UID: string(b.UID), Leaving: o.leaving(), Obstacle: o.hindrance(nil), Roles: b.Spec.Roles, Record: recorded, InStep: o.inStep(server),
 			Entries: plan.Entries{Users: b.Spec.Users, BackendRoles: b.Spec.BackendRoles, Hosts: b.Spec.Hosts, And: b.Spec.AndBackendRoles},
 		})
 	}

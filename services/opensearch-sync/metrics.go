@@ -7,13 +7,18 @@ import (
 )
 
 // metrics tell what is written to OpenSearch.
-type metrics struct{ writes *prometheus.CounterVec }
+type metrics struct{ writes, drift *prometheus.CounterVec }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "entail_opensearch_writes_total", Help: "Requests that change OpenSearch, by kind and whether they were done.",
-	}, []string{"kind", "result"})}
-	registerer.MustRegister(m.writes)
+	}, []string{"kind", "result"}), drift: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "entail_opensearch_drift_total", Help: "Things in OpenSearch that other software changed and opensearch-sync repaired, by kind.",
+	}, []string{"kind"})}
+	registerer.MustRegister(m.writes, m.drift)
+	for _, kind := range plan.Kinds() { // An increase shows only where there was a number before.
+		m.drift.WithLabelValues(string(kind))
+	}
 	return m
 }
 

@@ -37,13 +37,15 @@ func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, e
 	secrets, state := secrets{parts.Kube}, newState(parts.View, cfg.Legacy)
 	rivals, contests := newRivals(time.Now, state.lives), newContests(time.Now, cfg.Takeover.Settling)
 	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
+	metrics := newMetrics(rt.Metrics)
 	r := &reconciler{
+		drift: cfg.DriftInterval, drifts: &drifts{metrics: metrics, notes: parts.Status, log: rt.Log},
 		state: state, secrets: secrets, confirmer: confirmer, rivals: rivals, contests: contests, poll: cfg.SecretInterval, log: rt.Log,
 		connections: &connections{
 			secrets: secrets, local: cfg.Local, forbidden: apiServers(ctx, rt.Kube.Host), guard: parts.Engine.Place.Guard,
 			needed: state.needed, log: rt.Log, open: map[string]*connection{},
 		},
-		applier: &applier{metrics: newMetrics(rt.Metrics), contests: contests, batchTime: cfg.BatchTime},
+		applier: &applier{metrics: metrics, contests: contests, batchTime: cfg.BatchTime},
 		statuses: &statuses{
 			writer: parts.Status, kube: parts.Kube, clear: state.clear, rivals: rivals, settling: cfg.Takeover.Settling,
 			elsewhere: func(uid string) bool { return state.decides(uid, false) },

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
 func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
@@ -148,12 +150,15 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	}
 }
 
-// A look at all that is in step asks for each list once, however many objects there are: that of roles also for their mappings.
+// A look at all that is in step asks for each list once, however many objects there are: that of roles also for their mappings, that of action groups for roles.
 func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	b.serveWith(quick)
+	b.serveWith(func(c *opensearchsync.Config) {
+		quick(c)
+		c.DriftInterval = time.Hour
+	})
 	var names []string
 	for i := range 10 {
 		name := fmt.Sprint("o-", i)
@@ -166,7 +171,7 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 		b.state(kinds.OpenSearchUsers(), name, "CREATED", "")
 		b.state(kinds.OpenSearchBindings(), name, "CREATED", "")
 	}
-	want, now := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1}, map[string]int{}
+	want, now := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1, "GET actiongroups": 1}, map[string]int{}
 	for try := 0; try < 3 && !maps.Equal(now, want); try++ { // A turn that has begun of late looks once more by itself.
 		b.CaughtUp(topology.OpensearchSync)
 		b.Settled()

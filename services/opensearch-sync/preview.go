@@ -41,24 +41,22 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 	if err != nil {
 		return nil, err
 	}
-	answer, made := &opensearchv1.PreviewResponse{}, []plan.Action(nil)
+	answer, made := &opensearchv1.PreviewResponse{}, map[plan.Kind][]plan.Action{}
 	for _, kind := range plan.Kinds() {
 		if len(edits[kind]) == 0 && (kind != plan.Mappings || len(edits[plan.Roles]) == 0) {
 			continue
 		}
 		p := preview{kind: kind, server: is, edits: edits[kind], objects: s.state.tables[kind].of(cluster.Key, string(cluster.Value.UID))}
+		p.elsewhere = elsewhere(s.state, s.connections, to, is)
 		if p.actual, err = to.client.List(ctx, kind); err != nil {
 			return nil, err
 		}
-		if kind == plan.Mappings {
-			if err := p.findRoles(ctx, to, made); err != nil {
+		if of, refers := kind.References(); refers {
+			if err := p.findReferred(ctx, to, of, made[of]); err != nil {
 				return nil, err
 			}
 		}
-		actions := p.tell(answer)
-		if kind == plan.Roles {
-			made = actions
-		}
+		made[kind] = p.tell(answer)
 	}
 	return answer, nil
 }
@@ -206,25 +204,24 @@ type preview struct {
 	server  string
 	edits   map[event.Key]edit
 	objects []object
-	actual  map[string]plan.Entity
-	// roles are those that there are, and will are those that there would be.
-	roles, will map[string]bool
+	// elsewhere are bindings of other cluster objects on the same server.
+	elsewhere []plan.Binding
+	actual    map[string]plan.Entity
+	// has are the names of things of another kind that those of this one name, willHave those that there would be.
+	has, willHave map[string]bool
 }
 
-// findRoles lists what mappings can be of, before and after what is done to roles.
-func (p *preview) findRoles(ctx context.Context, to *connection, made []plan.Action) error {
-	roles, err := to.client.List(ctx, plan.Roles)
+// findReferred lists the things of another kind that those of this one name, before and after what is done to them.
+func (p *preview) findReferred(ctx context.Context, to *connection, of plan.Kind, made []plan.Action) error {
+	listed, err := to.client.List(ctx, of)
 	if err != nil {
 		return err
 	}
-	p.roles = map[string]bool{}
-	for name := range roles {
-		p.roles[name] = true
-	}
-	p.will = maps.Clone(p.roles)
+	p.has = names(listed)
+	p.willHave = maps.Clone(p.has)
 	for _, a := range made {
-		if p.will[a.Name] = true; a.Body == nil {
-			delete(p.will, a.Name)
+		if p.willHave[a.Name] = true; a.Body == nil {
+			delete(p.willHave, a.Name)
 		}
 	}
 	return nil
@@ -232,8 +229,8 @@ func (p *preview) findRoles(ctx context.Context, to *connection, made []plan.Act
 
 // tell adds what would be written of the kind, and said of its objects.
 func (p *preview) tell(answer *opensearchv1.PreviewResponse) []plan.Action {
-	before, _ := p.decide(p.objects, p.roles)
-	after, verdicts := p.decide(p.edited(), p.will)
+	before, _ := p.decide(p.objects, p.has)
+	after, verdicts := p.decide(p.edited(), p.willHave)
 	actions := plan.Unlike(after, before)
 	for _, a := range actions {
 		is, there := p.actual[a.Name]
@@ -275,16 +272,16 @@ func (p *preview) edited() []object {
 }
 
 // decide plans for objects. Whose password would be sent is known without reading any.
-func (p *preview) decide(objects []object, roles map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
+func (p *preview) decide(objects []object, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
 	verdicts = map[string]plan.Verdict{}
 	if p.kind == plan.Mappings {
-		made := plan.MappingsOf(bindings(objects, p.server), p.actual, roles, false)
+		made := plan.MappingsOf(append(bindings(objects, p.server), p.elsewhere...), p.actual, referred, false)
 		for uid, o := range made.Outcomes {
 			verdicts[uid] = o.Verdict
 		}
 		return made.Actions, verdicts
 	}
-	all := planned(objects, p.server, nil)
+	all := planned(objects, p.server, nil, groups(p.kind, referred, p.actual, objects))
 	for i, o := range objects {
 		if e, edited := p.edits[o.Key]; p.kind == plan.Users && (!edited || e.of.value != o.value || !e.password) {
 			all[i] = all[i].Keeps(p.actual[all[i].Name])

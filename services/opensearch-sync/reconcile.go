@@ -25,8 +25,6 @@ import (
 const (
 	// untilReady is how soon again it is looked whether a cluster can be reached whose connection lacks something.
 	untilReady = 5 * time.Second
-	// untilRole is how soon again it is looked whether others have made a role that is waited for.
-	untilRole = 30 * time.Second
 	// untilForgotten is how soon again it is looked whether a connection can go that nobody needs.
 	untilForgotten = 15 * time.Second
 )
@@ -43,7 +41,10 @@ type reconciler struct {
 	contests    *contests
 	// poll is how often Secrets are read again of which the bus does not tell.
 	poll time.Duration
-	log  *slog.Logger
+	// drift is how often OpenSearch is compared with the objects, though nothing is known to have changed.
+	drift  time.Duration
+	drifts *drifts
+	log    *slog.Logger
 }
 
 // Keys implements [consume.Reconciler].
@@ -179,33 +180,47 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 		return err
 	}
 	done, err := r.applier.apply(ctx, p, w, decided.actions, known)
-	switch changed := len(decided.actions) > 0; {
-	case p.Key.Kind == plan.Users:
-		w.to.logins.forget(p.Turn(), changed)
-	case changed && p.Key.Kind == plan.Roles:
-		p.Enqueue(0, Key{p.Key.Cluster, plan.Mappings})
-	}
+	r.wake(p, w, len(decided.actions) > 0)
 	if err != nil { // What was refused before is known all the same.
 		return errors.Join(err, r.statuses.refuse(ctx, p, w, decided, done))
 	}
 	if err := r.statuses.conclude(ctx, p, w, decided, done); err != nil {
 		return err
 	}
-	comeAgain(p, w, decided, done)
+	r.drifts.report(ctx, p.Key, w, decided.actions, done)
+	r.comeAgain(p, w, done)
 	if decided.again {
 		return reconcile.ErrStale
 	}
 	return nil
 }
 
-// comeAgain asks for the passes that must follow one that has come to its end.
-func comeAgain(p *consume.Pass[Key], w work, d decision, done applied) {
-	for _, o := range d.outcomes {
-		if o.Reason == plan.RoleMissing {
-			p.Again(untilRole)
-		}
+// wake asks for passes over what a change of this kind may matter to.
+func (r *reconciler) wake(p *consume.Pass[Key], w work, changed bool) {
+	if p.Key.Kind == plan.Users {
+		w.to.logins.forget(p.Turn(), changed)
 	}
-	if done.left {
+	if !changed {
+		return
+	}
+	switch p.Key.Kind {
+	case plan.Mappings:
+		for _, uid := range r.connections.sharing(w.to) { // They may have lost what they give, too.
+			for _, c := range r.state.named(uid) {
+				p.Enqueue(0, Key{clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name), plan.Mappings})
+			}
+		}
+	case plan.Roles:
+		p.Enqueue(0, Key{p.Key.Cluster, plan.Mappings})
+	case plan.ActionGroups:
+		p.Enqueue(0, Key{p.Key.Cluster, plan.Roles})
+	case plan.Users, plan.Tenants: // No other kind names them.
+	}
+}
+
+// comeAgain asks for the passes that must follow one that has come to its end.
+func (r *reconciler) comeAgain(p *consume.Pass[Key], w work, done applied) {
+	if p.Again(r.drift); done.left {
 		p.Enqueue(0, p.Key)
 	}
 	if w.contest > 0 {
@@ -228,7 +243,7 @@ func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, kn
 			}
 		}
 	}()
-	if w.server, err = w.to.client.Server(ctx); err == nil {
+	if w.server, err = w.to.identify(ctx); err == nil {
 		d, err = r.decide(ctx, p.Key.Kind, *w, known)
 	}
 	return d, unanswered(err)
@@ -258,23 +273,20 @@ func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, kn
 // decide lists what is there, and plans.
 func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *passwords) (decision, error) {
 	d := decision{outcomes: map[string]outcome{}}
-	var roles map[string]plan.Entity
-	if kind == plan.Mappings {
-		var err error
-		if roles, err = w.to.client.List(ctx, plan.Roles); err != nil {
+	referred := map[string]bool{}
+	if of, refers := kind.References(); refers {
+		listed, err := w.to.client.List(ctx, of)
+		if err != nil {
 			return d, unanswered(err)
 		}
+		referred = names(listed)
 	}
 	actual, err := w.to.client.List(ctx, kind)
 	if err != nil {
 		return d, unanswered(err)
 	}
 	if kind == plan.Mappings {
-		exist := map[string]bool{}
-		for name := range roles {
-			exist[name] = true
-		}
-		made := plan.MappingsOf(bindings(w.objects, w.server), actual, exist, w.contest > 0)
+		made := plan.MappingsOf(append(bindings(w.objects, w.server), elsewhere(r.state, r.connections, w.to, w.server)...), actual, referred, w.contest > 0)
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = outcome{
 				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisioned(o.Before), after: provisioned(o.After), unseen: o.Unseen,
@@ -283,12 +295,26 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 		d.actions, d.again = made.Actions, made.Again
 		return d, nil
 	}
-	made := plan.Objects(kind, planned(w.objects, w.server, known), actual)
+	made := plan.Objects(kind, planned(w.objects, w.server, known, groups(kind, referred, actual, w.objects)), actual)
 	for uid, o := range made.Outcomes {
 		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}
 	}
 	d.actions, d.again = made.Actions, made.Again
 	return d, nil
+}
+
+// elsewhere returns the bindings of other cluster objects that lead to the same server, with what they have there: an entry that they
+// give, too, stays. They are decided by passes of their own.
+func elsewhere(s *state, c *connections, to *connection, server string) (all []plan.Binding) {
+	for _, o := range s.sharing(c.sharing(to)) {
+		for _, b := range bindings([]object{o}, server) {
+			if o.value.State().ManagedServer == server {
+				b.Leaving, b.Obstacle, b.Elsewhere = false, clusterMissing(o), true
+				all = append(all, b)
+			}
+		}
+	}
+	return all
 }
 
 // unanswered makes whatever is wrong with a list wait: it says nothing of the objects.

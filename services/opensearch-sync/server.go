@@ -119,7 +119,7 @@ func (s *server) things(ctx context.Context, ref *opensearchv1.ClusterRef, kind 
 	for name, entity := range l.actual {
 		all[name] = &opensearchv1.Thing{Name: name, Exists: true, Reserved: entity.Guarded}
 	}
-	asking := planned(l.objects, l.server, nil)
+	asking := planned(l.objects, l.server, nil, nil)
 	for i, o := range l.objects {
 		thing, name, state := all[o.value.Entity()], o.value.Entity(), o.value.State()
 		if thing == nil {
@@ -144,10 +144,19 @@ func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMap
 	if err != nil {
 		return nil, err
 	}
-	answer := &opensearchv1.ListMappingsResponse{}
-	for _, role := range slices.Sorted(maps.Keys(l.actual)) {
+	users, err := s.list(ctx, request.GetCluster(), plan.Users)
+	if err != nil {
+		return nil, err
+	}
+	answer, accounts, roles := &opensearchv1.ListMappingsResponse{}, plan.Accounts(users.actual), slices.Collect(maps.Keys(l.actual))
+	for _, a := range accounts {
+		roles = append(roles, a.Roles...)
+	}
+	slices.Sort(roles)
+	for _, role := range slices.Compact(roles) {
 		has := l.actual[role].Entries()
 		m := &opensearchv1.Mapping{Role: role, Users: has.Users, BackendRoles: has.BackendRoles, Hosts: has.Hosts, AndBackendRoles: has.And}
+		m.Holders = held(plan.HoldersOf(role, has, accounts))
 		for _, o := range l.objects {
 			if b, ok := o.value.(*resources.OpensearchUserRoleBinding); ok && slices.Contains(b.Spec.Roles, role) {
 				m.Bindings = append(m.Bindings, o.Key.Path())
@@ -158,9 +167,20 @@ func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMap
 	return answer, nil
 }
 
+func held(holders []plan.Holder) (all []*opensearchv1.Holder) {
+	for _, h := range holders {
+		all = append(all, &opensearchv1.Holder{User: h.User, Direct: h.Direct, BackendRoles: h.BackendRoles})
+	}
+	return all
+}
+
 // ExplainMapping tells who put each entry of a role's mapping there.
 func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
 	l, err := s.list(ctx, request.GetCluster(), plan.Mappings)
+	if err != nil {
+		return nil, err
+	}
+	users, err := s.list(ctx, request.GetCluster(), plan.Users)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +188,9 @@ func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.Expla
 	for _, o := range l.objects {
 		paths[string(o.value.GetUID())] = o.Key.Path()
 	}
-	answer := &opensearchv1.ExplainMappingResponse{}
+	answer := &opensearchv1.ExplainMappingResponse{
+		Holders: held(plan.HoldersOf(request.GetRole(), l.actual[request.GetRole()].Entries(), plan.Accounts(users.actual))),
+	}
 	for _, e := range plan.Explain(request.GetRole(), bindings(l.objects, l.server), l.actual[request.GetRole()]) {
 		entry := &opensearchv1.Entry{List: e.List, Value: e.Value, Foreign: e.Foreign, Exists: e.Exists}
 		for _, uid := range e.Bindings {

@@ -323,6 +323,18 @@ func (s *state) named(uid string) (all []view.Object[opensearchv1.OpenSearchClus
 	return all
 }
 
+// sharing returns the live bindings in clusters of these UIDs, by their records.
+func (s *state) sharing(uids []string) (all []object) {
+	for _, uid := range uids {
+		for _, c := range s.named(uid) {
+			all = append(all, slices.DeleteFunc(s.tables[plan.Mappings].of(clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name), uid), func(o object) bool {
+				return o.value.State().ManagedCluster != uid
+			})...)
+		}
+	}
+	return all
+}
+
 // decides reports whether a cluster is declared, and none before it has its name; if it must be staying, also that it does not go.
 func (s *state) decides(uid string, staying bool) bool {
 	return slices.ContainsFunc(s.named(uid), func(c view.Object[opensearchv1.OpenSearchCluster]) bool {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/condition"
@@ -106,6 +108,10 @@ func (s *statuses) waiting(ctx context.Context, p *consume.Pass[Key], objects []
 // tell writes a verdict, and leaves the record.
 func (s *statuses) tell(ctx context.Context, p *consume.Pass[Key], o object, v plan.Verdict, further ...condition.Condition) error {
 	f := fieldsOf(o.value)
+	if has := meta.FindStatusCondition(o.value.State().Conditions, opensearchv1.OtherController); has != nil && v.Reason != plan.OtherWriter {
+		// The conflict ends when a pass finds the user in step, not during an outage.
+		further = append(further, condition.New(has.Type, o.says(has.Type), has.Reason, has.Message))
+	}
 	f.say(o.value, v, further...)
 	return s.write(ctx, p, o, f, v)
 }

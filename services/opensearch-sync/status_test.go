@@ -109,3 +109,33 @@ func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
 		})
 	}
 }
+
+// wroteFields keeps the last status that was written.
+type wroteFields struct{ fields fields }
+
+func (w *wroteFields) Write(_ context.Context, _ consume.Reporter, s controller.Status) (event.Change, error) {
+	w.fields, _ = s.Fields.(fields)
+	return s.Object, nil
+}
+
+// The verdict that another controller writes makes Ready false, and so must not end itself; nor must an outage end it.
+func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
+	w, written := newTold(t), &wroteFields{}
+	s := &statuses{writer: written, rivals: newRivals(nil, w.lives)}
+	u := userNamed("anna")
+	u.Generation = 1
+	o := object{Change: event.Change{Key: w.key("anna"), UID: string(u.UID)}, value: u}
+	p := consume.NewPass(w.view, Key{clusterKey("local", "default", "search"), plan.Users}, false)
+	for _, v := range []plan.Verdict{
+		*otherWriter(), {State: opensearchv1.Pending, Reason: "Unavailable"}, {State: opensearchv1.Pending, Reason: "ClusterMissing"},
+	} {
+		u.Generation++ // A status of another generation is written again.
+		if err := s.waiting(t.Context(), p, []object{o}, v); err != nil {
+			t.Fatal(err)
+		}
+		u.Status.Common = written.fields.Common
+		if in := planned([]object{o}, "server", nil, nil)[0]; !in.Synced || in.InStep {
+			t.Errorf("after %s: got synced %t, in step %t; want true, false", v.Reason, in.Synced, in.InStep)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -40,6 +41,12 @@ func (k Kind) Batch() int {
 	}
 }
 
+// References returns the other kind whose things those of k name, if there is one.
+func (k Kind) References() (Kind, bool) {
+	to, refers := map[Kind]Kind{Mappings: Roles, Roles: ActionGroups}[k]
+	return to, refers
+}
+
 // fields are what may be written of a thing, and whether it is a list.
 func (k Kind) fields() map[string]bool {
 	switch k {
@@ -70,6 +77,17 @@ type Entity struct {
 func Read(listed map[string]any) Entity {
 	is := func(flag string) bool { on, _ := listed[flag].(bool); return on }
 	return Entity{Body: listed, Guarded: is("reserved") || is("hidden") || is("static")}
+}
+
+// Keep returns what a listed thing has of the fields that matter: a server may send any others.
+func (k Kind) Keep(listed map[string]any) map[string]any {
+	kept := map[string]any{}
+	for _, field := range append(slices.Collect(maps.Keys(k.fields())), "reserved", "hidden", "static") {
+		if value, ok := listed[field]; ok {
+			kept[field] = value
+		}
+	}
+	return kept
 }
 
 // attribute is one of a user's.
@@ -180,6 +198,8 @@ type Action struct {
 	Fields []string
 	// Password is that the password of For is to be written, too.
 	Password bool
+	// Drift lists the fields that others changed, if all objects of For were in step before.
+	Drift []string
 }
 
 // maxRequest is how large a request may become, in bytes, before another begins: servers take 10 MB at least.

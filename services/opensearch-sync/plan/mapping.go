@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
 
 // Entries are entries of a role's mapping. Whoever is, or has, one of the first three has the role, and so has who has all of
@@ -31,6 +29,10 @@ type Binding struct {
 	Record map[string]Entries
 	// Obstacle is why nothing can be written for it.
 	Obstacle *Verdict
+	// InStep means that its last status says of this very generation that the server has it.
+	InStep bool
+	// Elsewhere means that another cluster object leads to the same server: the binding keeps what it has, and is decided there.
+	Elsewhere bool
 }
 
 // BindingOutcome is what is to be done about one binding.
@@ -99,6 +101,10 @@ func (m mapping) wants(b Binding) bool {
 func (m mapping) keeps(b Binding) bool { return !b.Leaving && b.Obstacle != nil }
 
 func (m mapping) decide(d *MappingDecision) {
+	owners := m.owners()
+	if len(owners) == 0 {
+		return
+	}
 	has := m.has()
 	foreign := m.foreign(has)
 	want, conflict := m.wanted(foreign)
@@ -107,7 +113,6 @@ func (m mapping) decide(d *MappingDecision) {
 	if changing {
 		want.And = nil
 	}
-	var owners []string
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
 		record := b.Record[m.role]
@@ -118,9 +123,7 @@ func (m mapping) decide(d *MappingDecision) {
 		switch {
 		case m.wants(b):
 			mine, wrong := m.gives(b, foreign, conflict[b.UID], changing)
-			if wrong != nil {
-				outcome.Verdict = *wrong
-			}
+			outcome.worsen(wrong)
 			outcome.Unseen = outcome.Unseen || !record.without(has).without(mine).empty()
 			put(outcome.After, m.role, mine.with(stays))
 			put(outcome.Before, m.role, record.and(has).with(mine).with(stays))
@@ -136,11 +139,20 @@ func (m mapping) decide(d *MappingDecision) {
 			put(outcome.After, m.role, stays)
 		}
 		d.Outcomes[b.UID] = outcome
-		owners = append(owners, b.UID)
 	}
 	acts := len(d.Actions)
 	m.act(d, want, owners)
 	d.Again = d.Again || changing && len(d.Actions) > acts
+}
+
+// owners returns the UIDs of the bindings that are decided here.
+func (m mapping) owners() (uids []string) {
+	for _, b := range m.bindings {
+		if !b.Elsewhere {
+			uids = append(uids, b.UID)
+		}
+	}
+	return uids
 }
 
 // gives is what a binding gives beside others, and what is wrong with the rest, if anything is.
@@ -157,7 +169,9 @@ func (m mapping) gives(b Binding, foreign Entries, conflict, changing bool) (min
 			"role %q has another list of backend roles that are asked for together: it goes first", m.role)))
 	}
 	if !m.exists {
-		wrong = new(pending(RoleMissing, fmt.Sprintf("role %q is not in OpenSearch yet", m.role)))
+		if wrong == nil {
+			wrong = new(pending(RoleMissing, fmt.Sprintf("role %q is not in OpenSearch yet", m.role)))
+		}
 		mine = mine.within(m.has()) // What is left over from a role before.
 	}
 	return mine, wrong
@@ -198,21 +212,26 @@ func (m mapping) act(d *MappingDecision, want Entries, owners []string) {
 			"and_backend_roles": list(want.And), fieldDescription: m.Body[fieldDescription],
 		})
 	}
+	if !slices.ContainsFunc(m.bindings, func(b Binding) bool { return !b.InStep && !b.Elsewhere }) {
+		action.Drift = Mappings.changed(action.Body, m.Body)
+	}
 	d.Actions = append(d.Actions, action)
 }
 
 // refuse makes a verdict that of all bindings that want something.
 func (m mapping) refuse(d *MappingDecision, v Verdict) {
 	for _, b := range m.bindings {
-		if outcome := d.Outcomes[b.UID]; m.wants(b) && outcome.State != opensearchv1.Error {
-			outcome.Verdict = v
-			outcome.After, outcome.Before = maps.Clone(outcome.After), maps.Clone(outcome.Before)
-			delete(outcome.After, m.role)
-			delete(outcome.Before, m.role)
-			put(outcome.Before, m.role, b.Record[m.role])
-			put(outcome.After, m.role, b.Record[m.role])
-			d.Outcomes[b.UID] = outcome
+		if !m.wants(b) {
+			continue
 		}
+		outcome := d.Outcomes[b.UID]
+		outcome.worsen(&v)
+		outcome.After, outcome.Before = maps.Clone(outcome.After), maps.Clone(outcome.Before)
+		delete(outcome.After, m.role)
+		delete(outcome.Before, m.role)
+		put(outcome.Before, m.role, b.Record[m.role])
+		put(outcome.After, m.role, b.Record[m.role])
+		d.Outcomes[b.UID] = outcome
 	}
 }
 

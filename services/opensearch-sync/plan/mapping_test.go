@@ -266,3 +266,67 @@ func TestWhatIsDoneAboutAMapping(t *testing.T) {
 		})
 	}
 }
+
+func TestMappingsOfReportTheWorstOfAllRoles(t *testing.T) {
+	guarded := Entity{Guarded: true}
+	b := Binding{UID: "1", Roles: []string{"another", "kibana_server", "nosuch"}, Entries: Entries{Users: []string{"anna"}}}
+	d := MappingsOf([]Binding{b}, map[string]Entity{"kibana_server": guarded, "another": guarded}, map[string]bool{"kibana_server": true, "another": true}, false)
+	if got := d.Outcomes["1"]; got.Reason != Reserved || len(got.Before)+len(got.After) != 0 {
+		t.Errorf("got %+v, want %s and no record", got, Reserved)
+	}
+	b.Entries.And = []string{"a"}
+	other := Binding{UID: "0", Roles: b.Roles, Entries: Entries{And: []string{"b"}}}
+	d = MappingsOf([]Binding{other, b}, map[string]Entity{}, map[string]bool{}, false)
+	if got := d.Outcomes["1"]; got.Reason != AndConflict {
+		t.Errorf("got %+v, want %s", got, AndConflict)
+	}
+}
+
+func TestMappingsOfKeepWhatAnotherClusterObjectGives(t *testing.T) {
+	entries := Entries{Users: []string{"anna"}}
+	recorded := map[string]Entries{"logs": entries}
+	leaves := Binding{UID: "1", Leaving: true, Record: recorded}
+	stays := Binding{UID: "2", Roles: []string{"logs"}, Entries: entries, Record: recorded, Obstacle: &Verdict{}, Elsewhere: true}
+	actual := map[string]Entity{"logs": mapped(entries)}
+	for name, c := range map[string]struct {
+		bindings []Binding
+		want     int
+	}{
+		"alone": {[]Binding{leaves}, 1}, "beside another": {[]Binding{leaves, stays}, 0}, "of another alone": {[]Binding{stays}, 0},
+	} {
+		if d := MappingsOf(c.bindings, actual, map[string]bool{"logs": true}, false); len(d.Actions) != c.want {
+			t.Errorf("%s: got %+v, want %d actions", name, d.Actions, c.want)
+		}
+	}
+}
+
+func TestDriftIsWhatOthersChangedOfWhatWasInStep(t *testing.T) {
+	binding := Binding{UID: "1", Roles: []string{"logs"}, Entries: Entries{Users: []string{"anna"}}, Record: map[string]Entries{"logs": {Users: []string{"anna"}}}}
+	mapping := func(edit func(*Binding)) []Action {
+		b := binding
+		edit(&b)
+		return MappingsOf([]Binding{b}, map[string]Entity{}, map[string]bool{"logs": true}, false).Actions
+	}
+	users := func(has map[string]Entity, edit func(*Object)) []Action {
+		return Objects(Users, []Object{user("u", edit)}, has).Actions
+	}
+	is := func(attributes map[string]any, roles ...any) map[string]Entity {
+		return map[string]Entity{"anna": thing(attributes, roles...)}
+	}
+	inStep := func(o *Object) { o.Synced, o.InStep = true, true }
+	for name, c := range map[string]struct {
+		actions []Action
+		want    string
+	}{
+		"a mapping that was emptied":     {mapping(func(b *Binding) { b.InStep = true }), "[users]"},
+		"a mapping of a new binding":     {mapping(func(*Binding) {}), "[]"},
+		"a user that was deleted":        {users(nil, inStep), "[attributes backend_roles]"},
+		"a user that got a backend role": {users(is(owned("u", "tag"), "a", "b", "power"), inStep), "[backend_roles]"},
+		"a user with a new password":     {users(is(owned("u", "old"), "a", "b"), inStep), "[]"},
+		"a user that was edited":         {users(is(owned("u", "tag"), "a"), func(o *Object) { o.Synced = true }), "[]"},
+	} {
+		if len(c.actions) != 1 || fmt.Sprint(c.actions[0].Drift) != c.want {
+			t.Errorf("%s: got %+v, want drift %s", name, c.actions, c.want)
+		}
+	}
+}

@@ -22,13 +22,24 @@ const (
 	RoleMissing    = "RoleMissing"
 	AndConflict    = "AndBackendRolesConflict"
 	Refused        = "Refused"
-	Writing        = "Writing"
+	Invalid        = "Invalid"
+	// ActionGroupMissing means that an action is named as only an action group could be.
+	ActionGroupMissing = "ActionGroupMissing"
+	Writing            = "Writing"
 )
 
 // Verdict says what became of an object.
 type Verdict struct {
 	State           opensearchv1.State
 	Reason, Message string
+}
+
+// worsen makes v another verdict if that is worse: an error is worse than a wait, a wait is worse than success.
+func (v *Verdict) worsen(other *Verdict) {
+	rank := map[opensearchv1.State]int{opensearchv1.Error: 2, opensearchv1.Pending: 1}
+	if other != nil && rank[other.State] > rank[v.State] {
+		*v = *other
+	}
 }
 
 // InStep is the verdict of what is there.
@@ -55,8 +66,10 @@ type Object struct {
 	Adopt bool
 	// Existing is whether there was something under the name; nil if that was never found out.
 	Existing *bool
-	// Synced means that the object's last status says that it is in OpenSearch.
+	// Synced means that the object's last status says that it is in OpenSearch, or that another controller has written it since.
 	Synced bool
+	// InStep means that the last status says so of this very generation on this very server.
+	InStep bool
 	Body   Body
 	// Tag stands for the password of a user.
 	Tag string
@@ -214,6 +227,9 @@ func (n named) live(d *Decision, o Object) {
 	password := n.kind == Users && (!n.there || n.attribute(opensearchv1.PasswordAttribute) != o.Tag)
 	if !n.there || password || !n.kind.same(want, n.Body) {
 		a := Action{Name: o.Name, Body: n.kind.whole(want), For: []string{o.UID}, Password: password}
+		if o.InStep {
+			a.Drift = n.drift(o)
+		}
 		if n.kind == Users && !password { // Written as a whole, a user who is gone by then would come back with no password.
 			a.Fields = n.kind.changed(want, n.Body)
 		}
@@ -235,6 +251,15 @@ func (n named) wanted(o Object) Body {
 	attributes[opensearchv1.UIDAttribute], attributes[opensearchv1.PasswordAttribute] = o.UID, o.Tag
 	want["attributes"] = attributes
 	return want
+}
+
+// drift returns the fields that others changed of what an object in step had, all of them if it is gone. A new password in a Secret
+// is no drift.
+func (n named) drift(o Object) []string {
+	if !n.there {
+		return n.kind.changed(n.wanted(o), nil)
+	}
+	return n.kind.changed(n.wanted(o.Keeps(n.Entity)), n.Body)
 }
 
 // overwritten reports that the public operator has written a user after us: it leaves our attribute out.

@@ -406,7 +406,9 @@ type Mapping struct {
 	// Whoever has all of these has the role.
 	AndBackendRoles []string `protobuf:"bytes,5,rep,name=and_backend_roles,json=andBackendRoles,proto3" json:"and_backend_roles,omitempty"`
 	// The objects that give it.
-	Bindings      []string `protobuf:"bytes,6,rep,name=bindings,proto3" json:"bindings,omitempty"`
+	Bindings []string `protobuf:"bytes,6,rep,name=bindings,proto3" json:"bindings,omitempty"`
+	// Users of the cluster that have it directly or by a backend role.
+	Holders       []*Holder `protobuf:"bytes,7,rep,name=holders,proto3" json:"holders,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -483,6 +485,76 @@ func (x *Mapping) GetBindings() []string {
 	return nil
 }
 
+func (x *Mapping) GetHolders() []*Holder {
+	if x != nil {
+		return x.Holders
+	}
+	return nil
+}
+
+// Holder is a user that has a role directly or by backend roles.
+type Holder struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	User  string                 `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
+	// Whether the user itself names the role.
+	Direct bool `protobuf:"varint,2,opt,name=direct,proto3" json:"direct,omitempty"`
+	// The backend roles of the user that the role's mapping names.
+	BackendRoles  []string `protobuf:"bytes,3,rep,name=backend_roles,json=backendRoles,proto3" json:"backend_roles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Holder) Reset() {
+	*x = Holder{}
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Holder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Holder) ProtoMessage() {}
+
+func (x *Holder) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Holder.ProtoReflect.Descriptor instead.
+func (*Holder) Descriptor() ([]byte, []int) {
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Holder) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *Holder) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
+func (x *Holder) GetBackendRoles() []string {
+	if x != nil {
+		return x.BackendRoles
+	}
+	return nil
+}
+
 type ListMappingsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Mappings      []*Mapping             `protobuf:"bytes,1,rep,name=mappings,proto3" json:"mappings,omitempty"`
@@ -492,7 +564,7 @@ type ListMappingsResponse struct {
 
 func (x *ListMappingsResponse) Reset() {
 	*x = ListMappingsResponse{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[8]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -504,7 +576,7 @@ func (x *ListMappingsResponse) String() string {
 func (*ListMappingsResponse) ProtoMessage() {}
 
 func (x *ListMappingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[8]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -517,7 +589,7 @@ func (x *ListMappingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMappingsResponse.ProtoReflect.Descriptor instead.
 func (*ListMappingsResponse) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{8}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListMappingsResponse) GetMappings() []*Mapping {
@@ -537,7 +609,7 @@ type ExplainMappingRequest struct {
 
 func (x *ExplainMappingRequest) Reset() {
 	*x = ExplainMappingRequest{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[9]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -549,7 +621,7 @@ func (x *ExplainMappingRequest) String() string {
 func (*ExplainMappingRequest) ProtoMessage() {}
 
 func (x *ExplainMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[9]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -562,7 +634,7 @@ func (x *ExplainMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainMappingRequest.ProtoReflect.Descriptor instead.
 func (*ExplainMappingRequest) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{9}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExplainMappingRequest) GetCluster() *ClusterRef {
@@ -597,7 +669,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[10]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +681,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[10]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +694,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{10}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Entry) GetList() string {
@@ -661,15 +733,17 @@ func (x *Entry) GetExists() bool {
 }
 
 type ExplainMappingResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Entries       []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Entries []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// Users of the cluster that have the role directly or by a backend role.
+	Holders       []*Holder `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExplainMappingResponse) Reset() {
 	*x = ExplainMappingResponse{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[11]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -681,7 +755,7 @@ func (x *ExplainMappingResponse) String() string {
 func (*ExplainMappingResponse) ProtoMessage() {}
 
 func (x *ExplainMappingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[11]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -694,12 +768,19 @@ func (x *ExplainMappingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainMappingResponse.ProtoReflect.Descriptor instead.
 func (*ExplainMappingResponse) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{11}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExplainMappingResponse) GetEntries() []*Entry {
 	if x != nil {
 		return x.Entries
+	}
+	return nil
+}
+
+func (x *ExplainMappingResponse) GetHolders() []*Holder {
+	if x != nil {
+		return x.Holders
 	}
 	return nil
 }
@@ -717,7 +798,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[12]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -729,7 +810,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[12]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -742,7 +823,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{12}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PreviewRequest) GetCluster() *ClusterRef {
@@ -778,7 +859,7 @@ type ObjectRef struct {
 
 func (x *ObjectRef) Reset() {
 	*x = ObjectRef{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[13]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +871,7 @@ func (x *ObjectRef) String() string {
 func (*ObjectRef) ProtoMessage() {}
 
 func (x *ObjectRef) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[13]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +884,7 @@ func (x *ObjectRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRef.ProtoReflect.Descriptor instead.
 func (*ObjectRef) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{13}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ObjectRef) GetKind() string {
@@ -837,7 +918,7 @@ type Write struct {
 
 func (x *Write) Reset() {
 	*x = Write{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[14]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +930,7 @@ func (x *Write) String() string {
 func (*Write) ProtoMessage() {}
 
 func (x *Write) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[14]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +943,7 @@ func (x *Write) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Write.ProtoReflect.Descriptor instead.
 func (*Write) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{14}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Write) GetKind() string {
@@ -913,7 +994,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[15]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1006,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[15]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1019,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{15}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FieldChange) GetField() string {
@@ -976,7 +1057,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[16]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -988,7 +1069,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[16]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1001,7 +1082,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{16}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Verdict) GetObject() *ObjectRef {
@@ -1043,7 +1124,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[17]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1055,7 +1136,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[17]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1068,7 +1149,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{17}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PreviewResponse) GetWrites() []*Write {
@@ -1094,7 +1175,7 @@ type GetSyncStatusRequest struct {
 
 func (x *GetSyncStatusRequest) Reset() {
 	*x = GetSyncStatusRequest{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[18]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1187,7 @@ func (x *GetSyncStatusRequest) String() string {
 func (*GetSyncStatusRequest) ProtoMessage() {}
 
 func (x *GetSyncStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[18]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1200,7 @@ func (x *GetSyncStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSyncStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetSyncStatusRequest) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{18}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetSyncStatusRequest) GetCluster() *ClusterRef {
@@ -1141,7 +1222,7 @@ type KindStatus struct {
 
 func (x *KindStatus) Reset() {
 	*x = KindStatus{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[19]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1153,7 +1234,7 @@ func (x *KindStatus) String() string {
 func (*KindStatus) ProtoMessage() {}
 
 func (x *KindStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[19]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1166,7 +1247,7 @@ func (x *KindStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KindStatus.ProtoReflect.Descriptor instead.
 func (*KindStatus) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{19}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *KindStatus) GetKind() string {
@@ -1192,7 +1273,7 @@ type GetSyncStatusResponse struct {
 
 func (x *GetSyncStatusResponse) Reset() {
 	*x = GetSyncStatusResponse{}
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[20]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1285,7 @@ func (x *GetSyncStatusResponse) String() string {
 func (*GetSyncStatusResponse) ProtoMessage() {}
 
 func (x *GetSyncStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[20]
+	mi := &file_entail_opensearch_v1_opensearch_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1298,7 @@ func (x *GetSyncStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSyncStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetSyncStatusResponse) Descriptor() ([]byte, []int) {
-	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{20}
+	return file_entail_opensearch_v1_opensearch_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetSyncStatusResponse) GetKinds() []*KindStatus {
@@ -1254,14 +1335,19 @@ const file_entail_opensearch_v1_opensearch_proto_rawDesc = "" +
 	"\x11ListRolesResponse\x121\n" +
 	"\x05roles\x18\x01 \x03(\v2\x1b.entail.opensearch.v1.ThingR\x05roles\"Y\n" +
 	"\x13ListMappingsRequest\x12B\n" +
-	"\acluster\x18\x01 \x01(\v2 .entail.opensearch.v1.ClusterRefB\x06\xbaH\x03\xc8\x01\x01R\acluster\"\xb6\x01\n" +
+	"\acluster\x18\x01 \x01(\v2 .entail.opensearch.v1.ClusterRefB\x06\xbaH\x03\xc8\x01\x01R\acluster\"\xee\x01\n" +
 	"\aMapping\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x14\n" +
 	"\x05users\x18\x02 \x03(\tR\x05users\x12#\n" +
 	"\rbackend_roles\x18\x03 \x03(\tR\fbackendRoles\x12\x14\n" +
 	"\x05hosts\x18\x04 \x03(\tR\x05hosts\x12*\n" +
 	"\x11and_backend_roles\x18\x05 \x03(\tR\x0fandBackendRoles\x12\x1a\n" +
-	"\bbindings\x18\x06 \x03(\tR\bbindings\"Q\n" +
+	"\bbindings\x18\x06 \x03(\tR\bbindings\x126\n" +
+	"\aholders\x18\a \x03(\v2\x1c.entail.opensearch.v1.HolderR\aholders\"Y\n" +
+	"\x06Holder\x12\x12\n" +
+	"\x04user\x18\x01 \x01(\tR\x04user\x12\x16\n" +
+	"\x06direct\x18\x02 \x01(\bR\x06direct\x12#\n" +
+	"\rbackend_roles\x18\x03 \x03(\tR\fbackendRoles\"Q\n" +
 	"\x14ListMappingsResponse\x129\n" +
 	"\bmappings\x18\x01 \x03(\v2\x1d.entail.opensearch.v1.MappingR\bmappings\"{\n" +
 	"\x15ExplainMappingRequest\x12B\n" +
@@ -1273,9 +1359,10 @@ const file_entail_opensearch_v1_opensearch_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x1a\n" +
 	"\bbindings\x18\x03 \x03(\tR\bbindings\x12\x18\n" +
 	"\aforeign\x18\x04 \x01(\bR\aforeign\x12\x16\n" +
-	"\x06exists\x18\x05 \x01(\bR\x06exists\"O\n" +
+	"\x06exists\x18\x05 \x01(\bR\x06exists\"\x87\x01\n" +
 	"\x16ExplainMappingResponse\x125\n" +
-	"\aentries\x18\x01 \x03(\v2\x1b.entail.opensearch.v1.EntryR\aentries\"\xc9\x01\n" +
+	"\aentries\x18\x01 \x03(\v2\x1b.entail.opensearch.v1.EntryR\aentries\x126\n" +
+	"\aholders\x18\x02 \x03(\v2\x1c.entail.opensearch.v1.HolderR\aholders\"\xc9\x01\n" +
 	"\x0ePreviewRequest\x12B\n" +
 	"\acluster\x18\x01 \x01(\v2 .entail.opensearch.v1.ClusterRefB\x06\xbaH\x03\xc8\x01\x01R\acluster\x12.\n" +
 	"\tmanifests\x18\x02 \x03(\fB\x10\xbaH\r\x92\x01\n" +
@@ -1334,7 +1421,7 @@ func file_entail_opensearch_v1_opensearch_proto_rawDescGZIP() []byte {
 	return file_entail_opensearch_v1_opensearch_proto_rawDescData
 }
 
-var file_entail_opensearch_v1_opensearch_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_entail_opensearch_v1_opensearch_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_entail_opensearch_v1_opensearch_proto_goTypes = []any{
 	(*ClusterRef)(nil),             // 0: entail.opensearch.v1.ClusterRef
 	(*Thing)(nil),                  // 1: entail.opensearch.v1.Thing
@@ -1344,20 +1431,21 @@ var file_entail_opensearch_v1_opensearch_proto_goTypes = []any{
 	(*ListRolesResponse)(nil),      // 5: entail.opensearch.v1.ListRolesResponse
 	(*ListMappingsRequest)(nil),    // 6: entail.opensearch.v1.ListMappingsRequest
 	(*Mapping)(nil),                // 7: entail.opensearch.v1.Mapping
-	(*ListMappingsResponse)(nil),   // 8: entail.opensearch.v1.ListMappingsResponse
-	(*ExplainMappingRequest)(nil),  // 9: entail.opensearch.v1.ExplainMappingRequest
-	(*Entry)(nil),                  // 10: entail.opensearch.v1.Entry
-	(*ExplainMappingResponse)(nil), // 11: entail.opensearch.v1.ExplainMappingResponse
-	(*PreviewRequest)(nil),         // 12: entail.opensearch.v1.PreviewRequest
-	(*ObjectRef)(nil),              // 13: entail.opensearch.v1.ObjectRef
-	(*Write)(nil),                  // 14: entail.opensearch.v1.Write
-	(*FieldChange)(nil),            // 15: entail.opensearch.v1.FieldChange
-	(*Verdict)(nil),                // 16: entail.opensearch.v1.Verdict
-	(*PreviewResponse)(nil),        // 17: entail.opensearch.v1.PreviewResponse
-	(*GetSyncStatusRequest)(nil),   // 18: entail.opensearch.v1.GetSyncStatusRequest
-	(*KindStatus)(nil),             // 19: entail.opensearch.v1.KindStatus
-	(*GetSyncStatusResponse)(nil),  // 20: entail.opensearch.v1.GetSyncStatusResponse
-	nil,                            // 21: entail.opensearch.v1.KindStatus.StatesEntry
+	(*Holder)(nil),                 // 8: entail.opensearch.v1.Holder
+	(*ListMappingsResponse)(nil),   // 9: entail.opensearch.v1.ListMappingsResponse
+	(*ExplainMappingRequest)(nil),  // 10: entail.opensearch.v1.ExplainMappingRequest
+	(*Entry)(nil),                  // 11: entail.opensearch.v1.Entry
+	(*ExplainMappingResponse)(nil), // 12: entail.opensearch.v1.ExplainMappingResponse
+	(*PreviewRequest)(nil),         // 13: entail.opensearch.v1.PreviewRequest
+	(*ObjectRef)(nil),              // 14: entail.opensearch.v1.ObjectRef
+	(*Write)(nil),                  // 15: entail.opensearch.v1.Write
+	(*FieldChange)(nil),            // 16: entail.opensearch.v1.FieldChange
+	(*Verdict)(nil),                // 17: entail.opensearch.v1.Verdict
+	(*PreviewResponse)(nil),        // 18: entail.opensearch.v1.PreviewResponse
+	(*GetSyncStatusRequest)(nil),   // 19: entail.opensearch.v1.GetSyncStatusRequest
+	(*KindStatus)(nil),             // 20: entail.opensearch.v1.KindStatus
+	(*GetSyncStatusResponse)(nil),  // 21: entail.opensearch.v1.GetSyncStatusResponse
+	nil,                            // 22: entail.opensearch.v1.KindStatus.StatesEntry
 }
 var file_entail_opensearch_v1_opensearch_proto_depIdxs = []int32{
 	0,  // 0: entail.opensearch.v1.ListUsersRequest.cluster:type_name -> entail.opensearch.v1.ClusterRef
@@ -1365,35 +1453,37 @@ var file_entail_opensearch_v1_opensearch_proto_depIdxs = []int32{
 	0,  // 2: entail.opensearch.v1.ListRolesRequest.cluster:type_name -> entail.opensearch.v1.ClusterRef
 	1,  // 3: entail.opensearch.v1.ListRolesResponse.roles:type_name -> entail.opensearch.v1.Thing
 	0,  // 4: entail.opensearch.v1.ListMappingsRequest.cluster:type_name -> entail.opensearch.v1.ClusterRef
-	7,  // 5: entail.opensearch.v1.ListMappingsResponse.mappings:type_name -> entail.opensearch.v1.Mapping
-	0,  // 6: entail.opensearch.v1.ExplainMappingRequest.cluster:type_name -> entail.opensearch.v1.ClusterRef
-	10, // 7: entail.opensearch.v1.ExplainMappingResponse.entries:type_name -> entail.opensearch.v1.Entry
-	0,  // 8: entail.opensearch.v1.PreviewRequest.cluster:type_name -> entail.opensearch.v1.ClusterRef
-	13, // 9: entail.opensearch.v1.PreviewRequest.deleted:type_name -> entail.opensearch.v1.ObjectRef
-	15, // 10: entail.opensearch.v1.Write.fields:type_name -> entail.opensearch.v1.FieldChange
-	13, // 11: entail.opensearch.v1.Verdict.object:type_name -> entail.opensearch.v1.ObjectRef
-	14, // 12: entail.opensearch.v1.PreviewResponse.writes:type_name -> entail.opensearch.v1.Write
-	16, // 13: entail.opensearch.v1.PreviewResponse.verdicts:type_name -> entail.opensearch.v1.Verdict
-	0,  // 14: entail.opensearch.v1.GetSyncStatusRequest.cluster:type_name -> entail.opensearch.v1.ClusterRef
-	21, // 15: entail.opensearch.v1.KindStatus.states:type_name -> entail.opensearch.v1.KindStatus.StatesEntry
-	19, // 16: entail.opensearch.v1.GetSyncStatusResponse.kinds:type_name -> entail.opensearch.v1.KindStatus
-	2,  // 17: entail.opensearch.v1.OpenSearchService.ListUsers:input_type -> entail.opensearch.v1.ListUsersRequest
-	4,  // 18: entail.opensearch.v1.OpenSearchService.ListRoles:input_type -> entail.opensearch.v1.ListRolesRequest
-	6,  // 19: entail.opensearch.v1.OpenSearchService.ListMappings:input_type -> entail.opensearch.v1.ListMappingsRequest
-	9,  // 20: entail.opensearch.v1.OpenSearchService.ExplainMapping:input_type -> entail.opensearch.v1.ExplainMappingRequest
-	12, // 21: entail.opensearch.v1.OpenSearchService.Preview:input_type -> entail.opensearch.v1.PreviewRequest
-	18, // 22: entail.opensearch.v1.OpenSearchService.GetSyncStatus:input_type -> entail.opensearch.v1.GetSyncStatusRequest
-	3,  // 23: entail.opensearch.v1.OpenSearchService.ListUsers:output_type -> entail.opensearch.v1.ListUsersResponse
-	5,  // 24: entail.opensearch.v1.OpenSearchService.ListRoles:output_type -> entail.opensearch.v1.ListRolesResponse
-	8,  // 25: entail.opensearch.v1.OpenSearchService.ListMappings:output_type -> entail.opensearch.v1.ListMappingsResponse
-	11, // 26: entail.opensearch.v1.OpenSearchService.ExplainMapping:output_type -> entail.opensearch.v1.ExplainMappingResponse
-	17, // 27: entail.opensearch.v1.OpenSearchService.Preview:output_type -> entail.opensearch.v1.PreviewResponse
-	20, // 28: entail.opensearch.v1.OpenSearchService.GetSyncStatus:output_type -> entail.opensearch.v1.GetSyncStatusResponse
-	23, // [23:29] is the sub-list for method output_type
-	17, // [17:23] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	8,  // 5: entail.opensearch.v1.Mapping.holders:type_name -> entail.opensearch.v1.Holder
+	7,  // 6: entail.opensearch.v1.ListMappingsResponse.mappings:type_name -> entail.opensearch.v1.Mapping
+	0,  // 7: entail.opensearch.v1.ExplainMappingRequest.cluster:type_name -> entail.opensearch.v1.ClusterRef
+	11, // 8: entail.opensearch.v1.ExplainMappingResponse.entries:type_name -> entail.opensearch.v1.Entry
+	8,  // 9: entail.opensearch.v1.ExplainMappingResponse.holders:type_name -> entail.opensearch.v1.Holder
+	0,  // 10: entail.opensearch.v1.PreviewRequest.cluster:type_name -> entail.opensearch.v1.ClusterRef
+	14, // 11: entail.opensearch.v1.PreviewRequest.deleted:type_name -> entail.opensearch.v1.ObjectRef
+	16, // 12: entail.opensearch.v1.Write.fields:type_name -> entail.opensearch.v1.FieldChange
+	14, // 13: entail.opensearch.v1.Verdict.object:type_name -> entail.opensearch.v1.ObjectRef
+	15, // 14: entail.opensearch.v1.PreviewResponse.writes:type_name -> entail.opensearch.v1.Write
+	17, // 15: entail.opensearch.v1.PreviewResponse.verdicts:type_name -> entail.opensearch.v1.Verdict
+	0,  // 16: entail.opensearch.v1.GetSyncStatusRequest.cluster:type_name -> entail.opensearch.v1.ClusterRef
+	22, // 17: entail.opensearch.v1.KindStatus.states:type_name -> entail.opensearch.v1.KindStatus.StatesEntry
+	20, // 18: entail.opensearch.v1.GetSyncStatusResponse.kinds:type_name -> entail.opensearch.v1.KindStatus
+	2,  // 19: entail.opensearch.v1.OpenSearchService.ListUsers:input_type -> entail.opensearch.v1.ListUsersRequest
+	4,  // 20: entail.opensearch.v1.OpenSearchService.ListRoles:input_type -> entail.opensearch.v1.ListRolesRequest
+	6,  // 21: entail.opensearch.v1.OpenSearchService.ListMappings:input_type -> entail.opensearch.v1.ListMappingsRequest
+	10, // 22: entail.opensearch.v1.OpenSearchService.ExplainMapping:input_type -> entail.opensearch.v1.ExplainMappingRequest
+	13, // 23: entail.opensearch.v1.OpenSearchService.Preview:input_type -> entail.opensearch.v1.PreviewRequest
+	19, // 24: entail.opensearch.v1.OpenSearchService.GetSyncStatus:input_type -> entail.opensearch.v1.GetSyncStatusRequest
+	3,  // 25: entail.opensearch.v1.OpenSearchService.ListUsers:output_type -> entail.opensearch.v1.ListUsersResponse
+	5,  // 26: entail.opensearch.v1.OpenSearchService.ListRoles:output_type -> entail.opensearch.v1.ListRolesResponse
+	9,  // 27: entail.opensearch.v1.OpenSearchService.ListMappings:output_type -> entail.opensearch.v1.ListMappingsResponse
+	12, // 28: entail.opensearch.v1.OpenSearchService.ExplainMapping:output_type -> entail.opensearch.v1.ExplainMappingResponse
+	18, // 29: entail.opensearch.v1.OpenSearchService.Preview:output_type -> entail.opensearch.v1.PreviewResponse
+	21, // 30: entail.opensearch.v1.OpenSearchService.GetSyncStatus:output_type -> entail.opensearch.v1.GetSyncStatusResponse
+	25, // [25:31] is the sub-list for method output_type
+	19, // [19:25] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_entail_opensearch_v1_opensearch_proto_init() }
@@ -1407,7 +1497,7 @@ func file_entail_opensearch_v1_opensearch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_opensearch_v1_opensearch_proto_rawDesc), len(file_entail_opensearch_v1_opensearch_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

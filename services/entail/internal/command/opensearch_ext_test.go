@@ -46,8 +46,11 @@ func (s *search) ListMappings(_ context.Context, r *opensearchv1.ListMappingsReq
 
 func (s *search) ExplainMapping(_ context.Context, r *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
 	s.asked = append(s.asked, r.GetCluster())
-	if r.GetRole() == "nobodys" {
+	switch r.GetRole() {
+	case "nobodys":
 		return &opensearchv1.ExplainMappingResponse{}, nil
+	case "direct":
+		return &opensearchv1.ExplainMappingResponse{Holders: []*opensearchv1.Holder{{User: "ben", Direct: true, BackendRoles: []string{"staff"}}}}, nil
 	}
 	return &opensearchv1.ExplainMappingResponse{Entries: []*opensearchv1.Entry{
 		{List: "users", Value: "anna", Bindings: []string{"default/one", "default/two"}, Exists: true},
@@ -123,6 +126,7 @@ func TestWhatIsInOpenSearchIsListedWithWhoSaysSo(t *testing.T) {
 		"mapping":         {"logs   anna, kim", "default/one"},
 		"mapping logs":    {"anna    default/one, default/two        there", "kim     others", "h       default/one                     missing", "a binding that no longer does"},
 		"mapping nobodys": {"Nobody has the role"},
+		"mapping direct":  {"User ben (directly, staff) has the role."},
 		"status":          {"internalusers   CREATED        2 objects", "not seen yet   1 object\n", "roles           -              0"},
 		"users -o json":   {`"askedBy"`},
 	} {

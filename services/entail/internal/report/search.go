@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -43,16 +44,22 @@ func (p Page) SearchMappings(m *opensearchv1.ListMappingsResponse) {
 	for i, has := range m.GetMappings() {
 		rows[i] = row{cells: []string{
 			has.GetRole(), listed(has.GetUsers()), listed(has.GetBackendRoles()), listed(has.GetHosts()), listed(has.GetAndBackendRoles()),
-			listed(has.GetBindings()),
+			listed(has.GetBindings()), listed(holders(has.GetHolders())),
 		}}
 	}
-	p.table([]string{headRole, "USERS", "BACKEND ROLES", "HOSTS", "ALL OF", "BINDINGS"}, rows)
+	p.table([]string{headRole, "USERS", "BACKEND ROLES", "HOSTS", "ALL OF", "BINDINGS", "OTHER USERS WITH IT"}, rows)
 }
 
 // SearchMapping tells who put each entry of a role's mapping there.
 func (p Page) SearchMapping(m *opensearchv1.ExplainMappingResponse) {
-	if len(m.GetEntries()) == 0 {
+	if len(m.GetEntries())+len(m.GetHolders()) == 0 {
 		p.linef("Nobody has the role, and no binding gives it.")
+		return
+	}
+	for _, holder := range holders(m.GetHolders()) {
+		p.linef("User %s has the role.", holder)
+	}
+	if len(m.GetEntries()) == 0 {
 		return
 	}
 	rows := make([]row, len(m.GetEntries()))
@@ -70,6 +77,18 @@ func (p Page) SearchMapping(m *opensearchv1.ExplainMappingResponse) {
 		}
 	}
 	p.table([]string{"LIST", "ENTRY", "GIVEN BY", "IS"}, rows)
+}
+
+// holders are users, each with how it has a role.
+func holders(of []*opensearchv1.Holder) (all []string) {
+	for _, h := range of {
+		by := slices.Clone(h.GetBackendRoles())
+		if h.GetDirect() {
+			by = append([]string{"directly"}, by...)
+		}
+		all = append(all, fmt.Sprintf("%s (%s)", h.GetUser(), strings.Join(by, ", ")))
+	}
+	return all
 }
 
 // SearchPreview tells what would be written to an OpenSearch cluster, and said of the objects that ask for it.

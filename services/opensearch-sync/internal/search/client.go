@@ -3,6 +3,7 @@ package search
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -29,8 +30,10 @@ const (
 	dialTimeout   = 5 * time.Second
 	listTimeout   = 20 * time.Second
 	changeTimeout = 90 * time.Second
-	// maxAnswer bounds what is read of an answer.
-	maxAnswer = 64 << 20
+	// maxAnswer bounds what is read of an answer that is no list.
+	maxAnswer = 1 << 20
+	// maxHeader bounds the header of an answer, in bytes.
+	maxHeader = 64 << 10
 	// maxUUID bounds what a cluster calls itself; OpenSearch has 22 letters and digits.
 	maxUUID = 64
 )
@@ -61,11 +64,13 @@ type Client struct {
 	transport *http.Transport
 	// secrets are the client's own, which nobody is told, whatever the server answers.
 	secrets []string
+	// listing has room for one list at a time.
+	listing chan struct{}
 
 	mu sync.Mutex
-	// uuid is what the cluster is called, since it was last dialed: another may be at the address by then.
-	uuid   string
-	dialed int
+	// identity is that of the cluster, since it was last dialed: another may be at the address by then.
+	identity Identity
+	dialed   int
 }
 
 // New makes a client, or says what is wrong with the settings. It connects to nothing yet.
@@ -79,11 +84,11 @@ func New(s Settings) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{}
+	c := &Client{listing: make(chan struct{}, 1)}
 	c.transport = &http.Transport{
 		DialContext: c.dial(&net.Dialer{Timeout: dialTimeout, ControlContext: s.permit}), TLSClientConfig: secured,
 		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
-		ForceAttemptHTTP2: true,
+		ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
 	}
 	var through http.RoundTripper = c.transport
 	if s.Guard != nil {
@@ -104,7 +109,7 @@ func New(s Settings) (*Client, error) {
 func (c *Client) dial(dialer *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c.mu.Lock()
-		c.uuid = ""
+		c.identity = Identity{}
 		c.dialed++
 		c.mu.Unlock()
 		return dialer.DialContext(ctx, network, address)
@@ -145,53 +150,55 @@ func (c *Client) Close() {
 // unformed is what a cluster is called that has not found itself yet.
 const unformed = "_na_"
 
-// Server is the UUID of the cluster that is connected to, which it has been given once and for all.
+// Identity distinguishes a cluster from others.
+type Identity struct {
+	// UUID is the one that the cluster reports.
+	UUID string
+	// Key is the digest of the public key that the server has proven to hold the private key of.
+	Key [sha256.Size]byte
+}
+
+// Server is the UUID of the cluster that is connected to.
 func (c *Client) Server(ctx context.Context) (string, error) {
+	is, err := c.Identify(ctx)
+	return is.UUID, err
+}
+
+// Identify asks which cluster it is that is connected to, once for each connection.
+func (c *Client) Identify(ctx context.Context) (Identity, error) {
 	c.mu.Lock()
-	known, dialed := c.uuid, c.dialed
+	known, dialed := c.identity, c.dialed
 	c.mu.Unlock()
-	if known != "" {
+	if known.UUID != "" {
 		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	data, err := c.call(ctx, http.MethodGet, "/", nil)
+	response, err := c.send(ctx, http.MethodGet, "/", nil)
 	if err != nil {
-		return "", fmt.Errorf("asking which cluster it is: %w", err)
+		return Identity{}, fmt.Errorf("asking which cluster it is: %w", err)
 	}
-	var is struct {
+	defer response.Body.Close()
+	var says struct {
 		UUID string `json:"cluster_uuid"`
 	}
-	if err := json.Unmarshal(data, &is); err != nil || is.UUID == "" || is.UUID == unformed || len(is.UUID) > maxUUID {
-		return "", fault.Unavailable(errors.New("OpenSearch does not say which cluster it is"))
+	data, err := readBody(response.Body)
+	if err != nil {
+		return Identity{}, err
+	}
+	if err := json.Unmarshal(data, &says); err != nil || says.UUID == "" || says.UUID == unformed || len(says.UUID) > maxUUID {
+		return Identity{}, fault.Unavailable(errors.New("OpenSearch does not say which cluster it is"))
+	}
+	is := Identity{UUID: says.UUID}
+	if response.TLS != nil && len(response.TLS.PeerCertificates) > 0 {
+		is.Key = sha256.Sum256(response.TLS.PeerCertificates[0].RawSubjectPublicKeyInfo)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dialed <= dialed+1 { // That may have been for this question.
-		c.uuid = is.UUID
+		c.identity = is
 	}
-	return is.UUID, nil
-}
-
-// List reads all things of a kind.
-func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Entity, error) {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	data, err := c.call(ctx, http.MethodGet, base+string(kind), nil)
-	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", kind, err)
-	}
-	var listed map[string]map[string]any
-	if err := json.Unmarshal(data, &listed); err != nil {
-		return nil, fault.Unavailable(fmt.Errorf("listing %s: the answer is not what OpenSearch lists", kind))
-	}
-	all := make(map[string]plan.Entity, len(listed))
-	for name, body := range listed {
-		if name != "_meta" {
-			all[name] = plan.Read(body)
-		}
-	}
-	return all, nil
+	return is, nil
 }
 
 // operation is one of a PATCH.
@@ -240,7 +247,7 @@ func (c *Client) PutUser(ctx context.Context, name string, body plan.Body, passw
 func (c *Client) ForgetLogins(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if _, err := c.call(ctx, http.MethodDelete, base+"cache", nil); err != nil {
+	if err := c.call(ctx, http.MethodDelete, base+"cache", nil); err != nil {
 		return fmt.Errorf("emptying the cache of logins: %w", err)
 	}
 	return nil
@@ -260,12 +267,22 @@ func (c *Client) change(ctx context.Context, to change) error {
 	if err != nil {
 		return fmt.Errorf("encoding a change of %s: %w", to.path, err)
 	}
-	_, err = c.call(ctx, to.method, base+to.path, data, to.secret)
+	return c.call(ctx, to.method, base+to.path, data, to.secret)
+}
+
+// call makes a request, and reads the answer.
+func (c *Client) call(ctx context.Context, method, path string, body []byte, secrets ...string) error {
+	response, err := c.send(ctx, method, path, body, secrets...)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	_, err = readBody(response.Body) // A connection is used again once all is read.
 	return err
 }
 
-// call makes a request. What the server refuses is told without the secrets.
-func (c *Client) call(ctx context.Context, method, path string, body []byte, secrets ...string) ([]byte, error) {
+// send makes a request. What the server refuses is told without the secrets.
+func (c *Client) send(ctx context.Context, method, path string, body []byte, secrets ...string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("making a request of %s: %w", path, err)
@@ -278,15 +295,25 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, sec
 	if err != nil {
 		return nil, fault.Unavailable(fmt.Errorf("OpenSearch gives no answer: %w", err))
 	}
+	if response.StatusCode/100 == 2 {
+		return response, nil
+	}
 	defer response.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	data, err := readBody(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	return nil, refusal(response.StatusCode, data, append(secrets, c.secrets...)...)
+}
+
+// readBody reads an answer that is no list.
+func readBody(body io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return nil, fault.Unavailable(fmt.Errorf("OpenSearch breaks off: %w", err))
 	case len(data) > maxAnswer:
 		return nil, fault.Unavailable(fmt.Errorf("OpenSearch answers with more than %d bytes", maxAnswer))
-	case response.StatusCode/100 != 2:
-		return nil, refusal(response.StatusCode, data, append(secrets, c.secrets...)...)
 	}
 	return data, nil
 }

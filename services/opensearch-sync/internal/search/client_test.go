@@ -1,10 +1,13 @@
 package search
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -167,5 +170,69 @@ func TestNobodyIsToldTheClientsOwnPassword(t *testing.T) {
 	_, err = c.List(t.Context(), plan.Roles)
 	if want := "OpenSearch answers 400: Basic [redacted] [redacted] from admin"; err == nil || Cause(err) != want {
 		t.Errorf("told: %v", err)
+	}
+}
+
+// lists serves one list, whatever it is asked for.
+func lists(t *testing.T, write func(io.Writer)) *Client {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(w) }))
+	t.Cleanup(server.Close)
+	c, err := New(Settings{URL: server.URL, Insecure: true, User: "admin", Password: "b", Local: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// A server of a tenant lists 62 MB of empty things, or one thing of a million values: it takes no more memory than others may need.
+func TestListEndsBeforeItTakesMuchMemory(t *testing.T) {
+	for name, thing := range map[string]string{"things": `"%x":{},`, "values": `"%x":{"attributes":{"a":[[],[],[],[],[],[],[],[]]}},`, "bytes": `"%x":{"description":"` + strings.Repeat("x", 1000) + `"},`} {
+		t.Run(name, func(t *testing.T) {
+			c := lists(t, func(w io.Writer) {
+				out := bufio.NewWriter(w)
+				fmt.Fprint(out, "{")
+				for i, n := 0, 0; n < 62<<20; i++ {
+					more, err := fmt.Fprintf(out, thing, i)
+					if n += more; err != nil {
+						return
+					}
+				}
+				fmt.Fprint(out, `"last":{}}`)
+				_ = out.Flush()
+			})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := c.List(t.Context(), plan.Users)
+			runtime.ReadMemStats(&after)
+			if !fault.IsUnavailable(err) || !strings.Contains(Cause(err), "lists more than") {
+				t.Errorf("got %v", err)
+			}
+			took := (after.TotalAlloc - before.TotalAlloc) >> 20
+			t.Logf("%d MiB allocated", took)
+			if took > 200 {
+				t.Errorf("got %d MiB allocated", took)
+			}
+		})
+	}
+}
+
+func TestListThatBreaksOffIsNone(t *testing.T) {
+	for _, text := range []string{``, `{`, `{"a":{}`, `{"a":{},`, `{"a":{}}}`[:7], `[]`, `{"a":1}`, `{"a"}`} {
+		if all, err := lists(t, func(w io.Writer) { fmt.Fprint(w, text) }).List(t.Context(), plan.Roles); !fault.IsUnavailable(err) {
+			t.Errorf("%s: got %v, %v", text, all, err)
+		}
+	}
+	all, err := lists(t, func(w io.Writer) { fmt.Fprint(w, `{"_meta":{},"a":{"cluster_permissions":["x"],"other":{}}} `) }).List(t.Context(), plan.Roles)
+	if err != nil || fmt.Sprint(all) != "map[a:{map[cluster_permissions:[x]] false}]" {
+		t.Errorf("got %v, %v", all, err)
+	}
+}
+
+func TestRefusalNamesTheWrongValue(t *testing.T) {
+	err := refusal(http.StatusBadRequest, []byte(`{"status":"error","reason":"Wrong datatype","Masked field not valid: a::NOSUCH":"NOSUCH not available"}`))
+	if want := "OpenSearch answers 400: Wrong datatype: Masked field not valid: a::NOSUCH (NOSUCH not available)"; err.Error() != want {
+		t.Errorf("got %s, want %s", err, want)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/entail-dev/entail/services/internal/clip"
@@ -61,11 +63,22 @@ type answer struct {
 		Reason string `json:"reason"`
 	}
 	nowhere string
+	// details are what it says of single values, by their names.
+	details string
 }
 
 func read(data []byte) (a answer) {
 	if json.Unmarshal(data, &a) == nil && json.Unmarshal(a.Error, &a.core) != nil {
 		_ = json.Unmarshal(a.Error, &a.nowhere) // It is in none of the forms.
+	}
+	var all map[string]any
+	if a.Reason == "" || json.Unmarshal(data, &all) != nil {
+		return a
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if detail, is := all[name].(string); is && name != "status" && name != "reason" && name != "message" {
+			a.details += fmt.Sprintf(": %s (%s)", name, detail)
+		}
 	}
 	return a
 }
@@ -76,7 +89,7 @@ func (a answer) text() string {
 	if a.Invalid.Keys != "" {
 		text += ": " + a.Invalid.Keys
 	}
-	return text
+	return text + a.details
 }
 
 // refusal makes an error of an answer. What waiting cures is marked as the dependency's fault.

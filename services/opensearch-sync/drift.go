@@ -1,0 +1,54 @@
+package opensearchsync
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// maxDriftEvents bounds how many Kubernetes Events one pass records about drift; the metric and the log count all of it.
+const maxDriftEvents = 16
+
+// noter records Kubernetes Events.
+type noter interface {
+	Note(ctx context.Context, about event.Change, notes ...condition.Note)
+}
+
+// drifts reports what other software changed in OpenSearch.
+type drifts struct {
+	metrics *metrics
+	notes   noter
+	log     *slog.Logger
+}
+
+// report reports the differences that a pass repaired, by metric, log and Events of the objects.
+func (d *drifts) report(ctx context.Context, key Key, w work, actions []plan.Action, done applied) {
+	objects, repaired := map[string]object{}, 0
+	for _, o := range w.objects {
+		objects[string(o.value.GetUID())] = o
+	}
+	for _, a := range actions {
+		if len(a.Drift) == 0 || done.undone[a.Name] {
+			continue
+		}
+		repaired++
+		for _, uid := range a.For {
+			if o, known := objects[uid]; known && repaired <= maxDriftEvents {
+				d.notes.Note(ctx, o.Change, condition.Note{Warning: true, Reason: "DriftRepaired", Message: fmt.Sprintf(
+					"other software changed %s of %s %.256q in OpenSearch; it is repaired", strings.Join(a.Drift, ", "), key.Kind, a.Name)})
+				break
+			}
+		}
+	}
+	if repaired == 0 {
+		return
+	}
+	d.metrics.drift.WithLabelValues(string(key.Kind)).Add(float64(repaired))
+	d.log.WarnContext(ctx, "OpenSearch was changed by other software and is repaired",
+		slog.String("cluster", key.Cluster.String()), slog.String("kind", string(key.Kind)), slog.Int("things", repaired))
+}

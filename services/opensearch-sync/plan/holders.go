@@ -1,0 +1,72 @@
+package plan
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Holder is a user that has a role: the user itself names it, or the mapping of the role names backend roles of the user.
+type Holder struct {
+	User         string
+	Direct       bool
+	BackendRoles []string
+}
+
+// Account is what a user of a server has: roles, and backend roles. Users of LDAP or OIDC are on no server.
+type Account struct {
+	Name                string
+	Roles, BackendRoles []string
+}
+
+// Accounts returns the users that a server lists, by name.
+func Accounts(users map[string]Entity) (all []Account) {
+	for name, user := range users {
+		all = append(all, Account{name, user.list("opendistro_security_roles"), user.list(fieldBackendRoles)})
+	}
+	slices.SortFunc(all, func(a, b Account) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// HoldersOf returns the accounts that have a role directly, or by the backend roles of its mapping.
+func HoldersOf(role string, mapping Entries, accounts []Account) (all []Holder) {
+	for _, a := range accounts {
+		h := Holder{User: a.Name, Direct: slices.Contains(a.Roles, role)}
+		for _, entry := range mapping.BackendRoles {
+			h.BackendRoles = append(h.BackendRoles, matching(entry, a.BackendRoles)...)
+		}
+		var together []string
+		for _, entry := range mapping.And {
+			by := matching(entry, a.BackendRoles)
+			if together = append(together, by...); len(by) == 0 {
+				together = nil
+				break
+			}
+		}
+		if h.BackendRoles = sorted(append(h.BackendRoles, together...)); h.Direct || len(h.BackendRoles) > 0 {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// matching returns the texts that a pattern of OpenSearch matches. A regular expression that only Java compiles matches none here.
+func matching(pattern string, texts []string) (all []string) {
+	if !strings.ContainsAny(pattern, "*?/") {
+		if slices.Contains(texts, pattern) {
+			all = []string{pattern}
+		}
+		return all
+	}
+	expression := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
+	if len(pattern) > 1 && strings.HasPrefix(pattern, "/") && strings.HasSuffix(pattern, "/") {
+		expression = pattern[1 : len(pattern)-1]
+	}
+	compiled, err := regexp.Compile("(?s)^(?:" + expression + ")$")
+	for _, text := range texts {
+		if err == nil && compiled.MatchString(text) {
+			all = append(all, text)
+		}
+	}
+	return all
+}

@@ -1,0 +1,136 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+)
+
+// value is a text of an object that OpenSearch reads as a pattern.
+type value struct {
+	field, text string
+	// action means that it names an action, a group of actions, or a pattern of actions.
+	action bool
+}
+
+// values returns the patterns of an object.
+func values(o opensearchv1.Declared) (all []value) {
+	add := func(action bool, field string, texts []string) {
+		for _, text := range texts {
+			all = append(all, value{field, text, action})
+		}
+	}
+	switch o := o.(type) {
+	case *opensearchv1.OpensearchRole:
+		add(true, "clusterPermissions", o.Spec.ClusterPermissions)
+		for i, p := range o.Spec.IndexPermissions {
+			add(false, fmt.Sprintf("indexPermissions[%d].indexPatterns", i), p.IndexPatterns)
+			add(true, fmt.Sprintf("indexPermissions[%d].allowedActions", i), p.AllowedActions)
+			for _, mask := range p.MaskedFields { // OpenSearch itself checks what follows the name of the field.
+				name, _, _ := strings.Cut(mask, "::")
+				add(false, fmt.Sprintf("indexPermissions[%d].maskedFields", i), []string{name})
+			}
+		}
+		for i, p := range o.Spec.TenantPermissions {
+			add(false, fmt.Sprintf("tenantPermissions[%d].tenantPatterns", i), p.TenantPatterns)
+			add(true, fmt.Sprintf("tenantPermissions[%d].allowedActions", i), p.AllowedActions)
+		}
+	case *opensearchv1.OpensearchActionGroup:
+		add(true, "allowedActions", o.Spec.AllowedActions)
+	case *opensearchv1.OpensearchUserRoleBinding:
+		add(false, "users", o.Spec.Users)
+		add(false, "backendRoles", o.Spec.BackendRoles)
+		add(false, "hosts", o.Spec.Hosts)
+		add(false, "andBackendRoles", o.Spec.AndBackendRoles)
+	}
+	return all
+}
+
+// CheckValues returns why OpenSearch would store the values of an object but could not use them, or nil. One pattern that does not
+// compile can keep OpenSearch from loading every later change. Names of actions are checked if groups, the action groups that
+// there are, is not nil.
+func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
+	all := values(o)
+	for _, v := range all {
+		if err := checkPattern(v.text); err != nil {
+			return new(failed(Invalid, fmt.Sprintf(
+				"spec.%s: %.256q is no regular expression that OpenSearch can compile: %v; correct it", v.field, v.text, err)))
+		}
+	}
+	if role, ok := o.(*opensearchv1.OpensearchRole); ok {
+		for i, p := range role.Spec.IndexPermissions {
+			if !isQuery(p.DLS) {
+				return new(failed(Invalid, fmt.Sprintf("spec.indexPermissions[%d].dls is no JSON object with a query; correct it", i)))
+			}
+		}
+	}
+	for _, v := range all {
+		if groups != nil && v.action && !strings.ContainsAny(v.text, ":*?/") && !groups[v.text] {
+			return new(pending(ActionGroupMissing, fmt.Sprintf(
+				"spec.%s: %.256q is neither an action nor an action group in OpenSearch; correct it or create the action group", v.field, v.text)))
+		}
+	}
+	return nil
+}
+
+var (
+	// variable matches what OpenSearch replaces by attributes of a user.
+	variable = regexp.MustCompile(`\$\{(?:user[._](?:name|roles|securityRoles)|attr\.[^{}"]+)\}`)
+	// comment matches a string of JSON or a comment, which OpenSearch skips.
+	comment = regexp.MustCompile(`(?s)("(?:[^"\\]|\\.)*")|/\*.*?\*/|//[^\n]*`)
+	// token matches a part of a regular expression that java.util.regex and regexp/syntax read alike, but for lookahead, atomic groups
+	// and possessive quantifiers.
+	token = regexp.MustCompile(`(?s)\\(?:[dDwWsSntrf]|[^\pL\pN])` +
+		`|\[\^?(?:\\[dDwWsSntrf]|\\[^\pL\pN]|[^\\\[\]&^])(?:\\[dDwWsSntrf]|\\[^\pL\pN]|[^\\\[\]&])*\]` +
+		`|\(\?(?:[:=!>]|i\))` +
+		`|(?:[*+?]|\{[0-9]{1,3}(?:,[0-9]{0,3})?\})[+?]?` +
+		`|[^\\\[{*+?]`)
+)
+
+// errUnsupported means that a regular expression has a part that is not checked, and therefore refused.
+var errUnsupported = errors.New("it is not closed, or uses more than characters, classes, groups, lookahead, quantifiers and (?i)")
+
+// checkPattern returns why java.util.regex would not compile a pattern. Only those between slashes are regular expressions.
+func checkPattern(text string) error {
+	if !strings.HasPrefix(text, "/") || !strings.HasSuffix(text, "/") {
+		return nil
+	}
+	if len(text) < 2 {
+		return errors.New("a slash stands alone")
+	}
+	rest, parsed := variable.ReplaceAllString(text[1:len(text)-1], "x"), strings.Builder{}
+	for rest != "" {
+		at := token.FindStringIndex(rest)
+		if at == nil || at[0] != 0 {
+			return errUnsupported
+		}
+		part := rest[:at[1]]
+		rest = rest[at[1]:]
+		switch {
+		case part == "(" && strings.HasPrefix(rest, "?"), (part == "(?i)" || repeats(part)) && repeats(rest):
+			return errUnsupported
+		case part == "(?=", part == "(?!", part == "(?>":
+			part = "(?:"
+		case len(part) > 1 && repeats(part):
+			part = strings.TrimSuffix(part, "+")
+		}
+		parsed.WriteString(part)
+	}
+	_, err := syntax.Parse(parsed.String(), syntax.Perl)
+	return err
+}
+
+// repeats reports whether a text begins with a quantifier.
+func repeats(text string) bool { return text != "" && strings.ContainsAny(text[:1], "*+?{") }
+
+// isQuery reports whether OpenSearch can read a text as the query of a role's documents; without a text there is none.
+func isQuery(dls string) bool {
+	var query map[string]any
+	text := variable.ReplaceAllString(comment.ReplaceAllString(dls, "$1"), "0")
+	return dls == "" || json.NewDecoder(strings.NewReader(text)).Decode(&query) == nil && len(query) > 0
+}

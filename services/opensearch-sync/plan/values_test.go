@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+)
+
+// The verdicts on regular expressions were compared with java.util.regex on three million random ones.
+func TestCheckPatternAcceptsOnlyWhatJavaCompiles(t *testing.T) {
+	for text, want := range map[string]bool{
+		"logs-*": true, "/logs": true, "[": true, "//": true, `/logs-[0-9]{4}\.[^.]+/`: true, `/(?!\.).*/`: true, "/(?:a|b)++(?>c)/": true,
+		"/x-${user.name}-${attr.internal.team}/": true, "/(?i)LOGS/": true,
+		"/": false, "/logs-[/": false, "/logs-[[]/": false, "/a{,2}/": false, "/{/": false, "/*a/": false, "/a**/": false, "/(?P<n>a)/": false,
+		"/a)/": false, `/a\/`: false, `/\p{Greek}/`: false, "/(?i)*/": false, "/a{1}+?/": false, "/x-${nobody}/": false, "/a{3,1}/": false,
+	} {
+		if err := checkPattern(text); (err == nil) != want {
+			t.Errorf("%s: got %v, want it accepted: %t", text, err, want)
+		}
+	}
+}
+
+func TestIsQueryAcceptsWhatOpenSearchParses(t *testing.T) {
+	for dls, want := range map[string]bool{
+		"": true, `{"match_all":{}}`: true, `/* all */ {"match_all":{}} // end`: true, `{"terms":{"dept":[${user.roles}]}}`: true,
+		`{"term":{"dept":"${attr.internal.dept}"}}`: true, `{"term":{"url":"http://a/*b*/"}}`: true,
+		" ": false, "{broken": false, "{}": false, "[]": false, `"x"`: false, "{match_all:{}}": false, `{"match_all":{},}`: false,
+	} {
+		if got := isQuery(dls); got != want {
+			t.Errorf("%s: got %t, want %t", dls, got, want)
+		}
+	}
+}
+
+func TestCheckValuesNamesTheField(t *testing.T) {
+	role := func(p opensearchv1.IndexPermission) *opensearchv1.OpensearchRole {
+		return &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{IndexPermissions: []opensearchv1.IndexPermission{p}}}
+	}
+	bound := func(s opensearchv1.OpensearchUserRoleBindingSpec) *opensearchv1.OpensearchUserRoleBinding {
+		return &opensearchv1.OpensearchUserRoleBinding{Spec: s}
+	}
+	bad := []string{"ok", "/[/"}
+	for field, o := range map[string]opensearchv1.Declared{
+		"indexPermissions[0].indexPatterns":   role(opensearchv1.IndexPermission{IndexPatterns: bad}),
+		"indexPermissions[0].allowedActions":  role(opensearchv1.IndexPermission{AllowedActions: bad}),
+		"indexPermissions[0].maskedFields":    role(opensearchv1.IndexPermission{MaskedFields: []string{"/[/::SHA-1"}}),
+		"indexPermissions[0].dls":             role(opensearchv1.IndexPermission{DLS: "{broken"}),
+		"clusterPermissions":                  &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{ClusterPermissions: bad}},
+		"tenantPermissions[0].tenantPatterns": &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{TenantPermissions: []opensearchv1.TenantPermission{{TenantPatterns: bad}}}},
+		"allowedActions":                      &opensearchv1.OpensearchActionGroup{Spec: opensearchv1.OpensearchActionGroupSpec{AllowedActions: bad}},
+		"users":                               bound(opensearchv1.OpensearchUserRoleBindingSpec{Users: bad}),
+		"backendRoles":                        bound(opensearchv1.OpensearchUserRoleBindingSpec{BackendRoles: bad}),
+		"hosts":                               bound(opensearchv1.OpensearchUserRoleBindingSpec{Hosts: bad}),
+		"andBackendRoles":                     bound(opensearchv1.OpensearchUserRoleBindingSpec{AndBackendRoles: bad}),
+	} {
+		if v := CheckValues(o, nil); v == nil || v.Reason != Invalid || !strings.HasPrefix(v.Message, "spec."+field+" ") && !strings.HasPrefix(v.Message, "spec."+field+":") {
+			t.Errorf("got %+v, want Invalid for spec.%s", v, field)
+		}
+	}
+	actions := role(opensearchv1.IndexPermission{AllowedActions: []string{"read", "indices:data/read*", "raed"}})
+	if v := CheckValues(actions, map[string]bool{"read": true}); v == nil || v.Reason != ActionGroupMissing || !strings.Contains(v.Message, `"raed"`) {
+		t.Errorf("got %+v, want ActionGroupMissing for raed", v)
+	}
+	if v := CheckValues(actions, map[string]bool{"read": true, "raed": true}); v != nil {
+		t.Errorf("got %+v for a role whose action groups are there", v)
+	}
+}

@@ -1,0 +1,293 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	opensearchv1 "github.com/entail-dev/entail/gen/entail/opensearch/v1"
+	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
+	resources "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
+)
+
+// look makes a pass over everything in the cluster, and waits until users are listed.
+func (b *bed) look(n int) {
+	b.T.Helper()
+	before := b.search.CallsByOp()
+	b.annotate(kinds.OpenSearchClusters(), cluster, "look", fmt.Sprint(n))
+	b.awaitCalls(before, map[string]int{"GET internalusers": 1})
+	b.Settled()
+}
+
+func TestUserOfAnotherControllerIsLeftAloneUntilItIsAdopted(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serveWith(func(c *opensearchsync.Config) { c.DriftInterval = time.Hour })
+	b.user("anna")
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	uid := b.get(kinds.OpenSearchUsers(), "anna").GetUID()
+	b.write("internalusers/anna", map[string]any{"password": second, "attributes": map[string]any{resources.UIDAttribute: uid, resources.VersionAttribute: "55"}})
+	for i := range 3 {
+		b.look(i)
+		b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another controller has written the user")
+	}
+	b.put(kinds.OpenSearchUsers(), "anna", spec(map[string]any{ // An edit is no answer to it.
+		"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}, "backendRoles": []any{"x"},
+	}))
+	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another controller has written the user")
+	b.login("anna", second, http.StatusOK)
+	b.annotate(kinds.OpenSearchUsers(), "anna", resources.AdoptAnnotation, "true")
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.login("anna", first, http.StatusOK)
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}
+
+// One pattern that does not compile keeps OpenSearch from loading every later change of its security.
+func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	index := func(p map[string]any) map[string]any {
+		if p["indexPatterns"] == nil {
+			p["indexPatterns"] = []any{"logs-*"}
+		}
+		if p["allowedActions"] == nil {
+			p["allowedActions"] = []any{"read"}
+		}
+		return spec(map[string]any{"indexPermissions": []any{p}})
+	}
+	b.put(kinds.OpenSearchRoles(), "pattern", index(map[string]any{"indexPatterns": []any{"/logs-[/"}}))
+	b.put(kinds.OpenSearchRoles(), "cluster", spec(map[string]any{"clusterPermissions": []any{"/[/"}}))
+	b.put(kinds.OpenSearchRoles(), "tenant", spec(map[string]any{"tenantPermissions": []any{map[string]any{"tenantPatterns": []any{"/[/"}, "allowedActions": []any{"kibana_all_read"}}}}))
+	b.put(kinds.OpenSearchRoles(), "query", index(map[string]any{"dls": "{broken"}))
+	b.put(kinds.OpenSearchRoles(), "mask", index(map[string]any{"maskedFields": []any{"a::NOSUCH"}}))
+	b.put(kinds.OpenSearchActionGroups(), "group", spec(map[string]any{"allowedActions": []any{"/[/"}}))
+	b.role("watchers")
+	b.bind("bad", "watchers", "/[/")
+	for name, text := range map[string]string{
+		"pattern": "spec.indexPermissions[0].indexPatterns", "cluster": "spec.clusterPermissions", "tenant": "spec.tenantPermissions[0].tenantPatterns",
+		"query": "spec.indexPermissions[0].dls", "mask": "Masked field not valid: a::NOSUCH",
+	} {
+		b.state(kinds.OpenSearchRoles(), name, "ERROR", text)
+		if status, data := b.search.Do(t, http.MethodGet, path("roles", name), nil); status != http.StatusNotFound {
+			t.Errorf("role %s: got %d %s", name, status, data)
+		}
+	}
+	b.state(kinds.OpenSearchActionGroups(), "group", "ERROR", "spec.allowedActions")
+	b.state(kinds.OpenSearchBindings(), "bad", "ERROR", "spec.users")
+	b.user("anna") // What is written after them takes effect.
+	b.bind("good", "watchers", "anna")
+	b.state(kinds.OpenSearchBindings(), "good", "CREATED", "")
+	b.login("anna", first, http.StatusOK)
+	if status, answer := b.search.As(t, "anna", first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
+		t.Errorf("anna may not what the role allows: %d %s", status, answer)
+	}
+
+	b.put(kinds.OpenSearchRoles(), "typo", index(map[string]any{"allowedActions": []any{"raed"}}))
+	b.state(kinds.OpenSearchRoles(), "typo", "PENDING", `"raed" is neither an action nor an action group`)
+	b.put(kinds.OpenSearchActionGroups(), "raed", spec(map[string]any{"allowedActions": []any{"read"}}))
+	b.state(kinds.OpenSearchRoles(), "typo", "CREATED", "")
+	for _, name := range []string{"bad", "good"} {
+		b.remove(kinds.OpenSearchBindings(), name)
+	}
+	for _, name := range []string{"pattern", "cluster", "tenant", "query", "mask", "watchers", "typo"} {
+		b.remove(kinds.OpenSearchRoles(), name)
+	}
+	b.remove(kinds.OpenSearchActionGroups(), "group")
+	b.remove(kinds.OpenSearchActionGroups(), "raed")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}
+
+func TestDriftIsRepairedAndReported(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serveWith(func(c *opensearchsync.Config) { c.DriftInterval = time.Second })
+	b.user("anna")
+	b.role("watchers")
+	b.bind("one", "watchers", "anna")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	b.login("anna", first, http.StatusOK)
+	b.Settled()
+
+	before, writes := b.search.CallsByOp(), b.search.Writes()
+	looks := map[string]int{"GET internalusers": 5, "GET roles": 10, "GET rolesmapping": 5, "GET actiongroups": 5}
+	b.awaitCalls(before, looks)
+	if now := b.search.Writes(); now != writes {
+		t.Errorf("looks at what is in step write %d times", now-writes)
+	}
+	made := testbed.CountsSince(before, b.search.CallsByOp())
+	t.Logf("looks cost %v", made)
+	if n := made["GET internalusers"]; made["GET roles"] > 2*n+4 || made["GET rolesmapping"] > n+2 || made["GET actiongroups"] > n+2 || made["GET tenants"] > 0 {
+		t.Errorf("%d looks make %v", n, made)
+	}
+
+	b.write("roles/watchers", map[string]any{"cluster_permissions": []string{"*"}})
+	b.reported(kinds.OpenSearchRoles().Kind, "watchers", "cluster_permissions of roles")
+	b.write("rolesmapping/watchers", map[string]any{"users": []string{"kim"}})
+	b.reported(kinds.OpenSearchBindings().Kind, "one", "users of rolesmapping")
+	b.mappedTo("watchers", "kim", "anna")
+	b.search.Do(t, http.MethodDelete, path("internalusers", "anna"), nil)
+	b.reported(kinds.OpenSearchUsers().Kind, "anna", "attributes of internalusers")
+	b.login("anna", first, http.StatusOK)
+	if listed := b.listed("roles/watchers"); strings.Contains(listed, `"*"`) {
+		t.Errorf("the role is %s", listed)
+	}
+	b.remove(kinds.OpenSearchBindings(), "one")
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}
+
+// reported waits until an Event of an object says that drift was repaired.
+func (b *bed) reported(kind, name, text string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		events, err := b.core.CoreV1().Events(namespace).List(b.T.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.InvolvedObject.Kind == kind && e.InvolvedObject.Name == name && e.Reason == "DriftRepaired" && strings.Contains(e.Message, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Event about %s %s says %q", kind, name, text)
+	})
+}
+
+func TestUsersWithARoleAreToldHoweverTheyHaveIt(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	client := opensearchv1connect.NewOpenSearchServiceClient(http.DefaultClient, b.serve().URL)
+	b.write("roles/sample", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
+	b.write("internalusers/direct", map[string]any{"password": first, "opendistro_security_roles": []string{"sample"}})
+	b.write("internalusers/staff", map[string]any{"password": first, "backend_roles": []string{"team-a"}})
+	of := &opensearchv1.ClusterRef{Namespace: namespace, Name: cluster}
+	explain := func() string {
+		var answer *opensearchv1.ExplainMappingResponse
+		testbed.Eventually(t, soon, func() (err error) {
+			answer, err = client.ExplainMapping(t.Context(), &opensearchv1.ExplainMappingRequest{Cluster: of, Role: "sample"})
+			if connect.CodeOf(err) == connect.CodeInvalidArgument {
+				t.Fatal(err)
+			}
+			return err
+		})
+		var all []string
+		for _, h := range answer.GetHolders() {
+			all = append(all, fmt.Sprintf("%s %t %v", h.GetUser(), h.GetDirect(), h.GetBackendRoles()))
+			if status, info := b.search.Login(t, h.GetUser(), first); status != http.StatusOK || !bytes.Contains(info, []byte(`"sample"`)) {
+				t.Errorf("OpenSearch itself says %d %s", status, info)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	if got, want := explain(), "direct true []"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	b.write("rolesmapping/sample", map[string]any{"backend_roles": []string{"team-*"}})
+	if got, want := explain(), "direct true [] staff false [team-a]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	all, err := client.ListMappings(t.Context(), &opensearchv1.ListMappingsRequest{Cluster: of})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(all.GetMappings(), func(m *opensearchv1.Mapping) bool { return m.GetRole() == "sample" })
+	if at < 0 || len(all.GetMappings()[at].GetHolders()) != 2 {
+		t.Errorf("got %v", all.GetMappings())
+	}
+}
+
+// second declares another cluster object that is connected by a Secret.
+func (b *bed) declare(name string, values map[string]string) {
+	b.T.Helper()
+	b.secret("connection-"+name, values)
+	b.put(kinds.OpenSearchClusters(), name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"entail.dev/connection-secret": "connection-" + name}}})
+}
+
+func (b *bed) bindIn(cluster, name, role, user string) {
+	b.T.Helper()
+	b.put(kinds.OpenSearchBindings(), name, spec(map[string]any{"opensearchCluster": map[string]any{"name": cluster}, "roles": []any{role}, "users": []any{user}}))
+	b.state(kinds.OpenSearchBindings(), name, "CREATED", "")
+}
+
+func TestClusterObjectsOfOneServerKeepEachOthersEntries(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	user, password := b.search.AdminPassword()
+	b.declare("other", map[string]string{"url": b.search.URL(), "ca.crt": string(b.search.CA()), "username": user, "password": password})
+	fake := b.impostor()
+	b.declare("fake", map[string]string{
+		"url": fake.URL, "ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: fake.Certificate().Raw})), "username": "a", "password": "b",
+	})
+	b.serveWith(func(c *opensearchsync.Config) { c.DriftInterval = time.Hour })
+	b.write("roles/shared", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
+	b.bindIn(cluster, "one", "shared", "anna")
+	b.bindIn("other", "two", "shared", "anna")
+	b.bindIn("fake", "three", "shared", "anna")
+	b.remove(kinds.OpenSearchBindings(), "one")
+	if got := b.mapped("shared"); !slices.Equal(got, []string{"anna"}) { // It must not come back later only.
+		t.Errorf("got %q, want the entry of the other binding", got)
+	}
+	// A server that has the UUID, but neither address nor key, keeps nothing.
+	b.remove(kinds.OpenSearchBindings(), "two")
+	b.mappedTo("shared")
+	b.remove(kinds.OpenSearchBindings(), "three")
+	b.remove(kinds.OpenSearchClusters(), "other")
+	b.remove(kinds.OpenSearchClusters(), "fake")
+}
+
+// impostor is a server that says the UUID of the real one, and has whatever is written to it.
+func (b *bed) impostor() *httptest.Server {
+	b.T.Helper()
+	_, identity := b.search.Do(b.T, http.MethodGet, "/", nil)
+	var mu sync.Mutex
+	mappings := map[string]json.RawMessage{}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case r.URL.Path == "/":
+			_, _ = w.Write(identity)
+		case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/rolesmapping"):
+			var operations []struct {
+				Op, Path string
+				Value    json.RawMessage
+			}
+			_ = json.NewDecoder(r.Body).Decode(&operations)
+			for _, o := range operations {
+				if mappings[strings.TrimPrefix(o.Path, "/")] = o.Value; o.Op == "remove" {
+					delete(mappings, strings.TrimPrefix(o.Path, "/"))
+				}
+			}
+			fmt.Fprint(w, `{"status":"OK"}`)
+		case strings.HasSuffix(r.URL.Path, "/rolesmapping"):
+			_ = json.NewEncoder(w).Encode(maps.Clone(mappings))
+		default:
+			fmt.Fprint(w, `{"shared":{}}`)
+		}
+	}))
+	b.T.Cleanup(server.Close)
+	return server
+}
