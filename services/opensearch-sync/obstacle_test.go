@@ -24,6 +24,29 @@ func role(uid string, ours bool) object {
 	return object{Change: event.Change{UID: uid}, value: value}
 }
 
+func TestMisreadNameStopsWritesUntilObjectLeaves(t *testing.T) {
+	o := role("u", true)
+	o.value.SetName("logs")
+	if verdict := misread(o, o.value.Entity()); verdict != nil {
+		t.Errorf("got %v, want nothing", verdict)
+	}
+	o.value.SetName("a~1b")
+	in := planned([]object{o}, "s", nil)
+	if in[0].Obstacle == nil || in[0].Obstacle.State != opensearchv1.Error {
+		t.Errorf("got %v, want an error", in[0].Obstacle)
+	}
+	binding := object{value: &opensearchv1.OpensearchUserRoleBinding{Spec: opensearchv1.OpensearchUserRoleBindingSpec{Roles: []string{"logs", "a~1b"}}}}
+	if bindings([]object{binding}, "s")[0].Obstacle == nil {
+		t.Error("got a binding of such a role, want an error")
+	}
+	for _, leaving := range []object{o, binding} {
+		leaving.value.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+		if verdict := misread(leaving, "a~1b"); verdict != nil {
+			t.Errorf("got %v for an object that leaves, want nothing", verdict)
+		}
+	}
+}
+
 func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	now := time.Unix(1, 0)
 	r := newRivals(func() time.Time { return now }, func(event.Key, string) bool { return true })

@@ -50,10 +50,14 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 		if p.actual, err = to.client.List(ctx, kind); err != nil {
 			return nil, err
 		}
-		if kind == plan.Mappings {
-			if err := p.findRoles(ctx, to, made); err != nil {
-				return nil, err
-			}
+		switch kind {
+		case plan.Mappings:
+			err = p.findRoles(ctx, to, made)
+		case plan.Users:
+			p.grants, err = grantsOn(ctx, to.client)
+		}
+		if err != nil {
+			return nil, err
 		}
 		actions := p.tell(answer)
 		if kind == plan.Roles {
@@ -207,6 +211,7 @@ type preview struct {
 	edits   map[event.Key]edit
 	objects []object
 	actual  map[string]plan.Entity
+	grants  plan.Grants
 	// roles are those that there are, and will are those that there would be.
 	roles, will map[string]bool
 }
@@ -284,7 +289,7 @@ func (p *preview) decide(objects []object, roles map[string]bool) (actions []pla
 		}
 		return made.Actions, verdicts
 	}
-	all := planned(objects, p.server, nil)
+	all := granted(planned(objects, p.server, nil), p.grants)
 	for i, o := range objects {
 		if e, edited := p.edits[o.Key]; p.kind == plan.Users && (!edited || e.of.value != o.value || !e.password) {
 			all[i] = all[i].Keeps(p.actual[all[i].Name])

@@ -201,12 +201,15 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 // comeAgain asks for the passes that must follow one that has come to its end.
 func comeAgain(p *consume.Pass[Key], w work, d decision, done applied) {
 	for _, o := range d.outcomes {
-		if o.Reason == plan.RoleMissing {
+		if o.Reason == plan.RoleMissing || o.Reason == plan.BindNeeded {
 			p.Again(untilRole)
 		}
 	}
 	if done.left {
 		p.Enqueue(0, p.Key)
+	}
+	if done.unlisted {
+		p.Again(untilReady)
 	}
 	if w.contest > 0 {
 		p.Again(w.contest)
@@ -284,11 +287,28 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 		return d, nil
 	}
 	made := plan.Objects(kind, planned(w.objects, w.server, known), actual)
+	if kind == plan.Users && len(made.Actions) > 0 { // Mappings are read last: right before the write.
+		grants, err := grantsOn(ctx, w.to.client)
+		if err != nil {
+			return d, unanswered(err)
+		}
+		made = plan.Objects(kind, granted(planned(w.objects, w.server, known), grants), actual)
+	}
 	for uid, o := range made.Outcomes {
 		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}
 	}
 	d.actions, d.again = made.Actions, made.Again
 	return d, nil
+}
+
+// grantsOn lists what mappings of protected roles on a server give.
+func grantsOn(ctx context.Context, client *search.Client) (plan.Grants, error) {
+	roles, err := client.List(ctx, plan.Roles)
+	if err != nil {
+		return nil, err
+	}
+	mappings, err := client.List(ctx, plan.Mappings)
+	return plan.GrantsOf(roles, mappings), err
 }
 
 // unanswered makes whatever is wrong with a list wait: it says nothing of the objects.

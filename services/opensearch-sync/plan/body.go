@@ -4,6 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"slices"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
@@ -83,4 +85,16 @@ func Tag(key []byte, uid, password string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(uid + "\x00" + password))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// Approval returns the value of the annotation that lets a user have protected roles: it stands for the object, its name, its backend
+// roles and where its password is.
+func Approval(o *opensearchv1.OpensearchUser) string {
+	backendRoles := slices.Sorted(slices.Values(o.Spec.BackendRoles))
+	data, err := json.Marshal([]any{o.UID, o.Entity(), backendRoles, o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key})
+	if err != nil {
+		return "" // Texts can be encoded.
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
