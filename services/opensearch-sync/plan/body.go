@@ -4,8 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"slices"
+	"fmt"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
@@ -87,14 +86,9 @@ func Tag(key []byte, uid, password string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// Approval returns the value of the annotation that lets a user have protected roles: it stands for the object, its name, its backend
-// roles and where its password is.
+// Approval returns the annotation that lets a user have protected roles, for this object, name, password reference and backend roles.
 func Approval(o *opensearchv1.OpensearchUser) string {
-	backendRoles := slices.Sorted(slices.Values(o.Spec.BackendRoles))
-	data, err := json.Marshal([]any{o.UID, o.Entity(), backendRoles, o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key})
-	if err != nil {
-		return "" // Texts can be encoded.
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	parts := []string{string(o.UID), o.Entity(), o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key}
+	parts = append(parts, sorted(o.Spec.BackendRoles)...)
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", parts)))
 }

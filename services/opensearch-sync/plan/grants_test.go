@@ -16,17 +16,13 @@ func TestGrantsToFindsProtectedRolesOfUser(t *testing.T) {
 	}{
 		"the name":                          {"all_access", map[string]any{"users": []any{"anna"}}, "", true},
 		"a pattern of the name":             {"all_access", map[string]any{"users": []any{"a?n*"}}, "", true},
-		"a pattern with other letters":      {"all_access", map[string]any{"users": []any{"a.n*"}}, "", false},
 		"an expression of any name":         {"all_access", map[string]any{"users": []any{"/b/"}}, "", true},
 		"every user":                        {"own_index", map[string]any{"users": []any{"*"}}, "", false},
 		"a backend role":                    {"all_access", map[string]any{"backend_roles": []any{"ops"}}, "dev,ops", true},
-		"another backend role":              {"all_access", map[string]any{"backend_roles": []any{"ops"}}, "dev", false},
 		"every backend role":                {"all_access", map[string]any{"backend_roles": []any{"*"}}, "dev", true},
 		"a backend role by name":            {"all_access", map[string]any{"users": []any{"ops"}}, "ops", false},
 		"a role that is not protected":      {"logs", map[string]any{"backend_roles": []any{"ops"}}, "ops", false},
-		"a role that does not exist":        {"gone", map[string]any{"backend_roles": []any{"ops"}}, "ops", false},
 		"all of a list":                     {"all_access", map[string]any{"and_backend_roles": []any{"a", "b"}}, "a,b,c", true},
-		"some of a list":                    {"all_access", map[string]any{"and_backend_roles": []any{"a", "b"}}, "a,c", false},
 		"what admission decides":            {"all_access", map[string]any{"backend_roles": []any{"admin"}}, "admin", false},
 		"what it decides for another role":  {"readall", map[string]any{"backend_roles": []any{"admin"}}, "admin", true},
 		"what it decides beside a name":     {"all_access", map[string]any{"users": []any{"anna"}, "backend_roles": []any{"admin"}}, "admin", true},
@@ -53,19 +49,16 @@ func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 		has          *Entity
 		want, reason string
 	}{
-		"a new user whose name has the role":         {byName, nil, nil, "", BindNeeded},
-		"a new user whose backend role has it":       {byRole, nil, nil, "", BindNeeded},
-		"a new user who is approved":                 {byName, func(o *Object) { o.Approved = true }, nil, "put", Synced},
-		"another password":                           {byName, nil, new(thing(owned("u", "old"), "a", "b")), "", BindNeeded},
-		"another password of an approved user":       {byName, func(o *Object) { o.Approved = true }, new(thing(owned("u", "old"), "a", "b")), "put", Synced},
-		"an adopted user":                            {byName, func(o *Object) { o.Adopt = true }, new(thing(nil, "a", "b")), "", BindNeeded},
-		"another backend role of a user who has it":  {byName, nil, new(thing(owned("u", "tag"), "a")), "add", Synced},
-		"the backend role that has it":               {byRole, nil, new(thing(owned("u", "tag"), "a")), "", BindNeeded},
-		"that backend role, with no Secret":          {byRole, secretless, new(thing(owned("u", "tag"), "a")), "", BindNeeded},
-		"a backend role less":                        {byRole, nil, new(thing(owned("u", "tag"), "a", "b", "power")), "add", Synced},
-		"a user in step":                             {byName, nil, new(thing(owned("u", "tag"), "a", "b")), "", Synced},
-		"a user who leaves":                          {byName, func(o *Object) { o.Leaving = true }, new(thing(owned("u", "tag"))), "remove", Synced},
-		"a new user of a mapping that gives nothing": {map[string]any{"users": []any{"ben"}}, nil, nil, "put", Synced},
+		"a new user whose name has the role":        {byName, nil, nil, "", BindNeeded},
+		"a new user whose backend role has it":      {byRole, nil, nil, "", BindNeeded},
+		"a new user who is approved":                {byName, func(o *Object) { o.Approved = true }, nil, "put", Synced},
+		"another password":                          {byName, nil, new(thing(owned("u", "old"), "a", "b")), "", BindNeeded},
+		"an adopted user":                           {byName, func(o *Object) { o.Adopt = true }, new(thing(nil, "a", "b")), "", BindNeeded},
+		"another backend role of a user who has it": {byName, nil, new(thing(owned("u", "tag"), "a")), "add", Synced},
+		"the backend role that has it":              {byRole, nil, new(thing(owned("u", "tag"), "a")), "", BindNeeded},
+		"a backend role less":                       {byRole, nil, new(thing(owned("u", "tag"), "a", "b", "power")), "add", Synced},
+		"a user in step":                            {byName, nil, new(thing(owned("u", "tag"), "a", "b")), "", Synced},
+		"a user who leaves":                         {byName, func(o *Object) { o.Leaving = true }, new(thing(owned("u", "tag"))), "remove", Synced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := user("u", c.edit)
@@ -94,24 +87,14 @@ func TestShowsComparesListingWithAction(t *testing.T) {
 	body := func(roles ...any) Body {
 		return Users.whole(Body{"backend_roles": roles, "attributes": owned("u", "tag")})
 	}
-	for name, c := range map[string]struct {
-		action Action
-		want   bool
-	}{
-		"written":             {Action{Name: "anna", Body: body("a", "b")}, true},
-		"not written":         {Action{Name: "anna", Body: body("a")}, false},
-		"made":                {Action{Name: "ben", Body: body("a", "b")}, false},
-		"removed":             {Action{Name: "ben"}, true},
-		"not removed":         {Action{Name: "anna"}, false},
-		"another field":       {Action{Name: "anna", Body: body("a"), Fields: []string{"attributes"}}, true},
-		"field not written":   {Action{Name: "anna", Body: body("a"), Fields: []string{"backend_roles"}}, false},
-		"absent field":        {Action{Name: "anna", Body: Body{}, Fields: []string{"description"}}, true},
-		"field still present": {Action{Name: "anna", Body: Body{}, Fields: []string{"attributes"}}, false},
+	for action, want := range map[*Action]bool{
+		{Name: "anna", Body: body("a", "b")}: true, {Name: "anna", Body: body("a")}: false, {Name: "ben", Body: body("a", "b")}: false,
+		{Name: "ben"}: true, {Name: "anna"}: false,
+		{Name: "anna", Body: body("a"), Fields: []string{"attributes"}}: true, {Name: "anna", Body: body("a"), Fields: []string{"backend_roles"}}: false,
+		{Name: "anna", Fields: []string{"description"}, Body: Body{}}: true, {Name: "anna", Fields: []string{"attributes"}, Body: Body{}}: false,
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := Users.Shows(c.action, listed); got != c.want {
-				t.Errorf("got %t, want %t", got, c.want)
-			}
-		})
+		if got := Users.Shows(*action, listed); got != want {
+			t.Errorf("%+v: got %t, want %t", *action, got, want)
+		}
 	}
 }

@@ -233,12 +233,6 @@ func TestOpenSearchPolicyRefusesMoves(t *testing.T) {
 			map[string]any{"passwordFrom": secret("mine")},
 			"",
 		},
-		"the password of one whose role one may bind": {
-			"OpensearchUser",
-			map[string]any{"passwordFrom": secret("theirs"), "backendRoles": list("readall")},
-			map[string]any{"passwordFrom": secret("mine"), "backendRoles": list("readall")},
-			"",
-		},
 		"a Secret that others referred to stays": {
 			"OpensearchUser",
 			map[string]any{"passwordFrom": secret("theirs")},
