@@ -37,7 +37,7 @@ func misread(o object, names ...string) *plan.Verdict {
 	if o.leaving() || !slices.ContainsFunc(names, search.Misread) {
 		return nil
 	}
-	return &plan.Verdict{State: opensearchv1.Error, Reason: plan.Refused, Message: "a name has the character ~, which OpenSearch reads otherwise; use another name"}
+	return &plan.Verdict{State: opensearchv1.Error, Reason: plan.Refused, Message: "a name has a ~, which OpenSearch reads otherwise; use another name"}
 }
 
 // quiet is how long another controller must not have written a status before ours is written again: the public operator comes

@@ -50,10 +50,10 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 		if p.actual, err = to.client.List(ctx, kind); err != nil {
 			return nil, err
 		}
-		switch kind {
-		case plan.Mappings:
+		if kind == plan.Mappings {
 			err = p.findRoles(ctx, to, made)
-		case plan.Users:
+		}
+		if kind == plan.Users {
 			p.grants, err = grantsOn(ctx, to.client)
 		}
 		if err != nil {

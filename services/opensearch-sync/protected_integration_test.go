@@ -33,9 +33,10 @@ func (b *bed) alice() alice {
 	b.secret("mine", map[string]string{"p": second, "q": first})
 	b.Kube.GrantUser(b.T, namespace, "alice",
 		rbacv1.PolicyRule{APIGroups: []string{kinds.OpenSearchUsers().Group}, Verbs: []string{"*"}, Resources: []string{
-			kinds.OpenSearchUsers().Resource, kinds.OpenSearchBindings().Resource, kinds.OpenSearchTenants().Resource, kinds.OpenSearchActionGroups().Resource}},
-		rbacv1.PolicyRule{APIGroups: []string{kinds.OpenSearchUsers().Group}, Verbs: []string{"create", "get", "update", "patch", "delete"},
-			Resources: []string{kinds.OpenSearchRoles().Resource}},
+			kinds.OpenSearchUsers().Resource, kinds.OpenSearchBindings().Resource,
+			kinds.OpenSearchTenants().Resource, kinds.OpenSearchActionGroups().Resource,
+		}},
+		rbacv1.PolicyRule{APIGroups: []string{kinds.OpenSearchRoles().Group}, Resources: []string{kinds.OpenSearchRoles().Resource}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"mine"}, Verbs: []string{"get"}})
 	a := alice{b, b.Kube.ObjectsAs(b.T, "alice")}
 	testbed.Eventually(b.T, soon, func() error { // The rights take effect later.
