@@ -3,6 +3,7 @@ package opensearchsync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
@@ -38,6 +40,8 @@ type applied struct {
 	undone map[string]bool
 	// left means that there is more to write in another pass.
 	left bool
+	// unlisted means that OpenSearch accepted a change and does not list it.
+	unlisted bool
 }
 
 // apply makes changes, one request after the other: the server keeps a kind in one document.
@@ -76,7 +80,29 @@ func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actio
 			return done, err
 		}
 	}
-	return done, nil
+	return done, a.readBack(ctx, p.Key.Kind, w, actions, &done)
+}
+
+// readBack lists the kind and compares it with the changes that OpenSearch accepted.
+func (a *applier) readBack(ctx context.Context, kind plan.Kind, w work, actions []plan.Action, done *applied) error {
+	if len(actions) == 0 {
+		return nil
+	}
+	listed, err := w.to.client.List(ctx, kind)
+	if err != nil {
+		return fault.Unavailable(fmt.Errorf("reading changes back: %w", err))
+	}
+	for _, action := range actions {
+		if done.undone[action.Name] || kind.Shows(action, listed) {
+			continue
+		}
+		done.unlisted, done.undone[action.Name] = true, true
+		for _, uid := range action.For {
+			done.refused[uid] = plan.Verdict{State: opensearchv1.Error, Reason: plan.NotListed, Message: fmt.Sprintf(
+				"OpenSearch accepted the change of %q and lists something else; another client may have changed it", action.Name)}
+		}
+	}
+	return nil
 }
 
 // batch makes changes at once; what is refused is split until it is known which one is.

@@ -283,7 +283,7 @@ func TestNamesAndFieldsAreAsTheyAreDeclared(t *testing.T) {
 	b.Reflector()
 	b.connect()
 	b.serve()
-	names := []string{"Ünï /~%20 x", "..", "UPPER_case", `a"b\c`}
+	names := []string{"Ünï /%20 x", "..", "UPPER_case", `a"b\c`}
 	var users, roles []any
 	for i, name := range names {
 		b.put(kinds.OpenSearchUsers(), fmt.Sprint("u-", i), spec(map[string]any{

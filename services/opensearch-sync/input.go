@@ -1,6 +1,7 @@
 package opensearchsync
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -39,9 +40,14 @@ func planned(objects []object, server string, p *passwords, groups map[string]bo
 		uid := string(o.value.GetUID())
 		in := plan.Object{
 			UID: uid, Source: o.value.GetAnnotations()[opensearchv1.SourceUIDAnnotation], Name: o.value.Entity(),
-			Created: o.value.GetCreationTimestamp().Time, Leaving: o.leaving(), Gone: o.gone(), Obstacle: o.hindrance(groups),
-			Adopt: o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.existing(server),
+			Created: o.value.GetCreationTimestamp().Time, Leaving: o.leaving(), Gone: o.gone(),
+			Obstacle: cmp.Or(o.hindrance(groups), misread(o, o.value.Entity())),
+			Adopt:    o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.existing(server),
 			Synced: o.says(opensearchv1.Ready) || o.says(opensearchv1.OtherController), InStep: o.inStep(server), Body: plan.BodyOf(o.value),
+		}
+		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok {
+			in.Approval = plan.Approval(user)
+			in.Approved = user.Annotations[opensearchv1.BindAnnotation] == in.Approval
 		}
 		if p != nil {
 			in.Tag = p.tags[uid].text
@@ -98,6 +104,14 @@ func groups(kind plan.Kind, referred map[string]bool, actual map[string]plan.Ent
 	}
 }
 
+// granted returns users with what mappings on their server give.
+func granted(users []plan.Object, grants plan.Grants) []plan.Object {
+	for i := range users {
+		users[i].Grants = grants
+	}
+	return users
+}
+
 // bindings makes of objects what the plan of mappings on a server is made from.
 func bindings(objects []object, server string) []plan.Binding {
 	var all []plan.Binding
@@ -111,7 +125,8 @@ func bindings(objects []object, server string) []plan.Binding {
 			recorded = record(b.Status)
 		}
 		all = append(all, plan.Binding{
-			UID: string(b.UID), Leaving: o.leaving(), Obstacle: o.hindrance(nil), Roles: b.Spec.Roles, Record: recorded, InStep: o.inStep(server),
+			UID: string(b.UID), Leaving: o.leaving(), Obstacle: cmp.Or(o.hindrance(nil), misread(o, b.Spec.Roles...)),
+			Roles: b.Spec.Roles, Record: recorded, InStep: o.inStep(server),
 			Entries: plan.Entries{Users: b.Spec.Users, BackendRoles: b.Spec.BackendRoles, Hosts: b.Spec.Hosts, And: b.Spec.AndBackendRoles},
 		})
 	}

@@ -1,6 +1,7 @@
 package opensearchsync
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -28,6 +30,14 @@ func recordTooLarge() *plan.Verdict {
 		State: opensearchv1.Error, Reason: "TooLarge",
 		Message: "what it gives is more than the API server can record in its status: split it into several objects",
 	}
+}
+
+// misread returns an obstacle for an object that stays and whose names OpenSearch would read otherwise.
+func misread(o object, names ...string) *plan.Verdict {
+	if o.leaving() || !slices.ContainsFunc(names, search.Misread) {
+		return nil
+	}
+	return &plan.Verdict{State: opensearchv1.Error, Reason: plan.Refused, Message: "a name has a ~, which OpenSearch reads otherwise; use another name"}
 }
 
 // quiet is how long another controller must not have written a status before ours is written again: the public operator comes

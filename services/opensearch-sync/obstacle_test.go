@@ -24,6 +24,19 @@ func role(uid string, ours bool) object {
 	return object{Change: event.Change{UID: uid}, value: value}
 }
 
+func TestMisreadNameStopsWritesUntilObjectLeaves(t *testing.T) {
+	o := role("u", true)
+	o.value.SetName("a~1b")
+	binding := object{value: &opensearchv1.OpensearchUserRoleBinding{Spec: opensearchv1.OpensearchUserRoleBindingSpec{Roles: []string{"logs", "a~1b"}}}}
+	if planned([]object{o}, "s", nil)[0].Obstacle == nil || bindings([]object{binding}, "s")[0].Obstacle == nil {
+		t.Error("got no obstacle, want one for each object")
+	}
+	o.value.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	if verdict := misread(o, "a~1b"); verdict != nil || misread(binding, "logs") != nil {
+		t.Errorf("got %v, want no obstacle", verdict)
+	}
+}
+
 func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	now := time.Unix(1, 0)
 	r := newRivals(func() time.Time { return now }, func(event.Key, string) bool { return true })

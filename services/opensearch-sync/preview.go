@@ -52,9 +52,13 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 			return nil, err
 		}
 		if of, refers := kind.References(); refers {
-			if err := p.findReferred(ctx, to, of, made[of]); err != nil {
-				return nil, err
-			}
+			err = p.findReferred(ctx, to, of, made[of])
+		}
+		if kind == plan.Users {
+			p.grants, err = grantsOn(ctx, to.client)
+		}
+		if err != nil {
+			return nil, err
 		}
 		made[kind] = p.tell(answer)
 	}
@@ -207,6 +211,7 @@ type preview struct {
 	// elsewhere are bindings of other cluster objects on the same server.
 	elsewhere []plan.Binding
 	actual    map[string]plan.Entity
+	grants    plan.Grants
 	// has are the names of things of another kind that those of this one name, willHave those that there would be.
 	has, willHave map[string]bool
 }
@@ -281,7 +286,7 @@ func (p *preview) decide(objects []object, referred map[string]bool) (actions []
 		}
 		return made.Actions, verdicts
 	}
-	all := planned(objects, p.server, nil, groups(p.kind, referred, p.actual, objects))
+	all := granted(planned(objects, p.server, nil, groups(p.kind, referred, p.actual, objects)), p.grants)
 	for i, o := range objects {
 		if e, edited := p.edits[o.Key]; p.kind == plan.Users && (!edited || e.of.value != o.value || !e.password) {
 			all[i] = all[i].Keeps(p.actual[all[i].Name])

@@ -223,6 +223,9 @@ func (r *reconciler) comeAgain(p *consume.Pass[Key], w work, done applied) {
 	if p.Again(r.drift); done.left {
 		p.Enqueue(0, p.Key)
 	}
+	if done.unlisted {
+		p.Again(untilReady)
+	}
 	if w.contest > 0 {
 		p.Again(w.contest)
 	}
@@ -295,7 +298,17 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 		d.actions, d.again = made.Actions, made.Again
 		return d, nil
 	}
-	made := plan.Objects(kind, planned(w.objects, w.server, known, groups(kind, referred, actual, w.objects)), actual)
+	plans := func() []plan.Object {
+		return planned(w.objects, w.server, known, groups(kind, referred, actual, w.objects))
+	}
+	made := plan.Objects(kind, plans(), actual)
+	if kind == plan.Users && len(made.Actions) > 0 { // Mappings are read last: right before the write.
+		grants, err := grantsOn(ctx, w.to.client)
+		if err != nil {
+			return d, unanswered(err)
+		}
+		made = plan.Objects(kind, granted(plans(), grants), actual)
+	}
 	for uid, o := range made.Outcomes {
 		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}
 	}
@@ -315,6 +328,16 @@ func elsewhere(s *state, c *connections, to *connection, server string) (all []p
 		}
 	}
 	return all
+}
+
+// grantsOn lists what mappings of protected roles on a server give.
+func grantsOn(ctx context.Context, client *search.Client) (plan.Grants, error) {
+	roles, err := client.List(ctx, plan.Roles)
+	if err != nil {
+		return nil, err
+	}
+	mappings, err := client.List(ctx, plan.Mappings)
+	return plan.GrantsOf(roles, mappings), err
 }
 
 // unanswered makes whatever is wrong with a list wait: it says nothing of the objects.

@@ -233,6 +233,7 @@ func declares(o opensearchv1.Declared) any {
 	all := []any{
 		o.Cluster(), o.Entity(), plan.BodyOf(o), o.Existing(), o.State().ManagedCluster, o.State().ManagedServer, o.GetDeletionTimestamp() != nil,
 		o.GetAnnotations()[opensearchv1.AdoptAnnotation], o.GetAnnotations()[opensearchv1.SourceUIDAnnotation],
+		o.GetAnnotations()[opensearchv1.BindAnnotation],
 	}
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchUser:

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
@@ -83,4 +84,11 @@ func Tag(key []byte, uid, password string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(uid + "\x00" + password))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// Approval returns the annotation that lets a user have protected roles, for this object, name, password reference and backend roles.
+func Approval(o *opensearchv1.OpensearchUser) string {
+	parts := []string{string(o.UID), o.Entity(), o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key}
+	parts = append(parts, sorted(o.Spec.BackendRoles)...)
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", parts)))
 }

@@ -202,6 +202,17 @@ type Action struct {
 	Drift []string
 }
 
+// Shows reports whether a listing has what an action meant.
+func (k Kind) Shows(a Action, listed map[string]Entity) bool {
+	is, there := listed[a.Name]
+	if !there || a.Body == nil {
+		return !there && a.Body == nil
+	}
+	return !slices.ContainsFunc(k.changed(a.Body, is.Body), func(field string) bool {
+		return len(a.Fields) == 0 || slices.Contains(a.Fields, field)
+	})
+}
+
 // maxRequest is how large a request may become, in bytes, before another begins: servers take 10 MB at least.
 const maxRequest = 4 << 20
 

@@ -21,10 +21,12 @@ const (
 	ClusterChanged = "ClusterChanged"
 	RoleMissing    = "RoleMissing"
 	AndConflict    = "AndBackendRolesConflict"
+	BindNeeded     = "BindNeeded"
 	Refused        = "Refused"
 	Invalid        = "Invalid"
 	// ActionGroupMissing means that an action is named as only an action group could be.
 	ActionGroupMissing = "ActionGroupMissing"
+	NotListed          = "NotListed"
 	Writing            = "Writing"
 )
 
@@ -77,6 +79,10 @@ type Object struct {
 	PasswordMissing *Verdict
 	// Obstacle is why nothing can be written for the object.
 	Obstacle *Verdict
+	// Grants are those of the server. Approval is the annotation that lets the object have what they give; Approved means that it does.
+	Grants   Grants
+	Approval string
+	Approved bool
 }
 
 // Outcome is what is to be done about one object.
@@ -225,16 +231,36 @@ func (n named) live(d *Decision, o Object) {
 	d.Outcomes[o.UID] = outcome
 	want := n.wanted(o)
 	password := n.kind == Users && (!n.there || n.attribute(opensearchv1.PasswordAttribute) != o.Tag)
-	if !n.there || password || !n.kind.same(want, n.Body) {
-		a := Action{Name: o.Name, Body: n.kind.whole(want), For: []string{o.UID}, Password: password}
-		if o.InStep {
-			a.Drift = n.drift(o)
-		}
-		if n.kind == Users && !password { // Written as a whole, a user who is gone by then would come back with no password.
-			a.Fields = n.kind.changed(want, n.Body)
-		}
-		d.Actions = append(d.Actions, a)
+	if n.there && !password && n.kind.same(want, n.Body) {
+		return
 	}
+	if roles := n.unapproved(o, password); len(roles) > 0 {
+		d.Outcomes[o.UID] = Outcome{Owns: owns, Verdict: failed(BindNeeded, fmt.Sprintf(
+			"a mapping gives role %q to the name or the backend roles; annotate the object with %s=%s, "+
+				"which takes the verb bind on all opensearchroles of the namespace", roles[0], opensearchv1.BindAnnotation, o.Approval))}
+		return
+	}
+	a := Action{Name: o.Name, Body: n.kind.whole(want), For: []string{o.UID}, Password: password}
+	if o.InStep {
+		a.Drift = n.drift(o)
+	}
+	if n.kind == Users && !password { // Written as a whole, a user who is gone by then would come back with no password.
+		a.Fields = n.kind.changed(want, n.Body)
+	}
+	d.Actions = append(d.Actions, a)
+}
+
+// unapproved returns the protected roles that a write would give. A new password gives all that the user has.
+func (n named) unapproved(o Object, password bool) []string {
+	if n.kind != Users || o.Approved {
+		return nil
+	}
+	gives := o.Grants.To(o.Name, o.Body.list(fieldBackendRoles))
+	if password {
+		return gives
+	}
+	has := o.Grants.To(o.Name, n.list(fieldBackendRoles))
+	return slices.DeleteFunc(gives, func(role string) bool { return slices.Contains(has, role) })
 }
 
 // wanted is what is to be there for an object.

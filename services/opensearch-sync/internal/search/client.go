@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -229,6 +230,9 @@ func operations(a plan.Action) (all []operation) {
 
 // Patch makes several changes at once, or none.
 func (c *Client) Patch(ctx context.Context, kind plan.Kind, actions []plan.Action) error {
+	if slices.ContainsFunc(actions, func(a plan.Action) bool { return Misread(a.Name) }) {
+		return c.removeMisread(ctx, kind, actions)
+	}
 	var all []operation
 	for _, a := range actions {
 		all = append(all, operations(a)...)
@@ -236,8 +240,22 @@ func (c *Client) Patch(ctx context.Context, kind plan.Kind, actions []plan.Actio
 	return c.change(ctx, change{http.MethodPatch, string(kind), all, ""})
 }
 
+// removeMisread removes a thing whose name has a character that a patch would change. It refuses every other change.
+func (c *Client) removeMisread(ctx context.Context, kind plan.Kind, actions []plan.Action) error {
+	if len(actions) > 1 || actions[0].Body != nil {
+		return misread()
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	_, err := c.call(ctx, http.MethodDelete, base+string(kind)+"/"+url.PathEscape(actions[0].Name), nil)
+	return err
+}
+
 // PutUser writes a user with the password.
 func (c *Client) PutUser(ctx context.Context, name string, body plan.Body, password string) error {
+	if Misread(name) {
+		return misread()
+	}
 	with := plan.Body{"password": password}
 	maps.Copy(with, body)
 	return c.change(ctx, change{http.MethodPut, string(plan.Users) + "/" + url.PathEscape(name), with, password})

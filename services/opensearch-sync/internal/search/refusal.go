@@ -122,8 +122,13 @@ func (a answer) passes(code int) bool {
 }
 
 // pointer is a name as part of a path of a patch.
-func pointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+func pointer(name string) string { return strings.ReplaceAll(name, "/", "~1") }
+
+// Misread reports whether OpenSearch reads a name in a patch as another one: it decodes ~0 before ~1, so that ~01 becomes a slash.
+func Misread(name string) bool { return strings.Contains(name, "~") }
+
+func misread() error {
+	return &RefusedError{Text: "a name has the character ~, which OpenSearch reads otherwise"}
 }
 
 // busy is the server's word that it cannot answer now.

@@ -12,6 +12,7 @@ type OpensearchUserRoleBindingSpec struct {
 	// Roles by their names in OpenSearch, whether objects declare them or not.
 	// +kubebuilder:validation:MaxItems=200
 	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^[^~]*$`
 	Roles []string `json:"roles"`
 	// Users by their names in OpenSearch.
 	// +kubebuilder:validation:MaxItems=1000

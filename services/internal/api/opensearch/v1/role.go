@@ -53,6 +53,7 @@ type OpensearchRoleSpec struct {
 	OpensearchCluster corev1.LocalObjectReference `json:"opensearchCluster"`
 	// Name of the role in OpenSearch; that of the object unless set.
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^~]*$`
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Description is for people.

@@ -11,6 +11,7 @@ type OpensearchTenantSpec struct {
 	OpensearchCluster corev1.LocalObjectReference `json:"opensearchCluster"`
 	// Name in OpenSearch; that of the object unless set.
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^~]*$`
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Description is for people.

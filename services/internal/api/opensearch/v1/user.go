@@ -13,6 +13,7 @@ type OpensearchUserSpec struct {
 	PasswordFrom corev1.SecretKeySelector `json:"passwordFrom"`
 	// Name of the user in OpenSearch; that of the object unless set.
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^~]*$`
 	// +kubebuilder:validation:XValidation:rule="!self.contains(':') && self == self.trim()",message="OpenSearch takes no user name with ':', nor with blanks around it"
 	// +optional
 	Name string `json:"name,omitempty"`

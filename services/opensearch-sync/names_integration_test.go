@@ -1,0 +1,148 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// raw returns a client for the OpenSearch of the bed, as opensearch-sync has it.
+func (b *bed) raw() *search.Client {
+	b.T.Helper()
+	certificate, key := b.search.AdminCertificate()
+	c, err := search.New(search.Settings{URL: b.search.URL(), CA: b.search.CA(), Certificate: certificate, Key: key, Local: true})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	b.T.Cleanup(c.Close)
+	return c
+}
+
+func (b *bed) names(c *search.Client, kind plan.Kind) []string {
+	b.T.Helper()
+	all, err := c.List(b.T.Context(), kind)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// bodies are contents that OpenSearch takes, by kind.
+func bodies() map[plan.Kind]plan.Body {
+	return map[plan.Kind]plan.Body{
+		plan.Users: {"attributes": map[string]any{"k8s-uid": "u"}, "backend_roles": []any{"a"}}, plan.Tenants: {"description": "d"},
+		plan.Roles:        {"cluster_permissions": []any{"cluster_monitor"}, "index_permissions": []any{}, "tenant_permissions": []any{}},
+		plan.ActionGroups: {"allowed_actions": []any{"read"}, "type": "index"}, plan.Mappings: {"users": []any{"a"}},
+	}
+}
+
+// oddNames returns names with all that paths, patches and listings give a meaning to.
+func oddNames() []string {
+	return []string{
+		"a/b", "/", "a//b/", "%2F", "a%2Fb", "%7E1", "a+b", "a b", "a;b", "a,b", "a?b=c", "a#b", "a&b", "a=b", "id=1", "-", "0", "01", "*", "a*", "/.*/", ".", "..",
+		`a\b`, `"`, "'", "{x}", "${x}", "[0]", "$", "@", "é", "e\u0301", "ﬀ", "😀", "a\u200bb", "_doc", "config_version", "type", "hash", "null", "true",
+		"A", "a", strings.Repeat("😀", 256),
+	}
+}
+
+// Each name is written and removed in each way that the client has. Two names that OpenSearch takes for one would be one in the list.
+func TestClientWritesExactlyTheNamesThatAreMeant(t *testing.T) {
+	b := newBed(t)
+	c := b.raw()
+	change := func(kind plan.Kind, body plan.Body) {
+		t.Helper()
+		var all []plan.Action
+		for _, name := range oddNames() {
+			all = append(all, plan.Action{Name: name, Body: body})
+		}
+		if err := c.Patch(t.Context(), kind, all); err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+	}
+	for _, kind := range []plan.Kind{plan.Users, plan.Tenants, plan.ActionGroups, plan.Roles, plan.Mappings} {
+		if kind == plan.Mappings {
+			change(plan.Roles, bodies()[plan.Roles])
+		}
+		before, body := b.names(c, kind), bodies()[kind]
+		change(kind, body)
+		want := with(before, oddNames()...)
+		for _, name := range oddNames() {
+			if kind == plan.Users {
+				if err := c.PutUser(t.Context(), name, body, "cobalt_Ferret_91_orbit"); err != nil {
+					t.Errorf("user %q: %v", name, err)
+				}
+			}
+		}
+		if now := b.names(c, kind); !slices.Equal(now, want) {
+			t.Errorf("%s: got %q, want %q", kind, now, want)
+		}
+		change(kind, nil)
+		if now := b.names(c, kind); !slices.Equal(now, before) {
+			t.Errorf("%s, removed: got %q, want %q", kind, now, before)
+		}
+	}
+	for kind, body := range bodies() { // It is part of each document, and is no name.
+		if err := c.Patch(t.Context(), kind, []plan.Action{{Name: "_meta", Body: body}}); err == nil {
+			t.Errorf("%s _meta is written", kind)
+		}
+	}
+}
+
+// with returns the names and more of them, sorted.
+func with(names []string, more ...string) []string {
+	return slices.Sorted(slices.Values(slices.Concat(names, more)))
+}
+
+func TestNameWithTildeChangesNothingElse(t *testing.T) {
+	b := newBed(t)
+	a := b.alice()
+	for kind, fields := range map[kinds.Kind]map[string]any{
+		kinds.OpenSearchUsers(): mine(), kinds.OpenSearchRoles(): {"clusterPermissions": []any{"*"}},
+		kinds.OpenSearchTenants(): {}, kinds.OpenSearchActionGroups(): {"allowedActions": []any{"read"}},
+	} {
+		fields["name"] = "team~1admin"
+		a.refused(a.create(kind, "tilde", fields), "spec.name")
+	}
+	a.refused(a.create(kinds.OpenSearchBindings(), "tilde", map[string]any{"roles": []any{"team~1admin"}, "users": []any{"a"}}), "spec.roles[0]")
+
+	c := b.raw()
+	for kind, body := range bodies() {
+		if kind == plan.Mappings { // The API server refuses the name, and so does the client where roles have it.
+			continue
+		}
+		content, name := maps.Clone(map[string]any(body)), string(kind)+"~1admin"
+		if kind == plan.Users {
+			content["password"] = first
+		}
+		for _, path := range []string{string(kind) + "%2Fadmin", name} { // By its path OpenSearch reads each name as it is.
+			b.write(string(kind)+"/"+path, content)
+		}
+		before := b.names(c, kind)
+		for _, err := range []error{
+			c.Patch(t.Context(), kind, []plan.Action{{Name: name, Body: body}}), c.Patch(t.Context(), kind, []plan.Action{{Name: name}, {Name: "other", Body: body}}),
+			c.PutUser(t.Context(), name, body, second),
+		} {
+			if _, refused := errors.AsType[*search.RefusedError](err); !refused || !slices.Equal(b.names(c, kind), before) {
+				t.Errorf("%s: got %v, want a refusal", kind, err)
+			}
+		}
+		if err := c.Patch(t.Context(), kind, []plan.Action{{Name: name}}); err != nil {
+			t.Error(err)
+		}
+		if now := b.names(c, kind); !slices.Equal(with(now, name), before) {
+			t.Errorf("%s: got %q, want all of %q but %s", kind, now, before, name)
+		}
+	}
+	if status, _ := b.search.Login(t, "internalusers/admin", first); status != http.StatusOK {
+		t.Errorf("got %d, want the other user as it was", status)
+	}
+}

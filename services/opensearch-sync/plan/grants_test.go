@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestGrantsToFindsProtectedRolesOfUser(t *testing.T) {
+	static := Read(map[string]any{"static": true})
+	for name, c := range map[string]struct {
+		role    string
+		mapping map[string]any
+		backend string
+		want    bool
+	}{
+		"the name":                          {"all_access", map[string]any{"users": []any{"anna"}}, "", true},
+		"a pattern of the name":             {"all_access", map[string]any{"users": []any{"a?n*"}}, "", true},
+		"an expression of any name":         {"all_access", map[string]any{"users": []any{"/b/"}}, "", true},
+		"every user":                        {"own_index", map[string]any{"users": []any{"*"}}, "", false},
+		"a backend role":                    {"all_access", map[string]any{"backend_roles": []any{"ops"}}, "dev,ops", true},
+		"every backend role":                {"all_access", map[string]any{"backend_roles": []any{"*"}}, "dev", true},
+		"a backend role by name":            {"all_access", map[string]any{"users": []any{"ops"}}, "ops", false},
+		"a role that is not protected":      {"logs", map[string]any{"backend_roles": []any{"ops"}}, "ops", false},
+		"all of a list":                     {"all_access", map[string]any{"and_backend_roles": []any{"a", "b"}}, "a,b,c", true},
+		"what admission decides":            {"all_access", map[string]any{"backend_roles": []any{"admin"}}, "admin", false},
+		"what it decides for another role":  {"readall", map[string]any{"backend_roles": []any{"admin"}}, "admin", true},
+		"what it decides beside a name":     {"all_access", map[string]any{"users": []any{"anna"}, "backend_roles": []any{"admin"}}, "admin", true},
+		"what it decides, and another role": {"all_access", map[string]any{"backend_roles": []any{"admin", "ops"}}, "admin,ops", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			roles := map[string]Entity{"all_access": static, "own_index": static, "readall": static, "logs": {}}
+			grants := GrantsOf(roles, map[string]Entity{c.role: Read(c.mapping), "other": {}})
+			backend := slices.DeleteFunc(strings.Split(c.backend, ","), func(b string) bool { return b == "" })
+			if got := grants.To("anna", backend); slices.Contains(got, c.role) != c.want {
+				t.Errorf("got %q, want %s: %t", got, c.role, c.want)
+			}
+		})
+	}
+}
+
+func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
+	roles := map[string]Entity{"all_access": Read(map[string]any{"reserved": true})}
+	byName := map[string]any{"users": []any{"anna"}}
+	byRole := map[string]any{"backend_roles": []any{"b"}}
+	for name, c := range map[string]struct {
+		mapping      map[string]any
+		edit         func(*Object)
+		has          *Entity
+		want, reason string
+	}{
+		"a new user whose name has the role":        {byName, nil, nil, "", BindNeeded},
+		"a new user whose backend role has it":      {byRole, nil, nil, "", BindNeeded},
+		"a new user who is approved":                {byName, func(o *Object) { o.Approved = true }, nil, "put", Synced},
+		"another password":                          {byName, nil, new(thing(owned("u", "old"), "a", "b")), "", BindNeeded},
+		"an adopted user":                           {byName, func(o *Object) { o.Adopt = true }, new(thing(nil, "a", "b")), "", BindNeeded},
+		"another backend role of a user who has it": {byName, nil, new(thing(owned("u", "tag"), "a")), "add", Synced},
+		"the backend role that has it":              {byRole, nil, new(thing(owned("u", "tag"), "a")), "", BindNeeded},
+		"a backend role less":                       {byRole, nil, new(thing(owned("u", "tag"), "a", "b", "power")), "add", Synced},
+		"a user in step":                            {byName, nil, new(thing(owned("u", "tag"), "a", "b")), "", Synced},
+		"a user who leaves":                         {byName, func(o *Object) { o.Leaving = true }, new(thing(owned("u", "tag"))), "remove", Synced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := user("u", c.edit)
+			o.Grants, o.Approval = GrantsOf(roles, map[string]Entity{"all_access": Read(c.mapping)}), "approval-of-u"
+			actual := map[string]Entity{}
+			if c.has != nil {
+				actual["anna"] = *c.has
+			}
+			d := Objects(Users, []Object{o}, actual)
+			got := d.Outcomes["u"]
+			if verbs(d.Actions, "anna") != c.want || got.Reason != c.reason {
+				t.Errorf("got %q, %+v; want %q, %s", verbs(d.Actions, "anna"), got, c.want, c.reason)
+			}
+			if c.reason == BindNeeded && (!strings.Contains(got.Message, "opensearch.org/bind=approval-of-u") || !strings.Contains(got.Message, "all_access")) {
+				t.Errorf("got the message %q, want the role and the annotation", got.Message)
+			}
+			if want := c.has != nil && c.has.attribute("k8s-uid") == "u"; c.reason == BindNeeded && got.Owns != want {
+				t.Errorf("got owns %t, want %t", got.Owns, want)
+			}
+		})
+	}
+}
+
+func TestShowsComparesListingWithAction(t *testing.T) {
+	listed := map[string]Entity{"anna": thing(owned("u", "tag"), "b", "a")}
+	body := func(roles ...any) Body {
+		return Users.whole(Body{"backend_roles": roles, "attributes": owned("u", "tag")})
+	}
+	for action, want := range map[*Action]bool{
+		{Name: "anna", Body: body("a", "b")}: true, {Name: "anna", Body: body("a")}: false, {Name: "ben", Body: body("a", "b")}: false,
+		{Name: "ben"}: true, {Name: "anna"}: false,
+		{Name: "anna", Body: body("a"), Fields: []string{"attributes"}}: true, {Name: "anna", Body: body("a"), Fields: []string{"backend_roles"}}: false,
+		{Name: "anna", Fields: []string{"description"}, Body: Body{}}: true, {Name: "anna", Fields: []string{"attributes"}, Body: Body{}}: false,
+	} {
+		if got := Users.Shows(*action, listed); got != want {
+			t.Errorf("%+v: got %t, want %t", *action, got, want)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+)
+
+// alice writes objects of OpenSearch and reads the Secret "mine". She lacks the verbs bind, adopt and connect.
+type alice struct {
+	*bed
+
+	objects dynamic.Interface
+}
+
+func (b *bed) alice() alice {
+	b.T.Helper()
+	b.secret("mine", map[string]string{"p": second, "q": first})
+	b.Kube.GrantUser(b.T, namespace, "alice",
+		rbacv1.PolicyRule{APIGroups: []string{kinds.OpenSearchUsers().Group}, Verbs: []string{"*"}, Resources: []string{
+			kinds.OpenSearchUsers().Resource, kinds.OpenSearchBindings().Resource,
+			kinds.OpenSearchTenants().Resource, kinds.OpenSearchActionGroups().Resource,
+		}},
+		rbacv1.PolicyRule{APIGroups: []string{kinds.OpenSearchRoles().Group}, Resources: []string{kinds.OpenSearchRoles().Resource}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"mine"}, Verbs: []string{"get"}})
+	a := alice{b, b.Kube.ObjectsAs(b.T, "alice")}
+	testbed.Eventually(b.T, soon, func() error { // The rights take effect later.
+		return a.create(kinds.OpenSearchUsers(), "dry", mine(), metav1.DryRunAll)
+	})
+	return a
+}
+
+// mine returns the spec of a user with a password of alice's and backend roles.
+func mine(backendRoles ...any) map[string]any {
+	return map[string]any{"passwordFrom": map[string]any{"name": "mine", "key": "p"}, "backendRoles": append([]any{}, backendRoles...)}
+}
+
+func (a alice) create(kind kinds.Kind, name string, fields map[string]any, dry ...string) error {
+	fields = maps.Clone(fields)
+	fields["opensearchCluster"] = map[string]any{"name": cluster}
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": fields, "metadata": map[string]any{"name": name}}}
+	o.SetAPIVersion(kind.Served().GroupVersion().String())
+	o.SetKind(kind.Kind)
+	_, err := a.objects.Resource(kind.Served()).Namespace(namespace).Create(a.T.Context(), o, metav1.CreateOptions{DryRun: dry})
+	return err
+}
+
+func (a alice) patch(kind kinds.Kind, name, patch string) error {
+	_, err := a.objects.Resource(kind.Served()).Namespace(namespace).Patch(
+		a.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
+}
+
+func (a alice) refused(err error, text string) {
+	a.T.Helper()
+	if err == nil || !strings.Contains(err.Error(), text) {
+		a.T.Errorf("got %v, want a refusal with %q", err, text)
+	}
+}
+
+func (a alice) accepted(err error) {
+	a.T.Helper()
+	if err != nil {
+		a.T.Fatal(err)
+	}
+}
+
+func TestChangedPasswordOfProtectedUserRequiresBind(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	a := b.alice()
+	b.put(kinds.OpenSearchUsers(), "ops", spec(map[string]any{
+		"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}, "backendRoles": []any{"admin"},
+	}))
+	b.state(kinds.OpenSearchUsers(), "ops", "CREATED", "") // Admission asked for bind: no annotation is needed.
+	a.refused(a.patch(kinds.OpenSearchUsers(), "ops", `{"spec":{"passwordFrom":{"name":"mine","key":"p"}}}`), "it gives all_access")
+	a.refused(a.patch(kinds.OpenSearchUsers(), "ops", `{"spec":{"backendRoles":["admin","dev"]}}`), "it gives all_access")
+	a.accepted(a.patch(kinds.OpenSearchUsers(), "ops", `{"spec":{"description":"operations"}}`))
+	a.accepted(a.patch(kinds.OpenSearchUsers(), "ops", `{"spec":{"backendRoles":[]}}`))
+	a.accepted(a.patch(kinds.OpenSearchUsers(), "ops", `{"spec":{"passwordFrom":{"name":"mine","key":"p"}}}`))
+	b.login("ops", second, http.StatusOK) // It has no role now.
+}
+
+// approval returns the value that the status of a user asks for.
+func (b *bed) approval(name string) string {
+	b.T.Helper()
+	b.state(kinds.OpenSearchUsers(), name, "ERROR", "opensearch.org/bind=")
+	reason, _, _ := unstructured.NestedString(b.get(kinds.OpenSearchUsers(), name).Object, "status", "reason")
+	found := regexp.MustCompile(`opensearch\.org/bind=([0-9a-f]+)`).FindStringSubmatch(reason)
+	if found == nil {
+		b.T.Fatalf("got the reason %q, want a value", reason)
+	}
+	return found[1]
+}
+
+func TestUserOfProtectedMappingRequiresBind(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	a := b.alice()
+	b.put(kinds.OpenSearchBindings(), "top", spec(map[string]any{"roles": []any{"all_access"}, "users": []any{"chief", "boss-*"}}))
+	b.state(kinds.OpenSearchBindings(), "top", "CREATED", "")
+	b.write("rolesmapping/readall", map[string]any{"backend_roles": []string{"platform-admins"}, "and_backend_roles": []string{"x", "y"}})
+	users := kinds.OpenSearchUsers()
+	for name, fields := range map[string]map[string]any{
+		"chief": mine(), "boss-1": mine(), "mallory": mine("platform-admins"), "pair": mine("x", "y"), "free": mine("x", "dev"),
+	} {
+		a.accepted(a.create(users, name, fields))
+	}
+	b.state(users, "free", "CREATED", "")
+	values := map[string]string{}
+	for _, name := range []string{"chief", "boss-1", "mallory", "pair"} {
+		values[name] = b.approval(name)
+		b.absent("internalusers/" + name)
+	}
+	a.accepted(a.patch(users, "free", `{"spec":{"backendRoles":["platform-admins"]}}`))
+	b.approval("free")
+	if is := b.listed("internalusers/free"); strings.Contains(is, "platform-admins") {
+		t.Errorf("got %s, want no new backend role", is)
+	}
+	annotation := func(value string) string {
+		return fmt.Sprintf(`{"metadata":{"annotations":{"opensearch.org/bind":%q}}}`, value)
+	}
+	a.refused(a.patch(users, "mallory", annotation(values["mallory"])), "takes the verb bind on all")
+	b.annotate(users, "chief", "opensearch.org/bind", values["mallory"]) // An approval of another object counts for nothing.
+	b.annotate(users, "mallory", "opensearch.org/bind", values["mallory"])
+	b.state(users, "mallory", "CREATED", "")
+	b.login("mallory", second, http.StatusOK)
+	b.approval("chief")
+	b.absent("internalusers/chief")
+
+	a.accepted(a.patch(users, "mallory", `{"spec":{"passwordFrom":{"key":"q"}}}`))
+	b.approval("mallory")
+	b.login("mallory", second, http.StatusOK)
+	b.login("mallory", first, http.StatusUnauthorized)
+	b.remove(users, "mallory")
+	b.absent("internalusers/mallory")
+	b.remove(kinds.OpenSearchBindings(), "top")
+	b.state(users, "chief", "CREATED", "") // The name is free now.
+	for _, name := range []string{"chief", "boss-1", "pair", "free"} {
+		b.remove(users, name)
+	}
+}
+
+func TestChangeThatOpenSearchDoesNotListIsReported(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	b.role("kept")
+	b.state(kinds.OpenSearchRoles(), "kept", "CREATED", "")
+	b.search.FailBefore(func(_ context.Context, op string) error {
+		if strings.HasPrefix(op, http.MethodPatch) {
+			return testbed.AnswerInstead(http.StatusOK, `{"status":"OK"}`)
+		}
+		return nil
+	})
+	b.role("lost")
+	b.state(kinds.OpenSearchRoles(), "lost", "ERROR", "lists something else")
+	b.Delete(kinds.OpenSearchRoles().In(namespace), "kept")
+	b.state(kinds.OpenSearchRoles(), "kept", "ERROR", "lists something else")
+	b.search.FailBefore(nil)
+	b.state(kinds.OpenSearchRoles(), "lost", "CREATED", "")
+	b.AwaitGone(kinds.OpenSearchRoles().In(namespace), "kept")
+	b.absent("roles/kept")
+	b.remove(kinds.OpenSearchRoles(), "lost")
+}
