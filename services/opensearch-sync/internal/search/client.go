@@ -247,8 +247,7 @@ func (c *Client) removeMisread(ctx context.Context, kind plan.Kind, actions []pl
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	_, err := c.call(ctx, http.MethodDelete, base+string(kind)+"/"+url.PathEscape(actions[0].Name), nil)
-	return err
+	return c.call(ctx, http.MethodDelete, base+string(kind)+"/"+url.PathEscape(actions[0].Name), nil)
 }
 
 // PutUser writes a user with the password.
