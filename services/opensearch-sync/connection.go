@@ -52,6 +52,7 @@ type connection struct {
 	// asking is how many passes wait for the server; silent is why it gave no answer the last time.
 	asking int
 	silent error
+	asked  bool
 }
 
 func (c *connection) close() {
@@ -77,7 +78,7 @@ func (c *connection) leave(err error) (again bool) {
 	defer c.mu.Unlock()
 	c.asking--
 	again = c.silent != nil && err == nil
-	c.silent = err
+	c.silent, c.asked = err, true
 	return again
 }
 

@@ -15,8 +15,9 @@ type work struct {
 	cluster *opensearchv1.OpenSearchCluster
 	objects []object
 	to      *connection
-	// server is the UUID of the one that to leads to.
+	// server is the UUID of the one that to leads to; others are objects that were made on another one.
 	server string
+	others []object
 	// unrecorded are the obstacles of objects of which nothing can be recorded.
 	unrecorded obstacles
 	// contest is for how long changes that got no answer may still come to pass.
@@ -25,6 +26,19 @@ type work struct {
 	young bool
 	// cleanup means that the cluster is no longer declared: only what leaves is seen to.
 	cleanup bool
+}
+
+// divide takes as objects of w those that are on its server, or nowhere yet, and as others the rest that is not gone.
+func (w *work) divide(all []object) {
+	w.objects, w.others = nil, nil
+	for _, o := range all {
+		switch {
+		case o.isOn(*w):
+			w.objects = append(w.objects, o)
+		case !o.gone():
+			w.others = append(w.others, o)
+		}
+	}
 }
 
 // decision is a plan for objects of any kind.

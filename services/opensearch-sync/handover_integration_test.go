@@ -85,39 +85,6 @@ func TestWhatWasOthersIsMadeOnceItIsGone(t *testing.T) {
 	b.absent("rolesmapping/watchers")
 }
 
-// Another cluster of the same name may be another server: what was in the one is not looked for in the other.
-func TestAClusterOfTheSameNameIsAnother(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.connect()
-	b.serve()
-	b.user("anna")
-	b.role("watchers")
-	b.bind("one", "watchers", "anna")
-	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
-	b.remove(kinds.OpenSearchClusters(), cluster)
-	b.connect()
-	for name, kind := range map[string]kinds.Kind{"anna": kinds.OpenSearchUsers(), "watchers": kinds.OpenSearchRoles(), "one": kinds.OpenSearchBindings()} {
-		b.annotate(kind, name, "look", "again")
-		b.state(kind, name, "ERROR", "another than this object was made for")
-	}
-	before := b.listed("internalusers/anna") + b.listed("roles/watchers") + b.listed("rolesmapping/watchers")
-	b.remove(kinds.OpenSearchBindings(), "one")
-	b.remove(kinds.OpenSearchRoles(), "watchers")
-	b.remove(kinds.OpenSearchUsers(), "anna")
-	b.Settled()
-	if now := b.listed("internalusers/anna") + b.listed("roles/watchers") + b.listed("rolesmapping/watchers"); now != before {
-		t.Errorf("what was made for another cluster was\n%s\nand is\n%s", before, now)
-	}
-	b.role("watchers") // It is the same server: whoever says so has what is there.
-	b.state(kinds.OpenSearchRoles(), "watchers", "IGNORED", "already exists")
-	b.annotate(kinds.OpenSearchRoles(), "watchers", "opensearch.org/adopt", "true")
-	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
-	b.remove(kinds.OpenSearchRoles(), "watchers")
-	b.absent("roles/watchers")
-}
-
 // A cluster that the public operator runs is reached by what it names, or calls by its own names, as soon as it runs.
 func TestAClusterOfTheOperatorIsReachedAsItSays(t *testing.T) {
 	b := newBed(t)

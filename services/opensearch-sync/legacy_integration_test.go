@@ -95,8 +95,8 @@ func TestObjectsOfTheLegacyGroupAreTheOperatorsUnlessSomebodySaysOtherwise(t *te
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
-// Of two clusters of a name the other one decides from when it is there: what was made for the first is told so, and may go.
-func TestWhatWasMadeForTheClusterOfTheLegacyGroupIsToldOfAnother(t *testing.T) {
+// Of two clusters of a name that of the newer group decides. Both lead to one server, so that objects go on.
+func TestObjectsGoOnWhenTheirClusterIsDeclaredInTheNewerGroup(t *testing.T) {
 	b := newBed(t)
 	b.Kube.ServeLegacyOpenSearch(t)
 	b.Reflector()
@@ -105,6 +105,7 @@ func TestWhatWasMadeForTheClusterOfTheLegacyGroupIsToldOfAnother(t *testing.T) {
 	b.user("anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.connect()
-	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "is another than this object was made for")
+	b.madeIn(kinds.OpenSearchUsers(), "anna")
 	b.remove(kinds.OpenSearchUsers(), "anna")
+	b.absent("internalusers/anna")
 }

@@ -83,6 +83,13 @@ func (r *rivals) on(objects []object) bool {
 	return len(found) > 0
 }
 
+// reset forgets whose status was ours.
+func (r *rivals) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.struck.of = map[string]remembered[time.Time]{}
+}
+
 // wrote is told what became of a status that we have written: the event of it may wake nobody. Where a CustomResourceDefinition
 // is another's, nothing that only we say is kept.
 func (r *rivals) wrote(now event.Change, kept opensearchv1.Common) {

@@ -36,6 +36,7 @@ func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, e
 	}
 	secrets, state := secrets{parts.Kube}, newState(parts.View, cfg.Legacy)
 	rivals, contests := newRivals(time.Now, state.lives), newContests(time.Now, cfg.Takeover.Settling)
+	schemas := newSchemas(rt.Metrics, rt.Log)
 	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	metrics := newMetrics(rt.Metrics)
 	r := &reconciler{
@@ -47,12 +48,14 @@ func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, e
 		},
 		applier: &applier{metrics: metrics, contests: contests, batchTime: cfg.BatchTime},
 		statuses: &statuses{
-			writer: parts.Status, kube: parts.Kube, clear: state.clear, rivals: rivals, settling: cfg.Takeover.Settling,
+			writer: parts.Status, kube: parts.Kube, clear: state.clear, rivals: rivals, settling: cfg.Takeover.Settling, schemas: schemas,
 			elsewhere: func(uid string) bool { return state.decides(uid, false) },
 		},
 	}
+	r.reachability = &reachability{writer: parts.Status, log: rt.Log}
 	answers := &server{state: r.state, connections: r.connections, confirmer: confirmer, cluster: cfg.Cluster, complete: parts.View.Complete}
 	app := controller.App(parts, r, answers.handler())
+	app.Ready = append(app.Ready, service.Check{Name: "definitions", Err: schemas.err})
 	end := app.Close
 	app.Close = func() error {
 		r.connections.close()

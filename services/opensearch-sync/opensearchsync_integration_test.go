@@ -4,7 +4,6 @@ package opensearchsync_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -66,46 +65,6 @@ func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
 		t.Errorf("a mapping is left: %v", got)
 	}
 	b.login("anna", second, http.StatusUnauthorized)
-}
-
-// A cluster may lead to another server by now: one restored from a backup, or the wrong one.
-func TestWhatWasMadeOnAnotherServerIsNotTakenForOursOnThisOne(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
-	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}})
-	b.connect()
-	b.role("theirs")
-	b.bind("one", "theirs", "kim", "ben")
-	is, err := b.Resource(kinds.OpenSearchClusters()).Namespace(namespace).Get(t.Context(), cluster, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, of := range map[string]struct {
-		kind   kinds.Kind
-		status map[string]any
-	}{
-		"theirs": {kinds.OpenSearchRoles(), map[string]any{"existingRole": false}},
-		"one":    {kinds.OpenSearchBindings(), map[string]any{"provisioned": []any{map[string]any{"role": "theirs", "users": []any{"kim"}}}}},
-	} {
-		of.status["state"], of.status["managedCluster"], of.status["managedServer"] = "CREATED", is.GetUID(), "elsewhere"
-		patch, err := json.Marshal(map[string]any{"status": of.status})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Patch(of.kind.In(namespace), name, string(patch), "status")
-	}
-	b.serve()
-	b.state(kinds.OpenSearchRoles(), "theirs", "IGNORED", "already exists")
-	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
-	b.remove(kinds.OpenSearchBindings(), "one")
-	if got := b.mapped("theirs"); !slices.Equal(got, []string{"kim"}) {
-		t.Errorf("the entry of others is gone, or ours is left: %v", got)
-	}
-	b.remove(kinds.OpenSearchRoles(), "theirs")
-	if _, data := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/theirs", nil); !bytes.Contains(data, []byte("cluster_all")) {
-		t.Errorf("the role of others is now %s", data)
-	}
 }
 
 func TestWhatOthersMadeStays(t *testing.T) {

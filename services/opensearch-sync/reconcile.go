@@ -27,6 +27,8 @@ const (
 	untilReady = 5 * time.Second
 	// untilForgotten is how soon again it is looked whether a connection can go that nobody needs.
 	untilForgotten = 15 * time.Second
+	// reporting is the kind whose passes ask a cluster that has no objects at all: people read whether it answers.
+	reporting = plan.ActionGroups
 )
 
 // reconciler keeps one document of one OpenSearch cluster in step with all objects that ask for something in it.
@@ -36,9 +38,11 @@ type reconciler struct {
 	secrets     secrets
 	applier     *applier
 	statuses    *statuses
-	confirmer   *confirm.Confirmer
-	rivals      *rivals
-	contests    *contests
+	// reachability is told of clusters.
+	reachability *reachability
+	confirmer    *confirm.Confirmer
+	rivals       *rivals
+	contests     *contests
 	// poll is how often Secrets are read again of which the bus does not tell.
 	poll time.Duration
 	// drift is how often OpenSearch is compared with the objects, though nothing is known to have changed.
@@ -66,13 +70,10 @@ func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key], unrecorded 
 			p.Again(untilForgotten)
 		}
 		return err
-	case len(all) == 0:
+	case len(all) == 0 && (p.Key.Kind != reporting || r.state.isUsed(p.Key.Cluster)):
 		return nil
 	}
-	objects, err := r.statuses.strangers(ctx, p, cluster, all)
-	if err != nil || len(objects) == 0 {
-		return err
-	}
+	objects := r.statuses.members(cluster, all)
 	r.hinder(p, objects, unrecorded)
 	if err := r.confirmer.Confirm(ctx, statedCluster(declared)); err != nil {
 		return err
@@ -80,12 +81,14 @@ func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key], unrecorded 
 	to, err := r.connections.to(ctx, cluster)
 	if waiting, ok := errors.AsType[*notReadyError](err); ok {
 		p.Again(untilReady)
+		r.reachability.tell(ctx, p, declared, waiting.reason, waiting.message)
 		return r.statuses.waiting(ctx, p, objects, plan.Verdict{State: opensearchv1.Pending, Reason: waiting.reason, Message: waiting.message})
 	}
 	if err != nil {
 		return err
 	}
 	err = r.sync(ctx, p, work{cluster: cluster, objects: objects, to: to, unrecorded: unrecorded})
+	r.reachability.ofServer(ctx, p, declared, to)
 	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
 		return errors.Join(err, r.statuses.waiting(ctx, p, objects, unavailable(err)))
 	}
@@ -110,39 +113,69 @@ func (r *reconciler) hinder(p *consume.Pass[Key], objects []object, unrecorded o
 	}
 }
 
-// cleanUp is for objects whose cluster is not declared, or no longer: as a namespace goes, in any order. What leaves is taken out
-// of OpenSearch if it can still be reached; it is held by nothing in any case.
+// cleanUp removes what deleted objects asked for from clusters that are not declared any more, as when a namespace goes. An object
+// is released by the pass that has removed it, and by nothing else.
 func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []object) error {
 	byCluster := map[string][]object{}
 	for _, o := range all {
 		uid := o.value.State().ManagedCluster
 		byCluster[uid] = append(byCluster[uid], o)
 	}
+	var errs []error
 	for _, uid := range slices.Sorted(maps.Keys(byCluster)) {
 		objects := byCluster[uid]
-		to := r.connections.last(uid)
-		if to == nil || r.state.decides(uid, true) || !slices.ContainsFunc(objects, object.leaving) {
-			continue
+		if r.state.decides(uid, true) { // The passes of that cluster see to those that leave.
+			objects = slices.DeleteFunc(objects, object.leaving)
 		}
-		for i := range objects {
-			if !objects[i].leaving() {
-				objects[i].obstacle = clusterMissing(objects[i])
-			}
-		}
-		w := work{
-			cluster: &opensearchv1.OpenSearchCluster{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}, objects: objects, to: to, cleanup: true,
-			unrecorded: obstacles{},
-		}
-		if err := r.sync(ctx, p, w); err != nil {
-			r.log.InfoContext(ctx, "what is deleted after its cluster is left in OpenSearch",
-				slog.String("cluster", p.Key.Cluster.String()), slog.Any("error", err))
-			if errors.Is(err, reconcile.ErrStale) {
-				return err
-			}
+		errs = append(errs, r.cleanUpIn(ctx, p, uid, objects))
+	}
+	return fault.Join(errs...)
+}
+
+// cleanUpIn is cleanUp for the objects of one cluster that was.
+func (r *reconciler) cleanUpIn(ctx context.Context, p *consume.Pass[Key], uid string, objects []object) error {
+	owing := slices.IndexFunc(objects, func(o object) bool { return o.leaving() && o.owes() })
+	if owing < 0 {
+		return r.statuses.withoutCluster(ctx, p, objects, "")
+	}
+	to, err := r.wayTo(ctx, p.Key.Kind, uid, objects[owing])
+	if waiting, ok := errors.AsType[*notReadyError](err); ok {
+		p.Again(untilForgotten)
+		return r.statuses.withoutCluster(ctx, p, objects, waiting.message)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range objects {
+		if !objects[i].leaving() {
+			objects[i].obstacle = clusterMissing(objects[i])
 		}
 	}
-	_, all = r.state.snapshot(p.Key)
-	return r.statuses.withoutCluster(ctx, p, all)
+	err = r.sync(ctx, p, work{
+		cluster: &opensearchv1.OpenSearchCluster{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}, objects: objects, to: to, cleanup: true,
+		unrecorded: obstacles{},
+	})
+	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
+		return errors.Join(err, r.statuses.waiting(ctx, p, slices.DeleteFunc(objects, func(o object) bool { return !o.leaving() }), unavailable(err)))
+	}
+	return err
+}
+
+// wayTo returns the connection to a cluster that is not declared any more: the one that is open, or else one made from the last
+// state of the cluster. Nobody can be asked about that: an object says that it was so, and the API server that the object does.
+func (r *reconciler) wayTo(ctx context.Context, kind plan.Kind, uid string, o object) (*connection, error) {
+	if to := r.connections.last(uid); to != nil {
+		return to, nil
+	}
+	was := r.state.lastCluster(uid)
+	if kept, ok := copyIn(o.value); was == nil || !ok || kept.Connection != digestOf(was) {
+		return nil, &notReadyError{"ClusterMissing", "how to reach it is not known any more"}
+	}
+	statement, _ := r.state.tables[kind].stated(o)
+	if err := r.confirmer.Confirm(ctx, statement); err != nil {
+		return nil, err
+	}
+	return r.connections.to(ctx, was)
 }
 
 // sync makes OpenSearch what the objects ask for.
@@ -157,6 +190,9 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	}
 	decided, err := r.look(ctx, p, &w, known)
 	if err != nil {
+		return err
+	}
+	if err := r.statuses.hold(ctx, p, w); err != nil {
 		return err
 	}
 	if w.young && w.contest == 0 && decided.unseen(w) {
@@ -247,6 +283,7 @@ func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, kn
 		}
 	}()
 	if w.server, err = w.to.identify(ctx); err == nil {
+		w.divide(w.objects)
 		d, err = r.decide(ctx, p.Key.Kind, *w, known)
 	}
 	return d, unanswered(err)
@@ -258,10 +295,7 @@ func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, kn
 		return w, decision{}, reconcile.ErrStale
 	}
 	_, all := r.state.snapshot(p.Key)
-	var err error
-	if w.objects, err = r.statuses.strangers(ctx, p, w.cluster, all); err != nil {
-		return w, decision{}, err
-	}
+	w.divide(r.statuses.members(w.cluster, all))
 	r.hinder(p, w.objects, w.unrecorded)
 	if p.Key.Kind == plan.Users && !known.areOf(w.objects) {
 		return w, decision{}, reconcile.ErrStale

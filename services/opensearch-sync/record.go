@@ -107,7 +107,7 @@ func lacking(w work, d decision) (all []object) {
 		if !known || o.gone() || !touched[string(o.value.GetUID())] && !is.holds {
 			continue
 		}
-		if !recordOf(o, w, is).same(fieldsOf(o.value)) || unheld(o, is) {
+		if f := recordOf(o, w, is); !f.same(fieldsOf(o.value)) || is.holds && !hasCopy(o, copyOf(o, w, f)) || unheld(o, is) {
 			all = append(all, o)
 		}
 	}
@@ -128,24 +128,13 @@ func (s *statuses) record(ctx context.Context, p *consume.Pass[Key], w work, d d
 	recorded = map[string]bool{}
 	return recorded, each(ctx, lacking(w, d), func(o object) error {
 		is := d.outcomes[string(o.value.GetUID())]
-		now := o.Change
-		if unheld(o, is) {
-			held, err := s.kube.AddFinalizer(ctx, o.kind, o.Change, opensearchv1.Finalizer)
-			if errors.Is(err, kube.ErrNotFound) {
-				return nil // The event that says so is on its way.
-			}
-			if err == nil {
-				err = p.Wrote(ctx, o.Change, held)
-			}
-			if err != nil {
-				return err
-			}
-			now = held
-		}
 		f := recordOf(o, w, is)
-		now, err := s.writer.Write(ctx, p, controller.Status{
-			Kind: o.kind, Object: now, Fields: f, Same: f.same(fieldsOf(o.value)), Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written",
-		})
+		now, err := s.put(ctx, p, o, f, controller.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written"})
+		if kept := copyOf(o, w, f); err == nil && (unheld(o, is) || !hasCopy(o, kept)) {
+			held := o
+			held.Change = now
+			now, err = s.keep(ctx, p, held, kept, unheld(o, is))
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		if errors.Is(err, kube.ErrTooLarge) { // The others are planned without it.

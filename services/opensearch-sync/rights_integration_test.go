@@ -78,6 +78,16 @@ func (r *rights) uses() map[string]testbed.RightUse {
 				r.noted("logstash")
 			},
 		},
+		"patch opensearchclusters/status": {
+			Need: func(c testbed.RightCase) { r.put(c.Kind, c.Name, spec(map[string]any{})) },
+			Done: func(c testbed.RightCase) {
+				r.AwaitCondition(c.Kind.In(namespace), c.Name, "Reachable", "ClusterNotRunning")
+			},
+		},
+		"record *": {
+			Need: func(c testbed.RightCase) { r.declare(c.Kind, c.Name) },
+			Done: func(c testbed.RightCase) { r.state(c.Kind, c.Name, "CREATED", "") },
+		},
 		"patch *": {
 			Need: func(c testbed.RightCase) { r.declare(c.Kind, c.Name) },
 			Reported: func(c testbed.RightCase) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,8 +49,9 @@ type clusters struct {
 // object is one that asks for something, as the view has it.
 type object struct {
 	event.Change
-	kind  kinds.Kind
-	value opensearchv1.Declared
+	kind kinds.Kind
+	// value has the record that counts in its status; written is the object as it was written, if that differs.
+	value, written opensearchv1.Declared
 	// obstacle is why nothing can be written for it.
 	obstacle *plan.Verdict
 }
@@ -74,16 +76,50 @@ func (o object) existing(server string) *bool {
 	return o.value.Existing()
 }
 
-// leaves reports whether an object that is gone may have left something behind in a cluster.
-func (o object) leaves(cluster string) bool {
+// isOn reports whether the server of a pass has what was made for an object. The server counts, and not the
+// OpenSearchCluster: the same server may be declared again, and the same OpenSearchCluster may lead to another one.
+func (o object) isOn(w work) bool {
+	s := o.value.State()
+	if s.ManagedServer == "" {
+		return s.ManagedCluster == "" || s.ManagedCluster == string(w.cluster.UID)
+	}
+	return s.ManagedServer == w.server
+}
+
+// status returns the fields that an object was written with.
+func (o object) status() fields {
+	if o.written == nil {
+		return fieldsOf(o.value)
+	}
+	return fieldsOf(o.written)
+}
+
+// isLost reports whether an object was in step, and has no record of what was made for it. Users are found by their mark.
+func (o object) isLost() bool {
+	s := o.value.State()
+	if s.ManagedServer != "" || s.State != opensearchv1.Created && !strings.HasPrefix(s.Reason, recordMissing) {
+		return false
+	}
 	switch value := o.value.(type) {
-	case *opensearchv1.OpensearchUser: // Users bear its mark.
-		return true
+	case *opensearchv1.OpensearchUser:
+		return false
 	case *opensearchv1.OpensearchUserRoleBinding:
-		return value.Status.ManagedCluster == cluster && len(record(value.Status)) > 0
+		return len(record(value.Status)) == 0
+	default:
+		return value.Existing() == nil
+	}
+}
+
+// owes reports whether something may be in OpenSearch for an object, by its record.
+func (o object) owes() bool {
+	switch value := o.value.(type) {
+	case *opensearchv1.OpensearchUser: // The user in OpenSearch names it.
+		return o.gone() || value.Status.ManagedCluster != ""
+	case *opensearchv1.OpensearchUserRoleBinding:
+		return len(record(value.Status)) > 0
 	default:
 		existing := value.Existing()
-		return value.State().ManagedCluster == cluster && existing != nil && !*existing
+		return existing != nil && !*existing
 	}
 }
 
@@ -188,7 +224,7 @@ func (t tableOf[T, P]) objects(cluster event.Key, rows []view.Object[T]) (all []
 	for _, o := range rows {
 		if o.Key.Cluster == cluster.Cluster && o.Key.Namespace == cluster.Namespace && !seen[o.UID] {
 			seen[o.UID] = true
-			all = append(all, object{Change: o.Change, kind: t.kind, value: P(o.Value)})
+			all = append(all, object{Change: o.Change, kind: t.kind, value: withRecord(P(o.Value)), written: P(o.Value)})
 		}
 	}
 	return all
@@ -213,7 +249,11 @@ func (t tableOf[T, P]) parse(manifest []byte) (opensearchv1.Declared, error) {
 
 func (t tableOf[T, P]) live(k event.Key) (object, bool) {
 	o, ok := t.rows.Get(k)
-	return object{Change: o.Change, kind: t.kind, value: P(o.Value)}, ok
+	found := object{Change: o.Change, kind: t.kind, value: P(o.Value), written: P(o.Value)}
+	if ok {
+		found.value = withRecord(found.value)
+	}
+	return found, ok
 }
 
 func (t tableOf[T, P]) is() kinds.Kind { return t.kind }
@@ -230,7 +270,10 @@ func (t tableOf[T, P]) manages(uid string) bool { return t.rows.Count(byUID, uid
 
 // declares is what matters of an object.
 func declares(o opensearchv1.Declared) any {
+	kept, _ := copyIn(o)
+	o = withRecord(o)
 	all := []any{
+		kept.Connection, o.GetAnnotations()[opensearchv1.ForgetAnnotation],
 		o.Cluster(), o.Entity(), plan.BodyOf(o), o.Existing(), o.State().ManagedCluster, o.State().ManagedServer, o.GetDeletionTimestamp() != nil,
 		o.GetAnnotations()[opensearchv1.AdoptAnnotation], o.GetAnnotations()[opensearchv1.SourceUIDAnnotation],
 		o.GetAnnotations()[opensearchv1.BindAnnotation],
@@ -352,7 +395,7 @@ func (s *state) snapshot(k Key) (cluster view.Object[opensearchv1.OpenSearchClus
 	}
 	objects = s.tables[k.Kind].of(k.Cluster, uid)
 	for _, o := range s.tables[k.Kind].gone(k.Cluster) {
-		if uid != "" && !s.isCleared(o) && o.leaves(uid) {
+		if uid != "" && !s.isCleared(o) && o.owes() {
 			objects = append(objects, o)
 		}
 	}
@@ -372,6 +415,16 @@ func (s *state) isCleared(o object) bool {
 	defer s.mu.Unlock()
 	epoch, is := s.cleared.get(o.UID)
 	return is && epoch == o.Epoch
+}
+
+// isUsed reports whether objects of any kind name a cluster.
+func (s *state) isUsed(cluster event.Key) bool {
+	for _, all := range s.tables {
+		if len(all.of(cluster, "")) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // lives reports whether an object is there.

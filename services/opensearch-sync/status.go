@@ -22,13 +22,14 @@ const maxReason = 1024
 
 // objectWriter is what is needed of the API server.
 type objectWriter interface {
-	AddFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
+	Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error)
 	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
 }
 
 // statusWriter writes statuses.
 type statusWriter interface {
 	Write(ctx context.Context, p consume.Reporter, s controller.Status) (event.Change, error)
+	Refresh(ctx context.Context, kind kinds.Kind, obj event.Change) error
 }
 
 // statuses tell what became of objects, keep their records, and hold them while something is in OpenSearch for them.
@@ -40,18 +41,23 @@ type statuses struct {
 	// clear is told of objects that are gone of which nothing is left.
 	clear func(object)
 	// rivals are told whose status is ours, and who goes.
-	rivals *rivals
+	rivals  *rivals
+	schemas *schemas
 	// settling bounds how long a call of the replica before may still take effect.
 	settling time.Duration
 }
 
-// withoutCluster is for objects whose cluster is not there, or no longer: what leaves may go, for nothing is left of it.
-func (s *statuses) withoutCluster(ctx context.Context, p *consume.Pass[Key], objects []object) error {
+// withoutCluster reports that there is no cluster. It releases deleted objects for which nothing is in OpenSearch, and holds the others.
+func (s *statuses) withoutCluster(ctx context.Context, p *consume.Pass[Key], objects []object, why string) error {
 	return each(ctx, objects, func(o object) error {
-		if o.leaving() {
+		switch {
+		case !o.leaving():
+			return s.tell(ctx, p, o, *clusterMissing(o))
+		case o.owes() || o.isLost():
+			return s.tell(ctx, p, o, remains(o, why))
+		default:
 			return s.release(ctx, p, o, nil, true)
 		}
-		return s.tell(ctx, p, o, *clusterMissing(o))
 	})
 }
 
@@ -68,36 +74,12 @@ func clusterChanged(o object) *plan.Verdict {
 	}
 }
 
-// strangers tells objects that were in another cluster of the name that nothing is done for them, and returns the others. Those
-// that are elsewhere by what they say, and here by their record, keep what they have here until they go.
-func (s *statuses) strangers(ctx context.Context, p *consume.Pass[Key], c *opensearchv1.OpenSearchCluster, all []object) ([]object, error) {
-	var ours, strange []object
-	for _, o := range all {
-		managed := o.value.State().ManagedCluster
-		switch {
-		case managed == "" || managed == string(c.UID):
-			if o.value.Cluster() != c.Name && !o.leaving() {
-				o.obstacle = clusterChanged(o)
-			}
-			ours = append(ours, o)
-		case !s.elsewhere(managed):
-			strange = append(strange, o)
-		}
-	}
-	return ours, each(ctx, strange, func(o object) error {
-		if o.leaving() {
-			return s.release(ctx, p, o, nil, true)
-		}
-		return s.tell(ctx, p, o, *clusterChanged(o))
-	})
-}
-
 // waiting tells objects of which nothing better is known what they wait for.
 func (s *statuses) waiting(ctx context.Context, p *consume.Pass[Key], objects []object, v plan.Verdict) error {
 	return each(ctx, objects, func(o object) error {
 		state := o.value.State()
 		known := state.State == opensearchv1.Created || state.State == opensearchv1.Error
-		if o.leaving() || known && state.ObservedGeneration == o.value.GetGeneration() {
+		if !o.leaving() && known && state.ObservedGeneration == o.value.GetGeneration() {
 			p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, v.Message)
 			return nil
 		}
@@ -107,6 +89,9 @@ func (s *statuses) waiting(ctx context.Context, p *consume.Pass[Key], objects []
 
 // tell writes a verdict, and leaves the record.
 func (s *statuses) tell(ctx context.Context, p *consume.Pass[Key], o object, v plan.Verdict, further ...condition.Condition) error {
+	if o.leaving() && o.isLost() {
+		v = plan.Verdict{State: opensearchv1.Error, Reason: "RecordMissing", Message: recordMissing + o.toForget()}
+	}
 	f := fieldsOf(o.value)
 	if has := meta.FindStatusCondition(o.value.State().Conditions, opensearchv1.OtherController); has != nil && v.Reason != plan.OtherWriter {
 		// The conflict ends when a pass finds the user in step, not during an outage.
@@ -117,14 +102,12 @@ func (s *statuses) tell(ctx context.Context, p *consume.Pass[Key], o object, v p
 }
 
 func (s *statuses) write(ctx context.Context, p *consume.Pass[Key], o object, f fields, v plan.Verdict) error {
-	status := controller.Status{
-		Kind: o.kind, Object: o.Change, Fields: f, Same: f.same(fieldsOf(o.value)), Outcome: outcomeOf(v.State), Message: v.Message,
-	}
+	status := controller.Status{Outcome: outcomeOf(v.State), Message: v.Message}
 	c, changed := condition.Changed(o.value.State().Conditions, f.Conditions, opensearchv1.Ready)
 	if changed && (v.State == opensearchv1.Error || v.State == opensearchv1.Ignored) {
 		status.Notes = []condition.Note{{Warning: v.State == opensearchv1.Error, Reason: c.Reason, Message: c.Message}}
 	}
-	now, err := s.writer.Write(ctx, p, status)
+	now, err := s.put(ctx, p, o, f, status)
 	var kept struct {
 		Status opensearchv1.Common `json:"status"`
 	}
@@ -185,6 +168,10 @@ func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d
 			further = append(further, condition.New(opensearchv1.PasswordTrimmed, true, "TrailingNewline",
 				"the Secret's value ends in a line break, which is not part of the password"))
 		}
+		var err error
+		if o.Change, err = s.renew(ctx, p, o, copyOf(o, w, f)); err != nil {
+			return err
+		}
 		f.say(o.value, verdict, further...)
 		return s.write(ctx, p, o, f, verdict)
 	}
@@ -204,6 +191,9 @@ func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d
 
 // leave lets an object go that may. While changes are contested, which could still bring what it asked for, it is held.
 func (s *statuses) leave(ctx context.Context, p *consume.Pass[Key], o object, w work, is outcome) error {
+	if !o.gone() && o.isLost() {
+		return s.tell(ctx, p, o, plan.Verdict{})
+	}
 	if w.contest > 0 && !o.gone() {
 		p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until what OpenSearch has given no answer to has come to pass, or cannot any more")
 		return nil
@@ -234,9 +224,12 @@ func (s *statuses) release(ctx context.Context, p *consume.Pass[Key], o object, 
 	}
 	if !f.same(was) {
 		var err error
-		if now, err = s.writer.Write(ctx, p, controller.Status{
-			Kind: o.kind, Object: o.Change, Fields: f, Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being deleted",
-		}); err != nil {
+		if o.status().ManagedServer == "" { // The copy counts.
+			now, err = s.keep(ctx, p, o, copyOf(o, work{cleanup: true}, f), false)
+		} else {
+			now, err = s.put(ctx, p, o, f, controller.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being deleted"})
+		}
+		if err != nil {
 			return err
 		}
 	}

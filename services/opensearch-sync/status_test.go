@@ -2,10 +2,13 @@ package opensearchsync
 
 import (
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -13,6 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -31,44 +35,44 @@ func (n *notes) Write(_ context.Context, _ consume.Reporter, s controller.Status
 	return s.Object, nil
 }
 
-// In one pass there may be objects of the cluster, of one that had its name before, and of others: each gets its own answer.
-func TestOfObjectsOfSeveralClustersEachIsToldItsOwn(t *testing.T) {
-	w, told := newTold(t), &notes{of: map[string]string{}}
-	key := Key{clusterKey("local", "default", "search"), plan.Users}
-	s := &statuses{writer: told, rivals: newRivals(nil, w.lives), elsewhere: func(uid string) bool { return uid == "elsewhere" }}
-	of := func(name, cluster, managed string) object {
+func (n *notes) Refresh(context.Context, kinds.Kind, event.Change) error { return nil }
+
+func TestMembersAndServersDecideWhichObjectsAPassLooksAfter(t *testing.T) {
+	w := newTold(t)
+	s := &statuses{elsewhere: func(uid string) bool { return uid == "elsewhere" }}
+	of := func(name, cluster, managed, server string) object {
 		u := userNamed(name)
-		u.Spec.OpensearchCluster.Name, u.Status.ManagedCluster = cluster, managed
+		u.Spec.OpensearchCluster.Name, u.Status.ManagedCluster, u.Status.ManagedServer = cluster, managed, server
 		return object{Change: event.Change{Key: w.key(name), UID: string(u.UID)}, value: u}
 	}
 	leaves := func(o object) object {
 		o.value.SetDeletionTimestamp(&metav1.Time{})
 		return o
 	}
+	gone := of("gone-on-another", "search", "before", "other")
+	gone.Deleted = true
 	all := []object{
-		of("new", "search", ""), of("ours", "search", "uid-search"), of("moved", "other", "uid-search"), leaves(of("leaves", "other", "uid-search")),
-		of("displaced", "search", "before"), leaves(of("displaced-leaves", "search", "before")), of("elsewhere", "search", "elsewhere"),
+		of("new", "search", "", ""), of("ours", "search", "uid-search", "server"), of("unnamed", "search", "uid-search", ""),
+		of("moved", "other", "uid-search", "server"), leaves(of("leaves", "other", "uid-search", "server")), of("elsewhere", "search", "elsewhere", "server"),
+		of("declared-again", "search", "before", "server"), of("unproven", "search", "before", ""), of("on-another", "search", "uid-search", "other"), gone,
 	}
-	p := consume.NewPass(w.view, key, false)
-	ours, err := s.strangers(t.Context(), p, clusterOf("uid-search"), all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hindered := map[string]bool{}
-	for _, o := range ours {
-		hindered[o.UID] = o.obstacle != nil
-	}
-	for uid, want := range map[string]bool{"uid-new": false, "uid-ours": false, "uid-moved": true, "uid-leaves": false} {
-		if got, there := hindered[uid]; !there || got != want {
-			t.Errorf("%s is among the cluster's: %t, hindered: %t, want %t", uid, there, got, want)
+	pass := work{cluster: clusterOf("uid-search"), server: "server"}
+	pass.divide(s.members(pass.cluster, all))
+	names := func(objects []object) (all []string) {
+		for _, o := range objects {
+			name := o.value.GetName()
+			if o.obstacle != nil {
+				name += " hindered"
+			}
+			all = append(all, name)
 		}
+		return all
 	}
-	if len(ours) != 4 || !slices.Equal(told.all, []string{"uid-displaced"}) || told.of["uid-displaced"] != clusterChanged(all[4]).Message {
-		t.Errorf("%d are the cluster's, told was %v", len(ours), told.of)
+	if got, want := names(pass.objects), []string{"new", "ours", "unnamed", "moved hindered", "leaves", "declared-again"}; !slices.Equal(got, want) {
+		t.Errorf("got objects %v, want %v", got, want)
 	}
-	results := p.Results()
-	if len(results) != 1 || results[0].Change.UID != "uid-displaced-leaves" || results[0].Outcome != eventv1.Outcome_OUTCOME_APPLIED {
-		t.Errorf("let go are %v", results)
+	if got, want := names(pass.others), []string{"unproven", "on-another"}; !slices.Equal(got, want) {
+		t.Errorf("got objects of other servers %v, want %v", got, want)
 	}
 }
 
@@ -92,7 +96,7 @@ func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := newTold(t)
-			s := &statuses{writer: &notes{of: map[string]string{}}, rivals: newRivals(nil, world.lives), clear: world.clear}
+			s := &statuses{writer: &notes{of: map[string]string{}}, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, world.lives), clear: world.clear}
 			u := userNamed("anna")
 			u.DeletionTimestamp = &metav1.Time{}
 			u.Status.ManagedCluster, u.Status.State = "uid-search", opensearchv1.Created
@@ -137,5 +141,21 @@ func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
 		if in := planned([]object{o}, "server", nil, nil)[0]; !in.Synced || in.InStep {
 			t.Errorf("after %s: got synced %t, in step %t; want true, false", v.Reason, in.Synced, in.InStep)
 		}
+	}
+}
+
+func TestADeletedObjectWithoutARecordIsNotReleased(t *testing.T) {
+	world, told := newTold(t), &notes{of: map[string]string{}}
+	s := &statuses{writer: told, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, world.lives)}
+	b := bindingWith(nil)
+	b.Status.ProvisionedRoles, b.DeletionTimestamp = nil, &metav1.Time{}
+	o := object{Change: event.Change{Key: world.key("one"), UID: "uid-one"}, value: b}
+	p := consume.NewPass(world.view, Key{Kind: plan.Mappings}, false)
+	d := decision{outcomes: map[string]outcome{"uid-one": {Verdict: plan.InStep()}}}
+	if err := s.conclude(t.Context(), p, work{cluster: clusterOf("old"), server: "server", objects: []object{o}}, d, applied{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := told.of["uid-one"]; !strings.HasPrefix(got, recordMissing) {
+		t.Errorf("got %q, want %q", got, recordMissing)
 	}
 }

@@ -22,6 +22,8 @@ var (
 	ErrConflict = errors.New("object was changed meanwhile")
 	// ErrTooLarge means that the API server cannot hold the object. It is terminal.
 	ErrTooLarge = errors.New("object is too large for the API server")
+	// ErrUndeclared means that the CustomResourceDefinition lacks a field that was to be applied. It is marked as unavailable.
+	ErrUndeclared = errors.New("the CustomResourceDefinition lacks a field")
 	// ErrForbidden means that the service lacks a right, or that somebody's admission refuses. It is
 	// marked as unavailable: nothing tells when the right is given.
 	ErrForbidden = errors.New("the API server forbids it")
@@ -45,6 +47,8 @@ func classify(err error) error {
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrConflict, err))
 	case tooLarge(err):
 		return fault.Terminal(fmt.Errorf("%w (%w)", ErrTooLarge, err))
+	case strings.Contains(statusOf(err).Message, "field not declared in schema"):
+		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrUndeclared, err))
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w (%w)", ErrTerminating, err)
 	case apierrors.IsForbidden(err) || denied(err):

@@ -80,7 +80,9 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 			"update validatingwebhookconfigurations.admissionregistration.k8s.io/entail-implied-role",
 		},
 	}
+	want[topology.OpensearchSync] = append(want[topology.OpensearchSync], "patch opensearchclusters/status.opensearch.org")
 	for _, kind := range []string{"users", "roles", "userrolebindings", "tenants", "actiongroups"} {
+		want[topology.OpensearchSync] = append(want[topology.OpensearchSync], "record opensearch"+kind+".opensearch.org")
 		for _, group := range []string{"opensearch.org", "opensearch.opster.io"} {
 			want[topology.OpensearchSync] = append(want[topology.OpensearchSync],
 				"patch opensearch"+kind+"."+group, "patch opensearch"+kind+"/status."+group)

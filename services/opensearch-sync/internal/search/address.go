@@ -21,10 +21,10 @@ func (s Settings) permit(_ context.Context, _, address string, _ syscall.RawConn
 	}
 	ip = ip.Unmap().WithZone("")
 	if slices.Contains(s.Forbidden, host) || slices.Contains(s.Forbidden, net.JoinHostPort(ip.String(), portOf(address))) {
-		return fmt.Errorf("%s is the API server: no OpenSearch is there", address)
+		return fmt.Errorf("%s is the API server: %w", address, errAddress)
 	}
 	if !s.Local && (ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsInterfaceLocalMulticast()) {
-		return fmt.Errorf("%s is an address of this machine or its link: no OpenSearch of others is there", address)
+		return fmt.Errorf("%s is an address of this machine or its link: %w", address, errAddress)
 	}
 	return nil
 }

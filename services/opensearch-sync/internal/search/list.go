@@ -61,7 +61,7 @@ func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Enti
 	all, err := decode(kind, &bounded{from: response.Body, bytes: maxListed, values: maxValues})
 	switch {
 	case errors.Is(err, errTooLarge):
-		return nil, fault.Unavailable(&busy{fmt.Sprintf("%v of %s", err, kind)})
+		return nil, fault.Unavailable(&busy{text: fmt.Sprintf("%v of %s", err, kind)})
 	case err != nil: // It may quote what the server has sent.
 		return nil, fault.Unavailable(fmt.Errorf("listing %s: the answer is not what OpenSearch lists, or breaks off", kind))
 	}

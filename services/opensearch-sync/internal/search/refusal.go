@@ -100,7 +100,7 @@ func refusal(code int, data []byte, secrets ...string) error {
 	case code == http.StatusConflict:
 		return fault.Unavailable(fmt.Errorf("%w: %s", ErrConflict, text))
 	case a.passes(code):
-		return fault.Unavailable(&busy{text})
+		return fault.Unavailable(&busy{code, text})
 	}
 	return &RefusedError{Code: code, Text: text}
 }
@@ -132,7 +132,10 @@ func misread() error {
 }
 
 // busy is the server's word that it cannot answer now.
-type busy struct{ text string }
+type busy struct {
+	code int
+	text string
+}
 
 // Error implements error.
 func (b *busy) Error() string { return b.text }
@@ -145,5 +148,6 @@ func Cause(err error) string {
 	if b, ok := errors.AsType[*busy](err); ok {
 		return b.text
 	}
-	return "OpenSearch gives no answer: the log of opensearch-sync says why"
+	_, sentence := Class(err)
+	return "OpenSearch gives no answer: " + sentence
 }

@@ -104,6 +104,11 @@ const Running = "RUNNING"
 type OpenSearchClusterStatus struct {
 	// +optional
 	Phase string `json:"phase,omitempty"`
+	// Conditions has Reachable: whether OpenSearch answers opensearch-sync, and if not, why.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // OpenSearchCluster is an OpenSearch cluster, or how to reach one.
@@ -114,6 +119,7 @@ type OpenSearchClusterStatus struct {
 // +kubebuilder:metadata:labels=app.kubernetes.io/part-of=entail
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.spec.connection.url`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Reachable",type=string,JSONPath=`.status.conditions[?(@.type=="Reachable")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type OpenSearchCluster struct {
 	metav1.TypeMeta   `json:",inline"`

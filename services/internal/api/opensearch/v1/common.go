@@ -12,11 +12,11 @@ type Common struct {
 	// Reason says why, in OpenSearch's own words where it refused.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// ManagedCluster is the UID of the OpenSearchCluster that this object is in. It never becomes another.
+	// ManagedCluster is the UID of the OpenSearchCluster through which this object was last in step.
 	// +optional
 	ManagedCluster string `json:"managedCluster,omitempty"`
-	// ManagedServer is the UUID by which OpenSearch calls the cluster that this status speaks of: on another server, where the
-	// OpenSearchCluster may lead by now, nothing is taken for the object's on its word.
+	// ManagedServer is the UUID of the OpenSearch that this object is in. On another one, where the OpenSearchCluster may lead by now,
+	// nothing is written for the object.
 	// +optional
 	ManagedServer string `json:"managedServer,omitempty"`
 	// ObservedGeneration is the generation that the conditions speak of.

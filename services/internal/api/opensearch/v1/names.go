@@ -35,6 +35,11 @@ const (
 	// ConnectionAnnotation on an OpenSearchCluster names a Secret with a connection: url, and username and password, or
 	// tls.crt and tls.key, and ca.crt. It works under the CRD of the public operator, too.
 	ConnectionAnnotation = "entail.dev/connection-secret"
+	// RecordAnnotation holds a copy of what the status records. opensearch-sync writes it; others need the verb record.
+	RecordAnnotation = "entail.dev/opensearch-record"
+	// ForgetAnnotation set to the managedServer of the status has what was made there left as it is, and the object treated as if
+	// nothing had been made for it. It needs the verb record.
+	ForgetAnnotation = "entail.dev/forget-server"
 )
 
 // Attributes of a user in OpenSearch that say whose it is. Nobody else is to set them.
@@ -70,4 +75,6 @@ const (
 	PasswordTrimmed = "PasswordTrimmed"
 	// OtherController says that somebody else writes the same user: nothing is written any more.
 	OtherController = "OtherController"
+	// Reachable says of an OpenSearchCluster that OpenSearch answers opensearch-sync.
+	Reachable = "Reachable"
 )

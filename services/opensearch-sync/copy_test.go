@@ -1,0 +1,91 @@
+package opensearchsync
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+)
+
+// bindingWith returns a binding with a copy of a record, as JSON writes it, and the status that the public operator's definition keeps.
+func bindingWith(annotations map[string]string) *opensearchv1.OpensearchUserRoleBinding {
+	b := &opensearchv1.OpensearchUserRoleBinding{ObjectMeta: named("one")}
+	b.Annotations = annotations
+	b.Status.State, b.Status.ManagedCluster, b.Status.ProvisionedRoles = opensearchv1.Created, "old", []string{"stale"}
+	return b
+}
+
+func TestTheCopyOfARecordCountsForItsObjectAlone(t *testing.T) {
+	entries := []opensearchv1.Provisioned{{Role: "hr", Users: []string{"anna"}}}
+	for name, c := range map[string]struct {
+		uid, forget, has, server string
+		entries                  []opensearchv1.Provisioned
+	}{
+		"of the object":                                    {"uid-one", "", "", "server", entries},
+		"of another object":                                {"uid-two", "", "", "", nil},
+		"of the object, on a forgotten server":             {"uid-one", "server", "", "", nil},
+		"of the object, where another server is forgotten": {"uid-one", "other", "", "server", entries},
+		"of the object, whose status has its record":       {"uid-one", "", "newer", "newer", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			annotations := map[string]string{opensearchv1.RecordAnnotation: recordCopy{UID: c.uid, Server: "server", Cluster: "new", Provisioned: entries}.encode()}
+			if c.forget != "" {
+				annotations[opensearchv1.ForgetAnnotation] = c.forget
+			}
+			was := bindingWith(annotations)
+			was.Status.ManagedServer = c.has
+			before := was.DeepCopy()
+			is, _ := withRecord(was).(*opensearchv1.OpensearchUserRoleBinding)
+			if is.Status.ManagedServer != c.server || !reflect.DeepEqual(is.Status.Provisioned, c.entries) {
+				t.Errorf("got server %q, entries %v, want %q, %v", is.Status.ManagedServer, is.Status.Provisioned, c.server, c.entries)
+			}
+			if !reflect.DeepEqual(was, before) {
+				t.Error("the object of the view was changed")
+			}
+		})
+	}
+}
+
+func TestAnObjectThatWasInStepWithoutARecordIsLost(t *testing.T) {
+	synced := bindingWith(nil)
+	synced.Status.ProvisionedRoles = nil
+	told := synced.DeepCopy()
+	told.Status.State, told.Status.Reason = opensearchv1.Error, recordMissing+"x"
+	waiting := synced.DeepCopy()
+	waiting.Status.State = opensearchv1.Pending
+	recorded := synced.DeepCopy()
+	recorded.Status.ManagedServer = "server"
+	for name, c := range map[string]struct {
+		o    opensearchv1.Declared
+		lost bool
+	}{
+		"in step": {synced, true}, "told so": {told, true}, "never in step": {waiting, false}, "recorded": {recorded, false},
+		"the public operator's": {bindingWith(nil), false},
+	} {
+		if got := (object{value: c.o}).isLost(); got != c.lost {
+			t.Errorf("%s: got lost %t, want %t", name, got, c.lost)
+		}
+	}
+}
+
+func TestALargeRecordFitsIntoAnAnnotation(t *testing.T) {
+	c := recordCopy{UID: "uid-one", Server: "server"}
+	var users []string
+	for i := range 200 {
+		users = append(users, fmt.Sprint("user-", i))
+	}
+	for i := range 200 {
+		c.Provisioned = append(c.Provisioned, opensearchv1.Provisioned{Role: fmt.Sprint("role-", i), Users: users})
+	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := c.encode()
+	got, ok := copyIn(bindingWith(map[string]string{opensearchv1.RecordAnnotation: text}))
+	if !ok || !reflect.DeepEqual(got, c) || len(text) > 64<<10 {
+		t.Errorf("%d bytes became %d, read: %t", len(data), len(text), ok)
+	}
+}

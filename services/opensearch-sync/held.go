@@ -1,0 +1,62 @@
+package opensearchsync
+
+import (
+	"context"
+	"fmt"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// recordMissing tells of an object that was in step, and of which nothing is recorded.
+const recordMissing = "OpenSearch may have what was made for this object, and its record was removed from the status and the annotation " +
+	opensearchv1.RecordAnnotation + "; remove from OpenSearch what is left, and annotate the object with "
+
+// serverChanged is the verdict on an object whose cluster leads to another server than the one that the object was made on.
+func serverChanged(o object, server string) plan.Verdict {
+	return plan.Verdict{
+		State: opensearchv1.Error, Reason: plan.ClusterChanged,
+		Message: fmt.Sprintf("OpenSearchCluster %s leads to OpenSearch %s, and this object was made on %s; lead it back there, or annotate the object with %s",
+			o.value.Cluster(), server, o.madeOn(), o.toForget()),
+	}
+}
+
+// remains is the verdict on a deleted object that stays because OpenSearch still has what was made for it.
+func remains(o object, why string) plan.Verdict {
+	return plan.Verdict{
+		State: opensearchv1.Error, Reason: "ClusterMissing",
+		Message: fmt.Sprintf("OpenSearchCluster %s is gone, and OpenSearch %s still has what this object asked for: %s; declare the cluster again, "+
+			"or annotate the object with %s to leave it there", o.value.Cluster(), o.madeOn(), why, o.toForget()),
+	}
+}
+
+// members returns the objects that passes of a cluster look after. An object that was made in it, and names another cluster now,
+// keeps what it has until it is deleted.
+func (s *statuses) members(c *opensearchv1.OpenSearchCluster, all []object) (members []object) {
+	for _, o := range all {
+		if managed := o.value.State().ManagedCluster; managed != "" && managed != string(c.UID) && s.elsewhere(managed) {
+			continue
+		}
+		if o.value.Cluster() != c.Name && !o.leaving() {
+			o.obstacle = clusterChanged(o)
+		}
+		members = append(members, o)
+	}
+	return members
+}
+
+// hold reports objects that were made on another server than the one of the pass. Nothing is written for them, and none is released.
+func (s *statuses) hold(ctx context.Context, p *consume.Pass[Key], w work) error {
+	return each(ctx, w.others, func(o object) error { return s.tell(ctx, p, o, serverChanged(o, w.server)) })
+}
+
+// lastCluster returns the last state of a deleted cluster of a UID; nil if the bus has forgotten it.
+func (s *state) lastCluster(uid string) *opensearchv1.OpenSearchCluster {
+	for _, c := range s.clusters {
+		for _, o := range c.rows.GoneBy(byUID, uid) {
+			return o.Value
+		}
+	}
+	return nil
+}

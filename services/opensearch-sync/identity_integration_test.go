@@ -1,0 +1,367 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// forget is the annotation by which an object is let go.
+const forget = "entail.dev/forget-server"
+
+// three makes one object of each of three kinds, and returns their kinds by their names.
+func (b *bed) three() map[string]kinds.Kind {
+	b.T.Helper()
+	b.user("anna")
+	b.role("watchers")
+	b.bind("one", "watchers", "anna")
+	all := map[string]kinds.Kind{"anna": kinds.OpenSearchUsers(), "watchers": kinds.OpenSearchRoles(), "one": kinds.OpenSearchBindings()}
+	for name, kind := range all {
+		b.state(kind, name, "CREATED", "")
+	}
+	return all
+}
+
+// server returns the UUID of the OpenSearch.
+func (b *bed) server() string {
+	b.T.Helper()
+	var is struct {
+		UUID string `json:"cluster_uuid"`
+	}
+	if _, data := b.search.Do(b.T, http.MethodGet, "/", nil); json.Unmarshal(data, &is) != nil || is.UUID == "" {
+		b.T.Fatalf("OpenSearch answers %s", data)
+	}
+	return is.UUID
+}
+
+// madeIn waits until an object is in step, and in the cluster that is declared now.
+func (b *bed) madeIn(kind kinds.Kind, name string) {
+	b.T.Helper()
+	uid := b.get(kinds.OpenSearchClusters(), cluster).GetUID()
+	testbed.Await(b.Bed, kind.In(namespace), name, func(o *stated) error {
+		if o.Status.State != "CREATED" || o.Status.ManagedCluster != string(uid) {
+			return fmt.Errorf("%s is %s: %q, in %q, want CREATED in %q", name, o.Status.State, o.Status.Reason, o.Status.ManagedCluster, uid)
+		}
+		return nil
+	})
+}
+
+// held waits until an object that is being deleted says why it stays.
+func (b *bed) held(kind kinds.Kind, name, text string) {
+	b.T.Helper()
+	testbed.Await(b.Bed, kind.In(namespace), name, func(o *stated) error {
+		if o.DeletionTimestamp == nil || len(o.Finalizers) == 0 || !strings.Contains(o.Status.Reason, text) {
+			return fmt.Errorf("%s is held by %v and says %q, want %q", name, o.Finalizers, o.Status.Reason, text)
+		}
+		return nil
+	})
+}
+
+// nothing waits until OpenSearch has nothing of what [bed.three] makes.
+func (b *bed) nothing() {
+	b.T.Helper()
+	b.absent("internalusers/anna")
+	b.absent("roles/watchers")
+	b.absent("rolesmapping/watchers")
+}
+
+// Objects that are deleted while a pass removes others were released without being removed.
+func TestObjectsDeletedAfterTheirClusterAreRemoved(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	const count = 6
+	for i := range count {
+		b.role(fmt.Sprint("role-", i))
+		b.bind(fmt.Sprint("binding-", i), fmt.Sprint("role-", i), "anna")
+	}
+	for i := range count {
+		b.state(kinds.OpenSearchBindings(), fmt.Sprint("binding-", i), "CREATED", "")
+	}
+	b.remove(kinds.OpenSearchClusters(), cluster)
+	for i := range count {
+		b.Delete(kinds.OpenSearchRoles().In(namespace), fmt.Sprint("role-", i))
+		b.Delete(kinds.OpenSearchBindings().In(namespace), fmt.Sprint("binding-", i))
+	}
+	for i := range count {
+		b.AwaitGone(kinds.OpenSearchRoles().In(namespace), fmt.Sprint("role-", i))
+		b.AwaitGone(kinds.OpenSearchBindings().In(namespace), fmt.Sprint("binding-", i))
+	}
+	is := b.listed("roles") + b.listed("rolesmapping")
+	for i := range count {
+		if strings.Contains(is, fmt.Sprintf(`"role-%d":`, i)) {
+			t.Errorf("role-%d, or its mapping, is left", i)
+		}
+	}
+}
+
+// A replica that never had the connection makes it from the last state of the cluster, as long as the Secret can be read.
+func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	running := b.serve()
+	all := b.three()
+	running.Stop()
+	b.remove(kinds.OpenSearchClusters(), cluster)
+	b.Delete(kinds.OpenSearchBindings().In(namespace), "one")
+	running = b.serve()
+	b.AwaitGone(kinds.OpenSearchBindings().In(namespace), "one")
+	b.absent("rolesmapping/watchers")
+	running.Stop()
+
+	secrets := b.core.CoreV1().Secrets(namespace)
+	if err := secrets.Delete(context.WithoutCancel(t.Context()), "connection", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.Delete(kinds.OpenSearchUsers().In(namespace), "anna")
+	b.Delete(kinds.OpenSearchRoles().In(namespace), "watchers")
+	b.serve()
+	b.held(kinds.OpenSearchUsers(), "anna", "is gone, and OpenSearch "+b.server()+" still has")
+	b.held(kinds.OpenSearchRoles(), "watchers", "there is no such Secret")
+	b.login("anna", first, http.StatusOK)
+	b.annotate(kinds.OpenSearchRoles(), "watchers", forget, b.server())
+	b.AwaitGone(kinds.OpenSearchRoles().In(namespace), "watchers")
+	if status, _ := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
+		t.Errorf("the role that was to be left there gets %d", status)
+	}
+
+	certificate, key := b.search.AdminCertificate()
+	b.secret("connection", map[string]string{
+		"url": b.search.URL(), "ca.crt": string(b.search.CA()), "tls.crt": string(certificate), "tls.key": string(key),
+	})
+	b.connect() // It is the same server.
+	b.AwaitGone(all["anna"].In(namespace), "anna")
+	b.login("anna", first, http.StatusUnauthorized)
+}
+
+// The object that describes the way to a server may be made anew, as helm, GitOps and restores do.
+func TestObjectsGoOnWhenTheirClusterIsMadeAnew(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	all := b.three()
+	b.remove(kinds.OpenSearchClusters(), cluster)
+	b.connect()
+	for name, kind := range all {
+		b.madeIn(kind, name)
+	}
+	b.secret("passwords", map[string]string{"anna": second})
+	b.login("anna", second, http.StatusOK)
+	b.login("anna", first, http.StatusUnauthorized)
+	for name, kind := range all {
+		b.Delete(kind.In(namespace), name)
+	}
+	for name, kind := range all {
+		b.AwaitGone(kind.In(namespace), name)
+	}
+	b.nothing()
+}
+
+// A cluster may lead to another server by now. Nothing is written for objects that were made on the first, and none is released.
+func TestObjectsOfAnotherServerAreHeld(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
+	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}})
+	b.connect()
+	b.role("theirs")
+	b.bind("one", "theirs", "kim", "ben")
+	uid := b.get(kinds.OpenSearchClusters(), cluster).GetUID()
+	for name, of := range map[string]struct {
+		kind   kinds.Kind
+		status map[string]any
+	}{
+		"theirs": {kinds.OpenSearchRoles(), map[string]any{"existingRole": false}},
+		"one":    {kinds.OpenSearchBindings(), map[string]any{"provisioned": []any{map[string]any{"role": "theirs", "users": []any{"kim"}}}}},
+	} {
+		of.status["state"], of.status["managedCluster"], of.status["managedServer"] = "CREATED", uid, "elsewhere"
+		patch, err := json.Marshal(map[string]any{"status": of.status})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Patch(of.kind.In(namespace), name, string(patch), "status")
+		b.SetFinalizers(of.kind, namespace, name, "opensearch.org/opensearch-data")
+	}
+	b.serve()
+	b.state(kinds.OpenSearchRoles(), "theirs", "ERROR", "was made on elsewhere")
+	b.state(kinds.OpenSearchBindings(), "one", "ERROR", "leads to OpenSearch "+b.server())
+	b.Delete(kinds.OpenSearchBindings().In(namespace), "one")
+	b.held(kinds.OpenSearchBindings(), "one", "annotate the object with "+forget+"=elsewhere")
+	b.annotate(kinds.OpenSearchBindings(), "one", forget, "elsewhere")
+	b.AwaitGone(kinds.OpenSearchBindings().In(namespace), "one")
+	b.mappedTo("theirs", "kim")
+	b.annotate(kinds.OpenSearchRoles(), "theirs", forget, "elsewhere")
+	b.state(kinds.OpenSearchRoles(), "theirs", "IGNORED", "already exists")
+	b.remove(kinds.OpenSearchRoles(), "theirs")
+	if is := b.listed("roles/theirs"); !strings.Contains(is, "cluster_all") {
+		t.Errorf("the role of others is now %s", is)
+	}
+}
+
+// Whoever may write objects may neither forge a record nor have one forgotten.
+func TestRecordsTakeTheVerbRecord(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	b.role("watchers")
+	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
+	role := kinds.OpenSearchRoles()
+	b.Kube.GrantUser(t, namespace, "alice", rbacv1.PolicyRule{
+		APIGroups: []string{role.Group}, Resources: []string{role.Resource}, Verbs: []string{"get", "create", "update", "patch", "delete"},
+	})
+	as := b.Kube.ObjectsAs(t, "alice").Resource(role.Served()).Namespace(namespace)
+	annotate := func(name, value string) error {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, name, value)
+		_, err := as.Patch(t.Context(), "watchers", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err
+	}
+	for name, value := range map[string]string{forget: b.server(), "entail.dev/opensearch-record": `{"uid":"x"}`} {
+		testbed.Eventually(t, soon, func() error {
+			if err := annotate(name, value); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "take the verb record") {
+				return fmt.Errorf("annotation %s gets %w, want forbidden by its policy", name, err)
+			}
+			return nil
+		})
+	}
+	if err := annotate("note", "hers"); err != nil {
+		t.Errorf("another annotation gets %v", err)
+	}
+	made := b.get(role, "watchers")
+	again := &unstructured.Unstructured{Object: map[string]any{"apiVersion": made.GetAPIVersion(), "kind": made.GetKind(), "spec": made.Object["spec"]}}
+	again.SetName("copied")
+	again.SetAnnotations(map[string]string{"entail.dev/opensearch-record": made.GetAnnotations()["entail.dev/opensearch-record"]})
+	_ = unstructured.SetNestedField(again.Object, "free", "spec", "name")
+	if _, err := as.Create(t.Context(), again, metav1.CreateOptions{}); err != nil {
+		t.Errorf("a copy of a manifest with its record gets %v", err)
+	}
+	b.state(role, "copied", "CREATED", "")
+	b.remove(role, "copied")
+	b.remove(role, "watchers")
+	b.absent("roles/watchers")
+}
+
+// prune has the definition of a kind drop what the public operator's does not have, until the function is called.
+func (b *bed) prune(kind kinds.Kind) (restore func()) {
+	b.T.Helper()
+	definitions := b.Resource(kinds.Definitions())
+	name := kind.Resource + "." + kind.Group
+	var whole any
+	edit := func(change func(status map[string]any)) {
+		b.T.Helper()
+		ctx := context.WithoutCancel(b.T.Context())
+		testbed.Eventually(b.T, soon, func() error {
+			o, err := definitions.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+			version, _ := versions[0].(map[string]any)
+			status, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema", "properties", "status", "properties")
+			if whole == nil {
+				whole = status
+			}
+			status, _, _ = unstructured.NestedMap(map[string]any{"is": whole}, "is")
+			change(status)
+			if err := unstructured.SetNestedMap(version, status, "schema", "openAPIV3Schema", "properties", "status", "properties"); err != nil {
+				return err
+			}
+			if err := unstructured.SetNestedSlice(o.Object, versions, "spec", "versions"); err != nil {
+				return err
+			}
+			_, err = definitions.Update(ctx, o, metav1.UpdateOptions{})
+			return err
+		})
+	}
+	edit(func(status map[string]any) {
+		for _, field := range []string{"conditions", "managedServer", "observedGeneration", "provisioned"} {
+			delete(status, field)
+		}
+	})
+	restore = func() { edit(func(map[string]any) {}) }
+	b.T.Cleanup(restore)
+	return restore
+}
+
+// The public operator's chart puts its definitions over Entail's. What is revoked must go, and somebody must be told.
+func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	running := b.serve()
+	b.write("roles/hr", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
+	b.bind("one", "hr", "anna")
+	b.bind("two", "hr", "ben")
+	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
+	bindings := kinds.OpenSearchBindings()
+	restore := b.prune(bindings)
+	testbed.Eventually(t, soon, func() error { // Until the API server serves the definition.
+		b.annotate(bindings, "two", "look", fmt.Sprint(len(b.log.Bytes())))
+		if status, _ := b.get(bindings, "two").Object["status"].(map[string]any); status["managedServer"] != nil {
+			return fmt.Errorf("the status still is %v", status)
+		}
+		return nil
+	})
+	b.bind("one", "hr", "lee")
+	b.mappedTo("hr", "lee", "ben")
+	testbed.Await(b.Bed, bindings.In(namespace), "one", func(o *stated) error {
+		if o.Status.State != "CREATED" || !strings.Contains(o.Status.Reason, "installCRDs: false") {
+			return fmt.Errorf("the binding is %s: %q", o.Status.State, o.Status.Reason)
+		}
+		return nil
+	})
+	b.unready(running, "definitions: opensearchuserrolebindings.opensearch.org")
+	b.remove(bindings, "two")
+	b.mappedTo("hr", "lee")
+
+	restore()
+	testbed.Eventually(t, soon, func() error {
+		b.annotate(kinds.OpenSearchClusters(), cluster, "look", fmt.Sprint(len(b.log.Bytes())))
+		if status, _ := b.get(bindings, "one").Object["status"].(map[string]any); status["managedServer"] == nil {
+			return fmt.Errorf("the status still is %v", status)
+		}
+		return nil
+	})
+	b.state(bindings, "one", "CREATED", "")
+	b.unready(running, "")
+	b.remove(bindings, "one")
+	b.CaughtUp(topology.OpensearchSync)
+	b.absent("rolesmapping/hr")
+}
+
+// unready waits until /readyz has a text, or is in order.
+func (b *bed) unready(running *testbed.Running, text string) {
+	b.T.Helper()
+	testbed.Eventually(b.T, soon, func() error {
+		answer, err := http.Get(running.URL + "/readyz")
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		data := make([]byte, 4096)
+		n, _ := answer.Body.Read(data)
+		if got := string(data[:n]); (answer.StatusCode == http.StatusOK) != (text == "") || !strings.Contains(got, text) {
+			return fmt.Errorf("/readyz gets %d %s, want %q", answer.StatusCode, got, text)
+		}
+		return nil
+	})
+}

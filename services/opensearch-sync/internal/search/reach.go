@@ -1,0 +1,54 @@
+package search
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"syscall"
+)
+
+// Classes of reasons why a server gives no answer. They quote nobody.
+const (
+	CertificateUnknown = "CertificateUnknown"
+	Refused            = "Refused"
+	TimedOut           = "TimedOut"
+	Unauthorized       = "Unauthorized"
+	AddressForbidden   = "AddressForbidden"
+	NameUnknown        = "NameUnknown"
+	Unavailable        = "Unavailable"
+)
+
+// errAddress means that no connection to an address is made.
+var errAddress = errors.New("no OpenSearch of others is there")
+
+// Class returns the class of an error, and a sentence for people.
+func Class(err error) (class, sentence string) {
+	var (
+		answered    *busy
+		name        *net.DNSError
+		certificate *tls.CertificateVerificationError
+		unsigned    x509.UnknownAuthorityError
+		timeout     net.Error
+	)
+	switch {
+	case errors.As(err, &answered):
+		if answered.code == http.StatusUnauthorized || answered.code == http.StatusForbidden {
+			return Unauthorized, "it refuses the credentials of the connection"
+		}
+		return Unavailable, "it says that it cannot answer now"
+	case errors.Is(err, errAddress):
+		return AddressForbidden, "its address is one of this machine, its link or the API server"
+	case errors.As(err, &certificate) || errors.As(err, &unsigned):
+		return CertificateUnknown, "the CA of the connection has not issued its certificate, or not for this name"
+	case errors.As(err, &name):
+		return NameUnknown, "its name has no address"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Refused, "nothing listens at its address"
+	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
+		return TimedOut, "the time for an answer has passed"
+	}
+	return Unavailable, "the log of opensearch-sync says why"
+}

@@ -1,0 +1,80 @@
+package opensearchsync
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
+)
+
+// answers is the reason of the condition Reachable where it holds.
+const answers = "Answers"
+
+// conditionWriter writes statuses of clusters.
+type conditionWriter interface {
+	Apply(ctx context.Context, p consume.Reporter, kind kinds.Kind, obj event.Change, fields any) (event.Change, error)
+}
+
+// reachability has clusters say whether they can be reached.
+type reachability struct {
+	writer conditionWriter
+	log    *slog.Logger
+	// undeclared means that clusters are the public operator's, whose definition has no conditions.
+	undeclared atomic.Bool
+}
+
+// tell writes the condition Reachable of a cluster, unless the cluster has it.
+func (r *reachability) tell(ctx context.Context, p *consume.Pass[Key], cluster view.Object[opensearchv1.OpenSearchCluster], reason, message string) {
+	is := condition.New(opensearchv1.Reachable, reason == answers, reason, message)
+	has := cluster.Value.Status.Conditions
+	was := meta.FindStatusCondition(has, is.Type)
+	kind, _ := kinds.Of(cluster.Key.GroupResource)
+	if was != nil && was.Status == is.Status && was.Reason == is.Reason || r.undeclared.Load() && !p.Resync || kind.Group == opensearchv1.LegacyGroup {
+		return
+	}
+	fields := opensearchv1.OpenSearchClusterStatus{
+		Conditions: condition.Apply(has, []string{is.Type}, cluster.Value.Generation, metav1.Now().Rfc3339Copy(), is),
+	}
+	_, err := r.writer.Apply(ctx, p, kind, cluster.Change, fields)
+	r.undeclared.Store(errors.Is(err, kube.ErrUndeclared))
+	switch {
+	case err == nil || errors.Is(err, kube.ErrUndeclared) || errors.Is(err, kube.ErrNotFound) || errors.Is(err, reconcile.ErrStale):
+		// Passes of other kinds say the same.
+	default:
+		r.log.WarnContext(ctx, "condition of the cluster not written", slog.String("cluster", cluster.Key.String()), slog.Any("error", err))
+	}
+}
+
+// ofServer tells what the last question to a server has shown.
+func (r *reachability) ofServer(ctx context.Context, p *consume.Pass[Key], cluster view.Object[opensearchv1.OpenSearchCluster], to *connection) {
+	asked, silent := to.silence()
+	if !asked {
+		return
+	}
+	if silent == nil {
+		r.tell(ctx, p, cluster, answers, "OpenSearch answers")
+		return
+	}
+	class, sentence := search.Class(silent)
+	r.tell(ctx, p, cluster, class, "OpenSearch gives no answer: "+sentence)
+}
+
+// silence returns whether the server was ever asked, and why it gave no answer the last time.
+func (c *connection) silence() (asked bool, why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked, c.silent
+}

@@ -1,0 +1,97 @@
+package opensearchsync
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+)
+
+// schemas holds the kinds whose CustomResourceDefinition lacks fields of our statuses: another project has applied its own.
+type schemas struct {
+	log   *slog.Logger
+	gauge *prometheus.GaugeVec
+
+	mu      sync.Mutex
+	foreign map[event.GroupResource]bool
+}
+
+func newSchemas(registerer prometheus.Registerer, log *slog.Logger) *schemas {
+	s := &schemas{log: log, foreign: map[event.GroupResource]bool{}, gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "entail_opensearch_foreign_definitions", Help: "Kinds whose CustomResourceDefinition drops fields of statuses.",
+	}, []string{"resource", "group"})}
+	registerer.MustRegister(s.gauge)
+	return s
+}
+
+// set keeps whether the definition of a kind lacks our fields, as the last write of a status has shown. It reports whether that is new.
+func (s *schemas) set(kind kinds.Kind, foreign bool) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.foreign[kind.GroupResource] == foreign {
+		return false
+	}
+	s.gauge.WithLabelValues(kind.Resource, kind.Group).Set(map[bool]float64{true: 1}[foreign])
+	if s.foreign[kind.GroupResource] = foreign; foreign {
+		s.log.Warn("the CustomResourceDefinition is another's", slog.String("resource", kind.GroupResource.String()), slog.String("remedy", definitionRemedy))
+	} else {
+		delete(s.foreign, kind.GroupResource)
+	}
+	return true
+}
+
+// err names the kinds, for /readyz.
+func (s *schemas) err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.foreign) == 0 {
+		return nil
+	}
+	var names []string
+	for kind := range maps.Keys(s.foreign) {
+		names = append(names, kind.String())
+	}
+	slices.Sort(names)
+	return fmt.Errorf("%s: %s", strings.Join(names, ", "), definitionRemedy)
+}
+
+// definitionRemedy tells what to do about a definition that is another's.
+const definitionRemedy = "the CustomResourceDefinition drops conditions and records of this status; apply Entail's again " +
+	"(entail install), and install the public operator with installCRDs: false"
+
+// put writes a status. Where the CustomResourceDefinition is another's, it writes what that has, and why.
+func (s *statuses) put(ctx context.Context, p *consume.Pass[Key], o object, f fields, status controller.Status) (event.Change, error) {
+	status.Kind, status.Object, status.Fields, status.Same = o.kind, o.Change, f, f.same(o.status())
+	now, err := s.writer.Write(ctx, p, status)
+	foreign := errors.Is(err, kube.ErrUndeclared)
+	if !status.Same && (foreign || err == nil) && s.schemas.set(o.kind, foreign) && foreign {
+		s.rivals.reset() // What is missing in a status was not dropped by a controller.
+		return now, fmt.Errorf("%s: %w", o.Key, reconcile.ErrStale)
+	}
+	if !foreign {
+		return now, err
+	}
+	f.Common = opensearchv1.Common{State: f.State, Reason: cmp.Or(f.Reason, definitionRemedy), ManagedCluster: f.ManagedCluster}
+	f.Provisioned = nil
+	if was := o.status(); was.Reason != f.Reason {
+		status.Notes = []condition.Note{{Warning: true, Reason: "ForeignDefinition", Message: definitionRemedy}}
+	}
+	status.Fields, status.Same = f, f.same(o.status())
+	return s.writer.Write(ctx, p, status)
+}
