@@ -122,10 +122,12 @@ func (w *wroteFields) Write(_ context.Context, _ consume.Reporter, s controller.
 	return s.Object, nil
 }
 
+func (w *wroteFields) Refresh(context.Context, kinds.Kind, event.Change) error { return nil }
+
 // The verdict that another controller writes makes Ready false, and so must not end itself; nor must an outage end it.
 func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
 	w, written := newTold(t), &wroteFields{}
-	s := &statuses{writer: written, rivals: newRivals(nil, w.lives)}
+	s := &statuses{writer: written, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, w.lives)}
 	u := userNamed("anna")
 	u.Generation = 1
 	o := object{Change: event.Change{Key: w.key("anna"), UID: string(u.UID)}, value: u}
