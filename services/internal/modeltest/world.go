@@ -1,7 +1,14 @@
 // Package modeltest checks the model of a Store against docs/models.md, over random histories of the objects it is merged from.
 package modeltest
 
-import "testing"
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
 
 // CoreName and RolesName name the two objects of which a Store has one each, in [State].
 const (
@@ -56,9 +63,101 @@ type System interface {
 	Settle(w World) (State, error)
 }
 
-// Run gives random histories of the given number of worlds to new systems, one history for each round.
-// It reports the first difference from the documentation, with the seed and the shortest history found.
+// Run gives random histories to new systems, one to each. It reports the first difference from the
+// documentation, with the seed and the shortest history found.
 func Run(t testing.TB, rounds int, seed uint64, start func() System) {
 	t.Helper()
-	_, _, _ = rounds, seed, start
+	for round := range rounds {
+		worlds := history(rand.New(rand.NewPCG(seed, uint64(round))))
+		if difference(worlds, start) != nil {
+			worlds = shrink(worlds, start)
+			t.Fatalf("seed %d, history %d: %v; the worlds:\n%s", seed, round, difference(worlds, start), describe(worlds))
+		}
+	}
+}
+
+// difference returns how a new system differs from the documentation.
+func difference(worlds []World, start func() System) error {
+	system, reference := start(), reference{reader: newReader(), before: newModel()}
+	for _, w := range worlds {
+		state, err := system.Settle(w)
+		if err == nil {
+			err = reference.check(w, state)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shrink removes worlds, and objects from all worlds, as long as there is a difference.
+func shrink(worlds []World, start func() System) []World {
+	for {
+		shorter := slices.IndexFunc(simpler(worlds), func(w []World) bool { return difference(w, start) != nil })
+		if shorter < 0 {
+			return worlds
+		}
+		worlds = simpler(worlds)[shorter]
+	}
+}
+
+// simpler returns the histories that have one world, or one object, less.
+func simpler(worlds []World) (all [][]World) {
+	names := map[string]bool{}
+	for i, w := range worlds {
+		all = append(all, slices.Delete(slices.Clone(worlds), i, i+1))
+		for name := range texts(w) {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		fewer := slices.Clone(worlds)
+		for i, w := range fewer {
+			fewer[i].Modules = slices.DeleteFunc(slices.Clone(w.Modules), func(m Module) bool { return "authorizationmodel/"+m.Name == name })
+			fewer[i].Documents = slices.DeleteFunc(slices.Clone(w.Documents), func(d Document) bool { return "policydocument/"+d.Name == name })
+			fewer[i].Discovered = slices.DeleteFunc(slices.Clone(w.Discovered), func(d Discovered) bool { return "discovered/"+d.Name == name })
+		}
+		if name != CoreName && describe(fewer) != describe(worlds) {
+			all = append(all, fewer)
+		}
+	}
+	return all
+}
+
+// texts returns the texts of a world by object, with the order of creation.
+func texts(w World) map[string]string {
+	all := map[string]string{CoreName: w.Core}
+	for _, m := range w.Modules {
+		all["authorizationmodel/"+m.Name] = fmt.Sprintf("# created: %d\n%s", m.Created, m.Text)
+	}
+	for _, d := range w.Documents {
+		all["policydocument/"+d.Name] = fmt.Sprintf("# created: %d\n%s", d.Created, d.Text)
+	}
+	for _, d := range w.Discovered {
+		all["discovered/"+d.Name] = d.Text
+	}
+	return all
+}
+
+// describe returns what changes from world to world.
+func describe(worlds []World) string {
+	var out strings.Builder
+	last := map[string]string{}
+	for i, w := range worlds {
+		fmt.Fprintf(&out, "== world %d, the type of roles is given: %v\n", i, w.RolesType)
+		now := texts(w)
+		for _, name := range slices.Sorted(maps.Keys(last)) {
+			if _, ok := now[name]; !ok {
+				fmt.Fprintf(&out, "-- %s: deleted\n", name)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(now)) {
+			if now[name] != last[name] {
+				fmt.Fprintf(&out, "-- %s:\n%s", name, now[name])
+			}
+		}
+		last = now
+	}
+	return out.String()
 }
