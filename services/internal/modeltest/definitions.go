@@ -30,9 +30,9 @@ func relations(t *openfgav1.TypeDefinition) map[string]string {
 		for _, r := range t.GetMetadata().GetRelations()[name].GetDirectlyRelatedUserTypes() {
 			direct = append(direct, restriction(r))
 		}
-		terms := terms(rewrite, direct)
-		slices.Sort(terms)
-		all[t.GetType()+"#"+name] = strings.Join(slices.Compact(terms), or)
+		union := terms(rewrite, direct)
+		slices.Sort(union)
+		all[t.GetType()+"#"+name] = strings.Join(slices.Compact(union), or)
 	}
 	return all
 }
@@ -42,20 +42,20 @@ const or = " or "
 
 // terms returns the members of a union, each type restriction by itself.
 func terms(u *openfgav1.Userset, direct []string) []string {
-	switch {
-	case u.GetUnion() != nil:
+	switch u.GetUserset().(type) {
+	case *openfgav1.Userset_This:
+		return direct
+	case *openfgav1.Userset_Union:
 		var all []string
 		for _, child := range u.GetUnion().GetChild() {
 			all = append(all, terms(child, direct)...)
 		}
 		return all
-	case u.GetComputedUserset() != nil:
+	case *openfgav1.Userset_ComputedUserset:
 		return []string{u.GetComputedUserset().GetRelation()}
-	case u.GetTupleToUserset() != nil:
+	case *openfgav1.Userset_TupleToUserset:
 		step := u.GetTupleToUserset()
 		return []string{step.GetComputedUserset().GetRelation() + " from " + step.GetTupleset().GetRelation()}
-	case u.GetThis() != nil:
-		return direct
 	default: // Histories have no intersections and exclusions.
 		return []string{u.String()}
 	}

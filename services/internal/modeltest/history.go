@@ -41,7 +41,7 @@ var (
 		"bind box look": {"role"}, "bind doc look": {"role"}, "bind places look": {"role"}, "bind shelf use": {"role"},
 		"bind shelf look": {"role", "role parent", "parent"},
 	}
-	discovered = []Discovered{resource("secret"), resource("configmap")}
+	discovered = []Discovered{resource("configmap"), resource("secret")}
 )
 
 // resource returns the discovered module of a resource.
@@ -74,7 +74,7 @@ type author struct {
 
 // history returns random worlds.
 func history(random *rand.Rand) (worlds []World) {
-	a := &author{Rand: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}}, discovery: 1}
+	a := &author{Rand: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}}, discovery: random.IntN(3)}
 	for len(worlds) < worldsPerHistory {
 		for range 1 + a.IntN(3) {
 			a.change()

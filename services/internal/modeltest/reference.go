@@ -44,7 +44,7 @@ func (o *object) may() map[string]string {
 // step is the change from one state to the next.
 type step struct {
 	reader
-	list []*object // The objects by name.
+	list          []*object // The objects by name.
 	before, after model
 	objects       map[string]*object
 	role          string // The relation to those who have a role.

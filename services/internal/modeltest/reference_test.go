@@ -3,6 +3,7 @@ package modeltest
 import (
 	"cmp"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ type toy struct {
 	reader
 	bug    string
 	memory map[string]memory
+	names  map[string]memory // By name, for one of the bugs.
 	model  model
 }
 
@@ -31,13 +33,23 @@ func (y *toy) Settle(w World) (State, error) {
 			again = !o.whole && y.accept(s, o) || again
 		}
 	}
+	if y.bug == deletedStays {
+		for k, owner := range s.before.owner {
+			if s.objects[owner] == nil && s.after.owner[k] == "" {
+				s.after.set(owner, map[string]string{k: s.before.text[k]})
+			}
+		}
+	}
 	state := State{Definitions: map[string]string{}, Owners: map[string]string{}, Live: map[string]string{}}
-	y.memory, y.model = map[string]memory{}, s.after
+	y.memory, y.names, y.model = map[string]memory{}, map[string]memory{}, s.after
 	for _, o := range s.objects {
 		if o.whole {
 			o.memory, state.Live[o.name] = memory{text: o.text}, o.text
 		}
-		y.memory[o.id] = o.memory
+		if o.document && y.bug == typelessForgotten && len(s.policy(o.memory.text).ResourceTypes) == 0 {
+			o.memory = memory{}
+		}
+		y.memory[o.id], y.names[o.name] = o.memory, o.memory
 	}
 	for k, text := range s.after.text {
 		if !isShared(k) {
@@ -58,11 +70,11 @@ func (y *toy) order(s *step) []*object {
 		switch {
 		case o.name == CoreName:
 			return 0
-		case o.served && y.bug != "discovered modules come first":
+		case o.served && y.bug != discoveredFirst:
 			return 2000
 		case o.name == RolesName:
 			return 1000
-		case y.bug == "the younger comes first":
+		case y.bug == youngerFirst:
 			return 999 - o.created
 		}
 		return o.created
@@ -96,9 +108,18 @@ func (y *toy) build(s *step) {
 		s.after = newModel()
 		place(func(o *object, _ string) bool { return o.name == CoreName })
 		place(func(o *object, k string) bool {
-			return slices.Contains(s.twins(o), s.before.owner[k]) && y.bug != "what is live does not come first"
+			return slices.Contains(s.twins(o), s.before.owner[k]) && y.bug != liveNotFirst && !y.denied(s, o, k)
 		})
-		place(func(*object, string) bool { return true })
+		place(func(o *object, k string) bool { return !y.denied(s, o, k) })
+		if y.bug == liveInPart {
+			for _, o := range order {
+				for k, text := range o.now {
+					if s.after.owner[k] == "" {
+						s.after.set(o.name, map[string]string{k: text})
+					}
+				}
+			}
+		}
 		for again := true; again; {
 			again = false
 			for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
@@ -137,13 +158,13 @@ func (y *toy) holds(s *step, o *object, k, term string) bool {
 
 // accept makes the declared text live, and reports whether all of it, and of all that were accepted before, is.
 func (y *toy) accept(s *step, o *object) bool {
-	if o.now == nil || y.bug == "a rejected text claims" && y.claimed(s, o) {
+	if o.now == nil || y.bug == rejectedClaims && y.claimed(s, o) {
 		return false
 	}
-	was := maps.Clone(s.after.text)
+	was := s.after
 	o.whole = true
 	y.build(s)
-	if s.complete() == nil && (!o.document || s.meets(s.after, s.policy(o.text)) && !y.breaks(s, o, was)) {
+	if s.complete() == nil && (!o.document || s.meets(s.after, s.policy(o.text)) && (y.bug == breaksOthers || !y.breaks(s, o, was))) && (y.bug != needRefuses || !y.takes(s, o, was)) {
 		return true
 	}
 	o.whole = false
@@ -152,10 +173,20 @@ func (y *toy) accept(s *step, o *object) bool {
 }
 
 // breaks reports whether a document takes terms from another document.
-func (y *toy) breaks(s *step, o *object, was map[string]string) bool {
+func (y *toy) breaks(s *step, o *object, was model) bool {
 	for k, owner := range s.after.owner {
-		if owner != o.name && s.objects[owner].document && len(without(split(was[k]), split(s.after.text[k]))) > 0 {
-			return y.bug != "a document breaks others"
+		if owner != o.name && s.objects[owner].document && len(without(split(was.text[k]), split(s.after.text[k]))) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// takes reports whether the text takes a definition from another object.
+func (y *toy) takes(s *step, o *object, was model) bool {
+	for k, owner := range was.owner {
+		if owner != o.name && s.after.owner[k] == "" && !isShared(k) {
+			return true
 		}
 	}
 	return false
@@ -173,9 +204,73 @@ func (y *toy) claimed(s *step, o *object) bool {
 	return false
 }
 
+// denied reports whether a bug keeps a definition from being live.
+func (y *toy) denied(s *step, o *object, k string) bool {
+	switch y.bug {
+	case coreEndsDiscovery:
+		return o.served && !s.objects[CoreName].whole
+	case rejectedTakes:
+		return slices.ContainsFunc(s.list, func(x *object) bool {
+			return x != o && x.name != CoreName && !x.whole && x.now[k] != "" && x.last[k] == ""
+		})
+	default:
+		return false
+	}
+}
+
 // spoil adds the bugs that are in what objects may have.
-func (y *toy) spoil(s *step) {}
+func (y *toy) spoil(s *step) {
+	for _, o := range s.list {
+		switch {
+		case o.name == RolesName:
+		case y.bug == unreadableEnds && o.now == nil:
+			o.memory, o.last = memory{}, nil
+		case y.bug == removesNothing || y.bug == needRefuses:
+			o.memory.removed, o.last = nil, s.module(o.memory.text)
+		case y.bug == inherits:
+			o.memory = y.names[o.name]
+			o.read(s)
+		}
+	}
+}
+
+// The bugs of the toy.
+const (
+	rejectedTakes     = "a rejected text takes what is live from others"
+	unreadableEnds    = "an unreadable text ends what was live of its object"
+	coreEndsDiscovery = "a core module with an error ends discovery"
+	typelessForgotten = "the last text of a document without types is forgotten"
+	breaksOthers      = "a document breaks others"
+	liveInPart        = "a rejected text is live in part"
+	removesNothing    = "a rejected edit removes nothing"
+	needRefuses       = "a need refuses a removal"
+	liveNotFirst      = "what is live does not come first"
+	youngerFirst      = "the younger comes first"
+	discoveredFirst   = "what is discovered comes first"
+	rejectedClaims    = "a rejected text claims"
+	deletedStays      = "what is deleted stays live"
+	inherits          = "an object made again inherits"
+)
 
 func TestReferenceAcceptsMerge(t *testing.T) {
-	Run(t, 2000, 1, func() System { return &toy{reader: newReader(), model: newModel()} })
+	Run(t, 200, 1, func() System { return newToy("") })
 }
+
+func TestReferenceFindsBug(t *testing.T) {
+	for _, bug := range []string{
+		rejectedTakes, unreadableEnds, coreEndsDiscovery, typelessForgotten, breaksOthers, liveInPart, removesNothing,
+		needRefuses, liveNotFirst, youngerFirst, discoveredFirst, rejectedClaims, deletedStays, inherits,
+	} {
+		t.Run(bug, func(t *testing.T) {
+			for round := range 2000 {
+				if err := difference(history(rand.New(rand.NewPCG(2, uint64(round)))), func() System { return newToy(bug) }); err != nil {
+					t.Logf("history %d: %v", round, err)
+					return
+				}
+			}
+			t.Error("got no difference in 2,000 histories, want one")
+		})
+	}
+}
+
+func newToy(bug string) *toy { return &toy{reader: newReader(), bug: bug, model: newModel()} }
