@@ -201,8 +201,8 @@ func (s *step) vocabulary(trial *object) vocabulary {
 func (s *step) twins(o *object) []string {
 	names := []string{o.name}
 	for _, x := range s.list {
-		same := x.text == o.text || x.text == o.memory.text || (x.memory.text != "" && (x.memory.text == o.text || x.memory.text == o.memory.text))
-		if x != o && same && !o.document && !x.document {
+		same := func(text string) bool { return text != "" && (text == o.text || text == o.memory.text) }
+		if x != o && !o.document && !x.document && (same(x.text) || same(x.memory.text)) {
 			names = append(names, x.name)
 		}
 	}

@@ -73,9 +73,6 @@ func (s *step) kept() error {
 		if o == nil || o.whole || o.now != nil && o.now[k] == "" || o.last[k] == "" || strings.Contains(k, " ") && o.document || s.after.owner[k] == CoreName || o.name == RolesName && !s.needRoles() {
 			continue
 		}
-		if owner := s.after.owner[k]; owner != "" && !slices.Contains(s.twins(o), owner) {
-			return fmt.Errorf("%q of %q was live, and %q took it over", k, o.name, owner)
-		}
 		claims[k] = o.last[k]
 		if o.document {
 			claims[k] = both(both(text, o.last[k]), o.now[k])
@@ -89,9 +86,13 @@ func (s *step) kept() error {
 	}
 	s.restore(rest, claims)
 	for _, k := range slices.Sorted(maps.Keys(claims)) {
+		o, owner := s.objects[s.before.owner[k]], s.after.owner[k]
+		if owner != "" && !slices.Contains(s.twins(o), owner) {
+			return fmt.Errorf("%q of %q was live, and %q took it over", k, o.name, owner)
+		}
 		lost := without(split(claims[k]), split(s.after.text[k]))
-		if _, live := s.after.text[k]; !live || len(lost) > 0 && s.objects[s.before.owner[k]].document {
-			return fmt.Errorf("%q of %q was live, is still declared and holds, but %q is lost", k, s.before.owner[k], lost)
+		if _, live := s.after.text[k]; !live || len(lost) > 0 && o.document {
+			return fmt.Errorf("%q of %q was live, is still declared and holds, but %q is lost", k, o.name, lost)
 		}
 	}
 	return nil
