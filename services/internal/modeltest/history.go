@@ -69,12 +69,13 @@ type author struct {
 	created   int
 	core      *draft
 	drafts    []*draft // Modules and documents.
-	discovery int      // The number of resources that are discovered.
+	served    []Discovered
+	discovery int // The number of resources in served that are discovered.
 }
 
-// history returns random worlds.
-func history(random *rand.Rand) (worlds []World) {
-	a := &author{Rand: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}}, discovery: random.IntN(3)}
+// history returns random worlds, with resources that may be served.
+func history(random *rand.Rand, served []Discovered) (worlds []World) {
+	a := &author{Rand: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}}, served: served, discovery: random.IntN(len(served) + 1)}
 	for len(worlds) < worldsPerHistory {
 		for range 1 + a.IntN(3) {
 			a.change()
@@ -88,7 +89,7 @@ func history(random *rand.Rand) (worlds []World) {
 func (a *author) change() {
 	switch n := a.IntN(20); {
 	case n == 0:
-		a.discovery = a.IntN(len(discovered) + 1)
+		a.discovery = a.IntN(len(a.served) + 1)
 	case n <= 2:
 		a.edit(a.core)
 	case len(a.drafts) < 3 || (n <= 6 && len(a.drafts) < 7):
@@ -180,7 +181,7 @@ func (a *author) world() World {
 	if a.rolesType {
 		maps.Copy(core.parts, map[string]string{"role": "", "role#assignee": "[user]"})
 	}
-	w := World{RolesType: a.rolesType, Discovered: discovered[:a.discovery], Core: "module core\n" + core.dsl()}
+	w := World{RolesType: a.rolesType, Discovered: a.served[:a.discovery], Core: "module core\n" + core.dsl()}
 	if a.core.broken {
 		w.Core = strings.Replace(w.Core, "type core_platform", "typ core_platform", 1)
 	}

@@ -21,6 +21,17 @@ func (m model) set(owner string, definitions map[string]string) {
 	}
 }
 
+// except returns the model without the definitions of one owner.
+func (m model) except(owner string) model {
+	rest := newModel()
+	for k, text := range m.text {
+		if m.owner[k] != owner {
+			rest.set(m.owner[k], map[string]string{k: text})
+		}
+	}
+	return rest
+}
+
 // remove removes a definition.
 func (m model) remove(key string) {
 	delete(m.text, key)

@@ -281,7 +281,7 @@ func TestReferenceFindsBug(t *testing.T) {
 	} {
 		t.Run(bug, func(t *testing.T) {
 			for round := range 2000 {
-				if err := difference(history(rand.New(rand.NewPCG(2, uint64(round)))), func() System { return newToy(bug) }); err != nil {
+				if err := difference(history(rand.New(rand.NewPCG(2, uint64(round))), discovered), func() System { return newToy(bug) }); err != nil {
 					t.Logf("history %d: %v", round, err)
 					return
 				}

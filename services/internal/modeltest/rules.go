@@ -88,6 +88,9 @@ func (s *step) kept() error {
 	for _, k := range slices.Sorted(maps.Keys(claims)) {
 		o, owner := s.objects[s.before.owner[k]], s.after.owner[k]
 		if owner != "" && !slices.Contains(s.twins(o), owner) {
+			if !s.stands(s.after.except(owner), o, k, claims[k]) {
+				continue // It refers to what the new owner defines.
+			}
 			return fmt.Errorf("%q of %q was live, and %q took it over", k, o.name, owner)
 		}
 		lost := without(split(claims[k]), split(s.after.text[k]))
@@ -193,9 +196,10 @@ func (s *step) ranked() error {
 }
 
 // judged reports whether the documentation says if the declared text of o must be live.
-// It is silent about an empty text, and about documents that may make others invalid.
+// It is silent about an empty text, and about documents that may make others invalid. Without a core module there is no model.
 func (s *step) judged(o *object) bool {
-	if o.whole || len(o.now) == 0 {
+	cored := slices.Contains(slices.Collect(maps.Values(s.after.owner)), CoreName)
+	if o.whole || len(o.now) == 0 || !cored && o.name != CoreName {
 		return false
 	}
 	for k, text := range o.now {
@@ -209,7 +213,7 @@ func (s *step) judged(o *object) bool {
 // opponents returns the definitions of the declared text that others have.
 func (s *step) opponents(o *object) (keys []string) {
 	for _, k := range slices.Sorted(maps.Keys(o.now)) {
-		if owner := s.after.owner[k]; owner != "" && !slices.Contains(s.twins(o), owner) {
+		if owner := s.objects[s.after.owner[k]]; owner != nil && owner != o && (owner.document || o.document || owner.text != o.text) {
 			keys = append(keys, k)
 		}
 	}

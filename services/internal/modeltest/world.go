@@ -68,7 +68,7 @@ type System interface {
 func Run(t testing.TB, rounds int, seed uint64, start func() System) {
 	t.Helper()
 	for round := range rounds {
-		worlds := history(rand.New(rand.NewPCG(seed, uint64(round))))
+		worlds := history(rand.New(rand.NewPCG(seed, uint64(round))), discovered)
 		if difference(worlds, start) != nil {
 			worlds = shrink(worlds, start)
 			t.Fatalf("seed %d, history %d: %v; the worlds:\n%s", seed, round, difference(worlds, start), describe(worlds))
@@ -76,10 +76,43 @@ func Run(t testing.TB, rounds int, seed uint64, start func() System) {
 	}
 }
 
+// RunServed is [Run] for a slow system whose API server serves the resources. It reports the whole history.
+func RunServed(t testing.TB, rounds int, seed uint64, served []Discovered, start func() System) {
+	t.Helper()
+	for round := range rounds {
+		worlds := history(rand.New(rand.NewPCG(seed, uint64(round))), served)
+		if err := difference(worlds, start); err != nil {
+			t.Fatalf("seed %d, history %d: %v; the worlds:\n%s", seed, round, err, describe(worlds))
+		}
+	}
+}
+
+// gradual returns the worlds with others between, so that PolicyDocuments change one after the other, the older ones first, after all else.
+// The documentation is silent about a module that waits for types of several documents that come at once.
+func gradual(worlds []World) (all []World) {
+	var now World
+	for _, w := range worlds {
+		before := now.Documents
+		now = w
+		now.Documents = slices.DeleteFunc(slices.Clone(before), func(d Document) bool { return !slices.ContainsFunc(w.Documents, d.names) })
+		all = append(all, now)
+		for _, d := range slices.SortedFunc(slices.Values(w.Documents), func(a, b Document) int { return a.Created - b.Created }) {
+			if !slices.Contains(now.Documents, d) {
+				now.Documents = append(slices.DeleteFunc(slices.Clone(now.Documents), d.names), d)
+				all = append(all, now)
+			}
+		}
+	}
+	return all
+}
+
+// names reports whether the other document has the same name.
+func (d Document) names(other Document) bool { return d.Name == other.Name }
+
 // difference returns how a new system differs from the documentation.
 func difference(worlds []World, start func() System) error {
 	system, reference := start(), reference{reader: newReader(), before: newModel()}
-	for _, w := range worlds {
+	for _, w := range gradual(worlds) {
 		state, err := system.Settle(w)
 		if err == nil {
 			err = reference.check(w, state)
