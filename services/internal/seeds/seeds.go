@@ -12,7 +12,7 @@ import (
 // variable names the environment variable that holds the first seed of every test, an unsigned number.
 const variable = "ENTAIL_SEED"
 
-// roundsVariable names the environment variable that raises the number of rounds of every test on real servers.
+// roundsVariable names the environment variable that raises the number of rounds of every test on real servers, and of random histories.
 const roundsVariable = "ENTAIL_ROUNDS"
 
 // First returns the first seed of a test: ENTAIL_SEED, or 0. A test that fails logs a seed that was set.

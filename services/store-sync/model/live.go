@@ -161,12 +161,22 @@ func (g *graph) lacking(p *unit, in, of set) []int {
 }
 
 // remains is what is left of the last live text of a module that does not live: without what the new text no longer
-// has, and without what others define now.
+// has, and without what others define now. If that is the present text, which would count as live from then on, it is also without
+// what lives of a module with the earlier text alone.
 func (g *graph) remains(u *unit, lives set) (text string, less bool) {
+	text, less = g.left(u, lives, g.holds)
+	if !u.settled && newEssence(text).String() == u.source.String() {
+		return g.left(u, lives, func(p *unit, lives set) bool { return lives[p.index] })
+	}
+	return text, less
+}
+
+// left returns the part of a last live text that holds, or that nobody else defines.
+func (g *graph) left(u *unit, lives set, holds func(*unit, set) bool) (text string, less bool) {
 	left := map[name]bool{}
 	for _, p := range u.parts {
 		for n := range p.claims {
-			left[n] = !g.gone[p.index] && (g.holds(p, lives) || g.rival(n, p, lives) == nil)
+			left[n] = !g.gone[p.index] && (holds(p, lives) || g.rival(n, p, lives) == nil)
 		}
 	}
 	for n, stays := range left {
@@ -187,13 +197,14 @@ func (g *graph) remains(u *unit, lives set) (text string, less bool) {
 	return text, true
 }
 
-// holds reports whether a part lives, itself or by a module with the same text.
+// holds reports whether a part lives, itself or by a module with the same text. Two modules that had the same text have the same part.
 func (g *graph) holds(p *unit, lives set) bool {
 	if lives[p.index] {
 		return true
 	}
 	for n := range p.claims {
-		if other := g.rival(n, p, lives); other != nil && other.source.String() == p.source.String() {
+		other := g.rival(n, p, lives)
+		if other != nil && (other.source.String() == p.source.String() || other.whole != nil && p.equal(n, other)) {
 			return true
 		}
 	}
@@ -230,14 +241,18 @@ func (u *unit) defines(typ string) bool {
 
 // within reports whether another unit has everything that this one defines, just so.
 func (u *unit) within(o *unit) bool {
-	for n, d := range u.claims {
-		other, has := o.claims[n]
-		same := has && proto.Equal(d.rewrite, other.rewrite) && slices.EqualFunc(d.types, other.types, func(a, b *openfgav1.RelationReference) bool {
-			return proto.Equal(a, b)
-		})
-		if !same || !proto.Equal(u.conditions[n.cond], o.conditions[n.cond]) {
+	for n := range u.claims {
+		if !u.equal(n, o) {
 			return false
 		}
 	}
 	return true
+}
+
+// equal reports whether another unit has the same definition of n.
+func (u *unit) equal(n name, o *unit) bool {
+	d := u.claims[n]
+	other, has := o.claims[n]
+	return has && proto.Equal(d.rewrite, other.rewrite) && proto.Equal(u.conditions[n.cond], o.conditions[n.cond]) &&
+		slices.EqualFunc(d.types, other.types, func(a, b *openfgav1.RelationReference) bool { return proto.Equal(a, b) })
 }

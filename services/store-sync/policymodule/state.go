@@ -60,7 +60,7 @@ func (s *state) snapshot(store event.Key, previewed ...plan.Document) *snapshot 
 		name := d.Key.Path()
 		found.documents, found.carriers.Causes[name] = append(found.documents, d), d.Change
 		found.input.Documents = append(found.input.Documents, plan.Document{
-			Name: name, Present: &d.Value.Spec.Policy, Created: d.Value.CreationTimestamp.Time,
+			Name: name, UID: string(d.Value.UID), Present: &d.Value.Spec.Policy, Created: d.Value.CreationTimestamp.Time,
 		})
 	}
 	for _, d := range previewed {
@@ -94,7 +94,7 @@ func bare(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
 	b := &corev1alpha1.AuthorizationModel{Spec: m.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: m.Name, DeletionTimestamp: m.DeletionTimestamp, Annotations: map[string]string{},
 	}}
-	for _, name := range []string{corev1alpha1.DocumentAnnotation, corev1alpha1.PolicyAnnotation} {
+	for _, name := range []string{corev1alpha1.DocumentAnnotation, corev1alpha1.PolicyAnnotation, corev1alpha1.DocumentUIDAnnotation} {
 		b.Annotations[name] = m.Annotations[name]
 	}
 	return b
@@ -103,7 +103,7 @@ func bare(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
 // statement says of a document what a policy depends on.
 func statement(d document) confirm.Statement {
 	return confirm.NewStatement(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
-		return []any{d.CreationTimestamp, d.Spec}, nil
+		return []any{d.UID, d.CreationTimestamp, d.Spec}, nil
 	})
 }
 

@@ -16,6 +16,8 @@ import (
 type Document struct {
 	// Name is namespace/name.
 	Name string
+	// UID tells the document from an earlier one of its name.
+	UID string
 	// Live is nil when nothing of the document is valid and live.
 	Present, Live *iaplv1alpha1.Policy
 	// Created is when people made it.

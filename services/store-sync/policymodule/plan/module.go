@@ -49,7 +49,7 @@ func (in Input) desired(s *selection) []corev1alpha1.AuthorizationModel {
 			continue
 		}
 		o := in.object(d.Name, texts[rank(i)])
-		o.Annotations[corev1alpha1.PolicyAnnotation] = text(live)
+		o.Annotations[corev1alpha1.PolicyAnnotation], o.Annotations[corev1alpha1.DocumentUIDAnnotation] = text(live), d.UID
 		desired = append(desired, o)
 	}
 	return desired

@@ -106,8 +106,9 @@ func (in Input) Options() (o policy.Options, err error) {
 
 // known returns the documents with what is live of them, by their claims.
 func (in Input) known() []Document {
-	live := map[string]*iaplv1alpha1.Policy{}
+	live, uid := map[string]*iaplv1alpha1.Policy{}, map[string]string{}
 	for _, m := range in.Has {
+		uid[m.Annotations[corev1alpha1.DocumentAnnotation]] = m.Annotations[corev1alpha1.DocumentUIDAnnotation]
 		text := new(iaplv1alpha1.Policy)
 		if json.Unmarshal([]byte(m.Annotations[corev1alpha1.PolicyAnnotation]), text) == nil { // Else somebody spoiled it: it is made again.
 			live[m.Annotations[corev1alpha1.DocumentAnnotation]] = text
@@ -115,7 +116,11 @@ func (in Input) known() []Document {
 	}
 	documents := slices.Clone(in.Documents)
 	for i := range documents {
-		documents[i].live(live[documents[i].Name])
+		d := &documents[i]
+		if made := uid[d.Name]; made != "" && made != d.UID { // Earlier releases recorded none.
+			delete(live, d.Name)
+		}
+		d.live(live[d.Name])
 	}
 	slices.SortFunc(documents, Document.compare)
 	return documents

@@ -105,7 +105,7 @@ func (s *shop) record() {
 	for _, m := range s.in.Modules {
 		m.Value.Status = plan.ModuleStatus(m.Value, plan.Verdict(s.in, obs, m.Key)).Fields.(corev1alpha1.AuthorizationModelStatus)
 	}
-	s.in.Store.Status = plan.StoreStatus(s.in, obs)
+	s.in.Store.Status = stored(plan.StoreStatus(s.in, obs))
 }
 
 // has wants definitions to be in the model; those with a leading "!" not.

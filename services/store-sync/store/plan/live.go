@@ -74,9 +74,10 @@ func (in Input) nextLiveCore() *corev1alpha1.LiveCoreModule {
 	return next
 }
 
-// nextDiscovered returns what the status of the Store must say is live of discovered modules.
+// nextDiscovered returns what the status of the Store must say is live of discovered modules. It is never nil, which would count as
+// the missing record of an earlier release.
 func (in Input) nextDiscovered() []corev1alpha1.LiveDiscovered {
-	var live []corev1alpha1.LiveDiscovered
+	live := []corev1alpha1.LiveDiscovered{}
 	for _, r := range in.Merged.Reports {
 		if r.Origin.Kind != model.Discovered || r.Live == "" {
 			continue

@@ -47,11 +47,13 @@ const (
 	DocumentAnnotation = "core.platform-mesh.io/policydocument"
 	// PolicyAnnotation is what that document said when it was last valid, as JSON.
 	PolicyAnnotation = "core.platform-mesh.io/policy"
+	// DocumentUIDAnnotation is the UID of that document: what was valid of another of its name is gone.
+	DocumentUIDAnnotation = "core.platform-mesh.io/policydocument-uid"
 )
 
 // GeneratedAnnotations are written by services alone.
 func GeneratedAnnotations() []string {
-	return []string{ResourceAnnotation, ExportAnnotation, RejectedAnnotation, DocumentAnnotation, PolicyAnnotation}
+	return []string{ResourceAnnotation, ExportAnnotation, RejectedAnnotation, DocumentAnnotation, PolicyAnnotation, DocumentUIDAnnotation}
 }
 
 // Roles stands in the place of a document's name: no document declares the type of roles.

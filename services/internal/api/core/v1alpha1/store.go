@@ -87,7 +87,7 @@ type LiveCoreModule struct {
 	// Discovered lists the discovered modules that are part of the model.
 	// +optional
 	// +listType=atomic
-	Discovered []LiveDiscovered `json:"discovered,omitempty"`
+	Discovered []LiveDiscovered `json:"discovered,omitzero"`
 }
 
 // LiveDiscovered is a discovered module that is part of the store's model.

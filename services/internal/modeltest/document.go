@@ -1,0 +1,146 @@
+package modeltest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// policy is what the text of a PolicyDocument says.
+type policy struct {
+	ResourceTypes []struct {
+		Name          string
+		Relationships []struct {
+			Relation    string
+			TargetTypes []struct{ Name string }
+		}
+	}
+	Unions []struct {
+		Name          string
+		ResourceTypes []struct{ Name string }
+	}
+	Actions        []struct{ Name string }
+	ActionBindings []struct {
+		ActionName, TypeName string
+		Conditions           []struct {
+			RoleBinding        *struct{}
+			RelationshipAction *struct{ Relation, ActionName string }
+		}
+	}
+}
+
+// vocabulary holds the names that documents share: unions by name, actions, and types of documents.
+type vocabulary struct {
+	unions         map[string][]string
+	actions, types map[string]bool
+	role           string // The relation to those who have a role.
+}
+
+// add adds the unions and actions of a document, as far as keep reports true for their keys.
+func (v vocabulary) add(p policy, keep func(key string) bool) {
+	for _, u := range p.Unions {
+		if _, taken := v.unions[u.Name]; !taken && keep("union "+u.Name) {
+			for _, t := range u.ResourceTypes {
+				v.unions[u.Name] = append(v.unions[u.Name], t.Name)
+			}
+		}
+	}
+	for _, a := range p.Actions {
+		v.actions[a.Name] = v.actions[a.Name] || keep("action "+a.Name)
+	}
+}
+
+// expand returns the types that a name stands for: those of a union that exist, or the name itself.
+func (v vocabulary) expand(name string) []string {
+	members, union := v.unions[name]
+	if !union {
+		return []string{name}
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(t string) bool { return !v.types[t] })
+}
+
+// definitions returns what the document adds to the model, and its unions and actions.
+func (p policy) definitions(v vocabulary) map[string]string {
+	all := map[string]string{}
+	for _, t := range p.ResourceTypes {
+		all[t.Name] = "type " + t.Name
+		for _, r := range t.Relationships {
+			for _, target := range r.TargetTypes {
+				for _, name := range v.expand(target.Name) {
+					addTerm(all, t.Name+"#"+r.Relation, "["+name+"]")
+				}
+			}
+		}
+	}
+	for _, b := range p.ActionBindings {
+		for _, t := range v.expand(b.TypeName) {
+			if !v.actions[b.ActionName] {
+				continue
+			}
+			for _, c := range b.Conditions {
+				if c.RoleBinding != nil {
+					addTerm(all, t+"#"+b.ActionName, b.ActionName+"_role")
+					addTerm(all, t+"#"+b.ActionName+"_role", "["+v.role+"]")
+				} else {
+					addTerm(all, t+"#"+b.ActionName, c.RelationshipAction.ActionName+" from "+c.RelationshipAction.Relation)
+				}
+			}
+		}
+	}
+	for _, u := range p.Unions {
+		all["union "+u.Name] = "union"
+	}
+	for _, a := range p.Actions {
+		all["action "+a.Name] = "action"
+	}
+	return all
+}
+
+// addTerm adds a term to the relation of key.
+func addTerm(all map[string]string, key, term string) {
+	parts := append(split(all[key]), term)
+	slices.Sort(parts)
+	all[key] = strings.Join(slices.Compact(parts), or)
+}
+
+// split returns the terms of a relation.
+func split(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, or)
+}
+
+// needs returns the names that the document refers to: each is a type or a union of documents, or "action NAME".
+func (p policy) needs() (names []string) {
+	for _, t := range p.ResourceTypes {
+		for _, r := range t.Relationships {
+			for _, target := range r.TargetTypes {
+				names = append(names, target.Name)
+			}
+		}
+	}
+	for _, u := range p.Unions {
+		for _, t := range u.ResourceTypes {
+			names = append(names, t.Name)
+		}
+	}
+	for _, b := range p.ActionBindings {
+		names = append(names, b.TypeName, "action "+b.ActionName)
+	}
+	return names
+}
+
+var word = regexp.MustCompile(`\w+`)
+
+// mentions reports whether a text still has the names of a definition's key: of a union, an action,
+// a type, or a relation with its type or a union that has the type.
+func (v vocabulary) mentions(text, key string) bool {
+	words := word.FindAllString(text, -1)
+	key = strings.TrimPrefix(strings.TrimPrefix(key, "union "), "action ")
+	typ, relation, isRelation := strings.Cut(strings.TrimSuffix(key, "_role"), "#")
+	if isRelation && !slices.Contains(words, relation) {
+		return false
+	}
+	return slices.ContainsFunc(words, func(w string) bool { return w == typ || isRelation && slices.Contains(v.unions[w], typ) })
+}

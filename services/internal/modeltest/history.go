@@ -1,0 +1,266 @@
+package modeltest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// worldsPerHistory bounds a history.
+const worldsPerHistory = 12
+
+// coreBase is what each core module has; its text may define more.
+var coreBase = map[string]string{
+	"user": "", "group": "", "group#member": "[user]", "core_platform-mesh_io_account": "",
+	"core_platform-mesh_io_account#member": "[user]", "core_platform-mesh_io_account#owner": "[user]",
+	"core_namespace": "", "core_namespace#member": "[user]", "core_namespace#owner": "[user]",
+}
+
+// coreParts, moduleParts and documentParts are what texts are made of, each with its variants.
+// Types and names are few, so that texts compete and depend on each other; "nothing" is never defined.
+var (
+	coreParts = map[string][]string{
+		"doc#viewer": {"[user]", "[user:*]", "[nothing]"}, "core_namespace#create_core_secrets": {"member"},
+		"core_namespace#watcher": {"[user]", "member"}, "box#parent": {"[box]"},
+	}
+	moduleParts = map[string][]string{
+		"doc#viewer": {"[user]", "[user:*]", "[user] or editor", "[user with night]", "[nothing]"},
+		"doc#editor": {"[user]", "[group#member]", "[box#viewer]"}, "box#parent": {"[doc]", "[box]"},
+		"box#viewer": {"[user]", "[user] or viewer from parent", "[shelf]"}, "shelf#parent": {"[box]", "[doc]"},
+		"core_secret#viewer": {"[user]"}, "core_namespace#create_core_secrets": {"member"},
+		"core_namespace#watcher": {"[user]", "[doc#viewer]", "[core_secret#viewer]"}, "role#subject": {"[user]", "[user:*]"},
+		"condition night": {"x > 1", "x > 2"},
+	}
+	documentParts = map[string][]string{
+		"type box": {""}, "type doc": {""}, "type shelf": {""}, "type core_secret": {""}, "type shelf parent": {"box", "box doc", "places"},
+		"union places": {"box", "box doc", "nothing box"}, "action look": {""}, "action use": {""},
+		"bind box look": {"role"}, "bind doc look": {"role"}, "bind places look": {"role"}, "bind shelf use": {"role"},
+		"bind shelf look": {"role", "role parent", "parent"},
+	}
+	discovered = []Discovered{resource("configmap"), resource("secret")}
+)
+
+// resource returns the discovered module of a resource.
+func resource(name string) Discovered {
+	text := "module NAMEs\nextend type core_namespace\n  relations\n    define create_core_NAMEs: owner\n" +
+		"type core_NAME\n  relations\n    define parent: [core_namespace]\n    define viewer: [user] or member from parent\n"
+	return Discovered{Name: name + "s", Text: strings.ReplaceAll(text, "NAME", name)}
+}
+
+// draft is a text in the making. Its parts are of one of the maps above.
+type draft struct {
+	name    string
+	module  string // The name in the module's first line.
+	created int
+	kinds   map[string][]string
+	parts   map[string]string
+	broken  bool // The text cannot be read.
+}
+
+// author writes a history.
+type author struct {
+	*rand.Rand
+
+	rolesType bool
+	created   int
+	core      *draft
+	drafts    []*draft // Modules and documents.
+	served    []Discovered
+	discovery int // The number of resources in served that are discovered.
+}
+
+// history returns random worlds, with resources that may be served.
+func history(random *rand.Rand, served []Discovered) (worlds []World) {
+	a := &author{Rand: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}}, served: served, discovery: random.IntN(len(served) + 1)}
+	for len(worlds) < worldsPerHistory {
+		for range 1 + a.IntN(3) {
+			a.change()
+		}
+		worlds = append(worlds, a.world())
+	}
+	return worlds
+}
+
+// change makes one change to one object.
+func (a *author) change() {
+	switch n := a.IntN(20); {
+	case n == 0:
+		a.discovery = a.IntN(len(a.served) + 1)
+	case n <= 2:
+		a.edit(a.core)
+	case len(a.drafts) < 3 || (n <= 6 && len(a.drafts) < 7):
+		a.create()
+	case n <= 9:
+		i := a.IntN(len(a.drafts))
+		a.drafts = slices.Delete(a.drafts, i, i+1)
+	default:
+		a.edit(a.drafts[a.IntN(len(a.drafts))])
+	}
+}
+
+// create adds a module or a document, under a name that may have been in use before. Some modules have the text of another.
+func (a *author) create() {
+	a.created++
+	d := &draft{name: "m", created: a.created, kinds: moduleParts, parts: map[string]string{}}
+	if a.IntN(2) == 0 {
+		d.name, d.kinds = "d", documentParts
+	}
+	for i := 0; ; i++ {
+		name := fmt.Sprint(d.name, i)
+		if !slices.ContainsFunc(a.drafts, func(o *draft) bool { return o.name == name }) {
+			d.name, d.module = name, name
+			break
+		}
+	}
+	for range 2 + a.IntN(3) {
+		a.add(d)
+	}
+	if twin := a.twin(); twin != nil && d.name[0] == 'm' && a.IntN(6) == 0 {
+		d.parts, d.module, d.broken = maps.Clone(twin.parts), twin.module, twin.broken
+	}
+	a.drafts = append(a.drafts, d)
+}
+
+// twin returns a module, if there is one.
+func (a *author) twin() *draft {
+	for _, d := range a.drafts {
+		if d.name[0] == 'm' {
+			return d
+		}
+	}
+	return nil
+}
+
+// edit adds to a text, takes from it, makes it unreadable, or mends it.
+func (a *author) edit(d *draft) {
+	if d.name != "" {
+		d.module = d.name
+	}
+	keys := slices.Sorted(maps.Keys(d.parts))
+	switch n := a.IntN(10); {
+	case d.broken || n == 0:
+		d.broken = !d.broken && (d.name == "" || d.name[0] == 'm')
+	case n <= 4 && (len(keys) > 2 || d.name == "" && len(keys) > 0):
+		gone := keys[a.IntN(len(keys))]
+		maps.DeleteFunc(d.parts, func(k, _ string) bool {
+			return k == gone || strings.HasPrefix(k, gone+"#") || strings.HasPrefix(k, gone+" ") || k == "role" && gone == "role#subject"
+		})
+	default:
+		a.add(d)
+	}
+	if len(d.parts) == 0 && d.name != "" {
+		a.add(d)
+	}
+}
+
+// add adds or changes a part, in most cases with the type that it is of.
+func (a *author) add(d *draft) {
+	keys := slices.Sorted(maps.Keys(d.kinds))
+	key := keys[a.IntN(len(keys))]
+	if strings.HasPrefix(key, "role#") && a.rolesType {
+		return
+	}
+	d.parts[key] = d.kinds[key][a.IntN(len(d.kinds[key]))]
+	typ, _, relation := strings.Cut(key, "#")
+	if relation && coreBase[typ+"#member"] == "" && (a.IntN(4) > 0 || typ == "role" || d.name == "") {
+		d.parts[typ] = ""
+	}
+	if key == "type shelf parent" {
+		d.parts["type shelf"] = ""
+	}
+}
+
+// world returns what is declared now.
+func (a *author) world() World {
+	core := draft{parts: maps.Clone(coreBase)}
+	maps.Copy(core.parts, a.core.parts)
+	if a.rolesType {
+		maps.Copy(core.parts, map[string]string{"role": "", "role#assignee": "[user]"})
+	}
+	w := World{RolesType: a.rolesType, Discovered: a.served[:a.discovery], Core: "module core\n" + core.dsl()}
+	if a.core.broken {
+		w.Core = strings.Replace(w.Core, "type core_platform", "typ core_platform", 1)
+	}
+	for _, d := range a.drafts {
+		switch text := d.dsl(); {
+		case d.name[0] == 'd':
+			w.Documents = append(w.Documents, Document{Name: d.name, Created: d.created, Text: d.yaml()})
+		case d.broken:
+			w.Modules = append(w.Modules, Module{Name: d.name, Created: d.created, Text: "module " + d.module + "\n" + text + "typ\n"})
+		default:
+			w.Modules = append(w.Modules, Module{Name: d.name, Created: d.created, Text: "module " + d.module + "\n" + text})
+		}
+	}
+	return w
+}
+
+// dsl returns the text of a module without its first line.
+func (d *draft) dsl() string {
+	var types, conditions strings.Builder
+	block := ""
+	for _, k := range slices.Sorted(maps.Keys(d.parts)) {
+		typ, relation, isRelation := strings.Cut(k, "#")
+		_, own := d.parts[typ]
+		name, isCondition := strings.CutPrefix(k, "condition ")
+		switch {
+		case isCondition:
+			fmt.Fprintf(&conditions, "condition %s(x: int) {\n  %s\n}\n", name, d.parts[k])
+			continue
+		case !isRelation:
+			types.WriteString("type " + typ + "\n")
+			continue
+		case block != typ && !own:
+			types.WriteString("extend type " + typ + "\n")
+		}
+		if block != typ {
+			types.WriteString("  relations\n")
+		}
+		block = typ
+		types.WriteString("    define " + relation + ": " + d.parts[k] + "\n")
+	}
+	return types.String() + conditions.String()
+}
+
+// yaml returns the text of a document.
+func (d *draft) yaml() string {
+	spec := map[string][]any{}
+	names := func(list string) (all []any) {
+		for _, name := range strings.Fields(list) {
+			all = append(all, map[string]any{"name": name})
+		}
+		return all
+	}
+	for _, k := range slices.Sorted(maps.Keys(d.parts)) {
+		switch word := strings.Fields(k); {
+		case word[0] == "type" && len(word) == 2:
+			t := map[string]any{"name": word[1], "idPrefix": "id" + strings.ReplaceAll(word[1], "_", "")}
+			if targets := names(d.parts[k+" parent"]); targets != nil {
+				t["relationships"] = []any{map[string]any{"relation": "parent", "targetTypes": targets}}
+			}
+			spec["resourceTypes"] = append(spec["resourceTypes"], t)
+		case word[0] == "union":
+			spec["unions"] = append(spec["unions"], map[string]any{"name": word[1], "resourceTypes": names(d.parts[k])})
+		case word[0] == "action":
+			spec["actions"] = append(spec["actions"], map[string]any{"name": word[1]})
+		case word[0] == "bind":
+			var conditions []any
+			for _, c := range strings.Fields(d.parts[k]) {
+				if c == "role" {
+					conditions = append(conditions, map[string]any{"roleBinding": map[string]any{}})
+				} else {
+					conditions = append(conditions, map[string]any{"relationshipAction": map[string]any{"relation": c, "actionName": word[2]}})
+				}
+			}
+			spec["actionBindings"] = append(spec["actionBindings"], map[string]any{"actionName": word[2], "typeName": word[1], "conditions": conditions})
+		}
+	}
+	text, err := yaml.Marshal(spec)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,132 @@
+package modeltest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openfga/language/pkg/go/transformer"
+	"sigs.k8s.io/yaml"
+)
+
+// model holds texts and owners of definitions by key.
+type model struct{ text, owner map[string]string }
+
+func newModel() model { return model{text: map[string]string{}, owner: map[string]string{}} }
+
+// set adds or replaces definitions of an owner.
+func (m model) set(owner string, definitions map[string]string) {
+	for k, text := range definitions {
+		m.text[k], m.owner[k] = text, owner
+	}
+}
+
+// except returns the model without the definitions of one owner.
+func (m model) except(owner string) model {
+	rest := newModel()
+	for k, text := range m.text {
+		if m.owner[k] != owner {
+			rest.set(m.owner[k], map[string]string{k: text})
+		}
+	}
+	return rest
+}
+
+// remove removes a definition.
+func (m model) remove(key string) {
+	delete(m.text, key)
+	delete(m.owner, key)
+}
+
+// reader reads texts, each once.
+type reader struct {
+	modules  map[string]map[string]string
+	policies map[string]policy
+}
+
+func newReader() reader {
+	return reader{modules: map[string]map[string]string{}, policies: map[string]policy{}}
+}
+
+// module returns the definitions of a module, or nil if the text cannot be read.
+func (r reader) module(text string) map[string]string {
+	if all, done := r.modules[text]; done {
+		return maps.Clone(all)
+	}
+	parsed, extended, err := transformer.TransformModularDSLToProto(text)
+	if err != nil {
+		r.modules[text] = nil
+		return nil
+	}
+	all := Definitions(parsed)
+	for typ := range extended {
+		delete(all, typ)
+	}
+	r.modules[text] = all
+	return maps.Clone(all)
+}
+
+// policy returns what a document says: nothing if the text has an error.
+func (r reader) policy(text string) policy {
+	p, done := r.policies[text]
+	if !done && yaml.Unmarshal([]byte(text), &p) != nil {
+		p = policy{}
+	}
+	r.policies[text] = p
+	return p
+}
+
+// references returns the keys that a term of a relation of typ refers to, and, of a step to another
+// object, one key for each target.
+func (m model) references(typ, term string) (keys, targets []string) {
+	if direct, ok := strings.CutPrefix(term, "["); ok {
+		ref, condition, conditional := strings.Cut(strings.TrimSuffix(direct, "]"), " with ")
+		if conditional {
+			keys = append(keys, "condition "+condition)
+		}
+		return append(keys, strings.TrimSuffix(ref, ":*")), nil
+	}
+	relation, step, isStep := strings.Cut(term, " from ")
+	if !isStep {
+		return []string{typ + "#" + relation}, nil
+	}
+	for _, target := range split(m.text[typ+"#"+step]) {
+		targets = append(targets, strings.Trim(target, "[]")+"#"+relation)
+	}
+	return []string{typ + "#" + step}, targets
+}
+
+// holds reports whether the type of a relation, and all that the relation refers to, is defined.
+// A step needs one of its targets, or, if strict, all.
+func (m model) holds(key, text string, strict bool) bool {
+	typ, _, isRelation := strings.Cut(key, "#")
+	if !isRelation {
+		return true
+	}
+	for _, term := range split(text) {
+		keys, targets := m.references(typ, term)
+		defined := len(m.missing(targets))
+		if len(m.missing(append(keys, typ))) > 0 || (len(targets) > 0 && defined == len(targets)) || (strict && defined > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// missing returns the keys that are not defined.
+func (m model) missing(keys []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return m.owner[k] != "" })
+}
+
+// prune removes definitions that do not hold, except those of one owner.
+func (m model) prune(except string) {
+	for again := true; again; {
+		again = false
+		for _, k := range slices.Sorted(maps.Keys(m.text)) {
+			if m.owner[k] != except && !m.holds(k, m.text[k], true) {
+				m.remove(k)
+				again = true
+			}
+		}
+	}
+}

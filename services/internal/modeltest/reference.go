@@ -1,0 +1,210 @@
+package modeltest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// reference checks the states of one history against docs/models.md.
+// It predicts no model. It follows each object's last live text, and checks properties of each step.
+type reference struct {
+	reader
+	before model
+	memory map[string]memory // By the identity of objects.
+}
+
+// memory holds the last text of an object that was live as a whole, and what the owner removed from it since.
+type memory struct {
+	text    string
+	removed map[string]bool
+}
+
+// object holds the claims of one object in one step.
+type object struct {
+	name, id, text string
+	created        int
+	document       bool
+	served         bool // The API server serves it: it is discovered.
+	whole          bool // All of the declared text is live.
+	memory         memory
+	now            map[string]string // Definitions of the declared text; nil if it cannot be read.
+	last           map[string]string // Definitions of the last live text, without those that were removed.
+}
+
+// may returns the definitions that may be live: of the declared text, or of the last live text. Never of both.
+func (o *object) may() map[string]string {
+	if o.whole {
+		return o.now
+	}
+	return o.last
+}
+
+// step is the change from one state to the next.
+type step struct {
+	reader
+	list          []*object // The objects by name.
+	before, after model
+	objects       map[string]*object
+	role          string // The relation to those who have a role.
+	discovered    bool   // Discovered modules were live before, so there is a record of them.
+}
+
+// check returns an error that says how s differs from what the documentation promises of w.
+func (r *reference) check(w World, s State) error {
+	now := &step{reader: r.reader, before: r.before, after: newModel(), objects: map[string]*object{}, role: "role#subject"}
+	if w.RolesType {
+		now.role = "role#assignee"
+	}
+	for k, text := range s.Definitions {
+		now.after.text[k], now.after.owner[k] = text, s.Owners[k]
+	}
+	for _, owner := range r.before.owner {
+		now.discovered = now.discovered || strings.HasPrefix(owner, "discovered/")
+	}
+	now.read(w, s, r.memory)
+	for _, rule := range []func() error{now.closed, now.declared, now.complete, now.kept, now.accepted, now.ranked} {
+		if err := rule(); err != nil {
+			return err
+		}
+	}
+	r.before, r.memory = now.after, map[string]memory{}
+	for _, o := range now.objects {
+		if o.whole {
+			o.memory = memory{text: o.text}
+		}
+		r.memory[o.id] = o.memory
+	}
+	return nil
+}
+
+// read fills in the objects, and adds unions and actions that are in effect to the model.
+func (s *step) read(w World, state State, memories map[string]memory) {
+	add := func(o *object) {
+		o.whole, o.memory = state.Live[o.name] == o.text, memories[o.id]
+		s.objects[o.name] = o
+	}
+	add(&object{name: CoreName, id: CoreName, text: w.Core})
+	for _, m := range w.Modules {
+		add(&object{name: "authorizationmodel/" + m.Name, id: fmt.Sprint(m.Name, m.Created), text: m.Text, created: m.Created})
+	}
+	for _, d := range w.Discovered {
+		add(&object{name: "discovered/" + d.Name, id: "discovered/" + d.Name, text: d.Text, served: true})
+	}
+	for _, d := range w.Documents {
+		add(&object{
+			name: "policydocument/" + d.Name, id: fmt.Sprint("document", d.Name, d.Created),
+			text: d.Text, created: d.Created, document: true,
+		})
+	}
+	s.list = slices.SortedFunc(maps.Values(s.objects), func(a, b *object) int { return strings.Compare(a.name, b.name) })
+	for _, o := range s.list {
+		o.read(s)
+	}
+	for _, o := range s.list {
+		for k, text := range o.may() {
+			if o.document && strings.Contains(k, " ") && s.after.owner[k] == "" {
+				s.after.set(o.name, map[string]string{k: text})
+			}
+		}
+	}
+	if len(w.Documents) > 0 && !w.RolesType {
+		s.objects[RolesName] = &object{name: RolesName, id: RolesName, last: map[string]string{"role": "type role", "role#subject": "[user]"}}
+		s.list = append(s.list, s.objects[RolesName])
+	}
+}
+
+// read fills in the definitions of an object, and removes from its last live text what the declared text no longer has.
+func (o *object) read(s *step) {
+	if o.document {
+		o.now = s.policy(o.text).definitions(s.vocabulary(o))
+		o.last = s.policy(o.memory.text).definitions(s.vocabulary(nil))
+	} else {
+		o.now = s.module(o.text)
+		o.last = s.module(o.memory.text)
+	}
+	maps.DeleteFunc(o.last, func(k, _ string) bool { return o.memory.removed[k] })
+	if o.now == nil {
+		return
+	}
+	removed := maps.Clone(o.memory.removed)
+	if removed == nil {
+		removed = map[string]bool{}
+	}
+	needed := o.needed()
+	for k := range o.last {
+		_, kept := o.now[k]
+		if o.document {
+			kept = s.vocabulary(nil).mentions(o.text, k)
+		}
+		removed[k] = !kept && !needed[k]
+	}
+	maps.DeleteFunc(removed, func(_ string, is bool) bool { return !is })
+	o.memory.removed = removed
+	maps.DeleteFunc(o.last, func(k, _ string) bool { return removed[k] })
+}
+
+// needed returns the definitions of the last live text that others of it refer to, which the declared text keeps.
+func (o *object) needed() map[string]bool {
+	needed := map[string]bool{}
+	if o.document { // Their text is taken out piece by piece.
+		return needed
+	}
+	last := newModel()
+	last.set(o.name, o.last)
+	var visit func(k string)
+	visit = func(k string) {
+		typ, _, _ := strings.Cut(k, "#")
+		for _, term := range split(o.last[k]) {
+			keys, targets := last.references(typ, term)
+			for _, ref := range append(append(keys, targets...), typ) {
+				if !needed[ref] {
+					needed[ref] = true
+					visit(ref)
+				}
+			}
+		}
+	}
+	for k := range o.last {
+		if _, kept := o.now[k]; kept && strings.Contains(k, "#") {
+			visit(k)
+		}
+	}
+	return needed
+}
+
+// vocabulary returns the unions and actions in effect, as if the declared text of trial were live.
+func (s *step) vocabulary(trial *object) vocabulary {
+	v := vocabulary{unions: map[string][]string{}, actions: map[string]bool{}, types: map[string]bool{}, role: s.role}
+	for k, owner := range s.after.owner {
+		v.types[k] = strings.HasPrefix(owner, "policydocument/")
+	}
+	for _, o := range s.list {
+		if !o.document {
+			continue
+		}
+		if o.whole || o == trial {
+			p := s.policy(o.text)
+			v.add(p, func(string) bool { return true })
+			for _, t := range p.ResourceTypes {
+				v.types[t.Name] = v.types[t.Name] || o == trial
+			}
+			continue
+		}
+		v.add(s.policy(o.memory.text), func(k string) bool { return !o.memory.removed[k] && v.mentions(o.text, k) })
+	}
+	return v
+}
+
+// twins returns the names of o and of the modules that have, or had last, a text of o.
+func (s *step) twins(o *object) []string {
+	names := []string{o.name}
+	for _, x := range s.list {
+		same := func(text string) bool { return text != "" && (text == o.text || text == o.memory.text) }
+		if x != o && !o.document && !x.document && (same(x.text) || same(x.memory.text)) {
+			names = append(names, x.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,294 @@
+package modeltest
+
+import (
+	"cmp"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// toy is a straightforward merge, with one bug or none.
+type toy struct {
+	reader
+	bug    string
+	memory map[string]memory
+	names  map[string]memory // By name, for one of the bugs.
+	model  model
+}
+
+// Settle merges what was live, and then accepts each text that fits, the oldest first.
+func (y *toy) Settle(w World) (State, error) {
+	s := &step{reader: y.reader, before: y.model, after: newModel(), objects: map[string]*object{}, role: "role#subject"}
+	if w.RolesType {
+		s.role = "role#assignee"
+	}
+	s.read(w, State{}, y.memory)
+	y.spoil(s)
+	y.build(s)
+	for again := true; again; {
+		again = false
+		for _, o := range y.order(s) {
+			again = !o.whole && y.accept(s, o) || again
+		}
+	}
+	if y.bug == deletedStays {
+		for k, owner := range s.before.owner {
+			if s.objects[owner] == nil && s.after.owner[k] == "" {
+				s.after.set(owner, map[string]string{k: s.before.text[k]})
+			}
+		}
+	}
+	state := State{Definitions: map[string]string{}, Owners: map[string]string{}, Live: map[string]string{}}
+	y.memory, y.names, y.model = map[string]memory{}, map[string]memory{}, s.after
+	for _, o := range s.objects {
+		if o.whole {
+			o.memory, state.Live[o.name] = memory{text: o.text}, o.text
+		}
+		if o.document && y.bug == typelessForgotten && len(s.policy(o.memory.text).ResourceTypes) == 0 {
+			o.memory = memory{}
+		}
+		y.memory[o.id], y.names[o.name] = o.memory, o.memory
+	}
+	for k, text := range s.after.text {
+		if !isShared(k) {
+			state.Definitions[k], state.Owners[k] = text, s.after.owner[k]
+		}
+	}
+	return state, nil
+}
+
+// isShared reports whether the key is of a union or an action, which no model has.
+func isShared(key string) bool {
+	return strings.HasPrefix(key, "union ") || strings.HasPrefix(key, "action ")
+}
+
+// order returns the core module, then the older objects first, then what is discovered.
+func (y *toy) order(s *step) []*object {
+	rank := func(o *object) int {
+		switch {
+		case o.name == CoreName:
+			return 0
+		case o.served && y.bug != discoveredFirst:
+			return 2000
+		case o.name == RolesName:
+			return 1000
+		case y.bug == youngerFirst:
+			return 999 - o.created
+		}
+		return o.created
+	}
+	return slices.SortedFunc(maps.Values(s.objects), func(a, b *object) int {
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a.name, b.name))
+	})
+}
+
+// build makes the model of what each object may have: what was live first, then by order.
+func (y *toy) build(s *step) {
+	s.after = newModel()
+	order := y.order(s)
+	place := func(accept func(o *object, k string) bool) {
+		for _, o := range order {
+			for k, text := range o.may() {
+				if s.after.owner[k] == "" && accept(o, k) {
+					s.after.set(o.name, map[string]string{k: text})
+				}
+			}
+		}
+	}
+	for range 3 { // What a document says depends on unions and actions of others, and these on types.
+		for _, o := range order {
+			if o.document {
+				o.now = s.policy(o.text).definitions(s.vocabulary(o))
+				o.last = s.policy(o.memory.text).definitions(s.vocabulary(nil))
+				maps.DeleteFunc(o.last, func(k, _ string) bool { return o.memory.removed[k] })
+			}
+		}
+		s.after = newModel()
+		place(func(o *object, _ string) bool { return o.name == CoreName })
+		place(func(o *object, k string) bool {
+			return slices.Contains(s.twins(o), s.before.owner[k]) && y.bug != liveNotFirst && !y.denied(s, o, k)
+		})
+		place(func(o *object, k string) bool { return !y.denied(s, o, k) })
+		if y.bug == liveInPart {
+			for _, o := range order {
+				for k, text := range o.now {
+					if s.after.owner[k] == "" {
+						s.after.set(o.name, map[string]string{k: text})
+					}
+				}
+			}
+		}
+		for trimmed := map[string]bool{}; y.trimAll(s, trimmed); { // What does not hold makes room for others.
+			place(func(o *object, k string) bool { return !y.denied(s, o, k) && !trimmed[o.name+k] })
+		}
+	}
+}
+
+// trimAll removes what does not hold, notes what is gone, and reports whether there was anything.
+func (y *toy) trimAll(s *step, trimmed map[string]bool) (changed bool) {
+	for again := true; again; {
+		again = false
+		for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
+			owner := s.after.owner[k]
+			if y.trim(s, k) {
+				again, changed = true, true
+				trimmed[owner+k] = s.after.owner[k] == ""
+			}
+		}
+	}
+	return changed
+}
+
+// trim removes from a definition what does not hold, and reports whether there was anything.
+func (y *toy) trim(s *step, k string) bool {
+	o, text := s.objects[s.after.owner[k]], s.after.text[k]
+	terms := []string{text}
+	if o.document {
+		terms = split(text)
+	}
+	held := slices.DeleteFunc(slices.Clone(terms), func(term string) bool { return !y.holds(s, o, k, term) })
+	if len(held) == len(terms) {
+		return false
+	}
+	s.after.text[k] = strings.Join(held, or)
+	if len(held) == 0 {
+		s.after.remove(k)
+	}
+	return true
+}
+
+// holds reports whether a term holds. What a type's owner defines needs that type to be the owner's.
+func (y *toy) holds(s *step, o *object, k, term string) bool {
+	typ, _, _ := strings.Cut(k, "#")
+	if _, own := o.may()[typ]; own && !slices.Contains(s.twins(o), s.after.owner[typ]) {
+		return false
+	}
+	return s.after.holds(k, term, o.document)
+}
+
+// accept makes the declared text live, and reports whether all of it, and of all that were accepted before, is.
+func (y *toy) accept(s *step, o *object) bool {
+	if o.now == nil || y.bug == rejectedClaims && y.claimed(s, o) {
+		return false
+	}
+	was := s.after
+	o.whole = true
+	y.build(s)
+	if s.complete() == nil && (!o.document || s.meets(s.after, s.policy(o.text)) && (y.bug == breaksOthers || !y.breaks(s, o, was))) && (y.bug != needRefuses || !y.takes(s, o, was)) {
+		return true
+	}
+	o.whole = false
+	y.build(s)
+	return false
+}
+
+// breaks reports whether a document takes terms from another document.
+func (y *toy) breaks(s *step, o *object, was model) bool {
+	for k, owner := range s.after.owner {
+		if owner != o.name && s.objects[owner].document && len(without(split(was.text[k]), split(s.after.text[k]))) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// takes reports whether the text takes a definition from another object.
+func (y *toy) takes(s *step, o *object, was model) bool {
+	for k, owner := range was.owner {
+		if owner != o.name && s.after.owner[k] == "" && !isShared(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// claimed reports whether a text that is not live has a definition of o.
+func (y *toy) claimed(s *step, o *object) bool {
+	for _, x := range s.objects {
+		for k := range x.now {
+			if _, has := o.now[k]; has && x.name != o.name && !x.whole && x.created < o.created {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// denied reports whether a bug keeps a definition from being live.
+func (y *toy) denied(s *step, o *object, k string) bool {
+	switch y.bug {
+	case coreEndsDiscovery:
+		return o.served && !s.objects[CoreName].whole
+	case rejectedTakes:
+		return slices.ContainsFunc(s.list, func(x *object) bool {
+			return x != o && x.name != CoreName && !x.whole && x.now[k] != "" && x.last[k] == ""
+		})
+	default:
+		return false
+	}
+}
+
+// spoil adds the bugs that are in what objects may have.
+func (y *toy) spoil(s *step) {
+	for _, o := range s.list {
+		switch {
+		case o.name == RolesName:
+		case y.bug == unreadableEnds && o.now == nil:
+			o.memory, o.last = memory{}, nil
+		case y.bug == removesNothing || y.bug == needRefuses:
+			o.memory.removed, o.last = nil, s.module(o.memory.text)
+		case y.bug == inherits:
+			o.memory = y.names[o.name]
+			o.read(s)
+		}
+	}
+}
+
+// The bugs of the toy.
+const (
+	rejectedTakes     = "a rejected text takes what is live from others"
+	unreadableEnds    = "an unreadable text ends what was live of its object"
+	coreEndsDiscovery = "a core module with an error ends discovery"
+	typelessForgotten = "the last text of a document without types is forgotten"
+	breaksOthers      = "a document breaks others"
+	liveInPart        = "a rejected text is live in part"
+	removesNothing    = "a rejected edit removes nothing"
+	needRefuses       = "a need refuses a removal"
+	liveNotFirst      = "what is live does not come first"
+	youngerFirst      = "the younger comes first"
+	discoveredFirst   = "what is discovered comes first"
+	rejectedClaims    = "a rejected text claims"
+	deletedStays      = "what is deleted stays live"
+	inherits          = "an object made again inherits"
+)
+
+func TestReferenceAcceptsMerge(t *testing.T) {
+	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("ROUNDS"), "200"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	Run(t, rounds, 2, func() System { return newToy("") })
+}
+
+func TestReferenceFindsBug(t *testing.T) {
+	for _, bug := range []string{
+		rejectedTakes, unreadableEnds, coreEndsDiscovery, typelessForgotten, breaksOthers, liveInPart, removesNothing,
+		needRefuses, liveNotFirst, youngerFirst, discoveredFirst, rejectedClaims, deletedStays, inherits,
+	} {
+		t.Run(bug, func(t *testing.T) {
+			for round := range 2000 {
+				if err := difference(history(rand.New(rand.NewPCG(2, uint64(round))), discovered), func() System { return newToy(bug) }); err != nil {
+					t.Logf("history %d: %v", round, err)
+					return
+				}
+			}
+			t.Error("got no difference in 2,000 histories, want one")
+		})
+	}
+}
+
+func newToy(bug string) *toy { return &toy{reader: newReader(), bug: bug, model: newModel()} }

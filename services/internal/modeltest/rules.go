@@ -1,0 +1,266 @@
+package modeltest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// closed demands that the live model holds.
+func (s *step) closed() error {
+	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
+		if !s.after.holds(k, s.after.text[k], false) {
+			return fmt.Errorf("%q is live as %q, which refers to what is not defined", k, s.after.text[k])
+		}
+	}
+	return nil
+}
+
+// declared demands that the owner of each live definition declares it: in the text that is live as a whole,
+// or in the last one that was, as far as the readable text still has it.
+func (s *step) declared() error {
+	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
+		owner := s.objects[s.after.owner[k]]
+		if owner == nil {
+			return fmt.Errorf("%q of %q is live, an object that is not there", k, s.after.owner[k])
+		}
+		may := func(name string) bool { return contains(s.objects[name], k, s.after.text[k]) }
+		if !slices.ContainsFunc(s.twins(owner), may) {
+			return fmt.Errorf("%q of %q is live as %q, but the text that is live there says %q", k, owner.name, s.after.text[k], owner.may()[k])
+		}
+	}
+	return nil
+}
+
+// contains reports whether o may have the definition: of a document each term, otherwise the whole text.
+func contains(o *object, key, text string) bool {
+	mine, has := o.may()[key]
+	if !o.document || !has {
+		return has && mine == text
+	}
+	return len(without(split(text), split(mine))) == 0
+}
+
+// without returns the terms that are not among others.
+func without(terms, others []string) []string {
+	return slices.DeleteFunc(terms, func(t string) bool { return slices.Contains(others, t) })
+}
+
+// complete demands that all of a text is live that counts as live as a whole.
+func (s *step) complete() error {
+	for _, o := range s.list {
+		if !o.whole {
+			continue
+		}
+		for _, k := range slices.Sorted(maps.Keys(o.now)) {
+			if s.after.text[k] != o.now[k] || !slices.Contains(s.twins(o), s.after.owner[k]) {
+				return fmt.Errorf("%q counts as live, but not its %q: that is %q of %q", o.name, k, s.after.text[k], s.after.owner[k])
+			}
+		}
+	}
+	return nil
+}
+
+// kept demands that what was live, and is in the last live text of its owner still, is live and has that owner.
+// It may go only to the core module, or with what it refers to.
+func (s *step) kept() error {
+	rest, claims := newModel(), map[string]string{}
+	maps.Copy(rest.text, s.after.text)
+	maps.Copy(rest.owner, s.after.owner)
+	for k, text := range s.before.text {
+		o := s.objects[s.before.owner[k]]
+		if o == nil || o.whole || o.now != nil && o.now[k] == "" || o.last[k] == "" || strings.Contains(k, " ") && o.document || s.after.owner[k] == CoreName || o.name == RolesName && !s.needRoles() {
+			continue
+		}
+		claims[k] = o.last[k]
+		if o.document {
+			claims[k] = both(both(text, o.last[k]), o.now[k])
+			if live, ok := rest.text[k]; ok { // Targets that are new do not excuse a loss.
+				rest.text[k] = both(live, text)
+			}
+		}
+		if claims[k] == "" {
+			delete(claims, k)
+		}
+	}
+	s.restore(rest, claims)
+	for _, k := range slices.Sorted(maps.Keys(claims)) {
+		o, owner := s.objects[s.before.owner[k]], s.after.owner[k]
+		if owner != "" && !slices.Contains(s.twins(o), owner) {
+			if !s.stands(s.after.except(owner), o, k, claims[k]) {
+				continue // It refers to what the new owner defines.
+			}
+			return fmt.Errorf("%q of %q was live, and %q took it over", k, o.name, owner)
+		}
+		lost := without(split(claims[k]), split(s.after.text[k]))
+		if _, live := s.after.text[k]; !live || len(lost) > 0 && o.document {
+			return fmt.Errorf("%q of %q was live, is still declared and holds, but %q is lost", k, o.name, lost)
+		}
+	}
+	return nil
+}
+
+// both returns the terms that are in both relations.
+func both(a, b string) string {
+	return strings.Join(slices.DeleteFunc(split(a), func(t string) bool { return !slices.Contains(split(b), t) }), or)
+}
+
+// restore removes from the claims what does not hold beside the rest and the other claims.
+func (s *step) restore(rest model, claims map[string]string) {
+	for k, text := range claims {
+		if rest.owner[k] == "" {
+			rest.set(s.before.owner[k], map[string]string{k: text})
+		}
+	}
+	for again := true; again; {
+		again = false
+		for k, text := range claims {
+			o := s.objects[s.before.owner[k]]
+			terms := []string{text}
+			if o.document {
+				terms = split(text)
+			}
+			held := slices.DeleteFunc(slices.Clone(terms), func(term string) bool { return !s.stands(rest, o, k, term) })
+			if len(held) == len(terms) {
+				continue
+			}
+			again = true
+			claims[k] = strings.Join(held, or)
+			if len(held) == 0 {
+				delete(claims, k)
+			}
+			if s.after.owner[k] == "" {
+				rest.remove(k)
+				if len(held) > 0 {
+					rest.set(o.name, map[string]string{k: claims[k]})
+				}
+			}
+		}
+	}
+}
+
+// stands reports whether a term of o's definition holds. A type that o declares must be o's own,
+// and documents refer to documents alone, but for roles.
+func (s *step) stands(m model, o *object, key, term string) bool {
+	typ, _, isRelation := strings.Cut(key, "#")
+	if !isRelation {
+		return true
+	}
+	if _, own := o.last[typ]; own && !slices.Contains(s.twins(o), m.owner[typ]) {
+		return false
+	}
+	if !m.holds(key, term, true) {
+		return false
+	}
+	keys, targets := m.references(typ, term)
+	return !o.document || !slices.ContainsFunc(append(append(keys, targets...), typ), func(k string) bool {
+		return k != s.role && !strings.HasPrefix(m.owner[k], "policydocument/")
+	})
+}
+
+// needRoles reports whether a document that is live gives roles.
+func (s *step) needRoles() bool {
+	return slices.ContainsFunc(s.list, func(o *object) bool {
+		return o.document && o.whole && strings.Contains(o.text, "roleBinding")
+	})
+}
+
+// accepted demands that a readable text is live if nothing live claims its definitions, and all that it refers to is there.
+func (s *step) accepted() error {
+	for _, o := range s.list {
+		if s.judged(o) && (o.name == CoreName || len(s.opponents(o)) == 0) && s.fits(o, nil, s.after) {
+			return fmt.Errorf("the text of %q is not live, and nothing stands against it", o.name)
+		}
+	}
+	return nil
+}
+
+// ranked demands that of two that were never live with a definition, what is discovered comes last, then the older comes first.
+func (s *step) ranked() error {
+	for _, o := range s.list {
+		opponents := s.opponents(o)
+		junior := func(k string) bool { return s.junior(s.objects[s.after.owner[k]], o, k) }
+		if !s.judged(o) || o.name == CoreName || len(opponents) == 0 || slices.ContainsFunc(opponents, func(k string) bool { return !junior(k) }) {
+			continue
+		}
+		out := map[string]bool{}
+		for _, k := range opponents {
+			out[s.after.owner[k]] = true
+		}
+		if s.fits(o, out, s.before) {
+			return fmt.Errorf("the text of %q is not live, and nothing stands against it but the lesser %q", o.name, slices.Sorted(maps.Keys(out)))
+		}
+	}
+	return nil
+}
+
+// judged reports whether the documentation says if the declared text of o must be live.
+// It is silent about an empty text, and about documents that may make others invalid. Without a core module there is no model.
+func (s *step) judged(o *object) bool {
+	cored := slices.Contains(slices.Collect(maps.Values(s.after.owner)), CoreName)
+	if o.whole || len(o.now) == 0 || !cored && o.name != CoreName {
+		return false
+	}
+	for k, text := range o.now {
+		if o.document && o.last[k] != "" && (strings.HasPrefix(k, "union ") || len(without(split(text), split(o.last[k]))) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// opponents returns the definitions of the declared text that others have.
+func (s *step) opponents(o *object) (keys []string) {
+	for _, k := range slices.Sorted(maps.Keys(o.now)) {
+		if owner := s.objects[s.after.owner[k]]; owner != nil && owner != o && (owner.document || o.document || owner.text != o.text) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// junior reports whether o comes before other, which now has the definition.
+// The ages of documents and modules are not comparable, and that of the roles' module is not documented.
+func (s *step) junior(other, o *object, key string) bool {
+	switch {
+	case other.name == CoreName, other.name == RolesName, other.document != o.document:
+		return false
+	case slices.Contains(s.twins(other), s.before.owner[key]), other.last[key] != "":
+		return false
+	case other.served || o.served:
+		return !o.served && s.discovered
+	default:
+		return o.created < other.created
+	}
+}
+
+// fits reports whether the declared text of o holds beside what is live: without the objects that are out, and
+// only with definitions of present, the core module and the roles' module.
+func (s *step) fits(o *object, out map[string]bool, present model) bool {
+	m := newModel()
+	if roles := s.objects[RolesName]; roles != nil {
+		m.set(RolesName, roles.last)
+	}
+	for k, text := range s.after.text {
+		owner := s.after.owner[k]
+		if owner != o.name && !out[owner] && (present.owner[k] != "" || owner == CoreName) {
+			m.set(owner, map[string]string{k: text})
+		}
+	}
+	m.set(o.name, o.now)
+	m.prune(o.name)
+	for k, text := range o.now {
+		if !m.holds(k, text, true) {
+			return false
+		}
+	}
+	return !o.document || s.meets(m, s.policy(o.text))
+}
+
+// meets reports whether all names that the policy refers to are of documents in m, and there is a type at all.
+func (s *step) meets(m model, p policy) bool {
+	of := func(k string) bool { return strings.HasPrefix(m.owner[k], "policydocument/") }
+	typed := slices.ContainsFunc(slices.Collect(maps.Keys(m.owner)), func(k string) bool { return !strings.ContainsAny(k, " #") && of(k) })
+	return typed && !slices.ContainsFunc(p.needs(), func(n string) bool { return !of(n) && !of("union "+n) })
+}

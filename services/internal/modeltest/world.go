@@ -1,0 +1,196 @@
+// Package modeltest checks the model of a Store against docs/models.md, over random histories of the objects it is merged from.
+package modeltest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// CoreName and RolesName name the two objects of which a Store has one each, in [State].
+const (
+	CoreName  = "core"
+	RolesName = "roles"
+)
+
+// World holds what is declared at one moment.
+type World struct {
+	// Core is spec.coreModule of the Store.
+	Core string
+	// RolesType reports whether the Store's annotation names role#assignee, which Core declares then.
+	// Otherwise PolicyDocuments use role#subject, of the roles' module or of a person's.
+	RolesType  bool
+	Modules    []Module
+	Documents  []Document
+	Discovered []Discovered // Empty while discovery is off.
+}
+
+// Module is an AuthorizationModel that a person wrote. State calls it "authorizationmodel/NAME".
+type Module struct {
+	Name    string
+	Created int    // Created orders objects by age. An object that is made again has another.
+	Text    string // Text is spec.model.
+}
+
+// Document is a PolicyDocument. State calls it "policydocument/NAME".
+type Document struct {
+	Name    string
+	Created int    // Created orders Modules and Documents by age.
+	Text    string // Text is YAML of resourceTypes, unions, actions and actionBindings, with the keys of the spec.
+}
+
+// Discovered is the module of a resource of the API server. State calls it "discovered/NAME".
+type Discovered struct {
+	Name string // Name is the plural, such as "secrets".
+	Text string // Text is the module that the service generated.
+}
+
+// State holds what is live in the merged model.
+type State struct {
+	// Definitions maps "type", "type#relation" and "condition NAME" to the text, as [Definitions] returns it.
+	Definitions map[string]string
+	// Owners maps the keys of Definitions to the object that each is from.
+	Owners map[string]string
+	// Live maps an object to its text that is live: the declared one, if all of it is. A document without types has one, too.
+	Live map[string]string
+}
+
+// System is under test. Settle gives it the next world, and returns what is live once all has settled.
+type System interface {
+	Settle(w World) (State, error)
+}
+
+// Run gives random histories to new systems, one to each. It reports the first difference from the
+// documentation, with the seed and the shortest history found.
+func Run(t testing.TB, rounds int, seed uint64, start func() System) {
+	t.Helper()
+	for round := range rounds {
+		worlds := history(rand.New(rand.NewPCG(seed, uint64(round))), discovered)
+		if difference(worlds, start) != nil {
+			worlds = shrink(worlds, start)
+			t.Fatalf("seed %d, history %d: %v; the worlds:\n%s", seed, round, difference(worlds, start), describe(worlds))
+		}
+	}
+}
+
+// RunServed is [Run] for a slow system whose API server serves the resources. It reports the whole history.
+func RunServed(t testing.TB, rounds int, seed uint64, served []Discovered, start func() System) {
+	t.Helper()
+	for round := range rounds {
+		worlds := history(rand.New(rand.NewPCG(seed, uint64(round))), served)
+		if err := difference(worlds, start); err != nil {
+			t.Fatalf("seed %d, history %d: %v; the worlds:\n%s", seed, round, err, describe(worlds))
+		}
+	}
+}
+
+// gradual returns the worlds with others between, so that PolicyDocuments change one after the other, the older ones first, after all else.
+// The documentation is silent about a module that waits for types of several documents that come at once.
+func gradual(worlds []World) (all []World) {
+	var now World
+	for _, w := range worlds {
+		before := now.Documents
+		now = w
+		now.Documents = slices.DeleteFunc(slices.Clone(before), func(d Document) bool { return !slices.ContainsFunc(w.Documents, d.names) })
+		all = append(all, now)
+		for _, d := range slices.SortedFunc(slices.Values(w.Documents), func(a, b Document) int { return a.Created - b.Created }) {
+			if !slices.Contains(now.Documents, d) {
+				now.Documents = append(slices.DeleteFunc(slices.Clone(now.Documents), d.names), d)
+				all = append(all, now)
+			}
+		}
+	}
+	return all
+}
+
+// names reports whether the other document has the same name.
+func (d Document) names(other Document) bool { return d.Name == other.Name }
+
+// difference returns how a new system differs from the documentation.
+func difference(worlds []World, start func() System) error {
+	system, reference := start(), reference{reader: newReader(), before: newModel()}
+	for _, w := range gradual(worlds) {
+		state, err := system.Settle(w)
+		if err == nil {
+			err = reference.check(w, state)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shrink removes worlds, and objects from all worlds, as long as there is a difference.
+func shrink(worlds []World, start func() System) []World {
+	for {
+		shorter := slices.IndexFunc(simpler(worlds), func(w []World) bool { return difference(w, start) != nil })
+		if shorter < 0 {
+			return worlds
+		}
+		worlds = simpler(worlds)[shorter]
+	}
+}
+
+// simpler returns the histories that have one world, or one object, less.
+func simpler(worlds []World) (all [][]World) {
+	names := map[string]bool{}
+	for i, w := range worlds {
+		all = append(all, slices.Delete(slices.Clone(worlds), i, i+1))
+		for name := range texts(w) {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		fewer := slices.Clone(worlds)
+		for i, w := range fewer {
+			fewer[i].Modules = slices.DeleteFunc(slices.Clone(w.Modules), func(m Module) bool { return "authorizationmodel/"+m.Name == name })
+			fewer[i].Documents = slices.DeleteFunc(slices.Clone(w.Documents), func(d Document) bool { return "policydocument/"+d.Name == name })
+			fewer[i].Discovered = slices.DeleteFunc(slices.Clone(w.Discovered), func(d Discovered) bool { return "discovered/"+d.Name == name })
+		}
+		if name != CoreName && describe(fewer) != describe(worlds) {
+			all = append(all, fewer)
+		}
+	}
+	return all
+}
+
+// texts returns the texts of a world by object, with the order of creation.
+func texts(w World) map[string]string {
+	all := map[string]string{CoreName: w.Core}
+	for _, m := range w.Modules {
+		all["authorizationmodel/"+m.Name] = fmt.Sprintf("# created: %d\n%s", m.Created, m.Text)
+	}
+	for _, d := range w.Documents {
+		all["policydocument/"+d.Name] = fmt.Sprintf("# created: %d\n%s", d.Created, d.Text)
+	}
+	for _, d := range w.Discovered {
+		all["discovered/"+d.Name] = d.Text
+	}
+	return all
+}
+
+// describe returns what changes from world to world.
+func describe(worlds []World) string {
+	var out strings.Builder
+	last := map[string]string{}
+	for i, w := range worlds {
+		fmt.Fprintf(&out, "== world %d, the type of roles is given: %v\n", i, w.RolesType)
+		now := texts(w)
+		for _, name := range slices.Sorted(maps.Keys(last)) {
+			if _, ok := now[name]; !ok {
+				fmt.Fprintf(&out, "-- %s: deleted\n", name)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(now)) {
+			if now[name] != last[name] {
+				fmt.Fprintf(&out, "-- %s:\n%s", name, now[name])
+			}
+		}
+		last = now
+	}
+	return out.String()
+}

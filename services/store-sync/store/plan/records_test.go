@@ -1,0 +1,86 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/store-sync/store/plan"
+)
+
+func (s *shop) remove(name string) {
+	s.in.Modules = slices.DeleteFunc(slices.Clone(s.in.Modules), func(m plan.Module) bool { return m.Value.Name == name })
+}
+
+// stored returns a status as the API server returns it.
+func stored(status corev1alpha1.StoreStatus) (read corev1alpha1.StoreStatus) {
+	if data, err := json.Marshal(status); err != nil || json.Unmarshal(data, &read) != nil {
+		panic("a status cannot be stored")
+	}
+	return read
+}
+
+func TestDecideRecordsThatNoDiscoveredModuleIsLive(t *testing.T) {
+	w := newWorld()
+	w.store.Spec.CoreModule = accounts
+	s := &shop{t: t, in: w.input()}
+	s.module("ds", "module ds\n\ntype core_secret\n")
+	s.in.Provided = []model.Module{{
+		Origin: model.Origin{Kind: model.Discovered, Name: "secrets"}, API: "secrets", Base: "account", DSL: secrets,
+	}}
+	s.settle()
+	s.state("discovered/secrets", model.Rejected)
+	s.has("core_secret", "!core_secret#get", "!account#create_core_secrets")
+}
+
+const twin = "module twin\n\ntype extra\n\ntype folder\n  relations\n    define reader: [user]\n"
+
+// newTwins returns a Store with two modules of equal text.
+func newTwins(t *testing.T) *shop {
+	t.Helper()
+	s := newShop(t)
+	s.module("a", twin)
+	s.module("b", twin)
+	s.settle()
+	s.state("authorizationmodel/b", model.Duplicate)
+	return s
+}
+
+func TestDecideKeepsTheTextOfATwinThatIsEditedOtherwise(t *testing.T) {
+	s := newTwins(t)
+	s.module("a", "module a\n\ntype folder\n  relations\n    define reader: [nope]\n")
+	s.module("b", "module b\n\ntype extra\n\ntype folder\n  relations\n    define reader: [nope]\n")
+	s.settle()
+	s.has("extra", "folder#reader")
+	s.remove("a")
+	s.settle()
+	s.has("extra", "folder#reader")
+}
+
+func TestDecideKeepsATwinWhoseOtherBecomesShorter(t *testing.T) {
+	s := newTwins(t)
+	s.module("a", "module twin\n\ntype folder\n  relations\n    define reader: [user]\n")
+	s.settle()
+	s.state("authorizationmodel/b", model.Merged)
+	s.has("extra", "folder#reader")
+	s.remove("b")
+	s.settle()
+	s.state("authorizationmodel/a", model.Merged)
+	s.has("!extra", "folder#reader")
+}
+
+func TestDecideKeepsNothingOfAnEarlierDocumentOfTheName(t *testing.T) {
+	s := newShop(t)
+	s.documents[0].UID = "first"
+	s.settle()
+	s.has("org#x_get")
+	s.document("team/org", org+"- {actionName: x_get, typeName: nope, conditions: [{roleBinding: {}}]}\n")
+	s.settle()
+	s.valid("team/org", false)
+	s.has("org#x_get")
+	s.documents[0].UID = "second"
+	s.settle()
+	s.has("!org")
+}
