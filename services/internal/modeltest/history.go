@@ -63,7 +63,7 @@ type draft struct {
 
 // author writes a history.
 type author struct {
-	*rand.Rand
+	random *rand.Rand
 
 	rolesType bool
 	created   int
@@ -75,9 +75,9 @@ type author struct {
 
 // history returns random worlds, with resources that may be served.
 func history(random *rand.Rand, served []Discovered) (worlds []World) {
-	a := &author{Rand: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}}, served: served, discovery: random.IntN(len(served) + 1)}
+	a := &author{random: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}}, served: served, discovery: random.IntN(len(served) + 1)}
 	for len(worlds) < worldsPerHistory {
-		for range 1 + a.IntN(3) {
+		for range 1 + a.random.IntN(3) {
 			a.change()
 		}
 		worlds = append(worlds, a.world())
@@ -87,18 +87,18 @@ func history(random *rand.Rand, served []Discovered) (worlds []World) {
 
 // change makes one change to one object.
 func (a *author) change() {
-	switch n := a.IntN(20); {
+	switch n := a.random.IntN(20); {
 	case n == 0:
-		a.discovery = a.IntN(len(a.served) + 1)
+		a.discovery = a.random.IntN(len(a.served) + 1)
 	case n <= 2:
 		a.edit(a.core)
 	case len(a.drafts) < 3 || (n <= 6 && len(a.drafts) < 7):
 		a.create()
 	case n <= 9:
-		i := a.IntN(len(a.drafts))
+		i := a.random.IntN(len(a.drafts))
 		a.drafts = slices.Delete(a.drafts, i, i+1)
 	default:
-		a.edit(a.drafts[a.IntN(len(a.drafts))])
+		a.edit(a.drafts[a.random.IntN(len(a.drafts))])
 	}
 }
 
@@ -106,7 +106,7 @@ func (a *author) change() {
 func (a *author) create() {
 	a.created++
 	d := &draft{name: "m", created: a.created, kinds: moduleParts, parts: map[string]string{}}
-	if a.IntN(2) == 0 {
+	if a.random.IntN(2) == 0 {
 		d.name, d.kinds = "d", documentParts
 	}
 	for i := 0; ; i++ {
@@ -116,10 +116,10 @@ func (a *author) create() {
 			break
 		}
 	}
-	for range 2 + a.IntN(3) {
+	for range 2 + a.random.IntN(3) {
 		a.add(d)
 	}
-	if twin := a.twin(); twin != nil && d.name[0] == 'm' && a.IntN(6) == 0 {
+	if twin := a.twin(); twin != nil && d.name[0] == 'm' && a.random.IntN(6) == 0 {
 		d.parts, d.module, d.broken = maps.Clone(twin.parts), twin.module, twin.broken
 	}
 	a.drafts = append(a.drafts, d)
@@ -141,11 +141,11 @@ func (a *author) edit(d *draft) {
 		d.module = d.name
 	}
 	keys := slices.Sorted(maps.Keys(d.parts))
-	switch n := a.IntN(10); {
+	switch n := a.random.IntN(10); {
 	case d.broken || n == 0:
 		d.broken = !d.broken && (d.name == "" || d.name[0] == 'm')
 	case n <= 4 && (len(keys) > 2 || d.name == "" && len(keys) > 0):
-		gone := keys[a.IntN(len(keys))]
+		gone := keys[a.random.IntN(len(keys))]
 		maps.DeleteFunc(d.parts, func(k, _ string) bool {
 			return k == gone || strings.HasPrefix(k, gone+"#") || strings.HasPrefix(k, gone+" ") || k == "role" && gone == "role#subject"
 		})
@@ -160,13 +160,13 @@ func (a *author) edit(d *draft) {
 // add adds or changes a part, in most cases with the type that it is of.
 func (a *author) add(d *draft) {
 	keys := slices.Sorted(maps.Keys(d.kinds))
-	key := keys[a.IntN(len(keys))]
+	key := keys[a.random.IntN(len(keys))]
 	if strings.HasPrefix(key, "role#") && a.rolesType {
 		return
 	}
-	d.parts[key] = d.kinds[key][a.IntN(len(d.kinds[key]))]
+	d.parts[key] = d.kinds[key][a.random.IntN(len(d.kinds[key]))]
 	typ, _, relation := strings.Cut(key, "#")
-	if relation && coreBase[typ+"#member"] == "" && (a.IntN(4) > 0 || typ == "role" || d.name == "") {
+	if relation && coreBase[typ+"#member"] == "" && (a.random.IntN(4) > 0 || typ == "role" || d.name == "") {
 		d.parts[typ] = ""
 	}
 	if key == "type shelf parent" {

@@ -10,7 +10,7 @@ import (
 // reference checks the states of one history against docs/models.md.
 // It predicts no model. It follows each object's last live text, and checks properties of each step.
 type reference struct {
-	reader
+	texts  reader
 	before model
 	memory map[string]memory // By the identity of objects.
 }
@@ -43,7 +43,7 @@ func (o *object) may() map[string]string {
 
 // step is the change from one state to the next.
 type step struct {
-	reader
+	texts         reader
 	list          []*object // The objects by name.
 	before, after model
 	objects       map[string]*object
@@ -53,7 +53,7 @@ type step struct {
 
 // check returns an error that says how s differs from what the documentation promises of w.
 func (r *reference) check(w World, s State) error {
-	now := &step{reader: r.reader, before: r.before, after: newModel(), objects: map[string]*object{}, role: "role#subject"}
+	now := &step{texts: r.texts, before: r.before, after: newModel(), objects: map[string]*object{}, role: "role#subject"}
 	if w.RolesType {
 		now.role = "role#assignee"
 	}
@@ -118,11 +118,11 @@ func (s *step) read(w World, state State, memories map[string]memory) {
 // read fills in the definitions of an object, and removes from its last live text what the declared text no longer has.
 func (o *object) read(s *step) {
 	if o.document {
-		o.now = s.policy(o.text).definitions(s.vocabulary(o))
-		o.last = s.policy(o.memory.text).definitions(s.vocabulary(nil))
+		o.now = s.texts.policy(o.text).definitions(s.vocabulary(o))
+		o.last = s.texts.policy(o.memory.text).definitions(s.vocabulary(nil))
 	} else {
-		o.now = s.module(o.text)
-		o.last = s.module(o.memory.text)
+		o.now = s.texts.module(o.text)
+		o.last = s.texts.module(o.memory.text)
 	}
 	maps.DeleteFunc(o.last, func(k, _ string) bool { return o.memory.removed[k] })
 	if o.now == nil {
@@ -185,14 +185,14 @@ func (s *step) vocabulary(trial *object) vocabulary {
 			continue
 		}
 		if o.whole || o == trial {
-			p := s.policy(o.text)
+			p := s.texts.policy(o.text)
 			v.add(p, func(string) bool { return true })
 			for _, t := range p.ResourceTypes {
 				v.types[t.Name] = v.types[t.Name] || o == trial
 			}
 			continue
 		}
-		v.add(s.policy(o.memory.text), func(k string) bool { return !o.memory.removed[k] && v.mentions(o.text, k) })
+		v.add(s.texts.policy(o.memory.text), func(k string) bool { return !o.memory.removed[k] && v.mentions(o.text, k) })
 	}
 	return v
 }

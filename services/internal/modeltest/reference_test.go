@@ -4,16 +4,16 @@ import (
 	"cmp"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
 // toy is a straightforward merge, with one bug or none.
 type toy struct {
-	reader
+	texts  reader
 	bug    string
 	memory map[string]memory
 	names  map[string]memory // By name, for one of the bugs.
@@ -22,7 +22,7 @@ type toy struct {
 
 // Settle merges what was live, and then accepts each text that fits, the oldest first.
 func (y *toy) Settle(w World) (State, error) {
-	s := &step{reader: y.reader, before: y.model, after: newModel(), objects: map[string]*object{}, role: "role#subject"}
+	s := &step{texts: y.texts, before: y.model, after: newModel(), objects: map[string]*object{}, role: "role#subject"}
 	if w.RolesType {
 		s.role = "role#assignee"
 	}
@@ -48,7 +48,7 @@ func (y *toy) Settle(w World) (State, error) {
 		if o.whole {
 			o.memory, state.Live[o.name] = memory{text: o.text}, o.text
 		}
-		if o.document && y.bug == typelessForgotten && len(s.policy(o.memory.text).ResourceTypes) == 0 {
+		if o.document && y.bug == typelessForgotten && len(s.texts.policy(o.memory.text).ResourceTypes) == 0 {
 			o.memory = memory{}
 		}
 		y.memory[o.id], y.names[o.name] = o.memory, o.memory
@@ -102,8 +102,8 @@ func (y *toy) build(s *step) {
 	for range 3 { // What a document says depends on unions and actions of others, and these on types.
 		for _, o := range order {
 			if o.document {
-				o.now = s.policy(o.text).definitions(s.vocabulary(o))
-				o.last = s.policy(o.memory.text).definitions(s.vocabulary(nil))
+				o.now = s.texts.policy(o.text).definitions(s.vocabulary(o))
+				o.last = s.texts.policy(o.memory.text).definitions(s.vocabulary(nil))
 				maps.DeleteFunc(o.last, func(k, _ string) bool { return o.memory.removed[k] })
 			}
 		}
@@ -178,7 +178,7 @@ func (y *toy) accept(s *step, o *object) bool {
 	was := s.after
 	o.whole = true
 	y.build(s)
-	if s.complete() == nil && (!o.document || s.meets(s.after, s.policy(o.text)) && (y.bug == breaksOthers || !y.breaks(s, o, was))) && (y.bug != needRefuses || !y.takes(s, o, was)) {
+	if s.complete() == nil && (!o.document || s.meets(s.after, s.texts.policy(o.text)) && (y.bug == breaksOthers || !y.breaks(s, o, was))) && (y.bug != needRefuses || !y.takes(s, o, was)) {
 		return true
 	}
 	o.whole = false
@@ -240,7 +240,7 @@ func (y *toy) spoil(s *step) {
 		case y.bug == unreadableEnds && o.now == nil:
 			o.memory, o.last = memory{}, nil
 		case y.bug == removesNothing || y.bug == needRefuses:
-			o.memory.removed, o.last = nil, s.module(o.memory.text)
+			o.memory.removed, o.last = nil, s.texts.module(o.memory.text)
 		case y.bug == inherits:
 			o.memory = y.names[o.name]
 			o.read(s)
@@ -267,11 +267,7 @@ const (
 )
 
 func TestReferenceAcceptsMerge(t *testing.T) {
-	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("ROUNDS"), "200"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	Run(t, rounds, 2, func() System { return newToy("") })
+	Run(t, seeds.Rounds(t, 40), 2, func() System { return newToy("") })
 }
 
 func TestReferenceFindsBug(t *testing.T) {
@@ -291,4 +287,4 @@ func TestReferenceFindsBug(t *testing.T) {
 	}
 }
 
-func newToy(bug string) *toy { return &toy{reader: newReader(), bug: bug, model: newModel()} }
+func newToy(bug string) *toy { return &toy{texts: newReader(), bug: bug, model: newModel()} }

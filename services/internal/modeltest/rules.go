@@ -255,7 +255,7 @@ func (s *step) fits(o *object, out map[string]bool, present model) bool {
 			return false
 		}
 	}
-	return !o.document || s.meets(m, s.policy(o.text))
+	return !o.document || s.meets(m, s.texts.policy(o.text))
 }
 
 // meets reports whether all names that the policy refers to are of documents in m, and there is a type at all.

@@ -111,7 +111,7 @@ func (d Document) names(other Document) bool { return d.Name == other.Name }
 
 // difference returns how a new system differs from the documentation.
 func difference(worlds []World, start func() System) error {
-	system, reference := start(), reference{reader: newReader(), before: newModel()}
+	system, reference := start(), reference{texts: newReader(), before: newModel()}
 	for _, w := range gradual(worlds) {
 		state, err := system.Settle(w)
 		if err == nil {
