@@ -12,10 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stage is a change, what is generated then, and what of it is as old as before.
+// stage is one step of a case: the change, the bindings that must then be generated, and those that must have kept
+// their UID.
 type stage struct{ do, want, kept string }
 
-// acceptance reads the cases of infer/testdata/acceptance.txt that the API server admits.
+// acceptance reads the cases of infer/testdata/acceptance.txt that the API server accepts.
 func acceptance(t *testing.T) map[string][]stage {
 	t.Helper()
 	text, err := os.ReadFile("infer/testdata/acceptance.txt")

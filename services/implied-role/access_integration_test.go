@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	// fewWorlds is how many random worlds are compared with Kubernetes, unless ENTAIL_ROUNDS asks for more.
+	// fewWorlds is the number of random worlds that are compared with Kubernetes. ENTAIL_ROUNDS sets another number.
 	fewWorlds = 8
-	// converged is for a world on a machine that has much else to do.
+	// converged bounds the wait for one world, on a busy machine.
 	converged = time.Minute
 )
 
-// accessGroup is that of resources each of which one role permits to read.
+// accessGroup is the API group of the test resources. Exactly one role permits to read each of them.
 const accessGroup = "access.test"
 
-// asker is somebody, as our API and as Kubernetes know them.
+// asker is a subject, in the form of the API and in the form of Kubernetes.
 type asker struct {
 	subject *inferencev1.Subject
 	groups  []string
@@ -52,8 +52,8 @@ type accessWorld struct {
 	roles  []infer.Role
 }
 
-// TestAnswersAgreeWithKubernetes makes random worlds, does random harm to what is generated in them,
-// and compares every answer with what the API server itself allows.
+// TestAnswersAgreeWithKubernetes makes random worlds and damages the generated bindings. It compares every answer with
+// the access that the API server grants.
 func TestAnswersAgreeWithKubernetes(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -73,7 +73,7 @@ func TestAnswersAgreeWithKubernetes(t *testing.T) {
 	}
 }
 
-// permit makes a role that permits what no other does.
+// permit makes a role with a permission that no other role has.
 func permit(t testing.TB, role *rbacv1.ClusterRole, b *bed) {
 	t.Helper()
 	role.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{accessGroup}, Resources: []string{role.Name}}}
@@ -88,7 +88,7 @@ func permit(t testing.TB, role *rbacv1.ClusterRole, b *bed) {
 	}
 }
 
-// populate makes roles, rules and bindings, and finds out whom Kubernetes takes everybody for.
+// populate makes roles, rules, bindings and askers.
 func (w *accessWorld) populate() {
 	w.T.Helper()
 	w.roles = []infer.Role{role("ClusterRole/access-c0"), role("ClusterRole/access-c1")}
@@ -133,7 +133,7 @@ const (
 	clusterRoles = 2
 )
 
-// ask adds an asker. Kubernetes says which groups a user is in.
+// ask adds an asker. A SelfSubjectReview returns the groups of the user.
 func (w *accessWorld) ask(subject *inferencev1.Subject, user string, groups ...string) {
 	w.T.Helper()
 	cfg := w.Kube.Admin()
@@ -143,7 +143,7 @@ func (w *accessWorld) ask(subject *inferencev1.Subject, user string, groups ...s
 		w.T.Fatal(err)
 	}
 	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(w.T.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if user == "system:anonymous" && apierrors.IsForbidden(err) { // Who has not logged in may not even ask that.
+	if user == "system:anonymous" && apierrors.IsForbidden(err) { // An anonymous user may not make this review.
 		review.Status.UserInfo, err = authenticationv1.UserInfo{Username: user, Groups: []string{"system:unauthenticated"}}, nil
 	}
 	if err != nil {
@@ -156,7 +156,7 @@ func (w *accessWorld) anyRole() infer.Role { return w.roles[w.random.IntN(len(w.
 
 func (w *accessWorld) anySource() string { return fmt.Sprintf("source-%d", w.random.IntN(sources)) }
 
-// anybody is some subjects; everywhere is for a binding of no namespace.
+// anybody returns random subjects. With everywhere, they suit a binding without a namespace.
 func (w *accessWorld) anybody(everywhere bool) []rbacv1.Subject {
 	all := []rbacv1.Subject{
 		subject("alice"), subject("bob"), subject("group:team"), subject("sa:" + w.namespace + ":bot"), subject("sa:elsewhere:bot"),
@@ -175,7 +175,7 @@ func (w *accessWorld) anybody(everywhere bool) []rbacv1.Subject {
 	return all[:w.random.IntN(3)]
 }
 
-// source makes a binding with random subjects to a random role.
+// source makes a binding of random subjects to a random role.
 func (w *accessWorld) source(name string) {
 	w.T.Helper()
 	r := w.anyRole()
@@ -188,7 +188,7 @@ func (w *accessWorld) source(name string) {
 	}
 }
 
-// attempt does what may come too late: the object may have gone.
+// attempt ignores the errors NotFound and Conflict, because the object may have changed.
 func (w *accessWorld) attempt(err error) {
 	w.T.Helper()
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -196,7 +196,7 @@ func (w *accessWorld) attempt(err error) {
 	}
 }
 
-// harm holds, strips and deletes what there is, and changes rules and sources meanwhile.
+// harm delays, strips and deletes generated bindings, and changes rules and sources meanwhile.
 func (w *accessWorld) harm() {
 	w.T.Helper()
 	api, ctx := w.bindings(), w.T.Context()
@@ -234,7 +234,7 @@ func (w *accessWorld) harm() {
 	w.source("ir-forged-" + fmt.Sprint(w.random.IntN(9)) + "-abcdefgh234567ab")
 }
 
-// agree waits until every answer is what Kubernetes says.
+// agree waits until every answer agrees with Kubernetes.
 func (w *accessWorld) agree(seed uint64, when string) {
 	w.T.Helper()
 	testbed.Eventually(w.T, converged, func() error {
@@ -251,7 +251,7 @@ func (w *accessWorld) agree(seed uint64, when string) {
 	})
 }
 
-// compare asks everything about one.
+// compare compares all answers about one asker.
 func (w *accessWorld) compare(a asker) error {
 	ctx := w.T.Context()
 	effective, err := w.client.ListEffectiveRoles(ctx, &inferencev1.ListEffectiveRolesRequest{Namespace: w.namespace, Subject: a.subject, Groups: a.groups})
@@ -281,7 +281,7 @@ func (w *accessWorld) compare(a asker) error {
 	return nil
 }
 
-// isA reports whether Kubernetes takes the asker for a subject.
+// isA reports whether Kubernetes matches the asker with a subject.
 func (a asker) isA(s *inferencev1.Subject) bool {
 	switch s.GetKind() {
 	case rbacv1.UserKind:
@@ -292,7 +292,7 @@ func (a asker) isA(s *inferencev1.Subject) bool {
 	return "system:serviceaccount:"+s.GetNamespace()+":"+s.GetName() == a.is.Username
 }
 
-// allows asks the API server whether somebody may what only one role permits.
+// allows reports whether the API server allows the access that only this role permits.
 func (w *accessWorld) allows(a asker, r infer.Role) (bool, error) {
 	review, err := w.typed.AuthorizationV1().SubjectAccessReviews().Create(w.T.Context(), &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -306,7 +306,7 @@ func (w *accessWorld) allows(a asker, r infer.Role) (bool, error) {
 	return review.Status.Allowed, nil
 }
 
-// leave takes away what would count in the next world.
+// leave removes the bindings that would count in the next world.
 func (w *accessWorld) leave() {
 	w.T.Helper()
 	for i := range 2 {

@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// cluster is what is needed of the API server to carry actions out.
+// cluster lists the calls of the API server that the applier needs.
 type cluster interface {
 	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
@@ -33,46 +33,45 @@ type cluster interface {
 	Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error
 }
 
-// applier carries plans out. Nothing else changes RoleBindings.
+// applier executes plans. No other part of the service writes RoleBindings.
 type applier struct {
 	state   *state.State
 	view    *view.View
 	kube    cluster
 	metrics *metrics
 	log     *slog.Logger
-	// writers has room for the changes that are made at a time, whatever the namespace. Statuses
-	// have room of their own.
+	// writers bounds the writes in parallel over all namespaces. Statuses have their own bound.
 	writers chan struct{}
-	// guard tells why nobody in a namespace may be given anything; nil if nothing speaks against it.
+	// guard returns nil if roles may be given in a namespace, and otherwise the reason. A nil guard allows all.
 	guard func(ctx context.Context, namespace string) error
 }
 
-// applied is what became of plans.
+// applied holds the results of plans.
 type applied struct {
-	// confirmer confirms what gives; nil before there is anything to give.
+	// confirmer verifies actions that give roles. It is nil during the first stage, which only takes roles.
 	confirmer *confirmer
 
 	mu sync.Mutex
-	// undone sources are to be planned for again: at once if what was planned from is stale, or
-	// if something more urgent interrupted.
+	// undone holds sources to plan again. stale means at once, because the plan was made from an old state. interrupted
+	// means after more urgent work.
 	undone             map[string]struct{}
 	stale, interrupted bool
-	// forbidden sources lack a right, of which nothing tells when it is given.
+	// forbidden holds the sources for which the service lacks a permission. No change reports when it is granted.
 	forbidden map[string]error
-	// err is the first error that waiting may cure.
+	// err is the first error that a retry may cure.
 	err error
-	// obstacles and writes by source.
+	// obstacles and writes are keyed by source.
 	obstacles map[string][]infer.Obstacle
 	writes    map[string]int
-	// withheld are roles that could not be given to everybody who must get them.
+	// withheld holds the roles that could not be given to every subject that must get them.
 	withheld map[infer.Role]struct{}
 }
 
-// chunk is after how many bindings it is looked whether something more urgent may go first.
+// chunk is the number of actions between two checks for more urgent work.
 const chunk = 256
 
-// apply carries plans out in the order of [infer.Schedule]. When something urgent has come
-// meanwhile, it leaves the rest of what is to be given: taking away must not wait.
+// apply executes plans in the order of [infer.Schedule]. If urgent work arrives after a write, it leaves the remaining
+// actions that give roles, because revocations must not wait. A role is not taken last if it could not be given before.
 func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, plans []infer.Plan, urgent func() bool) *applied {
 	done := &applied{
 		undone: map[string]struct{}{}, forbidden: map[string]error{}, obstacles: map[string][]infer.Obstacle{},
@@ -110,7 +109,7 @@ func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, p
 	return done
 }
 
-// all carries out actions, several at a time, and returns when all are done.
+// all executes actions in parallel and returns when all are done.
 func (a *applier) all(ctx context.Context, p consume.Reporter, n *namespace, actions iter.Seq[infer.Action], done *applied) {
 	var group sync.WaitGroup
 	for action := range actions {
@@ -131,8 +130,8 @@ func (a *applier) all(ctx context.Context, p consume.Reporter, n *namespace, act
 	group.Wait()
 }
 
-// one makes one change and takes its result into the view. What would go on granting after its
-// deletion grants nothing before.
+// one executes one action and stores the result in the view. A binding that would keep granting its role after its
+// deletion is emptied first.
 func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, action infer.Action) error {
 	last, there := a.state.Bindings.Last(a.state.BindingKey(n.name, action.Name))
 	var seen view.Object[infer.Binding]
@@ -153,7 +152,7 @@ func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, act
 	seen.Key = a.state.BindingKey(n.name, action.Name)
 	now, err := a.call(ctx, seen.Change, action)
 	if errors.Is(err, kube.ErrConflict) {
-		if last.Key = seen.Key; !there { // What the bus told of its end may be no longer true.
+		if last.Key = seen.Key; !there { // The tombstone in the view may be out of date.
 			seen = last
 		}
 		return a.refresh(ctx, kinds.RoleBindings(), seen.Change)
@@ -163,13 +162,13 @@ func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, act
 	}
 	cause, _ := a.state.Bindings.Last(a.state.BindingKey(n.name, action.Source))
 	if now.Deleted && seen.Value.Finalized {
-		p.Count(cause.Change) // Its end is told when it comes.
+		p.Count(cause.Change) // The deletion is reported when it completes.
 		return nil
 	}
 	return n.ours(now, func() error { return p.Wrote(ctx, cause.Change, now) })
 }
 
-// call is one request, on the newest state or not at all.
+// call sends one request. It fails with a conflict if the object is not as seen.
 func (a *applier) call(ctx context.Context, seen event.Change, action infer.Action) (event.Change, error) {
 	kind := kinds.RoleBindings()
 	switch action.Verb {
@@ -189,11 +188,11 @@ func (a *applier) call(ctx context.Context, seen event.Change, action infer.Acti
 	}
 }
 
-// same reports whether the view holds what an action was planned from, or what an earlier
-// part of the same action made of it: an object that is ours, under the same UID.
+// same reports whether the view still holds the binding of the plan: a generated one with the same UID. An earlier part
+// of the same action may have changed its subjects.
 func same(seen, planned *infer.Binding) bool { return seen.Generated() && seen.UID == planned.UID }
 
-// refresh takes in what the view did not know yet, so that it is planned for anew.
+// refresh reads the newest state into the view and returns [reconcile.ErrStale], so that the source is planned again.
 func (a *applier) refresh(ctx context.Context, kind kinds.Kind, seen event.Change) error {
 	now, err := a.kube.Newest(ctx, kind, seen)
 	if err == nil && now.UID != "" {
@@ -205,7 +204,7 @@ func (a *applier) refresh(ctx context.Context, kind kinds.Kind, seen event.Chang
 	return reconcile.ErrStale
 }
 
-// note keeps what became of an action. It reports whether the API server refused it.
+// note records the result of an action. It reports whether the API server refused it.
 func (d *applied) note(a infer.Action, err error) (refused bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -216,7 +215,7 @@ func (d *applied) note(a infer.Action, err error) (refused bool) {
 		d.undone[a.Source], d.withheld[a.Child] = struct{}{}, struct{}{}
 		d.stale = true
 	case errors.Is(err, kube.ErrTerminating):
-		// With the namespace everything goes.
+		// The namespace is being deleted, and all its objects with it.
 	case errors.Is(err, kube.ErrForbidden):
 		d.forbidden[a.Source] = err
 		d.refused(a, err)
@@ -242,7 +241,7 @@ func (d *applied) meet(a infer.Action, reason, message string) {
 	d.obstacles[a.Source] = append(d.obstacles[a.Source], infer.Obstacle{Name: a.Name, Parent: a.Parent, Child: a.Child, Reason: reason, Message: message})
 }
 
-// any reports whether anything was written.
+// any reports whether at least one write succeeded.
 func (d *applied) any() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -29,7 +29,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// configuration is what is registered.
+// configuration returns the registered webhooks.
 func (b *bed) configuration() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	b.T.Helper()
 	c, err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(b.T.Context(), guard.Name, metav1.GetOptions{})
@@ -39,7 +39,7 @@ func (b *bed) configuration() *admissionregistrationv1.ValidatingWebhookConfigur
 	return c
 }
 
-// sendReview sends a review as if an administrator had made a rule, and tells how that is answered.
+// sendReview sends a review of a rule as an administrator, and returns the HTTP status of the answer.
 func (b *bed) sendReview(to, namespace string) int {
 	b.T.Helper()
 	rule := fmt.Sprintf(`{"metadata":{"name":"x","namespace":%q},"spec":{"inference_rule":{"parent_role":"p","child_role":"q"}}}`, namespace)
@@ -62,7 +62,8 @@ func (b *bed) sendReview(to, namespace string) int {
 	return answer.StatusCode
 }
 
-// TestNobodyForgesAReview reaches the webhooks, which the API server alone should, and knows their names.
+// TestNobodyForgesAReview sends reviews to paths that are derived from the names of the webhooks. Only the registered
+// paths, which the API server holds, are served.
 func TestNobodyForgesAReview(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -91,7 +92,8 @@ func TestNobodyForgesAReview(t *testing.T) {
 	judged(t, b.hands(mallory).binds("x", "dev", mallory), "Role dev implies Role secret-admin")
 }
 
-// TestAStormInOneNamespaceIsReadOnce binds in one namespace whose rules are read for long, and meanwhile in another.
+// TestAStormInOneNamespaceIsReadOnce makes many bindings in a namespace whose rules are slow to read. It verifies that
+// another namespace is not delayed.
 func TestAStormInOneNamespaceIsReadOnce(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -144,7 +146,7 @@ func TestAStormInOneNamespaceIsReadOnce(t *testing.T) {
 	}
 }
 
-// TestVeryManyRulesAreNotListed makes more of them than may hold: they are known by the view, or not at all.
+// TestVeryManyRulesAreNotListed makes more rules than the limit. They count only if the view holds them.
 func TestVeryManyRulesAreNotListed(t *testing.T) {
 	b := newBed(t)
 	m := b.Reflector()
@@ -153,7 +155,7 @@ func TestVeryManyRulesAreNotListed(t *testing.T) {
 		b.rule(fmt.Sprintf("filler-%d", i), role(fmt.Sprintf("filler-%d", i)), role("free"), false)
 	}
 	h := b.hands(mallory)
-	testbed.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) }) // As soon as the view holds them all.
+	testbed.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) }) // Allowed as soon as the view holds all rules.
 	release := m.Hold()
 	testbed.Eventually(t, soon, func() error {
 		if err := h.binds("x", "free", mallory); err == nil || !strings.Contains(err.Error(), "30 rules, more than the 25") {
@@ -165,9 +167,8 @@ func TestVeryManyRulesAreNotListed(t *testing.T) {
 	testbed.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) })
 }
 
-// TestNamesThatAreTakenBeforehandGrantNothing has mallory make RoleBindings with names of ours, before the
-// service has ever run: as if they followed from a source, of another role than the name says, and of a
-// source that nobody knows.
+// TestNamesThatAreTakenBeforehandGrantNothing makes RoleBindings with generated names before the service has ever run.
+// Their roles or sources differ from those in the name.
 func TestNamesThatAreTakenBeforehandGrantNothing(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -204,7 +205,7 @@ func TestNamesThatAreTakenBeforehandGrantNothing(t *testing.T) {
 	b.generates(":dev{} two:dev{bob}")
 }
 
-// TestWhoHasManyRolesCostsFewRequests binds as somebody who holds what follows by one of 200 roles.
+// TestWhoHasManyRolesCostsFewRequests makes a binding as a user that holds the implied permissions by one of 200 roles.
 func TestWhoHasManyRolesCostsFewRequests(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

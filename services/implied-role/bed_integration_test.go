@@ -30,7 +30,7 @@ import (
 
 const soon = 60 * time.Second
 
-// bed is the surroundings of an implied-role with one namespace to work in.
+// bed is the test environment of an implied-role, with one namespace.
 type bed struct {
 	*testbed.Bed
 	typed     kubernetes.Interface
@@ -43,20 +43,20 @@ func newBed(t testing.TB) *bed {
 	return (&bed{b, b.Typed, ""}).in("team")
 }
 
-// in returns the same bed with another namespace, which it creates.
+// in creates a namespace and returns the bed with it.
 func (b *bed) in(namespace string) *bed {
 	b.T.Helper()
 	b.CreateNamespace(namespace)
 	return &bed{b.Bed, b.typed, namespace}
 }
 
-// serve starts an implied-role that ends with the test at the latest.
+// serve starts an implied-role. It ends at the latest with the test.
 func (b *bed) serve() *testbed.Running {
 	b.T.Helper()
 	return b.serveWith(func(*impliedrole.Config) {})
 }
 
-// serveWith is serve with a change of the settings.
+// serveWith starts an implied-role with changed settings.
 func (b *bed) serveWith(change func(*impliedrole.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := impliedrole.Defaults()
@@ -66,13 +66,13 @@ func (b *bed) serveWith(change func(*impliedrole.Config)) *testbed.Running {
 	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
 }
 
-// role reads "name" or "ClusterRole/name".
+// role parses "name" or "ClusterRole/name".
 func role(text string) infer.Role {
 	name, cluster := strings.CutPrefix(text, infer.KindClusterRole+"/")
 	return infer.Role{Name: name, Cluster: cluster}
 }
 
-// subject reads "alice", "group:team" or "sa:namespace:name".
+// subject parses "alice", "group:team" or "sa:namespace:name".
 func subject(text string) rbacv1.Subject {
 	switch parts := strings.Split(text, ":"); parts[0] {
 	case "group":
@@ -83,12 +83,12 @@ func subject(text string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: text}
 }
 
-// ruleName is a name that Kubernetes takes.
+// ruleName returns a valid name for a rule such as "a>b".
 func ruleName(text string) string {
 	return strings.ToLower(strings.NewReplacer(">", ".to.", "/", ".", "_", "-", ":", ".").Replace(text))
 }
 
-// do carries out what testdata/acceptance.txt says is to be done.
+// do executes operations in the form of testdata/acceptance.txt.
 func (b *bed) do(ops string) {
 	b.T.Helper()
 	for op := range strings.FieldsSeq(ops) {
@@ -120,7 +120,7 @@ func (b *bed) rules() dynamic.ResourceInterface {
 	return b.Resource(kinds.ImpliedRoles()).Namespace(b.namespace)
 }
 
-// apply applies an object in the namespace, as a person does.
+// apply applies an object in the namespace, as a user would.
 func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) error {
 	return b.patient(func() error {
 		_, err := b.Kube.ApplyFields(b.T, kind.In(b.namespace), name, fields)
@@ -156,7 +156,7 @@ func (b *bed) rule(name string, parent, child infer.Role, gone bool) {
 	}
 }
 
-// roles creates Roles that grant nothing.
+// roles creates Roles without permissions.
 func (b *bed) roles(names ...string) {
 	b.T.Helper()
 	for _, name := range names {
@@ -174,7 +174,7 @@ func (b *bed) allRules() []*rolev1alpha1.ImpliedRoles {
 	return testbed.ListAs[rolev1alpha1.ImpliedRoles](b.Bed, kinds.ImpliedRoles().In(b.namespace))
 }
 
-// read is a binding as the service holds it.
+// read decodes a binding as the service does.
 func read(t testing.TB, object *rbacv1.RoleBinding) *infer.Binding {
 	t.Helper()
 	data, err := json.Marshal(object)
@@ -197,7 +197,7 @@ func (b *bed) read(objects []*rbacv1.RoleBinding) []*infer.Binding {
 	return list
 }
 
-// generated lists what is generated, as testdata/acceptance.txt writes it.
+// generated lists the generated bindings in the form of testdata/acceptance.txt.
 func (b *bed) generated() string {
 	b.T.Helper()
 	var list []string
@@ -215,7 +215,7 @@ func (b *bed) generated() string {
 	return strings.Join(list, " ")
 }
 
-// becomes waits until what is generated is as wanted, and everything else agrees.
+// becomes waits until the generated bindings are as wanted and the namespace is consistent.
 func (b *bed) becomes(want string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -226,7 +226,7 @@ func (b *bed) becomes(want string) {
 	})
 }
 
-// identities are the UIDs of generated bindings, by source and role as "B:role".
+// identities returns the UIDs of the given generated bindings, by source and role as "B:role".
 func (b *bed) identities(pairs string) map[string]types.UID {
 	b.T.Helper()
 	all := map[string]types.UID{}
@@ -246,7 +246,8 @@ func ruleOf(r *rolev1alpha1.ImpliedRoles) infer.Rule {
 	return infer.Rule{Name: r.Name, Created: r.CreationTimestamp.Time, Parent: parent, Child: child, Flaw: errors.Join(flaw, other)}
 }
 
-// consistent compares the namespace with what follows from its rules and explicit bindings.
+// consistent returns an error unless the namespace matches the result of [infer.Infer] for its rules and explicit
+// bindings.
 func (b *bed) consistent() error {
 	b.T.Helper()
 	ns := infer.Namespace{Name: b.namespace, Bindings: b.read(b.allBindings())}
@@ -268,7 +269,7 @@ func (b *bed) consistent() error {
 				continue // The roles of tests need not exist.
 			}
 			got := meta.FindStatusCondition(r.Status.Conditions, c.Type)
-			named := c.Type != rolev1alpha1.Acyclic || got != nil && got.Message == c.Message // It names the cycle.
+			named := c.Type != rolev1alpha1.Acyclic || got != nil && got.Message == c.Message // Its message names the cycle.
 			if got == nil || got.Reason != c.Reason || got.Status != c.Status || got.ObservedGeneration != r.Generation || !named {
 				return fmt.Errorf("condition %s of rule %s is %+v, want %+v", c.Type, r.Name, got, c)
 			}
@@ -286,7 +287,7 @@ func texts(roles []infer.Role) string {
 	return strings.Join(list, " ")
 }
 
-// condition waits until a condition of a rule has this reason at the rule's current generation, and returns it.
+// condition waits until a condition of a rule has this reason at the current generation, and returns the condition.
 func (b *bed) condition(rule, kind, reason string) metav1.Condition {
 	b.T.Helper()
 	return b.AwaitCondition(kinds.ImpliedRoles().In(b.namespace), ruleName(rule), kind, reason)

@@ -23,8 +23,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// BenchmarkWrites is one new rule for which many RoleBindings are to be made, and its end,
-// beside the same number made by a bare client with as many calls at a time.
+// BenchmarkWrites measures a new rule that generates many RoleBindings, and its removal. For comparison, a bare client
+// makes the same number with as many calls in parallel.
 func BenchmarkWrites(b *testing.B) {
 	const sources, children, inFlight = 500, 4, 32
 	bed := newBed(b)
@@ -87,7 +87,7 @@ func BenchmarkWrites(b *testing.B) {
 	b.ReportMetric(perSecond(bare), "bare-created/s")
 }
 
-// bareBinding is like a generated one, but nobody's.
+// bareBinding returns a binding like a generated one, but without labels and owner of the service.
 func bareBinding(i int) *rbacv1.RoleBinding {
 	source := &infer.Binding{Name: "x", UID: "x", Role: role("a"), Subjects: []rbacv1.Subject{subject("u")}}
 	rule := infer.Rule{Parent: role("a"), Child: role("b")}
@@ -106,7 +106,7 @@ func (b *bed) create(ctx context.Context, binding *rbacv1.RoleBinding) error {
 
 var errPages = errors.New("the list has several pages")
 
-// countGenerated reads metadata from the API server's cache, so as to disturb little.
+// countGenerated counts the generated bindings in the API server's cache, which costs little.
 func (b *bed) countGenerated() int {
 	b.T.Helper()
 	list, err := b.typed.RbacV1().RoleBindings(b.namespace).List(b.T.Context(), metav1.ListOptions{
@@ -121,9 +121,8 @@ func (b *bed) countGenerated() int {
 	return len(list.Items)
 }
 
-// BenchmarkRevocationUnderStatuses takes a role from somebody while the statuses of 400 rules are
-// written because of another change. It tells how long that takes, and when on the way: the bus has it, the
-// service calls the API server, and that has answered.
+// BenchmarkRevocationUnderStatuses takes a role from a subject while the statuses of 400 rules are written. It reports
+// the total time, and the times at which NATS has the change and the API server receives and answers the call.
 func BenchmarkRevocationUnderStatuses(b *testing.B) {
 	const rules = 400
 	bed := newBed(b)

@@ -8,14 +8,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// changeSet is what the view has taken in of a namespace since a pass last took note of it. What
-// this process writes itself is no change.
+// changeSet holds the changes of a namespace that the view received since the last pass. Writes of this process do not
+// count.
 type changeSet struct {
-	// all means that anything may have changed.
+	// all means that every object may have changed.
 	all bool
-	// bindings are names of RoleBindings that have changed, sources those to plan for.
+	// bindings holds the names of changed RoleBindings, sources the names of the sources to plan.
 	bindings, sources map[string]struct{}
-	// gone are objects that have been deleted.
+	// gone holds the keys of deleted objects.
 	gone map[event.Key]struct{}
 }
 
@@ -29,17 +29,17 @@ func (s changeSet) add(sources ...string) {
 	}
 }
 
-// merge adds what other changes concern.
+// merge adds the sources and deleted objects of other.
 func (s changeSet) merge(other changeSet) {
 	maps.Copy(s.sources, other.sources)
 	maps.Copy(s.gone, other.gone)
 }
 
-// Changed is told of every change of the view.
+// Changed records a change. The view calls it for every change.
 func (m *memory) Changed(k event.Key) {
 	n := m.known(k.Namespace)
 	if n == nil {
-		return // Everything is new of it.
+		return // The first pass plans everything.
 	}
 	switch k.GroupResource {
 	case kinds.RoleBindings().GroupResource:
@@ -51,8 +51,8 @@ func (m *memory) Changed(k event.Key) {
 	}
 }
 
-// sourcesOf lists what a binding concerns: itself as a source, unless it is generated and has
-// always been, and the source that it was generated from.
+// sourcesOf lists the sources to plan after a change of a binding: the source that it was generated from, or else the
+// binding itself. It adds the binding if other bindings were generated from it.
 func (m *memory) sourcesOf(k event.Key, b state.Binding) []string {
 	if b.Value == nil {
 		return []string{k.Name}
@@ -64,7 +64,8 @@ func (m *memory) sourcesOf(k event.Key, b state.Binding) []string {
 	return sources
 }
 
-// Reloaded is told when the view was loaded anew: objects may be gone without a change.
+// Reloaded marks all namespaces. The view calls it after it was loaded again, when objects may be gone without a
+// change.
 func (m *memory) Reloaded() {
 	for _, name := range m.names() {
 		m.of(name).everything()
@@ -86,7 +87,7 @@ func (n *namespace) changed(c event.Change, live bool, sources ...string) {
 	}
 }
 
-// ours takes in a state that this process made.
+// ours stores a state that this process wrote. Meanwhile [memory.Changed] ignores that state.
 func (n *namespace) ours(c event.Change, take func() error) error {
 	n.mu.Lock()
 	n.own[c.Key] = c
@@ -99,14 +100,14 @@ func (n *namespace) ours(c event.Change, take func() error) error {
 	return take()
 }
 
-// everything makes all of a namespace be planned anew.
+// everything makes the next pass plan the whole namespace.
 func (n *namespace) everything() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changes.all = true
 }
 
-// take hands over the changes of a namespace.
+// take returns the changes of a namespace and resets them.
 func (n *namespace) take() changeSet {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -115,13 +116,13 @@ func (n *namespace) take() changeSet {
 	if changes.all {
 		n.listed = listing{}
 	}
-	for name := range changes.bindings { // What has changed since it was listed is read for itself.
+	for name := range changes.bindings { // A binding that changed after the listing is read again.
 		delete(n.listed.bindings, name)
 	}
 	return changes
 }
 
-// restore gives back what is left of changes that were taken.
+// restore puts back the changes that a pass did not complete.
 func (n *namespace) restore(left changeSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -129,7 +130,7 @@ func (n *namespace) restore(left changeSet) {
 	n.changes.merge(left)
 }
 
-// pending reports whether there are changes that no pass has taken.
+// pending reports whether changes exist that no pass has taken.
 func (n *namespace) pending() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

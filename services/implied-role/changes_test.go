@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// tracked is a view whose changes are noted.
+// tracked is a view whose changes are recorded in a memory.
 type tracked struct {
 	t       *testing.T
 	view    *view.View
@@ -36,7 +36,7 @@ func newTracked(t *testing.T) *tracked {
 	return w
 }
 
-// state of a binding; object is nil for a deletion.
+// next returns the next state of a binding. A nil object means a deletion.
 func (w *tracked) next(name string, object *rbacv1.RoleBinding) event.Change {
 	w.t.Helper()
 	w.version++
@@ -66,7 +66,7 @@ func (w *tracked) source() *rbacv1.RoleBinding {
 	}
 }
 
-// generated is what follows from the binding B by a rule a>b.
+// generated returns the binding that follows from the binding B by a rule a>b.
 func (w *tracked) generated() *rbacv1.RoleBinding {
 	rules := infer.NewRuleSet("ns", []infer.Rule{{Name: "r", Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "b"}}}, infer.DefaultPolicy())
 	for _, d := range rules.Desired(&infer.Binding{Namespace: "ns", Name: "B", UID: "u", Role: infer.Role{Name: "a"}, Subjects: w.source().Subjects}) {
@@ -75,7 +75,7 @@ func (w *tracked) generated() *rbacv1.RoleBinding {
 	return nil
 }
 
-// taken is what a pass would plan for.
+// taken returns the changes that a pass would take, as text.
 func (w *tracked) taken() string {
 	set := w.memory.of("ns").take()
 	text := strings.Join(slices.Sorted(maps.Keys(set.sources)), " ")
@@ -131,7 +131,7 @@ func TestAPassPlansForWhatAChangeConcerns(t *testing.T) {
 	}
 }
 
-// own takes in a state as the applier does.
+// own stores a state as the applier does.
 func (w *tracked) own(name string, object *rbacv1.RoleBinding) {
 	w.t.Helper()
 	c := w.next(name, object)

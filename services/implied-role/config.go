@@ -13,21 +13,21 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-// Config is what implied-role can be told. Start from [Defaults].
+// Config holds the settings of implied-role. Start from [Defaults].
 type Config struct {
 	controller.Config
 	Policy infer.Policy
-	// Writers is how many calls that change something are made at a time.
+	// Writers bounds the writes in parallel.
 	Writers int
-	// ProjectStore is the name of an OpenFGA store that is to hold the rules, too; empty for none.
+	// ProjectStore is the name of an OpenFGA store to which rules are written too. Empty means none.
 	ProjectStore string
-	// ProjectRoles is the type of roles in its model and their relation to who has them.
+	// ProjectRoles is the type of roles in the model of that store, and their relation to their holders.
 	ProjectRoles string
-	// Admission is where the API server asks who may write rules and bind roles. Without it no rule
-	// holds, unless WithoutGuard says that everybody who writes them is trusted.
+	// Admission configures the webhooks that check the authors of rules and bindings. Without them no rule holds,
+	// unless WithoutGuard is set because all authors are trusted.
 	Admission    admission.Config
 	WithoutGuard bool
-	// OpenFGA is where that store is.
+	// OpenFGA configures the server of ProjectStore.
 	OpenFGA fga.Config
 }
 
@@ -37,7 +37,7 @@ const (
 	maxWriters     = 1024
 )
 
-// Defaults is the one place where defaults are.
+// Defaults returns the default of every setting.
 func Defaults() Config {
 	return Config{
 		Config: controller.Defaults(), Policy: infer.DefaultPolicy(), Writers: defaultWriters, ProjectRoles: "role#assignee",
@@ -45,7 +45,7 @@ func Defaults() Config {
 	}
 }
 
-// BindFlags makes every setting a flag.
+// BindFlags adds a flag for every setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.StringSliceVar(&c.Policy.Prohibited, "prohibited", c.Policy.Prohibited,
@@ -62,7 +62,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.Writers, "writers", c.Writers, "how many changes to make at the API server at a time")
 }
 
-// Validate says what is wrong and what to do about it.
+// Validate returns an error that lists each invalid setting with its remedy.
 func (c *Config) Validate() error {
 	errs := []error{c.Config.Validate(), c.Admission.Validate()}
 	if c.WithoutGuard && c.Admission.Enabled() {

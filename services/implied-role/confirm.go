@@ -21,41 +21,41 @@ import (
 )
 
 const (
-	// few are read one by one, whatever there is.
+	// few is the number of objects that are always read one by one.
 	few = 50
-	// listed is how many objects that are listed cost as much as one that is read.
+	// listed is the number of listed objects that cost as much as one read.
 	listed = 8
-	// readsAtATime is how many rules are read at a time.
+	// readsAtATime bounds the rules that are read in parallel.
 	readsAtATime = 8
-	// fresh is for how long a listing is of use.
+	// fresh bounds the age of a listing that is used.
 	fresh = 10 * time.Second
 )
 
-// listing is sources as the API server had them when they were listed; nothing if they were not.
+// listing holds the sources of a namespace as the API server listed them. The zero value holds none.
 type listing struct {
-	// at is when, by [bootclock.Now].
+	// at is the time of the listing, by [bootclock.Now].
 	at       time.Duration
 	bindings map[string]*infer.Binding
 }
 
-// confirmer is what the API server itself says of a namespace, read before anything is given: nobody
-// gets a role on the word of the bus alone.
+// confirmer verifies actions that give roles against the API server. No subject gets a role because of NATS alone.
 type confirmer struct {
 	applier   *applier
 	namespace string
-	// planned are the sources as they were when it was planned what is to be given.
+	// planned holds the sources from which the plans were made.
 	planned map[string]*infer.Binding
-	// err is why nothing may be given: the rules are not what the view holds, or cannot be read.
+	// err is the reason for which no role may be given. Webhooks may not be in force, or rules may differ from the view
+	// or be unreadable.
 	err error
-	// bindings are the sources as they were listed; nil when each is read for itself.
+	// bindings holds the listed sources. Nil means that each source is read separately.
 	bindings map[string]*infer.Binding
 
 	mu sync.Mutex
-	// told finds out about sources, each once.
+	// told holds one function per source, which verifies the source once.
 	told map[string]func() error
 }
 
-// confirmer reads what actions give by, which are of plans.
+// confirmer returns the confirmer of the actions. It verifies the rules, and lists the sources if that is cheaper.
 func (a *applier) confirmer(ctx context.Context, n *namespace, plans []infer.Plan, actions []infer.Action) *confirmer {
 	w := &confirmer{applier: a, namespace: n.name, planned: map[string]*infer.Binding{}, told: map[string]func() error{}}
 	for _, plan := range plans {
@@ -81,8 +81,8 @@ func (a *applier) confirmer(ctx context.Context, n *namespace, plans []infer.Pla
 	return w
 }
 
-// listing is the sources of a namespace as they were listed: now, if so many are to be confirmed that it costs less
-// than to read them, or for a pass of which this one does the rest. Else it is nil.
+// listing returns the listed sources of a namespace, or nil to read each one. It lists them if that costs less. It
+// reuses a listing of an earlier pass that is younger than fresh.
 func (a *applier) listing(ctx context.Context, n *namespace, sources int) (map[string]*infer.Binding, error) {
 	if bootclock.Since(n.listed.at) < fresh {
 		return n.listed.bindings, nil
@@ -102,10 +102,10 @@ func (a *applier) listing(ctx context.Context, n *namespace, sources int) (map[s
 	return n.listed.bindings, err
 }
 
-// costsLess tells whether to list all of so many objects costs less than to read some of them one by one.
+// costsLess reports whether listing all objects costs less than reading some of them one by one.
 func costsLess(some, all int) bool { return some > max(few, all/listed) }
 
-// read is an object as the API server has it; without a UID if there is none.
+// read returns an object from the API server. An object that does not exist is returned without a UID.
 func read[T any](ctx context.Context, w *confirmer, kind kinds.Kind, name string) (*T, error) {
 	is := new(T)
 	now, err := w.applier.kube.Get(ctx, kind, w.namespace, name)
@@ -118,8 +118,8 @@ func read[T any](ctx context.Context, w *confirmer, kind kinds.Kind, name string
 	return is, now.Decode(is)
 }
 
-// confirm is nil when an action gives nothing, or the API server says of its source and of the rules
-// what it was planned from. [reconcile.ErrStale] asks to plan anew.
+// confirm returns nil if the action gives no role, or if the API server holds the source and the rules of its plan. The
+// error [reconcile.ErrStale] requires a new plan.
 func (w *confirmer) confirm(ctx context.Context, action infer.Action) error {
 	if w == nil || !action.Gives() {
 		return nil
@@ -157,7 +157,7 @@ func (w *confirmer) confirmSource(ctx context.Context, name string) error {
 	return w.applier.refresh(ctx, kinds.RoleBindings(), held.Change)
 }
 
-// confirmRules confirms, for each role that is given, rules by which it follows.
+// confirmRules verifies, for each given role, the rules of one path that implies it.
 func (w *confirmer) confirmRules(ctx context.Context, planned *infer.RuleSet, gains []infer.Action) error {
 	now, held := w.applier.state.RuleSetAndRules(w.namespace)
 	if !now.Same(planned) {
@@ -197,8 +197,8 @@ func (w *confirmer) confirmRule(ctx context.Context, held state.Rule, is *rolev1
 	return w.applier.refresh(ctx, kinds.ImpliedRoles(), held.Change)
 }
 
-// rulesBehind names a rule for each step of the ways by which roles are given: all rules, if there are
-// very many ways.
+// rulesBehind names one rule for each step of the paths by which roles are given. It names all rules if there are more
+// than few pairs of roles.
 func rulesBehind(ruleSet *infer.RuleSet, gains []infer.Action) (map[string]struct{}, error) {
 	names, ways := map[string]struct{}{}, map[[2]infer.Role]struct{}{}
 	for _, gain := range gains {

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// forge puts a newer state of an object on the bus, from far in the future, that the API server knows nothing of.
+// forge writes a newer state of an object to NATS, with a version that the API server has not reached.
 func (b *bed) forge(kind kinds.Kind, name string, change func(object map[string]any)) {
 	b.T.Helper()
 	b.Forge(testbed.Forgery{Kind: kind, Namespace: b.namespace, Name: name, Edit: func(c *event.Change, object map[string]any) {

@@ -26,7 +26,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// truth is an API server. Its lists are of what was.
+// truth is a fake API server. Gets return the current objects, lists return earlier ones.
 type truth struct {
 	cluster
 	is, was map[event.Key]event.Change
@@ -69,7 +69,7 @@ func (a *truth) Newest(_ context.Context, _ kinds.Kind, obj event.Change) (event
 	return obj, nil
 }
 
-// says is an object as the API server tells of it. Its names tell of what it is.
+// says returns an object as the API server would send it. The UID follows from the name.
 func says(kind kinds.Kind, name string, version int, object any) event.Change {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -112,8 +112,7 @@ func bindingSays(name string, version int, deleting bool, users ...string) event
 	return says(kinds.RoleBindings(), name, version, b)
 }
 
-// confirmed asks whether the role c may be given by sources as they were when that was planned, and what was
-// asked of the API server.
+// confirmed verifies that the sources may give the role c. It returns the calls of the API server and the errors.
 func (w *tracked) confirmed(a *truth, sources ...*infer.Binding) (calls string, errs error) {
 	n, rules := w.memory.of("ns"), w.state.RuleSet("ns")
 	n.begin(rules)
@@ -131,7 +130,7 @@ func (w *tracked) confirmed(a *truth, sources ...*infer.Binding) (calls string, 
 	return strings.Join(a.calls, ", "), errs
 }
 
-// TestWhatGivesIsConfirmedAndNothingElse gives a role by a-b and b-c; x-y has nothing to do with that.
+// TestWhatGivesIsConfirmedAndNothingElse gives a role by the rules a-b and b-c. The rule x-y is unrelated.
 func TestWhatGivesIsConfirmedAndNothingElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *tracked, a *truth)
@@ -210,7 +209,7 @@ func TestAnObjectOfTheFutureIsForgotten(t *testing.T) {
 
 func (a *truth) put(c event.Change) { a.is[c.Key] = c }
 
-// TestManySourcesAreListed gives a role by many bindings of few, and by few of many. One has changed since it was listed.
+// TestManySourcesAreListed gives a role by different shares of the bindings. One binding has changed since the listing.
 func TestManySourcesAreListed(t *testing.T) {
 	for name, c := range map[string]struct {
 		sources, bindings int
@@ -244,7 +243,8 @@ func TestManySourcesAreListed(t *testing.T) {
 	}
 }
 
-// manySources are so many that to list them costs less than to read them, as the API server has them, too.
+// manySources returns so many sources that listing costs less than reading, both in the view and at the fake API
+// server.
 func manySources(t *testing.T) (*tracked, *truth, []*infer.Binding) {
 	t.Helper()
 	w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
@@ -263,7 +263,8 @@ func manySources(t *testing.T) (*tracked, *truth, []*infer.Binding) {
 	return w, a, sources
 }
 
-// TestWhatAPassLeavesNeedsNoListOfItsOwn has two passes do what one began, and another what came later.
+// TestWhatAPassLeavesNeedsNoListOfItsOwn verifies that a pass which completes an earlier one reuses its listing. A pass
+// for later changes makes a new one.
 func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
 	w, a, sources := manySources(t)
 	for i, pass := range []struct {
@@ -278,8 +279,8 @@ func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
 	}
 }
 
-// A source that is gone by the word of the API server is not confirmed by how it was listed before, if the bus tells
-// of it anew.
+// TestWhatTheBusTellsAnewIsReadAnew verifies that a listing does not confirm a source for which NATS brings a new
+// state. The API server no longer has this source.
 func TestWhatTheBusTellsAnewIsReadAnew(t *testing.T) {
 	w, a, sources := manySources(t)
 	n := w.memory.of("ns")

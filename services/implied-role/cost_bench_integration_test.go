@@ -28,13 +28,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// connections is how many calls a naive client makes at a time.
+// connections is the number of parallel calls of a naive client.
 const connections = 8
 
-// BenchmarkConvergence is how long it takes until there is what follows from many bindings by many rules,
-// one of each, once the rules are told of; beside a naive client that makes as many RoleBindings, and one that
-// does so with the service's own rights. All do so where RoleBindings are judged, and are watched. A
-// namespace comes to be judged before its first rule, which takes a second, once.
+// BenchmarkConvergence measures the time from the creation of rules until all bindings follow. For comparison, a naive
+// client makes as many RoleBindings, once as a user and once with the rights of the service.
+//
+// In all cases the guard checks RoleBindings and the bindings are watched. The guard covers the namespace before its
+// first rule, which costs one second once.
 func BenchmarkConvergence(b *testing.B) {
 	for _, size := range []struct{ bindings, rules int }{{1000, 100}, {5000, 100}} {
 		b.Run(fmt.Sprintf("%d bindings, %d rules", size.bindings, size.rules), func(b *testing.B) {
@@ -76,8 +77,8 @@ func BenchmarkConvergence(b *testing.B) {
 	}
 }
 
-// naively makes so many RoleBindings as somebody, and tells how long that took. Nobody had their names before: what is
-// made anew costs the bus more.
+// naively returns the time that n RoleBindings of a user take. Their names are new, because a recreated object costs
+// NATS more.
 func (b *bed) naively(somebody *rest.Config, n int) time.Duration {
 	b.T.Helper()
 	const bare = "bare=yes"
@@ -99,7 +100,7 @@ func (b *bed) naively(somebody *rest.Config, n int) time.Duration {
 	return took
 }
 
-// takes is how long it is from do on until so many RoleBindings bear a label.
+// takes returns the time from the call of do until n RoleBindings have the label.
 func (b *bed) takes(label string, n int, do func() error) time.Duration {
 	b.T.Helper()
 	started, doing := time.Now(), errgroup.Group{}
@@ -111,7 +112,7 @@ func (b *bed) takes(label string, n int, do func() error) time.Duration {
 	return time.Since(started)
 }
 
-// lookups is how often the service has read something of the API server; a page of a list is one.
+// lookups counts the reads of the service at the API server. A page of a list counts as one.
 func (b *bed) lookups() int {
 	n := 0
 	for op, calls := range b.Kube.CallsByOp() {
@@ -122,7 +123,7 @@ func (b *bed) lookups() int {
 	return n
 }
 
-// each does something so many times, as a naive client does.
+// each calls do n times, as a naive client does.
 func (b *bed) each(n int, do func(ctx context.Context, i int) error) {
 	b.T.Helper()
 	if err := together(b.T.Context(), n, do); err != nil {
@@ -139,8 +140,8 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 	return group.Wait()
 }
 
-// counts waits until so many RoleBindings bear a label. It watches: to list them again and again would keep the
-// API server from what is measured.
+// counts waits until the wanted number of RoleBindings has the label. It watches, because repeated lists would load the
+// API server.
 func (b *bed) counts(label string, want int) {
 	b.T.Helper()
 	n := map[string]struct{}{}
@@ -152,7 +153,7 @@ func (b *bed) counts(label string, want int) {
 	})
 }
 
-// watches follows objects, from those that there are on, until see says that it is done.
+// watches follows objects, including the existing ones, until see returns true.
 func (b *bed) watches(objects dynamic.ResourceInterface, options metav1.ListOptions, see func(name string, is *unstructured.Unstructured, there bool) (done bool)) {
 	b.T.Helper()
 	ctx, cancel := context.WithTimeout(b.T.Context(), 10*time.Minute)
@@ -181,8 +182,8 @@ func (b *bed) watches(objects dynamic.ResourceInterface, options metav1.ListOpti
 	}
 }
 
-// BenchmarkRuleMore is what one more rule costs who binds a role, where there are one and 3,000 of them. It
-// binds in turns in both places.
+// BenchmarkRuleMore measures the cost of one more rule for a new binding, beside one rule and beside 3,000. It
+// alternates between both namespaces.
 func BenchmarkRuleMore(b *testing.B) {
 	const rules = 3000
 	few := newBed(b)
@@ -216,7 +217,7 @@ func BenchmarkRuleMore(b *testing.B) {
 	b.ReportMetric(each(many)-each(few), "more-ms")
 }
 
-// BenchmarkChain sets up a chain of 1,000 rules, and waits until every status tells of all that follows.
+// BenchmarkChain makes a chain of up to 1,000 rules and waits until every status lists the implied roles.
 func BenchmarkChain(b *testing.B) {
 	for _, rules := range []int{200, 1000} {
 		b.Run(fmt.Sprintf("%d rules", rules), func(b *testing.B) {
@@ -248,7 +249,7 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// tells waits until the rules of a chain are in step, and tell of the roles that follow, or of as many as they may.
+// tells waits until all rules of a chain are synced and their statuses list the implied roles, up to the limit.
 func (b *bed) tells(rules int) {
 	b.T.Helper()
 	const listed = 100
@@ -272,7 +273,8 @@ func (b *bed) tells(rules int) {
 	})
 }
 
-// BenchmarkLearning is how long the API server takes to ask about a namespace once that is registered.
+// BenchmarkLearning measures the time from the registration of a namespace until the API server calls the webhook for
+// it.
 func BenchmarkLearning(b *testing.B) {
 	bed := newBed(b)
 	bed.Reflector()
@@ -305,7 +307,7 @@ func BenchmarkLearning(b *testing.B) {
 	b.ReportMetric(longest.Seconds()*1000, "longest-ms")
 }
 
-// tries binds a role once.
+// tries makes a binding as a dry run.
 func (h hands) tries() error {
 	_, err := h.typed.RbacV1().RoleBindings(h.namespace).Create(h.T.Context(), binding("x", "free", mallory), metav1.CreateOptions{DryRun: dry()})
 	return err

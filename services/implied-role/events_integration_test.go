@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// TestPeopleAreToldOnceThatARuleIsAtFault makes such rules, and has everything looked at again.
+// TestPeopleAreToldOnceThatARuleIsAtFault makes faulty rules, forces a resync, and expects one Event per fault.
 func TestPeopleAreToldOnceThatARuleIsAtFault(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -37,7 +37,7 @@ func TestPeopleAreToldOnceThatARuleIsAtFault(t *testing.T) {
 	}
 	testbed.Eventually(t, soon, told)
 	b.Resync(topology.ImpliedRole)
-	b.do("k>l b>c") // What is told of the cycle is not: that it is one.
+	b.do("k>l b>c") // The text of the cycle changes, but a cycle it remains.
 	b.condition("k>l", rolev1alpha1.Synced, infer.Synced)
 	b.Settled()
 	if err := told(); err != nil {
@@ -45,7 +45,7 @@ func TestPeopleAreToldOnceThatARuleIsAtFault(t *testing.T) {
 	}
 }
 
-// told counts the Events about the rules that there are.
+// told counts the Events about existing rules.
 func (b *bed) told() map[string]int {
 	b.T.Helper()
 	events, err := b.typed.CoreV1().Events(b.namespace).List(b.T.Context(), metav1.ListOptions{})

@@ -27,8 +27,8 @@ import (
 // mallory may write rules and RoleBindings, and bind the Roles lead, dev, p and free. She holds no other role.
 const mallory = "mallory"
 
-// guarded starts an implied-role that judges, in a namespace in which mallory has her rights and in
-// which lead implies dev and that secret-admin, and returns when the API server asks it.
+// guarded starts an implied-role with a guard, in a namespace where mallory has her rights. There, lead implies dev,
+// and dev implies secret-admin. It returns once the API server calls the guard.
 func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testbed.Running {
 	b.T.Helper()
 	b.roles("lead", "dev", "p", "free")
@@ -49,7 +49,7 @@ func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testbed.Running {
 	return running
 }
 
-// serveGuard starts an implied-role that judges whatever the API server asks.
+// serveGuard starts an implied-role with a guard that serves the webhooks.
 func (b *bed) serveGuard(changes ...func(*impliedrole.Config)) *testbed.Running {
 	b.T.Helper()
 	listener := testbed.Listen(b.T)
@@ -71,7 +71,7 @@ func (b *bed) role(name string, rules ...rbacv1.PolicyRule) {
 	}
 }
 
-// hands are clients of a user in a namespace, whose requests are dry runs.
+// hands are the clients of a user in a namespace. Their requests are dry runs.
 type hands struct {
 	*bed
 	typed kubernetes.Interface
@@ -84,7 +84,7 @@ func (b *bed) hands(user string) hands {
 	return hands{b, b.Kube.TypedAs(b.T, user), rules.Namespace(b.namespace)}
 }
 
-// binding is one of a role, which is "name" or "ClusterRole/name", to users.
+// binding returns a binding of users to a role, which is "name" or "ClusterRole/name".
 func binding(name, roleName string, users ...string) *rbacv1.RoleBinding {
 	r := role(roleName)
 	made := &rbacv1.RoleBinding{
@@ -98,7 +98,7 @@ func binding(name, roleName string, users ...string) *rbacv1.RoleBinding {
 
 func dry() []string { return []string{metav1.DryRunAll} }
 
-// patient tries again what the API server, or who judges, had no time for.
+// patient repeats a call that failed because the API server or the guard was too busy.
 func (b *bed) patient(try func() error) error {
 	b.T.Helper()
 	var err error
@@ -133,7 +133,7 @@ func (h hands) patchesBinding(name, patch string) error {
 	})
 }
 
-// implies applies a rule without leaving it there.
+// implies applies a rule as a dry run.
 func (h hands) implies(name, parent, child string) error {
 	p, c := role(parent), role(child)
 	patch := fmt.Sprintf(`{"apiVersion":%q,"kind":"ImpliedRoles","metadata":{"name":%q},"spec":{"inference_rule":`+
@@ -153,7 +153,7 @@ func (h hands) patchesRule(name string, kind types.PatchType, patch string, opti
 	})
 }
 
-// judged wants a refusal to say all of these words, and none without words.
+// judged expects a refusal that contains all words, or no refusal if there are no words.
 func judged(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if (err == nil) != (len(words) == 0) {
@@ -254,7 +254,7 @@ func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
 	}
 }
 
-// admin is an administrator in the same namespace.
+// admin returns the clients of an administrator in the same namespace.
 func (h hands) admin() hands {
 	return hands{h.bed, h.bed.typed, h.bed.rules()}
 }
@@ -277,7 +277,7 @@ func TestWhoHoldsAllThatARolePermitsMayBindWhatImpliesIt(t *testing.T) {
 	})
 	judged(t, nina.binds("carl", "ClusterRole/edit", "carl"), "ClusterRole edit implies Role nodes", `"bind" on roles/nodes`)
 	b.do("ClusterRole/view>later -ClusterRole/view>nodes")
-	judged(t, nina.binds("carl", "ClusterRole/edit", "carl"), "Role later") // There is none yet.
+	judged(t, nina.binds("carl", "ClusterRole/edit", "carl"), "Role later") // The role does not exist yet.
 }
 
 func TestMoreRolesThanCanBeLookedAtAreRefused(t *testing.T) {
@@ -291,8 +291,8 @@ func TestMoreRolesThanCanBeLookedAtAreRefused(t *testing.T) {
 	judged(t, b.hands(mallory).binds("x", "free", mallory))
 }
 
-// TestARuleIsKnownToTheGuardAtOnce adds rules beside many others, and binds at once what implies more by
-// them: with a view that follows, with one whose watcher is silent, and without the bus.
+// TestARuleIsKnownToTheGuardAtOnce adds rules beside many others, and at once makes a binding that implies more because
+// of them. It does so with a current view, with a silent watcher, and without NATS.
 func TestARuleIsKnownToTheGuardAtOnce(t *testing.T) {
 	b := newBed(t)
 	m := b.Reflector()
@@ -315,7 +315,7 @@ func TestARuleIsKnownToTheGuardAtOnce(t *testing.T) {
 	t.Run("though the watcher tells nothing", known)
 	t.Run("though the watcher does not tell of a change", func(t *testing.T) {
 		testbed.Eventually(t, soon, func() error { return h.binds("x", "p", mallory) })
-		b.rule("filler-0", role("p"), role("secret-admin"), false) // As many as before.
+		b.rule("filler-0", role("p"), role("secret-admin"), false) // The number of rules stays the same.
 		testbed.Eventually(t, soon, func() error {
 			if h.binds("x", "p", mallory) == nil {
 				return errors.New("she may bind it")
@@ -345,8 +345,8 @@ func TestWithoutTheGuardOnlyAdministratorsMayGive(t *testing.T) {
 	b.do("x=lead{alice}")
 }
 
-// TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard binds in a namespace without rules, then with
-// the first.
+// TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard makes bindings in a namespace without rules, and after its
+// first rule.
 func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -382,7 +382,7 @@ func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 	if _, err := configurations.Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, soon, func() error { // What the API server asks by may be older than what it tells.
+	testbed.Eventually(t, soon, func() error { // The API server may use an older configuration than it returns.
 		c, err := configurations.Get(t.Context(), guard.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -413,7 +413,7 @@ func TestNoRuleHoldsWhereNobodyJudges(t *testing.T) {
 	b.becomes("B:b{x}")
 }
 
-// BenchmarkBinding makes RoleBindings as mallory would, beside few and many rules.
+// BenchmarkBinding makes RoleBindings as mallory, beside few and many rules.
 func BenchmarkBinding(bench *testing.B) {
 	for _, n := range []int{0, 1000, 3000} {
 		bench.Run(fmt.Sprintf("rules=%d", n), func(bench *testing.B) {

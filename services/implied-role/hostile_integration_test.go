@@ -26,7 +26,7 @@ const (
 	unheld = `{"metadata":{"finalizers":null}}`
 )
 
-// generates waits for what is generated, whatever else is so.
+// generates waits until the generated bindings are as wanted, and checks nothing else.
 func (b *bed) generates(want string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -42,8 +42,8 @@ func (b *bed) patchRule(name, patch string) {
 	b.Patch(kinds.ImpliedRoles().In(b.namespace), ruleName(name), patch)
 }
 
-// TestW3DeletionsThatNobodyToldOfAreSeenByTheNextSnapshot deletes while nothing is
-// published, and then publishes what there is.
+// TestW3DeletionsThatNobodyToldOfAreSeenByTheNextSnapshot deletes objects while the watcher is stopped. A new snapshot
+// then reveals the deletions.
 func TestW3DeletionsThatNobodyToldOfAreSeenByTheNextSnapshot(t *testing.T) {
 	b := newBed(t)
 	m := b.Reflector()
@@ -200,8 +200,8 @@ func TestAStatusThatIsRefusedHoldsUpNothingElse(t *testing.T) {
 	b.becomes("B1:b{u} B1:c{u} B2:y{v,w}")
 }
 
-// TestAStatusOfManyChildrenIsWhatTheAPIServerTakes makes a tree of roles whose names are
-// as long as can be, and longest in JSON.
+// TestAStatusOfManyChildrenIsWhatTheAPIServerTakes makes a tree of roles with the longest names, whose characters JSON
+// escapes.
 func TestAStatusOfManyChildrenIsWhatTheAPIServerTakes(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

@@ -1,8 +1,9 @@
-// Package impliedrole keeps the RoleBindings that follow from ImpliedRoles: who is bound to
-// a parent role is bound to its child roles, too, for as long as a rule says so.
+// Package impliedrole keeps the RoleBindings that follow from ImpliedRoles. A subject that is bound to a parent role is
+// also bound to its child roles, as long as a rule holds.
 //
-// What follows from what is decided in package infer; this package finds out what there
-// is, carries out what is to be done, and answers questions about it.
+// Package infer computes the desired bindings. This package observes the cluster, executes the plans, and serves
+// queries. It gives a role only after the API server has confirmed the source and the rules. It takes roles away
+// without such a check.
 package impliedrole
 
 import (
@@ -33,11 +34,11 @@ func Run(ctx context.Context, cfg Config) error {
 	}, w.open)
 }
 
-// deadline bounds one pass over a namespace, which may have to make many bindings.
+// deadline bounds one pass over a namespace, which may have to create many bindings.
 const deadline = 10 * time.Minute
 
-// statusShare is how many writers of RoleBindings there are for one of statuses. These keep the API server
-// busy when there are many; the more at a time, the longer whoever must lose a role waits there for its turn.
+// statusShare is the number of RoleBinding writers per status writer. Many status writes in parallel keep the API
+// server busy, and delay the revocation of roles.
 const statusShare = 16
 
 func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {

@@ -20,8 +20,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// TestARuleSaysWhetherWhoWroteItWasJudged writes rules before there is a guard, beside it, and after
-// somebody took the way round it.
+// TestARuleSaysWhetherWhoWroteItWasJudged writes rules before the guard exists, while it serves, and after it was
+// bypassed.
 func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -35,7 +35,7 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	b.condition("e>f", rolev1alpha1.Judged, infer.JudgedByGuard)
 	running.Stop()
 	b.takeGuardAway()
-	testbed.Eventually(t, soon, func() error { return b.triesRule("x>y") }) // The API server has learned that there is nobody to ask.
+	testbed.Eventually(t, soon, func() error { return b.triesRule("x>y") }) // The API server no longer calls the webhook.
 	b.do("x>y early=x{mallory}")
 	b.rule(ruleName("c>d"), role("c"), role("z"), false)
 	client := b.client(b.serveGuard())
@@ -64,13 +64,14 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged)
 }
 
-// TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged writes rules before anybody notices that.
+// TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged writes rules before the service notices that its webhooks are
+// gone.
 func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.do("early>rule")
 	b.serveGuard()
-	b.condition("early>rule", rolev1alpha1.Judged, infer.NotJudged) // By now everybody is judged.
+	b.condition("early>rule", rolev1alpha1.Judged, infer.NotJudged) // From here on, every author is checked.
 	b.do("a>b c>d")
 	b.condition("a>b", rolev1alpha1.Judged, infer.JudgedByGuard)
 	b.condition("c>d", rolev1alpha1.Judged, infer.JudgedByGuard)
@@ -86,7 +87,7 @@ func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
 		}
 		return nil
 	})
-	b.condition(unjudged+">y", rolev1alpha1.Synced, infer.Synced) // It is told of, and not yet that it was judged.
+	b.condition(unjudged+">y", rolev1alpha1.Synced, infer.Synced) // The rule is synced, and Judged is not true.
 	b.condition(unjudged+">y", rolev1alpha1.Judged, infer.NotJudged)
 	b.condition("c>d", rolev1alpha1.Judged, infer.NotJudged)
 	b.condition("a>b", rolev1alpha1.Judged, infer.JudgedByGuard)
@@ -94,7 +95,7 @@ func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
 	b.condition(unjudged+">y", rolev1alpha1.Judged, infer.NotJudged)
 }
 
-// takeGuardAway is the way round the guard.
+// takeGuardAway deletes the webhook configuration.
 func (b *bed) takeGuardAway() {
 	b.T.Helper()
 	err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(b.T.Context(), guard.Name, metav1.DeleteOptions{})
@@ -103,7 +104,7 @@ func (b *bed) takeGuardAway() {
 	}
 }
 
-// triesRule writes a rule that is not kept.
+// triesRule writes a rule as a dry run.
 func (b *bed) triesRule(rule string) error {
 	parent, child, _ := strings.Cut(rule, ">")
 	_, err := b.rules().Create(b.T.Context(), &unstructured.Unstructured{Object: map[string]any{

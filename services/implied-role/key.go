@@ -1,13 +1,13 @@
 package impliedrole
 
-// Key is what is reconciled as one: the RoleBindings of a namespace, or the statuses of its
-// rules. Namespaces do not wait for each other, however much there is to do in one.
+// Key is the unit of reconciliation: the RoleBindings of a namespace, or the statuses of its rules. Namespaces do not
+// wait for each other.
 type Key struct {
 	Namespace string
 	Statuses  bool
 }
 
-// String is for logs.
+// String returns the text for logs.
 func (k Key) String() string {
 	if k.Statuses {
 		return "statuses in namespace " + k.Namespace
@@ -15,7 +15,7 @@ func (k Key) String() string {
 	return "namespace " + k.Namespace
 }
 
-// Priorities of keys: statuses do not hold up what somebody must lose.
+// Priorities of keys. Statuses come last, so they do not delay revocations.
 const (
 	bindingsFirst = 0
 	statusesLast  = -1

@@ -29,8 +29,8 @@ func (b *bed) spawn() testbed.Process {
 	return testbed.Spawn(b.T, topology.ImpliedRole, b.NATS, b.Kube, "--log-level", "warn", "--resync", "1h")
 }
 
-// TestAKilledServiceLeavesNothingBehind kills the service at any moment, between a change
-// and its acknowledgement too, while things go on happening.
+// TestAKilledServiceLeavesNothingBehind kills the service at random moments, also between a change and its
+// acknowledgement, while objects change.
 func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
 	b, random := newBed(t), rand.New(rand.NewPCG(seeds.First(t), 0))
 	m := b.Reflector()

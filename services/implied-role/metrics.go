@@ -11,7 +11,7 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 )
 
-// metrics tell how much is generated, and how that goes.
+// metrics counts the writes of generated bindings.
 type metrics struct {
 	writes *prometheus.CounterVec
 }
@@ -32,7 +32,7 @@ func (m *metrics) wrote(v infer.Verb, err error) {
 	m.writes.WithLabelValues(v.String(), outcome).Inc()
 }
 
-// collector counts what is in the view when it is asked.
+// collector counts objects in the view when Prometheus scrapes.
 type collector struct {
 	state                    *state.State
 	rules, generated, cycles *prometheus.Desc

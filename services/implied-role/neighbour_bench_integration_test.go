@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// BenchmarkNeighbour is how long a grant and a revocation take in one namespace while in
-// another a new rule, or many new bindings, ask for many RoleBindings.
+// BenchmarkNeighbour measures a grant and a revocation in one namespace. Meanwhile a new rule or many new bindings in
+// another namespace require many RoleBindings.
 func BenchmarkNeighbour(b *testing.B) {
 	const sources, children, inFlight = 500, 4, 32
 	bed := newBed(b)

@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// memory is what is known of namespaces from earlier passes: enough to plan only for what a
-// change may concern, and to tell what stands in the way. Without it everything is planned.
+// memory holds the results of earlier passes over namespaces. With it, a pass plans only the sources that a change may
+// concern, and statuses can report obstacles. Without it, a pass plans everything.
 type memory struct {
 	state *state.State
 
@@ -24,31 +24,31 @@ type namespace struct {
 	name string
 
 	mu sync.Mutex
-	// changes are those that no pass has taken.
+	// changes holds the changes that no pass has taken.
 	changes changeSet
-	// own are the states that are about to be taken in because this process made them.
+	// own holds the states that this process wrote and is about to store in the view.
 	own map[event.Key]event.Change
-	// ruleSet of the last pass; nil before the first.
+	// ruleSet is the rule set of the last pass. It is nil before the first.
 	ruleSet *infer.RuleSet
-	// obstacles by source, as of when each was last planned for.
+	// obstacles holds the obstacles of the last plan of each source.
 	obstacles map[string][]infer.Obstacle
-	// waiting is which source would have the names that others have.
+	// waiting maps an occupied name to the source whose generated binding needs it.
 	waiting map[string]string
-	// listed is what passes read together when one does what another left; only they touch it.
+	// listed is the listing that successive passes share. Only passes access it.
 	listed listing
-	// foreign bindings claim to be generated; the value is the UID of the one that was told of.
+	// foreign maps bindings that falsely look generated to the UID for which an Event was written.
 	foreign map[string]string
-	// busy means that what statuses tell may change at any moment, due that they are then to be written.
+	// busy means that obstacles may still change. due means that statuses must be written when that ends.
 	busy, due bool
-	// pace is when statuses are written.
+	// pace limits how often statuses are written.
 	pace pace
-	// finished is when everything was last as it must be.
+	// finished is the time at which the namespace was last in its desired state.
 	finished time.Time
 }
 
 func newMemory(s *state.State) *memory { return &memory{state: s, namespaces: map[string]*namespace{}} }
 
-// of is what is known of a namespace: that everything is to be planned, if no pass has seen it.
+// of returns the memory of a namespace. It creates one that marks everything as changed if no pass has seen it.
 func (m *memory) of(name string) *namespace {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +63,7 @@ func (m *memory) of(name string) *namespace {
 	return n
 }
 
-// known is what is known of a namespace; nil if no pass has seen it.
+// known returns the memory of a namespace, or nil if no pass has seen it.
 func (m *memory) known(name string) *namespace {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +83,8 @@ func (m *memory) forget(name string) {
 	delete(m.namespaces, name)
 }
 
-// finished is when a namespace was last as it must be; zero if this process does not know.
+// finished returns the time at which a namespace was last in its desired state. It is zero if this process has not
+// reached it.
 func (m *memory) finished(name string) time.Time {
 	n := m.known(name)
 	if n == nil {
@@ -94,7 +95,7 @@ func (m *memory) finished(name string) time.Time {
 	return n.finished
 }
 
-// begin notes that a pass plans by rules, and tells by which the last one did.
+// begin records the rule set of a pass and returns that of the pass before.
 func (n *namespace) begin(ruleSet *infer.RuleSet) (before *infer.RuleSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -105,15 +106,15 @@ func (n *namespace) begin(ruleSet *infer.RuleSet) (before *infer.RuleSet) {
 	return before
 }
 
-// ending is how a pass ended.
+// ending holds the result of a pass.
 type ending struct {
-	// finished means that nothing is left to be done, unfinished that another pass follows at once.
+	// finished means that nothing is left to do. unfinished means that another pass follows at once.
 	finished, unfinished bool
-	// news means that statuses are to tell something else.
+	// news means that statuses may change.
 	news bool
 }
 
-// end notes that a pass has ended, and tells, once, whether statuses are to be written now.
+// end records the end of a pass. It reports, once, whether statuses must be written now.
 func (n *namespace) end(e ending) (statuses bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -124,23 +125,24 @@ func (n *namespace) end(e ending) (statuses bool) {
 	return statuses
 }
 
-// told notes that statuses were written for so long.
+// told records the time that writing statuses took.
 func (n *namespace) told(took time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pace.told(time.Now(), took)
 }
 
-// wait is for how long statuses are still not to be written.
+// wait returns the remaining time before statuses may be written.
 func (n *namespace) wait() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pace.wait(time.Now())
 }
 
-// list is the obstacles of all sources in order, one of each kind between two roles: there may
-// be one for every binding. While that may change, or if other rules have come, it is not known,
-// and statuses are to be written later.
+// list returns the obstacles of all sources in order. It returns one of each reason per pair of roles, because every
+// binding may have one.
+//
+// The result known is false while obstacles may change, or if the rules have changed. Then statuses are due later.
 func (n *namespace) list(ruleSet *infer.RuleSet) (obstacles []infer.Obstacle, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -160,8 +162,8 @@ func (n *namespace) list(ruleSet *infer.RuleSet) (obstacles []infer.Obstacle, kn
 	return slices.SortedFunc(maps.Values(first), infer.Obstacle.Compare), true
 }
 
-// meet notes the obstacles of a source. It lists the names that others have, as it was not known
-// before, and reports whether the obstacles are others than before.
+// meet records the obstacles of a source. It returns the occupied names that were not recorded before, and reports
+// whether the obstacles have changed.
 func (n *namespace) meet(source string, obstacles []infer.Obstacle) (taken []string, changed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -186,7 +188,7 @@ func (n *namespace) meet(source string, obstacles []infer.Obstacle) (taken []str
 	return taken, !slices.Equal(before, obstacles)
 }
 
-// waitingFor lists the sources that would have one of some names.
+// waitingFor lists the sources that need one of the given names.
 func (n *namespace) waitingFor(bindings map[string]struct{}) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -199,7 +201,7 @@ func (n *namespace) waitingFor(bindings map[string]struct{}) []string {
 	return sources
 }
 
-// isNews reports whether a binding that claims to be generated, under this UID or none, was not known.
+// isNews records the UID of a binding that falsely looks generated, or none. It reports whether the UID is new.
 func (n *namespace) isNews(source, uid string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -26,7 +26,7 @@ import (
 
 func name(source, child string) string { return infer.Name(source, role(child)) }
 
-// patch changes a binding as another author does.
+// patch changes a binding as another author would.
 func (b *bed) patch(name, patch string) {
 	b.T.Helper()
 	b.Patch(kinds.RoleBindings().In(b.namespace), name, patch)
@@ -121,7 +121,7 @@ func TestX3ATakenNameIsReportedAndUsedWhenItIsFree(t *testing.T) {
 	b.becomes("B:b{x} B:c{x}")
 }
 
-// independent makes a binding with a reserved name, as who may bind can.
+// independent makes a binding with a reserved name and the label that makes it explicit.
 func (b *bed) independent(name, r, who string) {
 	b.T.Helper()
 	if err := b.create(b.T.Context(), &rbacv1.RoleBinding{
@@ -210,8 +210,8 @@ func TestChangesWhileTheServiceIsDownAreMadeUpFor(t *testing.T) {
 
 var errCut = errors.New("cut on purpose")
 
-// TestAStepThatWasCutOffIsFinished stops the service at some call: what it had done by then
-// may have had its effect without its knowing.
+// TestAStepThatWasCutOffIsFinished stops the service before or after a call. The call may have succeeded without an
+// answer.
 func TestAStepThatWasCutOffIsFinished(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for call := range 6 {
@@ -235,7 +235,7 @@ func TestAStepThatWasCutOffIsFinished(t *testing.T) {
 			r := b.serve()
 			testbed.Eventually(t, soon, func() error {
 				if down.Load() == 0 && int(calls.Load()) <= call {
-					return b.consistent() // There were fewer calls.
+					return b.consistent() // The pass made fewer calls.
 				}
 				return nil
 			})
@@ -251,8 +251,8 @@ func TestAStepThatWasCutOffIsFinished(t *testing.T) {
 	}
 }
 
-// TestW1AStartWithHalfOfTheStreamDeletesNothing lets the bus forget the rules: until the
-// snapshot of every kind is complete nobody may conclude that they are gone.
+// TestW1AStartWithHalfOfTheStreamDeletesNothing removes a kind from NATS. The service must not conclude that its
+// objects are gone before the snapshot of every kind is complete.
 func TestW1AStartWithHalfOfTheStreamDeletesNothing(t *testing.T) {
 	for _, missing := range []kinds.Kind{kinds.ImpliedRoles(), kinds.RoleBindings(), kinds.Roles()} {
 		t.Run(missing.Resource, func(t *testing.T) {
@@ -322,8 +322,7 @@ func TestANamespaceGoesWithoutTrouble(t *testing.T) {
 	b.becomes("B:b{x}")
 }
 
-// TestARuleThatIsMadeAnewAtOnceFailsNoPass deletes rules and makes others of their names, while
-// their statuses are being written.
+// TestARuleThatIsMadeAnewAtOnceFailsNoPass deletes and recreates rules while their statuses are written.
 func TestARuleThatIsMadeAnewAtOnceFailsNoPass(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -346,7 +345,7 @@ func TestARuleThatIsMadeAnewAtOnceFailsNoPass(t *testing.T) {
 	}
 }
 
-// warnings are what a service logs.
+// warnings collects the log of a service.
 type warnings struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -31,7 +31,7 @@ type refuser struct {
 	tried  *atomic.Int32
 }
 
-// RoundTrip is one request.
+// RoundTrip refuses the request or sends it on.
 func (o refuser) RoundTrip(r *http.Request) (*http.Response, error) {
 	if o.on.Load() && r.Method != http.MethodGet && (strings.HasSuffix(r.URL.Path, "/"+o.name) || makes(r, o.name)) {
 		o.tried.Add(1)
@@ -40,7 +40,7 @@ func (o refuser) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.next.RoundTrip(r)
 }
 
-// answer returns an answer of the API server that is a status.
+// answer returns a response of the API server with the status.
 func answer(r *http.Request, status apierrors.APIStatus) (*http.Response, error) {
 	s := status.Status()
 	s.Kind, s.APIVersion = "Status", "v1"
@@ -54,7 +54,7 @@ func answer(r *http.Request, status apierrors.APIStatus) (*http.Response, error)
 	}, nil
 }
 
-// makes reports whether a request is to make a RoleBinding, of this name if one is given.
+// makes reports whether a request creates a RoleBinding, with this name unless the name is empty.
 func makes(r *http.Request, name string) bool {
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/rolebindings") {
 		return false
@@ -67,7 +67,7 @@ func makes(r *http.Request, name string) bool {
 	return err == nil && strings.Contains(string(data), name)
 }
 
-// obstruct starts a service that cannot change a binding while on is true.
+// obstruct starts a service that cannot change a binding while on is true. It counts the attempts.
 func (b *bed) obstruct(name string, refuse func(*http.Request) (*http.Response, error)) (on *atomic.Bool, tried *atomic.Int32) {
 	b.T.Helper()
 	on, tried = &atomic.Bool{}, &atomic.Int32{}
@@ -132,7 +132,7 @@ func TestNothingIsTakenBeforeWhatReplacesItIsThere(t *testing.T) {
 	b.becomes("B1:b{v} B2:b{u}")
 }
 
-// calms waits until something is tried ever more seldom: no more than once in a second.
+// calms waits until attempts are at least one second apart.
 func (b *bed) calms(tried *atomic.Int32) {
 	b.T.Helper()
 	const seldom = time.Second

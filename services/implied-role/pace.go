@@ -2,25 +2,25 @@ package impliedrole
 
 import "time"
 
-// Bounds of what a [pace] waits for.
+// Bounds of the times that a [pace] waits.
 const (
 	minCalm  = 100 * time.Millisecond
 	maxCalm  = time.Second
 	patience = 5 * time.Second
 )
 
-// pace is when statuses are written of rules that keep changing. A change that comes alone is told at
-// once. Of many that come one after the other it is told what they come to: when the rules have been calm
-// for about as long as it took to write the last statuses, or every few seconds. The zero value is ready to use.
+// pace decides when to write the statuses of rules that keep changing. A single change is written at once. After
+// several changes in a row, statuses are written when the rules have been calm for about as long as the last writes
+// took. They are written at the latest after patience. The zero value is ready to use.
 type pace struct {
-	// changed is when the rules last changed.
+	// changed is the time of the last change of the rules.
 	changed time.Time
-	// since is from when on several changes have not been told of; zero if there are no such.
+	// since is the time from which several changes wait for their statuses, or zero.
 	since time.Time
 	calm  time.Duration
 }
 
-// change notes that the rules have changed.
+// change records a change of the rules.
 func (p *pace) change(now time.Time) {
 	switch {
 	case now.Sub(p.changed) >= max(p.calm, minCalm):
@@ -31,14 +31,14 @@ func (p *pace) change(now time.Time) {
 	p.changed = now
 }
 
-// told notes that statuses were written for so long.
+// told records the time that writing statuses took.
 func (p *pace) told(now time.Time, took time.Duration) {
 	if p.calm = min(took, maxCalm); !p.since.IsZero() {
 		p.since = now
 	}
 }
 
-// wait is for how long statuses are still not to be written.
+// wait returns the remaining time before statuses may be written.
 func (p *pace) wait(now time.Time) time.Duration {
 	if p.since.IsZero() {
 		return 0

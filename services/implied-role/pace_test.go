@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// TestStatusesTellOfManyChangesAtATime says after each step for how long statuses still wait.
+// TestStatusesTellOfManyChangesAtATime checks the remaining wait after each step.
 func TestStatusesTellOfManyChangesAtATime(t *testing.T) {
 	type step struct {
 		at time.Duration
-		// change notes one; else took is how long statuses were written until now, if they were.
+		// change means a change of the rules. Otherwise took is the time that statuses took, if they were written.
 		change bool
 		took   time.Duration
 		wait   time.Duration

@@ -17,8 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// people are vera, ed and adam, who have the roles of Kubernetes view, edit and admin in the namespace, as they are
-// with what is shipped.
+// people binds vera, ed and adam to the roles view, edit and admin of Kubernetes, which include the shipped roles.
 func (b *bed) people() {
 	b.T.Helper()
 	b.do("vera=ClusterRole/view{vera} ed=ClusterRole/edit{ed} adam=ClusterRole/admin{adam}")
@@ -30,7 +29,7 @@ func (b *bed) people() {
 	})
 }
 
-// can asks the API server.
+// can reports whether the API server allows a user an action.
 func (b *bed) can(user, verb string, kind kinds.Kind, subresource string) bool {
 	b.T.Helper()
 	about := &authorizationv1.ResourceAttributes{

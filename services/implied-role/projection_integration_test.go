@@ -25,7 +25,7 @@ func TestChecksInOpenFGASeeWhatRolesImply(t *testing.T) {
 	running := b.serveWith(project)
 	b.do("admin>editor editor>viewer")
 
-	// The store comes late: nothing is lost.
+	// The store is created late, and no rule is lost.
 	id, err := hand.CreateStore(t.Context(), "roles")
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestChecksInOpenFGASeeWhatRolesImply(t *testing.T) {
 		if err := hand.Write(t.Context(), id, "", nil, []*openfgav1.TupleKey{adminViews}); err != nil {
 			t.Fatal(err)
 		}
-		b.Resync(topology.ImpliedRole) // Or by the look some seconds after a start, if that comes just now.
+		b.Resync(topology.ImpliedRole) // The resync shortly after a start could also do it.
 		awaitLinks(adminViews)
 		expect(true)
 	})
@@ -105,8 +105,7 @@ func writeModel(t *testing.T, hand *fga.Client, store, assignees string) {
 	}
 }
 
-// awaitTuples waits until a store holds exactly these tuples: their number alone may be right
-// between two writes.
+// awaitTuples waits until a store holds exactly these tuples. Their number alone can be right between two writes.
 func awaitTuples(t *testing.T, hand *fga.Client, store string, want ...*openfgav1.TupleKey) {
 	t.Helper()
 	wanted := inOrder(want)
@@ -125,7 +124,7 @@ func awaitTuples(t *testing.T, hand *fga.Client, store string, want ...*openfgav
 	})
 }
 
-// inOrder are tuples as text.
+// inOrder returns the tuples as sorted texts.
 func inOrder(tuples []*openfgav1.TupleKey) []string {
 	var said []string
 	for _, t := range tuples {
@@ -144,7 +143,7 @@ func TestAModelThatCannotHoldRulesHoldsUpNoRoleBinding(t *testing.T) {
 	}
 	b.Reflector()
 	b.serveWith(func(c *impliedrole.Config) { c.ProjectStore, c.OpenFGA = "roles", b.OpenFGA.Config() })
-	b.do("a=admin{alice} admin>editor") // There is no model yet: that is waited for.
+	b.do("a=admin{alice} admin>editor") // The service waits for a model.
 	awaitGenerated := func(want int) {
 		t.Helper()
 		testbed.Eventually(t, soon, func() error {

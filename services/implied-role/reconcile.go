@@ -16,14 +16,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// reconciler brings generated RoleBindings and the statuses of rules to what follows from the
-// objects in the view.
+// reconciler keeps generated RoleBindings and the statuses of rules in step with the view.
 type reconciler struct {
 	state    *state.State
 	memory   *memory
 	applier  *applier
 	statuses *statusReconciler
-	// projection is nil unless rules are to be in OpenFGA, too.
+	// projection is nil unless rules are written to OpenFGA.
 	projection *projection.Projection
 }
 
@@ -39,9 +38,9 @@ func (r *reconciler) Keys(k event.Key) []Key {
 		return []Key{{Namespace: k.Namespace}, {Namespace: k.Namespace, Statuses: true}}
 	}
 	if k.GroupResource == kinds.ClusterRoleBindings().GroupResource {
-		return nil // Nothing follows from these.
+		return nil // ClusterRoleBindings imply nothing.
 	}
-	var keys []Key // Statuses tell whether a Role or ClusterRole exists.
+	var keys []Key // Statuses report whether a Role or ClusterRole exists.
 	for _, namespace := range r.state.NamespacesWithChild(k.Namespace, k.Name) {
 		keys = append(keys, Key{Namespace: namespace, Statuses: true})
 	}
@@ -56,8 +55,7 @@ func (r *reconciler) Priority(k Key) int {
 	return bindingsFirst
 }
 
-// Observe implements [consume.Observer]: at a resync all namespaces are planned anew, and
-// OpenFGA is read again.
+// Observe implements [consume.Observer]. At a resync, all namespaces are planned completely and OpenFGA is read again.
 func (r *reconciler) Observe(context.Context) ([]Key, error) {
 	if r.projection != nil {
 		r.projection.Forget()
@@ -83,8 +81,8 @@ func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error 
 	return r.projection.Sync(ctx, p.Key.Namespace)
 }
 
-// reconcileBindings plans for the sources that changes may concern, and carries that out.
-// Whatever is not done stays to be done, even after a panic.
+// reconcileBindings plans the sources that changes may concern, and executes the plans. Unfinished work is put back,
+// even after a panic.
 func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]) error {
 	namespace, n := p.Key.Namespace, r.memory.of(p.Key.Namespace)
 	ruleSet := r.state.RuleSet(namespace)
@@ -119,17 +117,17 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 	return nil
 }
 
-// planned is the plan for each source, in order, and the rules that they follow from.
+// planned holds the plans of all sources in order, with the rule set from which they were made.
 type planned struct {
 	ruleSet *infer.RuleSet
 	plans   []infer.Plan
 }
 
-// maxTakes bounds how often changes are taken that come while a pass plans.
+// maxTakes bounds the times that one pass takes new changes while it plans.
 const maxTakes = 8
 
-// plan makes the plans of the sources that are to do, and of those that changes concern which
-// come meanwhile: what is taken from somebody by one may be given by the other.
+// plan plans the sources in todo, and those of changes that arrive meanwhile. Planning them together matters, because
+// one plan may give a role that another plan takes.
 func (r *reconciler) plan(n *namespace, ruleSet, before *infer.RuleSet, todo *changeSet) planned {
 	plans, next := map[string]infer.Plan{}, *todo
 	for takes := 1; ; takes++ {
@@ -138,7 +136,7 @@ func (r *reconciler) plan(n *namespace, ruleSet, before *infer.RuleSet, todo *ch
 		todo.merge(next)
 		for source := range next.sources {
 			plan := ruleSet.Plan(r.state.Snapshot(n.name, source))
-			// Of too many bindings the rules tell.
+			// Paused rules report TooManyBindings themselves.
 			plan.Obstacles = slices.DeleteFunc(plan.Obstacles, func(o infer.Obstacle) bool { return o.Reason == infer.TooManyBindings })
 			plans[source] = plan
 		}
@@ -149,7 +147,7 @@ func (r *reconciler) plan(n *namespace, ruleSet, before *infer.RuleSet, todo *ch
 	}
 }
 
-// concern adds to changes the sources to which they matter.
+// concern adds the sources that the changes may concern.
 func (r *reconciler) concern(n *namespace, ruleSet, before *infer.RuleSet, changes *changeSet) {
 	if changes.all || before == nil {
 		changes.add(r.state.Sources(n.name)...)
@@ -170,8 +168,8 @@ func (r *reconciler) concern(n *namespace, ruleSet, before *infer.RuleSet, chang
 	}
 }
 
-// conclude remembers what stands in the way, tells of that and of what was done, and takes it
-// from todo. It reports whether statuses are to tell something else.
+// conclude records the obstacles of each source, reports the results, and removes finished sources from todo. It
+// reports whether statuses may change.
 func (r *reconciler) conclude(ctx context.Context, p *consume.Pass[Key], made planned, todo changeSet, done *applied) (news bool) {
 	n, warnings := r.memory.of(p.Key.Namespace), maxWarnings
 	for _, plan := range made.plans {

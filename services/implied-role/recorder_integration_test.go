@@ -18,13 +18,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// grant is a role of a subject.
+// grant is one role of one subject.
 type grant struct {
 	role    infer.Role
 	subject rbacv1.Subject
 }
 
-// grants are who has what.
+// grants is a set of grants.
 type grants map[grant]struct{}
 
 func roleOf(b *rbacv1.RoleBinding) infer.Role {
@@ -37,7 +37,7 @@ func (g grants) add(r infer.Role, subjects []rbacv1.Subject) {
 	}
 }
 
-// world is the rules and explicit bindings that there are.
+// world returns the existing rules and explicit bindings.
 func (b *bed) world() infer.Namespace {
 	b.T.Helper()
 	ns := infer.Namespace{Name: b.namespace, Bindings: b.read(b.allBindings())}
@@ -48,7 +48,7 @@ func (b *bed) world() infer.Namespace {
 	return ns
 }
 
-// untouched is what two worlds have in common.
+// untouched returns the common part of two worlds.
 func untouched(one, other infer.Namespace) infer.Namespace {
 	both := infer.Namespace{Name: one.Name}
 	for _, b := range one.Bindings {
@@ -70,7 +70,7 @@ func untouched(one, other infer.Namespace) infer.Namespace {
 	return both
 }
 
-// wanted is who must have what by the rules and explicit bindings of a world.
+// wanted returns the grants that the rules and explicit bindings of a world require.
 func wanted(ns infer.Namespace) grants {
 	all := grants{}
 	for _, binding := range ns.Bindings {
@@ -82,15 +82,15 @@ func wanted(ns infer.Namespace) grants {
 	return all
 }
 
-// recorder sees every state that the bindings of a namespace go through, in order.
+// recorder watches every state of the bindings of a namespace, in order.
 type recorder struct {
 	*bed
 	mu       sync.Mutex
 	bindings map[string]*rbacv1.RoleBinding
 	counts   map[grant]int
-	// lost tells of each grant that vanished, however shortly, when it was.
+	// lost describes the moment at which each grant vanished, however shortly.
 	lost map[grant]string
-	// watched counts the grants that had to be there for a whole window.
+	// watched counts the grants that had to exist during a whole window.
 	watched int
 }
 
@@ -152,17 +152,17 @@ func (w *recorder) see(e watch.Event) {
 	}
 }
 
-// window is a time in which things happen.
+// window is a time in which objects change.
 type window struct {
 	*recorder
-	// steady are the rules and explicit bindings that nobody touched so far: what follows from
-	// them must be there whatever of the rest the service heard first.
+	// steady holds the rules and explicit bindings that did not change in this window. Their grants must exist
+	// throughout, in whatever order the service receives the other changes.
 	steady infer.Namespace
-	// there are the grants from the beginning, but those that people took themselves.
+	// there holds the grants that existed at the beginning, without those that the test itself removed.
 	there grants
 }
 
-// open begins a window: what was lost before is forgotten.
+// open begins a window and clears the lost grants.
 func (w *recorder) open() *window {
 	w.T.Helper()
 	w.caughtUp()
@@ -176,7 +176,7 @@ func (w *recorder) open() *window {
 	return &window{w, w.world(), there}
 }
 
-// caughtUp waits until the recorder has seen everything so far.
+// caughtUp waits until the recorder has received the current state of all bindings.
 func (w *recorder) caughtUp() {
 	w.T.Helper()
 	testbed.Eventually(w.T, soon, func() error {
@@ -197,8 +197,7 @@ func (w *recorder) caughtUp() {
 	})
 }
 
-// step does something. What people themselves take away with a generated binding is none of the
-// service's doing.
+// step makes a change. Grants that the test removes with a generated binding are not the fault of the service.
 func (w *window) step(binding string, do func()) {
 	w.T.Helper()
 	if before := w.get(binding); before != nil && read(w.T, before).Generated() {
@@ -210,7 +209,7 @@ func (w *window) step(binding string, do func()) {
 	w.steady = untouched(w.steady, w.world())
 }
 
-// close complains of grants that nobody touched and that were not there for a moment.
+// close reports steady grants that were missing for a moment.
 func (w *window) close() {
 	w.T.Helper()
 	always := wanted(w.steady)
@@ -219,7 +218,7 @@ func (w *window) close() {
 	w.kept(always)
 }
 
-// kept complains of grants that were not there for a moment.
+// kept reports the given grants that were missing for a moment.
 func (w *recorder) kept(always grants) {
 	w.T.Helper()
 	w.caughtUp()

@@ -20,8 +20,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// secret makes Role boss, which permits nothing, and Role secret-admin, and lets mallory change
-// RoleBindings; she may bind neither.
+// secret makes the Roles boss, without permissions, and secret-admin. It lets mallory patch RoleBindings, but bind
+// neither role.
 func (b *bed) secret() {
 	b.T.Helper()
 	for name, rule := range map[string][]rbacv1.PolicyRule{
@@ -33,8 +33,8 @@ func (b *bed) secret() {
 	b.do("patchers=patcher{mallory}")
 }
 
-// strip changes a RoleBinding as mallory. Who may only patch is let through by Kubernetes as long as
-// it concerns nothing but garbage collection.
+// strip patches a RoleBinding as mallory. Kubernetes allows this without the right to bind if subjects and role stay
+// the same.
 func (b *bed) strip(name, patch string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -43,7 +43,7 @@ func (b *bed) strip(name, patch string) {
 	})
 }
 
-// reads waits until Kubernetes says that somebody may read secrets, or may not.
+// reads waits until Kubernetes allows a user to read secrets, or refuses it.
 func (b *bed) reads(user string, want bool) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -59,7 +59,7 @@ func (b *bed) reads(user string, want bool) {
 	})
 }
 
-// holds waits until every answer says that eve has a role, or has not; and everything is in step.
+// holds waits until every answer agrees on whether eve has a role, and everything is in step.
 func (b *bed) holds(client inferencev1connect.InferenceServiceClient, role string, want bool) {
 	b.T.Helper()
 	ctx, r := b.T.Context(), &inferencev1.Role{Name: role}
@@ -81,8 +81,8 @@ func (b *bed) holds(client inferencev1connect.InferenceServiceClient, role strin
 	})
 }
 
-// TestWhatIsTakenFromAGeneratedBindingMakesItNobodyElses strips what Kubernetes lets be stripped by
-// those who may not bind, and then all that people with every right can.
+// TestWhatIsTakenFromAGeneratedBindingMakesItNobodyElses strips a generated binding of everything that a user without
+// the right to bind can remove. It then strips everything that an administrator can.
 func TestWhatIsTakenFromAGeneratedBindingMakesItNobodyElses(t *testing.T) {
 	const stripped = `{"metadata":{"labels":null,"annotations":null,"ownerReferences":null}}`
 	for what, strip := range map[string]func(b *bed, ours string){
@@ -107,7 +107,7 @@ func TestWhatIsTakenFromAGeneratedBindingMakesItNobodyElses(t *testing.T) {
 			strip(b, name("src", "secret-admin"))
 			b.becomes("src:other{eve} src:secret-admin{eve}")
 			r.Stop()
-			strip(b, name("src", "secret-admin")) // And while nobody can mend it.
+			strip(b, name("src", "secret-admin")) // The service cannot repair it now.
 			b.do("-src -boss>secret-admin")
 			client := b.client(b.serve())
 			b.reads("eve", false)
@@ -154,7 +154,7 @@ func TestAFinalizerHoldsUpNoRevocation(t *testing.T) {
 	}
 }
 
-// TestSubjectsGoBeforeADeletionThatMayBeDelayed sees every state of a binding that somebody holds.
+// TestSubjectsGoBeforeADeletionThatMayBeDelayed watches every state of a binding with a finalizer.
 func TestSubjectsGoBeforeADeletionThatMayBeDelayed(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -181,8 +181,8 @@ func TestSubjectsGoBeforeADeletionThatMayBeDelayed(t *testing.T) {
 	t.Error("it was not deleted")
 }
 
-// TestStatusesHoldUpNoRevocation lets no status through until somebody has lost their role: all
-// that can be written are under way by then.
+// TestStatusesHoldUpNoRevocation blocks all status writes until a subject has lost its role. As many as possible are
+// then in progress.
 func TestStatusesHoldUpNoRevocation(t *testing.T) {
 	const rules = 200
 	b := newBed(t)
@@ -222,7 +222,7 @@ func TestStatusesHoldUpNoRevocation(t *testing.T) {
 	b.becomes("B:b{x}")
 }
 
-// drifts is an error as long as nothing is told of what is being deleted.
+// drifts returns an error unless the answers report the binding that is being deleted.
 func (b *bed) drifts(client inferencev1connect.InferenceServiceClient) error {
 	drift, err := client.CheckDrift(b.T.Context(), &inferencev1.CheckDriftRequest{Namespace: b.namespace})
 	if err != nil {

@@ -28,15 +28,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// large is the name of objects without a namespace.
+// large is the name of the cluster-scoped objects.
 const large = "entail-test-large"
 
-// rights is an implied-role that lacks one right after the other.
+// rights is an implied-role that lacks one right at a time.
 type rights struct {
 	*bed
 
 	suite testbed.RightsSuite
-	// administrator is a caller that may ask anything.
+	// administrator is a client that may call every method.
 	administrator *http.Client
 }
 
@@ -57,15 +57,15 @@ func TestImpliedRoleReportsEachMissingRight(t *testing.T) {
 		},
 	}
 	t.Run("webhooks behind a Service", r.suite.Test)
-	// The API server reaches these webhooks. The service keeps no key of them in a Secret.
+	// The API server reaches these webhooks by a URL. The service keeps none of their keys in a Secret.
 	r.suite.Start = r.startAs(func(c *admission.Config) { c.URL = "https://" + c.Listener.Addr().String() })
 	r.suite.Only = func(right testbed.Right) bool { return !ofWebhooks(right) }
 	r.suite.Fill, r.suite.Uses = r.everyKind, r.uses()
 	t.Run("webhooks at a URL", r.suite.Test)
 }
 
-// startAs returns a function that starts the service with webhooks that are found in one way. They keep their address, so that
-// the API server finds them as soon as the service has started again.
+// startAs returns a function that starts the service, with webhooks that are found as find sets. They keep their
+// address, so the API server finds them as soon as the service has started again.
 func (r *rights) startAs(find func(*admission.Config)) func() *testbed.Running {
 	address := "127.0.0.1:0"
 	return func() *testbed.Running {
@@ -84,7 +84,7 @@ func (r *rights) startAs(find func(*admission.Config)) func() *testbed.Running {
 	}
 }
 
-// everyKind makes an object of each kind that is followed, and what follows from them.
+// everyKind makes an object of each followed kind, and bindings that imply others.
 func (r *rights) everyKind() {
 	r.T.Helper()
 	r.roles("a", "b", "lead")
@@ -112,7 +112,7 @@ func (r *rights) everyKind() {
 	r.becomes("B:b{u}")
 }
 
-// uses is the table of what needs each right.
+// uses maps each right to the action that needs it.
 func (r *rights) uses() map[string]testbed.RightUse {
 	source := func(c testbed.RightCase) {
 		r.roles(c.Name)
@@ -140,11 +140,11 @@ func (r *rights) uses() map[string]testbed.RightUse {
 	}
 	bind := testbed.RightUse{
 		Need:   r.give,
-		Report: "attempting to grant RBAC permissions not currently held", // The API server words it so.
+		Report: "attempting to grant RBAC permissions not currently held", // The text of the API server.
 		Done:   func(c testbed.RightCase) { r.follows(c, given(c), "before") },
 	}
 	return map[string]testbed.RightUse{
-		"get namespaces": {Need: func(testbed.RightCase) { // The first object that is too large needs the identity of the cluster.
+		"get namespaces": {Need: func(testbed.RightCase) { // The first object that is too large requires the identity of the cluster.
 			r.suite.Restart()
 			r.Oversize(kinds.RoleBindings(), r.namespace, mallory)
 		}},
@@ -173,14 +173,14 @@ func (r *rights) uses() map[string]testbed.RightUse {
 	}
 }
 
-// binds reports whether there is a binding of this name, to one user.
+// binds reports whether a binding of this name to this one user exists.
 func (r *rights) binds(name, user string) bool {
 	return slices.ContainsFunc(r.allBindings(), func(b *rbacv1.RoleBinding) bool {
 		return b.Name == name && len(b.Subjects) == 1 && b.Subjects[0].Name == user
 	})
 }
 
-// follows waits until a role follows for a user from the rule of this case.
+// follows waits until the rule of this case gives a role to a user.
 func (r *rights) follows(c testbed.RightCase, child, user string) {
 	r.T.Helper()
 	testbed.Eventually(r.T, soon, func() error {
@@ -191,7 +191,7 @@ func (r *rights) follows(c testbed.RightCase, child, user string) {
 	})
 }
 
-// given returns the name of a role that permits what the service itself may not.
+// given returns the name of a role with permissions that the service itself lacks.
 func given(c testbed.RightCase) string {
 	if c.Resource == "clusterroles" {
 		return "ClusterRole/given-" + c.Name
@@ -199,7 +199,7 @@ func given(c testbed.RightCase) string {
 	return "given-" + c.Name
 }
 
-// give makes that role follow.
+// give makes that role and a rule that implies it.
 func (r *rights) give(c testbed.RightCase) {
 	r.T.Helper()
 	rule := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}
@@ -217,7 +217,8 @@ func (r *rights) give(c testbed.RightCase) {
 	r.do(c.Name + ">" + given(c) + " B" + c.Name + "=" + c.Name + "{before}")
 }
 
-// tries waits until the service words so that mallory may not bind a role. She may bind it, but not the role that it implies.
+// tries waits until the service refuses, with these words, that mallory binds a role. She may bind that role, but not
+// the role that it implies.
 func (r *rights) tries(words string) {
 	r.T.Helper()
 	testbed.Eventually(r.T, soon, func() error {
@@ -229,7 +230,8 @@ func (r *rights) tries(words string) {
 	})
 }
 
-// compares calls CheckDrift as the administrator until the answer is as wanted: at first the API server may not know of its rights.
+// compares calls CheckDrift as the administrator until the answer is as wanted. The API server may notice new rights
+// late.
 func (r *rights) compares(unavailable bool) {
 	r.T.Helper()
 	client := inferencev1connect.NewInferenceServiceClient(r.administrator, r.suite.URL())

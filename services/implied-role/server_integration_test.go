@@ -26,7 +26,7 @@ import (
 
 const seed = "admin>developer admin>reviewer developer>writer writer>pro writer>noob"
 
-// client asks again while the service does not know everything, as it may not at any time.
+// client returns a client that repeats calls while the view is incomplete, which can happen at any time.
 func (b *bed) client(r *testbed.Running) inferencev1connect.InferenceServiceClient {
 	b.T.Helper()
 	patient := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
@@ -174,23 +174,23 @@ func TestAPreviewOfRulesIsWhatThenHappens(t *testing.T) {
 	if fmt.Sprint(predicted) != fmt.Sprint(happened) || len(happened) != 3 {
 		t.Errorf("predicted %v, happened %v", predicted, happened)
 	}
-	// The three changes may have been seen one by one, which costs more than at once.
+	// The service may have received the three changes one by one, which costs more writes.
 	if n := b.Kube.Writes() - writes; n < int(preview.GetWrites()) {
 		t.Errorf("predicted %d writes, counted %d", preview.GetWrites(), n)
 	}
 }
 
-// follower keeps rows by what streams say, each of which goes on where the last one ended.
+// follower keeps the rows of successive streams. Each stream resumes where the last one ended.
 type follower struct {
 	*bed
 	client inferencev1connect.InferenceServiceClient
 	rows   map[string]string
 	token  string
-	// streams counts them.
+	// streams is the number of streams so far.
 	streams int
 }
 
-// until follows until the rows are as wanted, and then hangs up.
+// until follows the stream until the rows are as wanted, and then disconnects.
 func (f *follower) until(want string) error {
 	f.T.Helper()
 	end := time.Now().Add(soon)

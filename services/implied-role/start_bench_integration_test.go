@@ -23,8 +23,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// BenchmarkStart is a start with everything on the bus and all bindings in step, until every
-// message is settled, and then a resync: in processor time, of the servers in this process, too.
+// BenchmarkStart measures a start with all objects on NATS and all bindings in step, until every message is settled. It
+// then measures a resync. Times are processor times and include the servers in this process.
 func BenchmarkStart(b *testing.B) {
 	for _, shape := range []struct{ namespaces, sources int }{{1, 20_000}, {100, 200}} {
 		b.Run(fmt.Sprintf("%d namespaces with %d sources", shape.namespaces, shape.sources), func(b *testing.B) {
@@ -52,7 +52,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// cpu is how much of it this process has used.
+// cpu returns the processor time that this process has used.
 func cpu() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -61,7 +61,7 @@ func cpu() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// idle waits until this process has hardly used the processor for a while.
+// idle waits until this process has used little processor time for a while.
 func (b *bed) idle() {
 	b.T.Helper()
 	before, since := cpu(), time.Now()
@@ -95,7 +95,7 @@ func (b *bed) acknowledged() {
 	})
 }
 
-// publishInStep puts rules, sources and all that follows from them on the bus, as if they were there.
+// publishInStep writes rules, sources and all generated bindings to NATS, as if they existed.
 func (b *bed) publishInStep(namespaces, sources int) {
 	b.T.Helper()
 	const depth = 4
@@ -135,7 +135,7 @@ func (b *bed) publishInStep(namespaces, sources int) {
 	})
 }
 
-// inStep is a rule whose status is what it must be when no Role exists.
+// inStep returns a rule whose status is correct if no Role exists.
 func inStep(namespace string, r infer.EvaluatedRule, ruleSet *infer.RuleSet) *rolev1alpha1.ImpliedRoles {
 	rule := &rolev1alpha1.ImpliedRoles{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
 	rule.Spec.InferenceRule = rolev1alpha1.InferenceRule{ParentRole: r.Parent.Name, ChildRole: r.Child.Name}

@@ -29,35 +29,36 @@ import (
 )
 
 const (
-	// maxChildren bounds the list of child roles in a status: a rule has the status of all that
-	// follows from it, and is written anew whenever that changes.
+	// maxChildren bounds the child roles in a status. The list contains all implied roles, and the status is written
+	// again at each change of the list.
 	maxChildren = 100
-	// untilInForce is how soon again it is looked whether the webhooks are in force.
+	// untilInForce is the time until the next check whether the webhooks are in force.
 	untilInForce = time.Second
-	// maxCause bounds what is told of an error.
+	// maxCause bounds the bytes of an error in a message.
 	maxCause = 1024
 )
 
-// statusWriter is what is needed to tell people.
+// statusWriter writes statuses and Events.
 type statusWriter interface {
 	Write(ctx context.Context, p consume.Reporter, s controller.Status) (event.Change, error)
 	Note(ctx context.Context, about event.Change, notes ...condition.Note)
 }
 
-// statusReconciler brings the statuses of rules in step, and tells what became of bindings.
+// statusReconciler keeps the statuses of rules in step, and reports the results of bindings.
 type statusReconciler struct {
 	state  *state.State
 	memory *memory
 	writer statusWriter
-	// since is since when everybody is judged who writes rules, up to now if it is to look; zero if nobody is.
+	// since returns the time since which every author of a rule is checked, or zero without webhooks. If look is true,
+	// it first verifies that the webhooks are registered.
 	since func(ctx context.Context, look bool) (time.Time, error)
-	// writers has room for the statuses that are written at a time.
+	// writers bounds the statuses that are written in parallel.
 	writers chan struct{}
 	log     *slog.Logger
 }
 
-// reconcile makes the status of every rule what it must be, unless bindings are being
-// made: then whoever makes them asks for statuses in the end. It gives way to all else.
+// reconcile writes the status of every rule that differs. It does nothing while bindings are being written: that pass
+// enqueues statuses when it ends. It stops and requeues itself if keys of a higher priority wait.
 func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) error {
 	namespace, n := p.Key.Namespace, r.memory.known(p.Key.Namespace)
 	if n == nil {
@@ -77,13 +78,13 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 		parent   infer.Role
 		children childList
 	)
-	since, unknown := r.since(ctx, slices.ContainsFunc(rules, unjudged)) // Now that it is known what was written.
+	since, unknown := r.since(ctx, slices.ContainsFunc(rules, unjudged)) // After the rules were read, so the check covers all of them.
 	if unknown != nil {
 		p.Again(untilInForce)
 	}
 	judged := func(rule state.Rule) []condition.Condition {
 		if unknown != nil {
-			return nil // What was said before stays.
+			return nil // The condition Judged stays as it is.
 		}
 		return []condition.Condition{infer.Judged(rule.Value, since)}
 	}
@@ -117,14 +118,14 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 	return r.refused(ctx, p, rules, errs)
 }
 
-// unjudged reports whether it is still to be said of a rule, as it is, whether who wrote it was judged.
+// unjudged reports whether the condition Judged is missing for the current generation of a rule.
 func unjudged(rule state.Rule) bool {
 	said := meta.FindStatusCondition(rule.Value.Status.Conditions, rolev1alpha1.Judged)
 	return said == nil || said.ObservedGeneration != rule.Value.Generation
 }
 
-// refused joins errors that waiting may cure. A refusal is the fault of one rule, and concerns no
-// other: it is noted, and the status is tried again at a resync, or sooner for want of a right.
+// refused joins the errors that a retry may cure. A refusal concerns one rule only. It is logged and reported, and the
+// status is tried again at a resync, or sooner if a permission was missing.
 func (r *statusReconciler) refused(ctx context.Context, p *consume.Pass[Key], rules []state.Rule, errs []error) error {
 	for i, err := range errs {
 		forbidden := errors.Is(err, kube.ErrForbidden)
@@ -141,8 +142,8 @@ func (r *statusReconciler) refused(ctx context.Context, p *consume.Pass[Key], ru
 	return fault.Join(errs...)
 }
 
-// byParent orders rules, by their numbers, such that those of one parent come together:
-// its children are then listed once, and those of all parents never at a time.
+// byParent returns the indexes of the rules, ordered by parent. So the children of a parent are listed once, and only
+// one list is in memory.
 func byParent(rules []infer.EvaluatedRule) []int {
 	order := make([]int, len(rules))
 	for i := range order {
@@ -152,7 +153,7 @@ func byParent(rules []infer.EvaluatedRule) []int {
 	return order
 }
 
-// childList is child roles as a status lists them, sorted, and whether some are left out.
+// childList is the sorted list of child roles in a status. more means that some are left out.
 type childList struct {
 	names []string
 	more  bool
@@ -167,9 +168,9 @@ func newChildList(roles []infer.Role) childList {
 	return childList{names, len(roles) > maxChildren}
 }
 
-// statusOf is what is to be told of a rule. When a condition changed is as before unless it did.
+// statusOf returns the status to write for a rule. A condition that does not change keeps its transition time.
 func statusOf(rule state.Rule, s infer.Status, children childList, further ...condition.Condition) controller.Status {
-	if children.more && s.Accepted.Holds() { // How many would have it written at each change of that.
+	if children.more && s.Accepted.Holds() { // A number would be written again at each change.
 		s.Accepted.Message = fmt.Sprintf("more child roles follow than the %d that are listed here: ask entail inferences", maxChildren)
 	}
 	fields, has := rolev1alpha1.ImpliedRolesStatus{ObservedGeneration: rule.Generation}, rule.Value.Status
@@ -192,25 +193,25 @@ func statusOf(rule state.Rule, s infer.Status, children childList, further ...co
 	return status
 }
 
-// notesOf are the Events that a status is worth beside the one before: that the rule has come to have a
-// fault which whoever wrote it is to mend. A cycle that becomes another is still one.
+// notesOf returns an Event for each fault that is new in a status and that the author of the rule must correct. A cycle
+// that becomes another cycle is not new.
 func notesOf(before, after []metav1.Condition) (notes []condition.Note) {
 	for _, c := range after {
 		was := meta.FindStatusCondition(before, c.Type)
 		if (was == nil || was.Reason != c.Reason) && slices.Contains([]string{infer.InCycle, infer.ProhibitedRole, infer.TooManyBindings}, c.Reason) &&
-			c.Type != rolev1alpha1.Ready { // Which says what others do.
+			c.Type != rolev1alpha1.Ready { // Ready repeats another condition.
 			notes = append(notes, condition.Note{Warning: true, Reason: c.Reason, Message: c.Message})
 		}
 	}
 	return notes
 }
 
-// maxWarnings bounds the Events of one pass: whoever makes many bindings that stand in the
-// way must not hold up the rest. Statuses tell of the others.
+// maxWarnings bounds the Events of one pass. Many obstructive bindings must not delay the rest. Statuses report the
+// others.
 const maxWarnings = 50
 
-// warn tells people of bindings that are not what they seem: those that have names which would
-// be those of what follows from a source, and a source that claims to be generated, or has the name.
+// warn writes Events about misleading bindings. Such bindings occupy a name of a generated binding, carry the label of
+// generated bindings, or have a reserved name without a source.
 func (r *statusReconciler) warn(ctx context.Context, namespace, source string, taken []string, left *int) {
 	for _, name := range taken {
 		r.warnOf(ctx, r.state.BindingKey(namespace, name), left, condition.Note{
@@ -247,7 +248,7 @@ func (r *statusReconciler) warnOf(ctx context.Context, key event.Key, left *int,
 	r.writer.Note(ctx, b.Change, note)
 }
 
-// report tells what became of a source, if rules concern it.
+// report reports the result for a source that rules concern.
 func (r *statusReconciler) report(p *consume.Pass[Key], ruleSet *infer.RuleSet, source string, obstacles []infer.Obstacle, writes int) {
 	b, live := r.state.Bindings.Last(r.state.BindingKey(p.Key.Namespace, source))
 	if !live || writes == 0 && len(ruleSet.Direct(b.Value.Role)) == 0 {
@@ -256,7 +257,7 @@ func (r *statusReconciler) report(p *consume.Pass[Key], ruleSet *infer.RuleSet, 
 	reportAs(p, b.Change, obstacles)
 }
 
-// reportGone tells what became of an object that has been deleted.
+// reportGone reports the result for a deleted object.
 func (r *statusReconciler) reportGone(p *consume.Pass[Key], key event.Key, obstacles []infer.Obstacle) {
 	if b, gone := r.state.Bindings.Tombstone(key); gone {
 		reportAs(p, b.Change, obstacles)
@@ -273,7 +274,7 @@ func reportAs(p *consume.Pass[Key], c event.Change, obstacles []infer.Obstacle) 
 	p.Report(c, eventv1.Outcome_OUTCOME_APPLIED, "")
 }
 
-// cause is an error of the API server for people, without what was being done.
+// cause returns the innermost text of an error, without the operations that wrap it.
 func cause(err error) string {
 	for {
 		inner := errors.Unwrap(err)

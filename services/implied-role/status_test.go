@@ -42,7 +42,7 @@ func TestAStatusListsSomeChildrenAndTellsOfTheOthers(t *testing.T) {
 	}
 }
 
-// TestAnEventTellsThatARuleHasComeToHaveAFault tells of one rule again and again.
+// TestAnEventTellsThatARuleHasComeToHaveAFault changes the status of one rule repeatedly.
 func TestAnEventTellsThatARuleHasComeToHaveAFault(t *testing.T) {
 	rule := &rolev1alpha1.ImpliedRoles{}
 	accepted := condition.New(rolev1alpha1.Accepted, true, infer.Accepted, "")

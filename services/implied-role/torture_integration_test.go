@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// happen does one thing that people do.
+// happen makes one random change that a user could make.
 func (w *window) happen(r *rand.Rand) {
 	w.T.Helper()
 	letter := func() string { return []string{"a", "b", "c", "d", "ClusterRole/e"}[r.IntN(5)] }
@@ -48,7 +48,7 @@ func (w *window) happen(r *rand.Rand) {
 			}
 		})
 	case 6:
-		// Somebody meddles with what is generated; the service puts it right.
+		// A user deletes a generated binding, and the service must restore it.
 		for _, b := range w.allBindings() {
 			if strings.HasPrefix(b.Name, "ir-") && r.IntN(4) == 0 {
 				w.step(b.Name, func() {
@@ -69,12 +69,13 @@ func (w *window) happen(r *rand.Rand) {
 	}
 }
 
-// TestImpliedRoleConvergesUnderRandomFaults also checks that no subject lacked for a moment what follows from untouched objects.
+// TestImpliedRoleConvergesUnderRandomFaults also checks that no subject lacked a grant of unchanged objects at any
+// moment.
 func TestImpliedRoleConvergesUnderRandomFaults(t *testing.T) {
 	b := newBed(t)
 	reflector := b.Reflector()
 	r := b.serve()
-	b.do("steady>b S=steady{s,group:s}") // Nothing touches these.
+	b.do("steady>b S=steady{s,group:s}") // No change touches these.
 	b.becomes("S:b{s,Group//s}")
 	r.Stop()
 	recorder := b.recorder()

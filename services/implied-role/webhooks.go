@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// webhooks judge who writes rules and binds roles, from the start, bus or no bus. Both fields but
-// the configuration are nil where there are none.
+// webhooks checks the authors of rules and bindings from the start of the process, even without NATS. The guard and the
+// server are nil if webhooks are not configured.
 type webhooks struct {
 	cfg    Config
 	guard  *guard.Guard
@@ -41,14 +41,14 @@ func (w *webhooks) open(rt *service.Runtime) (func(context.Context) error, error
 	return w.server.Run, nil
 }
 
-// follow lets them decide by what is in the view, too.
+// follow lets the guard use the view.
 func (w *webhooks) follow(v *view.View, s *state.State) {
 	if w.guard != nil {
 		w.guard.Follow(v, s)
 	}
 }
 
-// cover is nil while nobody in a namespace gets round them, or there are none.
+// cover returns nil if the webhooks are in force in a namespace, or not configured.
 func (w *webhooks) cover(ctx context.Context, namespace string) error {
 	if w.server == nil {
 		return nil
@@ -60,8 +60,8 @@ func (w *webhooks) cover(ctx context.Context, namespace string) error {
 	return fault.Unavailable(err)
 }
 
-// since is since when everybody is judged who writes rules, up to now; zero if there are none. Of what was just
-// written it is to look: somebody may have taken the webhooks away a moment before, and nobody was judged.
+// since returns the time since which every author of a rule is checked, or zero if webhooks are not configured. If look
+// is true, it registers them again first. Otherwise, a removal just before a write could go unnoticed.
 func (w *webhooks) since(ctx context.Context, look bool) (time.Time, error) {
 	if w.server == nil {
 		return time.Time{}, nil
@@ -74,7 +74,8 @@ func (w *webhooks) since(ctx context.Context, look bool) (time.Time, error) {
 	return w.server.Since()
 }
 
-// guardedSince returns since when the webhooks judge all who bind roles, now if they are not in force, and zero without webhooks.
+// guardedSince returns the time since which every author of a binding is checked. It returns now if the webhooks are
+// not in force, and zero if they are not configured.
 func (w *webhooks) guardedSince(ctx context.Context) time.Time {
 	since, err := w.since(ctx, false)
 	if err != nil {
@@ -83,7 +84,7 @@ func (w *webhooks) guardedSince(ctx context.Context) time.Time {
 	return since
 }
 
-// inForce is nil while they are registered, or there are none.
+// inForce returns nil if the webhooks are registered, or not configured.
 func (w *webhooks) inForce() error {
 	if w.server == nil {
 		return nil

@@ -142,6 +142,7 @@ func TestWhereAnotherControllerWritesNothingIsWritten(t *testing.T) {
 
 	b.user("anna")
 	b.login("anna", first, http.StatusOK)
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "") // A user that was never in step is written again.
 	b.write("internalusers/anna", map[string]any{"password": second, "attributes": map[string]any{
 		"k8s-uid": string(b.get(kinds.OpenSearchUsers(), "anna").GetUID()), "secret-version": "7",
 	}})

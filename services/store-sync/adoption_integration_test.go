@@ -15,7 +15,7 @@ import (
 
 func always(s *corev1alpha1.StoreSpec) { s.Adoption = corev1alpha1.AdoptionAlways }
 
-// theirs is an OpenFGA store that others made, with their model.
+// theirs creates an OpenFGA store of another owner, with a model.
 func (b *bed) theirs(name string) (id, modelID string) {
 	b.T.Helper()
 	id, err := b.hand.CreateStore(b.T.Context(), name)
@@ -59,7 +59,7 @@ func TestAnOpenFGAStoreOfOthersIsTakenOnlyByWhoAsksForIt(t *testing.T) {
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
 	}
-	b.applyStore("demo") // Whose it was before: the bus remembers.
+	b.applyStore("demo") // The view holds the earlier Store.
 	if s := b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged"); s.Status.StoreID != id || !s.Status.Adopted {
 		t.Errorf("the status is %+v", s.Status)
 	}

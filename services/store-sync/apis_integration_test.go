@@ -43,7 +43,7 @@ func ordinary(groupVersions ...string) func(*storesync.Config) {
 	return func(c *storesync.Config) { c.Discovery.Ordinary = groupVersions }
 }
 
-// unprivileged discovers nothing else.
+// unprivileged turns off the discovery of privileged groups.
 func unprivileged(c *storesync.Config) { c.Discovery.Privileged = nil }
 
 // definition is a CustomResourceDefinition of a cluster-scoped resource.
@@ -85,7 +85,7 @@ func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) {
 	})
 }
 
-// awaitTypes waits until the live model has these types, and not those with a minus in front.
+// awaitTypes waits until the live model has these types, and lacks those with a minus in front.
 func (b *bed) awaitTypes(want ...string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -100,7 +100,7 @@ func (b *bed) awaitTypes(want ...string) {
 	})
 }
 
-// may asks OpenFGA.
+// may returns OpenFGA's answer to a check.
 func (b *bed) may(user, relation, object string) bool {
 	b.T.Helper()
 	answer, err := b.hand.Check(b.T.Context(), &openfgav1.CheckRequest{
@@ -153,7 +153,7 @@ func TestMembersMayGetAndOwnersMayBindWhatTheAPIServerServes(t *testing.T) {
 		{"update", binding, true, false, false},
 		{"bind", binding, true, false, false},
 		{"escalate", binding, true, false, false},
-		// The name as authorizers cut it.
+		// Authorizers cut the name in the same way.
 		{"create_ac_authorization_k8s_io_clusterrolebindings", account, true, false, false},
 		{"manage_iam_roles", deploy, true, false, false},
 		{"get_iam_users", deploy, true, true, false},

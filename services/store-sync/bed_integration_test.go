@@ -33,10 +33,10 @@ func dsl(name string) string {
 	return fmt.Sprintf("module %s\n\ntype %s\n  relations\n    define reader: [user]\n", name, name)
 }
 
-// bed is the surroundings of a store-sync.
+// bed holds the servers around a store-sync.
 type bed struct {
 	*testbed.Bed
-	// hand is the test's own on OpenFGA.
+	// hand is the test's own client of OpenFGA.
 	hand *fga.Client
 }
 
@@ -46,7 +46,7 @@ func newBed(t *testing.T) *bed {
 	return &bed{b, b.OpenFGA.Client(t)}
 }
 
-// since returns functions that count from now on: all calls of OpenFGA, and writes to the API server.
+// since returns functions that count from now on: all calls of OpenFGA, and all writes to the API server.
 func (b *bed) since() (openFGA func() map[string]int, kube func() int) {
 	calls, writes := b.OpenFGA.CallsByOp(), b.Kube.Writes()
 	openFGA = func() map[string]int { return testbed.CountsSince(calls, b.OpenFGA.CallsByOp()) }
@@ -86,7 +86,7 @@ func (b *bed) applyModule(name, store, text string) {
 		corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: store}, Model: text})
 }
 
-// patch merges into the Store demo.
+// patch merges a patch into the Store demo.
 func (b *bed) patch(patch string, subresources ...string) {
 	b.T.Helper()
 	b.Patch(kinds.Stores(), "demo", patch, subresources...)
@@ -109,7 +109,7 @@ func (b *bed) await(name string, want ...string) *corev1alpha1.Store {
 	})
 }
 
-// awaitModule is like await for an AuthorizationModel.
+// awaitModule does the same for an AuthorizationModel.
 func (b *bed) awaitModule(name string, want ...string) *corev1alpha1.AuthorizationModel {
 	b.T.Helper()
 	return testbed.Await(b.Bed, kinds.AuthorizationModels(), name, func(m *corev1alpha1.AuthorizationModel) error {
@@ -136,7 +136,7 @@ func messageOf(conditions []metav1.Condition, kind string) string {
 	return ""
 }
 
-// types are those of the model that is live in the Store demo.
+// types returns the types of the live model of the Store demo.
 func (b *bed) types() []string {
 	b.T.Helper()
 	m, err := b.hand.LatestModel(b.T.Context(), b.store("demo").Status.StoreID)
@@ -159,7 +159,7 @@ func (b *bed) expectTypes(want ...string) {
 	}
 }
 
-// named are the ids of the OpenFGA stores of a name.
+// named returns the ids of the OpenFGA stores with a name.
 func (b *bed) named(name string) []string {
 	b.T.Helper()
 	stores, err := b.hand.FindStores(b.T.Context(), name)

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// kcp makes the API server serve kcp's kinds. Everything is in one logical cluster here.
+// kcp makes the API server serve kcp's kinds. All objects are in one logical cluster here.
 func (b *bed) kcp() {
 	b.T.Helper()
 	for _, kind := range []kinds.Kind{kinds.Bindings(), kinds.Exports(), kinds.ResourceSchemas(), kinds.AccountInfos()} {
@@ -74,7 +74,7 @@ func (b *bed) awaitUnbound(binding string) {
 	})
 }
 
-// bound is a bed with the Store demo, whose organization has bound widgets twice.
+// bound returns a bed with the Store demo, whose organization has bound widgets twice.
 func bound(t *testing.T) *bed {
 	t.Helper()
 	b := newBed(t)
@@ -130,7 +130,7 @@ func TestNothingThatHasGoneHoldsUpADeletion(t *testing.T) {
 			b := bound(t)
 			b.Delete(test.kind, test.name)
 			b.Settled()
-			b.awaitModule("widgets-demo", "Merged=True/Merged") // What is bound stays.
+			b.awaitModule("widgets-demo", "Merged=True/Merged") // The other binding still needs it.
 			b.Delete(kinds.Bindings(), "one")
 			b.Delete(kinds.Bindings(), "two")
 			b.awaitUnbound("one")

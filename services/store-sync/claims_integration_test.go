@@ -37,7 +37,7 @@ func TestStoreSyncGivesOpenFGAStoreToTheStoreWhoseNameItBears(t *testing.T) {
 		t.Errorf("the victim has %q, want its own %q", s.Status.StoreID, id)
 	}
 
-	// The victim's record is lost, too, and nobody judges the claim before the older Store is deleted.
+	// The victim's record is lost too, and no replica decides on the claim before the older Store is deleted.
 	running.Stop()
 	b.claim("older", id)
 	b.claim("victim", "")

@@ -13,21 +13,22 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// Config is what store-sync can be told. Start from [Defaults].
+// Config holds the settings of store-sync. Start from [Defaults].
 type Config struct {
 	controller.Config
 	OpenFGA fga.Config
-	// Limits of a store's model; keep them in step with the OpenFGA server's.
+	// Limits bound the model of a store. They must equal the limits of the OpenFGA server.
 	Limits model.Limits
 	// IAMStore is the name of the Store for IAM.
 	IAMStore string
-	// Discovery says which resources of the API server belong into models.
+	// Discovery selects the resources of the API server that go into models.
 	Discovery discovery.Config
-	// Admission is where the API server asks about texts. Without it nobody is told before a text is written.
+	// Admission configures the webhooks that check texts on write. Without it an invalid text is reported only in a
+	// condition.
 	Admission admission.Config
 }
 
-// Defaults is the one place where defaults are.
+// Defaults returns the default settings.
 func Defaults() Config {
 	return Config{
 		Config: controller.Defaults(), Limits: model.Limits{}.OrDefault(), IAMStore: "iam", Discovery: discovery.Defaults(),
@@ -35,7 +36,7 @@ func Defaults() Config {
 	}
 }
 
-// BindFlags makes every setting a flag.
+// BindFlags registers a flag for every setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	c.OpenFGA.BindFlags(fs)
@@ -46,7 +47,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.Limits.Bytes, "max-model-bytes", c.Limits.Bytes, "size of one model; OpenFGA's --max-authorization-model-size-in-bytes")
 }
 
-// Validate says what is wrong and what to do about it.
+// Validate returns every invalid setting, each with the correction.
 func (c *Config) Validate() error {
 	var limits error
 	if c.Limits.Types < 0 || c.Limits.Bytes < 0 {

@@ -21,7 +21,7 @@ import (
 	storesync "github.com/entail-dev/entail/services/store-sync"
 )
 
-// loseAnswers makes the answers of an operation get lost, as often as times holds tokens.
+// loseAnswers drops the answers of an operation, as often as times holds tokens.
 func loseAnswers(operation string, times <-chan struct{}) testbed.Fault {
 	return func(_ context.Context, op string) error {
 		if op != operation {
@@ -333,8 +333,8 @@ func TestAnIDThatIsNoneIsReplaced(t *testing.T) {
 	}
 }
 
-// Between the making of an OpenFGA store and the record of its id in the status nobody else knows
-// of it: who vanishes then must not leave it behind, and who comes next must not get it.
+// Only the pass itself holds the id of a new OpenFGA store before the status records it. If the Store vanishes then,
+// the OpenFGA store must not stay behind, and a later Store must not get it.
 func TestAStoreThatVanishesBeforeItsIDIsRecordedLeavesNothingBehind(t *testing.T) {
 	b := newBed(t)
 	vanish := sync.OnceFunc(func() {

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// get is how the API server is asked about the object.
+// get returns the operation with which store-sync reads the object from the API server.
 func get(f testbed.Forgery) string {
 	path := "GET /apis/" + f.Kind.Group + "/" + f.Kind.Version + "/"
 	if f.Namespace != "" {
@@ -26,7 +26,7 @@ func get(f testbed.Forgery) string {
 	return path + f.Kind.Resource + "/" + f.Name
 }
 
-// answers is how often the API server has said how the object is.
+// answers returns how often the API server has returned the object.
 func (b *bed) answers(f testbed.Forgery) int {
 	status := strings.Replace(get(f), "GET", "PATCH", 1) + "/status"
 	return b.Kube.CallsByOp()[get(f)] + b.Kube.CallsByOp()[status]
@@ -37,7 +37,7 @@ func field(object map[string]any, name string) map[string]any {
 	return inner
 }
 
-// evil is what nobody declares.
+// evil returns a text that no author declared.
 func evil(text any) string {
 	return fmt.Sprint(text) + "\ntype evil\n  relations\n    define owner: [user]\n"
 }
@@ -57,7 +57,7 @@ func relabelled(store string) func(*event.Change, map[string]any) {
 	}
 }
 
-// forgeries are of every kind that models are made of.
+// forgeries returns one forgery for every kind from which models are made.
 func forgeries() map[string]testbed.Forgery {
 	stores, models, documents, definitions := kinds.Stores(), kinds.AuthorizationModels(), kinds.PolicyDocuments(), kinds.Definitions()
 	return map[string]testbed.Forgery{
@@ -94,7 +94,7 @@ func forgeries() map[string]testbed.Forgery {
 	}
 }
 
-// declared is a bed in which a Store has modules of every kind.
+// declared returns a bed with a Store that has modules of every kind.
 func declared(t *testing.T) (*bed, *testbed.Running) {
 	t.Helper()
 	b := newBed(t)
@@ -114,7 +114,7 @@ func declared(t *testing.T) (*bed, *testbed.Running) {
 	return b, r
 }
 
-// given is all that store-sync gives: the models in OpenFGA, and AuthorizationModels.
+// given returns everything that store-sync writes: the models in OpenFGA, and AuthorizationModels.
 func (b *bed) given() string {
 	b.T.Helper()
 	all := []string{fmt.Sprint(b.OpenFGA.WritesByOp(), b.types())}
@@ -166,7 +166,7 @@ func TestNothingIsMadeLiveOnTheWordOfTheBusAlone(t *testing.T) {
 	}
 }
 
-// A service that starts takes the bus at its word: what it reads first may be of the very version that the API server has.
+// A service that starts trusts its first messages, which may even have the version of the API server's object.
 func TestNothingIsMadeLiveOfWhatLooksLikeTheNewestVersion(t *testing.T) {
 	for what, f := range forgeries() {
 		if f.Like != "" || f.Kind == kinds.PolicyDocuments() || f.Kind == kinds.Definitions() {

@@ -21,12 +21,12 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// ofStore is a forgery of the Store demo.
+// ofStore returns a forgery of the Store demo.
 func ofStore(edit func(c *event.Change, object map[string]any)) testbed.Forgery {
 	return testbed.Forgery{Kind: kinds.Stores(), Name: "demo", Edit: edit}
 }
 
-// late is a forgery of a Store of some name that is gone, and has left an OpenFGA store with a model.
+// late returns a forgery of a deleted Store that left an OpenFGA store with a model behind.
 func late(name, id, modelID string) testbed.Forgery {
 	return testbed.Forgery{Kind: kinds.Stores(), Name: name, Like: "demo", Edit: func(c *event.Change, o map[string]any) {
 		c.Deleted, c.UID = true, "late"
@@ -40,7 +40,7 @@ func ending(_ *event.Change, o map[string]any) {
 	field(o, "metadata")["deletionTimestamp"] = metav1.Now().UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// awaitAsked waits until the API server was asked something once more.
+// awaitAsked waits until the API server has answered one more request of an operation.
 func (b *bed) awaitAsked(op string, before int) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -51,7 +51,7 @@ func (b *bed) awaitAsked(op string, before int) {
 	})
 }
 
-// awaitTold waits until the bus tells of an object as it is.
+// awaitTold waits until the stream holds the true state of an object.
 func (b *bed) awaitTold(kind kinds.Kind, name string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -97,7 +97,7 @@ func TestAnOpenFGAStoreIsDeletedOnlyIfTheAPIServerSaysSo(t *testing.T) {
 		return s.Status.StoreID, s.Status.AuthorizationModelID
 	}
 	for what, test := range map[string]struct {
-		// arrange makes an OpenFGA store that must stay, forge tells of it so that it would go.
+		// arrange creates an OpenFGA store that must stay, and forge a message by which it would be deleted.
 		arrange func(b *bed) (id, modelID string)
 		forge   func(b *bed, id, modelID string)
 	}{

@@ -44,7 +44,7 @@ func (b *bed) awaitProtected(name string, want ...string) {
 	})
 }
 
-// awaitKinds waits until the model of the IAM store has these kinds, and no others.
+// awaitKinds waits until the model of the IAM store has exactly these kinds.
 func (b *bed) awaitKinds(want ...string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -71,7 +71,7 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	b.Reflector()
 	b.protect("widget", "a.example/Widget", "widgets", "a.example/Gadget")
 	b.awaitProtected("widget", "Ready=False/ParentNotRegistered")
-	b.awaitKinds("a.example/Widget") // Bindings on it and its objects act.
+	b.awaitKinds("a.example/Widget") // Bindings on it and its objects take effect.
 	b.protect("twin", "a.example/Widget", "twins")
 	b.protect("odd", "a_b/Odd", "odds")
 	b.protect("gadget", "a.example/Gadget", "gadgets")
@@ -86,7 +86,7 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	}
 	b.Settled()
 
-	// In step, nothing is written however often it is looked at.
+	// Passes over a Store in step write nothing.
 	openFGA, kube := b.since()
 	b.Patch(kinds.Stores(), "iam", `{"metadata":{"annotations":{"look":"again"}}}`)
 	b.Settled()
@@ -94,20 +94,20 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 		t.Errorf("a pass in step made the calls %v and %d writes", calls, kube())
 	}
 
-	// Who goes makes room, and takes his part with him.
+	// A deleted kind frees its room and removes its relations.
 	b.release("widget")
 	b.awaitProtected("twin", configured)
 	b.release("twin")
 	b.awaitKinds("a.example/Gadget")
 	b.Settled()
 
-	// The Store stays as long as a kind has its types there, and is not made again without.
+	// The Store stays as long as it holds types of a kind. Later it is not created again.
 	b.Delete(kinds.Stores(), "iam")
 	b.await("iam", "Deleting=True/Blocked")
 	b.awaitProtected("gadget", "Ready=False/StoreDeleting")
 	b.release("gadget")
 	b.release("odd")
-	b.await("iam", "Deleting=True/WaitingForTuples") // As tuple-sync would remove them.
+	b.await("iam", "Deleting=True/WaitingForTuples") // tuple-sync would remove them.
 	b.SetFinalizers(kinds.Stores(), "", "iam", corev1alpha1.StoreFinalizer)
 	testbed.Eventually(t, soon, func() error {
 		if _, err := b.Resource(kinds.Stores()).Get(t.Context(), "iam", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -128,7 +128,7 @@ func TestABadProtectedResourceHarmsNoOther(t *testing.T) {
 	b.awaitProtected("two", "Ready=False/ParentCycle")
 	b.awaitProtected("one", configured)
 
-	// The permissions get of these two plurals have one relation, list has others.
+	// The permissions get of these two plurals have the same relation; list has two.
 	b.protect("first", "a.example/First", "p4ca21b606f2a")
 	b.awaitProtected("first", configured)
 	b.protect("second", "a.example/Second", "qac3cc6c88f9f")
@@ -152,11 +152,12 @@ func TestABadProtectedResourceHarmsNoOther(t *testing.T) {
 			}
 		}
 	}
-	b.release("first") // Who had the relation is gone.
+	b.release("first") // The kind with the relation is gone.
 	b.awaitProtected("second", configured)
 }
 
-// What somebody is edited to claim is new, be he the oldest: who has it keeps it. What he had is free once that is recorded.
+// An edited claim counts as new, even of the oldest object, so the present owner keeps the kind. The previous kind of
+// the edited object is free once that is recorded.
 func TestAnEditTakesNoKindFromAnother(t *testing.T) {
 	b := newBed(t)
 	b.serve()
@@ -168,7 +169,7 @@ func TestAnEditTakesNoKindFromAnother(t *testing.T) {
 	b.protect("twin", "a.example/Widget", "twins")
 	b.awaitProtected("twin", "Ready=False/AlreadyRegistered")
 
-	b.protect("widget", "a.example/Widget", "widgets", "a.example/Gadget") // The link leads round, and the other one was first.
+	b.protect("widget", "a.example/Widget", "widgets", "a.example/Gadget") // The link is a circle, and the other object was first.
 	b.awaitProtected("widget", "Ready=False/ParentCycle", "Registered=True/ParentCycle")
 	b.awaitProtected("gadget", configured)
 
@@ -195,7 +196,7 @@ func TestAnEditTakesNoKindFromAnother(t *testing.T) {
 	b.Settled()
 }
 
-// release deletes a ProtectedResource that software holds which is not there.
+// release deletes a ProtectedResource that holds a finalizer of software that does not run.
 func (b *bed) release(name string) {
 	b.T.Helper()
 	b.SetFinalizers(kinds.ProtectedResources(), "", name, iamv1alpha1.ProtectedResourceFinalizer)
@@ -239,7 +240,7 @@ func TestNoModuleTouchesProtectedKindsAndAPreviewSaysSo(t *testing.T) {
 	}
 }
 
-// Whoever has stolen the watcher's rights on the bus tells of a kind that nobody registered.
+// An attacker with the watcher's rights on NATS publishes a kind that no user registered.
 func TestNoKindIsProtectedOnTheWordOfTheBus(t *testing.T) {
 	b := newBed(t)
 	b.serve()
@@ -269,7 +270,7 @@ func TestNoKindIsProtectedOnTheWordOfTheBus(t *testing.T) {
 	}
 }
 
-// Whoever has stolen the watcher's rights says that a kind is gone, or to go: all that is granted on it would be, too.
+// An attacker with the watcher's rights publishes that a kind is gone or in deletion. All grants on it would go too.
 func TestNoKindGoesOnTheWordOfTheBus(t *testing.T) {
 	for name, edit := range map[string]func(c *event.Change, o map[string]any){
 		"it is gone": func(c *event.Change, _ map[string]any) { c.Deleted = true },
@@ -304,9 +305,9 @@ func TestNoKindGoesOnTheWordOfTheBus(t *testing.T) {
 			if latest.GetId() != model {
 				t.Errorf("there is another model: %v", latest.GetTypeDefinitions())
 			}
-			b.protect("later", "a.example/Later", "laters") // By then there are later versions than that of the message.
+			b.protect("later", "a.example/Later", "laters") // Later versions than that of the message exist now.
 			b.awaitProtected("later", configured)
-			b.Delete(kinds.ProtectedResources(), "widget") // Its true end is believed.
+			b.Delete(kinds.ProtectedResources(), "widget") // A true deletion takes effect.
 			b.awaitKinds("a.example/Gadget", "a.example/Later")
 		})
 	}

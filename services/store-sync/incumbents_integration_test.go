@@ -25,7 +25,7 @@ actionBindings:
 	inherited = ", {relationshipAction: {relation: parent, actionName: x_get}}"
 )
 
-// incumbentBed has a Store of which a document, the module of roles and discovered modules are live.
+// incumbentBed returns a bed with a Store in which a document, the module of roles and discovered modules are live.
 func incumbentBed(t *testing.T) *bed {
 	t.Helper()
 	b := newBed(t)

@@ -39,7 +39,7 @@ const (
 	dependent    = "module shelf\n\nextend type folder\n  relations\n    define shelver: reader\n"
 )
 
-// settledBed has a Store with a module, and another that depends on it.
+// settledBed returns a bed with a Store that has a module and another that depends on it.
 func settledBed(t *testing.T) (*bed, *testbed.Running) {
 	t.Helper()
 	b := newBed(t)
@@ -69,7 +69,7 @@ func TestATypoLeavesTheModelAsItWas(t *testing.T) {
 	}
 	b.Settled()
 	running.Stop()
-	b.serve() // It remembers nothing.
+	b.serve() // It starts without memory.
 	b.applyModule("other", "demo", dsl("other"))
 	b.awaitModule("other", "Merged=True/Merged")
 	b.expectTypes("user", "document", "folder", "other")
@@ -134,7 +134,7 @@ func TestANewcomerTakesNoTypeOver(t *testing.T) {
 	}
 }
 
-// recordOfDocs is how the text of module docs that is live is put on record.
+// recordOfDocs is the request that records the live text of module docs.
 const recordOfDocs = "PATCH /apis/core.platform-mesh.io/v1alpha1/authorizationmodels/docs/status"
 
 // names waits until the Store demo names another model.
@@ -148,7 +148,8 @@ func (b *bed) names(other string) {
 	})
 }
 
-// Tuples wait for the model that the Store names: a typo in the text of a module that is not on record would take them.
+// Tuples wait for the model that the Store names. An invalid edit of a module without a recorded text would remove
+// them.
 func TestNoModelIsNamedBeforeItsTextsAreOnRecord(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

@@ -13,11 +13,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// part is the name of the i-th of many modules and of its type.
+// part returns the name of the i-th of many modules and of its type.
 func part(i int) string { return fmt.Sprintf("part%02d", i) }
 
-// brokenParts are modules that cannot live, each for a reason of its own. Of the second nothing stays: it no longer has
-// what was live of it.
+// brokenParts returns modules that cannot live, each for its own reason. No part of the second one stays, because its
+// new text lacks everything that was live.
 func brokenParts() map[int]struct{ text, says, reason string } {
 	return map[int]struct{ text, says, reason string }{
 		3:  {"module part03\n\ntype part03\n  relations\n    define reader [user]\n", "line 5:", "LastGoodLive"},
@@ -45,7 +45,7 @@ func TestThreeBrokenModulesOfSixtyAreToldAtOnceAndHarmNobody(t *testing.T) {
 			t.Errorf("%s is rejected with %q, want %q", part(i), why, broken.says)
 		}
 	}
-	b.Settled() // Who is rejected hears of it before the Store does.
+	b.Settled() // The rejected objects get their status before the Store.
 	s := b.await("demo", "ModelSynced=True/ModulesRejected")
 	live := map[string]bool{}
 	for _, typ := range b.types() {
@@ -73,7 +73,7 @@ func TestThreeBrokenModulesOfSixtyAreToldAtOnceAndHarmNobody(t *testing.T) {
 	b.await("demo", "ModelSynced=True/Merged")
 }
 
-// wide is a module whose model takes about as many bytes.
+// wide returns a module whose model takes about as many bytes.
 func wide(name string, bytes int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "module %s\n\ntype %s\n  relations\n", name, name)
@@ -102,7 +102,7 @@ func TestWhoIsOverTheLimitIsToldAndNobodyElseWaits(t *testing.T) {
 	if why := messageOf(straw.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "101 types, of at most 100") || s.Status.AuthorizationModelID != good {
 		t.Errorf("model %s, said is %q", s.Status.AuthorizationModelID, why)
 	}
-	b.applyModule(part(6), "demo", dsl(part(6))+"    define writer: [user]\n") // Nobody else waits.
+	b.applyModule(part(6), "demo", dsl(part(6))+"    define writer: [user]\n") // No other module waits.
 	b.awaitModule(part(6), "Merged=True/Merged")
 	b.names(good)
 	b.awaitModule(part(5), "Merged=True/Merged")
@@ -157,7 +157,7 @@ func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
 	b.Settled()
 	r.Stop()
 	calls, writes := b.since()
-	// That a store is still there cannot be told from its model: OpenFGA serves those of deleted stores.
+	// A model does not prove that its store exists: OpenFGA serves the models of deleted stores.
 	made := func(lists, reads int) func() error {
 		return func() error {
 			if got := calls(); got["ListStores"] != lists || got["ReadAuthorizationModels"] != reads {
@@ -166,7 +166,7 @@ func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
 			return nil
 		}
 	}
-	b.serve() // Looks at all, and once calls of a replica before it are over at what is new, as a resync does.
+	b.serve() // It checks all keys once, and the recent ones a second time after its predecessor's last calls.
 	testbed.Eventually(t, soon, made(stores, 2*stores))
 	before := b.Kube.CallsByOp()
 	b.Resync(topology.StoreSync)

@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// heap are objects that make, repeat, contradict and miss one another, in any order. None contradicts one of equal rank:
-// then the older wins, which the order of their making decides.
+// heap returns objects that create, repeat, contradict and lack one another, in any order. No two of equal rank
+// contradict each other. Otherwise the older one would win, and that depends on the order of creation.
 func (b *bed) heap() []func() {
 	define := func(d definition) func() { return func() { b.define(d) } }
 	declare := func(name, text string) func() { return func() { b.applyModule(name, "demo", text) } }
@@ -36,7 +36,7 @@ func (b *bed) heap() []func() {
 	return objects
 }
 
-// published waits until the bus knows everything.
+// published waits until the stream holds everything.
 func (b *bed) published() {
 	b.T.Helper()
 	var last uint64
@@ -87,7 +87,7 @@ func TestTheSameObjectsInAnyOrderAreOneModelOfEqualBytes(t *testing.T) {
 	}
 }
 
-// bytes are those of the live model of the Store demo, but for its id.
+// bytes returns the live model of the Store demo in encoded form, without its id.
 func (b *bed) bytes() []byte {
 	b.T.Helper()
 	live, err := b.hand.LatestModel(b.T.Context(), b.store("demo").Status.StoreID)

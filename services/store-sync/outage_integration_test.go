@@ -99,7 +99,7 @@ func TestABindingThatIsNoConcernOfModelsIsReleased(t *testing.T) {
 	b.awaitHeld("tenancy", false)
 }
 
-// publish says on the bus how an object is now, as the watcher would.
+// publish publishes the present state of an object, as the watcher would.
 func (b *bed) publish(kind kinds.Kind, name string) {
 	b.T.Helper()
 	api, err := kube.New(b.Kube.Admin(), "local", "test")

@@ -16,7 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// theirsOfIAM is an OpenFGA store by which another cluster grants things, under a name of its own, and that the Store here names.
+// theirsOfIAM creates the OpenFGA store of another cluster's IAM, with grants and with its own name. The Store here
+// records it.
 func (b *bed) theirsOfIAM(owner string) (id, modelID string) {
 	b.T.Helper()
 	id, err := b.hand.CreateStore(b.T.Context(), "iam")
@@ -40,7 +41,7 @@ func (b *bed) theirsOfIAM(owner string) (id, modelID string) {
 	return id, modelID
 }
 
-// By a model of ours all would be decided otherwise that another cluster has granted.
+// A model of this cluster would change every decision on the other cluster's grants.
 func TestNoModelIsWrittenToTheIAMStoreOfAnotherCluster(t *testing.T) {
 	for name, owner := range map[string]string{
 		"under the same name":     "store:iam#owner@cluster:another",

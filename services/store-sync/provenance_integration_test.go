@@ -58,7 +58,7 @@ func TestPartsOfGeneratedModulesTellTheirAPI(t *testing.T) {
 	}
 }
 
-// liveOnly wants a model that is not what the objects ask for: nobody knows which of them its parts come from.
+// liveOnly expects a model that differs from the desired one, so the source of its parts is unknown.
 func liveOnly(m *storev1.GetModelResponse, err error) error {
 	if err != nil {
 		return err

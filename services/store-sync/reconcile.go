@@ -14,18 +14,18 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store"
 )
 
-// reconciler gives each provider its turn at a Store, and then the Store itself. Its keys are
-// Stores, and APIBindings, which have a finalizer of their own.
+// reconciler runs all providers for a Store, and then reconciles the Store. Its keys are Stores, and APIBindings, which
+// carry a finalizer of their own.
 type reconciler struct {
 	apis *apimodule.Provider
-	// providers are asked in this order.
+	// providers run in this order.
 	providers []module.Provider
 	state     *store.State
 	stores    *store.Reconciler
 	outages   *controller.Outages[event.Key]
 }
 
-// Keys lists the Stores to look at when an object changed.
+// Keys lists the keys to reconcile after an object changed.
 func (r *reconciler) Keys(k event.Key) []event.Key {
 	keys := r.state.Keys(k)
 	for _, p := range r.providers {
@@ -34,9 +34,9 @@ func (r *reconciler) Keys(k event.Key) []event.Key {
 	return keys
 }
 
-// Reconcile has the AuthorizationModels made that APIs and PolicyDocuments ask for in a Store, and
-// then brings the Store in step. Each plans again when objects change under it; what fails for one of
-// them holds up nothing else.
+// Reconcile applies the AuthorizationModels that the providers generate for a Store, and then reconciles the Store.
+// Each step plans again when objects change during it. An error of one step does not stop the others, but without the
+// modules of a provider the Store waits.
 func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key]) error {
 	if p.Key.GroupResource == kinds.Bindings().GroupResource {
 		return reconcile.Retry(p.Key, func() error { return r.apis.Hold(ctx, p, p.Key) })

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module"
 )
 
-// restless is a provider under which objects change a number of times.
+// restless is a provider whose objects change a number of times during a pass.
 type restless struct{ changes, syncs int }
 
 func (r *restless) Keys(event.Key) []event.Key { return nil }

@@ -29,7 +29,7 @@ import (
 	storesync "github.com/entail-dev/entail/services/store-sync"
 )
 
-// Parts of one policy, each by another service.
+// These are parts of one policy, each from another service.
 const (
 	tenantPart = `
 resourceTypes:
@@ -86,7 +86,7 @@ func (b *bed) withdraw(name string) {
 	b.Delete(kinds.PolicyDocuments().In("default"), name)
 }
 
-// models are the AuthorizationModels that there are.
+// models returns the existing AuthorizationModels.
 func (b *bed) models() []unstructured.Unstructured {
 	b.T.Helper()
 	return b.List(kinds.AuthorizationModels()).Items
@@ -99,7 +99,7 @@ func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
 	b.applyStore("demo")
 	b.await("demo", "ModelSynced=True/Merged")
 
-	// In the worst order: whoever needs something comes before it.
+	// The worst order: each document comes before the documents that it needs.
 	b.document("balancer", balancerPart)
 	b.awaitDocument("balancer", "Valid=False/Invalid", "Merged=False/Invalid", "Ready=False/Invalid")
 	b.document("project", projectPart)
@@ -173,7 +173,7 @@ func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
 		b.tellBefore(client, clientOf(running))
 	})
 	t.Run("a deletion acts though others need the document", func(*testing.T) {
-		running.Stop() // It goes while nobody looks.
+		running.Stop() // It is deleted while store-sync does not run.
 		b.withdraw("tenant")
 		b.serve()
 		b.awaitDocument("project", "Valid=False/Invalid", "Merged=True/Merged")
@@ -208,7 +208,7 @@ func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
 	})
 }
 
-// decide asks OpenFGA what the registered policy means.
+// decide checks the decisions of OpenFGA by the registered policy.
 func (b *bed) decide() {
 	b.T.Helper()
 	id := b.store("demo").Status.StoreID
@@ -229,7 +229,7 @@ func (b *bed) decide() {
 	}
 }
 
-// tellBefore asks what would become of a document, and sees that it does.
+// tellBefore previews a document, and verifies that the preview comes true.
 func (b *bed) tellBefore(policies policyv1connect.PolicyServiceClient, stores storev1connect.StoreServiceClient) {
 	b.T.Helper()
 	const part = `

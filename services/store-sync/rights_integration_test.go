@@ -67,7 +67,7 @@ func (r *rights) start() *testbed.Running {
 	})
 }
 
-// fill makes an object of each kind that is followed.
+// fill creates an object of each followed kind.
 func (r *rights) fill() {
 	r.T.Helper()
 	r.applyStore("demo", withAccounts)
@@ -86,7 +86,7 @@ func (r *rights) fill() {
 	r.awaitHeld("widgets", true)
 }
 
-// uses is the table of what needs each right.
+// uses returns the operations that need each right.
 func (r *rights) uses() map[string]testbed.RightUse {
 	store := testbed.RightUse{
 		Need: func(c testbed.RightCase) { r.applyStore(c.Name) },
@@ -129,7 +129,7 @@ func (r *rights) uses() map[string]testbed.RightUse {
 			Done: func(c testbed.RightCase) { r.awaitDocument(c.Name, partMerged) },
 		},
 		"list protectedresources": protected, "record protectedresources": protected, "patch protectedresources/status": protected,
-		"patch protectedresources": { // Software that is gone holds it.
+		"patch protectedresources": { // A finalizer of software that does not run holds it.
 			Need: func(c testbed.RightCase) {
 				r.SetFinalizers(c.Kind, "", "widget", iamv1alpha1.ProtectedResourceFinalizer)
 			},
@@ -142,7 +142,7 @@ func (r *rights) uses() map[string]testbed.RightUse {
 	}
 }
 
-// newPart returns a definition of which a module is made.
+// newPart returns a definition from which a module is made.
 func newPart(c testbed.RightCase, store string) definition {
 	return definition{c.Name + ".example", "parts", "Part", "v1", store}
 }
@@ -150,7 +150,7 @@ func newPart(c testbed.RightCase, store string) definition {
 // partType returns the type that the module of [newPart] defines.
 func partType(c testbed.RightCase) string { return c.Name + "_example_part" }
 
-// addModules makes a Store that has as many modules as its status lists.
+// addModules creates a Store with as many modules as its status lists.
 func (r *rights) addModules(c testbed.RightCase) {
 	r.T.Helper()
 	r.applyStore(c.Name)
@@ -165,7 +165,7 @@ func (r *rights) addModules(c testbed.RightCase) {
 	})
 }
 
-// removeIAM takes away the Store of IAM, with what OpenFGA has of it.
+// removeIAM deletes the Store of IAM, with its OpenFGA store.
 func (r *rights) removeIAM() {
 	r.T.Helper()
 	id := r.store("iam").Status.StoreID

@@ -58,7 +58,7 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 	b.expectResult("demo", eventv1.Outcome_OUTCOME_APPLIED)
 }
 
-// expectEvents wants each of these Kubernetes Events about the Store demo; each once but for ModelWritten.
+// expectEvents expects these Kubernetes Events about the Store demo, each once except for ModelWritten.
 func (b *bed) expectEvents(want ...string) {
 	b.T.Helper()
 	uid := b.store("demo").UID
@@ -178,7 +178,7 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 	}
 }
 
-// declare makes a Store, and an OpenFGA store of its name that was there before.
+// declare creates a Store whose name an existing OpenFGA store has.
 func (b *bed) declare(name string) error {
 	if _, err := b.hand.CreateStore(b.T.Context(), name); err != nil {
 		return err
@@ -205,7 +205,7 @@ func TestAStoreWhoseCreationWentUnansweredIsNotMadeTwice(t *testing.T) {
 	}
 }
 
-// A replica is gone between the making of a store and the record of it; the one that stood by has seen neither.
+// A replica dies between the creation of a store and the record of its id. The standby has observed neither.
 func TestWhatTheReplicaBeforeMadeIsFoundAndNotMadeTwice(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -272,7 +272,7 @@ func TestANoOpPassCostsOneRead(t *testing.T) {
 	b := newBed(t)
 	b.applyStore("demo")
 	b.applyModule("demo-docs", "demo", dsl("folder"))
-	b.Reflector() // Of what is there: a snapshot of less would be read again at some time.
+	b.Reflector() // It lists all kinds; a snapshot of fewer would be read again later.
 	b.serve()
 	b.awaitModule("demo-docs", "Merged=True/Merged")
 	b.Settled()
@@ -286,7 +286,7 @@ func TestANoOpPassCostsOneRead(t *testing.T) {
 	})
 	b.Settled()
 	got := calls()
-	if got["ListStores"] == 1 && got["ReadAuthorizationModels"] > 1 { // The look after a takeover came just now.
+	if got["ListStores"] == 1 && got["ReadAuthorizationModels"] > 1 { // The resync after a takeover comes just now.
 		got["ReadAuthorizationModels"]--
 	}
 	delete(got, "ListStores")

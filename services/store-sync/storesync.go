@@ -1,10 +1,9 @@
-// Package storesync keeps one OpenFGA store per Store in step with what Kubernetes declares:
-// that it exists, that its latest model is the merge of the Store's core module with all
-// AuthorizationModels that refer to it, and that it goes when the Store goes. It makes
-// AuthorizationModels itself, of APIs and of PolicyDocuments.
+// Package storesync keeps one OpenFGA store in step with each Store. The OpenFGA store exists as long as the Store
+// does. Its latest model is the merge of the Store's core module with all AuthorizationModels that refer to the Store.
+// Store-sync generates AuthorizationModels itself, from APIs and from PolicyDocuments.
 //
-// Packages apimodule, policymodule and iammodule provide modules, package model merges them, package store
-// keeps the OpenFGA store in step; this package wires them, and gives each its turn.
+// Packages apimodule, policymodule and iammodule provide modules. Package model merges them, and package store
+// reconciles the OpenFGA store. This package wires them together.
 package storesync
 
 import (
@@ -71,7 +70,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	return app, nil
 }
 
-// registered finds the PolicyDocuments of a Store, and the options of its policy.
+// registered returns a function that finds the PolicyDocuments of a Store and the options of its policy.
 func registered(shared *module.State, complete func() error, policies *policymodule.Provider) querypolicy.Registered {
 	return func(_ context.Context, name string, accepted bool) ([]*syntax.Document, policy.Options, error) {
 		found, err := rpc.Find(complete, shared.Stores.Get, module.StoreKey(name, shared.Cluster))

@@ -42,7 +42,7 @@ func TestStoreSyncConvergesUnderRandomFaults(t *testing.T) {
 	torture.Run()
 }
 
-// happen does one thing that people do.
+// happen makes one random change, as users do.
 func (b *bed) happen(r *rand.Rand) {
 	b.T.Helper()
 	store, module := fmt.Sprintf("store-%d", r.IntN(tortureStores)), fmt.Sprintf("module-%d", r.IntN(tortureModules))
@@ -64,7 +64,7 @@ func (b *bed) happen(r *rand.Rand) {
 	}
 }
 
-// part registers a part of a policy, in which each type leads to that of another part, or to none that there is.
+// part registers a part of a policy. Each type refers to a type of another part, or to one that does not exist.
 func (b *bed) part(r *rand.Rand, i int, store string) {
 	b.T.Helper()
 	up := []int{i, (i + 1) % tortureParts, tortureParts}[r.IntN(3)]
@@ -72,7 +72,7 @@ func (b *bed) part(r *rand.Rand, i int, store string) {
 		"\nresourceTypes:\n  - {name: part%d, idPrefix: part%d, relationships: [{relation: up, targetTypes: [{name: part%d}]}]}", i, i, up))
 }
 
-// remove deletes what may not be there.
+// remove deletes an object that may not exist.
 func (b *bed) remove(kind kinds.Kind, name string) {
 	b.T.Helper()
 	var api dynamic.ResourceInterface = b.Resource(kind)
@@ -85,7 +85,7 @@ func (b *bed) remove(kind kinds.Kind, name string) {
 	}
 }
 
-// asDeclared compares every OpenFGA store with what the objects come to.
+// asDeclared compares every OpenFGA store with the desired state of the objects.
 func (b *bed) asDeclared() error {
 	b.T.Helper()
 	declared := map[string]corev1alpha1.Store{}

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/internal/guard"
 )
 
-// webhooks refuse what can be in no model, from the start, bus or no bus.
+// webhooks starts the webhooks that refuse texts no model can hold. They run from the start, even without NATS.
 func webhooks(cfg Config) service.Early {
 	return func(rt *service.Runtime) (func(context.Context) error, error) {
 		if !cfg.Admission.Enabled() {

@@ -23,7 +23,7 @@ import (
 
 const typo = "module part\n\ntype part\n  relations\n    defin viewer: [user]\n"
 
-// author may write AuthorizationModels and Stores, and extend these.
+// author is a user that may write AuthorizationModels and Stores, and may extend Stores.
 const author = "author"
 
 // author returns the objects of a kind for that user.
@@ -41,7 +41,7 @@ func (b *bed) admitAuthor() {
 	b.Kube.DeleteWebhooksAfter(b.T, guard.Name)
 }
 
-// serveWebhooks starts a store-sync that the API server asks about texts.
+// serveWebhooks starts a store-sync with webhooks.
 func (b *bed) serveWebhooks() *testbed.Running {
 	b.T.Helper()
 	listener := testbed.Listen(b.T)
@@ -74,7 +74,7 @@ func TestATextThatDoesNotParseIsRefusedWhenSomebodyWritesIt(t *testing.T) {
 		t.Fatalf("while nobody is asked: %v", err)
 	}
 	running := b.serveWebhooks()
-	// Where nobody answers in time, everything passes.
+	// If no webhook answers in time, every text passes.
 	refused := func(what string, write func() error) {
 		t.Helper()
 		testbed.Eventually(t, time.Minute, func() error {

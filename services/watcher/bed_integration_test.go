@@ -27,10 +27,10 @@ import (
 	"github.com/entail-dev/entail/services/watcher"
 )
 
-// within is long enough for a lease to expire on a busy machine.
+// within bounds every wait. A lease must be able to expire in it on a busy machine.
 const within = 60 * time.Second
 
-// bed is the surroundings of a watcher, all real.
+// bed holds the servers around a watcher, all real.
 type bed struct {
 	t    *testing.T
 	kube *testbed.KubeServer
@@ -47,19 +47,19 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// followed are the kinds that tests change, and that no API server has objects of by itself.
+// followed returns the kinds that tests change. No API server has objects of them by itself.
 func followed() []string {
 	return []string{kinds.Stores().GroupResource.String(), kinds.AuthorizationModels().GroupResource.String()}
 }
 
-// run runs a watcher in this process and returns what stops it in order.
+// run runs a watcher in this process and returns the function that stops it cleanly.
 func (b *bed) run() (stop func()) {
 	b.t.Helper()
 	stop, _ = b.runOn(b.kube.Config(b.t, topology.Watcher))
 	return stop
 }
 
-// runOn runs a watcher that reaches the servers in its own way, and tells where it answers.
+// runOn runs a watcher with its own connections to the servers, and returns its URL.
 func (b *bed) runOn(kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
 	b.t.Helper()
 	return b.runAs(watcher.Defaults(), kube, bus...)
@@ -71,7 +71,7 @@ func (b *bed) runAs(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (
 	return b.runAsking(cfg, kube, bus...)
 }
 
-// runAsking runs a watcher that asks who calls it as its configuration says.
+// runAsking runs a watcher that authenticates its callers as cfg requires.
 func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
 	b.t.Helper()
 	listener := testbed.Listen(b.t)
@@ -124,8 +124,7 @@ func (b *bed) last(name string) publish.Stored {
 	return last
 }
 
-// becomes waits until the stream says of every Store what the API server does, and
-// the marker is current.
+// becomes waits until the stream holds the API server's state of every Store, and the marker is current.
 func (b *bed) becomes() {
 	b.t.Helper()
 	testbed.Eventually(b.t, within, b.equal)
@@ -174,7 +173,7 @@ func (b *bed) marker(kind kinds.Kind) (*eventv1.SnapshotMarker, error) {
 	return b.p.LastMarker(b.t.Context(), "local", kind.GroupResource)
 }
 
-// order notes every message, and fails the test if one brings back an older state.
+// order reads every message, and fails the test if one brings back an older state.
 func (b *bed) order() {
 	b.t.Helper()
 	if err := topology.Ensure(b.t.Context(), b.js, 1); err != nil {

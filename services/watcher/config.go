@@ -18,48 +18,49 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Config is what the watcher can be told. Start from [Defaults].
+// Config holds the settings of the watcher. Start from [Defaults].
 type Config struct {
 	service.Config
-	// Kinds to follow, as resource.group; all that some service consumes when empty.
+	// Kinds lists the kinds to follow, as resource.group. If empty, the watcher follows all kinds that a service
+	// consumes.
 	Kinds []string
-	// SecretNamespaces are those in which Secrets are followed that users and clusters of OpenSearch name; where they are,
-	// the watcher needs the right to list and watch them.
+	// SecretNamespaces are the namespaces in which the watcher follows the Secrets that users and clusters of
+	// OpenSearch name. The watcher needs the right to list and watch Secrets there.
 	SecretNamespaces []string
-	// StreamReplicas of every stream: 1 for a single NATS server, 3 in a cluster of them. More than
-	// that stay: they are not lowered.
+	// StreamReplicas is the number of copies of every stream: 1 for a single NATS server, 3 or 5 in a cluster. A stream
+	// with more copies keeps them.
 	StreamReplicas int
-	// Publishers publish at a time.
+	// Publishers bounds the concurrent publications.
 	Publishers int
-	// TombstoneTTL is how long the bus keeps a deletion: longer than any service may be down.
+	// TombstoneTTL is how long the stream keeps a deletion. It must be longer than any outage of a service.
 	TombstoneTTL time.Duration
-	// LeaseNamespace and LeaseName say where the replicas elect their leader.
+	// LeaseNamespace and LeaseName identify the Lease by which replicas elect their leader.
 	LeaseNamespace, LeaseName string
-	// Identity names this replica in the election. No two that run may share one, but one
-	// that is started again in another's place does well to: it then need not wait until
-	// the lease of the dead one has expired. Random when empty.
+	// Identity names this replica in the election, and must be unique among running replicas. A replica that restarts
+	// with the identity of its dead predecessor need not wait for the old lease to expire. The default is a random
+	// name.
 	Identity string
 }
 
 // maxSecretNamespaces bounds the watches of Secrets.
 const maxSecretNamespaces = 100
 
-// minTombstoneTTL is less than any planned outage of a service.
+// minTombstoneTTL bounds TombstoneTTL from below. A planned outage of a service must be shorter.
 const minTombstoneTTL = time.Hour
 
-// Defaults is the one place where defaults are.
+// Defaults returns the default settings.
 func Defaults() Config {
 	c := Config{
 		Config: service.Defaults(), StreamReplicas: 1, Publishers: 64, TombstoneTTL: topology.TombstoneTTL,
 		LeaseNamespace: cmp.Or(os.Getenv("POD_NAMESPACE"), rbac.Namespace), LeaseName: rbac.Lease,
 		Identity: os.Getenv("POD_NAME"),
 	}
-	// Whatever can go wrong with the stream is noticed at once; this is for what cannot.
+	// The watcher detects all known faults of the stream at once. The resync is for unknown ones.
 	c.Resync = 24 * time.Hour
 	return c
 }
 
-// BindFlags makes every setting a flag.
+// BindFlags registers a flag for every setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.StringSliceVar(&c.Kinds, "kinds", c.Kinds, "`resource.group` to follow, several separated by commas (default all that services consume)")
@@ -76,7 +77,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"`name` of this replica in the election, unlike that of any other that runs (default that of the pod, or random)")
 }
 
-// Validate says what is wrong and what to do about it.
+// Validate returns every invalid setting, each with the correction.
 func (c Config) Validate() error {
 	_, kinds := c.kinds()
 	errs := []error{c.Config.Validate(), kinds, c.checkSecretNamespaces()}
@@ -112,7 +113,7 @@ func (c Config) checkSecretNamespaces() error {
 	return errors.Join(errs...)
 }
 
-// kinds resolves the names of kinds.
+// kinds returns the kinds of the configured names.
 func (c Config) kinds() ([]kinds.Kind, error) {
 	all := kinds.All()
 	if len(c.Kinds) == 0 {

@@ -25,7 +25,7 @@ type ballot struct {
 	version int
 }
 
-// voter is one replica's way to the ballot, which may be cut.
+// voter is one replica's access to the ballot. A test can cut it.
 type voter struct {
 	*ballot
 	identity string
@@ -81,24 +81,24 @@ func (v *voter) Identity() string  { return v.identity }
 func (*voter) Describe() string    { return "the Lease" }
 func (v *voter) sever(broken bool) { v.mu.Lock(); v.cut = broken; v.mu.Unlock() }
 
-// replica is one that stands for election, and when it led.
+// replica is a candidate in the election, with the times at which it led.
 type replica struct {
 	*election
 	voter *voter
-	// silent is for how long the bus has not answered.
+	// silent is how long NATS has not answered.
 	silent time.Duration
 	// unread is for how long the API server has answered no read.
 	unread time.Duration
 	stop   context.CancelFunc
 	ended  chan error
 
-	mu    *sync.Mutex // of all replicas
-	leads *[]string   // who leads now, of all replicas
+	mu    *sync.Mutex // shared by all replicas
+	leads *[]string   // the present leaders among all replicas
 	began []time.Time
 	ends  []time.Time
 }
 
-// elect runs replicas until they are stopped, and fails when two lead at a time.
+// elect runs replicas until they are stopped, and fails if two lead at a time.
 func elect(t *testing.T, names ...string) []*replica {
 	t.Helper()
 	shared, mu, leads := &ballot{}, &sync.Mutex{}, &[]string{}
@@ -137,9 +137,9 @@ func (r *replica) reign(ctx context.Context, t *testing.T) error {
 	return nil
 }
 
-// leader is who leads after a while.
+// leader returns the leader after some time.
 func leader(all []*replica, after time.Duration) string {
-	<-time.After(after) // of the bubble
+	<-time.After(after) // in the time of the bubble
 	synctest.Wait()
 	all[0].mu.Lock()
 	defer all[0].mu.Unlock()

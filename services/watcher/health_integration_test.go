@@ -25,7 +25,7 @@ import (
 	"github.com/entail-dev/entail/services/watcher"
 )
 
-// path leads to a server until it is cut.
+// path forwards connections to a server until it is cut.
 type path struct {
 	mu    sync.Mutex
 	conns []net.Conn
@@ -65,7 +65,7 @@ func readyz(url string) (status int, text string, err error) {
 	return response.StatusCode, string(body), err
 }
 
-// ready waits until a watcher says so, or says that it is not, and why.
+// ready waits until a watcher reports that it is ready or, with why, that it is not and the reason.
 func ready(t testing.TB, url, why string) {
 	t.Helper()
 	testbed.Eventually(t, within, func() error {

@@ -18,10 +18,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// A standby takes over at once after the leader stopped in order. One that died is replaced when its
-// lease has run out: a standby looks every leaseRetry to 2.2 times that, saw the last renewal that
-// much late and finds it expired that much late, which makes 7.2 s. A leader that cannot renew stops
-// before another may begin.
+// These constants bound the change of leaders. A standby takes over at once after a clean stop of the leader. It
+// replaces a dead leader when the lease has expired. A standby checks every 1 to 2.2 times leaseRetry. It may see the
+// last renewal that much late, and the expiry that much late again. Together that makes 7.2 s. A leader that cannot
+// renew stops before another may begin.
 const (
 	leaseDuration = 5 * time.Second
 	leaseRenewal  = 3500 * time.Millisecond
@@ -29,22 +29,22 @@ const (
 )
 
 const (
-	// maxUnanswered is how long the bus may leave a leader without an answer before that gives up its seat.
+	// maxUnanswered bounds the time without an answer from NATS. After it the leader gives up its lease.
 	maxUnanswered = 10 * time.Second
 	// maxUnread is how long the API server may leave its reads without one.
 	maxUnread = 5 * time.Second
-	// abstention is how long it does not stand for election then: a standby looks every leaseRetry.
+	// abstention is the pause before the replica stands for election again. A standby checks every leaseRetry.
 	abstention = 5 * leaseRetry
 )
 
 var errUnanswered = errors.New("the bus or the API server does not answer")
 
-// election finds the one leader among all replicas. That two lead for a moment does no
-// harm: the stream takes nothing older than it has.
+// election elects one leader among all replicas. Two leaders for a moment do no harm, because the stream accepts no
+// change older than the one it holds.
 type election struct {
 	identity string
 	lease    *lease
-	// unanswered is for how long the bus has not answered.
+	// unanswered returns how long NATS has not answered.
 	unanswered func() time.Duration
 	// unread returns for how long the API server has answered no read on the transport of the watches.
 	unread  func() time.Duration
@@ -52,7 +52,7 @@ type election struct {
 	metrics metrics
 }
 
-// newLease is the Lease by which replicas elect their leader.
+// newLease returns the Lease by which replicas elect their leader.
 func newLease(leases coordination.CoordinationV1Interface, cfg Config, identity string) *lease {
 	return &lease{Interface: &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: cfg.LeaseNamespace, Name: cfg.LeaseName}, Client: leases,
@@ -60,7 +60,7 @@ func newLease(leases coordination.CoordinationV1Interface, cfg Config, identity 
 	}}
 }
 
-// randomIdentity tells replicas apart that nobody named.
+// randomIdentity returns a unique name for a replica without a configured identity.
 func randomIdentity() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -69,8 +69,8 @@ func randomIdentity() string {
 	return host + "-" + rand.String(8)
 }
 
-// run runs lead whenever this replica is the leader, until ctx ends, which is no error, or
-// lead fails.
+// run calls lead whenever this replica is the leader. It ends without an error when ctx ends, or with the error of
+// lead.
 func (e *election) run(ctx context.Context, lead func(context.Context) error) error {
 	for ctx.Err() == nil {
 		err := e.term(ctx, lead)
@@ -83,8 +83,8 @@ func (e *election) run(ctx context.Context, lead func(context.Context) error) er
 	return nil
 }
 
-// term waits to be elected, leads, and ends when the lease is lost, ctx ends or lead does.
-// The lease is given up only after lead has returned.
+// term waits for the election and leads. It ends when the lease is lost, ctx ends or lead returns. It releases the
+// lease only after lead has returned.
 func (e *election) term(ctx context.Context, lead func(context.Context) error) error {
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
@@ -115,7 +115,8 @@ func (e *election) term(ctx context.Context, lead func(context.Context) error) e
 	return err
 }
 
-// lead runs until ctx ends or the lease is lost; [errUnanswered] means that it is to be given up.
+// lead calls lead until ctx ends or the lease is lost. It returns [errUnanswered] if the replica must give up the
+// lease.
 func (e *election) lead(ctx, lost context.Context, lead func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

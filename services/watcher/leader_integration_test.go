@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// leads waits until somebody publishes.
+// leads waits until a replica publishes.
 func (b *bed) leads(note string) time.Duration {
 	b.t.Helper()
 	began := time.Now()
@@ -41,7 +41,7 @@ func TestAStandbyTakesOverFromAKilledLeader(t *testing.T) {
 	b.remove("s3")
 	took := b.leads("second leads")
 	t.Logf("the standby took over in %s", took)
-	if took > 20*time.Second { // 8 s on a machine that does nothing else; 30 s if the Lease were left to run out.
+	if took > 20*time.Second { // 8 s on an idle machine; 30 s if the Lease had to expire.
 		t.Errorf("took %s", took)
 	}
 	standby.Signal(syscall.SIGTERM)
@@ -84,7 +84,7 @@ func TestALeaderThatStopsHandsOverAtOnce(t *testing.T) {
 	stop()
 	took := b.leads("second leads")
 	t.Logf("led alone after %s, handed over in %s", alone, took)
-	if took > alone+4*time.Second { // The Lease takes longer to run out.
+	if took > alone+4*time.Second { // The Lease takes longer to expire.
 		t.Errorf("took %s, want it at once", took)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leaseUnheard is how long the API server may not have answered about the Lease.
+// leaseUnheard bounds the time without an answer of the API server about the Lease.
 const leaseUnheard = leaseDuration + 2*time.Second
 
-// lease is the Lease, and what this replica last heard of it.
+// lease wraps the Lease and keeps the last answers about it.
 type lease struct {
 	resourcelock.Interface
 
@@ -22,11 +22,11 @@ type lease struct {
 	heard  time.Time
 	holder string
 	err    error
-	// refused is why this replica may not write the Lease; nil if it may, as far as is known.
+	// refused is the error if this replica may not write the Lease, else nil.
 	refused error
 }
 
-// Get reads the Lease.
+// Get reads the Lease and records its holder.
 func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	switch {
@@ -40,21 +40,21 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	return record, raw, err
 }
 
-// Create makes the Lease.
+// Create creates the Lease and records the result.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Create(ctx, record)
 	l.wrote(record, err)
 	return err
 }
 
-// Update takes, renews, or gives up the Lease.
+// Update takes, renews or releases the Lease, and records the result.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Update(ctx, record)
 	l.wrote(record, err)
 	return err
 }
 
-// wrote notes what became of a write. Somebody else was faster: a read will tell who.
+// wrote records the result of a write. After a conflict only the next read returns the holder.
 func (l *lease) wrote(record resourcelock.LeaderElectionRecord, err error) {
 	l.mu.Lock()
 	if l.refused = nil; apierrors.IsForbidden(err) {
@@ -74,7 +74,7 @@ func (l *lease) note(holder string, err error) {
 	}
 }
 
-// Err is nil while it is known who leads, and this replica could.
+// Err returns nil while a leader is known and this replica could lead.
 func (l *lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

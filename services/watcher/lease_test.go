@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// answers is an API server that answers about the Lease as it is told to.
+// answers is an API server whose answers about the Lease the test sets.
 type answers struct {
 	resourcelock.Interface
 
@@ -67,7 +67,7 @@ func TestAReplicaIsReadyWhileItKnowsWhoLeads(t *testing.T) {
 		wants("")
 		server.err = apierrors.NewForbidden(resource, "entail-watcher", errors.New("no right"))
 		_ = l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"})
-		get("other", nil) // It leads no more; nobody who may not write takes over.
+		get("other", nil) // The replica no longer leads, and without the right to write it cannot take over.
 		wants("the Lease cannot be written")
 		wants("no right")
 		if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {

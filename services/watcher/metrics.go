@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// countInterval is how often dead letters are counted, countTimeout how long that may take.
+	// countInterval is the time between two counts of dead letters, countTimeout bounds one count.
 	countInterval = 15 * time.Second
 	countTimeout  = 5 * time.Second
 )
 
-// metrics of a replica, leader or not.
+// metrics are the metrics of every replica, leader or not.
 type metrics struct {
 	leader, letters prometheus.Gauge
 }
@@ -29,7 +29,7 @@ func newMetrics(registerer prometheus.Registerer) metrics {
 	}
 }
 
-// count counts dead letters until ctx ends. While the bus is away the last count stands.
+// count counts dead letters until ctx ends. While NATS does not answer, the last count stays.
 func (m metrics) count(ctx context.Context, read func(context.Context) (uint64, error)) error {
 	for {
 		within, cancel := context.WithTimeout(ctx, countTimeout)

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// readiness is what a watcher says of its own.
+// readiness returns the readiness that a watcher reports.
 func readiness(t *testing.T, url string) (string, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/readyz", nil)
@@ -38,7 +38,7 @@ func TestABackupThatIsRestoredUnderARunningWatcherIsPublishedAnew(t *testing.T) 
 	b.becomes()
 	restore := b.kube.Backup(t)
 	b.apply("kept", "2")
-	for i := range 200 { // More than an API server writes at its start.
+	for i := range 200 { // An API server writes fewer at its start.
 		b.apply(fmt.Sprint("made-", i), "1")
 	}
 	b.becomes()

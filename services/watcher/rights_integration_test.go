@@ -31,7 +31,7 @@ type rights struct {
 	*bed
 
 	suite testbed.RightsSuite
-	// administrator is a caller that may have anything published again.
+	// administrator is a caller that may replay any object.
 	administrator *http.Client
 }
 
@@ -63,7 +63,7 @@ func (r *rights) start() *testbed.Running {
 	return &testbed.Running{URL: url, Stop: stop}
 }
 
-// uses is the table of what needs each right. Those on Secrets have tests of their own.
+// uses returns the operations that need each right. The rights on Secrets have their own tests.
 func (r *rights) uses() map[string]testbed.RightUse {
 	restart := func(testbed.RightCase) { r.suite.Restart() }
 	notReady := func(c testbed.RightCase) { ready(r.suite.T, r.suite.URL(), c.Denial()) }
@@ -89,7 +89,7 @@ func (r *rights) deleteLease() {
 	}
 }
 
-// awaitCurrent waits until the stream has all that the API server has now, of every kind.
+// awaitCurrent waits until the stream holds the API server's present objects of every kind.
 func (r *rights) awaitCurrent() {
 	r.suite.T.Helper()
 	began := time.Now()
@@ -105,7 +105,7 @@ func (r *rights) awaitCurrent() {
 	})
 }
 
-// replays has an object that does not exist published again, until the answer has this code. The service reads it.
+// replays replays an object that does not exist, until the answer has this code. The service reads the object.
 func (r *rights) replays(c testbed.RightCase, want connect.Code) {
 	r.suite.T.Helper()
 	ref := &eventv1.ObjectRef{Cluster: "local", Group: c.Group, Resource: c.Resource, Name: "nobody"}

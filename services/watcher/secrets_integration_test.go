@@ -35,21 +35,21 @@ import (
 	"github.com/entail-dev/entail/services/watcher"
 )
 
-// Values that are only in Secrets: among their data, their annotations, their labels.
+// These values occur only in Secrets: in their data, annotations and labels.
 const (
 	password  = "cobalt-Ferret-91-orbit"
 	annotated = "umbra-Lantern-37-quartz"
 	labelled  = "indigo-Walrus-64-ember"
 )
 
-// secretBed is the surroundings of a watcher that follows Secrets.
+// secretBed holds the servers around a watcher that follows Secrets.
 type secretBed struct {
 	*bed
 	core kubernetes.Interface
 	log  *journal
 }
 
-// journal is a log that several write.
+// journal is a log with several concurrent writers.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -92,7 +92,7 @@ func (b *secretBed) follow(namespaces ...string) (stop func(), url string) {
 	return stop, url
 }
 
-// namespace makes one, which goes with the test.
+// namespace creates a namespace for the time of the test.
 func (b *secretBed) namespace(name string) {
 	b.t.Helper()
 	if _, err := b.core.CoreV1().Namespaces().Create(b.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil &&
@@ -101,7 +101,7 @@ func (b *secretBed) namespace(name string) {
 	}
 }
 
-// allow lets the watcher follow the Secrets of a namespace, as people do.
+// allow grants the watcher the Secrets of a namespace, in the documented way.
 func (b *secretBed) allow(namespace string) {
 	b.t.Helper()
 	b.namespace(namespace)
@@ -123,7 +123,7 @@ func (b *secretBed) allow(namespace string) {
 	}
 }
 
-// secret makes a Secret as kubectl apply would, with its values where that keeps them.
+// secret creates a Secret as kubectl apply would, with its values also in the annotation of kubectl.
 func (b *secretBed) secret(namespace, name string) {
 	b.t.Helper()
 	s := &corev1.Secret{
@@ -141,7 +141,7 @@ func (b *secretBed) secret(namespace, name string) {
 	})
 }
 
-// change changes the value of a Secret of team-a, and tells the version of that.
+// change changes the value of a Secret of team-a, and returns the new version.
 func (b *secretBed) change(name, value string) (version string) {
 	b.t.Helper()
 	s, err := b.core.CoreV1().Secrets("team-a").Get(b.t.Context(), name, metav1.GetOptions{})
@@ -162,7 +162,7 @@ func (b *secretBed) deleteSecret(name string) {
 	}
 }
 
-// put makes an object.
+// put creates an object.
 func (b *secretBed) put(kind kinds.Kind, namespace, name string, spec map[string]any, annotations map[string]string) {
 	b.t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
@@ -174,7 +174,7 @@ func (b *secretBed) put(kind kinds.Kind, namespace, name string, spec map[string
 	}
 }
 
-// user declares one whose password is in a Secret.
+// user declares a user whose password is in a Secret.
 func (b *secretBed) user(namespace, name, secret string) {
 	b.t.Helper()
 	b.put(kinds.OpenSearchUsers(), namespace, name, map[string]any{
@@ -193,7 +193,7 @@ func secretKey(namespace, name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: kinds.Secrets().GroupResource, Namespace: namespace, Name: name}
 }
 
-// told waits until the bus tells of a Secret in the state of a version, or in any if that is empty, and returns it.
+// told waits until the stream holds a Secret in a version, or in any version if that is empty, and returns the message.
 func (b *secretBed) told(namespace, name, version string) publish.Stored {
 	b.t.Helper()
 	var last publish.Stored
@@ -220,7 +220,7 @@ func contentOf(t *testing.T, of publish.Stored) (is metav1.ObjectMeta) {
 	return object.Metadata
 }
 
-// gone waits until the bus tells that a Secret is.
+// gone waits until the stream holds the deletion of a Secret.
 func (b *secretBed) gone(namespace, name string) {
 	b.t.Helper()
 	testbed.Eventually(b.t, within, func() error {
@@ -232,7 +232,7 @@ func (b *secretBed) gone(namespace, name string) {
 	})
 }
 
-// untold wants nothing on the bus of a Secret, now that it tells of whatever came later.
+// untold expects no message about a Secret, once the stream holds a later change.
 func (b *secretBed) untold(namespace, name string) {
 	b.t.Helper()
 	if last, err := b.p.Last(b.t.Context(), secretKey(namespace, name)); !errors.Is(err, publish.ErrNone) {
@@ -240,7 +240,7 @@ func (b *secretBed) untold(namespace, name string) {
 	}
 }
 
-// beat is the newest heartbeat.
+// beat returns the newest heartbeat.
 func (b *secretBed) beat() (*eventv1.Heartbeat, time.Time) {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Sync)
@@ -259,13 +259,13 @@ func (b *secretBed) beat() (*eventv1.Heartbeat, time.Time) {
 	return &h, msg.Time
 }
 
-// Of a Secret that an object names, the bus tells which it is and at which version, and nothing else; of others it tells nothing.
+// For a Secret that an object names, the stream holds only its identity and version. Other Secrets never reach it.
 func TestTheBusTellsOfSecretsThatAreNamedAndOfNothingThatIsInThem(t *testing.T) {
 	b := newSecretBed(t, "team-a", "team-b")
 	b.secret("team-a", "before")
 	b.user("team-a", "anna", "before")
 	b.secret("team-a", "unnamed")
-	b.secret("team-b", "before") // Of another namespace, in which nobody names it.
+	b.secret("team-b", "before") // It is of another namespace, in which no object names it.
 	b.follow("team-a", "team-b")
 	is := contentOf(t, b.told("team-a", "before", ""))
 	if want := (metav1.ObjectMeta{Name: "before", Namespace: "team-a", UID: is.UID, ResourceVersion: is.ResourceVersion}); fmt.Sprint(is) != fmt.Sprint(want) {
@@ -328,7 +328,7 @@ func TestASecretIsOnTheBusForAsLongAsItIsNamedAndThere(t *testing.T) {
 	b.secret("team-a", "passwords")
 	first := b.told("team-a", "passwords", "")
 	b.user("team-a", "ben", "passwords")
-	b.deleteUser("anna") // There is one more who names it.
+	b.deleteUser("anna") // Another object still names it.
 	b.told("team-a", "passwords", b.change("passwords", "-2"))
 	for range 3 { // The Secret itself does not change.
 		b.deleteUser("ben")
@@ -341,7 +341,7 @@ func TestASecretIsOnTheBusForAsLongAsItIsNamedAndThere(t *testing.T) {
 	b.change("passwords", "-3")
 	b.user("team-a", "kim", "others")
 	b.secret("team-a", "others")
-	b.told("team-a", "others", "") // And what came before it is over.
+	b.told("team-a", "others", "") // All earlier changes are done.
 	b.gone("team-a", "passwords")
 	b.user("team-a", "ben", "passwords")
 	b.told("team-a", "passwords", b.change("passwords", "-4"))
@@ -355,7 +355,7 @@ func TestASecretIsOnTheBusForAsLongAsItIsNamedAndThere(t *testing.T) {
 	b.told("team-a", "passwords", b.change("passwords", "-5"))
 }
 
-// Whatever happens while there is no watcher, and wherever the next one looks, the bus tells what is so.
+// The stream is right after any changes without a watcher, and after a change of the followed namespaces.
 func TestARestartedWatcherTellsOfSecretsAsTheyAre(t *testing.T) {
 	b := newSecretBed(t, "team-a", "team-b")
 	for _, namespace := range []string{"team-a", "team-b"} {
@@ -389,7 +389,7 @@ func TestARestartedWatcherTellsOfSecretsAsTheyAre(t *testing.T) {
 	if is := b.told("team-a", "same", ""); is.Sequence != told["same"].Sequence {
 		t.Errorf("what did not change was told again: %+v after %+v", is.Head, told["same"].Head)
 	}
-	for name := range told { // Nobody looks there any more.
+	for name := range told { // The watcher no longer follows that namespace.
 		b.gone("team-b", name)
 	}
 	stop()
@@ -407,7 +407,8 @@ func TestARestartedWatcherTellsOfSecretsAsTheyAre(t *testing.T) {
 	}
 }
 
-// Who may not follow the Secrets of one namespace follows all else, and says what right lacks; what was told of them is no longer.
+// A watcher without the right to the Secrets of one namespace follows everything else, and logs the missing right. The
+// Secrets of that namespace leave the stream.
 func TestANamespaceThatMayNotBeFollowedHoldsUpNothing(t *testing.T) {
 	b := newSecretBed(t, "team-a", "team-b")
 	for _, namespace := range []string{"team-a", "team-b"} {
@@ -448,7 +449,7 @@ func TestANamespaceThatMayNotBeFollowedHoldsUpNothing(t *testing.T) {
 	b.told("team-b", "passwords", "")
 }
 
-// What happens to Secrets that nobody names goes no further than the watcher.
+// Changes of Secrets that no object names must not leave the watcher.
 func TestAFloodOfChangesOfSecretsThatNobodyNamesReachesNobody(t *testing.T) {
 	b := newSecretBed(t, "team-a")
 	b.secret("team-a", "passwords")

@@ -70,6 +70,6 @@ func TestAStandbyReplaysAndTheLeaderGoesOn(t *testing.T) {
 	if last := b.last("demo"); last.Sequence != replayed.GetSequence() {
 		t.Errorf("replayed at %d, on the bus is %+v", replayed.GetSequence(), last.Head)
 	}
-	b.apply("demo", "2") // The leader believes that its own message is there.
+	b.apply("demo", "2") // The leader still assumes that its own message exists.
 	b.becomes()
 }

@@ -56,13 +56,13 @@ func (b targets) unregister(plural string) {
 	}
 }
 
-// permit lets the watcher read ConfigMaps.
+// permit grants the watcher the right to read ConfigMaps.
 func (b targets) permit() {
 	b.t.Helper()
 	b.kube.Grant(b.t, topology.Watcher, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
 }
 
-// aggregate does so as people are told to.
+// aggregate grants rights by an aggregated ClusterRole, as the documentation describes.
 func (b targets) aggregate() {
 	b.t.Helper()
 	manifest, err := rbac.TargetsManifest([]event.GroupResource{core("configmaps")})
@@ -82,7 +82,7 @@ func (b targets) aggregate() {
 
 func (b targets) client() kubernetes.Interface { return kubernetes.NewForConfigOrDie(b.kube.Admin()) }
 
-// configMap makes one that has everything that must not travel, and another that owns it.
+// configMap creates a ConfigMap with everything that must not be published, and another that owns it.
 func (b targets) configMap(name string) *corev1.ConfigMap {
 	b.t.Helper()
 	create := func(m *corev1.ConfigMap) *corev1.ConfigMap {
@@ -110,7 +110,7 @@ func target(name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: core("configmaps"), Namespace: "default", Name: name}
 }
 
-// tells waits until the last marker of a kind is as it should be.
+// tells waits until the last marker of a kind is right.
 func (b targets) tells(plural string, right func(*eventv1.SnapshotMarker) bool) (m *eventv1.SnapshotMarker) {
 	b.t.Helper()
 	testbed.Eventually(b.t, within, func() (err error) {
@@ -216,7 +216,7 @@ func TestAKindThatIsRegisteredNoMoreIsWithdrawn(t *testing.T) {
 	withdrawn("while nobody watched")
 }
 
-// What another watcher told, whose time is over, does not stand.
+// The marker of another watcher, whose term is over, must not stay.
 func TestWhetherAKindIsObservedTheLeaderTells(t *testing.T) {
 	b := newTargets(t)
 	b.permit()
@@ -241,7 +241,7 @@ func TestWhetherAKindIsObservedTheLeaderTells(t *testing.T) {
 	b.has(target("four"))
 }
 
-// Who sees that all ProtectedResources are on the bus is to know of each kind whether it is observed.
+// A consumer that has the marker of ProtectedResources must find a marker of each registered kind.
 func TestAfterTheStreamIsLostTargetsAreToldBeforeWhatRegistersThem(t *testing.T) {
 	b := newTargets(t)
 	b.permit()

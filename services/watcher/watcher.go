@@ -1,8 +1,8 @@
-// Package watcher turns every change in a Kubernetes cluster into an event on the bus:
-// it keeps the stream of changes equal to the API server. Of several replicas one
-// leads and publishes; all of them answer where a change is now.
+// Package watcher keeps the stream of changes equal to the API server: every change in a Kubernetes cluster becomes a
+// message on NATS. One replica leads and publishes. All replicas answer queries about the progress of a change.
 //
-// Package source reads the API server, secrets lets through what objects name, reflector keeps the stream, query answers.
+// Package source reads the API server, and secrets limits the Secrets to those that objects name. Package reflector
+// keeps the stream, and query answers.
 package watcher
 
 import (
@@ -25,8 +25,7 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/trail"
 )
 
-// checkInterval is how often the stream is compared from outside; it bounds how long a
-// wiped stream goes unnoticed.
+// checkInterval is the time between two checks of the stream. It bounds how long a wiped stream stays unnoticed.
 const checkInterval = time.Second
 
 // Run runs the watcher until ctx ends or a part of it fails.
@@ -49,7 +48,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		return service.App{}, fmt.Errorf("client of the API server: %w", err)
 	}
 	patient := rest.CopyConfig(rt.Kube)
-	patient.Timeout = leaseRenewal // A standby would wait for ever.
+	patient.Timeout = leaseRenewal // Without a timeout a standby could wait for ever.
 	leases, err := kubernetes.NewForConfig(patient)
 	if err != nil {
 		return service.App{}, fmt.Errorf("client of leases: %w", err)
@@ -81,7 +80,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 			func(ctx context.Context) error {
 				return leader.run(ctx, func(ctx context.Context) error {
 					term := stream
-					term.Source = secrets.New(cluster, stream.Kinds, rt.Log) // What objects named in an earlier term is no matter.
+					term.Source = secrets.New(cluster, stream.Kinds, rt.Log) // References from an earlier term do not matter.
 					return reflector.Run(ctx, term)
 				})
 			},

@@ -30,7 +30,7 @@ func TestWhatWasJustWrittenCountsAtOnce(t *testing.T) {
 	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	b.awaitReady()
 	b.mayGet(false, after(kinds.Projects(), "web"))
-	for i := range 5 { // Each time by what is as old as the API server's word.
+	for i := range 5 { // Each answer must be as new as the API server.
 		name := fmt.Sprint("on-acme-", i)
 		b.bind(name, "Organization", "acme", acme, subject("User", "alice", alice))
 		b.mayGet(true, after(kinds.PolicyBindings(), name))
@@ -111,7 +111,7 @@ func TestAnswersSayWhy(t *testing.T) {
 	}
 }
 
-// lists gives the revisions of its answers.
+// lists checks the list methods and returns the revisions of their answers.
 func (b *bed) lists(t *testing.T) (revisions []string) {
 	t.Helper()
 	var holders []string
@@ -176,7 +176,7 @@ func TestTheStatusOfTheModelIsThatOfTheStoreAndOfWhatIsProtected(t *testing.T) {
 	says(false, "Odd: odd", "False", iam.Digest(types))
 }
 
-// previews gives the revision of its answer.
+// previews checks PreviewBinding and returns the revision of its answer.
 func (b *bed) previews(t *testing.T, acme string) (revision string) {
 	t.Helper()
 	bob := b.create(kinds.Users(), "bob", map[string]any{"email": "bob@example.com"})
@@ -299,12 +299,13 @@ func TestObjectsOfIAMAreTargetsAsOthersAre(t *testing.T) {
 	may(true, nil)
 	b.asksInNoNamespace(t)
 	b.remove(kinds.PolicyBindings(), "one")
-	may(false, after(kinds.PolicyBindings(), "one")) // The other binding is on another group of the name.
+	may(false, after(kinds.PolicyBindings(), "one")) // The other binding names a group of that name with another UID.
 	b.remove(kinds.Groups(), "staff")
 	may(false, after(kinds.Groups(), "staff"))
 }
 
-// asksInNoNamespace asks about the group as if it were in none, and wants to be told.
+// asksInNoNamespace sends questions about a group without a namespace. The answers must report that a namespace is
+// missing.
 func (b *bed) asksInNoNamespace(t *testing.T) {
 	t.Helper()
 	for in, want := range map[string]bool{"": true, namespace: false} {
@@ -318,7 +319,8 @@ func (b *bed) asksInNoNamespace(t *testing.T) {
 	}
 }
 
-// Who asks AccessService hears what the API server would: bindings for everybody, whoever they are, act only where that is wanted.
+// TestOfGroupsThatDoNotCountNobodyIsToldThatTheyMay verifies that AccessService answers as the API server would.
+// Bindings on groups of unauthenticated users act only if the setting allows it.
 func TestOfGroupsThatDoNotCountNobodyIsToldThatTheyMay(t *testing.T) {
 	for wanted, also := range map[bool]int{false: 0, true: 1} {
 		t.Run(fmt.Sprint("everybody ", wanted), func(t *testing.T) {

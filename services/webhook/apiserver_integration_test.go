@@ -20,7 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-// asksAfterRBAC is the configuration of an API server whose kubeconfig leads to webhook.
+// asksAfterRBAC is the configuration of an API server that calls the authorizer after RBAC.
 const asksAfterRBAC = `apiVersion: apiserver.config.k8s.io/v1
 kind: AuthorizationConfiguration
 authorizers:
@@ -42,7 +42,7 @@ authorizers:
     - expression: "!('system:masters' in request.groups) && !request.user.startsWith('system:')"
 `
 
-// apiServer starts an API server of its own, which asks at a URL whom its RBAC does not let in. Users have a certificate there.
+// apiServer starts an API server that sends requests which RBAC does not allow to a URL. The users get certificates.
 func apiServer(t testing.TB, url string, ca []byte, users ...string) *devserver.KubeLocal {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,7 +77,7 @@ func apiServer(t testing.TB, url string, ca []byte, users ...string) *devserver.
 	return server
 }
 
-// caller makes requests as a user of an API server.
+// caller returns a function that sends requests as a user of an API server.
 func caller(t testing.TB, server *devserver.KubeLocal, user string) func(path string) (code int, err error) {
 	t.Helper()
 	cfg, err := server.ConfigOf(user)
@@ -87,7 +87,7 @@ func caller(t testing.TB, server *devserver.KubeLocal, user string) func(path st
 	return callerWith(t, cfg)
 }
 
-// callerWith makes requests with some access.
+// callerWith returns a function that sends requests with the given access.
 func callerWith(t testing.TB, cfg *rest.Config) func(path string) (code int, err error) {
 	t.Helper()
 	client, err := rest.HTTPClientFor(cfg)
@@ -108,7 +108,7 @@ func callerWith(t testing.TB, cfg *rest.Config) func(path string) (code int, err
 	}
 }
 
-// configMaps registers a kind that is in projects, and makes a role that lists it.
+// configMaps registers ConfigMaps as children of projects, and makes a role that lists them.
 func (b *bed) configMaps() {
 	b.T.Helper()
 	b.create(kinds.ProtectedResources(), "configmap", map[string]any{
@@ -118,7 +118,8 @@ func (b *bed) configMaps() {
 	b.create(kinds.IAMRoles(), "lister", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.list"}})
 }
 
-// The API server of a project asks at the project's endpoint: there, who has a role on the project, and for as long as it is that one.
+// TestTheAPIServerOfAProjectAsksAtItsEndpoint verifies that the endpoint of a project allows only subjects with a role
+// on that project. A new project of the same name does not count.
 func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, func(c *webhook.Config) { set(c); c.Subject = webhook.ByUIDOrName })
@@ -160,11 +161,12 @@ func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
 	answers(alice, list, http.StatusForbidden)
 	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	b.create(kinds.Users(), "later", map[string]any{"email": "later@example.com"})
-	b.awaitReady() // It is known by now that there is a project of that name again.
+	b.awaitReady() // The service now has the new project of that name.
 	answers(alice, list, http.StatusForbidden)
 }
 
-// Who tries Entail lets nobody in by it, and is told whom it would let in.
+// TestInShadowTheAPIServerLetsNobodyInByABinding verifies that shadow mode allows nothing, and counts the decisions
+// that would allow access.
 func TestInShadowTheAPIServerLetsNobodyInByABinding(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, func(c *webhook.Config) { set(c); c.Subject, c.Authorizer.Shadow = webhook.ByUIDOrName, true })

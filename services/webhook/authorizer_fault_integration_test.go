@@ -22,10 +22,10 @@ import (
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-// reviewOf asks whether a user may get the project web.
+// reviewOf returns a review of a user that gets the project web.
 func reviewOf(user string) string { return strings.Replace(review, `"alice"`, `"`+user+`"`, 1) }
 
-// authorizerOf has each webhook of a bed answer at one address, whichever life it is in.
+// authorizerOf returns an address, and a function that lets each webhook of a bed listen there, also after a restart.
 func authorizerOf(t testing.TB) (address string, set func(*webhook.Config)) {
 	t.Helper()
 	var taken atomic.Pointer[net.Listener]
@@ -40,16 +40,17 @@ func authorizerOf(t testing.TB) (address string, set func(*webhook.Config)) {
 	}
 }
 
-// asker asks the same as fast as it is answered.
+// asker sends the same question repeatedly, without pauses.
 type asker struct {
 	address, user string
-	// always is what every answer says.
+	// always is the text that every answer must contain.
 	always string
-	// answers are those that were given, failures those that were none.
+	// answers counts the answers, failures the requests without one.
 	answers, failures atomic.Int64
 }
 
-// run asks until ctx ends. What is answered by 200 is what is declared; all else is 503, or nobody is there.
+// run sends questions until ctx ends. An answer with status 200 must be as declared. Everything else must be 503, or a
+// failed connection.
 func (a *asker) run(ctx context.Context, t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
 	defer client.CloseIdleConnections()
@@ -79,7 +80,7 @@ func (a *asker) run(ctx context.Context, t *testing.T) {
 	}
 }
 
-// more waits for an answer to a question that is asked after now: the second from now on.
+// more waits for an answer to a question that is sent after the call, so it waits for two answers.
 func (a *asker) more(t *testing.T) {
 	t.Helper()
 	before := a.answers.Load()
@@ -91,7 +92,7 @@ func (a *asker) more(t *testing.T) {
 	})
 }
 
-// refused waits until webhook says again and again that nobody can tell, although it hears that the watcher is there.
+// refused waits until webhook repeatedly returns 503, although it receives heartbeats of the watcher.
 func (a *asker) refused(t *testing.T, b *bed) {
 	t.Helper()
 	before := a.failures.Load()
@@ -109,8 +110,8 @@ func (a *asker) refused(t *testing.T, b *bed) {
 	})
 }
 
-// Alice has a role all the time, and mallory never: whatever becomes of webhook, the bus and OpenFGA while both ask, no answer
-// says anything else.
+// TestNoFaultIsAnAnswer sends questions about alice, who always has a role, and about mallory, who never has. Faults of
+// webhook, NATS and OpenFGA must not change any answer.
 func TestNoFaultIsAnAnswer(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, set)
@@ -170,8 +171,8 @@ func TestNoFaultIsAnAnswer(t *testing.T) {
 	}
 }
 
-// Who keeps what an object once was, and says it again, changes nothing: neither does an old binding let somebody in, nor an old
-// tombstone keep them out.
+// TestWhatIsSaidAgainLateChangesNothing replays old changes on NATS. An old binding must allow no access, and an old
+// tombstone must take none.
 func TestWhatIsSaidAgainLateChangesNothing(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, set)
@@ -196,7 +197,7 @@ func TestWhatIsSaidAgainLateChangesNothing(t *testing.T) {
 	tombstone := b.Told(kinds.PolicyBindings(), namespace, "replayed")
 	b.again(old)
 	b.create(kinds.Users(), "after-old", map[string]any{"email": "a@example.com"})
-	b.awaitReady() // What was said before that user is known by now.
+	b.awaitReady() // The service now has everything that was written before that user.
 	until("missing permission")
 	if _, answer := asks(t, address); strings.Contains(answer, `"allowed":true`) {
 		t.Errorf("a binding of before its removal lets alice in: %s", answer)
@@ -211,7 +212,7 @@ func TestWhatIsSaidAgainLateChangesNothing(t *testing.T) {
 	}
 }
 
-// again says once more what was said of an object.
+// again writes an old change of an object to NATS again.
 func (b *bed) again(c event.Change) {
 	b.T.Helper()
 	data, err := c.Marshal()

@@ -19,7 +19,7 @@ import (
 const review = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"a","uid":"alice","resourceAttributes":` +
 	`{"verb":"get","group":"resourcemanager.miloapis.com","resource":"projects","name":"web"}}}`
 
-// asks gives the code and the answer of the authorizer about alice and the project web.
+// asks returns the status and the answer of the authorizer about alice and the project web.
 func asks(t *testing.T, address string) (code int, answer string) {
 	t.Helper()
 	return put(t, address, review)
@@ -45,7 +45,7 @@ func put(t *testing.T, address, of string) (code int, answer string) {
 	return response.StatusCode, string(body)
 }
 
-// readiness is what a service answers to whoever wants to know whether it may be asked.
+// readiness returns the status of the readiness endpoint.
 func readiness(t *testing.T, url string) (code int, err error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/readyz", http.NoBody)
@@ -59,7 +59,8 @@ func readiness(t *testing.T, url string) (code int, err error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-// The API server keeps every 200: what is not known is none, and what was taken away is never allowed by one.
+// TestTheAPIServerIsToldNothingByWhatMayBeTooOld verifies that an unknown state gives no status 200, which the API
+// server would cache. No such answer may allow access after a revocation.
 func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 	listener := testbed.Listen(t)
 	b := newBedWith(t, func(c *webhook.Config) { c.MaxStaleness, c.Authorizer.Listener = 5*time.Second, listener })

@@ -16,10 +16,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// callful is how many tuples one Write takes.
+// callful bounds the tuples of one Write.
 const callful = 100
 
-// bare writes to OpenFGA what follows from [bed.publish], and asks it, in its own words, what it is asked here.
+// bare writes the tuples of [bed.publish] to OpenFGA, and returns a function that checks the next puzzle there.
 func (b *bed) bare(all []puzzle) func() error {
 	b.T.Helper()
 	x, client := decide.New(nil), b.OpenFGA.Client(b.T)

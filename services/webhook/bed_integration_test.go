@@ -38,7 +38,7 @@ const (
 	projects  = "resourcemanager.miloapis.com"
 )
 
-// bed is the surroundings of a webhook, with the clients of one.
+// bed is the test environment of a webhook, with its clients.
 type bed struct {
 	*testbed.Bed
 
@@ -46,9 +46,9 @@ type bed struct {
 	set     func(*webhook.Config)
 	running *testbed.Running
 	client  accessv1connect.AccessServiceClient
-	// malloryRole is the ClusterRole of mallory; see newGuardedBed.
+	// malloryRole is the ClusterRole of mallory. See newGuardedBed.
 	malloryRole string
-	// made are the objects that the service must know of.
+	// made lists the objects that the service must have received.
 	made []*accessv1.AtLeast
 }
 
@@ -64,7 +64,7 @@ func newBedWith(t testing.TB, set func(*webhook.Config)) *bed {
 	return b
 }
 
-// serve starts a webhook that ends with the test at the latest.
+// serve starts a webhook. It ends at the latest with the test.
 func (b *bed) serve() {
 	b.T.Helper()
 	cfg := webhook.Defaults()
@@ -74,7 +74,7 @@ func (b *bed) serve() {
 	b.client = accessv1connect.NewAccessServiceClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, b.running.URL)
 }
 
-// create makes an object with a spec, in the namespace if its kind has namespaces, and gives its UID.
+// create makes an object with a spec and returns its UID. The object is in the namespace if its kind has namespaces.
 func (b *bed) create(kind kinds.Kind, name string, spec any) (uid string) {
 	b.T.Helper()
 	u := b.object(kind, name, spec)
@@ -122,7 +122,7 @@ func (b *bed) remove(kind kinds.Kind, name string) {
 	b.Delete(kind.In(namespace), name)
 }
 
-// protect registers the kinds Organization and Project, and a role that may get projects.
+// protect registers the kinds Organization and Project, and makes a role that may get projects.
 func (b *bed) protect() {
 	b.T.Helper()
 	for kind, parents := range map[string][]any{
@@ -141,7 +141,7 @@ func (b *bed) protect() {
 	b.create(kinds.IAMRoles(), "reader", map[string]any{"launchStage": "Beta", "inheritedRoles": []any{map[string]any{"name": "viewer"}}})
 }
 
-// bind gives somebody the role reader on an object.
+// bind gives subjects the role reader on an object.
 func (b *bed) bind(name, kind, object, uid string, subjects ...any) {
 	b.T.Helper()
 	b.create(kinds.PolicyBindings(), name, map[string]any{
@@ -150,13 +150,13 @@ func (b *bed) bind(name, kind, object, uid string, subjects ...any) {
 	})
 }
 
-// record says in a membership for whom it is, as tuple-sync does.
+// record writes the user of a membership to its status, as tuple-sync does.
 func (b *bed) record(membership, user, uid string) {
 	b.T.Helper()
 	b.say(kinds.GroupMemberships(), membership, "user", user, uid)
 }
 
-// own says in a project to whom it belongs, as tuple-sync does: to the organization of the name that is there now, if any is.
+// own writes the owner of a project to its status, as tuple-sync does, if an organization of that name exists.
 func (b *bed) own(project string) {
 	b.T.Helper()
 	p, err := b.Resource(kinds.Projects()).Get(b.T.Context(), project, metav1.GetOptions{})
@@ -171,7 +171,7 @@ func (b *bed) own(project string) {
 	}
 }
 
-// say makes a field of a status name an object.
+// say writes a reference to an object to a field of a status.
 func (b *bed) say(kind kinds.Kind, of, field, name, uid string) {
 	b.T.Helper()
 	patch := fmt.Sprintf(`{"status":{%q:{"name":%q,"uid":%q}}}`, field, name, uid)
@@ -185,7 +185,7 @@ func subject(kind, name, uid string) map[string]any {
 	return map[string]any{"kind": kind, "name": name, "uid": uid}
 }
 
-// after names an object that an answer must take into account.
+// after names an object that the answer must include.
 func after(kind kinds.Kind, name string) *accessv1.AtLeast {
 	ref := &eventv1.ObjectRef{Group: kind.Group, Resource: kind.Resource, Name: name}
 	if !kind.Global {
@@ -194,7 +194,7 @@ func after(kind kinds.Kind, name string) *accessv1.AtLeast {
 	return &accessv1.AtLeast{Object: ref}
 }
 
-// get asks whether a user may get a project.
+// get returns the answer to whether a user may get a project.
 func (b *bed) get(user, project string, least *accessv1.AtLeast) (*accessv1.CheckAccessResponse, error) {
 	return b.client.CheckAccess(b.T.Context(), &accessv1.CheckAccessRequest{
 		Subject: &accessv1.Subject{User: user}, Verb: "get", Resource: projectNamed(project), AtLeast: least,
@@ -205,7 +205,7 @@ func projectNamed(name string) *accessv1.Resource {
 	return &accessv1.Resource{ApiGroup: projects, Resource: "projects", Name: name}
 }
 
-// answered asks until the service answers: on a slow machine it may not have heard of the bus for a while.
+// answered repeats a call until the service answers. On a slow machine its view may be too old for a while.
 func answered[Q, A any](b *bed, ask func(context.Context, Q) (A, error), question Q) A {
 	b.T.Helper()
 	var answer A
@@ -216,7 +216,7 @@ func answered[Q, A any](b *bed, ask func(context.Context, Q) (A, error), questio
 	return answer
 }
 
-// mayGet wants the first answer about alice and the project web to be this.
+// mayGet expects that the first answer about alice and the project web is as wanted.
 func (b *bed) mayGet(want bool, least *accessv1.AtLeast) {
 	b.T.Helper()
 	var answer *accessv1.CheckAccessResponse
@@ -229,7 +229,7 @@ func (b *bed) mayGet(want bool, least *accessv1.AtLeast) {
 	}
 }
 
-// awaitReady waits until the service answers by all that was made.
+// awaitReady waits until the service answers with all created objects.
 func (b *bed) awaitReady() {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {

@@ -26,18 +26,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// What a start begins with: so many bindings, where it is not said otherwise; each user has so many of them, one has more.
+// Default sizes of a benchmark: the number of bindings, the bindings per user, and those of user-0, who has the most.
 const (
 	bindings = 100_000
 	perUser  = 10
 	most     = 1000
 )
 
-// memoryLimit is what the Go runtime of the process is told to get along with.
+// memoryLimit is the memory limit of the Go runtime in the process.
 const memoryLimit = "800MiB"
 
-// BenchmarkStart is a start of a process with bindings on the bus until questions are answered, what it then has in use, and how
-// long it takes to list what somebody with a thousand bindings may.
+// BenchmarkStart measures the start of a process with bindings on NATS until it answers, and its memory. It also
+// measures the list of rights of a user with a thousand bindings.
 func BenchmarkStart(b *testing.B) {
 	for _, n := range []int{bindings, 10 * bindings} {
 		b.Run(fmt.Sprint(n, " bindings"), func(b *testing.B) { start(b, n) })
@@ -79,10 +79,10 @@ func start(b *testing.B, bindings int) {
 	b.ReportMetric(float64(list.Milliseconds())/float64(n), "ms/list")
 }
 
-// patient is for as long as a start may take on a busy machine.
+// patient bounds a start on a busy machine.
 const patient = 10 * time.Minute
 
-// resident is what a process has in memory, in MiB: at most so far, and now.
+// resident returns the peak and the current memory of a process, in MiB.
 func resident(b *testing.B, p testbed.Process) (peak, now float64) {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
@@ -107,7 +107,7 @@ func (b *bed) beat() {
 	b.T.Cleanup(func() { cancel(); beating.Wait() })
 	beating.Go(func() {
 		for ctx.Err() == nil {
-			_ = publish.New(b.JS).Heartbeat(ctx, &eventv1.Heartbeat{Cluster: "local"}) // The next comes soon.
+			_ = publish.New(b.JS).Heartbeat(ctx, &eventv1.Heartbeat{Cluster: "local"}) // An error does not matter, because the next one comes soon.
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):
@@ -116,7 +116,7 @@ func (b *bed) beat() {
 	})
 }
 
-// holderOf is who has a binding.
+// holderOf returns the user of a binding.
 func holderOf(i int) string {
 	if i < most {
 		return "user-0"
@@ -124,7 +124,7 @@ func holderOf(i int) string {
 	return fmt.Sprint("user-", (i-most)/perUser+1)
 }
 
-// publish puts bindings on the bus with all that they name, as if they were there.
+// publish writes bindings and all objects that they name to NATS, as if they existed.
 func (b *bed) publish(bindings int) {
 	b.T.Helper()
 	b.Fill(append(kinds.IAM(), kinds.Stores()), func(put func(kinds.Kind, metav1.Object)) {

@@ -12,25 +12,26 @@ import (
 )
 
 const (
-	// keptFor bounds for how long an answer is kept: OpenFGA can lose what it had, by a restored backup.
+	// keptFor bounds the time for which an answer is kept, because OpenFGA can lose tuples, for example by a restored
+	// backup.
 	keptFor = time.Minute
-	// maxAge is how old the index may be that says an answer is still true.
+	// maxAge bounds the age of the index for which a kept answer counts.
 	maxAge = 2 * time.Second
-	// maxKey bounds a question that is kept, in bytes.
+	// maxKey bounds the key of a kept answer, in bytes.
 	maxKey = 4 << 10
 )
 
-// cache keeps answers of OpenFGA, each as long as the index says the same. Whatever is declared is in the index before tuple-sync
-// has it in OpenFGA, and what both disagree on is not kept: so nobody is let in by an answer from before a revocation, and
-// nobody has to announce what it touches. Nil keeps nothing.
+// cache keeps answers of OpenFGA. An answer counts only while the index gives the same one. The index receives each
+// change before tuple-sync writes it to OpenFGA, so no answer from before a revocation allows access. Answers on which
+// both disagree are not kept. A nil cache keeps nothing.
 type cache struct {
 	kept *lru.LRUExpireCache
-	// age is that of the index.
+	// age returns the age of the index.
 	age          func() time.Duration
 	hits, misses prometheus.Counter
 }
 
-// newCache keeps as many answers.
+// newCache returns a cache of at most size answers.
 func newCache(size int, age func() time.Duration) *cache {
 	return &cache{
 		kept: lru.NewLRUExpireCache(size), age: age,
@@ -43,7 +44,8 @@ func newCache(size int, age func() time.Duration) *cache {
 	}
 }
 
-// keyOf is all that OpenFGA is asked, and of which store and model; empty of what is too long to be kept.
+// keyOf returns the key of a check: the store, the model and all tuples. It returns "" if the key would be longer than
+// maxKey.
 func keyOf(store *corev1alpha1.Store, c iam.Check) string {
 	key := strconv.AppendQuote(nil, store.Status.StoreID)
 	key = strconv.AppendQuote(key, store.Status.AuthorizationModelID)
@@ -62,7 +64,7 @@ func keyOf(store *corev1alpha1.Store, c iam.Check) string {
 	return string(key)
 }
 
-// has reports whether OpenFGA has said to a question what the index says now.
+// has reports whether a kept answer of OpenFGA equals the current answer of the index.
 func (c *cache) has(key string, declared bool) bool {
 	if c == nil {
 		return false
@@ -75,7 +77,7 @@ func (c *cache) has(key string, declared bool) bool {
 	return false
 }
 
-// keep keeps what OpenFGA says, if the index says the same by then.
+// keep stores an answer of OpenFGA if the index gives the same one, and otherwise removes the stored one.
 func (c *cache) keep(key string, allowed, declared bool) {
 	switch {
 	case c == nil || key == "":

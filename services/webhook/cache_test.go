@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// grove is where users are bound to all trees, and OpenFGA says what it is told.
+// grove is a decider by a fake OpenFGA. Users can be bound to all trees.
 type grove struct {
 	*openFGA
 	answers *answers
@@ -37,7 +37,7 @@ func newGrove() *grove {
 	return g
 }
 
-// bind declares, or no longer, that a user may get every tree.
+// bind declares that a user may get every tree, or removes the declaration.
 func (g *grove) bind(user string, may bool) {
 	if !may {
 		g.told().SetBinding("n", user, nil)
@@ -51,7 +51,7 @@ func (g *grove) bindTo(name string, subject iamv1alpha1.Subject) {
 	g.told().SetBinding("n", name, bindingOf(subject))
 }
 
-// ask has a question decided, and tells whether OpenFGA was asked.
+// ask decides a question, and reports whether OpenFGA was called.
 func (g *grove) ask(t *testing.T, q decide.Question) (allowed, asked bool) {
 	t.Helper()
 	before := len(g.answers.asked)
@@ -75,7 +75,8 @@ func TestAnAnswerOnWhichBothAgreeIsGivenAgain(t *testing.T) {
 	}
 }
 
-// OpenFGA says yes all the time here, and alice is declared to be allowed at first.
+// TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore lets OpenFGA always answer yes. At first, alice is declared to be
+// allowed.
 func TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore(t *testing.T) {
 	for name, change := range map[string]func(*grove, *decide.Question){
 		"who was allowed is not declared to be": func(g *grove, _ *decide.Question) { g.bind("alice", false) },
@@ -130,14 +131,14 @@ func TestWhatIsRevokedWhileOpenFGAAnswersIsNotKept(t *testing.T) {
 		t.Fatal("OpenFGA was not listened to")
 	}
 	g.backend = g.answers
-	g.bind("alice", true) // Again, and OpenFGA does not have it yet.
+	g.bind("alice", true) // Declared again, but OpenFGA does not have it yet.
 	g.answers.allowed = false
 	if allowed, asked := g.ask(t, treeOf("alice")); allowed || !asked {
 		t.Errorf("allowed %t, asked %t", allowed, asked)
 	}
 }
 
-// during is a backend where something happens before the answer arrives.
+// during is a backend that calls a function before each answer.
 type during struct {
 	*answers
 	what func()
@@ -148,7 +149,7 @@ func (d during) Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav
 	return d.answers.Check(ctx, r)
 }
 
-// follower is OpenFGA that follows what is declared some time later.
+// follower is an OpenFGA that receives declared changes some time later.
 type follower struct {
 	answers
 	has map[string]bool
@@ -158,8 +159,9 @@ func (f *follower) Check(_ context.Context, r *openfgav1.CheckRequest) (*openfga
 	return &openfgav1.CheckResponse{Allowed: f.has[r.GetTupleKey().GetUser()]}, nil
 }
 
-// Whatever happens in whatever order: nobody is let in whom neither the objects nor OpenFGA let in at that moment, what was kept
-// lets in nobody whom the objects do not, and at rest every answer is OpenFGA's.
+// TestKeptAnswersFollow makes random changes and checks three invariants. No answer allows access that neither the
+// objects nor OpenFGA allow at that moment. No kept answer allows access that the objects do not. At rest, every answer
+// is that of OpenFGA.
 func TestKeptAnswersFollow(t *testing.T) {
 	for seed := range seeds.Range(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -191,7 +193,7 @@ func TestKeptAnswersFollow(t *testing.T) {
 	}
 }
 
-// BenchmarkKeptAnswer is a question that OpenFGA need not be asked, beside one that it is, by a backend that takes no time.
+// BenchmarkKeptAnswer compares a kept answer with a call of a backend that takes no time.
 func BenchmarkKeptAnswer(b *testing.B) {
 	for name, kept := range map[string]bool{"kept": true, "asked": false} {
 		b.Run(name, func(b *testing.B) {
@@ -211,7 +213,7 @@ func BenchmarkKeptAnswer(b *testing.B) {
 	}
 }
 
-// always is a backend that says yes, and keeps no account of it.
+// always is a backend that answers yes and records nothing.
 type always struct{ *answers }
 
 func (always) Check(context.Context, *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {

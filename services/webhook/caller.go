@@ -11,14 +11,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-// asks is a question about somebody.
+// asks is a request about the access of a subject.
 type asks interface {
 	GetSubject() *accessv1.Subject
 	GetAtLeast() *accessv1.AtLeast
 }
 
-// isOwn says whether a caller asks about themselves, or about some of what they are. To have an object
-// looked up at the API server takes the right to ask about others.
+// isOwn reports whether a request is about the caller's own access, or that of some of the caller's groups. A request
+// that waits for an object is never own, because it causes a read at the API server.
 func (s *server) isOwn(caller authenticationv1.UserInfo, request any) bool {
 	question, ok := request.(asks)
 	if !ok || question.GetAtLeast().GetObject() != nil {
@@ -29,7 +29,8 @@ func (s *server) isOwn(caller authenticationv1.UserInfo, request any) bool {
 		!slices.ContainsFunc(asked.Groups, func(g string) bool { return !slices.Contains(own.Groups, g) })
 }
 
-// asked is whom a question is about: who calls, if it names nobody. Of the groups those count that count when the API server asks.
+// asked returns the subject of a request, or the caller if the request names none. It keeps only groups that count for
+// authorization, as [review.Rules.Groups] defines them.
 func (s *server) asked(ctx context.Context, question asks) (decide.Subject, error) {
 	who := subject(question.GetSubject())
 	if who.User != "" || who.Account != "" || len(who.Groups) > 0 {

@@ -24,7 +24,7 @@ func (b *bed) account(name string) (uid string, client accessv1connect.AccessSer
 	return uid, accessv1connect.NewAccessServiceClient(caller, b.running.URL)
 }
 
-// mayReview lets an account ask what others may, and list what is protected.
+// mayReview lets an account query the access of others and list the protected resources.
 func (b *bed) mayReview(account string) {
 	b.T.Helper()
 	b.Kube.GrantUser(b.T, "", "system:serviceaccount:"+namespace+":"+account,

@@ -62,7 +62,7 @@ func TestWhoHasAnObjectLookedUpMayAskAboutOthers(t *testing.T) {
 	}
 }
 
-// No question is answered by less than it asks for.
+// TestEveryQuestionMayAskForAtLeast verifies that every method rejects an invalid minimum revision.
 func TestEveryQuestionMayAskForAtLeast(t *testing.T) {
 	s, never := &server{}, &accessv1.AtLeast{Revision: "yesterday"}
 	for what, ask := range map[string]func() (any, error){

@@ -25,7 +25,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// certified is the access of who has a certificate of an API server's authority, with a UID if there is one.
+// certified returns the access of a client with a certificate of the API server's authority, with a UID unless it is
+// empty.
 func certified(t *testing.T, server *devserver.KubeLocal, name, uid string) *rest.Config {
 	t.Helper()
 	pki := filepath.Join(filepath.Dir(server.Kubeconfig), "pki")
@@ -41,7 +42,7 @@ func certified(t *testing.T, server *devserver.KubeLocal, name, uid string) *res
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
-	if uid != "" { // Of the name, the API server takes this for a UID.
+	if uid != "" { // The API server uses this attribute of the subject as the UID.
 		uidName := asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
 		template.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: uidName, Value: uid}}
 	}
@@ -63,7 +64,8 @@ func certified(t *testing.T, server *devserver.KubeLocal, name, uid string) *res
 	return cfg
 }
 
-// A UID in a certificate is the User's, whatever the name; and a name without a UID is nobody's, as long as names are not taken for it.
+// TestAUIDInACertificateSaysWhoAsks verifies that a UID in a certificate identifies the User, whatever the name. A name
+// without a UID identifies no User by default.
 func TestAUIDInACertificateSaysWhoAsks(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, set)

@@ -15,40 +15,43 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
-// Config is what webhook can be told. Start from [Defaults].
+// Config holds the settings of webhook. Start from [Defaults].
 type Config struct {
 	service.Config
-	// Store is the name of the Store that has the model of IAM.
+	// Store is the name of the Store with the model of IAM.
 	Store string
-	// UnobservedTargets is what becomes of bindings on objects of kinds that nobody follows: refuse or trust.
+	// UnobservedTargets is refuse or trust. It decides whether bindings act on objects of kinds that the watcher does
+	// not follow.
 	UnobservedTargets string
-	// MaxStaleness is how old the state may be that is answered from.
+	// MaxStaleness bounds the age of the state from which questions are answered.
 	MaxStaleness time.Duration
-	// Admission is where the API server asks who may give rights. Without it nobody is asked whether they have what they give.
+	// Admission configures the admission webhooks. Without them, no check ensures that users give only rights that they
+	// have.
 	Admission admission.Config
-	// Subject says what names a User: the UID that the authenticator gives, or the name of who has none, too.
+	// Subject is the field that identifies a User: the UID, or the name if there is no UID. See [ByUIDOrName].
 	Subject string
 	// AccountNames is a regular expression of the whole names of callers whose UID is that of a ServiceAccount.
 	AccountNames string
-	// Anonymous says that bindings on the groups of everybody, whoever they are, act.
+	// Anonymous lets bindings on the groups of unauthenticated users take effect.
 	Anonymous bool
-	// TrustParents says that the API server is believed what an object is of.
+	// TrustParents lets the extras of a request define the parent of an object.
 	TrustParents bool
-	// Authorizer is where the API server asks.
+	// Authorizer configures the authorization webhook of the API server.
 	Authorizer authorizer.Config
-	// Decide says who decides: the index, or OpenFGA. Verify is the share of the index's answers that OpenFGA is asked about, too.
+	// Decide is index or openfga, the backend that decides. Verify is the share of index answers that are compared with
+	// OpenFGA.
 	Decide string
 	Verify float64
-	// Cached is how many of OpenFGA's answers are kept where it decides.
+	// Cached bounds the answers of OpenFGA that are kept if OpenFGA decides.
 	Cached int
-	// OpenFGA is asked only then.
+	// OpenFGA configures the server. It is used only if Decide or Verify requires it.
 	OpenFGA fga.Config
 }
 
-// asksOpenFGA says whether OpenFGA is needed.
+// asksOpenFGA reports whether OpenFGA is needed.
 func (c *Config) asksOpenFGA() bool { return c.Decide == byOpenFGA || c.Verify > 0 }
 
-// maxCached bounds what kept answers take of memory: half a kilobyte each, as a rule.
+// maxCached bounds Cached. An answer usually takes half a kilobyte of memory.
 const maxCached = 1 << 24
 
 // Who decides.
@@ -63,13 +66,13 @@ const (
 	trust  = "trust"
 )
 
-// ByUIDOrName makes a caller without a UID the User of their name.
+// ByUIDOrName identifies a caller without a UID by name.
 const ByUIDOrName = review.ByUIDOrName
 
-// minStaleness leaves out no heartbeat of a watcher that runs.
+// minStaleness is the smallest MaxStaleness. It allows for the interval of the watcher's heartbeats, one second.
 const minStaleness = 2 * time.Second
 
-// Defaults is the one place where defaults are.
+// Defaults returns the default of every setting.
 func Defaults() Config {
 	return Config{
 		Config: service.Defaults(), Store: "iam", UnobservedTargets: refuse, Subject: review.ByUID,
@@ -78,7 +81,7 @@ func Defaults() Config {
 	}
 }
 
-// BindFlags makes every setting a flag.
+// BindFlags adds a flag for every setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.StringVar(&c.Store, "iam-store", c.Store, "`name` of the Store that has the model of IAM, as store-sync is told")
@@ -102,7 +105,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.OpenFGA.BindFlags(fs)
 }
 
-// Validate says what is wrong and what to do about it.
+// Validate returns an error that lists each invalid setting with its remedy.
 func (c *Config) Validate() error {
 	var store error
 	if wrong := validation.IsDNS1123Subdomain(c.Store); len(wrong) > 0 {

@@ -6,16 +6,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/decide"
 )
 
-// Decider answers questions. Whoever asks has seen to it that the state is complete and not too old. An error says that
-// nobody can tell now: that is neither yes nor no, and nobody may keep it.
+// Decider decides questions. The caller ensures that the state is complete and fresh. An error means that the answer is
+// unknown now. It is neither yes nor no, and must not be cached.
 type Decider interface {
-	// Decide gives a proof with a yes, as far as it knows one.
+	// Decide reports whether access is allowed. With a yes it returns the proof, if the decider holds one.
 	Decide(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error)
 }
 
 var _ Decider = (*state)(nil)
 
-// Decide implements [Decider] by the index, which needs nobody.
+// Decide implements [Decider] by the index. It does no I/O.
 func (s *state) Decide(_ context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
 	x, err := s.index()
 	if err == nil {

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// patience is how long an object is waited for that the API server has.
+	// patience bounds the wait for an object that the API server has.
 	patience = 2 * time.Second
-	// attention is how often it is looked for.
+	// attention is the interval of checks for that object.
 	attention = 5 * time.Millisecond
 )
 
-// await waits until the index was told of an object as the API server has it; nil if there is none.
+// await waits until the index holds an object as the API server has it. A nil object means that it must be gone.
 func (s *state) await(ctx context.Context, key event.Key, object []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -42,7 +42,7 @@ func (s *state) await(ctx context.Context, key event.Key, object []byte) error {
 	}
 }
 
-// held is an object of which the index was told.
+// held returns an object of the view after the callbacks for it have run, so the index holds it too.
 func held[T any](s *state, table *view.Table[T], key event.Key) (o view.Object[T], live bool) {
 	s.view.Between(func() { o, live = table.Get(key) })
 	return o, live
@@ -53,7 +53,7 @@ type expectation struct {
 	kind         kinds.Kind
 	uid, version string
 	says         map[string]any
-	// seen is the version that did not meet it.
+	// seen is the last version that did not meet the expectation, so it is compared only once.
 	seen string
 }
 
@@ -71,7 +71,7 @@ func newExpectation[T any](kind kinds.Kind, object []byte) (*expectation, error)
 	return &expectation{kind: kind, uid: string(shown.UID), version: shown.ResourceVersion, says: says}, err
 }
 
-// isMetBy compares with what the view holds: the same object, as new, or saying the same.
+// isMetBy reports whether the view holds the same object, in a version that is as new or that has equal content.
 func (e *expectation) isMetBy(held event.Change, value any) bool {
 	return e.meets(held, func() bool {
 		says, err := said(e.kind, value)
@@ -79,8 +79,8 @@ func (e *expectation) isMetBy(held event.Change, value any) bool {
 	})
 }
 
-// meets says whether a state is the expected one, or as new, or says the same: the watcher leaves out changes without a
-// meaning, so that another version may.
+// meets reports whether held is the same object, in a version that is as new or for which same returns true. An older
+// version can be equal, because the watcher leaves out changes without meaning.
 func (e *expectation) meets(held event.Change, same func() bool) bool {
 	if held.UID != e.uid || held.ResourceVersion == e.seen {
 		return false
@@ -95,7 +95,8 @@ func (e *expectation) meets(held event.Change, same func() bool) bool {
 	return false
 }
 
-// said is an object without what changes with every write, and without a status that nobody reads.
+// said returns the fields of an object that are compared. It leaves out resourceVersion, managedFields, labels and
+// annotations, and the status of kinds whose status is not read.
 func said(kind kinds.Kind, object any) (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Nobody reads the status of an organization.
+// TestAStatusThatNobodyReadsIsNotWaitedFor expects no wait for the status of an Organization, which the service does
+// not read.
 func TestAStatusThatNobodyReadsIsNotWaitedFor(t *testing.T) {
 	o := &resourcemanagerv1alpha1.Organization{}
 	o.Name, o.UID, o.Generation = "acme", "1", 2

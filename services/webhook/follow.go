@@ -12,11 +12,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// following is how long nobody asks again who decides by what may follow later.
+// following is the interval between two questions to a decider that may lag behind the index.
 const following = 50 * time.Millisecond
 
-// decideAtLeast has a question decided. What an answer must take into account is in the index, and elsewhere a little later: who
-// decides is asked until they say what the index says.
+// decideAtLeast decides a question with a minimum state. The index already holds that state, but OpenFGA may receive it
+// later. So the question is repeated until the decider agrees with the index, at most for patience.
 func decideAtLeast(
 	ctx context.Context, d Decider, x *decide.Index, q decide.Question, least *accessv1.AtLeast,
 ) (why decide.Proof, allowed bool, err error) {

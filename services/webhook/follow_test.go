@@ -13,7 +13,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 )
 
-// slow is a backend that says yes to everything for some time.
+// slow is a backend that answers yes to everything until a time.
 type slow struct {
 	backend
 
@@ -24,12 +24,13 @@ func (s slow) Check(context.Context, *openfgav1.CheckRequest) (*openfgav1.CheckR
 	return &openfgav1.CheckResponse{Allowed: time.Now().Before(s.until)}, nil
 }
 
-// Whoever was told of a revocation is not told yes because OpenFGA does not have it yet.
+// TestAnAnswerThatMustKnowOfAChangeWaitsForOpenFGA verifies that a question after a revocation gets no yes while
+// OpenFGA lags behind.
 func TestAnAnswerThatMustKnowOfAChangeWaitsForOpenFGA(t *testing.T) {
 	revision, object := &accessv1.AtLeast{Revision: "1"}, &accessv1.AtLeast{Object: &eventv1.ObjectRef{Name: "x"}}
 	for what, c := range map[string]struct {
 		least *accessv1.AtLeast
-		// after is when OpenFGA says no, as the index does from the start.
+		// after is the time after which OpenFGA answers no. The index does so from the start.
 		after   time.Duration
 		allowed bool
 		code    connect.Code

@@ -18,7 +18,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// The API server keeps Events once, and serves them in two groups: by neither does anybody take one over that is registered by one.
+// TestNobodyTakesAnEventOverByItsOtherGroup registers Events by one of the two groups in which the API server serves
+// them. No user may take one over by the other group.
 func TestNobodyTakesAnEventOverByItsOtherGroup(t *testing.T) {
 	for _, group := range []string{"core.miloapis.com", "events.k8s.io"} {
 		t.Run(group, func(t *testing.T) { takeEventOver(t, group) })

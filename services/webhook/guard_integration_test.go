@@ -19,10 +19,11 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/guard"
 )
 
-// mallory may write all objects of IAM, and has all that the admission policies ask for but the verb escalate.
+// mallory may write all objects of IAM. She has every right that the admission policies require, but not the verb
+// escalate.
 const mallory = "mallory"
 
-// newGuardedBed starts a webhook that the API server asks.
+// newGuardedBed starts a webhook with admission webhooks that the API server calls.
 func newGuardedBed(t *testing.T) *bed {
 	t.Helper()
 	listener := testbed.Listen(t)
@@ -38,7 +39,7 @@ func newGuardedBed(t *testing.T) *bed {
 	return b
 }
 
-// try has mallory write an object for trial only. It is a change if the object is there.
+// try writes an object as mallory, as a dry run. It updates the object if it exists.
 func (b *bed) try(kind kinds.Kind, name string, spec any) error {
 	b.T.Helper()
 	u := b.object(kind, name, spec)
@@ -55,7 +56,7 @@ func (b *bed) try(kind kinds.Kind, name string, spec any) error {
 	return err
 }
 
-// tries says why what mallory tries is refused, if it is; what there was no time for is tried again.
+// tries returns the refusal of a write by mallory, or "". It repeats the write after other errors.
 func (b *bed) tries(kind kinds.Kind, name string, spec any) (refused string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -69,14 +70,14 @@ func (b *bed) tries(kind kinds.Kind, name string, spec any) (refused string) {
 	return refused
 }
 
-// attempt is something that mallory tries.
+// attempt is a write that mallory tries.
 type attempt struct {
 	kind kinds.Kind
 	name string
 	spec any
 }
 
-// attempts are all ways to give somebody rights, with what there is.
+// attempts returns all ways to give rights.
 func attempts(acme, web string) map[string]attempt {
 	bind := func(role string, on map[string]any) any {
 		return map[string]any{
@@ -151,8 +152,8 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 		"join a subject to a binding", "join a group", "take a project over", "bind on a kind", "bind on the next of a name", "inherit")
 }
 
-// Whoever has lost what they had gives it to nobody on the word of a replica that cannot know: nobody does, once it has heard for
-// two seconds that what it holds is what there is.
+// TestWhoHasLostARoleGivesItToNobodyByWhatWas verifies that a user cannot give a lost role by the old state of a
+// replica. A replica decides only if it has verified within two seconds that its state is complete.
 func TestWhoHasLostARoleGivesItToNobodyByWhatWas(t *testing.T) {
 	b := newGuardedBed(t)
 	reflector := b.Reflector()
@@ -189,7 +190,7 @@ func TestWhoHasLostARoleGivesItToNobodyByWhatWas(t *testing.T) {
 	})
 }
 
-// mayTry wants all attempts to be refused but these.
+// mayTry expects that all attempts are refused but those in pass.
 func (b *bed) mayTry(t *testing.T, all map[string]attempt, pass ...string) {
 	t.Helper()
 	passes := map[string]bool{}

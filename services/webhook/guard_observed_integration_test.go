@@ -15,7 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// What a group has on an object acts again once the object is known again: while nobody can tell, nobody joins who does not have it.
+// TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas verifies that rights of a group on an unobserved object still count.
+// They act again once the object is observed, so joining requires them meanwhile.
 func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
 	f := newFamily(t)
 	maps := kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")

@@ -18,7 +18,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// Who may write an object of a kind that is registered below projects does not get more on it by giving it to a project of theirs.
+// TestNobodyTakesAnObjectOfAnotherKindOver registers a kind below projects. A user that may write its objects must not
+// gain rights by giving one to an own project.
 func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 	b := newGuardedBed(t)
 	reflector := b.Reflector()
@@ -58,7 +59,7 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 	testbed.Eventually(t, soon, taken(true))
 	remover("on-all", map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}})
 	testbed.Eventually(t, soon, taken(false))
-	testbed.Eventually(t, soon, func() error { // By RBAC, mallory may give to projects no more.
+	testbed.Eventually(t, soon, func() error { // RBAC no longer lets mallory give objects to projects.
 		roles := b.Typed.RbacV1().ClusterRoles()
 		role, err := roles.Get(t.Context(), b.malloryRole, metav1.GetOptions{})
 		if err == nil {
@@ -76,7 +77,8 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 	})
 }
 
-// A kind is no kind of IAM for being in its group.
+// TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver verifies that a kind in the group of IAM need not be a kind of
+// IAM.
 func TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver(t *testing.T) {
 	b := newGuardedBed(t)
 	reflector := b.Reflector()

@@ -22,7 +22,8 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/guard"
 )
 
-// family is a bed with a ConfigMap that mallory may write, and a Secret by which they may delete ConfigMaps.
+// family is a bed with a ConfigMap that mallory may write. By a role on a Secret she may delete ConfigMaps that belong
+// to it.
 type family struct {
 	*bed
 	reflector *testbed.Reflector
@@ -69,7 +70,7 @@ func owner(version, kind, name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: name, UID: uid}
 }
 
-// register protects a kind of the core group.
+// register registers a kind of the core group.
 func (f *family) register(singular string, parents ...any) {
 	f.T.Helper()
 	f.create(kinds.ProtectedResources(), singular, registration(singular, parents...))
@@ -86,7 +87,7 @@ func registration(singular string, parents ...any) map[string]any {
 	return spec
 }
 
-// below says of the ConfigMaps what is above them.
+// below sets the parents of ConfigMaps.
 func (f *family) below(parents ...any) {
 	f.T.Helper()
 	u, err := f.Resource(kinds.ProtectedResources()).Get(f.T.Context(), "configmap", metav1.GetOptions{})
@@ -99,7 +100,7 @@ func (f *family) below(parents ...any) {
 	}
 }
 
-// give has mallory give the ConfigMap to owners, for trial only.
+// give gives the ConfigMap to owners as mallory, as a dry run.
 func (f *family) give(owners ...metav1.OwnerReference) error {
 	one := f.one.DeepCopy()
 	one.OwnerReferences = owners
@@ -107,7 +108,7 @@ func (f *family) give(owners ...metav1.OwnerReference) error {
 	return err
 }
 
-// refused waits until these may not be given the ConfigMap, for what they would get by it.
+// refused waits until giving the ConfigMap to the owners is refused, because mallory would gain rights.
 func (f *family) refused(owners ...metav1.OwnerReference) {
 	f.T.Helper()
 	testbed.Eventually(f.T, soon, func() error {
@@ -119,13 +120,13 @@ func (f *family) refused(owners ...metav1.OwnerReference) {
 	})
 }
 
-// passes waits until these may.
+// passes waits until giving the ConfigMap to the owners is allowed.
 func (f *family) passes(owners ...metav1.OwnerReference) {
 	f.T.Helper()
 	testbed.Eventually(f.T, soon, func() error { return f.give(owners...) })
 }
 
-// permit adds to what mallory may do by RBAC.
+// permit adds a rule to the RBAC permissions of mallory.
 func (f *family) permit(rule rbacv1.PolicyRule) {
 	f.T.Helper()
 	testbed.Eventually(f.T, soon, func() error {
@@ -141,10 +142,11 @@ func (f *family) permit(rule rbacv1.PolicyRule) {
 
 func secrets() any { return map[string]any{"apiGroup": "core.miloapis.com", "kind": "Secret"} }
 
-// Whoever may write an object gets no more on it by giving it to one of whatever kind is registered above it, as long as it is.
+// TestNobodyTakesAnObjectOverByAParentThatIsRegisteredLater verifies that a user gains no rights by giving an object to
+// an owner, as long as the owner's kind is registered as a parent.
 func TestNobodyTakesAnObjectOverByAParentThatIsRegisteredLater(t *testing.T) {
 	f := newFamily(t)
-	f.passes(f.secret) // Nothing is had by that.
+	f.passes(f.secret) // This owner gives no rights yet.
 	f.below(secrets())
 	f.refused(f.secret)
 	f.refused(owner("core.miloapis.com/v1", "Secret", "mine", f.secret.UID))
@@ -162,8 +164,8 @@ func TestNobodyTakesAnObjectOverByAParentThatIsRegisteredLater(t *testing.T) {
 	f.passes(f.secret)
 }
 
-// Where nobody can tell what somebody would get, an object is given to no parent, but whoever may escalate there, and to whatever
-// is none.
+// TestParentsAloneNeedTheGuard stops the view. An object then gets no new parent, unless the user may escalate there.
+// Owners of other kinds stay allowed.
 func TestParentsAloneNeedTheGuard(t *testing.T) {
 	f := newFamily(t)
 	f.register("pod")
@@ -190,7 +192,8 @@ func TestParentsAloneNeedTheGuard(t *testing.T) {
 	f.passes(f.secret, pod)
 }
 
-// Of more kinds than the API server can be told, whatever owns an object may be a parent.
+// TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout registers more kinds than the webhook can name. The
+// webhook is then called for every new owner.
 func TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout(t *testing.T) {
 	f := newFamily(t)
 	group := strings.Repeat("long-", 20) + "example.com"
@@ -211,7 +214,7 @@ func TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout(t *testing.T) {
 	many(0, 255)
 	f.below(secrets())
 	var more []metav1.OwnerReference
-	for i := range 160 { // As many as count.
+	for i := range 160 { // More owners than usual, all of which count.
 		more = append(more, owner("v1", "Pod", fmt.Sprint("pod-", i), types.UID(fmt.Sprint("p", i))))
 	}
 	f.refused(append(more, f.secret)...)

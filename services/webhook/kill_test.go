@@ -16,7 +16,8 @@ func TestEveryMutantOfTheReviewDies(t *testing.T) {
 	mutant.Kill(t, ".", reviewMutants(), []string{"./internal/review"}, []string{"./internal/authorizer"})
 }
 
-// What a bus feeds is tested with one: the shortest tests first.
+// TestEveryMutantOfTheSinkDies kills mutants of the code that NATS feeds by tests with a NATS server, the shortest
+// first.
 func TestEveryMutantOfTheSinkDies(t *testing.T) {
 	const onServers = "TestABindingOnAnObject|TestObjectsOfIAM|TestNobodyIsTold|TestTheAPIServerIsToldNothing|TestWhatWasJustWritten|" +
 		"TestTheStatusOfTheModel|TestAnswersSayWhy|TestWhatIsSaidAgain|TestEverybodyMayAsk|TestWhoHasLost|TestNobodyGives|TestNobodyJoins|TestWhateverHappens"

@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Whoever lost a role while webhook was dead is let in by no answer of its next life, and who kept theirs by each, however often
-// it is killed while it is asked.
+// TestAKilledWebhookLetsNobodyInWhoLostTheirRole kills webhook repeatedly under load. A role that was lost meanwhile
+// allows no access after the restart, and a kept role always does.
 func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 	const lives = 5
 	address := freeAddress(t)
@@ -61,7 +61,7 @@ func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 	}
 	for life := range lives {
 		process := live()
-		if life == 0 { // Before that, not everything was said yet.
+		if life == 0 { // Before this, alice's binding may be missing on NATS.
 			let("alice")
 			askers = append(askers, start("alice", `"allowed":true`))
 		}
@@ -85,7 +85,7 @@ func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 	}
 }
 
-// freeAddress returns an address on which nothing listens, and which no outgoing connection is given.
+// freeAddress returns an address on which no server listens, and that no outgoing connection is given.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	port, err := devserver.FreePort()

@@ -66,10 +66,10 @@ func (s *server) WhatCan(ctx context.Context, r *accessv1.WhatCanRequest) (*acce
 	return &accessv1.WhatCanResponse{Rights: rights, NextPageToken: next, Revision: revision}, nil
 }
 
-// counts says whether who is in a group of the authenticator has what that has.
+// counts reports whether the rights of a group of the authenticator take effect.
 func (s *server) counts(group string) bool { return len(s.rules.Groups([]string{group})) > 0 }
 
-// fitting is how many rights of a page an answer has room for.
+// fitting returns the number of rights of a page that fit in an answer, at least one.
 func fitting(page []decide.Right) int {
 	listed := 0
 	for i, right := range page {
@@ -80,13 +80,13 @@ func fitting(page []decide.Right) int {
 	return len(page)
 }
 
-// shorter asks for a page of another size.
+// shorter is a page request with a smaller size.
 type shorter struct {
 	rpc.PageRequest
 	size int32
 }
 
-// GetPageSize is how many rows are wanted.
+// GetPageSize implements [rpc.PageRequest].
 func (s shorter) GetPageSize() int32 { return s.size }
 
 // ListProtectedResources implements AccessService.
@@ -138,7 +138,7 @@ func (s *server) PreviewBinding(ctx context.Context, r *accessv1.PreviewBindingR
 	return answer, nil
 }
 
-// binding is the one that a preview is about.
+// binding returns the PolicyBinding that a preview describes.
 func binding(r *accessv1.PreviewBindingRequest) *iamv1alpha1.PolicyBinding {
 	b := &iamv1alpha1.PolicyBinding{}
 	b.Spec.RoleRef = iamv1alpha1.RoleReference{Namespace: r.GetRole().GetNamespace(), Name: r.GetRole().GetName()}

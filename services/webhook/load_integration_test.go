@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// histogram counts durations by their size, each to within 3 %.
+// histogram counts durations by size, with a precision of 3 %.
 type histogram struct {
 	counts [1024]atomic.Int64
-	// processor is what one takes of a processor's time, of who asks and who answers together; 0 if it is not known.
+	// processor is the processor time of one request, of client and server together, or 0 if it is not measured.
 	processor time.Duration
 }
 
@@ -27,7 +27,7 @@ func (h *histogram) add(d time.Duration) {
 	h.counts[min(at, len(h.counts)-1)].Add(1)
 }
 
-// at is the duration below which a share of all is.
+// at returns the duration that a share of all durations does not exceed.
 func (h *histogram) at(share float64) time.Duration {
 	total := int64(0)
 	for i := range h.counts {
@@ -42,7 +42,7 @@ func (h *histogram) at(share float64) time.Duration {
 	return 0
 }
 
-// report makes percentiles metrics of a benchmark.
+// report reports percentiles as metrics of a benchmark.
 func (h *histogram) report(b *testing.B, what string) {
 	b.ReportMetric(float64(h.at(.5).Microseconds()), "µs/p50-"+what)
 	b.ReportMetric(float64(h.at(.99).Microseconds()), "µs/p99-"+what)
@@ -51,7 +51,7 @@ func (h *histogram) report(b *testing.B, what string) {
 	}
 }
 
-// closed has so many ask one thing after the other for as long as each of what is compared runs, and gives how many a second were answered.
+// closed runs askers that send one request after the other, for the time lasting. It returns the requests per second.
 func closed(b *testing.B, askers int, ask func() error) (rate float64, h *histogram) {
 	b.Helper()
 	h = &histogram{}
@@ -76,7 +76,7 @@ func closed(b *testing.B, askers int, ask func() error) (rate float64, h *histog
 	return float64(asked.Load()) / time.Since(began).Seconds(), h
 }
 
-// processorTime is what this process has used, with all servers that are in it.
+// processorTime returns the processor time of this process, including all servers in it.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
@@ -86,8 +86,9 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// open has one thing asked at a rate, whether or not what was asked before is answered, until ctx ends. What waits counts from
-// when it should have been asked. A thread of its own keeps the time: a timer of the runtime's is late by what is measured here.
+// open sends requests at a fixed rate until ctx ends, without waiting for earlier answers. A delayed request counts
+// from the time at which it was due. A thread of its own keeps the time, because a timer of the runtime is too late for
+// these durations.
 func open(ctx context.Context, b *testing.B, rate int, ask func() error) (wait func() *histogram) {
 	b.Helper()
 	const askers = 32
@@ -111,7 +112,7 @@ func open(ctx context.Context, b *testing.B, rate int, ask func() error) (wait f
 		for next := time.Now(); ctx.Err() == nil; next = next.Add(every) {
 			if early := time.Until(next); early > 0 {
 				pause := syscall.NsecToTimespec(int64(early))
-				_ = syscall.Nanosleep(&pause, nil) // Who wakes early asks early, by less than one request's time.
+				_ = syscall.Nanosleep(&pause, nil) // After an early wake-up the request is early, by less than one interval.
 			}
 			select {
 			case due <- next:

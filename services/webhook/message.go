@@ -11,17 +11,17 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
-// question puts a request in the words of the index. What nobody registers has no permission.
+// question converts a request to a question of the index. A kind that is not registered has no permission.
 func (s *server) question(x *decide.Index, who decide.Subject, verb string, on *accessv1.Resource) decide.Question {
 	r := review.Request{
 		Subject: who, Verb: verb, Group: on.GetApiGroup(), Resource: on.GetResource(), Subresource: on.GetSubresource(),
 		Namespace: on.GetNamespace(), Name: on.GetName(), Project: on.GetProject(),
 	}
-	q, _ := r.Question(s.rules, x.Registry()) // What it says is said by the question, too.
+	q, _ := r.Question(s.rules, x.Registry()) // The question without permission already represents the error.
 	return q
 }
 
-// lacksNamespace says of a question whether its objects are in namespaces, and it names none.
+// lacksNamespace reports whether a question names no namespace although its objects are in namespaces.
 func (s *server) lacksNamespace(q decide.Question) bool {
 	return q.Namespace == "" && s.rules.InNamespaces(q.Type)
 }
@@ -34,7 +34,7 @@ func nameMessage(r decide.Ref) *accessv1.Name {
 	return &accessv1.Name{Namespace: r.Namespace, Name: r.Name}
 }
 
-// optional is nothing for the name of nothing.
+// optional returns the name, or nil if it is empty.
 func optional(r decide.Ref) *accessv1.Name {
 	if r.Name == "" {
 		return nil
@@ -46,7 +46,7 @@ func placeMessage(p decide.Place) *accessv1.Place {
 	return &accessv1.Place{Type: p.Type, Object: optional(p.Ref), All: p.All}
 }
 
-// principalMessage relies on the numbers of both being the same.
+// principalMessage converts a principal. The numbers of both enumerations are equal.
 func principalMessage(p decide.Principal) *accessv1.Principal {
 	return &accessv1.Principal{Kind: accessv1.Principal_Kind(p.Sort), Name: optional(p.Ref), Uid: p.UID}
 }
@@ -91,7 +91,7 @@ func resourceMessage(registry *iam.Registry, k *iam.Kind) *accessv1.ProtectedRes
 	return m
 }
 
-// key joins parts such that sorting by it sorts by the parts.
+// key joins parts so that the order of keys is the order of the parts.
 func key(parts ...string) string { return strings.Join(parts, "\x00") }
 
 func principalKey(p decide.Principal) string {

@@ -13,7 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
-// A request of a namespace, as the API server puts it, is about an object that is in none.
+// TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere sends requests with a namespace for cluster-scoped objects, as
+// the API server does for a Namespace.
 func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
 	x, s := decide.New(nil), &server{rules: review.NewRules(review.Rules{})}
 	for name, spec := range map[string]iamv1alpha1.ProtectedResourceSpec{
@@ -31,7 +32,7 @@ func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
 		lacks       bool
 	}{
 		"namespaces": {group: ""}, "projects": {group: "resourcemanager.miloapis.com"}, "groups": {"iam.miloapis.com", "foo", true},
-		"widgets": {"a.example", "foo", false}, // Nobody says where these are.
+		"widgets": {"a.example", "foo", false}, // The scope of this kind is unknown.
 	} {
 		q := s.question(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Namespace: "foo", Name: "foo"})
 		if q.Permission == "" || q.Namespace != c.want || q.Name != "foo" {
@@ -51,7 +52,8 @@ func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
 	}
 }
 
-// A page that is looked for in another order than that of its list leaves rows out, or gives them twice.
+// TestPagesAreInTheOrderOfTheirLists verifies that page keys sort as the list does. Otherwise pages would omit or
+// repeat rows.
 func TestPagesAreInTheOrderOfTheirLists(t *testing.T) {
 	var refs []decide.Ref
 	for _, namespace := range []string{"", "a", "a-b", "a.b", "b"} {

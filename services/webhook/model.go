@@ -50,7 +50,7 @@ func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusR
 	return answer, nil
 }
 
-// iamStore is the Store of IAM; nil if there is none.
+// iamStore returns the Store of IAM, or nil.
 func (s *server) iamStore() *corev1alpha1.Store {
 	store, live := s.state.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: s.store})
 	if !live || store.Value == nil || store.Value.DeletionTimestamp != nil {
@@ -59,7 +59,8 @@ func (s *server) iamStore() *corev1alpha1.Store {
 	return store.Value
 }
 
-// isMadeOf says whether the part of IAM in a Store's model is what follows from a registry. Where nothing is registered there is none.
+// isMadeOf reports whether the IAM module in a Store's model was made from this registry. An empty registry makes no
+// module.
 func isMadeOf(modules []corev1alpha1.ModuleStatus, registry *iam.Registry) bool {
 	i := slices.IndexFunc(modules, func(m corev1alpha1.ModuleStatus) bool { return m.Source == iam.Module })
 	return i < 0 && len(registry.Kinds()) == 0 || i >= 0 && modules[i].Digest == iam.Digest(registry.Types())

@@ -21,7 +21,8 @@ func registryOf(kinds ...string) *iam.Registry {
 	return iam.Register(all)
 }
 
-// A model in which OpenFGA has a kind that is deleted is not in step, whatever is said of the Store and of those that are left.
+// TestAModelIsInStepWithTheKindsThatItWasMadeOf verifies that a model with a deleted kind is not in step, whatever the
+// status of the Store contains.
 func TestAModelIsInStepWithTheKindsThatItWasMadeOf(t *testing.T) {
 	live := []corev1alpha1.ModuleStatus{{Source: "store/iam"}, {Source: "iam", Digest: iam.Digest(registryOf("Disk", "Widget").Types())}}
 	for name, c := range map[string]struct {

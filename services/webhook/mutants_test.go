@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/mutant"
 )
 
-// mutants are ways in which somebody could be let in by OpenFGA, or by what it said once, who should not be.
+// mutants returns faults by which OpenFGA, or one of its kept answers, could allow access wrongly.
 func mutants() map[string]mutant.Mutant {
 	return map[string]mutant.Mutant{
 		"the store is not looked at":                      {"cache.go", "strconv.AppendQuote(nil, store.Status.StoreID)", "[]byte(nil)"},

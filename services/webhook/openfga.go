@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// maxContext is how many tuples OpenFGA takes with a question.
+	// maxContext bounds the contextual tuples that OpenFGA accepts with a check.
 	maxContext = 100
-	// maxParts is how many questions one may be made of, for who is in very many groups.
+	// maxParts bounds the checks into which one question is split for a subject in many groups.
 	maxParts = 20
-	// adoptionTTL is for how long a store that is this cluster's is taken to stay so.
+	// adoptionTTL bounds the time for which the ownership of a store is cached.
 	adoptionTTL = 10 * time.Second
 )
 
@@ -32,34 +32,34 @@ var (
 	errTwo        = errors.New("a user and a service account are two who ask: OpenFGA is asked about one")
 )
 
-// backend is what of OpenFGA questions need.
+// backend lists the calls of OpenFGA that questions need.
 type backend interface {
 	Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error)
 	Owners(ctx context.Context, storeID string) ([]iam.Tuple, error)
 }
 
-// openFGA implements [Decider] by OpenFGA.
+// openFGA implements [Decider] by OpenFGA. The index decides questions that cannot be sent to OpenFGA.
 type openFGA struct {
 	backend backend
-	// index is what the declared objects say; an error says that it is not known.
+	// index returns the index of declared objects. An error means that it is unknown.
 	index func() (*decide.Index, error)
-	// store is the Store of IAM; nil if there is none.
+	// store returns the Store of IAM, or nil.
 	store func() *corev1alpha1.Store
-	// cluster is the UID of this cluster, by which stores say whose they are.
+	// cluster returns the UID of this cluster, which a store in OpenFGA names as its owner.
 	cluster func(context.Context) (string, error)
 	seconds *prometheus.HistogramVec
 	adopted atomic.Pointer[adoption]
-	// cache is nil where every question is asked.
+	// cache is nil if answers are not cached.
 	cache *cache
 }
 
-// adoption says of a store in OpenFGA that it was seen to be this cluster's.
+// adoption records when a store in OpenFGA was verified to belong to this cluster.
 type adoption struct {
 	storeID string
 	seen    time.Time
 }
 
-// newSeconds makes the metric of how long OpenFGA takes.
+// newSeconds returns the metric of the duration of checks.
 func newSeconds() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "entail_openfga_check_seconds", Help: "How long OpenFGA took to answer a question of webhook.",
@@ -67,7 +67,7 @@ func newSeconds() *prometheus.HistogramVec {
 	}, []string{"outcome"})
 }
 
-// Decide implements [Decider]. The index gives the proof of a yes, if it knows one.
+// Decide implements [Decider]. The index provides the proof of a yes, if it has one.
 func (o *openFGA) Decide(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
 	x, err := o.index()
 	if err != nil {
@@ -86,7 +86,7 @@ func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (
 		return false, errTwo
 	}
 	c, askable := x.Check(q)
-	parts := c.Split(maxContext) // What an object belongs to is told at once.
+	parts := c.Split(maxContext) // The parents of an object must be in every part.
 	if askable = askable && len(parts[0].Context) <= maxContext && len(parts) <= maxParts; !askable {
 		_, declared := x.Decide(q)
 		return declared, nil
@@ -110,7 +110,7 @@ func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (
 	return allowed, err
 }
 
-// checkAll asks a question, in as many as it takes.
+// checkAll sends the parts of a question until one is allowed.
 func (o *openFGA) checkAll(ctx context.Context, store *corev1alpha1.Store, parts []iam.Check) (bool, error) {
 	for _, part := range parts {
 		if allowed, err := o.check(ctx, store, part); err != nil || allowed {
@@ -120,7 +120,7 @@ func (o *openFGA) checkAll(ctx context.Context, store *corev1alpha1.Store, parts
 	return false, nil
 }
 
-// check asks one question, and is content with no answer from before a write.
+// check sends one check. It requires an answer that includes all earlier writes.
 func (o *openFGA) check(ctx context.Context, store *corev1alpha1.Store, c iam.Check) (bool, error) {
 	links := &openfgav1.ContextualTupleKeys{}
 	for _, t := range c.Context {
@@ -143,7 +143,8 @@ func (o *openFGA) check(ctx context.Context, store *corev1alpha1.Store, c iam.Ch
 	return err == nil && answer.GetAllowed(), err
 }
 
-// adopt asks nothing of a store that is another's: its tuples would let people in whom nobody here lets in.
+// adopt returns an error if the store belongs to another cluster, because its tuples could allow access that nothing
+// here declares.
 func (o *openFGA) adopt(ctx context.Context, store *corev1alpha1.Store) error {
 	id := store.Status.StoreID
 	if store.Spec.Adoption == corev1alpha1.AdoptionAlways {

@@ -76,7 +76,7 @@ func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 	b.mayGet(true, nil)
 }
 
-// letsIn are the tuples by which a user may get a project, and the one of them that names the user.
+// letsIn returns the tuples by which a user may get a project, and the one of them that names the user.
 func letsIn(user, project string) (given []*openfgav1.TupleKey, subject *openfgav1.TupleKey) {
 	role := &iamv1alpha1.Role{ObjectMeta: metav1.ObjectMeta{UID: "r"}}
 	target := iam.Object(projects+"/Project", "", project)
@@ -129,8 +129,8 @@ func TestOpenFGAIsAskedOnceAsLongAsNothingElseIsDeclared(t *testing.T) {
 	b.mayGet(false, after(kinds.PolicyBindings(), "on-web"))
 }
 
-// OpenFGA is slow, fails, goes away and comes back, while two ask of whom one may: each answer says what is declared, whether it is
-// kept or asked for, and a revocation counts once OpenFGA has it.
+// TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared delays, fails and restarts OpenFGA under load. Each answer, kept
+// or new, is as declared, and a revocation counts once OpenFGA has it.
 func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 	for name, cached := range map[string]int{"asked each time": 0, "kept": 64} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 			b.OpenFGA.FailBefore(func(ctx context.Context, _ string) error {
 				switch calls.Add(1) % 4 {
 				case 0:
-					<-ctx.Done() // As slow as anybody waits.
+					<-ctx.Done() // Longer than every client waits.
 					return ctx.Err()
 				case 1:
 					return status.Error(codes.Internal, "out of order")
@@ -203,7 +203,7 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 	}
 }
 
-// The index decides, and OpenFGA is asked behind its back.
+// TestAnswersAreComparedWithOpenFGA lets the index decide while answers are compared with OpenFGA.
 func TestAnswersAreComparedWithOpenFGA(t *testing.T) {
 	b := &bed{Bed: testbed.NewBed(t)}
 	b.set = func(cfg *webhook.Config) { cfg.Verify, cfg.OpenFGA = 1, b.OpenFGA.Config() }
@@ -213,14 +213,14 @@ func TestAnswersAreComparedWithOpenFGA(t *testing.T) {
 	b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	b.iamStore(b.OpenFGA.Client(t))
 	b.mayGet(false, after(kinds.Users(), "alice"))
-	b.counted("unknown") // The store is not this cluster's.
+	b.counted("unknown") // The store does not belong to this cluster.
 	b.Patch(kinds.Stores(), "iam", `{"spec":{"adoption":"Always"}}`)
 	b.counted("same")
 	b.OpenFGA.Stop()
 	b.mayGet(false, nil)
 }
 
-// nobodyCanTell wants questions to be answered by neither yes nor no.
+// nobodyCanTell expects that questions get neither yes nor no.
 func (b *bed) nobodyCanTell(why string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -229,19 +229,19 @@ func (b *bed) nobodyCanTell(why string) {
 			b.T.Fatalf("%s, and the answer is %v", why, answer)
 		}
 		if connect.CodeOf(err) == connect.CodeUnimplemented {
-			return err // The service is not served yet.
+			return err // The server does not serve the API yet.
 		}
 		if connect.CodeOf(err) != connect.CodeUnavailable {
 			b.T.Fatalf("%s: %v", why, err)
 		}
-		if strings.Contains(err.Error(), "does not know everything") { // The view lacks something yet.
+		if strings.Contains(err.Error(), "does not know everything") { // The view is incomplete.
 			return err
 		}
 		return nil
 	})
 }
 
-// counted asks until a comparison has that outcome.
+// counted sends questions until a comparison has that outcome.
 func (b *bed) counted(outcome string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -261,7 +261,7 @@ func (b *bed) counted(outcome string) {
 	})
 }
 
-// iamStore makes the Store of IAM with a model of what is registered, as store-sync does.
+// iamStore makes the Store of IAM with a model of the registered kinds, as store-sync does.
 func (b *bed) iamStore(client *fga.Client) (storeID, modelID string) {
 	b.T.Helper()
 	storeID, err := client.CreateStore(b.T.Context(), "iam")
@@ -278,7 +278,7 @@ func (b *bed) iamStore(client *fga.Client) (storeID, modelID string) {
 	return storeID, modelID
 }
 
-// registered are the ProtectedResources that there are.
+// registered returns the existing ProtectedResources.
 func (b *bed) registered() (resources []*iamv1alpha1.ProtectedResource) {
 	b.T.Helper()
 	for _, u := range b.List(kinds.ProtectedResources()).Items {

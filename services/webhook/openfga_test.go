@@ -21,11 +21,11 @@ import (
 
 var errDown = errors.New("down")
 
-// answers is a backend that says what it is told.
+// answers is a backend with fixed answers.
 type answers struct {
 	allowed bool
 	err     error
-	// unanswered is the error of questions alone.
+	// unanswered is the error of checks only.
 	unanswered error
 	owners     []iam.Tuple
 	asked      []*openfgav1.CheckRequest
@@ -42,7 +42,7 @@ func (a *answers) Owners(context.Context, string) ([]iam.Tuple, error) {
 	return a.owners, a.err
 }
 
-// asking is OpenFGA as it is asked about trees, in a store that is this cluster's.
+// asking returns a decider about trees, in a store that belongs to this cluster.
 func asking(a *answers) (*openFGA, *corev1alpha1.Store) {
 	x := decide.New(nil)
 	p := &iamv1alpha1.ProtectedResource{}
@@ -58,7 +58,7 @@ func asking(a *answers) (*openFGA, *corev1alpha1.Store) {
 	}, store
 }
 
-// bound are so many groups, each bound to all trees.
+// bound returns n groups that are each bound to all trees.
 func bound(x *decide.Index, n int) (groups []string) {
 	for i := range n {
 		group := fmt.Sprint("system:", i)
@@ -94,7 +94,7 @@ func TestOpenFGAIsAskedByTheModelThatWasWrittenAndForWhatIsNewest(t *testing.T) 
 	}
 }
 
-// OpenFGA says yes to everything here: nothing of it may get through.
+// TestWhatCannotBeToldIsNeitherYesNorNo lets OpenFGA always answer yes. No case may return that yes.
 func TestWhatCannotBeToldIsNeitherYesNorNo(t *testing.T) {
 	other := iam.StoreOwner("iam", "another")
 	for name, change := range map[string]func(*answers, *openFGA, *corev1alpha1.Store, *decide.Question){
@@ -128,7 +128,7 @@ func TestWhatCannotBeToldIsNeitherYesNorNo(t *testing.T) {
 	}
 }
 
-// lastGroup says yes to whoever comes with a group.
+// lastGroup answers yes to checks with a certain group.
 type lastGroup struct {
 	*answers
 	group string
@@ -171,7 +171,8 @@ func TestWhatNobodyCanBeAllowedIsNotAsked(t *testing.T) {
 	}
 }
 
-// OpenFGA would look at all of it, and the index looks at a part: both say the same, as only one is asked.
+// TestWhatBelongsToVeryManyTheIndexAnswers gives an object more owners than the index visits. OpenFGA would visit all,
+// so only the index is used and the answers agree.
 func TestWhatBelongsToVeryManyTheIndexAnswers(t *testing.T) {
 	for owners, asked := range map[int]int{decide.MostOwners: 1, decide.MostOwners + 1: 0} {
 		a := &answers{allowed: true}
@@ -184,7 +185,7 @@ func TestWhatBelongsToVeryManyTheIndexAnswers(t *testing.T) {
 		if _, allowed, err := o.Decide(t.Context(), treeOf("alice")); allowed != (asked == 1) || err != nil || len(a.asked) != asked {
 			t.Errorf("of %d owners: got %v, %v, by %d questions", owners, allowed, err, len(a.asked))
 		}
-		a.allowed = asked == 0 // It is not asked what anybody may who has a role.
+		a.allowed = asked == 0 // The fake answers no if it is to be called.
 		x.SetRole("n", "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
 		q := treeOf("alice")
 		q.Groups = bound(x, 1)
@@ -195,7 +196,7 @@ func TestWhatBelongsToVeryManyTheIndexAnswers(t *testing.T) {
 }
 
 func TestWhoIsInMoreGroupsThanAreAskedAboutTheIndexAnswers(t *testing.T) {
-	const most = maxParts * (maxContext - 1) // The object takes one tuple itself, each time.
+	const most = maxParts * (maxContext - 1) // The object itself needs one tuple in each part.
 	for groups, asked := range map[int]int{most: maxParts, most + 1: 0} {
 		a := &answers{}
 		o, _ := asking(a)
@@ -208,9 +209,10 @@ func TestWhoIsInMoreGroupsThanAreAskedAboutTheIndexAnswers(t *testing.T) {
 	}
 }
 
-// OpenFGA takes so many tuples with a question: who gives an object more parents keeps nobody out.
+// TestWhatBelongsToMoreThanIsToldTheIndexAnswers gives an object more parents than OpenFGA accepts with a check. The
+// index then decides, so access is not lost.
 func TestWhatBelongsToMoreThanIsToldTheIndexAnswers(t *testing.T) {
-	for parents, asked := range map[int]int{maxContext - 2: 1, maxContext: 0} { // The object takes one tuple itself.
+	for parents, asked := range map[int]int{maxContext - 2: 1, maxContext: 0} { // The object itself needs one tuple.
 		a := &answers{}
 		o, _ := asking(a)
 		x, oak := o.told(), &iam.Target{UID: "2"}
@@ -263,8 +265,8 @@ func TestWhoseAStoreIsIsFoundOutAgain(t *testing.T) {
 	})
 }
 
-// told is the index of o.
+// told returns the index of o.
 func (o *openFGA) told() *decide.Index {
-	x, _ := o.index() // It always knows.
+	x, _ := o.index() // The index of a test always exists.
 	return x
 }

@@ -24,26 +24,26 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// staleness is how old the state may be that replicas of these tests answer from.
+// staleness is the MaxStaleness of the replicas in these tests.
 const staleness = 5 * time.Second
 
-// replica is one of several webhooks, in a process of its own.
+// replica is a webhook in a process of its own.
 type replica struct {
 	testbed.Process
 
-	// reviews is where the API server asks, url where people do.
+	// reviews is the address of the authorizer, url that of the API.
 	reviews, url string
-	// path leads to the bus.
+	// path carries the connections to NATS.
 	path   *path
 	client accessv1connect.AccessServiceClient
 }
 
-// replicated is a bed of two replicas, in which alice and bob each have a role on the project web.
+// replicated is a bed of two replicas. alice and bob each have a role on the project web.
 type replicated struct {
 	*bed
 
 	reflector *testbed.Reflector
-	// first is left alone, and second is struck.
+	// first stays undisturbed, second suffers the faults.
 	first, second *replica
 	web           string
 }
@@ -81,7 +81,7 @@ func (r *replicated) replica() *replica {
 	return one
 }
 
-// ask gives what a replica says of a user: nothing if it cannot tell.
+// ask returns the answer of a replica about a user, or an error if there is none.
 func (r *replica) ask(ctx context.Context, user string) (allowed bool, err error) {
 	err = ask(ctx, http.DefaultClient, "http://"+r.reviews+"/core/v1alpha/webhook", reviewOf(user), `"allowed":true`)
 	if err != nil && strings.Contains(err.Error(), "missing permission") {
@@ -90,7 +90,7 @@ func (r *replica) ask(ctx context.Context, user string) (allowed bool, err error
 	return err == nil, err
 }
 
-// says waits until a replica says of a user that they may, or may not.
+// says waits until the answer of a replica about a user is as wanted.
 func (r *replica) says(t *testing.T, user string, want bool) {
 	t.Helper()
 	testbed.Eventually(t, soon, func() error {
@@ -101,7 +101,7 @@ func (r *replica) says(t *testing.T, user string, want bool) {
 	})
 }
 
-// silent waits until a replica says that it cannot tell.
+// silent waits until a replica gives no answer.
 func (r *replica) silent(t *testing.T) {
 	t.Helper()
 	testbed.Eventually(t, soon, func() error {
@@ -112,7 +112,8 @@ func (r *replica) silent(t *testing.T) {
 	})
 }
 
-// never wants a replica to let a user in by no answer until the function that it returns is called, which wants it to have refused them.
+// never expects that no answer of a replica allows a user, until the returned function is called. That function also
+// expects that the replica has refused the user.
 func (r *replica) never(t *testing.T, user string) (until func()) {
 	t.Helper()
 	a := &asker{address: r.reviews, user: user, always: "missing permission"}
@@ -128,7 +129,7 @@ func (r *replica) never(t *testing.T, user string) (until func()) {
 	}
 }
 
-// metric reads a gauge of the view.
+// metric returns the value of a gauge of the view.
 func (r *replica) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/metrics", http.NoBody)
@@ -153,7 +154,8 @@ func (r *replica) metric(t *testing.T, name string) float64 {
 	return value
 }
 
-// A replica that is held still, and goes on, has heartbeats before it from before the watcher fell silent: they are as old as they are.
+// TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile stops a replica and continues it after the watcher
+// has fallen silent. The replica then reads old heartbeats, which must count as old.
 func TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile(t *testing.T) {
 	r := newReplicated(t)
 	r.second.Signal(syscall.SIGSTOP)
@@ -161,10 +163,10 @@ func TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile(t *testin
 	release := sync.OnceFunc(r.reflector.Hold())
 	defer release()
 	r.remove(kinds.PolicyBindings(), "alice")
-	r.first.silent(t) // So long is it that the watcher says nothing.
+	r.first.silent(t) // The watcher has now been silent for longer than staleness.
 	until := r.second.never(t, "alice")
 	r.second.Signal(syscall.SIGCONT)
-	testbed.Eventually(t, soon, func() error { // It goes on, and has heard what there is.
+	testbed.Eventually(t, soon, func() error { // The replica continues and has read the stream.
 		if age := r.second.metric(t, "entail_view_age_seconds"); age < staleness.Seconds() {
 			return fmt.Errorf("its view is %v s old", age)
 		}
@@ -176,7 +178,7 @@ func TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile(t *testin
 	r.second.says(t, "bob", true)
 }
 
-// beats waits for as many heartbeats.
+// beats waits for n heartbeats.
 func (r *replicated) beats(n uint64) {
 	r.T.Helper()
 	first := uint64(0)
@@ -199,7 +201,7 @@ func (r *replicated) beats(n uint64) {
 	})
 }
 
-// reads is nil once a replica has read as far as another had.
+// reads returns nil once a replica has read as far as another had.
 func (r *replica) reads(t *testing.T, other *replica) error {
 	t.Helper()
 	want := other.metric(t, "entail_view_position")
@@ -209,8 +211,8 @@ func (r *replica) reads(t *testing.T, other *replica) error {
 	return nil
 }
 
-// Of who is cut off from the bus the other replicas know more. It answers by what it has for as long as it is told that it may, says
-// in its metrics that it lags, and nobody who has heard more than it has is answered by it.
+// TestAReplicaThatIsCutOffIsNotAskedByWhoKnowsMore cuts a replica off from NATS. It answers from its state until that
+// is too old, and its metrics show the lag. A client with a newer revision gets no answer from it.
 func TestAReplicaThatIsCutOffIsNotAskedByWhoKnowsMore(t *testing.T) {
 	r := newReplicated(t)
 	mend := r.second.path.cut()
@@ -238,7 +240,7 @@ func TestAReplicaThatIsCutOffIsNotAskedByWhoKnowsMore(t *testing.T) {
 	testbed.Eventually(t, soon, func() error { return r.alike(t) })
 }
 
-// alike is nil if both replicas say that they hold the same; which marks each has read depends on the moment.
+// alike returns nil if both replicas report the same state. The marks that each has read may differ.
 func (r *replicated) alike(t *testing.T) error {
 	t.Helper()
 	for _, name := range []string{"entail_view_last_change", "entail_view_digest"} {
@@ -249,15 +251,15 @@ func (r *replicated) alike(t *testing.T) error {
 	return nil
 }
 
-// A bus that is restored from a backup lacks what the replicas have heard since, and goes on with numbers that they have passed: what
-// was taken away before is not given back by it, and what is taken away afterwards is heard of.
+// TestABusThatIsRestoredFromABackupGivesNothingBack restores NATS from a backup. It lacks changes that the replicas
+// have read, and uses their numbers again. Earlier revocations must stay in force, and later ones must be received.
 func TestABusThatIsRestoredFromABackupGivesNothingBack(t *testing.T) {
 	r := newReplicated(t)
 	r.NATS.Stop()
 	restore := r.NATS.Backup(t)
 	r.NATS.Start(t)
 	r.remove(kinds.PolicyBindings(), "alice")
-	for version := range 300 { // More than replicas make marks in the time of this test.
+	for version := range 300 { // More messages than the marks of the replicas in this test.
 		r.create(kinds.Users(), fmt.Sprint("later-", version), map[string]any{"email": "later@example.com"})
 	}
 	var asking []func()
@@ -278,12 +280,12 @@ func TestABusThatIsRestoredFromABackupGivesNothingBack(t *testing.T) {
 	testbed.Eventually(t, soon, func() error { return r.alike(t) })
 }
 
-// question asks whether a user may get the project web.
+// question returns the request whether a user may get the project web.
 func question(user string, least *accessv1.AtLeast) *accessv1.CheckAccessRequest {
 	return &accessv1.CheckAccessRequest{Subject: &accessv1.Subject{User: user}, Verb: "get", Resource: projectNamed("web"), AtLeast: least}
 }
 
-// path carries connections to a server, until it is cut: then nothing comes through any more, and nobody is told.
+// path carries connections to a server until it is cut. Then no data passes, and neither end is notified.
 type path struct {
 	net.Listener
 
@@ -291,7 +293,7 @@ type path struct {
 	to      string
 	mu      sync.Mutex
 	carried []net.Conn
-	// open is locked while nothing comes through.
+	// open is locked while no data passes.
 	open sync.RWMutex
 }
 
@@ -325,7 +327,7 @@ func (p *path) carry(ctx context.Context, from net.Conn) {
 	defer from.Close()
 	to, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.to)
 	if err != nil {
-		return // The server is away.
+		return // The server is down.
 	}
 	defer to.Close()
 	p.mu.Lock()
@@ -352,7 +354,7 @@ func (p *path) copy(to io.Writer, from io.Reader) error {
 	}
 }
 
-// cut has nothing come through until the path is mended: then what waited does.
+// cut stops all data until the returned function is called. Waiting data then passes.
 func (p *path) cut() (mend func()) {
 	p.open.Lock()
 	mend = sync.OnceFunc(p.open.Unlock)

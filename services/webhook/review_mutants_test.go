@@ -6,8 +6,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/mutant"
 )
 
-// reviewMutants are ways in which the API server could be told yes because more is believed of a request than is known, or no
-// where nobody can tell. Others' authorizers have had most of them.
+// reviewMutants returns faults of the conversion of reviews. They trust a request too much, or answer no when the
+// answer is unknown. Other authorizers have had most of them.
 func reviewMutants() map[string]mutant.Mutant {
 	const request, parent, identity, review = "internal/review/request.go", "internal/review/parent.go", "internal/review/identity.go", "internal/review/review.go"
 	const answer, handler = "internal/review/answer.go", "internal/authorizer/handler.go"

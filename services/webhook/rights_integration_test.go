@@ -27,7 +27,7 @@ import (
 
 const object = "large"
 
-// rights is a webhook that lacks one right after the other.
+// rights is a webhook that lacks one right at a time.
 type rights struct {
 	*bed
 
@@ -45,7 +45,7 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 		c.Embed.Log = r.suite.Log.Logger(r.T, slog.LevelInfo)
 	}
 	r.Reflector()
-	r.declare() // The API server asks webhooks later that it does not reach.
+	r.declare() // Later the API server would call webhooks that it does not reach.
 	r.suite = testbed.RightsSuite{
 		Bed: r.Bed, Service: topology.Webhook, Guard: guard.Name, Log: &testbed.Log{}, Idle: r.idle,
 		Start: func() *testbed.Running { r.serve(); return r.running },
@@ -60,7 +60,7 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 			return err
 		},
 		Uses: map[string]testbed.RightUse{
-			"get namespaces": { // The first object that is too large needs the identity of the cluster.
+			"get namespaces": { // The first object that is too large requires the identity of the cluster.
 				Need: func(testbed.RightCase) {
 					r.Oversize(kinds.Organizations(), r.object(kinds.Organizations(), "", nil).GetNamespace(), "first")
 				},
@@ -71,7 +71,7 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 	r.suite.Test(t)
 }
 
-// declare makes an object of each kind that is followed.
+// declare makes an object of each followed kind.
 func (r *rights) declare() {
 	r.T.Helper()
 	ref := map[string]any{"name": object}
@@ -102,7 +102,7 @@ func (r *rights) declare() {
 	r.create(kinds.Organizations(), "first", specs[kinds.Organizations()])
 }
 
-// idle waits until the service has read the whole stream, and answers by it.
+// idle waits until the service has read the whole stream and answers from it.
 func (r *rights) idle() {
 	r.T.Helper()
 	testbed.Eventually(r.T, soon, func() error {
@@ -140,7 +140,7 @@ func (b *bed) ready() error {
 	return err
 }
 
-// refuses waits until the service reports that it is not ready for want of a right, and then expects no answer.
+// refuses waits until the service is not ready because of a missing right, and expects that it gives no answer.
 func (r *rights) refuses(c testbed.RightCase) {
 	r.T.Helper()
 	testbed.Eventually(r.T, soon, func() error {

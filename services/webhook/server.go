@@ -19,39 +19,39 @@ import (
 )
 
 const (
-	// maxTurns is how many lists and previews are made at a time.
+	// maxTurns bounds the lists and previews that are computed at a time.
 	maxTurns = 4
-	// maxWaits is how many wait for an object at a time.
+	// maxWaits bounds the requests that wait for an object at a time.
 	maxWaits = 32
-	// maxHolders is how many are looked for who may do something.
+	// maxHolders bounds the holders of a permission that are searched.
 	maxHolders = 100_000
-	// maxPermissions is how many an answer lists, unless one row has more.
+	// maxPermissions bounds the permissions in an answer, unless a single row has more.
 	maxPermissions = 20_000
 )
 
-// server answers AccessService.
+// server implements AccessService.
 type server struct {
 	state *state
 	view  *view.View
-	// decider says who may.
+	// decider decides the questions of CheckAccess.
 	decider Decider
-	// cluster is the one whose objects are asked about, store the name of its Store of IAM.
+	// cluster is the cluster of all objects. store is the name of its Store of IAM.
 	cluster, store string
-	// staleness is how old the state may be that is answered from.
+	// staleness bounds the age of the state from which questions are answered.
 	staleness time.Duration
-	// rules say what is believed of a request.
+	// rules defines which parts of a request are trusted.
 	rules *review.Rules
-	// fetch reads an object at the API server, nil if there is none.
+	// fetch reads an object from the API server. It returns nil if the object does not exist.
 	fetch func(context.Context, event.Key) ([]byte, error)
 	turns *rpc.Turns
-	// waits are the turns of who waits for an object.
+	// waits bounds the requests that wait for an object.
 	waits *rpc.Turns
 }
 
 var _ accessv1connect.AccessServiceHandler = (*server)(nil)
 
-// handler mounts s. It asks of a caller what the API server would: the right to ask what others may,
-// and none to ask about themselves.
+// handler returns the handler of s. A question about others requires the right to create SubjectAccessReviews, as at
+// the API server. A question about the caller requires none.
 func (s *server) handler() rpc.Handler {
 	return rpc.NewHandler[accessv1connect.AccessServiceHandler](accessv1connect.AccessServiceName, accessv1connect.NewAccessServiceHandler, s,
 		map[string]rpc.Access{
@@ -65,12 +65,13 @@ func (s *server) handler() rpc.Handler {
 		}).Own(s.isOwn)
 }
 
-// others is the right to ask what others may.
+// others returns the right to query the access of others.
 func others(any) (rpc.Right, error) {
 	return rpc.Right{Verb: "create", GroupResource: event.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}}, nil
 }
 
-// list is the right to know what is protected. Who has an object looked up at the API server needs that to ask about others.
+// list returns the right to list ProtectedResources. A request that waits for an object needs the right of others
+// instead, because it causes a read at the API server.
 func list(request any) (rpc.Right, error) {
 	if r, ok := request.(interface{ GetAtLeast() *accessv1.AtLeast }); ok && r.GetAtLeast().GetObject() != nil {
 		return others(request)
@@ -78,7 +79,8 @@ func list(request any) (rpc.Right, error) {
 	return rpc.Right{Verb: "list", GroupResource: kinds.ProtectedResources().GroupResource}, nil
 }
 
-// ready is the index, and the revision that it holds at least: it is taken before the answer.
+// ready returns the index and a revision, once they include the minimum state. The index holds at least the revision,
+// which is read first.
 func (s *server) ready(ctx context.Context, least *accessv1.AtLeast) (x *decide.Index, revision string, err error) {
 	if least.GetRevision() != "" {
 		sequence, began, err := topology.ParseRevision(least.GetRevision())
@@ -94,7 +96,7 @@ func (s *server) ready(ctx context.Context, least *accessv1.AtLeast) (x *decide.
 			return nil, "", err
 		}
 	}
-	if err := s.fresh(); err != nil { // Asked first: an index from before the view was read anew is never fresh.
+	if err := s.fresh(); err != nil { // Asked before the index is read: while the view reloads, it is never fresh.
 		return nil, "", rpc.Incomplete(err)
 	}
 	revision = s.view.Revision()
@@ -102,7 +104,8 @@ func (s *server) ready(ctx context.Context, least *accessv1.AtLeast) (x *decide.
 	return x, revision, rpc.Incomplete(err)
 }
 
-// fresh says what the state lacks, or that it may be too old: the stream can be read to its end while nobody writes to it.
+// fresh returns an error if the view is incomplete or older than the limit. Completeness alone is not enough: the
+// stream can be read to its end while the watcher does not write.
 func (s *server) fresh() error {
 	if err := s.view.Complete(); err != nil {
 		return err
@@ -113,7 +116,7 @@ func (s *server) fresh() error {
 	return nil
 }
 
-// registry is what is registered, as long as questions can be answered.
+// registry returns the registered kinds, or an error while no question can be answered.
 func (s *server) registry() (*iam.Registry, error) {
 	if err := s.fresh(); err != nil {
 		return nil, err
@@ -182,7 +185,7 @@ func (s *server) ExplainAccess(ctx context.Context, r *accessv1.ExplainAccessReq
 	q := s.question(x, who, r.GetVerb(), r.GetResource())
 	e := x.Explain(q)
 	if caller, known := rpc.CallerOf(ctx); known && s.isOwn(caller, r) {
-		e.NoObject, e.Truncated = false, false // Else everybody could find out what there is.
+		e.NoObject, e.Truncated = false, false // Otherwise every user could find out which objects exist.
 	}
 	answer := &accessv1.ExplainAccessResponse{
 		Allowed: e.Allowed, Permission: q.Permission, Unregistered: e.Unregistered, NoSubject: e.NoSubject, NoObject: e.NoObject,

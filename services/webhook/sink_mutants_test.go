@@ -6,8 +6,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/mutant"
 )
 
-// sinkMutants are ways in which the index could lack what the bus says, or have what it no longer says, or answer although nobody
-// knows whether it does.
+// sinkMutants returns faults by which the index could lack changes of NATS, keep old ones, or answer while it is
+// incomplete.
 func sinkMutants() map[string]mutant.Mutant {
 	return map[string]mutant.Mutant{
 		"the index of before answers while the bus is read":     {"state.go", "	s.shown.Store(nil)\n", ""},

@@ -19,31 +19,33 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// state is what answers are made of: an index, and the tables of what it is told of. Bindings and Users, of which there are the
-// most, are in the index alone.
+// state holds the index and the tables that feed it. Bindings and Users are the most numerous kinds, so only the index
+// holds them.
 type state struct {
 	view *view.View
-	// shown is the index that is asked, made the one that is told of what is on the bus: the same but while the bus is read
-	// anew. There is none to ask then.
+	// shown is the index that serves queries. It is nil while the view reloads. made receives the changes, and becomes
+	// shown when the reload ends.
 	shown   atomic.Pointer[decide.Index]
 	made    *decide.Index
 	stores  *view.Table[corev1alpha1.Store]
 	kinds   map[event.GroupResource]followed
 	targets targets
-	// trust says whether bindings act on objects of kinds that are not followed.
+	// trust lets bindings act on objects of kinds that are not followed.
 	trust bool
 }
 
-// followed is a kind that the index is told of.
+// followed holds the functions of one kind that the index receives.
 type followed struct {
-	// tell tells of one object as it is, tellAll of all; both are nil where the index is told before anybody.
+	// tell copies one object from the table to the index, tellAll all of them. Both are nil for a [sink], which has no
+	// table.
 	tell    func(x *decide.Index, key event.Key)
 	tellAll func(x *decide.Index)
-	// expect gives what looks whether the table holds an object as the API server has it, or newer; nil if there is none.
+	// expect returns a function that reports whether the index holds an object as the API server has it, or newer. A
+	// nil object means that it must be gone.
 	expect func(key event.Key, object []byte) (look func() (bool, error), err error)
 }
 
-// newState makes a view, and declares the tables in it. What cannot be read lets nobody in.
+// newState makes a view with its tables. An object that cannot be decoded counts as empty, so it gives no access.
 func newState(cfg view.Config, trust bool) *state {
 	cfg.Blank = true
 	v := view.New(cfg)
@@ -69,27 +71,27 @@ func newState(cfg view.Config, trust bool) *state {
 	return s
 }
 
-// trusts says of a type whether bindings act on its objects, which nobody follows.
+// trusts reports whether bindings act on objects of a type although the watcher does not follow them.
 func (s *state) trusts(typ string) bool {
 	_, observed := s.targets.namespaced(typ)
 	return s.trust && !observed && !ofIAM(typ)
 }
 
-// ofIAM says whether a type is that of a kind of IAM.
+// ofIAM reports whether a type is a kind of IAM.
 func ofIAM(typ string) bool {
 	return slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return typeOf(k) == typ })
 }
 
 func typeOf(kind kinds.Kind) string { return iam.Type(kind.Group, kind.Kind) }
 
-// declared is an object of a kind.
+// declared is a pointer to an object of a kind.
 type declared[T any] interface {
 	*T
 	metav1.Object
 }
 
-// follow declares the table of a kind, and how the index is told of it: as what its objects say, and
-// as what roles can be had on.
+// follow registers the table of a kind. Each object goes to the index twice: with its content, and as a possible target
+// of bindings.
 func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T)) {
 	table := view.Register[T](s.view, kind, nil)
 	tell := func(x *decide.Index, key event.Key, o *T) {
@@ -122,11 +124,12 @@ func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.In
 	}
 }
 
-// sink has the index told of each object of a kind as it comes. What it says is asked of the index, too: nobody else has it.
+// sink registers a kind without a table. Each change goes to the index directly. The function says compares an object
+// with the index, because nothing else holds its content.
 func sink[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T), says func(*decide.Index, *T) bool) {
 	objects := view.RegisterSink(s.view, kind, func(c event.Change, o *T) {
 		if o != nil && string(P(o).GetUID()) == c.UID {
-			P(o).SetUID(types.UID(c.UID)) // One text is kept of both.
+			P(o).SetUID(types.UID(c.UID)) // Both then share one string.
 		}
 		set(s.made, c.Key, o)
 		s.made.SetTarget(typeOf(kind), c.Key.Namespace, c.Key.Name, targetOf[T, P](o))
@@ -149,7 +152,7 @@ func sink[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Inde
 	}}
 }
 
-// targetOf is nothing for an object that is not there, or in deletion.
+// targetOf returns the target of an object, or nil if the object does not exist or is being deleted.
 func targetOf[T any, P declared[T]](o *T) *iam.Target {
 	if o == nil {
 		return nil
@@ -169,7 +172,7 @@ func targetOf[T any, P declared[T]](o *T) *iam.Target {
 	return &target
 }
 
-// index is the one to ask, if there is one.
+// index returns the index, or an error while the view reloads.
 func (s *state) index() (*decide.Index, error) {
 	if x := s.shown.Load(); x != nil {
 		return x, nil
@@ -177,7 +180,8 @@ func (s *state) index() (*decide.Index, error) {
 	return nil, fault.Unavailable(fmt.Errorf("%w: the stream of changes is being read", view.ErrIncomplete))
 }
 
-// begun makes the index anew: objects may have vanished. The one before answers whoever has it, and nobody else.
+// begun starts a new index when the view reloads, because objects may be gone. Only queries that already hold the old
+// index still use it.
 func (s *state) begun() {
 	s.shown.Store(nil)
 	s.made = decide.New(s.trusts)
@@ -186,7 +190,7 @@ func (s *state) begun() {
 	}
 }
 
-// changed tells the index of one object.
+// changed copies one changed object to the index.
 func (s *state) changed(key event.Key) {
 	x := s.shown.Load()
 	switch kind := s.kinds[key.GroupResource]; {
@@ -198,7 +202,7 @@ func (s *state) changed(key event.Key) {
 	}
 }
 
-// loaded tells the index of all that tables hold, and shows it.
+// loaded copies all tables to the new index and publishes it.
 func (s *state) loaded() {
 	s.made.Load(func() {
 		for _, kind := range s.kinds {

@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// While the bus is read anew nobody is answered, by what was there before or by a part of what there is; who was asked before has
-// the index of then.
+// TestWhileTheBusIsReadNobodyIsAnswered verifies that no query gets an index during a reload. A query that already
+// holds the old index keeps it.
 func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
 	s := newState(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
 	tell := func(name, user string) {
@@ -29,7 +29,7 @@ func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The rest comes by tables, which only a bus loads.
+	// Only NATS fills the tables, so the test sets the other kinds itself.
 	declare := func(x *decide.Index) {
 		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
 		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", "Tree", "trees", []string{"get"}

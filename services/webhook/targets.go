@@ -11,42 +11,43 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// targets are the objects that the watcher follows because their kinds are registered.
+// targets holds the objects that the watcher follows because their kinds are registered.
 type targets struct {
 	objects *view.Table[metav1.PartialObjectMetadata]
-	// told is what is known of each kind of which something was told: of one that has another plural by now perhaps by both.
+	// told holds the last observation of each resource. A kind whose plural has changed can be present under both
+	// names.
 	told map[event.GroupResource]told
-	// observed are the types whose objects are known, and whether these are in namespaces. Who asks is held up by nobody: each
-	// change makes another.
+	// observed maps each followed type to whether its objects are in namespaces. Each change replaces the map, so
+	// readers need no lock.
 	observed atomic.Pointer[map[string]bool]
 }
 
-// told is what is known of a kind: the type of its objects, whether these are known, and in namespaces.
+// told is an observation of a kind: its type, whether its objects are followed, and whether they are in namespaces.
 type told struct {
 	typ                  string
 	observed, namespaced bool
 }
 
-// followTargets declares their table, and how the index is told of them.
+// followTargets registers the table of targets and the callback for observations.
 func (s *state) followTargets(cluster string) {
 	s.targets.objects, s.targets.told = view.RegisterTargets[metav1.PartialObjectMetadata](s.view, nil), map[event.GroupResource]told{}
 	s.targets.observed.Store(&map[string]bool{})
 	s.view.OnTarget(func(kind event.GroupResource) { s.observe(kind, s.view.Observation(cluster, kind)) })
 }
 
-// namespaced says of a type whose objects are observed whether these are in namespaces.
+// namespaced reports whether objects of a type are in namespaces. observed is false for types that are not followed.
 func (t *targets) namespaced(typ string) (namespaced, observed bool) {
 	namespaced, observed = (*t.observed.Load())[typ]
 	return namespaced, observed
 }
 
-// observe takes in what is told of a kind. What is not observed is not there.
+// observe applies an observation of a kind to the index. Objects of a kind that is not observed count as absent.
 func (s *state) observe(kind event.GroupResource, is view.Observation) {
 	was, now := s.targets.told[kind], told{iam.Type(kind.Group, is.Kind), is.Observed, is.Observed && is.Namespaced}
 	if is.Kind == "" {
 		now.typ = was.typ
 	}
-	if now.typ == "" || ofIAM(now.typ) || now == was { // Objects of IAM are known by what they say, single others are told as they come.
+	if now.typ == "" || ofIAM(now.typ) || now == was { // The tables of IAM kinds feed the index themselves.
 		return
 	}
 	s.targets.told[kind] = now
@@ -61,7 +62,7 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 	if x == nil {
 		return
 	}
-	types := []string{was.typ, now.typ} // The plural of one kind may become that of another.
+	types := []string{was.typ, now.typ} // A plural can move from one kind to another.
 	x.SetObserved(was.typ, false)
 	for _, key := range s.targets.objects.Keys() {
 		if key.GroupResource == kind {
@@ -73,21 +74,21 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 	for _, typ := range types {
 		_, observed := s.targets.namespaced(typ)
 		x.SetObserved(typ, observed)
-		if s.trust { // Else none is.
+		if s.trust { // Otherwise no type is trusted.
 			x.Retrust(typ)
 		}
 	}
 }
 
-// tellTarget tells the index of what has the name of an object, by a type that its kind has or had: of none, if no kind of that type is
-// observed.
+// tellTarget sets the target of a name in the index, for the current or an earlier type of its kind. The target is nil
+// if no observed kind has that type.
 func (s *state) tellTarget(x *decide.Index, typ string, key event.Key) {
 	if typ != "" {
 		x.SetTarget(typ, key.Namespace, key.Name, s.targets.named(typ, key))
 	}
 }
 
-// named is an object of a type that has a name, by whatever plural, its own first; nil if there is none.
+// named returns the target of a type and a name, or nil. It tries the plural of the key first, then all others.
 func (t *targets) named(typ string, key event.Key) *iam.Target {
 	if target := t.at(typ, key); target != nil {
 		return target
@@ -100,7 +101,7 @@ func (t *targets) named(typ string, key event.Key) *iam.Target {
 	return nil
 }
 
-// at is an object of a kind that is observed, and has a type.
+// at returns the target of a key if its kind is observed and has the type, or nil.
 func (t *targets) at(typ string, key event.Key) *iam.Target {
 	if is := t.told[key.GroupResource]; !is.observed || is.typ != typ {
 		return nil

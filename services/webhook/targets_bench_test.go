@@ -11,7 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// What objects of a registered kind cost the webhook: to be told of one after the other, and of all at once when their kind is observed.
+// BenchmarkTargets measures objects of a registered kind in the index: added one by one, and all at once when their
+// kind is observed.
 func BenchmarkTargets(b *testing.B) {
 	const targets = 50_000
 	kind := event.GroupResource{Group: "a", Resource: "trees", Target: true}
@@ -41,7 +42,7 @@ func BenchmarkTargets(b *testing.B) {
 	}
 }
 
-// inUse is what is in use.
+// inUse returns the bytes of the heap in use.
 func inUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -15,7 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// A binding on one object of any kind that is registered lets in whom it names to that very object, as long as it is there.
+// TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere binds a user on one object of a registered kind. The
+// binding acts on that object only, and only while it exists.
 func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) {
 	b := newBed(t)
 	maps, client := kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), b.Typed.CoreV1().ConfigMaps(namespace)

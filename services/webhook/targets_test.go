@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// woods is a state with whoever may get tree oak of UID "new", by the plural "trees".
+// woods is a state in which a user may get the tree oak with the UID "new". The plural of its kind is "trees".
 type woods struct {
 	t       *testing.T
 	s       *state
@@ -88,7 +88,8 @@ func TestWhatWasToldBeforeAllIsReadIsThereThen(t *testing.T) {
 	w.may("once all is read,", true)
 }
 
-// What is there is not what it was before: that it cannot be read must let nobody in.
+// TestWhatCannotBeReadLetsNobodyIn verifies that an object that cannot be decoded allows no access by its earlier
+// state.
 func TestWhatCannotBeReadLetsNobodyIn(t *testing.T) {
 	w := newWoods(t, false)
 	w.s.loaded()
@@ -101,7 +102,7 @@ func TestWhatCannotBeReadLetsNobodyIn(t *testing.T) {
 	w.may("when it cannot,", false)
 }
 
-// What nobody follows is taken for what is meant, where that is wanted: as long as nobody follows it.
+// TestWhatIsTrustedIsNotOnceItIsObserved verifies that trusted names count only while their kind is not observed.
 func TestWhatIsTrustedIsNotOnceItIsObserved(t *testing.T) {
 	w := newWoods(t, true)
 	w.s.loaded()
@@ -112,7 +113,7 @@ func TestWhatIsTrustedIsNotOnceItIsObserved(t *testing.T) {
 	w.may("when nobody follows it any more,", true)
 }
 
-// Objects of IAM are known by what they say, whoever follows them as targets as well.
+// TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind verifies that observations of IAM kinds as targets change nothing.
 func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
 	w := newWoods(t, false)
 	w.s.loaded()
@@ -139,7 +140,8 @@ func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
 	}
 }
 
-// Whoever gives a kind another plural may tell of the new one before the old one is gone.
+// TestAKindIsKnownByOnePluralWhenItIsNotByAnother lets a kind get a new plural. The new one may be observed before the
+// old one is gone.
 func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
 	w := newWoods(t, false)
 	w.s.loaded()

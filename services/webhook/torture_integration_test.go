@@ -40,7 +40,7 @@ func TestWebhookAnswersAsDeclaredUnderRandomFaults(t *testing.T) {
 	}
 }
 
-// anything does one thing that people do.
+// anything makes one random change that a user could make.
 func (b *bed) anything(r *rand.Rand) {
 	b.T.Helper()
 	some := func(prefix string) string { return fmt.Sprintf("%s-%d", prefix, r.IntN(3)) }
@@ -78,7 +78,8 @@ func (b *bed) anything(r *rand.Rand) {
 	}
 }
 
-// apply makes an object be so, as a person would. Projects stay with their organization, and so do others with what cannot be changed.
+// apply applies an object as a user would. Changes of immutable fields, such as the organization of a project, are
+// ignored.
 func (b *bed) apply(kind kinds.Kind, name string, spec any) {
 	b.T.Helper()
 	u := b.object(kind, name, spec)
@@ -88,7 +89,7 @@ func (b *bed) apply(kind kinds.Kind, name string, spec any) {
 	}
 }
 
-// join makes a user a member of a group, most likely of the one who is there now.
+// join makes a user a member of a group, usually for the current user of that name.
 func (b *bed) join(r *rand.Rand, user, group string) {
 	b.T.Helper()
 	name := user + "-" + group
@@ -102,7 +103,7 @@ func (b *bed) join(r *rand.Rand, user, group string) {
 	}
 }
 
-// bindAny gives a role to somebody who is there, on something that is, or on all projects.
+// bindAny gives a role to an existing subject, on an existing object or on all projects.
 func (b *bed) bindAny(r *rand.Rand, role string) {
 	b.T.Helper()
 	pick := func(kind kinds.Kind) *unstructured.Unstructured {
@@ -128,8 +129,8 @@ func (b *bed) bindAny(r *rand.Rand, role string) {
 	})
 }
 
-// asDeclared returns nil if all answers are what a naive evaluator derives from the objects of the API server. It counts those
-// that allow something.
+// asDeclared returns nil if all answers equal those of a naive evaluator of the objects at the API server. It counts
+// the answers that allow access.
 func (b *bed) asDeclared() (allowed int, err error) {
 	b.T.Helper()
 	naive := world.NewNaive(b.declared())
@@ -158,7 +159,7 @@ func (b *bed) asDeclared() (allowed int, err error) {
 	return allowed, nil
 }
 
-// declared is all that the API server has.
+// declared returns all objects of the API server.
 func (b *bed) declared() *world.World {
 	b.T.Helper()
 	w := &world.World{}

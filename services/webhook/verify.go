@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// maxVerified is how many answers are compared at a time, and wait for it; others are let go.
+	// maxVerified bounds the comparisons at a time, and those that wait. Others are skipped.
 	maxVerified = 16
-	// settling is how long OpenFGA may take to follow, and settlingStep after how long both are asked again.
+	// settling bounds the time that OpenFGA may lag behind. settlingStep is the interval between two comparisons.
 	settling     = 30 * time.Second
 	settlingStep = 2 * time.Second
-	// verifyTimeout bounds one question.
+	// verifyTimeout bounds one comparison.
 	verifyTimeout = 5 * time.Second
-	// maxNamed bounds what a line of the log says of a question.
+	// maxNamed bounds each value of a question in the log.
 	maxNamed = 200
 )
 
@@ -34,11 +34,11 @@ const (
 	skipped   = "skipped"
 )
 
-// verifier answers by the index, and asks OpenFGA about a share of it, which nobody waits for.
+// verifier decides by the index, and compares a share of the answers with OpenFGA in the background.
 type verifier struct {
 	index, openFGA Decider
 	share          float64
-	// fresh says why the index may not be asked now.
+	// fresh returns an error if the index may not be used now.
 	fresh    func() error
 	random   func() float64
 	queue    chan decide.Question
@@ -53,7 +53,7 @@ func newVerifier(index, openFGA Decider, share float64) *verifier {
 			Name: "entail_verified_decisions_total", Help: "Answers of the index that OpenFGA was asked about, too, by what came of it.",
 		}, []string{"outcome"}),
 	}
-	for _, outcome := range []string{same, late, different, unknown, skipped} { // An increase shows only where there was a number before.
+	for _, outcome := range []string{same, late, different, unknown, skipped} { // Prometheus shows an increase only from an existing value.
 		v.outcomes.WithLabelValues(outcome)
 	}
 	return v
@@ -72,13 +72,13 @@ func (v *verifier) Decide(ctx context.Context, q decide.Question) (why decide.Pr
 	return why, allowed, err
 }
 
-// run compares until ctx ends.
+// run compares queued questions until ctx ends, and waits for the comparisons that have begun.
 func (v *verifier) run(ctx context.Context) error {
 	turns := make(chan struct{}, maxVerified)
 	for {
 		select {
 		case <-ctx.Done():
-			for range maxVerified { // Those that were begun end first.
+			for range maxVerified { // Wait for the comparisons that have begun.
 				turns <- struct{}{}
 			}
 			return nil
@@ -95,7 +95,8 @@ func (v *verifier) run(ctx context.Context) error {
 	}
 }
 
-// compare asks both until they agree. OpenFGA follows later than the index, so only what stays is a difference.
+// compare compares both answers until they agree or settling has passed. OpenFGA lags behind the index, so only a
+// lasting difference counts.
 func (v *verifier) compare(ctx context.Context, q decide.Question) string {
 	for began := time.Now(); ; {
 		want, got, err := v.both(ctx, q)
@@ -128,7 +129,7 @@ func (v *verifier) both(ctx context.Context, q decide.Question) (index, openFGA 
 	return index, openFGA, err
 }
 
-// tell logs who asked for what, and nothing that others have.
+// tell logs the question and both answers. It logs nothing about the rights of others.
 func (v *verifier) tell(ctx context.Context, q decide.Question, index bool) {
 	said := func(key, value string) slog.Attr { return slog.String(key, clip.Text(value, maxNamed)) }
 	v.log.LogAttrs(ctx, slog.LevelError, "OpenFGA and the index differ", slog.Bool("index", index), slog.Bool("openfga", !index),

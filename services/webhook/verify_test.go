@@ -27,7 +27,7 @@ func yes() (bool, error) { return true, nil }
 func TestOnlyADifferenceThatStaysIsOne(t *testing.T) {
 	down := errors.New("down")
 	for name, c := range map[string]struct {
-		// openFGA answers after so long, the index says yes.
+		// openFGA returns the answer of OpenFGA after some time. The index always answers yes.
 		openFGA func(after time.Duration) (bool, error)
 		fresh   error
 		want    string

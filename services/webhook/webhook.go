@@ -1,6 +1,8 @@
-// Package webhook answers who may do what, and why, from the declared objects of IAM: it follows
-// them on the bus, and keeps in memory what package decide needs of them. Every replica answers
-// for itself.
+// Package webhook answers which access subjects have, and by which bindings, from the declared objects of IAM. It
+// follows them on NATS and keeps them in the in-memory index of package decide.
+//
+// A question is answered only while the view is complete and fresh. Every replica answers by itself, without a leader.
+// The package writes neither objects of IAM nor tuples of OpenFGA.
 package webhook
 
 import (
@@ -53,7 +55,7 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 		}, func() float64 { return float64(v.Changed()) }),
 		gauge(prometheus.GaugeOpts{
 			Name: "entail_view_digest", Help: "What stands for all that the replica holds: of two with the same last change it is the same.",
-		}, func() float64 { return float64(v.Digest() >> 12) }), // As many bits as it holds exactly.
+		}, func() float64 { return float64(v.Digest() >> 12) }), // The 52 bits that a float64 holds exactly.
 	)
 	s := &server{
 		state: state, decider: state, view: v,
@@ -88,13 +90,13 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	return app, nil
 }
 
-// gauge tells something of this replica.
+// gauge returns a metric of this replica.
 func gauge(opts prometheus.GaugeOpts, value func() float64) prometheus.Collector {
 	opts.ConstLabels = prometheus.Labels{"service": topology.Webhook}
 	return prometheus.NewGaugeFunc(opts, value)
 }
 
-// position is 0 of what is no revision yet.
+// position returns the sequence of a revision, or 0 if the revision is empty.
 func position(revision string) float64 {
 	sequence, _, err := topology.ParseRevision(revision)
 	if err != nil {
@@ -103,7 +105,8 @@ func position(revision string) float64 {
 	return float64(sequence)
 }
 
-// askOpenFGA has OpenFGA decide, or asks it about a share of what the index decides: then the service does not need it.
+// askOpenFGA lets OpenFGA decide, or compares a share of index answers with it. Only the first makes OpenFGA a
+// requirement for readiness.
 func (s *server) askOpenFGA(cfg Config, rt *service.Runtime, api *kube.Client, app *service.App) error {
 	cfg.OpenFGA.Log, cfg.OpenFGA.Tracer = rt.Log, rt.Tracer
 	client, err := fga.Dial(cfg.OpenFGA)

@@ -12,11 +12,11 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/guard"
 )
 
-// webhooks judge who gives rights, from the start, bus or no bus.
+// webhooks checks changes that give rights, from the start of the process, even without NATS.
 type webhooks struct {
 	cfg   Config
 	guard guard.Guard
-	// server is nil where nobody is asked.
+	// server is nil if webhooks are not configured.
 	server *admission.Server
 }
 
@@ -35,7 +35,7 @@ func (w *webhooks) open(rt *service.Runtime) (func(context.Context) error, error
 	return w.server.Run, nil
 }
 
-// follow lets them decide by what the view holds, as long as that is all that the stream's leader has.
+// follow lets the guard use the index while the view holds everything that the stream's leader has.
 func (w *webhooks) follow(s *server) {
 	w.guard.Follow(guard.Source{
 		Index: func(ctx context.Context) (*decide.Index, error) {
@@ -48,7 +48,7 @@ func (w *webhooks) follow(s *server) {
 	})
 }
 
-// inForce is nil while they are registered, or there are none.
+// inForce returns nil if the webhooks are registered, or not configured.
 func (w *webhooks) inForce() error {
 	if w.server == nil {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// ladder is n diamonds on top of each other: 2^n paths.
+// ladder returns n diamonds on top of each other, with 2^n paths.
 func ladder(n int) []Edge[int] {
 	var edges []Edge[int]
-	side := 2*n + 1 // The left side of a diamond has a number between the ends, the right one comes after them all.
+	side := 2*n + 1 // The left side of a diamond has a number between its ends, the right side a number after all others.
 	for i := range n {
 		edges = append(edges,
 			Edge[int]{2 * i, 2*i + 1}, Edge[int]{2*i + 1, 2*i + 2},
@@ -26,7 +26,7 @@ func ring(n int) []Edge[int] {
 	return edges
 }
 
-// random edges, upwards only unless cycles are wanted.
+// random returns random edges. Without cycles, they lead only to larger numbers.
 func random(nodes, edges int, cycles bool) []Edge[int] {
 	r := rand.New(rand.NewPCG(1, 2))
 	list := make([]Edge[int], 0, edges)

@@ -7,7 +7,7 @@ import (
 
 const wordSize = 64
 
-// bits is a set of node numbers; nil is the empty set.
+// bits is a set of node numbers. Nil is the empty set.
 type bits []uint64
 
 func wordsFor(n int) int { return (n + wordSize - 1) / wordSize }

@@ -5,7 +5,8 @@ import "slices"
 // pair is an edge between numbered nodes.
 type pair struct{ from, to int32 }
 
-// adjacency holds the neighbours of all nodes in one piece.
+// adjacency holds the neighbours of all nodes in one slice. The neighbours of node i begin at start[i] and end before
+// start[i+1].
 type adjacency struct{ start, neighbours []int32 }
 
 func newAdjacency(n int, pairs []pair, ends func(pair) (int32, int32)) adjacency {
@@ -26,7 +27,7 @@ func newAdjacency(n int, pairs []pair, ends func(pair) (int32, int32)) adjacency
 	return a.compact()
 }
 
-// compact sorts the neighbours of each node and drops what is there twice.
+// compact sorts the neighbours of each node and removes duplicates.
 func (a adjacency) compact() adjacency {
 	kept, end := a.neighbours[:0], int32(0)
 	for i := range len(a.start) - 1 {
@@ -43,11 +44,12 @@ func (a adjacency) compact() adjacency {
 
 func (a adjacency) of(i int32) []int32 { return a.neighbours[a.start[i]:a.start[i+1]] }
 
-// tarjan finds strongly connected components as R. Tarjan did (1972), with a stack of its
-// own in place of recursion, which a long chain of rules would exhaust.
+// tarjan finds strongly connected components with the algorithm of R. Tarjan (1972). It keeps its own stack, because a
+// long chain of rules would exhaust recursion.
 type tarjan struct {
 	out adjacency
-	// order of first visit, from 1, and the earliest visit known to be reachable.
+	// order holds the number of the first visit of each node, from 1. low holds the earliest visit found reachable so
+	// far.
 	order, low []int32
 	stack      []int32
 	component  []int32
@@ -55,12 +57,12 @@ type tarjan struct {
 	visits     int32
 }
 
-// frame is a node whose neighbours up to next have been visited.
+// frame is a node of the walk. Its neighbours before next have been visited.
 type frame struct{ node, next int32 }
 
 const open = -1
 
-// components numbers the components such that edges lead to smaller or equal numbers.
+// components numbers the components so that every edge leads to an equal or smaller number.
 func components(out adjacency) (component []int32, members [][]int32) {
 	n := len(out.start) - 1
 	t := &tarjan{out: out, order: make([]int32, n), low: make([]int32, n), component: make([]int32, n)}
@@ -109,7 +111,7 @@ func (t *tarjan) walk(root int32) {
 	}
 }
 
-// leave takes the component of v, all that is above it, from the stack.
+// leave removes the component of v from the stack: v and everything above it.
 func (t *tarjan) leave(v int32) {
 	i := len(t.stack) - 1
 	for t.stack[i] != v {

@@ -8,21 +8,21 @@ import (
 // Edge leads from one node to another.
 type Edge[N comparable] struct{ From, To N }
 
-// Graph is a graph with its closure. It never changes, and may be used by many at a time.
+// Graph is a directed graph with its closure. It is immutable and safe for concurrent use.
 type Graph[N comparable] struct {
 	nodes []N // sorted
 	index map[N]int32
-	// out and in lead to the neighbours of a node, sorted.
+	// out and in hold the sorted neighbours of each node.
 	out, in adjacency
-	// component of each node. Those that a component reaches have smaller numbers.
+	// component holds the component of each node. A component reaches only components with smaller numbers.
 	component []int32
 	members   [][]int32
-	// reach of each component: its own nodes too if it has several. Nil if it reaches nothing.
+	// reach holds the nodes that each component reaches, including its own if it has several. Nil means none.
 	reach []bits
 }
 
-// New makes a graph of edges, some of which may be the same. Answers come in the order of compare.
-// An edge from a node to itself says nothing and is left out, but the node is there.
+// New returns the graph of the edges, which may contain duplicates. Methods return nodes in the order of compare. An
+// edge from a node to itself is left out, but its node is kept.
 func New[N comparable](edges []Edge[N], compare func(a, b N) int) *Graph[N] {
 	g := &Graph[N]{index: make(map[N]int32, len(edges))}
 	pairs := make([]pair, len(edges))
@@ -48,7 +48,7 @@ func (g *Graph[N]) intern(n N) int32 {
 	return i
 }
 
-// sort numbers the nodes anew, in order.
+// sort renumbers the nodes in the order of compare.
 func (g *Graph[N]) sort(pairs []pair, compare func(a, b N) int) {
 	order := make([]int32, len(g.nodes))
 	for i := range order {
@@ -66,7 +66,8 @@ func (g *Graph[N]) sort(pairs []pair, compare func(a, b N) int) {
 	}
 }
 
-// close computes what each component reaches. Whatever it leads to has been done before.
+// close computes the nodes that each component reaches. Components come in an order in which all successors of a
+// component are already done.
 func (g *Graph[N]) close() {
 	words := wordsFor(len(g.nodes))
 	g.reach = make([]bits, len(g.members))
@@ -90,14 +91,14 @@ func (g *Graph[N]) close() {
 // Nodes lists all nodes in order.
 func (g *Graph[N]) Nodes() []N { return g.nodes }
 
-// Reaches reports whether a path leads from a to b, which differ.
+// Reaches reports whether a path leads from a to another node b. It returns false if a and b are equal.
 func (g *Graph[N]) Reaches(a, b N) bool {
 	i, known := g.index[a]
 	j, ok := g.index[b]
 	return known && ok && i != j && g.reach[g.component[i]].has(j)
 }
 
-// From lists what n reaches, in order. That a cycle leads back to n says nothing about n.
+// From yields the nodes that n reaches, in order. It leaves out n, even if n is in a cycle.
 func (g *Graph[N]) From(n N) iter.Seq[N] {
 	return func(yield func(N) bool) {
 		i, ok := g.index[n]
@@ -112,7 +113,7 @@ func (g *Graph[N]) From(n N) iter.Seq[N] {
 	}
 }
 
-// Count is how many nodes n reaches.
+// Count returns the number of nodes that [Graph.From] yields for n.
 func (g *Graph[N]) Count(n N) int {
 	i, ok := g.index[n]
 	if !ok {
@@ -122,7 +123,7 @@ func (g *Graph[N]) Count(n N) int {
 	return g.reach[c].count() - min(len(g.members[c])-1, 1)
 }
 
-// To lists what reaches n, in order.
+// To yields the nodes that reach n, in order. It leaves out n.
 func (g *Graph[N]) To(n N) iter.Seq[N] {
 	return func(yield func(N) bool) {
 		i, ok := g.index[n]
@@ -137,7 +138,7 @@ func (g *Graph[N]) To(n N) iter.Seq[N] {
 	}
 }
 
-// Next lists where single edges lead from n, in order.
+// Next lists the nodes to which a single edge leads from n, in order.
 func (g *Graph[N]) Next(n N) []N {
 	i, ok := g.index[n]
 	if !ok {
@@ -150,14 +151,14 @@ func (g *Graph[N]) Next(n N) []N {
 	return list
 }
 
-// Cyclic reports whether an edge from a to b, which is in the graph, is part of a cycle.
+// Cyclic reports whether an edge from a to b is part of a cycle. The edge must be in the graph.
 func (g *Graph[N]) Cyclic(a, b N) bool {
 	i, known := g.index[a]
 	j, ok := g.index[b]
 	return known && ok && i != j && g.component[i] == g.component[j]
 }
 
-// Cycles lists the sets of nodes that all reach each other, each in order.
+// Cycles lists the sets of two or more nodes that all reach each other. Each set is in order.
 func (g *Graph[N]) Cycles() [][]N {
 	var cycles [][]N
 	for _, members := range g.members {
@@ -175,7 +176,8 @@ func (g *Graph[N]) Cycles() [][]N {
 	return cycles
 }
 
-// Gather sums up, for each node of the graph, the weights of the node and of all that reach it.
+// Gather returns a function that sums the weights of a node and of all nodes that reach it. It returns 0 for a node
+// outside the graph.
 func (g *Graph[N]) Gather(weight func(N) int) func(N) int {
 	sums := make([]int, len(g.nodes))
 	for c, members := range g.members {
@@ -201,7 +203,7 @@ func (g *Graph[N]) Gather(weight func(N) int) func(N) int {
 	}
 }
 
-// Upstream lists the given nodes of the graph with all that reach any of them, in order.
+// Upstream lists the given nodes that are in the graph, and all nodes that reach one of them, in order.
 func (g *Graph[N]) Upstream(of iter.Seq[N]) []N {
 	var queue []int32
 	seen := make(bits, wordsFor(len(g.nodes)))

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// parse reads edges such as "a>b b>c".
+// parse returns the graph of edges such as "a>b b>c".
 func parse(text string) *Graph[string] {
 	var edges []Edge[string]
 	for pair := range strings.FieldsSeq(text) {
@@ -103,7 +103,7 @@ func TestASearchForPathsEndsWhereTheyAreCountless(t *testing.T) {
 	if len(paths) != 100 || !more {
 		t.Errorf("%d paths, more %v", len(paths), more)
 	}
-	// All simple paths of a thicket lead past the end, which only the budget can tell.
+	// All simple paths of a dense part miss the end, so only the budget stops the search.
 	var edges []Edge[int]
 	for i := range 40 {
 		for j := range 40 {
@@ -127,7 +127,7 @@ func TestUpstreamIsWhateverLeadsToAnyOfThem(t *testing.T) {
 
 func TestTheClosureIsThatOfANaiveWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// Rapid prefers small numbers; what goes wrong here may need many nodes.
+		// Rapid prefers small numbers, but some faults need many nodes.
 		n := rapid.SampledFrom([]int{1, 2, 3, 5, 20, 64, 65}).Draw(t, "nodes")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		edges := make([]Edge[int], r.IntN(2*n+1))
@@ -169,7 +169,7 @@ func TestTheClosureIsThatOfANaiveWalk(t *testing.T) {
 	})
 }
 
-// walkAll is the closure as one writes it first: a breadth-first walk from each node.
+// walkAll returns the closure by the naive algorithm: a breadth-first walk from each node.
 func walkAll(edges []Edge[int]) map[int][]int {
 	next := map[int][]int{}
 	for _, e := range edges {

@@ -7,8 +7,8 @@ import (
 
 const nowhere = -1
 
-// Path is the shortest path from one node to another, both included; of several the one
-// that comes first in order. Nil if there is none, or the two are the same.
+// Path returns the shortest path between two nodes, including both. If several are equally short, it returns the first
+// in order. It returns nil if no path exists, or if the two nodes are equal.
 func (g *Graph[N]) Path(from, to N) []N {
 	j, ok := g.index[to]
 	if !ok || !g.Reaches(from, to) {
@@ -17,8 +17,8 @@ func (g *Graph[N]) Path(from, to N) []N {
 	return g.trace(g.tree(g.index[from]), j)
 }
 
-// Paths yields for all that n reaches, in order, the shortest path as [Graph.Path] would.
-// It costs one walk over the graph.
+// Paths yields each node that n reaches, in order, with its shortest path as [Graph.Path] returns it. All paths
+// together cost one walk over the graph.
 func (g *Graph[N]) Paths(n N) iter.Seq2[N, []N] {
 	return func(yield func(N, []N) bool) {
 		i, ok := g.index[n]
@@ -34,8 +34,8 @@ func (g *Graph[N]) Paths(n N) iter.Seq2[N, []N] {
 	}
 }
 
-// tree says from where a breadth-first walk first came to each node. Neighbours are
-// sorted, and so the walk comes to each by the first of its shortest paths.
+// tree returns the predecessor of each node in a breadth-first walk. Neighbours are sorted, so the walk reaches each
+// node by the first of its shortest paths.
 func (g *Graph[N]) tree(from int32) []int32 {
 	came := make([]int32, len(g.nodes))
 	for i := range came {
@@ -63,8 +63,8 @@ func (g *Graph[N]) trace(came []int32, to int32) []N {
 	return path
 }
 
-// Distances tells how many edges the shortest path from a node to one has: 0 from that
-// itself, -1 if there is none.
+// Distances returns a function that counts the edges of the shortest path from a node to the given one. It returns 0
+// for the node itself and -1 if no path exists.
 func (g *Graph[N]) Distances(to N) func(N) int {
 	end, ok := g.index[to]
 	if !ok {
@@ -88,8 +88,8 @@ func (g *Graph[N]) Distances(to N) func(N) int {
 // budget bounds the steps of one search for paths.
 const budget = 200_000
 
-// AllPaths lists up to limit paths from one node to another that visit no node twice,
-// shortest first, then in order. More means that there are, or may be, others.
+// AllPaths lists up to limit paths that visit no node twice, shortest first, then in order. If more is true, other
+// paths exist or may exist.
 func (g *Graph[N]) AllPaths(from, to N, limit int) (paths [][]N, more bool) {
 	if !g.Reaches(from, to) || limit <= 0 {
 		return nil, limit <= 0 && g.Reaches(from, to)
@@ -97,7 +97,7 @@ func (g *Graph[N]) AllPaths(from, to N, limit int) (paths [][]N, more bool) {
 	s := &search[N]{graph: g, to: g.index[to], limit: limit + 1, left: budget, on: make([]bool, len(g.nodes))}
 	s.distances()
 	start := g.index[from]
-	// Each round finds the paths of one length, until none was cut short by it.
+	// Each round finds the paths of one length. The search ends when no round was cut short by its length.
 	for length := s.distance[start]; length != nowhere; length = s.next {
 		s.next = nowhere
 		s.visit(start, length)
@@ -111,17 +111,17 @@ func (g *Graph[N]) AllPaths(from, to N, limit int) (paths [][]N, more bool) {
 	return s.found, s.left <= 0
 }
 
-// search looks for the paths of one length at a time.
+// search finds paths of one length at a time.
 type search[N comparable] struct {
 	graph       *Graph[N]
 	to          int32
 	limit, left int
-	// distance of each node to the end.
+	// distance holds the number of edges from each node to the end.
 	distance []int32
 	// on marks the nodes of path.
 	on   []bool
 	path []int32
-	// next is the smallest length that would have gone on somewhere.
+	// next is the smallest length at which a path that was cut short could continue.
 	next  int32
 	found [][]N
 }
@@ -143,7 +143,7 @@ func (s *search[N]) distances() {
 	}
 }
 
-// visit goes on to the end in exactly so many steps.
+// visit extends the path from v to the end with exactly the given number of steps.
 func (s *search[N]) visit(v, steps int32) {
 	s.left--
 	s.path, s.on[v] = append(s.path, v), true
@@ -162,7 +162,7 @@ func (s *search[N]) visit(v, steps int32) {
 			continue
 		}
 		if over := s.distance[w] + 1 - steps; over > 0 {
-			// The whole path would have this many steps.
+			// This is the smallest length of a whole path through w.
 			s.shortest(int32(len(s.path)) + s.distance[w])
 			continue
 		}

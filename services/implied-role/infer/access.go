@@ -6,17 +6,17 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Holding is a role of a subject, and whence it comes.
+// Holding is a role of a subject, with the bindings that grant it.
 type Holding struct {
 	Subject           rbacv1.Subject
 	Role              Role
 	Explicit, Implied bool
-	// Bindings are those that people made behind it, as [Binding.String] writes them, or generated
-	// ones that are still there although nothing brings them about any more.
+	// Bindings holds the explicit bindings behind the role, as [Binding.String] returns them. It also holds generated
+	// bindings that still exist although no explicit binding implies them any more.
 	Bindings []string
 }
 
-// Holders lists who has a role by the given bindings, sorted by subject.
+// Holders lists the subjects that have a role by the given bindings, sorted by subject.
 func (rs *RuleSet) Holders(role Role, bindings []*Binding) []Holding {
 	found := map[rbacv1.Subject]*Holding{}
 	add := func(s rbacv1.Subject, binding string, explicit bool) {
@@ -45,8 +45,8 @@ func (rs *RuleSet) Holders(role Role, bindings []*Binding) []Holding {
 	return sorted(found, func(x, y Holding) int { return CompareSubjects(x.Subject, y.Subject) })
 }
 
-// gives tells how a binding that people made gives a role, if it does. Kubernetes honours what is
-// being deleted until it has gone.
+// gives reports whether an explicit binding grants a role, directly or by implication. A binding that is being deleted
+// still grants its own role, because Kubernetes honours it until it is gone.
 func (rs *RuleSet) gives(b *Binding, role Role) (explicit, implied bool) {
 	if b.Generated() {
 		return false, false
@@ -55,7 +55,7 @@ func (rs *RuleSet) gives(b *Binding, role Role) (explicit, implied bool) {
 	return explicit, !explicit && b.IsSource() && rs.Implies(b.Role, role)
 }
 
-// Effective lists what roles somebody has by the given bindings, sorted by role.
+// Effective lists the roles that an identity has by the given bindings, sorted by role.
 func (rs *RuleSet) Effective(who Identity, bindings []*Binding) []Holding {
 	found := map[Role]*Holding{}
 	add := func(role Role, name string, explicit bool) {
@@ -88,7 +88,7 @@ func (rs *RuleSet) Effective(who Identity, bindings []*Binding) []Holding {
 	return sorted(found, func(x, y Holding) int { return x.Role.Compare(y.Role) })
 }
 
-// by reports whether a binding is behind it.
+// by reports whether a binding is one of h.Bindings.
 func (h *Holding) by(binding string) bool {
 	_, has := slices.BinarySearch(h.Bindings, binding)
 	return has

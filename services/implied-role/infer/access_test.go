@@ -71,7 +71,7 @@ func TestWhatRolesSomebodyHas(t *testing.T) {
 	}
 }
 
-// who is subject, and also reads "user:" and "name:" before the names of a user and of a group.
+// who works as subject, and also parses "user:" and "name:" before the names of a user and of a group.
 func who(text string) rbacv1.Subject {
 	s := subject("x")
 	if name, is := strings.CutPrefix(text, "user:"); is {
@@ -85,8 +85,7 @@ func who(text string) rbacv1.Subject {
 	return subject(text)
 }
 
-// TestWhatIsStillThereStillGrants has generated bindings that nothing brings about any more, as
-// long as they have not gone.
+// TestWhatIsStillThereStillGrants has generated bindings that nothing implies any more but that still exist.
 func TestWhatIsStillThereStillGrants(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b B1=a{x} B2=a{y}")
@@ -174,7 +173,7 @@ func TestWhatASystemBindingGrantsImpliesNothing(t *testing.T) {
 	}
 }
 
-// TestReasonsAreTheFirstOfAll compares what is given with all ways there are, sorted.
+// TestReasonsAreTheFirstOfAll compares the reasons with the sorted list of all possible ones.
 func TestReasonsAreTheFirstOfAll(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(r)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// hierarchy is rules between roles, each from one to a later one.
+// hierarchy returns random rules, each from a role to a later one.
 func hierarchy(roles, rules int) []Rule {
 	r := rand.New(rand.NewPCG(1, 2))
 	list := make([]Rule, 0, rules)
@@ -25,7 +25,7 @@ func hierarchy(roles, rules int) []Rule {
 
 func numbered(i int) Role { return Role{Name: fmt.Sprintf("role-%04d", i)} }
 
-// crowd is bindings of which few roles have many and most have few.
+// crowd returns bindings in a Zipf distribution: few roles have many of them.
 func crowd(bindings, roles int) []*Binding {
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 1, uint64(roles-1))
 	list := make([]*Binding, bindings)
@@ -44,7 +44,7 @@ func unlimited() Policy {
 	return p
 }
 
-// BenchmarkCold is a start from nothing: all rules and bindings of a namespace, planned.
+// BenchmarkCold measures a cold start: all rules and bindings of a namespace are planned.
 func BenchmarkCold(b *testing.B) {
 	ns := Namespace{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
 	desired, actions := 0, 0
@@ -59,7 +59,7 @@ func BenchmarkCold(b *testing.B) {
 	b.ReportMetric(float64(memory.Sys)/(1<<20), "MiB-of-system")
 }
 
-// BenchmarkConverged looks at everything when nothing is to be done.
+// BenchmarkConverged plans everything when nothing is to be done.
 func BenchmarkConverged(b *testing.B) {
 	ns := Namespace{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
 	o := Infer(ns, unlimited())
@@ -74,7 +74,7 @@ func BenchmarkConverged(b *testing.B) {
 	}
 }
 
-// BenchmarkRuleEvent is a new rule: from its arrival to the bindings that it touches.
+// BenchmarkRuleEvent measures a new rule, from its arrival to the bindings that it concerns.
 func BenchmarkRuleEvent(b *testing.B) {
 	for _, size := range []struct{ roles, rules int }{{1000, 1000}, {5000, 20_000}} {
 		b.Run(fmt.Sprintf("%d roles, %d rules, 100000 bindings", size.roles, size.rules), func(b *testing.B) {
@@ -98,7 +98,7 @@ func BenchmarkRuleEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkRuleSet evaluates rules and computes what follows from them.
+// BenchmarkRuleSet evaluates rules and computes their closure.
 func BenchmarkRuleSet(b *testing.B) {
 	ring := make([]Rule, 1000)
 	for i := range ring {

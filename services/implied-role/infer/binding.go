@@ -11,32 +11,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Binding is a RoleBinding, as much of it as matters here, in little memory: a service
-// may have to hold half a million of them.
+// Binding holds the fields of a RoleBinding that this service needs. It is small, because a service may hold half a
+// million.
 type Binding struct {
 	Namespace, Name string
 	UID             types.UID
 	Role            Role
 	Subjects        []rbacv1.Subject
-	// Cluster means that it is a ClusterRoleBinding: it grants in every namespace, and implies nothing.
+	// Cluster marks a ClusterRoleBinding. It grants its role in every namespace and implies no other role.
 	Cluster bool
-	// Reserved means that it is ours: its name has the form of those that this service gives, and
-	// nobody who may has made it independent. What else it bears makes no difference.
+	// Reserved marks a binding of this service. Its name has the form of [Name], and it lacks [IndependentLabel]. No
+	// other label or annotation counts.
 	Reserved bool
-	// Source is the name of the binding that it was generated from, of which its own name is
-	// recomputed; empty if people made it, or if nothing tells any more.
+	// Source is the name of the binding that it was generated from, verified by computing the name of b from it. It is
+	// empty for explicit bindings, and if neither the annotation nor an owner reference leads to b's name.
 	Source string
-	// Labelled means that it claims to be generated, as anybody can.
+	// Labelled means that the label claims that this service manages the binding. Any user can set that label.
 	Labelled bool
-	// Deleting means that its deletion has begun, Finalized that something may hold that up.
+	// Deleting means that deletion has begun. Finalized means that a finalizer can delay it.
 	Deleting, Finalized bool
-	// System means that the API server made it for itself.
+	// System means that the API server created the binding for itself.
 	System bool
-	// metadata is a fingerprint of what generated bindings bear.
+	// metadata is the fingerprint of the labels, annotations and owner reference of a generated binding.
 	metadata fingerprint
 }
 
-// wire is the part of a RoleBinding that is read.
+// wire lists the fields of a RoleBinding that are decoded.
 type wire struct {
 	Metadata struct {
 		Namespace         string                  `json:"namespace"`
@@ -52,7 +52,7 @@ type wire struct {
 	Subjects []rbacv1.Subject `json:"subjects"`
 }
 
-// UnmarshalJSON reads a RoleBinding as the API server sends it.
+// UnmarshalJSON decodes a RoleBinding or ClusterRoleBinding of the API server.
 func (b *Binding) UnmarshalJSON(data []byte) error {
 	var w wire
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -78,7 +78,8 @@ func (b *Binding) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// source finds the one whose generated binding would have the name of b.
+// source returns the name of the binding from which [Name] derives the name of b. It tries the annotation first, then
+// the owner references. It returns "" if none fits.
 func source(b *Binding, annotation string, owners []metav1.OwnerReference) string {
 	sources := []string{annotation}
 	for _, o := range owners {
@@ -90,10 +91,10 @@ func source(b *Binding, annotation string, owners []metav1.OwnerReference) strin
 	return ""
 }
 
-// shared is text held once, however many have it.
+// shared returns the interned text, so equal texts take memory once.
 func shared(text string) string { return unique.Make(text).Value() }
 
-// owner finds the reference to a source.
+// owner returns the owner reference to the source, or an empty one.
 func owner(source string, owners []metav1.OwnerReference) metav1.OwnerReference {
 	i := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool {
 		return o.Kind == kindRoleBinding && o.APIVersion == rbacv1.SchemeGroupVersion.String() && o.Name == source
@@ -104,7 +105,7 @@ func owner(source string, owners []metav1.OwnerReference) metav1.OwnerReference 
 	return owners[i]
 }
 
-// String is its name, or "ClusterRoleBinding/name": no name holds a slash.
+// String returns the name, or "ClusterRoleBinding/name". Names contain no slash, so the result is unique.
 func (b *Binding) String() string {
 	if b.Cluster {
 		return "ClusterRoleBinding/" + b.Name
@@ -112,20 +113,20 @@ func (b *Binding) String() string {
 	return b.Name
 }
 
-// Generated reports whether the binding is this service's. Others are people's.
+// Generated reports whether the binding belongs to this service. All others are explicit.
 func (b *Binding) Generated() bool { return b.Reserved }
 
-// IsSource reports whether others follow from the binding.
+// IsSource reports whether generated bindings can follow from the binding.
 func (b *Binding) IsSource() bool {
 	return !b.Generated() && !b.Cluster && !b.Deleting && !b.System && len(b.Subjects) > 0
 }
 
-// Delayed reports whether the binding goes on granting for who knows how long when it is deleted:
-// Kubernetes honours it until the last finalizer has gone.
+// Delayed reports whether the binding can keep granting its role for an unlimited time after its deletion begins.
+// Kubernetes honours it until the last finalizer is gone.
 func (b *Binding) Delayed() bool { return (b.Deleting || b.Finalized) && len(b.Subjects) > 0 }
 
-// subjects are those of the binding as Kubernetes reads them: a service account without a namespace
-// is one of the binding's.
+// subjects yields the subjects as Kubernetes reads them. A service account without a namespace gets that of the
+// binding.
 func (b *Binding) subjects() iter.Seq[rbacv1.Subject] {
 	return func(yield func(rbacv1.Subject) bool) {
 		for _, s := range b.Subjects {

@@ -109,7 +109,7 @@ func TestWhatOthersAddToAGeneratedBindingMayStay(t *testing.T) {
 func TestForeignBindingsAreNeverTouched(t *testing.T) {
 	for name, c := range map[string]struct {
 		harm func(*world)
-		// obstacle is what is said about it.
+		// obstacle is the expected message.
 		obstacle string
 	}{
 		"X2: our labels on an explicit one": {harm: func(w *world) {
@@ -241,7 +241,7 @@ func TestNamesOfOurFormAreReserved(t *testing.T) {
 	}
 }
 
-// TestWhatHasOurNameAndNoSourceGrantsNothing strips what was generated, or forges it.
+// TestWhatHasOurNameAndNoSourceGrantsNothing strips a generated binding, or forges one.
 func TestWhatHasOurNameAndNoSourceGrantsNothing(t *testing.T) {
 	forged := "ir-x-y-abcdefgh234567ab"
 	for name, harm := range map[string]func(*world) string{
@@ -279,7 +279,7 @@ func TestWhatHasOurNameAndNoSourceGrantsNothing(t *testing.T) {
 	}
 }
 
-// TestWhatCannotGoAtOnceGrantsNothing has a finalizer on a generated binding.
+// TestWhatCannotGoAtOnceGrantsNothing puts a finalizer on a generated binding.
 func TestWhatCannotGoAtOnceGrantsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  string

@@ -8,12 +8,13 @@ import (
 
 const (
 	seed = "admin>developer admin>reviewer developer>writer writer>pro writer>noob "
-	// cloud is a hierarchy such as clouds have.
+	// cloud is a hierarchy of roles as clouds have it.
 	cloud = "all_admin>network_admin all_admin>image_admin all_admin>object_admin all_admin>storage_admin all_admin>volume_admin " +
 		"storage_admin>object_admin storage_admin>volume_admin network_admin>editor image_admin>editor object_admin>editor volume_admin>editor editor>reader "
 )
 
-// stage is a change, what is generated then, and what of it is as old as before.
+// stage is one step of a case: the change, the bindings that must then be generated, and those that must have kept
+// their UID.
 type stage struct{ do, want, kept string }
 
 // acceptance reads the cases of testdata/acceptance.txt.

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What generated bindings bear.
+// Labels and annotations of generated bindings.
 const (
 	// ManagedByLabel has the value ManagedBy.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
@@ -20,29 +20,29 @@ const (
 	// ImpliedLabel has the value "true".
 	ImpliedLabel = "role.k8s.com/implied"
 	implied      = "true"
-	// IndependentLabel, with the value "true", makes a binding people's whose name is reserved.
+	// IndependentLabel, with the value "true", makes a binding with a reserved name explicit.
 	IndependentLabel = "role.k8s.com/independent"
 	independent      = "true"
-	// SourceLabel and ChildLabel have hashes: names of roles and bindings may not be values of labels.
+	// SourceLabel and ChildLabel hold hashes, because names of roles and bindings can be invalid as label values.
 	SourceLabel = "role.k8s.com/source"
 	ChildLabel  = "role.k8s.com/child"
-	// SourceAnnotation, ParentAnnotation, ChildAnnotation and ViaAnnotation are for people.
+	// SourceAnnotation, ParentAnnotation, ChildAnnotation and ViaAnnotation are for human readers.
 	SourceAnnotation = "role.k8s.com/source-binding"
 	ParentAnnotation = "role.k8s.com/parent-role"
 	ChildAnnotation  = "role.k8s.com/child-role"
 	ViaAnnotation    = "role.k8s.com/via"
 )
 
-// bootstrapping is on bindings that the API server makes for itself.
+// bootstrapping is the label of bindings that the API server creates for itself.
 const bootstrapping = "kubernetes.io/bootstrapping"
 
 const kindRoleBinding = "RoleBinding"
 
-// prefix is what the names of generated bindings begin with.
+// prefix begins the names of generated bindings.
 const prefix = "ir-"
 
-// Name is the name of the binding that the named source brings about for child. The hash
-// is over lengths and texts, so no two pairs share it; the rest is for people.
+// Name returns the name of the binding that the source generates for child. The hash covers lengths and texts, so
+// different pairs get different names. The rest of the name is for human readers.
 func Name(source string, child Role) string {
 	const readable = 20
 	return prefix + legible(source, readable) + "-" + legible(child.Name, readable) + "-" + hash(source, child.Kind(), child.Name)
@@ -50,10 +50,10 @@ func Name(source string, child Role) string {
 
 var reserved = regexp.MustCompile(`^` + prefix + `[a-z0-9.-]*-[a-z2-7]{16}$`)
 
-// IsReserved reports whether a name has the form of those that [Name] gives: nobody else may use it.
+// IsReserved reports whether a name has the form of [Name]. Only this service may use such names.
 func IsReserved(name string) bool { return reserved.MatchString(name) }
 
-// legible is the beginning of a name, in letters that any name may have.
+// legible returns the beginning of a name, with every character that a generated name cannot hold replaced by "-".
 func legible(name string, limit int) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -67,7 +67,7 @@ func legible(name string, limit int) string {
 	return strings.Trim(name, "-.")
 }
 
-// fingerprint has 128 bits.
+// fingerprint is a hash of 128 bits.
 type fingerprint [16]byte
 
 func fingerprintOf(texts ...string) fingerprint {
@@ -81,14 +81,14 @@ func fingerprintOf(texts ...string) fingerprint {
 	return fingerprint(sum[:len(fingerprint{})])
 }
 
-// hash has 80 bits in 16 letters and digits.
+// hash returns 80 bits of the fingerprint as 16 letters and digits.
 func hash(texts ...string) string {
 	const bytes = 10
 	sum := fingerprintOf(texts...)
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:bytes]))
 }
 
-// metadataOf is a fingerprint of what matters among labels, annotations and the reference to the owner.
+// metadataOf returns the fingerprint of the labels, annotations and owner reference that this service sets.
 func metadataOf(labels, annotations map[string]string, owner metav1.OwnerReference) fingerprint {
 	return fingerprintOf(
 		labels[ManagedByLabel], labels[ImpliedLabel], labels[SourceLabel], labels[ChildLabel],
@@ -97,27 +97,27 @@ func metadataOf(labels, annotations map[string]string, owner metav1.OwnerReferen
 	)
 }
 
-// Desired is a binding that follows from its source.
+// Desired is a binding that must exist because of its source.
 type Desired struct {
 	Name   string
 	Source *Binding
 	derivedRole
-	// Paused means that it follows from paused rules only: it may stay, but is not made.
+	// Paused means that only paused rules imply the binding. An existing one stays, but a missing one is not created.
 	Paused bool
-	// sourceHash is the hash of the source.
+	// sourceHash is the hash of the source's name.
 	sourceHash string
 }
 
-// derivedRole is a role that comes with another.
+// derivedRole is a role that another role implies.
 type derivedRole struct {
 	Child Role
-	// Via is the shortest path, for people.
+	// Via is the text of the shortest path, for human readers.
 	Via  string
 	hash string
 }
 
-// Object is the binding as it must be. Nothing is copied from the source but its subjects:
-// tools that keep a cluster as it is in Git remove what bears their labels.
+// Object returns the binding as it must be. It copies only the subjects of the source: GitOps tools delete objects that
+// carry their labels.
 func (d *Desired) Object() *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kindRoleBinding},
@@ -127,7 +127,7 @@ func (d *Desired) Object() *rbacv1.RoleBinding {
 			Annotations: map[string]string{
 				SourceAnnotation: d.Source.Name, ParentAnnotation: d.Source.Role.String(), ChildAnnotation: d.Child.String(), ViaAnnotation: d.Via,
 			},
-			// So garbage collection removes it with its source, whether or not we run.
+			// Garbage collection removes the binding with its source, even while this service is down.
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kindRoleBinding, Name: d.Source.Name, UID: d.Source.UID,
 			}},
@@ -136,7 +136,7 @@ func (d *Desired) Object() *rbacv1.RoleBinding {
 	}
 }
 
-// Binding is what is read of the object when it is there.
+// Binding returns the [Binding] that decoding [Desired.Object] would give.
 func (d *Desired) Binding() *Binding {
 	return &Binding{
 		Namespace: d.Source.Namespace, Name: d.Name, Role: d.Child, Subjects: d.Source.Subjects,
@@ -144,18 +144,18 @@ func (d *Desired) Binding() *Binding {
 	}
 }
 
-// metadata is what [metadataOf] makes of the object.
+// metadata returns the result of [metadataOf] for the object.
 func (d *Desired) metadata() fingerprint {
 	return fingerprintOf(ManagedBy, implied, d.sourceHash, d.hash,
 		d.Source.Name, d.Source.Role.String(), d.Child.String(), d.Via, d.Source.Name, string(d.Source.UID))
 }
 
-// is reports whether a binding of ours is as it must be. What others added to it may stay.
+// is reports whether a generated binding matches d. Labels and annotations that others added do not count.
 func (d *Desired) is(b *Binding) bool {
 	return slices.Equal(b.Subjects, d.Source.Subjects) && b.metadata == d.metadata()
 }
 
-// Desired lists the bindings that follow from one, in the order of the roles they grant.
+// Desired lists the bindings that follow from the source, in the order of the roles that they grant.
 func (rs *RuleSet) Desired(source *Binding) []Desired {
 	if source == nil || !source.IsSource() {
 		return nil
@@ -175,10 +175,11 @@ func (rs *RuleSet) Desired(source *Binding) []Desired {
 	return list
 }
 
-// maxDerived is how many derived roles a rule set keeps: of a chain of so many roles there are a hundred times more.
+// maxDerived bounds the derived roles that a rule set caches. A chain of as many roles would have a hundred thousand
+// times as many derived roles.
 const maxDerived = 200_000
 
-// derivedRoles lists what comes with a role, in order.
+// derivedRoles lists the roles that r implies, in order. The result is cached.
 func (rs *RuleSet) derivedRoles(r Role) []derivedRole {
 	a := rs.answers
 	a.mu.Lock()
@@ -197,7 +198,7 @@ func (rs *RuleSet) derivedRoles(r Role) []derivedRole {
 	return list
 }
 
-// via is a path for people, who do not read long ones to the end.
+// via returns the text of a path. It shortens long paths in the middle.
 func via(path []Role) string {
 	const shown = 12
 	texts := make([]string, 0, shown+1)

@@ -9,22 +9,22 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Reason is one way in which somebody has a role.
+// Reason is one way in which an identity has a role.
 type Reason struct {
-	// Source is the binding that people made, or a generated one that is still there although nothing
-	// brings it about any more; Subject its entry.
+	// Source is the binding that grants the role, and Subject its matching entry. Source is explicit, or a generated
+	// binding that still exists although nothing implies it any more.
 	Source  *Binding
 	Subject rbacv1.Subject
-	// Path leads from the role of the binding to the one asked about; only that if the
-	// binding grants it itself.
+	// Path leads from the role of the source to the requested role. It holds only the latter if the source grants it
+	// directly.
 	Path []Role
 }
 
-// maxSearches bounds the roles whose paths are looked for to explain one.
+// maxSearches bounds the roles from which one explanation searches for paths.
 const maxSearches = 1000
 
-// Explain lists up to limit ways in which somebody has a role by the given bindings, shortest
-// first, then by path and binding. More means that there are, or may be, others.
+// Explain lists up to limit ways in which an identity has a role by the given bindings. The order is shortest first,
+// then by path and binding. If more is true, other ways exist or may exist.
 func (rs *RuleSet) Explain(who Identity, role Role, bindings []*Binding, limit int) (reasons []Reason, more bool) {
 	trim := func() {
 		slices.SortFunc(reasons, Reason.compare)
@@ -59,7 +59,7 @@ func (rs *RuleSet) Explain(who Identity, role Role, bindings []*Binding, limit i
 	return reasons, more
 }
 
-// entries lists by their role the bindings that give somebody a role, without a path.
+// entries groups the bindings that give an identity the role by the role of the binding. The reasons have no path yet.
 func (rs *RuleSet) entries(who Identity, role Role, bindings []*Binding) map[Role][]Reason {
 	byRole, sources := map[Role][]Reason{}, map[string]struct{}{}
 	for _, b := range bindings {

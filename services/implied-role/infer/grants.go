@@ -7,16 +7,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// grantsBySubject is the roles that explicit bindings give, by subject.
+// grantsBySubject holds the roles that explicit bindings grant to each subject.
 type grantsBySubject map[rbacv1.Subject][]roleGrant
 
-// roleGrant is a role, and whether others come with it.
+// roleGrant is a granted role. If source is true, the roles that it implies are granted too.
 type roleGrant struct {
 	role   Role
 	source bool
 }
 
-// add takes in what a binding gives to subjects among those given, or to all.
+// add records the role of an explicit binding for its subjects that are in among, or for all if among is nil.
 func (g grantsBySubject) add(b *Binding, among grantsBySubject) {
 	if b == nil || b.Generated() {
 		return
@@ -29,7 +29,7 @@ func (g grantsBySubject) add(b *Binding, among grantsBySubject) {
 	}
 }
 
-// roles lists all roles of a subject in order.
+// roles lists all roles of a subject in order, including implied ones.
 func (g grantsBySubject) roles(s rbacv1.Subject, rules *RuleSet) []Role {
 	var all []Role
 	for _, given := range g[s] {
@@ -42,7 +42,8 @@ func (g grantsBySubject) roles(s rbacv1.Subject, rules *RuleSet) []Role {
 	return slices.Compact(all)
 }
 
-// count is how many roles those of a subject are, the same ones counted again.
+// count returns the number of roles of a subject. It counts a role once for each binding that gives it, so it is an
+// upper bound that is cheap to compute.
 func (g grantsBySubject) count(s rbacv1.Subject, rules *RuleSet) int {
 	n := 0
 	for _, given := range g[s] {
@@ -51,7 +52,7 @@ func (g grantsBySubject) count(s rbacv1.Subject, rules *RuleSet) int {
 	return n
 }
 
-// subjects lists who would gain and lose roles.
+// subjects lists the subjects that would gain or lose roles.
 func (c Comparison) subjects(d *Delta) {
 	touched, before, after := grantsBySubject{}, grantsBySubject{}, grantsBySubject{}
 	for _, change := range c.Changes {

@@ -14,10 +14,10 @@ func CompareSubjects(a, b rbacv1.Subject) int {
 		strings.Compare(a.Name, b.Name), strings.Compare(a.APIGroup, b.APIGroup))
 }
 
-// Identity is all that Kubernetes takes one subject for, by kind, namespace and name.
+// Identity is the set of subjects that Kubernetes treats as one requester, by kind, namespace and name.
 type Identity map[rbacv1.Subject]struct{}
 
-// What Kubernetes itself makes of users.
+// Prefixes and groups that Kubernetes assigns to users.
 const (
 	serviceAccountPrefix = "system:serviceaccount:"
 	allServiceAccounts   = "system:serviceaccounts"
@@ -26,8 +26,8 @@ const (
 	anonymous            = "system:anonymous"
 )
 
-// Identify is the identity of a subject that is in the given groups: Kubernetes does not know who
-// is in which, but for its own. Whoever is in a group is taken to be authenticated.
+// Identify returns the identity of a subject that is a member of the given groups. The API server stores no group
+// membership, except for its own groups. Without system:unauthenticated, the subject counts as authenticated.
 func Identify(subject rbacv1.Subject, groups []string) Identity {
 	who, name := Identity{}, subject.Name
 	groups = slices.Clone(groups)
@@ -59,7 +59,7 @@ func Identify(subject rbacv1.Subject, groups []string) Identity {
 	return who
 }
 
-// In finds the first subject of a binding that the identity is.
+// In returns the first subject of a binding that matches the identity.
 func (who Identity) In(b *Binding) (rbacv1.Subject, bool) {
 	for s := range b.subjects() {
 		if _, ok := who[rbacv1.Subject{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}]; ok {

@@ -18,10 +18,12 @@ const (
 	NotJudged     = "NotJudged"
 )
 
-// Judged is whether whoever wrote a rule was judged: it was written as it is after since, from when on
-// everybody is; or before, or nobody is at all and since is zero. What was said of the rule before was
-// written on the very state that it speaks of; so if it names the same time, what is newer was written
-// later.
+// Judged returns the condition that reports whether admission checked the author of the rule. Since is the time from
+// which every author is checked. Zero means that no author is checked.
+//
+// The condition holds if the rule was created at since or later. For an unchanged generation, the old status stays. An
+// old condition of an earlier generation that names the same since proves that the rule changed while authors were
+// checked.
 func Judged(rule *rolev1alpha1.ImpliedRoles, since time.Time) condition.Condition {
 	before := cmp.Or(meta.FindStatusCondition(rule.Status.Conditions, rolev1alpha1.Judged), &metav1.Condition{})
 	during := "; everybody is judged since " + since.Format(time.RFC3339)

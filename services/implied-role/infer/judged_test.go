@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/condition"
 )
 
-// TestWhoWroteARuleWasJudgedIfItIsKnown tells of rules one thing after another, each time in the state and
-// with the guard that a step says.
+// TestWhoWroteARuleWasJudgedIfItIsKnown computes the condition of a rule after each step, with the generation and the
+// guard of that step.
 func TestWhoWroteARuleWasJudgedIfItIsKnown(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }

@@ -4,22 +4,22 @@ import (
 	"iter"
 )
 
-// Namespace is all there is in one.
+// Namespace holds the rules and bindings of one namespace.
 type Namespace struct {
 	Name  string
 	Rules []Rule
-	// Bindings of whatever origin.
+	// Bindings holds explicit and generated bindings.
 	Bindings []*Binding
 }
 
-// Outcome is what follows from a [Namespace].
+// Outcome is the result of [Infer].
 type Outcome struct {
 	Rules *RuleSet
-	// Desired are the generated bindings that must be, by name.
+	// Desired holds the generated bindings that must exist, by name.
 	Desired map[string]Desired
 }
 
-// Evaluate is what the rules of a namespace say, with those paused that ask for too much.
+// Evaluate returns the rule set of a namespace. Rules that would generate too many bindings are paused.
 func Evaluate(ns Namespace, p Policy) *RuleSet {
 	load, sources := map[Role]int{}, 0
 	for _, b := range ns.Bindings {
@@ -31,8 +31,8 @@ func Evaluate(ns Namespace, p Policy) *RuleSet {
 	return NewRuleSet(ns.Name, ns.Rules, p).Limited(sources, func(r Role) int { return load[r] })
 }
 
-// Infer computes everything about a namespace. It is the definition of what the service
-// does; that the service computes only what a change may have touched must make no difference.
+// Infer computes everything about a namespace. It defines the result of the service: the incremental computation after
+// a change must agree with it.
 func Infer(ns Namespace, p Policy) Outcome {
 	o := Outcome{Rules: Evaluate(ns, p), Desired: map[string]Desired{}}
 	for _, b := range ns.Bindings {
@@ -43,7 +43,7 @@ func Infer(ns Namespace, p Policy) Outcome {
 	return o
 }
 
-// Actions lists what is to be done about the whole namespace, source by source.
+// Actions lists the actions for the whole namespace, source by source.
 func (o Outcome) Actions(bindings []*Binding) []Action {
 	var list []Action
 	for plan := range o.Rules.Plans(bindings) {
@@ -52,8 +52,8 @@ func (o Outcome) Actions(bindings []*Binding) []Action {
 	return list
 }
 
-// Plans yields what is to be done about all bindings of a namespace, source by source. It
-// holds the plan of one source at a time: of all there may be too many actions.
+// Plans yields the plans of all bindings of a namespace, source by source. It holds one plan at a time, because all
+// actions together may need too much memory.
 func (rs *RuleSet) Plans(bindings []*Binding) iter.Seq[Plan] {
 	inputs, names := map[string]*Input{}, []string{}
 	byName, byRole := make(map[string]*Binding, len(bindings)), map[Role][]*Binding{}

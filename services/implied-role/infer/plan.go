@@ -7,43 +7,43 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Input is what there is under the name of one source.
+// Input holds the observed bindings that belong to one source name.
 type Input struct {
 	Source string
-	// Binding has that name; nil if there is none. It need not be a source; it may be one of ours of
-	// which nothing tells where it comes from.
+	// Binding is the binding of that name, or nil. It need not be a source. It may be a generated binding without a
+	// traceable source.
 	Binding *Binding
-	// Generated bindings whose [Binding.Source] is that name.
+	// Generated holds the generated bindings whose [Binding.Source] is that name.
 	Generated []*Binding
-	// Occupant finds the binding of a name, whosever it is; nil if there is none.
+	// Occupant returns the binding of a name, explicit or generated, or nil.
 	Occupant func(name string) *Binding
-	// To lists the bindings that people made to a role.
+	// To lists the explicit bindings to a role.
 	To func(Role) []*Binding
 }
 
-// Plan is what is to be done about the bindings that follow from one source. A desired
-// binding that it does not speak of is as it must be.
+// Plan holds the actions and obstacles for the bindings that follow from one source. A desired binding that it does not
+// mention is already as it must be.
 type Plan struct {
-	// Name of the source, Source the binding of that name; nil if there is none.
+	// Name is the name of the source. Source is the binding of that name, or nil.
 	Name      string
 	Source    *Binding
 	Actions   []Action
 	Obstacles []Obstacle
 }
 
-// Verb is what an action does.
+// Verb is the kind of an action.
 type Verb int
 
-// What is done to generated bindings.
+// Verbs of actions on generated bindings.
 const (
 	Create Verb = iota + 1
 	Update
 	Delete
-	// Empty takes away all subjects of what cannot be deleted at once, or may not be.
+	// Empty removes all subjects from a binding that cannot or must not be deleted now.
 	Empty
 )
 
-// String is for people and logs.
+// String returns the verb in lower case, for logs and messages.
 func (v Verb) String() string {
 	return map[Verb]string{Create: "create", Update: "update", Delete: "delete", Empty: "empty"}[v]
 }
@@ -51,27 +51,27 @@ func (v Verb) String() string {
 // Action is one write.
 type Action struct {
 	Verb Verb
-	// Name of the generated binding, Source that of its source, Parent the source's role.
+	// Name is the name of the generated binding, Source the name of its source, Parent the role of the source.
 	Name, Source string
 	Parent       Role
 	Child        Role
-	// Desired is what must be; nil if there must be nothing.
+	// Desired is the binding that must exist, or nil.
 	Desired *Desired
-	// Observed is the binding as it is; nil if it is not there.
+	// Observed is the existing binding, or nil.
 	Observed *Binding
 	// Subjects that the binding then has.
 	Subjects []rbacv1.Subject
 }
 
-// Object is the binding that an action creates or makes of what there is.
+// Object returns the binding that the action writes.
 func (a Action) Object() *rbacv1.RoleBinding {
 	b := a.Desired.Object()
 	b.Subjects = a.Subjects
 	return b
 }
 
-// Plan compares what follows from one source with what is there. Of what is desired and being
-// deleted it speaks twice when it must be changed before it goes.
+// Plan compares the bindings that follow from one source with the existing ones. A desired binding that is being
+// deleted gets the obstacle Pending. It also gets an action if it must change before it is gone.
 func (rs *RuleSet) Plan(in Input) Plan {
 	has := make(map[string]*Binding, len(in.Generated))
 	for _, g := range in.Generated {
@@ -84,7 +84,7 @@ func (rs *RuleSet) Plan(in Input) Plan {
 		observed := has[d.Name]
 		delete(has, d.Name)
 		if o := in.Occupant(d.Name); observed == nil && o != nil && o.Generated() && o.Role == d.Child {
-			observed = o // It does not say so any more.
+			observed = o // Its source can no longer be traced.
 		}
 		obstacle, met := d.obstacle(observed, in.Occupant)
 		if met {
@@ -105,7 +105,8 @@ func (rs *RuleSet) Plan(in Input) Plan {
 	return p
 }
 
-// remove plans that a binding does not grant any more. One that is being deleted and does not is done.
+// remove plans the removal of a binding that must not grant its role. A binding that is being deleted and has no
+// subjects needs no action.
 func (p *Plan) remove(g *Binding) {
 	switch {
 	case !g.Deleting:
@@ -119,8 +120,8 @@ func (p *Plan) action(v Verb, g *Binding) Action {
 	return Action{Verb: v, Name: g.Name, Source: p.Name, Child: g.Role, Observed: g}
 }
 
-// Claimant is the source that a binding of ours follows from, whatever that says of itself; nil if
-// there is none. To lists the bindings that people made to a role.
+// Claimant returns the source that implies a generated binding, or nil. It does not read the annotation or owner
+// references of b. To lists the explicit bindings to a role.
 func (rs *RuleSet) Claimant(b *Binding, to func(Role) []*Binding) *Binding {
 	for _, parent := range rs.Implying(b.Role) {
 		for _, source := range to(parent) {
@@ -133,7 +134,7 @@ func (rs *RuleSet) Claimant(b *Binding, to func(Role) []*Binding) *Binding {
 }
 
 func (d *Desired) action(observed *Binding) Action {
-	desired := *d // Not a part of its list, which may be long and would be kept.
+	desired := *d // A copy, so that the action does not keep the whole list in memory.
 	a := Action{
 		Verb: Create, Name: d.Name, Source: d.Source.Name, Parent: d.Source.Role, Child: d.Child,
 		Desired: &desired, Observed: observed, Subjects: d.Source.Subjects,
@@ -144,7 +145,8 @@ func (d *Desired) action(observed *Binding) Action {
 	return a
 }
 
-// obstacle is why nothing can be done about a binding now, whatever it is like.
+// obstacle returns the reason for which the binding cannot be created now. An existing binding that is not being
+// deleted has none.
 func (d *Desired) obstacle(observed *Binding, occupant func(string) *Binding) (o Obstacle, met bool) {
 	if observed != nil && !observed.Deleting {
 		return o, false
@@ -162,19 +164,19 @@ func (d *Desired) obstacle(observed *Binding, occupant func(string) *Binding) (o
 	return o, o.Reason != ""
 }
 
-// Difference is one generated binding that is not as it must be, with the action or the obstacle that its plan has.
+// Difference is a generated binding that differs from the desired one, with the action or the obstacle of its plan.
 type Difference struct {
 	Name, Source string
 	Role         Role
 	// Verb is 0 if there is an obstacle.
 	Verb Verb
-	// Obstacle is the reason of one.
+	// Obstacle is the reason of the obstacle.
 	Obstacle string
 	// Subjects that the binding then has, or had if it is deleted or emptied.
 	Subjects []rbacv1.Subject
 }
 
-// Differences lists all that a plan speaks of.
+// Differences lists one entry for each binding that the plan mentions.
 func (p Plan) Differences() []Difference {
 	list := make([]Difference, 0, len(p.Actions)+len(p.Obstacles))
 	for _, a := range p.Actions {
@@ -186,7 +188,7 @@ func (p Plan) Differences() []Difference {
 	}
 	for _, o := range p.Obstacles {
 		if o.Reason == Pending && slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Name == o.Name }) {
-			continue // It is made as it must be, and goes then.
+			continue // The action for this binding is already listed.
 		}
 		list = append(list, Difference{Name: o.Name, Source: p.Name, Role: o.Child, Obstacle: o.Reason, Subjects: p.Source.Subjects})
 	}

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEveryBindingYieldsAnActionOrAnObstacleOrIsInStep harms what was generated in random worlds: what no plan
-// speaks of must be as it must be, and of nothing may a plan say that it is both done and not.
+// TestEveryBindingYieldsAnActionOrAnObstacleOrIsInStep damages generated bindings in random worlds. A binding that no
+// plan mentions must be correct, and no plan may both change a binding and leave it out.
 func TestEveryBindingYieldsAnActionOrAnObstacleOrIsInStep(t *testing.T) {
 	harms := []func(*rbacv1.RoleBinding){
 		deleting,

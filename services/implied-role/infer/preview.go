@@ -8,70 +8,70 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Change is an explicit binding as it is and as it would be; nil if there is none.
+// Change is an explicit binding before and after a change. Nil means that it does not exist.
 type Change struct{ Before, After *Binding }
 
-// Delta is what a change of rules or bindings brings about.
+// Delta holds the effects of a change of rules or bindings.
 type Delta struct {
-	// Bindings are generated ones that would be created, updated or deleted, by name. An
-	// obstacle means that one would not be made.
+	// Bindings lists the generated bindings that would be created, updated, deleted or emptied, by name. One with an
+	// obstacle would not be created.
 	Bindings []Difference
-	// Verbs is how many there are of each kind, listed or not; 0 is those with an obstacle.
+	// Verbs counts the bindings by verb, including those that are not listed. The verb 0 counts bindings with an
+	// obstacle.
 	Verbs map[Verb]int
-	// Rows are the roles that would imply others than they do, in order.
+	// Rows lists the roles whose implied roles would change, in order.
 	Rows []RowChange
-	// Subjects gain and lose roles, in order.
+	// Subjects lists the subjects that would gain or lose roles, in order.
 	Subjects []SubjectChange
-	// Begun are cycles that are not there yet, Ended those that would be gone.
+	// Begun lists the cycles that would be new, Ended the cycles that would be gone.
 	Begun, Ended [][]Role
-	// Refused rules hold now, or are new, and would not hold; or they would be paused.
+	// Refused lists the rules that would not hold or would be paused, if they are new or changed, or hold unpaused now.
 	Refused []EvaluatedRule
-	// Statuses is how many rules would get another status.
+	// Statuses counts the rules whose status would change.
 	Statuses int
-	// More means that there are bindings, rows or subjects that are not listed.
+	// More means that some bindings, rows or subjects are not listed.
 	More bool
 }
 
-// RowChange is how the roles that a role implies change.
+// RowChange holds the implied roles that a role gains and loses.
 type RowChange struct {
 	Parent         Role
 	Added, Removed []Role
 }
 
-// SubjectChange is what roles a subject gains and loses, by whatever binding.
+// SubjectChange holds the roles that a subject gains and loses over all bindings.
 type SubjectChange struct {
 	Subject      rbacv1.Subject
 	Gained, Lost []Role
 }
 
-// Comparison is what a [Delta] is computed from.
+// Comparison is the input of [Compare].
 type Comparison struct {
 	Before, After *RuleSet
-	// Changes are the explicit bindings that would change, and those with a role that
-	// [RuleSet.Changed] lists.
+	// Changes holds the explicit bindings that would change, and those to a role that [RuleSet.Changed] lists.
 	Changes []Change
-	// Others are all other explicit bindings; they tell who has a role anyway.
+	// Others holds all other explicit bindings. A role that one of them gives is neither gained nor lost.
 	Others []*Binding
 	Exists func(Role) bool
-	// Occupant finds the binding that people gave a name; nil if they did not.
+	// Occupant returns the explicit binding of a name, or nil.
 	Occupant func(name string) *Binding
-	// Most is how many bindings, rows and subjects are listed.
+	// Most bounds the bindings, rows and subjects that are listed, each.
 	Most int
 }
 
-// maxRoles bounds the roles that are gone through for the rows of a delta, for its subjects, and for its statuses.
+// maxRoles bounds the roles that a comparison visits, separately for rows, subjects and statuses.
 const maxRoles = 5_000_000
 
-// budget is how many more roles may be gone through.
+// budget is the number of roles that may still be visited.
 type budget int
 
-// spend reports whether that many may be.
+// spend subtracts the roles from the budget and reports whether it sufficed.
 func (b *budget) spend(roles int) bool {
 	*b -= budget(roles + 1)
 	return *b >= 0
 }
 
-// Compare computes what would be different afterwards.
+// Compare computes the effects of a change.
 func Compare(c Comparison) Delta {
 	d := Delta{Verbs: map[Verb]int{}, Refused: c.refused()}
 	c.bindings(&d)
@@ -90,7 +90,7 @@ func Compare(c Comparison) Delta {
 	return d
 }
 
-// rows lists how the roles that others imply change.
+// rows lists the roles whose implied roles change.
 func (c Comparison) rows(d *Delta) {
 	left := budget(maxRoles)
 	for _, r := range c.After.Changed(c.Before) {
@@ -111,7 +111,7 @@ func (c Comparison) rows(d *Delta) {
 	}
 }
 
-// without lists those of all that some, sorted as well, lacks.
+// without returns the roles of all that are not in some. Both must be sorted.
 func without(all, some []Role) []Role {
 	var list []Role
 	for _, r := range all {
@@ -122,7 +122,7 @@ func without(all, some []Role) []Role {
 	return list
 }
 
-// bindings lists and counts what would be done, without holding more than a few of all at a time.
+// bindings lists and counts the differences. It holds only about twice c.Most of them at a time.
 func (c Comparison) bindings(d *Delta) {
 	trim := func() {
 		slices.SortFunc(d.Bindings, func(a, b Difference) int { return strings.Compare(a.Name, b.Name) })
@@ -142,10 +142,10 @@ func (c Comparison) bindings(d *Delta) {
 	trim()
 }
 
-// chunk is how many bindings are taken in before some are left out.
+// chunk bounds the extra differences that are held before the list is trimmed.
 const chunk = 1000
 
-// input is what there would be under the name of a binding, had everything before it been done.
+// input returns the input of the plan after the change, as if all earlier actions had succeeded.
 func (c Comparison) input(change Change) Input {
 	in := Input{Binding: change.After, Occupant: c.Occupant}
 	for _, b := range []*Binding{change.Before, change.After} {
@@ -182,7 +182,7 @@ func (c Comparison) refused() []EvaluatedRule {
 	return list
 }
 
-// statuses counts the rules that would get another status.
+// statuses counts the rules whose status would change.
 func (c Comparison) statuses(d *Delta) {
 	in := StatusInput{Exists: c.Exists}
 	was := make(map[string]EvaluatedRule, len(c.Before.rules))
@@ -199,8 +199,8 @@ func (c Comparison) statuses(d *Delta) {
 	}
 }
 
-// otherRows tells whether a role would imply others than it does; that it might, when too
-// many roles would have to be gone through.
+// otherRows returns a function that reports whether the implied roles of a role change. It returns true for a role that
+// the budget did not allow to compare.
 func (c Comparison) otherRows() func(Role) bool {
 	left, known := budget(maxRoles), map[Role]bool{}
 	for _, r := range c.After.Changed(c.Before) {

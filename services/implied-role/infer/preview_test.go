@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// preview compares the world with what it will be after ops, and leaves it as it is.
+// preview compares the world with its state after ops. It does not change the world.
 func (w *world) preview(ops func()) (Delta, *world) {
 	after := &world{t: w.t, policy: w.policy, rules: maps.Clone(w.rules), bindings: maps.Clone(w.bindings), uids: w.uids}
 	before := *w
@@ -45,7 +45,7 @@ func union[V any](a, b map[string]V) map[string]struct{} {
 	return all
 }
 
-// summary is a delta in one line.
+// summary returns a delta as one line.
 func summary(d Delta) string {
 	var parts []string
 	for _, c := range d.Bindings {
@@ -147,7 +147,7 @@ func TestAPreviewListsSomeAndCountsAll(t *testing.T) {
 
 func TestAPreviewOfAHugeChangeEnds(t *testing.T) {
 	w := newWorld(t)
-	const roles = 3500 // All of them together imply 6 million.
+	const roles = 3500 // Together they imply 6 million roles.
 	w.do("B=r0000{u}")
 	for i := range roles - 1 {
 		w.do(fmt.Sprintf("r%04d>r%04d", i, i+1))
@@ -161,7 +161,7 @@ func TestAPreviewOfAHugeChangeEnds(t *testing.T) {
 	}
 }
 
-// TestWhatComesWithManyRolesIsNotAllKept asks for what comes with each of many roles.
+// TestWhatComesWithManyRolesIsNotAllKept computes the implied roles of many roles and checks the bound of the cache.
 func TestWhatComesWithManyRolesIsNotAllKept(t *testing.T) {
 	w := newWorld(t)
 	const parents, children = 500, 500

@@ -20,10 +20,10 @@ const (
 	maxRoleName   = 253
 )
 
-// Role names a Role of the namespace, or a ClusterRole. Neither needs to exist.
+// Role identifies a Role of the namespace, or a ClusterRole. The object need not exist.
 type Role struct {
 	Name string
-	// Cluster tells a ClusterRole from a Role of the same name.
+	// Cluster is true for a ClusterRole.
 	Cluster bool
 }
 
@@ -33,7 +33,7 @@ var (
 	errLength = fmt.Errorf("the name of a role has at most %d characters", maxRoleName)
 )
 
-// ParseRole reads a role as people write it. An empty kind means Role.
+// ParseRole returns the role of a kind and a name, or an error if one is invalid. An empty kind means Role.
 func ParseRole(kind, name string) (Role, error) {
 	r := Role{Name: name, Cluster: kind == KindClusterRole}
 	switch {
@@ -50,7 +50,7 @@ func ParseRole(kind, name string) (Role, error) {
 	return r, nil
 }
 
-// String is the name of a Role, or "ClusterRole/name": no name holds a slash.
+// String returns the name of a Role, or "ClusterRole/name". Names contain no slash, so the result is unique.
 func (r Role) String() string {
 	if r.Cluster {
 		return clusterPrefix + r.Name
@@ -58,7 +58,7 @@ func (r Role) String() string {
 	return r.Name
 }
 
-// Kind is Role or ClusterRole.
+// Kind returns "Role" or "ClusterRole".
 func (r Role) Kind() string {
 	if r.Cluster {
 		return KindClusterRole
@@ -66,7 +66,7 @@ func (r Role) Kind() string {
 	return KindRole
 }
 
-// Compare orders roles by name, a Role before the ClusterRole of its name.
+// Compare orders roles by name. A Role comes before the ClusterRole of the same name.
 func (r Role) Compare(other Role) int {
 	if order := strings.Compare(r.Name, other.Name); order != 0 || r.Cluster == other.Cluster {
 		return order

@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// Rule says that whoever holds Parent also holds Child.
+// Rule gives Child to all subjects that have Parent.
 type Rule struct {
 	Name    string
 	Created time.Time
 	Parent  Role
 	Child   Role
-	// Flaw is why Parent and Child cannot be taken as they are; nil if they can.
+	// Flaw is the reason for which Parent or Child is invalid, or nil.
 	Flaw error
 }
 
-// Policy is what the administrator of the service decides.
+// Policy holds the settings of the administrator.
 type Policy struct {
-	// Prohibited are roles that nothing may imply: a name, or its beginning and "*", of
-	// either kind unless it starts with "Role/" or "ClusterRole/".
+	// Prohibited lists the roles that no rule may imply. An entry is a name, or a prefix with "*". It matches both
+	// kinds unless it starts with "Role/" or "ClusterRole/".
 	Prohibited []string
-	// Excluded are namespaces in which no rule holds.
+	// Excluded lists the namespaces in which no rule holds.
 	Excluded []string
-	// Unguarded means that nobody judges who writes rules and who binds roles: then no rule holds.
+	// Unguarded means that no admission webhook checks the authors of rules and bindings. Then no rule holds.
 	Unguarded bool
-	// MaxGenerated is how many RoleBindings one rule may bring about.
+	// MaxGenerated bounds the RoleBindings that one rule may generate.
 	MaxGenerated int
-	// MaxRules bounds the rules of a namespace; the oldest hold.
+	// MaxRules bounds the rules of a namespace. The oldest ones hold.
 	MaxRules int
 }
 
-// DefaultPolicy is the one place where its defaults are.
+// DefaultPolicy returns the defaults of all settings.
 func DefaultPolicy() Policy {
 	return Policy{
 		Prohibited:   []string{clusterPrefix + "cluster-admin", "system:*"},
@@ -43,8 +43,8 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// Unguardable lists the namespaces in which no rule ever holds: who judges there could be kept from
-// being cured by judging.
+// Unguardable lists the namespaces in which no rule ever holds. Webhooks in these namespaces could block the recovery
+// of the service that answers them.
 func Unguardable() []string { return []string{"entail-system", "kube-system"} }
 
 func (p Policy) prohibits(r Role) bool {
@@ -62,7 +62,7 @@ func (p Policy) prohibits(r Role) bool {
 	})
 }
 
-// Reasons why a rule holds or does not.
+// Reasons for which a rule holds or does not hold.
 const (
 	Accepted          = "Accepted"
 	Incomplete        = "Incomplete"
@@ -73,10 +73,10 @@ const (
 	TooManyRules      = "TooManyRules"
 )
 
-// EvaluatedRule is a rule and whether it holds.
+// EvaluatedRule is a rule with the result of its evaluation.
 type EvaluatedRule struct {
 	Rule
-	// Reason is Accepted, or why the rule does not hold; Message then says what to do.
+	// Reason is Accepted, or the reason for which the rule does not hold. Message then states the remedy.
 	Reason, Message string
 }
 
@@ -97,14 +97,16 @@ func (p Policy) evaluate(namespace string, r Rule) EvaluatedRule {
 	return e
 }
 
-// Refuses tells, with the reason, whether the API server would not even take a rule, by its policy or its schema.
+// Refuses reports whether the API server would reject a rule, by its policy or its schema. It also returns the
+// evaluation.
 func (p Policy) Refuses(namespace string, r Rule) (EvaluatedRule, bool) {
 	e := p.evaluate(namespace, r)
 	e.Message = "the API server would refuse it: " + e.Message
 	return e, e.Reason == ProhibitedRole || e.Reason == SelfImplication
 }
 
-// evaluateAll evaluates rules, sorted by name.
+// evaluateAll evaluates the rules and returns them sorted by name. If more than p.MaxRules are accepted, only the
+// oldest stay accepted.
 func (p Policy) evaluateAll(namespace string, rules []Rule) []EvaluatedRule {
 	all := make([]EvaluatedRule, len(rules))
 	for i, r := range rules {

@@ -9,36 +9,35 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/closure"
 )
 
-// RuleSet is the rules of one namespace with all that follows from them. It never
-// changes, and may be used by many at a time.
+// RuleSet holds the rules of one namespace with their closure. It is immutable and safe for concurrent use.
 type RuleSet struct {
-	rules []EvaluatedRule // by name
+	rules []EvaluatedRule // sorted by name
 	limit int
 	graph *closure.Graph[Role]
-	// most is how many roles come with one at most.
+	// most is the largest number of roles that one role implies.
 	most int
-	// paused are the rules that would bring about too many bindings, by name, with about how many.
+	// paused holds the rules that would generate too many bindings, by name, with the estimated number.
 	paused map[string]int
-	// free is what the rules say without the paused ones.
+	// free is the graph without the paused rules.
 	free    *closure.Graph[Role]
 	answers *answers
 }
 
-// answers are computed when first asked for.
+// answers caches results that are computed on demand.
 type answers struct {
 	mu sync.Mutex
-	// derived is what comes with a role.
+	// derived holds the implied roles of each role.
 	derived map[Role][]derivedRole
-	// kept is how many derived roles these are.
+	// kept is the number of roles in derived.
 	kept int
-	// named are the rules that hold, by what they say.
+	// named holds the names of the accepted rules, by parent and child.
 	named map[edge][]string
 }
 
-// edge is a rule as the graph sees it.
+// edge is a rule as an edge of the graph.
 type edge = closure.Edge[Role]
 
-// NewRuleSet evaluates rules and computes what follows from those that hold.
+// NewRuleSet evaluates the rules and computes the closure of the accepted ones.
 func NewRuleSet(namespace string, rules []Rule, p Policy) *RuleSet {
 	rs := &RuleSet{rules: p.evaluateAll(namespace, rules), limit: p.MaxGenerated, answers: &answers{derived: map[Role][]derivedRole{}}}
 	rs.graph = closure.New(rs.edges(nil), Role.Compare)
@@ -49,7 +48,7 @@ func NewRuleSet(namespace string, rules []Rule, p Policy) *RuleSet {
 	return rs
 }
 
-// edges lists the rules that hold, but for those given.
+// edges lists the accepted rules that are not in without.
 func (rs *RuleSet) edges(without map[string]int) []edge {
 	edges := make([]edge, 0, len(rs.rules))
 	for _, r := range rs.rules {
@@ -60,9 +59,9 @@ func (rs *RuleSet) edges(without map[string]int) []edge {
 	return edges
 }
 
-// Limited is rs for a namespace in which load tells how many bindings are sources and
-// grant a role, and sources how many there are in all. A rule that would bring about too
-// many bindings is paused: what it has brought about stays, and nothing is added.
+// Limited returns a copy of rs with the paused rules of a namespace. Load counts the sources that grant a role, and
+// sources counts all sources. A rule that would generate more than the limit is paused: its bindings stay, but none are
+// added.
 func (rs *RuleSet) Limited(sources int, load func(Role) int) *RuleSet {
 	limited := *rs
 	limited.paused, limited.free = nil, rs.graph
@@ -87,15 +86,15 @@ func (rs *RuleSet) Limited(sources int, load func(Role) int) *RuleSet {
 	return &limited
 }
 
-// Same reports whether rs says the same as another, and was made of the same rules.
+// Same reports whether rs and other share one graph and pause the same rules.
 func (rs *RuleSet) Same(other *RuleSet) bool {
 	return other != nil && rs.graph == other.graph && maps.Equal(rs.paused, other.paused)
 }
 
-// Rules lists all rules by name.
+// Rules lists all rules, sorted by name.
 func (rs *RuleSet) Rules() []EvaluatedRule { return rs.rules }
 
-// Parents lists the roles that imply others, in order.
+// Parents yields the roles that imply others, in order.
 func (rs *RuleSet) Parents() iter.Seq[Role] {
 	return func(yield func(Role) bool) {
 		for _, r := range rs.graph.Nodes() {
@@ -106,31 +105,30 @@ func (rs *RuleSet) Parents() iter.Seq[Role] {
 	}
 }
 
-// Implied lists the roles that come with r, in order.
+// Implied lists the roles that r implies, in order.
 func (rs *RuleSet) Implied(r Role) []Role { return slices.Collect(rs.graph.From(r)) }
 
-// Count is how many roles come with r.
+// Count returns the number of roles that r implies.
 func (rs *RuleSet) Count(r Role) int { return rs.graph.Count(r) }
 
-// Direct lists the roles that come with r by a single rule, in order.
+// Direct lists the roles that r implies by a single rule, in order.
 func (rs *RuleSet) Direct(r Role) []Role { return rs.graph.Next(r) }
 
-// Implying lists the roles that r comes with, in order.
+// Implying lists the roles that imply r, in order.
 func (rs *RuleSet) Implying(r Role) []Role { return slices.Collect(rs.graph.To(r)) }
 
-// Implies reports whether child comes with r.
+// Implies reports whether r implies child.
 func (rs *RuleSet) Implies(r, child Role) bool { return rs.graph.Reaches(r, child) }
 
-// Paths lists up to limit ways in which child comes with r, shortest first; more means
-// that there are, or may be, others.
+// Paths lists up to limit paths from r to child, shortest first. If more is true, other paths exist or may exist.
 func (rs *RuleSet) Paths(r, child Role, limit int) (paths [][]Role, more bool) {
 	return rs.graph.AllPaths(r, child, limit)
 }
 
-// Path is the first of the shortest ways in which child comes with r.
+// Path returns the first of the shortest paths from r to child.
 func (rs *RuleSet) Path(r, child Role) []Role { return rs.graph.Path(r, child) }
 
-// Between lists by name the rules that hold and say that parent implies child.
+// Between lists the names of the accepted rules from parent to child, in order.
 func (rs *RuleSet) Between(parent, child Role) []string {
 	rs.answers.mu.Lock()
 	defer rs.answers.mu.Unlock()
@@ -145,7 +143,7 @@ func (rs *RuleSet) Between(parent, child Role) []string {
 	return rs.answers.named[edge{From: parent, To: child}]
 }
 
-// With lists by name the rules that hold and have this parent.
+// With lists the names of the accepted rules that have this parent, in order.
 func (rs *RuleSet) With(parent Role) []string {
 	var names []string
 	for _, child := range rs.Direct(parent) {
@@ -158,8 +156,7 @@ func (rs *RuleSet) With(parent Role) []string {
 // Cycles lists the sets of roles that all imply each other.
 func (rs *RuleSet) Cycles() [][]Role { return rs.graph.Cycles() }
 
-// Changed lists the roles that may imply something else, or in another way, than they did
-// by the rule set before.
+// Changed lists the roles whose implied roles, or the paths to them, may differ between the two rule sets.
 func (rs *RuleSet) Changed(before *RuleSet) []Role {
 	var parents []Role
 	for was, is := before.statements(), rs.statements(); len(was)+len(is) > 0; {
@@ -180,14 +177,14 @@ func (rs *RuleSet) Changed(before *RuleSet) []Role {
 	return slices.Compact(roles)
 }
 
-// statement is what a rule says as long as it holds.
+// statement is the content of an accepted rule.
 type statement struct {
 	name string
 	edge
 	paused bool
 }
 
-// statements lists what all rules say that hold, by name.
+// statements lists the statements of all accepted rules, sorted by name.
 func (rs *RuleSet) statements() []statement {
 	list := make([]statement, 0, len(rs.rules))
 	for _, r := range rs.rules {

@@ -6,15 +6,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Schedule orders actions such that nobody lacks for a moment what they have before and
-// after, and that nobody keeps for longer than that takes what they must lose:
+// Schedule orders actions so that no subject lacks a role that it has both before and after. A subject that must lose a
+// role keeps it no longer than that requires:
 //
-//   - first what takes a role from subjects to whom no other action gives it;
-//   - then whatever gives, sorted so that small sources do not wait for large ones;
-//   - last what takes a role from a subject to whom an earlier action gave it by another binding.
+// - first holds the actions that take a role from subjects to which no other action gives it;
+// - then holds the actions that give roles. Small sources come first, so they do not wait for large ones;
+// - last holds the actions that take a role from a subject to which an earlier action gave it by another binding.
 //
-// An action that gives a role to some and takes it from others, to whom another gives it, is
-// done in two.
+// An action that gives a role, and also takes it from a subject to which another action gives it, is done in two steps.
 func Schedule(actions []Action) (first, then, last []Action) {
 	gains := gainsOf(actions)
 	for _, a := range actions {
@@ -41,13 +40,13 @@ func Schedule(actions []Action) (first, then, last []Action) {
 	return first, then, last
 }
 
-// grant is a role of a subject.
+// grant is one role of one subject.
 type grant struct {
 	role    Role
 	subject rbacv1.Subject
 }
 
-// gainsOf counts the actions that give a role to a subject.
+// gainsOf counts, for each grant, the actions that give it.
 func gainsOf(actions []Action) map[grant]int {
 	gains := map[grant]int{}
 	for _, a := range actions {
@@ -58,7 +57,7 @@ func gainsOf(actions []Action) map[grant]int {
 	return gains
 }
 
-// Gives reports whether somebody has a role afterwards that they did not have by this binding.
+// Gives reports whether the action adds a subject to the binding.
 func (a Action) Gives() bool { return len(a.gained()) > 0 }
 
 func (a Action) gained() []rbacv1.Subject { return missing(a.Subjects, a.had()) }
@@ -72,7 +71,7 @@ func (a Action) had() []rbacv1.Subject {
 	return a.Observed.Subjects
 }
 
-// missing lists those of all that some lacks.
+// missing lists the subjects of all that are not in some.
 func missing(all, some []rbacv1.Subject) []rbacv1.Subject {
 	if len(some) == 0 || slices.Equal(all, some) {
 		if len(some) == 0 {

@@ -40,7 +40,7 @@ func TestWhatOneBindingGivesAnotherTakesOnlyThen(t *testing.T) {
 	}
 }
 
-// grants is who has what by the bindings that there are.
+// grants returns the grants of all existing bindings.
 func (w *world) grants() map[grant]struct{} {
 	all := map[grant]struct{}{}
 	for _, b := range w.all() {
@@ -51,7 +51,7 @@ func (w *world) grants() map[grant]struct{} {
 	return all
 }
 
-// wants is who must have what: by explicit bindings, and by what follows from them.
+// wants returns the grants of explicit bindings and of the bindings that follow from them.
 func (w *world) wants() map[grant]struct{} {
 	all := map[grant]struct{}{}
 	for _, b := range w.all() {
@@ -70,7 +70,7 @@ func (w *world) wants() map[grant]struct{} {
 	return all
 }
 
-// random does one thing.
+// random makes one random change.
 func (w *world) random(t *rapid.T) {
 	letter := rapid.SampledFrom([]string{"a", "b", "c", "d", "ClusterRole/a", "e"})
 	names := rapid.SampledFrom([]string{"B1", "B2", "B3", "B4"})
@@ -81,9 +81,8 @@ func (w *world) random(t *rapid.T) {
 	w.do(op)
 }
 
-// TestNobodyLacksWhatTheyHaveBeforeAndAfter does several things at a time, carries out what
-// follows step by step, and looks after each step. Whoever has a role then, by whatever
-// binding, and is to have it before and after each of the things, must have it at any moment.
+// TestNobodyLacksWhatTheyHaveBeforeAndAfter makes several changes at a time, and executes the plan step by step. A
+// grant that exists, and that is required before and after each change, must exist after every step.
 func TestNobodyLacksWhatTheyHaveBeforeAndAfter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -106,7 +105,7 @@ func TestNobodyLacksWhatTheyHaveBeforeAndAfter(t *testing.T) {
 				}
 			}
 			for _, actions := range [][]Action{first, then, last} {
-				// Those of one part may be carried out in any order.
+				// The actions of one part may be executed in any order.
 				for _, i := range rapid.Permutation(numbers(len(actions))).Draw(t, "order") {
 					w.apply(actions[i])
 					verify(actions[i])
@@ -128,8 +127,8 @@ func numbers(n int) []int {
 	return list
 }
 
-// TestOnlyWhatChangedNeedsToBeLookedAt plans, beside everything, only for the bindings that
-// changed and those whose role implies something else: the plans must be the same.
+// TestOnlyWhatChangedNeedsToBeLookedAt plans everything, and also only the changed bindings and those whose role
+// implies other roles. Both plans must be the same.
 func TestOnlyWhatChangedNeedsToBeLookedAt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -24,16 +24,16 @@ const (
 	Pending         = "Pending"
 )
 
-// Status is what is to be said about a rule.
+// Status holds the status of a rule.
 type Status struct {
-	// Parent is the rule's, Children what comes with it by all rules together.
+	// Parent is the parent role of the rule. Children lists the roles that all rules together imply for it.
 	Parent   Role
 	Children []Role
 
 	Accepted, Acyclic, ChildRoleFound, Synced condition.Condition
 }
 
-// Conditions are those of a rule. That it is ready says why it is not accepted, or else not synced.
+// Conditions returns the conditions of the rule. Ready repeats Accepted if the rule is not accepted, and else Synced.
 func (s Status) Conditions() []condition.Condition {
 	ready := s.Synced
 	if !s.Accepted.Holds() {
@@ -43,30 +43,31 @@ func (s Status) Conditions() []condition.Condition {
 	return []condition.Condition{s.Accepted, s.Acyclic, s.ChildRoleFound, s.Synced, ready}
 }
 
-// Obstacle is why a binding that follows from a rule is not made as it must be.
+// Obstacle is the reason for which a binding that follows from a rule is not as it must be.
 type Obstacle struct {
 	Name string
-	// Parent is the role of its source; none if the binding is to go.
+	// Parent is the role of the source. It is empty if the binding must be removed.
 	Parent, Child Role
-	// Reason is Forbidden, NameConflict, Pending or TooManyBindings; of the last the rule itself tells.
+	// Reason is Forbidden, NameConflict, Pending or TooManyBindings. Callers leave TooManyBindings out of
+	// [StatusInput], because each paused rule reports it itself.
 	Reason, Message string
 }
 
-// StatusInput is what statuses depend on beside the rules.
+// StatusInput holds the facts besides the rules on which statuses depend.
 type StatusInput struct {
-	// Exists tells whether there is such a role.
+	// Exists reports whether a role exists.
 	Exists    func(Role) bool
 	Obstacles []Obstacle
 }
 
-// Status is what is to be said about one of the rules of [RuleSet.Rules].
+// Status returns the status of one rule of [RuleSet.Rules].
 func (rs *RuleSet) Status(r EvaluatedRule, in StatusInput) Status {
 	s := rs.RuleStatus(r, in)
 	s.Children = rs.Implied(r.Parent)
 	return s
 }
 
-// RuleStatus is the status of a rule but for the children, which rules of one parent share.
+// RuleStatus returns the status of a rule without Children, which all rules with the same parent share.
 func (rs *RuleSet) RuleStatus(r EvaluatedRule, in StatusInput) Status {
 	s := Status{
 		Parent:         r.Parent,
@@ -109,7 +110,7 @@ func (rs *RuleSet) synced(r EvaluatedRule, obstacles []Obstacle) condition.Condi
 	return condition.New(rolev1alpha1.Synced, true, Synced, "")
 }
 
-// Compare orders obstacles by how much they concern a person.
+// Compare orders obstacles by their importance for the user.
 func (o Obstacle) Compare(other Obstacle) int {
 	order := []string{Forbidden, NameConflict, Pending}
 	return cmp.Or(cmp.Compare(slices.Index(order, o.Reason), slices.Index(order, other.Reason)), strings.Compare(o.Message, other.Message),

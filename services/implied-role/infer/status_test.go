@@ -27,7 +27,7 @@ func (w *world) status(rule string, f StatusInput) Status {
 	return o.Rules.Status(o.Rules.Rules()[i], f)
 }
 
-// rows is the table of who implies what.
+// rows returns the implied roles of each parent as text.
 func rows(b *RuleSet) string {
 	var list []string
 	for r := range b.Parents() {
@@ -205,7 +205,7 @@ func TestARuleThatAsksForTooMuchIsPaused(t *testing.T) {
 	w.do("a>b b>c B1=a{x} B2=a{y}")
 	w.settle()
 	was := w.generated(false)
-	w.do("B3=a{z}") // Now a>b would bring about 6.
+	w.do("B3=a{z}") // Now a>b would generate 6 bindings.
 	w.settle()
 	if w.generated(false) != was {
 		t.Errorf("generated %q, before %q: what is there stays, and nothing is added", w.generated(false), was)

@@ -13,21 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// failer is what tests and properties have in common.
+// failer is the common part of tests and rapid properties.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// world is one namespace in which plans are carried out at once.
+// world is one namespace in which plans are executed at once.
 type world struct {
 	t        failer
 	policy   Policy
 	rules    map[string]Rule
 	bindings map[string]*rbacv1.RoleBinding
 	uids     int
-	// writes counts what plans have done.
+	// writes counts the executed actions.
 	writes int
 }
 
@@ -35,7 +35,7 @@ func newWorld(t failer) *world {
 	return &world{t: t, policy: DefaultPolicy(), rules: map[string]Rule{}, bindings: map[string]*rbacv1.RoleBinding{}}
 }
 
-// role reads "name" or "ClusterRole/name".
+// role parses "name" or "ClusterRole/name".
 func role(text string) Role {
 	name, cluster := strings.CutPrefix(text, clusterPrefix)
 	return Role{Name: name, Cluster: cluster}
@@ -57,7 +57,7 @@ func names(list []Role) string {
 	return strings.Join(texts, " ")
 }
 
-// subject reads "alice", "group:team" or "sa:namespace:name".
+// subject parses "alice", "group:team" or "sa:namespace:name".
 func subject(text string) rbacv1.Subject {
 	switch parts := strings.Split(text, ":"); parts[0] {
 	case "group":
@@ -68,9 +68,8 @@ func subject(text string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: text}
 }
 
-// do carries out "a>b" (make a rule of that name), "name:a>b", "-a>b" (remove a rule),
-// "B=role{alice,bob}" (make or change a binding) and "-B" (remove it), each apart from the
-// others by a space.
+// do executes operations that are separated by spaces. "a>b" makes a rule of that name, "name:a>b" one with a name, and
+// "-a>b" removes a rule. "B=role{alice,bob}" makes or changes a binding, and "-B" removes it.
 func (w *world) do(ops string) {
 	w.t.Helper()
 	for op := range strings.FieldsSeq(ops) {
@@ -126,7 +125,7 @@ func (w *world) all() []*Binding {
 	return list
 }
 
-// read is an object as a service holds it; nil of none.
+// read decodes an object as the service does, or returns nil.
 func read(t failer, object *rbacv1.RoleBinding) *Binding {
 	t.Helper()
 	if object == nil {
@@ -145,7 +144,7 @@ func read(t failer, object *rbacv1.RoleBinding) *Binding {
 
 func (w *world) infer() Outcome { return Infer(w.namespace(), w.policy) }
 
-// settle carries out the plan, and wants there to be nothing left then.
+// settle executes the plan and expects that nothing is left to do.
 func (w *world) settle() Outcome {
 	w.t.Helper()
 	o := w.infer()
@@ -160,7 +159,7 @@ func (w *world) settle() Outcome {
 	return o
 }
 
-// differences lists all that plans speak of.
+// differences lists the differences of all plans.
 func (o Outcome) differences(bindings []*Binding) []Difference {
 	var list []Difference
 	for plan := range o.Rules.Plans(bindings) {
@@ -188,7 +187,7 @@ func (w *world) apply(a Action) {
 		}
 		w.bindings[a.Name] = b
 	case Delete:
-		if b := w.bindings[a.Name]; len(b.Finalizers) > 0 { // What an applier does about it.
+		if b := w.bindings[a.Name]; len(b.Finalizers) > 0 { // The applier empties such a binding first.
 			now := metav1.Now()
 			b.DeletionTimestamp, b.Subjects = &now, nil
 			return
@@ -201,7 +200,7 @@ func (w *world) apply(a Action) {
 	}
 }
 
-// generated lists what is generated as "B:child B:child{subjects}…", subjects only if told to.
+// generated lists the generated bindings as "B:child B:child{subjects}…", with subjects only if withSubjects is true.
 func (w *world) generated(withSubjects bool) string {
 	var list []string
 	for _, b := range w.all() {
@@ -222,7 +221,7 @@ func (w *world) generated(withSubjects bool) string {
 	return strings.Join(list, " ")
 }
 
-// identity is the UID of what B implies.
+// identity returns the UID of the binding that source generates for child, or "".
 func (w *world) identity(source, child string) types.UID {
 	if b := w.bindings[Name(source, role(child))]; b != nil {
 		return b.UID

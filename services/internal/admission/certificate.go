@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// validity is how long a certificate holds; in its last third another is made.
+	// validity is the lifetime of a certificate. A new one replaces it in the last third.
 	validity = 90 * 24 * time.Hour
-	// maxAuthorities bounds those that the API server is to trust at a time.
+	// maxAuthorities bounds the authorities that are registered at the same time.
 	maxAuthorities = 3
 )
 
-// certificate is what the server shows, with the authority that signed it.
+// certificate holds the server's certificate and the authority that signed it.
 type certificate struct {
 	pair tls.Certificate
-	// chain and key are the PEM form.
+	// chain and key are PEM-encoded.
 	chain, key []byte
 	authority  *x509.Certificate
-	// seed is what paths come from.
+	// seed is the secret from which paths are derived.
 	seed []byte
 }
 
-// newCertificate makes one in place of another, if there is one.
+// newCertificate returns a new certificate. It keeps the seed of the one before, if there is one.
 func newCertificate(host string, validity time.Duration, before *certificate) (*certificate, error) {
 	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: host, MaxAge: validity})
 	if err != nil {
@@ -67,14 +67,15 @@ func parseCertificate(chain, key, seed []byte) (*certificate, error) {
 	return &certificate{pair: pair, chain: chain, key: key, authority: authority, seed: seed}, nil
 }
 
-// serves reports whether the certificate is for a host, and for a while to come.
+// serves reports whether the certificate is for a host and has more than a third of its lifetime left.
 func (c *certificate) serves(host string, now time.Time, validity time.Duration) bool {
 	return c.pair.Leaf.VerifyHostname(host) == nil && now.Add(validity/3).Before(c.pair.Leaf.NotAfter)
 }
 
-// bundle is the authority first, then the newest of those in another bundle that have not expired.
+// bundle returns the authority and, after it, the newest valid authorities in another bundle, at most maxAuthorities in
+// total.
 func (c *certificate) bundle(before []byte, now time.Time) []byte {
-	others, _ := cert.ParseCertsPEM(before) // What is none is left out.
+	others, _ := cert.ParseCertsPEM(before) // Ignores an invalid bundle.
 	others = slices.DeleteFunc(others, func(o *x509.Certificate) bool { return o.Equal(c.authority) || !o.IsCA || now.After(o.NotAfter) })
 	slices.SortStableFunc(others, func(a, b *x509.Certificate) int { return b.NotBefore.Compare(a.NotBefore) })
 	var bundle []byte
@@ -84,7 +85,8 @@ func (c *certificate) bundle(before []byte, now time.Time) []byte {
 	return bundle
 }
 
-// certificate is the one that all replicas share; one that is reached by its own URL has no others.
+// certificate returns the certificate that all replicas share in a Secret, and replaces it if necessary. A server with
+// its own URL has no replicas, and keeps its certificate in memory.
 func (s *Server) certificate(ctx context.Context) (*certificate, error) {
 	host := s.cfg.host()
 	if s.cfg.URL != "" {

@@ -11,17 +11,17 @@ import (
 
 var errNoTime = errors.New("the API server has not said what time it is, by the date of an answer")
 
-// clock is that of the API server, by the dates of its answers. What it stores it dates by its own
-// clock; ours may be wrong, and is not asked.
+// clock estimates the time of the API server from the dates of its responses. The API server dates objects by its own
+// clock, and the local clock can be wrong.
 type clock struct {
 	mu sync.Mutex
-	// date is that of the newest answer, in whole seconds; zero before the first. It was given between
-	// sent and received, by [bootclock.Now].
+	// date is the date of the newest response, in whole seconds. It is zero before the first. sent and received are the
+	// times of [bootclock.Now] around that request.
 	date           time.Time
 	sent, received time.Duration
 }
 
-// now is between these two.
+// now returns bounds for the current time of the API server. It returns an error before the first response.
 func (c *clock) now() (earliest, latest time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,14 +31,14 @@ func (c *clock) now() (earliest, latest time.Time, err error) {
 	return c.date.Add(bootclock.Since(c.received)), c.date.Add(time.Second + bootclock.Since(c.sent)), nil
 }
 
-// set takes the date of an answer to what was sent at a time, and has just been received.
+// set records the date of a response that has just arrived, for a request sent at the given time.
 func (c *clock) set(date time.Time, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.date, c.sent, c.received = date, sent, bootclock.Now()
 }
 
-// watch reads the date of every answer.
+// watch returns a transport that records the date of each response.
 func (c *clock) watch(next http.RoundTripper) http.RoundTripper { return dated{c, next} }
 
 type dated struct {

@@ -16,10 +16,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/bootclock"
 )
 
-// elsewhere is an API server by whose clock it is another time than by ours. It keeps one configuration.
+// elsewhere imitates an API server with another clock. It stores one configuration.
 type elsewhere struct {
 	t *testing.T
-	// date is what it says that the time is; nothing if zero.
+	// date is the date of its responses. With zero, responses have no date.
 	date  time.Time
 	keeps *admissionregistrationv1.ValidatingWebhookConfiguration
 }
@@ -65,7 +65,7 @@ func TestTheTimeThatCountsIsThatOfTheAPIServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			since, err := time.Parse(time.RFC3339, api.keeps.Annotations[sinceAnnotation])
-			// What it stores until a second after that date it may date so.
+			// Objects stored until one second later can have the same date.
 			if err != nil || since.Before(api.date.Add(time.Second+Settling)) || since.After(api.date.Add(time.Minute)) {
 				t.Errorf("in force since %s, %v; it is %s there", since, err, api.date)
 			}

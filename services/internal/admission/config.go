@@ -10,30 +10,29 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Config says where the API server finds the webhooks. Without URL and Service there are none.
+// Config configures the address of the webhooks. Without URL and Service, webhooks are off.
 type Config struct {
-	// Listen is the address of the webhooks. Listener replaces it when set.
+	// Listen is the listen address. If Listener is set, it replaces Listen.
 	Listen   string
 	Listener net.Listener
-	// URL is for an API server outside of the cluster, Service, as namespace/name, for one that
-	// knows the cluster's Services.
+	// URL is for an API server outside of the cluster. Service, as namespace/name, is for one inside.
 	URL, Service string
 }
 
-// Defaults is the one place where defaults are.
+// Defaults returns the default configuration.
 func Defaults() Config { return Config{Listen: ":9443"} }
 
-// BindFlags makes every setting a flag.
+// BindFlags registers a flag for each setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Listen, "admission-listen", c.Listen, "`address` for the webhooks that the API server asks")
 	fs.StringVar(&c.Service, "admission-service", c.Service, "`namespace/name` of the Service by which the API server finds them")
 	fs.StringVar(&c.URL, "admission-url", c.URL, "`URL` by which it does where there is no such Service, https://host:port")
 }
 
-// Enabled tells whether there are webhooks.
+// Enabled reports whether webhooks are on.
 func (c Config) Enabled() bool { return c.URL != "" || c.Service != "" }
 
-// Validate says what is wrong and what to do about it.
+// Validate returns an error for invalid settings.
 func (c Config) Validate() error {
 	if c.URL != "" && c.Service != "" {
 		return errors.New("--admission-url and --admission-service: give one of them")
@@ -44,7 +43,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// host is the name that the certificate is for; empty if there is none.
+// host returns the host name for the certificate, or "" if the configuration has no valid one.
 func (c Config) host() string {
 	if namespace, name, ok := strings.Cut(c.Service, "/"); ok && namespace != "" && name != "" {
 		return name + "." + namespace + ".svc"

@@ -1,14 +1,11 @@
-// Package admission is the server by which a service judges what somebody is about to write: a
-// validating webhook of the API server. Whatever cannot be judged is refused, but where a webhook says that
-// it is to pass.
+// Package admission serves validating webhooks, with which a service judges each write before it happens. A request
+// that cannot be judged is refused, unless the webhook's failure policy lets it pass.
 //
-// The server needs the API server and nothing else, neither the bus nor OpenFGA. It makes its
-// certificate itself and renews it in time: the authority that signs is made with it, and its key
-// forgotten at once. Replicas share the certificate by a Secret. The webhooks are registered, with
-// the authority, in a ValidatingWebhookConfiguration that the service keeps as it must be: what
-// somebody else changes there is put back.
+// The server requires only the API server, neither NATS nor OpenFGA. It creates and renews its certificate. The signing
+// key is discarded at once, and replicas share the certificate in a Secret. The server registers the webhooks in a
+// ValidatingWebhookConfiguration and reverts changes by others.
 //
-// Nobody but the API server is heard: it asks at a path that is registered, changes every few minutes,
-// and is told nobody else. And whoever asks much in one namespace, or by one name of what is in none, keeps nobody else out. The
-// configuration says, too, since when nothing has passed that was not judged.
+// Only the API server can call the webhooks, because their path is secret and changes every few minutes. Requests in
+// one namespace, or of one user for cluster-scoped objects, cannot block those of another. The configuration also
+// records the time since which no request has passed without judgement.
 package admission

@@ -2,7 +2,7 @@ package admission
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics tell how requests are judged, and how long that takes.
+// metrics counts the judged requests and measures the time for each.
 type metrics struct {
 	judged  *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -25,7 +25,7 @@ func newMetrics(registerer prometheus.Registerer, webhooks []Webhook) *metrics {
 			Name: "entail_admission_certificate_expiry_timestamp_seconds", Help: "When the certificate that is served expires.",
 		}),
 	}
-	for _, webhook := range webhooks { // A rate shows only where there was a number before.
+	for _, webhook := range webhooks { // A rate requires a value before the first failure.
 		m.judged.WithLabelValues(webhook.Name, failed)
 	}
 	registerer.MustRegister(m.judged, m.seconds, m.expiry)

@@ -11,37 +11,37 @@ import (
 	"time"
 )
 
-// pathPeriod is for how long one path is registered. Who gets to see it, as in what the API server
-// tells a person when nobody answered, has no use of it after twice that.
+// pathPeriod is the lifetime of a registered path. A path can leak, for example in the API server's error after a
+// failed call. It is useless after twice the period.
 const pathPeriod = 10 * time.Minute
 
 const (
-	// seedKey is where the Secret of the certificate has the seed.
+	// seedKey is the key of the seed in the Secret of the certificate.
 	seedKey  = "seed"
 	seedSize = sha256.Size
 )
 
-// newSeed makes what paths come from. Replicas share it, and it outlives certificates.
+// newSeed returns a random seed. Replicas share it, and it outlives certificates.
 func newSeed() []byte {
 	seed := make([]byte, seedSize)
 	_, _ = rand.Read(seed) // Never fails.
 	return seed
 }
 
-// caller is what the path begins with that is registered in a period: who knows it is the API server.
+// caller returns the secret part of the path for a period. Only the API server can read it.
 func (c *certificate) caller(at time.Time) string {
 	mac := hmac.New(sha256.New, c.seed)
 	mac.Write([]byte(at.Truncate(pathPeriod).UTC().Format(time.RFC3339)))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(mac.Sum(nil)))
 }
 
-// path is where a webhook is asked.
+// path returns the path of a webhook.
 func (c *certificate) path(webhook string, at time.Time) string {
 	return "/" + c.caller(at) + "/" + webhook
 }
 
-// calledBy reports whether a caller is the API server: it may have heard of the newest path late, or
-// from a replica whose clock is ahead.
+// calledBy reports whether a request has the path of this or an adjacent period. The API server can receive the newest
+// path late, or from a replica whose clock is ahead.
 func (c *certificate) calledBy(caller string, now time.Time) bool {
 	is := 0
 	for _, at := range []time.Time{now.Add(-pathPeriod), now, now.Add(pathPeriod)} {
@@ -50,7 +50,7 @@ func (c *certificate) calledBy(caller string, now time.Time) bool {
 	return is == 1
 }
 
-// route lets nobody but the API server ask. What others send is not read.
+// route passes requests of the API server to their webhook. For all others it returns 404 without reading the body.
 func (s *Server) route() http.Handler {
 	handlers := map[string]http.Handler{}
 	for _, webhook := range s.options.Webhooks {
@@ -68,8 +68,8 @@ func (s *Server) route() http.Handler {
 	})
 }
 
-// calledBy reports whether a caller is the API server. If somebody took the Secret, what was made in
-// its place is known to it before it is served.
+// calledBy reports whether a request comes from the API server. It accepts the paths of the next certificate as well.
+// If the Secret was replaced, their seed is new and registered before the certificate is served.
 func (s *Server) calledBy(caller string) bool {
 	for _, c := range []*certificate{s.serving.Load(), s.next.Load()} {
 		if c != nil && c.calledBy(caller, time.Now()) {

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// roundInterval is how often certificate and registration are compared with what they must be,
-	// retryInterval how soon again after a failure.
+	// roundInterval is the time between two checks of the certificate and the registration, and retryInterval the wait
+	// after a failure.
 	roundInterval = 5 * time.Second
 	retryInterval = 250 * time.Millisecond
-	// forgotten is after how long without that the webhooks count as not in force.
+	// forgotten bounds the time without a successful check before the webhooks count as not in force.
 	forgotten = 30 * time.Second
-	// never is a resourceVersion that no object has: to apply with it is to create or to conflict.
+	// never is a resourceVersion that no object has. An apply with it either creates the object or conflicts.
 	never = "1"
 )
 
-// keep makes round after round until ctx ends.
+// keep runs rounds until ctx ends.
 func (s *Server) keep(ctx context.Context) {
 	for wait := time.Duration(0); backoff.Sleep(ctx, wait); {
 		err := s.Refresh(ctx)
@@ -41,7 +41,7 @@ func (s *Server) keep(ctx context.Context) {
 	}
 }
 
-// Refresh makes a round at once, for a scope that has changed.
+// Refresh runs a round at once. Call it after a change of a [Scope].
 func (s *Server) Refresh(ctx context.Context) error {
 	s.rounds.Lock()
 	defer s.rounds.Unlock()
@@ -55,8 +55,8 @@ func (s *Server) Refresh(ctx context.Context) error {
 	return err
 }
 
-// round brings certificate and registration to what they must be. Another certificate is shown
-// only one round after its authority was registered: by then the API server trusts it.
+// round updates the certificate and the registration. It serves a new certificate one round after the authority was
+// registered, so that the API server trusts it.
 func (s *Server) round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, decision)
 	defer cancel()
@@ -76,7 +76,7 @@ func (s *Server) round(ctx context.Context) error {
 	return nil
 }
 
-// register makes the configuration what it must be.
+// register creates or updates the configuration.
 func (s *Server) register(ctx context.Context, c *certificate) error {
 	configurations := s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	is, err := configurations.Get(ctx, s.options.Name, metav1.GetOptions{})
@@ -121,7 +121,7 @@ func (s *Server) register(ctx context.Context, c *certificate) error {
 	return nil
 }
 
-// create applies, for that is allowed by name.
+// create applies the configuration instead of creating it, because RBAC can restrict a patch by name.
 func (s *Server) create(ctx context.Context, webhooks []admissionregistrationv1.ValidatingWebhook, since time.Time) error {
 	patch, err := json.Marshal(&admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},

@@ -29,15 +29,15 @@ import (
 
 func TestMain(m *testing.M) { testbed.Main(m) }
 
-// configuration is one that a service may keep, by the rights that are shipped.
+// configuration is a name that the shipped RBAC rules allow.
 const configuration = "entail-implied-role"
 
-// bed is an API server with replicas that register there.
+// bed is an API server with registered replicas.
 type bed struct {
 	t     *testing.T
 	kube  *testbed.KubeServer
 	typed kubernetes.Interface
-	// log is that of replicas.
+	// log receives the log of the replicas.
 	log slog.Handler
 }
 
@@ -53,7 +53,7 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// replica is one that runs no rounds but those of the test.
+// replica returns a server that serves, but runs rounds only when the test calls them.
 func (b *bed) replica() *Server {
 	b.t.Helper()
 	s := newServer(b.t, Config{Service: "entail-system/implied-role-admission"}, func(o *Options) {
@@ -100,7 +100,8 @@ func (b *bed) registered() *admissionregistrationv1.ValidatingWebhookConfigurati
 	return c
 }
 
-// trusted wants the API server to trust all replicas, and returns what they show.
+// trusted checks that the registered authorities match the certificates of all replicas, and returns the serial
+// numbers.
 func (b *bed) trusted(replicas ...*Server) string {
 	b.t.Helper()
 	client := b.registered().Webhooks[0].ClientConfig
@@ -124,7 +125,7 @@ func TestReplicasShareOneCertificate(t *testing.T) {
 	b.round(one, two, one)
 	shown := b.trusted(one, two)
 	was := b.registered()
-	three := b.replica() // One that starts later.
+	three := b.replica() // Starts later.
 	b.round(three, one, two)
 	if now := b.trusted(one, two); now != shown || b.registered().ResourceVersion != was.ResourceVersion {
 		t.Errorf("%s became %s, and version %s %s", shown, now, was.ResourceVersion, b.registered().ResourceVersion)
@@ -143,7 +144,7 @@ func TestReplicasThatStartTogetherMakeOneCertificate(t *testing.T) {
 		go func() { errs <- replicas[i].round(t.Context()) }()
 	}
 	for range replicas {
-		<-errs // All but one may lose.
+		<-errs // All but one can fail.
 	}
 	b.round(replicas...)
 	b.round(replicas...)
@@ -155,7 +156,7 @@ func TestACertificateIsTrustedBeforeItIsShown(t *testing.T) {
 	one, two := b.replica(), b.replica()
 	b.round(one, two)
 	before := b.trusted(one, two)
-	one.validity, two.validity = 5*validity, 5*validity // What is left is no third of that.
+	one.validity, two.validity = 5*validity, 5*validity // Less than a third is left of the certificate.
 	for _, s := range []*Server{one, two} {
 		b.round(s)
 		if now := b.trusted(one, two); now != before {
@@ -171,8 +172,8 @@ func TestACertificateIsTrustedBeforeItIsShown(t *testing.T) {
 	}
 }
 
-// TestReplicasAreCalledByOnePathThatNobodyIsTold lets replicas start and lose their Secret, and asks
-// all of them as the API server does, and as somebody who knows the names of the webhooks.
+// TestReplicasAreCalledByOnePathThatNobodyIsTold calls replicas at the registered path, and at a path with only the
+// webhook's name. Both replicas accept the first alone, also after a renewal and after the loss of the Secret.
 func TestReplicasAreCalledByOnePathThatNobodyIsTold(t *testing.T) {
 	b := newBed(t)
 	var log bytes.Buffer
@@ -214,7 +215,7 @@ func TestReplicasAreCalledByOnePathThatNobodyIsTold(t *testing.T) {
 	}
 }
 
-// posts asks a replica, and tells how it answers.
+// posts sends a review to a replica and returns the status code.
 func (b *bed) posts(s *Server, path string) int {
 	b.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -260,7 +261,7 @@ func TestWhatSomebodyChangesInTheConfigurationIsPutBack(t *testing.T) {
 	}
 }
 
-// What a webhook is about follows what is known, and what was judged before counts as judged.
+// Rules and conditions of a webhook can change, and earlier objects still count as judged.
 func TestWhatAWebhookIsAboutFollows(t *testing.T) {
 	b := newBed(t)
 	var told []admissionregistrationv1.MatchCondition
@@ -286,7 +287,7 @@ func TestWhatAWebhookIsAboutFollows(t *testing.T) {
 		switch is := b.registered().Webhooks[0]; {
 		case len(is.MatchConditions) != 1 || is.MatchConditions[0].Expression != about || len(is.Rules) != 1 || is.Rules[0].Resources[0] != about:
 			t.Errorf("it is about %+v, want %s", is, about)
-		case about == "true": // Else it could begin anew in the same second.
+		case about == "true": // Otherwise a restart could get the same second.
 			testbed.Eventually(t, time.Minute, func() error { _, err := s.Since(); return err })
 		case err != nil || since.After(time.Now()):
 			t.Errorf("it is in force since %s: %v", since, err)

@@ -15,19 +15,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Judge decides about a request: nil lets it pass, [Refuse] refuses it, and any other error says
-// that it cannot be judged now, which refuses it, too.
+// Judge decides a request. Nil allows it, and [Refuse] refuses it. Any other error means that it cannot be judged now:
+// the failure policy of the webhook then decides.
 type Judge func(ctx context.Context, request *admissionv1.AdmissionRequest) error
 
-// refusal is for whoever made the request.
+// refusal is the error of [Refuse], for the author of the request.
 type refusal struct{ message string }
 
 func (r refusal) Error() string { return r.message }
 
-// Refuse is what a [Judge] returns to refuse, with the reason and what to do about it.
+// Refuse returns the error with which a [Judge] refuses a request. The text must contain the reason and the remedy.
 func Refuse(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...)} }
 
-// handler answers the reviews of a webhook.
+// handler returns the HTTP handler of a webhook.
 func (s *Server) handler(webhook Webhook) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
@@ -42,7 +42,7 @@ func (s *Server) handler(webhook Webhook) http.Handler {
 		review.Response = s.review(r.Context(), webhook, review.Request)
 		review.Request = nil
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(review) // Who hears nothing refuses.
+		_ = json.NewEncoder(w).Encode(review) // Without an answer, the API server applies the failure policy.
 	})
 }
 
@@ -79,7 +79,7 @@ func (s *Server) review(ctx context.Context, webhook Webhook, request *admission
 
 func (s *Server) judge(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) error {
 	if _, err := s.Since(); err != nil {
-		return err // What is older than that counts as not judged.
+		return err // Objects written before that time count as not judged.
 	}
 	giveBack, err := s.slots.take(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
 	if err != nil {

@@ -22,12 +22,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/bootclock"
 )
 
-// Bounds of every server.
+// Bounds of each server.
 const (
-	// maxReview is more than two states of the largest object with who writes it.
+	// maxReview bounds a request in bytes. It exceeds two states of the largest object plus the user info.
 	maxReview = 8 << 20
 	maxHeader = 64 << 10
-	// timeout is how long the API server waits for an answer, decision how long one may take.
+	// timeout bounds the wait of the API server, and decision the time for one decision.
 	timeout         = 5 * time.Second
 	decision        = 4 * time.Second
 	readTimeout     = 10 * time.Second
@@ -36,45 +36,45 @@ const (
 	shutdownTimeout = 5 * time.Second
 )
 
-// Webhook is what the API server is to ask, and who answers.
+// Webhook configures one webhook and its judge.
 type Webhook struct {
-	// ValidatingWebhook says what is judged: Name, Rules, NamespaceSelector and MatchConditions; FailurePolicy
-	// where what cannot be judged is to pass. The server fills in the rest.
+	// ValidatingWebhook holds Name, Rules, NamespaceSelector and MatchConditions. Set FailurePolicy to let requests
+	// pass that cannot be judged. The server fills in the other fields.
 	admissionregistrationv1.ValidatingWebhook
 	Judge Judge
-	// Scope is where the API server is to ask, unless NamespaceSelector says it once for all.
+	// Scope replaces a fixed NamespaceSelector.
 	Scope Scope
-	// About is what the API server is to ask about, unless Rules and MatchConditions say it once for all.
+	// About replaces fixed Rules and MatchConditions.
 	About About
 }
 
-// About gives what is to be registered in place of what is; nothing is if there is none. Whoever is judged by it counts as judged,
-// whatever it was before.
+// About returns the rules and conditions to register in place of the registered ones, which are empty at first. A
+// change of them does not reset [Server.Since].
 type About func(
 	ctx context.Context, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition,
 ) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition)
 
-// Scope decides in which namespaces the API server asks.
+// Scope selects the namespaces whose requests are judged.
 type Scope interface {
-	// Selector is what is to be registered in place of what is; that is nil if there is nothing.
+	// Selector returns the selector to register in place of the registered one, which is nil at first.
 	Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error)
-	// Registered tells what is registered now.
+	// Registered receives the selector that is now registered.
 	Registered(selector *metav1.LabelSelector)
 }
 
-// Options are what a [Server] is made of. All are required.
+// Options configures a [Server]. All fields are required, but Namespace only with [Config].Service.
 type Options struct {
-	// Name is that of the ValidatingWebhookConfiguration.
+	// Name is the name of the ValidatingWebhookConfiguration.
 	Name     string
 	Webhooks []Webhook
-	// Namespace is where replicas share the certificate.
+	// Namespace holds the Secret with the shared certificate.
 	Namespace string
 	Kube      *rest.Config
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer
 }
 
-// Server answers the API server.
+// Server serves webhooks and keeps them registered.
 type Server struct {
 	cfg      Config
 	options  Options
@@ -83,25 +83,24 @@ type Server struct {
 	metrics  *metrics
 	slots    *slots
 	clock    *clock
-	// serving is what is shown to the API server, next what is to be.
+	// serving is the current certificate, and next the one to serve after its registration.
 	serving, next atomic.Pointer[certificate]
-	// validity is that of new certificates.
+	// validity is the lifetime of new certificates.
 	validity time.Duration
 
-	// rounds is held during one, announced the newest certificate whose authority has been registered.
+	// rounds is locked during a round. announced is the newest certificate whose authority is registered.
 	rounds    sync.Mutex
 	announced *certificate
 
 	mu sync.Mutex
-	// registered is when everything was last found as it must be, by [bootclock.Now]; failure what was
-	// wrong the last time.
+	// registered is the time of the last successful round, by [bootclock.Now]. failure is the error of the last round.
 	registered time.Duration
 	failure    error
-	// inForce is since when nothing has passed that was not judged; zero if that is not known.
+	// inForce is the time since which every request was judged. It is zero while unknown.
 	inForce time.Time
 }
 
-// New takes the address. It connects to nothing yet.
+// New returns a server that listens but does not serve yet. It makes no calls.
 func New(cfg Config, o Options) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -126,7 +125,7 @@ func New(cfg Config, o Options) (*Server, error) {
 	}, nil
 }
 
-// Run serves, and keeps certificate and registration, until ctx ends.
+// Run serves the webhooks and maintains the certificate and the registration until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.serve(ctx) })
@@ -134,7 +133,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// InForce is nil while the API server is known to ask.
+// InForce returns nil while the webhooks are known to be registered.
 func (s *Server) InForce() error {
 	if _, err := s.Since(); err != nil {
 		return err

@@ -211,7 +211,7 @@ func TestOneNamespaceKeepsOutNoOther(t *testing.T) {
 	}
 }
 
-// unread is a body that nobody may read.
+// unread is a body that must not be read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
@@ -344,7 +344,7 @@ func TestTheWebhooksAreNotInForceBeforeTheyAreRegistered(t *testing.T) {
 	}
 }
 
-// An alert asks for a rate: of what is not there it sees none.
+// The alert computes a rate, which requires the counter to exist.
 func TestFailuresAreCountedFromZero(t *testing.T) {
 	s := newServer(t, Config{}, func(o *Options) {
 		for _, name := range []string{"a", "b"} {

@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Settling is how long the API server may take to learn what it is to ask about: ten times what it takes
+// Settling bounds the time until the API server uses a new registration. It is ten times the measured time
 // (BenchmarkLearning of implied-role).
 const Settling = time.Second
 
-// sinceAnnotation is where the configuration says since when all has been judged that its webhooks are
-// about. It outlives services: while none runs, all of that is refused.
+// sinceAnnotation records the time since which every matching request was judged. It outlives the service: while no
+// replica runs, all matching requests are refused.
 const sinceAnnotation = "entail.dev/in-force-since"
 
-// since is what a configuration says of that; zero if it says nothing that can be before soon, or if it
-// was away or somebody changed what is asked about.
+// since returns the recorded time. It returns zero if the record is missing or not plausible. The same holds if the
+// registration differs from want, except in parts that the service changes itself.
 func (s *Server) since(
 	is *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook, soon time.Time,
 ) time.Time {
@@ -28,7 +28,7 @@ func (s *Server) since(
 	}
 	for i, w := range want {
 		was := is.Webhooks[i]
-		was.ClientConfig = w.ClientConfig // Others find nobody there.
+		was.ClientConfig = w.ClientConfig // No server answers at another address, so requests are refused.
 		if s.options.Webhooks[i].Scope != nil {
 			was.NamespaceSelector = w.NamespaceSelector
 		}
@@ -42,15 +42,15 @@ func (s *Server) since(
 	return at
 }
 
-// soon is when the API server will know what is registered now, in whole seconds, as it dates objects:
-// too early would be to say of somebody that they were judged who were not.
+// soon returns the time from which the API server uses the current registration, in whole seconds, as in the dates of
+// objects. It rounds up: an earlier time would mark objects as judged that were not.
 func (s *Server) soon() (time.Time, error) {
 	_, latest, err := s.clock.now()
 	return latest.Add(Settling + time.Second - 1).Truncate(time.Second).UTC(), err
 }
 
-// Since is since when nothing has passed that was not judged, whichever replica ran, or none: what is
-// older may have. It is an error while that is not known, or still to come.
+// Since returns the time since which no request has passed without judgement, even while no replica ran. Older objects
+// may not have been judged. It returns an error while the time is unknown or in the future.
 func (s *Server) Since() (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

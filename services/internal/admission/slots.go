@@ -7,20 +7,22 @@ import (
 	"sync"
 )
 
-// How many requests are judged at a time, in all, and of one namespace that is alone, or one user where there is none.
+// maxReviews bounds the concurrent requests. maxOfOne bounds those of a single busy namespace, or of a single user for
+// cluster-scoped objects.
 const (
 	maxReviews = 64
 	maxOfOne   = 8
 )
 
-// slots are what requests wait for. A namespace gets another one only while it has less than an eighth of
-// what is left: eight if it is alone, and the fewer the more ask. So something is left for who has none.
+// slots limits concurrent requests. A namespace gets another slot only while it holds less than an eighth of the free
+// ones. A single busy namespace thus gets eight, and fewer if others are busy too. Some slots always remain for a
+// namespace that holds none.
 type slots struct {
 	mu   sync.Mutex
 	free int
-	// held are those of each namespace that has any.
+	// held counts the slots per namespace.
 	held map[string]int
-	// waiting are in the order in which they came.
+	// waiting lists waiters in order of arrival.
 	waiting []*waiter
 }
 
@@ -31,7 +33,7 @@ type waiter struct {
 
 func newSlots() *slots { return &slots{free: maxReviews, held: map[string]int{}} }
 
-// take waits for a slot until ctx ends.
+// take waits for a slot until ctx ends. The caller must call giveBack.
 func (s *slots) take(ctx context.Context, namespace string) (giveBack func(), err error) {
 	w := &waiter{namespace, make(chan struct{})}
 	s.mu.Lock()
@@ -49,7 +51,7 @@ func (s *slots) take(ctx context.Context, namespace string) (giveBack func(), er
 	return func() { s.leave(w) }, nil
 }
 
-// serve gives slots to those who may have one, whoever came first first; the caller holds the lock.
+// serve gives free slots to waiters that may have one, in order of arrival. The caller holds the lock.
 func (s *slots) serve() {
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiter) bool {
 		if s.held[w.namespace]*maxOfOne >= s.free {
@@ -62,7 +64,7 @@ func (s *slots) serve() {
 	})
 }
 
-// leave takes back what a waiter was given, or ends its wait.
+// leave returns the slot of a waiter or ends its wait.
 func (s *slots) leave(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// hold takes a slot, as soon as there is one, until ctx ends.
+// hold takes a slot and keeps it until ctx ends.
 func hold(ctx context.Context, s *slots, namespace string, got func()) {
 	giveBack, err := s.take(ctx, namespace)
 	if err != nil {

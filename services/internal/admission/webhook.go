@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// webhooks are those of the options with all that the API server would else fill in, in place of
-// those that are registered.
+// webhooks returns the webhooks to register in place of the registered ones. They include all values that the API
+// server would default, so that both can be compared.
 func (s *Server) webhooks(
 	ctx context.Context, c *certificate, registered []admissionregistrationv1.ValidatingWebhook,
 ) ([]admissionregistrationv1.ValidatingWebhook, error) {
@@ -44,7 +44,8 @@ func (s *Server) webhooks(
 	return all, nil
 }
 
-// complete says of a webhook what holds for all: whatever cannot be asked about is refused, unless it says otherwise.
+// complete sets the values that all webhooks share. Unless the webhook sets a failure policy, requests are refused
+// while the webhook cannot be called.
 func complete(w *admissionregistrationv1.ValidatingWebhook) {
 	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
 	seconds, scope := int32(timeout.Seconds()), admissionregistrationv1.NamespacedScope

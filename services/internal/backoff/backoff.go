@@ -1,4 +1,4 @@
-// Package backoff waits: for a moment, or longer with every attempt.
+// Package backoff waits between attempts, longer after each one.
 package backoff
 
 import (
@@ -12,8 +12,8 @@ type Backoff struct {
 	Min, Max time.Duration
 }
 
-// Delay is how long to wait after an attempt; 1 is the first. It doubles from Min to Max, less
-// up to a half at random, so that those who failed together do not come back together.
+// Delay returns the wait after an attempt; 1 is the first. It doubles from Min to Max, less a random part of at most a
+// half, so that clients which failed together do not return together.
 func (b Backoff) Delay(attempt int) time.Duration {
 	delay := b.Max
 	if shift := max(attempt-1, 0); shift < 32 && b.Min<<shift > 0 {
@@ -22,10 +22,10 @@ func (b Backoff) Delay(attempt int) time.Duration {
 	return delay - rand.N(delay/2+1)
 }
 
-// Wait waits for the [Backoff.Delay] of an attempt; false when ctx ended first.
+// Wait waits for the [Backoff.Delay] of an attempt. It returns false if ctx ended first.
 func (b Backoff) Wait(ctx context.Context, attempt int) bool { return Sleep(ctx, b.Delay(attempt)) }
 
-// Sleep waits for d; false when ctx ended first.
+// Sleep waits for d. It returns false if ctx ended first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

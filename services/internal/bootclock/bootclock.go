@@ -1,8 +1,8 @@
-// Package bootclock tells how much time has passed, that in which the machine was asleep included:
-// by the clock of [time.Now] a lease may seem to run although it has long been given to somebody else.
+// Package bootclock measures time that includes the sleep of the machine. With the clock of [time.Now] a lease may seem
+// valid although another replica has it by now.
 package bootclock
 
 import "time"
 
-// Since is how long ago a [Now] was.
+// Since returns the time since a [Now].
 func Since(then time.Duration) time.Duration { return Now() - then }

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now is the time since the machine was started; see clock_gettime(2), CLOCK_BOOTTIME.
+// Now returns the time since the machine started; see clock_gettime(2), CLOCK_BOOTTIME.
 func Now() time.Duration {
 	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // Every Linux that Go runs on has it.
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // Every Linux that Go supports has this clock.
 	return time.Duration(now.Nano())
 }

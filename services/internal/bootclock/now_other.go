@@ -6,5 +6,5 @@ import "time"
 
 var begun = time.Now()
 
-// Now is the time since this process began, as far as the system counts it.
+// Now returns the time since this process started, as the system counts it.
 func Now() time.Duration { return time.Since(begun) }

@@ -1,5 +1,4 @@
-// Package clip bounds texts that come from elsewhere, before they go into statuses, Events,
-// headers and results.
+// Package clip bounds texts from outside before they are stored in statuses, Events, headers and results.
 package clip
 
 import (
@@ -9,7 +8,7 @@ import (
 
 const mark = "…"
 
-// Text is s in at most size bytes of valid UTF-8. Where something was cut off it ends with "…".
+// Text returns s in at most size bytes of valid UTF-8. A shortened text ends with "…".
 func Text(s string, size int) string {
 	s = strings.ToValidUTF8(s, "")
 	switch {
@@ -21,7 +20,7 @@ func Text(s string, size int) string {
 	return strings.ToValidUTF8(s[:size-len(mark)], "") + mark
 }
 
-// Line is s as [Text] on one line, for what takes no line breaks.
+// Line returns s as [Text] does, on one line.
 func Line(s string, size int) string {
 	return Text(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

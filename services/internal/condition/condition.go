@@ -1,5 +1,5 @@
-// Package condition makes the conditions of statuses: those that are ours, in one order,
-// bounded, dated by when they changed; and the Events that a change of them is worth.
+// Package condition builds the conditions in statuses: only those of the calling service, sorted by type, bounded, and
+// dated by the last change of their status. It also finds the conditions that changed, for Events.
 package condition
 
 import (
@@ -15,14 +15,14 @@ import (
 // maxMessage bounds the message of a condition, in bytes.
 const maxMessage = 1024
 
-// Condition is one fact about an object, without its dates.
+// Condition is a condition without dates.
 type Condition struct {
 	Type            string
 	Status          metav1.ConditionStatus
 	Reason, Message string
 }
 
-// New is a condition that holds or does not.
+// New returns a condition with the status True or False.
 func New(typ string, holds bool, reason, message string) Condition {
 	c := Condition{Type: typ, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	if holds {
@@ -31,11 +31,11 @@ func New(typ string, holds bool, reason, message string) Condition {
 	return c
 }
 
-// Holds reports whether the condition is known to be true.
+// Holds reports whether the status is True.
 func (c Condition) Holds() bool { return c.Status == metav1.ConditionTrue }
 
-// Apply is what to write as the conditions of an object: of those it has, the ones of the given
-// types, with set in their place, all about generation. The date moves only when the status does.
+// Apply returns the conditions of the given types to write for generation. It keeps those in has, and replaces those in
+// set. lastTransitionTime changes only with the status.
 func Apply(has []metav1.Condition, types []string, generation int64, now metav1.Time, set ...Condition) []metav1.Condition {
 	var ours []metav1.Condition
 	for _, c := range has {
@@ -59,8 +59,8 @@ func InOrder(conditions []metav1.Condition, types []string) []metav1.Condition {
 	return conditions
 }
 
-// Changed finds a condition that says something else than before: one Event per fact, however
-// many passes see it.
+// Changed returns the condition of a type if its status, reason or message changed. So a fact causes one Event, however
+// many passes find it.
 func Changed(before, after []metav1.Condition, typ string) (metav1.Condition, bool) {
 	was, is := meta.FindStatusCondition(before, typ), meta.FindStatusCondition(after, typ)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
@@ -69,8 +69,7 @@ func Changed(before, after []metav1.Condition, typ string) (metav1.Condition, bo
 	return *is, true
 }
 
-// Note is what a Kubernetes Event tells people about an object: a reason, which is one word for
-// programs, and a sentence.
+// Note is the content of a Kubernetes Event: a reason, which is one word for programs, and a sentence for people.
 type Note struct {
 	Warning         bool
 	Reason, Message string

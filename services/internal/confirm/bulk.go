@@ -14,54 +14,55 @@ import (
 )
 
 const (
-	// few are read one by one, whatever there is.
+	// few bounds the objects that are read one by one, whatever the size of the kind.
 	few = 50
-	// listed is how many objects that are listed cost as much as one that is read.
+	// listed is the number of listed objects that cost as much as one read.
 	listed = 16
-	// lately is for how long what is asked counts together.
+	// lately bounds the time in which requests are counted together.
 	lately = 10 * time.Second
 )
 
-// Lister lists objects as the API server has them.
+// Lister lists objects from the API server.
 type Lister interface {
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 }
 
-// bulk knows when to list all objects of a kind. Who asks for many, asks for one after the other, and unless that one
-// says so, for how many nobody knows. So those of a kind are listed once as many were asked for as cost that much: whatever
-// is still to come, it is no more than twice the least.
+// bulk decides when to list all objects of a kind. Callers request objects one after the other, and usually do not say
+// how many will follow. So a kind is listed once the requested objects have cost as much as the list: the total cost is
+// at most twice the least possible one.
 type bulk struct {
 	lister Lister
 
 	mu sync.Mutex
-	// room is how many more may make lists, or wait for them.
+	// room bounds the callers that make a list or wait for one.
 	room  int
 	kinds map[event.GroupResource]*demand
 }
 
-// demand is what is asked for of a kind.
+// demand counts the requested objects of a kind.
 type demand struct {
-	// n were asked for since, or are expected to be.
+	// n counts objects that were requested since, or are expected.
 	n     int
 	since time.Time
-	// list is being made; nil if none is.
+	// list is in progress; nil if none is.
 	list *list
 }
 
-// list is one of all objects of a kind, while it is made.
+// list is a list of all objects of a kind in progress.
 type list struct {
 	done chan struct{}
-	// changed are the objects that the bus told of meanwhile: what is listed of them may be from before.
+	// changed holds the objects that changed meanwhile: their listed state may be older.
 	changed map[event.Key]bool
 }
 
-// InBulk has objects listed where that costs less than to read them one by one. One makes a list, and others wait for it: in
-// all as many as there is room for, since each may hold up others. Those beyond read for themselves. Call it before all else.
+// InBulk allows lists where they cost less than single reads. One caller makes the list, and others wait for it. At
+// most room callers make or await a list at a time, because a list delays its callers. The others read single objects.
+// Call InBulk before all else.
 func (c *Confirmer) InBulk(lister Lister, room int) {
 	c.bulk = bulk{lister: lister, room: room, kinds: map[event.GroupResource]*demand{}}
 }
 
-// Expect says that so many objects of a kind will be asked for soon, so that they are listed at once if that costs less.
+// Expect announces that n objects of a kind will be requested, so that they are listed at once if that costs less.
 func (c *Confirmer) Expect(of event.GroupResource, n int) {
 	if c.bulk.lister == nil {
 		return
@@ -71,7 +72,7 @@ func (c *Confirmer) Expect(of event.GroupResource, n int) {
 	c.bulk.want(of, n)
 }
 
-// want counts what is asked for.
+// want counts requested objects.
 func (c *Confirmer) want(all []opened) {
 	if c.bulk.lister == nil {
 		return
@@ -83,7 +84,7 @@ func (c *Confirmer) want(all []opened) {
 	}
 }
 
-// want counts so many of a kind; the caller holds the lock.
+// want counts n objects of a kind. The caller holds the lock.
 func (b *bulk) want(of event.GroupResource, n int) {
 	d := b.kinds[of]
 	if d == nil {
@@ -96,7 +97,8 @@ func (b *bulk) want(of event.GroupResource, n int) {
 	d.n += n
 }
 
-// list lists all objects of a kind, or waits for who does, if so many of them are asked for. It reports whether that was done.
+// list lists all objects of a kind, or waits for a list in progress, if enough objects are requested. It reports
+// whether a list was made.
 func (c *Confirmer) list(ctx context.Context, s Statement) bool {
 	kind, ok := kinds.Of(s.change.Key.GroupResource)
 	if !ok || c.bulk.lister == nil || s.change.Key.Cluster != c.cluster || kind.MetadataOnly || s.change.Version != kind.Version {
@@ -122,7 +124,8 @@ func (c *Confirmer) list(ctx context.Context, s Statement) bool {
 	}
 }
 
-// join is the list to wait for, or to make if one is the first; nil if there is none, or no room.
+// join returns the list to wait for, or to make if first is true. It returns nil if no list is due, or if there is no
+// room.
 func (b *bulk) join(of event.GroupResource, size int) (l *list, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,14 +144,14 @@ func (b *bulk) join(of event.GroupResource, size int) (l *list, first bool) {
 	return d.list, true
 }
 
-// leave makes room for another.
+// leave makes room for another caller.
 func (b *bulk) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.room++
 }
 
-// end lets those go on who wait for a list.
+// end ends a list, so that the waiting callers go on.
 func (b *bulk) end(of event.GroupResource) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,7 +159,7 @@ func (b *bulk) end(of event.GroupResource) {
 	b.kinds[of] = &demand{since: time.Now()}
 }
 
-// changed notes what the bus tells of.
+// changed records that an object changed while a list is made.
 func (b *bulk) changed(k event.Key) {
 	if b.lister == nil {
 		return
@@ -168,7 +171,7 @@ func (b *bulk) changed(k event.Key) {
 	}
 }
 
-// hearAll remembers what the API server says of all objects of a kind, as what a statement is about.
+// hearAll stores the listed states of all objects of a kind, read as like reads its object.
 func (c *Confirmer) hearAll(ctx context.Context, kind kinds.Kind, like Statement, l *list) error {
 	for now, err := range c.bulk.lister.List(ctx, kind, metav1.NamespaceAll) {
 		if err != nil {
@@ -188,7 +191,7 @@ func (c *Confirmer) hearAll(ctx context.Context, kind kinds.Kind, like Statement
 	return nil
 }
 
-// hearListed remembers what was listed of an object, if nothing else is known of it.
+// hearListed stores the listed state of an object, unless a newer one may be known.
 func (c *Confirmer) hearListed(k event.Key, is essence, l *list) {
 	c.bulk.mu.Lock()
 	defer c.bulk.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package confirm asks the API server whether objects are as the bus tells: whoever can write to the bus
-// could tell of objects that nobody declared, so nothing is given on its word alone.
+// Package confirm compares objects with the API server before a service acts on them. Anybody who can write to NATS
+// could publish objects that no person declared, so no service grants anything from the stream alone. A [Confirmer]
+// remembers a fingerprint of what the API server answered, so that most objects are read once only.
 package confirm
 
 import (
@@ -19,40 +20,39 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// ErrContradicted means that the API server says otherwise of an object than the bus, or can say nothing of it. It is
-// unavailable: where the view cannot be corrected, the true message is waited for.
+// ErrContradicted means that the API server returns another state of an object than the stream, or cannot return one.
+// It counts as an outage: where the view cannot be corrected, the service waits for the true change.
 var ErrContradicted = errors.New("the API server says otherwise of it than the bus")
 
-// maxConfirmed bounds of how many objects it is kept what the API server said. What is forgotten is asked again.
+// maxConfirmed bounds the objects whose answers are remembered. Others are read again.
 const maxConfirmed = 65536
 
-// Confirmer knows what the API server itself has said of objects, in answers to our own writes as a rule:
-// nothing is given on the word of the bus alone.
+// Confirmer remembers the states that the API server itself returned, mostly in answers to our own writes.
 type Confirmer struct {
 	cluster string
 	api     objects
 	view    *view.View
 	log     *slog.Logger
-	// known is what was [heard] of objects, by key.
+	// known holds a [heard] for each key.
 	known        *lru.Cache
 	bulk         bulk
 	contradicted *prometheus.CounterVec
 }
 
-// heard is what the API server said of an object.
+// heard is the remembered state of an object.
 type heard struct {
 	essence
 
-	// asked says that it answered a question, and not a write of ours.
+	// asked means that it is from a read. Otherwise it is from a write of ours.
 	asked bool
 }
 
-// objects is what is needed of the API server.
+// objects reads from the API server.
 type objects interface {
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 }
 
-// New makes one that has heard of nothing.
+// New returns a confirmer that remembers nothing.
 func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Confirmer {
 	c := &Confirmer{
 		cluster: cluster, api: api, view: v, log: log, known: lru.New(maxConfirmed),
@@ -61,7 +61,7 @@ func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics pr
 		}, []string{"resource"}),
 	}
 	metrics.MustRegister(c.contradicted)
-	v.OnLoad(func() { // An increase shows only where there was a number before.
+	v.OnLoad(func() { // A rate shows an increase only if the counter existed before.
 		for _, kind := range v.Kinds() {
 			c.contradicted.WithLabelValues(kind.Resource)
 		}
@@ -69,7 +69,7 @@ func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics pr
 	v.OnChange(func(k event.Key) {
 		c.bulk.changed(k)
 		if !v.Lives(k) || c.heard(k).asked {
-			c.known.Remove(k) // What we do not write could be told to be again what it was when we asked.
+			c.known.Remove(k) // Others write it, so a forged change could repeat an old answer.
 		}
 	})
 	return c
@@ -81,8 +81,9 @@ func (c *Confirmer) heard(k event.Key) heard {
 	return of
 }
 
-// Confirm is nil once the API server has said of all objects what is stated of them. Where it says otherwise, because the bus
-// has not told yet or tells lies, that is in the view, and the error is [reconcile.ErrStale].
+// Confirm returns nil once the API server has returned the stated state of all objects. If it returns another state,
+// because the change is still on its way or was forged, Confirm stores that in the view and returns
+// [reconcile.ErrStale].
 func (c *Confirmer) Confirm(ctx context.Context, statements ...Statement) error {
 	open, err := c.unknown(statements)
 	if err != nil {
@@ -97,13 +98,13 @@ func (c *Confirmer) Confirm(ctx context.Context, statements ...Statement) error 
 	return nil
 }
 
-// opened is a statement of which the API server has not said that it is so.
+// opened is a statement with its fingerprint.
 type opened struct {
 	says   Statement
 	stated essence
 }
 
-// unknown are the statements that the API server has not confirmed yet, of each state of an object one.
+// unknown returns the statements that are not confirmed yet, one for each state of an object.
 func (c *Confirmer) unknown(statements []Statement) (all []opened, err error) {
 	type state struct {
 		key                 event.Key
@@ -133,12 +134,13 @@ func open(s Statement) (opened, error) {
 	return opened{s, stated}, err
 }
 
-// knows says whether the API server has said what is stated.
+// knows reports whether the API server has returned the stated state.
 func (c *Confirmer) knows(o opened) bool {
 	return o.stated != (essence{}) && c.heard(o.says.change.Key).essence == o.stated
 }
 
-// ConfirmRecord is [Confirmer.Confirm] for who goes on with what we have recorded in an object, whatever others declare.
+// ConfirmRecord confirms only our record in an object, whatever others declare there. It serves work that continues
+// from the record.
 func (c *Confirmer) ConfirmRecord(ctx context.Context, s Statement) error {
 	o, err := open(s)
 	if err != nil || o.stated.recorded == (essence{}).recorded {
@@ -189,10 +191,10 @@ func (c *Confirmer) Readable(ctx context.Context, o event.Change) error {
 	return err
 }
 
-// newest asks the API server. Of other clusters it knows nothing.
+// newest reads an object from the API server. It contradicts objects of other clusters, which cannot be read.
 func (c *Confirmer) newest(ctx context.Context, o event.Change) (event.Change, error) {
 	kind, ok := kinds.Of(o.Key.GroupResource)
-	if o.Key.Target { // It may be served in another version than when it was told of.
+	if o.Key.Target { // The served version may have changed.
 		served := c.view.Observation(o.Key.Cluster, o.Key.GroupResource).Version
 		kind, ok = kinds.Target(o.Key.GroupResource, cmp.Or(served, o.Version), o.Kind), true
 	}
@@ -206,7 +208,7 @@ func (c *Confirmer) newest(ctx context.Context, o event.Change) (event.Change, e
 	return c.view.Dated(now), err
 }
 
-// Hear remembers what the API server answered to a write of ours.
+// Hear remembers the API server's answer to a write of ours.
 func (c *Confirmer) Hear(s Statement, now event.Change) (essence, error) {
 	return c.hear(s, now, false)
 }
@@ -221,8 +223,8 @@ func (c *Confirmer) hear(s Statement, now event.Change, asked bool) (essence, er
 	return is, nil
 }
 
-// Learn remembers what the API server answered to a write that it took only if nobody had written since what is
-// stated. The view has it; where others declare something else in it, the error is [reconcile.ErrStale].
+// Learn remembers the answer to a write that the API server accepted only if the object still had the stated version.
+// The error is [reconcile.ErrStale] if the answer declares something else than was stated; the view has it.
 func (c *Confirmer) Learn(ctx context.Context, s Statement, now event.Change) error {
 	stated, err := s.is()
 	if err != nil {
@@ -236,7 +238,7 @@ func (c *Confirmer) Learn(ctx context.Context, s Statement, now event.Change) er
 	return fmt.Errorf("%s: %w", s.change.Key, reconcile.ErrStale)
 }
 
-// Known is of how many objects it is remembered what the API server said.
+// Known returns the number of remembered objects.
 func (c *Confirmer) Known() int { return c.known.Len() }
 
 func (c *Confirmer) contradict(o event.Change) error {

@@ -10,22 +10,22 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// Statement is what a decision takes one object to be, or that there is none.
+// Statement is the state of one object from which a decision was made; it may be that the object does not exist.
 type Statement struct {
 	change event.Change
-	// is stands for what was decided from; read finds out the same of another state.
+	// is returns the fingerprint of that state. read returns the fingerprint of another state.
 	is   func() (essence, error)
 	read func(event.Change) (essence, error)
 }
 
-// essence stands for an object as far as decisions depend on it; the zero value for one that is not there.
+// essence is a fingerprint of the fields that decisions depend on. It is zero for an object that does not exist.
 type essence struct {
-	// declared is what others say in it, recorded what we have; zero where we record nothing.
+	// declared covers the fields that others write, recorded those that we write; zero if we write none.
 	declared, recorded [sha256.Size]byte
 }
 
-// NewStatement says that an object is as the view had it. The function tells what of it matters: what
-// others declare, and what we have recorded in it.
+// NewStatement states that an object is as the view holds it. matters returns the fields that count: those that others
+// declare, and those that we recorded.
 func NewStatement[T any](o view.Object[T], matters func(*T) (declared, recorded any)) Statement {
 	of := func(uid string, value *T) (e essence, err error) {
 		declared, recorded := matters(value)
@@ -55,15 +55,16 @@ func NewStatement[T any](o view.Object[T], matters func(*T) (declared, recorded 
 	}
 }
 
-// Outdated is what the view has come to know only after what was decided: [reconcile.ErrStale].
+// Outdated returns a statement whose confirmation fails with [reconcile.ErrStale]: the view learned of the state after
+// the decision.
 func Outdated(c event.Change) Statement {
 	return Statement{change: c, is: func() (essence, error) { return essence{}, fmt.Errorf("%s: %w", c.Key, reconcile.ErrStale) }}
 }
 
-// Change is the state that the statement is about.
+// Change returns the stated state.
 func (s Statement) Change() event.Change { return s.change }
 
-// Same reports whether two statements are of the same object, which others have not changed in between.
+// Same reports whether two statements are about the same object, and others have not changed it in between.
 func (s Statement) Same(other Statement) bool {
 	is, err := s.is()
 	was, otherErr := other.is()

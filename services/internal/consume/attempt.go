@@ -14,7 +14,7 @@ import (
 
 var errPanic = errors.New("reconciler panicked")
 
-// attempt makes one pass, in the trace of ctx and linked to the others that it is for.
+// attempt runs one pass in the trace of ctx, with links to the other changes that it serves.
 func (e *engine[K]) attempt(ctx context.Context, p *Pass[K], others []string) error {
 	err := e.within(ctx, "reconcile", func(ctx context.Context) error { return e.reconciler.Reconcile(ctx, p) }, tracing.Links(others...)...)
 	if err != nil {
@@ -23,8 +23,8 @@ func (e *engine[K]) attempt(ctx context.Context, p *Pass[K], others []string) er
 	return nil
 }
 
-// within does something within a deadline of its own that outlives ctx: half-done work is
-// completed, not cut. A panic is an error.
+// within runs do with a deadline of its own that outlives ctx, so that a shutdown completes work instead of cutting it.
+// It returns a panic as an error.
 func (e *engine[K]) within(ctx context.Context, what string, do func(context.Context) error, links ...trace.Link) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Deadline)
 	defer cancel()

@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// Binding tells whether an engine is bound to its durable: the active replica's, and those that
-// stand by. The zero value is not. A connection that is lost is told of elsewhere.
+// Binding reports whether an engine is bound to its durable consumer. Active and standby replicas are. The zero value
+// is not bound. The connection to NATS is reported elsewhere.
 type Binding struct{ bound atomic.Bool }
 
 var errUnbound = errors.New("not bound to the durable")
 
-// Err is nil while the engine is bound.
+// Err returns nil while the engine is bound.
 func (b *Binding) Err() error {
 	if b.bound.Load() {
 		return nil

@@ -13,18 +13,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// predecessor is who made the claim before.
+// predecessor names the author of the claim before ours.
 type predecessor int
 
 const (
-	// nobody: there is no claim, or who made it has left in order.
+	// nobody means that there is no claim, or that its author gave up the turn in order.
 	nobody predecessor = iota
 	ourselves
 	another
 )
 
-// claim says on the bus that a turn is ours. It says so again only over our own last claim: when
-// another has made one since, the turn is over.
+// claim publishes that the turn is ours, or renews that. A renewal expects our own last claim as the newest one: if
+// another replica has claimed since, the turn is over.
 func (p *Place) claim(ctx context.Context, turn uint64) error {
 	p.claiming.Lock()
 	defer p.claiming.Unlock()
@@ -36,7 +36,7 @@ func (p *Place) claim(ctx context.Context, turn uint64) error {
 	last, before := claimed, ourselves
 	look := func() (err error) {
 		last, before, err = p.last(ctx)
-		if !again && before == ourselves && last != claimed { // We do not know whom that one was made after.
+		if !again && before == ourselves && last != claimed { // The replica before our unknown claim is not known.
 			before = another
 		}
 		return err
@@ -49,7 +49,7 @@ func (p *Place) claim(ctx context.Context, turn uint64) error {
 	sent := bootclock.Now()
 	claim, err := p.publish(ctx, p.id, last)
 	if overtaken(err) {
-		if err = look(); err == nil && again && before != ourselves { // Else the answer to our own claim was lost.
+		if err = look(); err == nil && again && before != ourselves { // Otherwise our own claim was stored, and its answer was lost.
 			p.lose(turn)
 			p.log.InfoContext(ctx, "another replica has taken over")
 			return nil
@@ -73,7 +73,7 @@ func (p *Place) claim(ctx context.Context, turn uint64) error {
 	return nil
 }
 
-// overtaken reports whether a claim was refused because there is another.
+// overtaken reports whether NATS refused a claim because a newer one exists.
 func overtaken(err error) bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
@@ -87,7 +87,7 @@ func (p *Place) publish(ctx context.Context, text string, last uint64) (*jetstre
 	return ack, nil
 }
 
-// last looks up the newest claim. What it finds may be old: then the next claim is refused.
+// last returns the newest claim. It may be old: then NATS refuses the next claim.
 func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err error) {
 	stream, err := p.stream(ctx)
 	if err != nil {
@@ -107,8 +107,8 @@ func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err 
 	return msg.Sequence, by, nil
 }
 
-// stream looks up the stream of claims. When it was made anew, claims are gone with the old one, and
-// whoever made the last of them may still be sure of the turn.
+// stream returns the stream of claims. If the stream was created again, its claims are lost, and the author of the last
+// one may still be active. So the turn then begins after that author's claim has expired.
 func (p *Place) stream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := p.js.Stream(ctx, topology.Changes)
 	if err != nil {
@@ -124,8 +124,8 @@ func (p *Place) stream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// leave gives up the place if it is ours, so that another replica need not wait for it to run out; for whom
-// we still wait ourselves, that one has to wait, too.
+// leave gives up the turn if it is ours, so that another replica need not wait until the claim expires. It publishes no
+// empty claim while an earlier replica may still be active: the next replica must wait for it, too.
 func (p *Place) leave(ctx context.Context) error {
 	p.claiming.Lock()
 	defer p.claiming.Unlock()
@@ -151,9 +151,9 @@ func (p *Place) leave(ctx context.Context) error {
 	return nil
 }
 
-// hold renews the claim until ctx ends. While it has no turn, it sees to it that somebody has.
+// hold renews the claim until ctx ends. On a standby it makes sure that some replica takes the turn.
 func (p *Place) hold(ctx context.Context) {
-	_, _ = p.stream(ctx) // So that it is known should another take its place.
+	_, _ = p.stream(ctx) // The first life of the stream, to notice a second one.
 	next := time.NewTicker(p.bounds.Claim / renewals)
 	defer next.Stop()
 	seen := sighting{vacant: vacantClaims * p.bounds.Claim}
@@ -179,24 +179,25 @@ func (p *Place) hold(ctx context.Context) {
 	}
 }
 
-// vacantClaims is for how many times of a claim nobody may have renewed one before a standby asks for the turn.
+// vacantClaims bounds the time without a renewed claim before a standby requests the turn, in lifetimes of a claim.
 const vacantClaims = 2
 
-// sighting is the newest claim that a standby has seen, since when or since it last asked for the turn, and when it looked
-// last, by [bootclock.Now].
+// sighting is the newest claim that a standby has seen. since is the time of the first sight, or of the last request.
+// looked is the time of the last look. Both are [bootclock.Now].
 type sighting struct {
-	// vacant is how long a claim must be the newest before the first request.
+	// vacant is the time for which a claim must be the newest before the first request.
 	vacant        time.Duration
 	claim         uint64
 	since, looked time.Duration
-	// asked is how often it has asked for the turn without anybody claiming it.
+	// asked counts requests for the turn that no claim followed.
 	asked int
 }
 
-// maxDoublings bounds how long a standby waits until it asks again: whoever gets the turn may not be let claim it.
+// maxDoublings bounds the growth of the wait between requests: the replica that gets the turn may lack the right to
+// claim it.
 const maxDoublings = 5
 
-// due reports whether to ask for the turn, since a claim is the newest.
+// due reports whether a standby must request the turn now, and records the request.
 func (s *sighting) due(claim uint64, now time.Duration) bool {
 	if claim != s.claim || s.since == 0 {
 		s.claim, s.since, s.asked = claim, now, 0
@@ -209,8 +210,8 @@ func (s *sighting) due(claim uint64, now time.Duration) bool {
 	return true
 }
 
-// standBy asks for the turn when nobody renews a claim. JetStream gives it away with a message only,
-// and of what a replica that died had still to do, there may be none: a key to be looked at again later.
+// standBy requests the turn if no replica renews a claim. JetStream pins a replica only when it delivers a message. A
+// replica that died may have left none, only a key to run again later.
 func (p *Place) standBy(ctx context.Context, seen *sighting) error {
 	now := bootclock.Now()
 	if now-seen.looked < p.bounds.Claim {

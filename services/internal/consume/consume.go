@@ -1,10 +1,9 @@
-// Package consume is how a service follows the bus: a durable pull consumer whose
-// messages only say "look at this object again", a queue of reconcile keys with one
-// worker per key, and one place that settles what happens next.
+// Package consume runs the controller of a service: a durable pull consumer whose messages only mean "reconcile this
+// object again", a queue of keys with one worker per key, and one function that settles messages.
 //
-// A message is acknowledged when every key that it touches has been reconciled, that
-// is when the effect is durable in the backend. Crash at any moment: the message
-// comes again, or the next start looks at everything.
+// A message is acknowledged when every key that it touches has been reconciled, and so its effect is durable in the
+// backend. After a crash the message comes again, or the next start reconciles everything. Only the replica that holds
+// the turn writes: see [Place].
 package consume
 
 import (
@@ -22,33 +21,30 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// A Reconciler brings a backend to what the view says, one key at a time.
+// A Reconciler brings a backend to the state that the view declares, one key at a time.
 type Reconciler[K comparable] interface {
-	// Keys lists what an object touches as the view holds it now, deleted or not. It only
-	// reads. The engine remembers what the object touched before, so a moved reference
-	// reconciles both ends.
+	// Keys lists the keys that an object touches in its present state, deleted or not. It only reads. The engine also
+	// remembers the earlier keys of an object, so that both ends of a moved reference are reconciled.
 	Keys(object event.Key) []K
-	// Reconcile makes the backend what the view asks for under p.Key. It is called once at
-	// a time per key, only while the view is complete, must be idempotent, and writes
-	// nothing when there is nothing to change. It classifies its errors (package fault);
-	// a person's mistake is reported, and no error.
+	// Reconcile brings the backend to what the view declares for p.Key. The engine calls it once at a time per key, and
+	// only while the view is complete. It must be idempotent, and must write nothing if nothing changed. It classifies
+	// its errors (package fault). It reports a user's mistake in a status, not as an error.
 	Reconcile(ctx context.Context, p *Pass[K]) error
 }
 
-// A Prioritizer is a [Reconciler] some of whose keys go before others. Priority must be quick,
-// and is 0 for the reconcilers that have none. Of equal keys the one that waits longest is first.
+// A Prioritizer is a [Reconciler] that runs some keys before others. Priority must be quick. The default is 0. Among
+// equal keys the one that has waited longest is first.
 type Prioritizer[K comparable] interface {
 	Priority(key K) int
 }
 
-// An Observer is a [Reconciler] that reads its backend as a whole. Observe is called once per
-// resync, and lists the keys that are not as they should be: they are then reconciled with
-// Pass.Resync, and no others.
+// An Observer is a [Reconciler] that reads its whole backend at once. The engine calls Observe once per resync. It
+// lists the keys that differ from the backend, and only these are reconciled, with Pass.Resync.
 type Observer[K comparable] interface {
 	Observe(ctx context.Context) ([]K, error)
 }
 
-// Config of an engine. The fields up to View are required.
+// Config configures an engine. The fields up to View are required.
 type Config struct {
 	JS      jetstream.JetStream
 	Log     *slog.Logger
@@ -57,20 +53,19 @@ type Config struct {
 	View    *view.View
 	// Takeover bounds how soon another replica takes over. Default [topology.DefaultTakeover].
 	Takeover topology.Takeover
-	// Place is that which every change of a backend asks for; see [Place.Left]. Default: one that
-	// nobody asks.
+	// Place holds the turn of the service. Every write to a backend must check it: see [Place.Left]. The default is a
+	// Place that no client checks.
 	Place *Place
 
-	// Binding is told whether the engine is bound. Default none.
+	// Binding receives whether the engine is bound. Optional.
 	Binding *Binding
-	// Tracer is that of the passes. Default none.
+	// Tracer traces the passes. The default records nothing.
 	Tracer trace.TracerProvider
-	// Workers is how many keys are reconciled in parallel. Default 8.
+	// Workers bounds the keys that are reconciled in parallel. Default 8.
 	Workers int
-	// MaxAttempts is after how many failures that are nobody else's fault a message
-	// becomes a dead letter. Default 10.
+	// MaxAttempts bounds failures that no dependency caused. After it a message becomes a dead letter. Default 10.
 	MaxAttempts int
-	// Resync is how often, within a tenth, everything is compared with the backend. Default 10 min.
+	// Resync is the interval, varied by 10 %, in which everything is compared with the backend. Default 10 min.
 	Resync time.Duration
 	// Deadline bounds one reconciliation. Default 2 min.
 	Deadline time.Duration
@@ -112,9 +107,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Run follows the bus until ctx ends and then drains: work in progress is finished
-// within Config.Grace, everything else goes back. It waits for the view, the stream
-// and the server however long they take; its only error is a wrong Config.
+// Run consumes changes until ctx ends, and then drains: it finishes work in progress within Config.Grace, and returns
+// all other messages to the server. It waits for the view, the stream and the server without a bound. Its only error is
+// an invalid Config.
 func Run[K comparable](ctx context.Context, cfg Config, reconciler Reconciler[K]) error {
 	return newEngine(cfg.withDefaults(), reconciler).run(ctx)
 }

@@ -20,16 +20,16 @@ import (
 type delivery struct {
 	msg    jetstream.Msg
 	change event.Change
-	// replay asks for a thorough look although nothing changed.
+	// replay requests a comparison with the backend although nothing changed.
 	replay bool
-	// reported means that a pass said what became of this very object.
+	// reported means that a pass reported a result for the object of this message.
 	reported bool
-	// keys is how many keys are still to be reconciled; worst the worst disposition so far.
+	// keys counts the keys that are still to be reconciled. worst is the worst disposition of the others.
 	keys  int
 	worst disposition
 }
 
-// receive takes one message: what it says goes into the view, what it touches into the queue.
+// receive stores the change of a message in the view, and enqueues the keys that it touches.
 func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
 	if turn, another := e.place.begins(msg); another {
 		e.observing.Go(func() { e.takeOver(ctx, turn) })
@@ -55,9 +55,9 @@ func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
 	}
 }
 
-// takeOver opens a turn once the view holds all that the stream does, for what the replica before
-// us was told of it will not be told to us, and once that one has surely stopped. Looking at
-// everything finds what it left half-done.
+// takeOver opens a turn once the replica before has surely stopped, and the view holds everything that the stream
+// holds: messages of that replica are not delivered again. It then reconciles everything, which finds what that replica
+// left half-done.
 func (e *engine[K]) takeOver(ctx context.Context, turn uint64) {
 	for err := e.prepare(ctx, turn); err != nil; err = e.prepare(ctx, turn) {
 		e.cfg.Log.WarnContext(ctx, "turn not begun yet", slog.Any("error", err))
@@ -65,18 +65,19 @@ func (e *engine[K]) takeOver(ctx context.Context, turn uint64) {
 			return
 		}
 	}
-	e.results.Forget()  // The replica before has said what it saw last.
-	e.everything(false) // All of it waits when the turn opens, so that what asks for it then asks for nothing more.
+	e.results.Forget()  // The replica before may have reported other results since.
+	e.everything(false) // Enqueued before the turn opens, so that later requests merge with it.
 	if !e.place.opens(turn) {
 		return
 	}
-	// What the replica before us had sent when it lost its place may still have come to pass.
+	// Requests that the replica before had sent may still take effect.
 	if backoff.Sleep(ctx, e.cfg.Takeover.Settling) && e.place.has(turn) {
 		e.lately()
 	}
 }
 
-// prepare claims a turn, and waits until the replica before has stopped and the view is as new.
+// prepare claims a turn, and waits until the replica before has stopped and the view holds everything that the stream
+// holds.
 func (e *engine[K]) prepare(ctx context.Context, turn uint64) error {
 	if err := e.place.claim(ctx, turn); err != nil {
 		return err
@@ -95,17 +96,16 @@ func (e *engine[K]) read(ctx context.Context, d *delivery) error {
 	return e.cfg.View.Apply(ctx, change)
 }
 
-// maxReason bounds what a dead letter says about itself, in bytes.
+// maxReason bounds the reason in a dead letter, in bytes.
 const maxReason = 1024
 
-// withoutBody is said of a message that is too large for a letter.
+// withoutBody is added to the reason if the message is too large for a dead letter.
 const withoutBody = " (the message is too large to be kept here)"
 
-// letterOverhead is more than the headers that are added when a letter is sent.
+// letterOverhead bounds the size of the headers that sending adds.
 const letterOverhead = 512
 
-// park copies the message to the dead letters and then, never before, takes it off the
-// consumer.
+// park copies the message to the dead letters, and only then removes it from the consumer.
 func (e *engine[K]) park(ctx context.Context, d *delivery) error {
 	meta, err := d.msg.Metadata()
 	if err != nil {
@@ -119,7 +119,7 @@ func (e *engine[K]) park(ctx context.Context, d *delivery) error {
 	letter.Header.Set(topology.ServiceHeader, e.cfg.Service.Name)
 	letter.Header.Set(topology.SequenceHeader, fmt.Sprint(meta.Sequence.Stream))
 	if int64(letter.Size()+letterOverhead) > e.cfg.JS.Conn().MaxPayload() {
-		letter.Data = nil // The message has all the room there is to itself; the letter has headers.
+		letter.Data = nil // The headers leave no room for the body.
 		letter.Header.Set(topology.ReasonHeader, reason+withoutBody)
 	}
 	id := fmt.Sprintf("%s/%s/%d", e.cfg.Service.Name, meta.Timestamp, meta.Sequence.Stream)
@@ -131,7 +131,7 @@ func (e *engine[K]) park(ctx context.Context, d *delivery) error {
 	return d.msg.TermWithReason(reason)
 }
 
-// noteReported notes for which messages a pass said what became of their very objects.
+// noteReported marks the messages for whose objects a pass reported a result.
 func (e *engine[K]) noteReported(r *request, results []Result) {
 	type object struct {
 		key event.Key
@@ -149,16 +149,16 @@ func (e *engine[K]) noteReported(r *request, results []Result) {
 	}
 }
 
-// reportDeletion says of a deletion that it was taken in, unless a pass had something to say of it:
-// what was reported of the object before goes with the tombstone.
+// reportDeletion reports a deletion as applied, unless a pass reported a result for it. Earlier results of the object
+// go with the tombstone.
 func (e *engine[K]) reportDeletion(ctx context.Context, d *delivery) {
 	if d.change.Deleted && !d.reported && !e.cfg.View.Lives(d.change.Key) {
 		e.results.Report(ctx, Result{Change: d.change, Outcome: eventv1.Outcome_OUTCOME_APPLIED})
 	}
 }
 
-// reportFailure tells that a change could not be handled. Of what could not be read there is no
-// object to report of.
+// reportFailure reports that a change could not be applied. A message that could not be decoded has no object to
+// report.
 func (e *engine[K]) reportFailure(ctx context.Context, d *delivery, outcome eventv1.Outcome) {
 	if d.change.UID != "" {
 		e.results.Report(ctx, Result{Change: d.change, Outcome: outcome, Message: d.worst.err.Error()})

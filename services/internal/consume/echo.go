@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// maxEchoes and echoTTL bound what is remembered of our own writes: the bus never tells of
-	// a state that a newer one replaced in between. What is forgotten costs a pass.
+	// maxEchoes and echoTTL bound the memory of our own writes: the stream never delivers a state that a newer one
+	// replaced. A forgotten echo costs one pass.
 	maxEchoes = 65536
 	echoTTL   = 10 * time.Minute
 )
 
-// echoes remembers which key wrote a state, until the event comes that tells of it.
+// echoes remembers which key wrote a state, until the change with that state arrives.
 type echoes struct{ states *cache.LRUExpireCache }
 
-// state tells a state of an object from others.
+// state identifies one state of an object.
 type state struct {
 	key                 event.Key
 	uid, epoch, version string
@@ -28,10 +28,10 @@ func stateOf(c event.Change) state {
 	return state{c.Key, c.UID, c.Epoch, c.ResourceVersion}
 }
 
-// expect notes that key wrote a state.
+// expect records that key wrote a state.
 func (e echoes) expect(c event.Change, key any) { e.states.Add(stateOf(c), key, echoTTL) }
 
-// take tells which key wrote the state that a message tells of, once. A replay is never an echo.
+// take returns the key that wrote the state in a message, once per state. A replay is never an echo.
 func (e echoes) take(d *delivery) (writer any, ok bool) {
 	if !d.replay {
 		writer, ok = e.states.Get(stateOf(d.change))

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
-// engine knows which keys wait to be reconciled, and which messages wait for them.
+// engine holds the keys that wait for reconciliation, and the messages that wait for keys.
 type engine[K comparable] struct {
 	cfg        Config
 	reconciler Reconciler[K]
@@ -26,29 +26,29 @@ type engine[K comparable] struct {
 	echoes     echoes
 	place      *Place
 	unsettled  unsettled
-	// observing are the observations in progress.
+	// observing counts observations and takeovers in progress.
 	observing sync.WaitGroup
 
 	mu sync.Mutex
-	// requests are why each key is to be reconciled, since its last reconciliation began.
+	// requests holds why each key must be reconciled, since its last reconciliation began.
 	requests map[K]*request
-	// running are the requests that are being reconciled.
+	// running holds the requests that are being reconciled.
 	running map[K]*request
-	// routes is what each object touched when it was last looked at.
+	// routes holds the keys that each object touched at the last look.
 	routes map[event.Key][]K
 	// retries holds the keys whose last reconciliation failed.
 	retries  map[K]retry
 	refusals refusals
-	// draining means that nothing new is begun.
+	// draining means that no pass begins any more.
 	draining bool
 }
 
-// request is why a key is to be reconciled: messages, or just the key itself.
+// request holds why a key must be reconciled: messages, or the key alone.
 type request struct {
 	deliveries []*delivery
 	resync     bool
-	// gone are objects that touched the key and that nobody holds any more: once it is reconciled they touch it no more, unless it
-	// watches them.
+	// gone holds objects that touched the key and are no longer in the view. After the pass they touch it no more,
+	// unless the pass watches them.
 	gone map[event.Key]bool
 }
 
@@ -59,8 +59,7 @@ func (r *request) leaves(object event.Key) {
 	r.gone[object] = true
 }
 
-// traceparents are those of the change that asked first, and of the others: what follows from a
-// change comes after it.
+// traceparents returns the trace of the change that requested the pass first, and those of the others.
 func (r *request) traceparents() (first string, others []string) {
 	for _, d := range r.deliveries {
 		switch is := d.change.Traceparent; {
@@ -97,7 +96,7 @@ func (e *engine[K]) priority(key K) int {
 	return 0
 }
 
-// everything looks at all objects that the view or the engine has ever known: once at each key, however many objects touch it.
+// everything enqueues the keys of all objects that the view holds or the engine has seen, each key once.
 func (e *engine[K]) everything(resync bool) {
 	known, touched := map[event.Key]bool{}, map[K]bool{}
 	touch := func(keys []K) {
@@ -107,7 +106,7 @@ func (e *engine[K]) everything(resync bool) {
 	}
 	for _, object := range e.cfg.View.Keys() {
 		known[object] = true
-		touch(e.route(object)) // What it touched before, too: nobody else may have looked at that yet.
+		touch(e.route(object)) // Earlier keys included: their pass may not have run yet.
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,16 +122,16 @@ func (e *engine[K]) everything(resync bool) {
 	e.askAll(slices.Collect(maps.Keys(touched)), resync)
 }
 
-// slack is for how long a view may lag behind, and what a replica sent may take, both before and after the
-// turn of another began; and for clocks that differ.
+// slack allows for the lag of a view, for requests in flight before and after a turn of another replica began, and for
+// different clocks.
 const slack = time.Minute
 
-// lately looks thoroughly, once calls of the replica before us are over, at all that we may have decided
-// before these came to pass. What such a call does was planned within the last pass, from what was on
-// the bus by then: of what has not changed since, whether by others or by us, it does what we would.
+// lately enqueues, with a comparison, every key that we may have decided before late requests of the previous replica
+// took effect. Such a request was planned in that replica's last pass, which lasted Config.Deadline at most, from the
+// changes before it. For an object without a later change our own pass decides the same, so the late request does no
+// harm.
 //
-// What the replica before us reported last is no such bound: of a pass that still lasts it says nothing. As with everything, a key
-// is looked at once, however many objects touch it.
+// The results of the previous replica give no better bound: they say nothing about a pass that was still running.
 func (e *engine[K]) lately() {
 	touched := map[K]bool{}
 	for _, object := range e.cfg.View.PublishedSince(time.Now().Add(-e.cfg.Deadline - slack)) {
@@ -145,14 +144,14 @@ func (e *engine[K]) lately() {
 	e.askAll(slices.Collect(maps.Keys(touched)), true)
 }
 
-// askAll requests keys for their own sake; the caller holds the lock.
+// askAll enqueues keys without messages. The caller holds the lock.
 func (e *engine[K]) askAll(keys []K, resync bool) {
 	for _, key := range keys {
 		e.ask(key, e.priority(key), nil, resync)
 	}
 }
 
-// route tells which keys an object touches, or did when it was last looked at.
+// route returns the keys that an object touches now, or touched at the last look.
 func (e *engine[K]) route(object event.Key) []K {
 	now := union(e.reconciler.Keys(object), nil)
 	e.mu.Lock()
@@ -166,7 +165,7 @@ func (e *engine[K]) route(object event.Key) []K {
 	return touched
 }
 
-// watch makes objects touch key, and reports whether any did not before.
+// watch makes objects touch key, and reports whether one of them did not before.
 func (e *engine[K]) watch(key K, objects []event.Key) (again bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,7 +175,7 @@ func (e *engine[K]) watch(key K, objects []event.Key) (again bool) {
 	return again
 }
 
-// touch makes an object touch key, and reports whether it did not; the caller holds the lock.
+// touch makes an object touch key, and reports whether it did not before. The caller holds the lock.
 func (e *engine[K]) touch(object event.Key, key K) bool {
 	if slices.Contains(e.routes[object], key) {
 		return false
@@ -185,14 +184,15 @@ func (e *engine[K]) touch(object event.Key, key K) bool {
 	return true
 }
 
-// stay makes what a pass was to leave behind touch its key after all: it has to come again. The caller holds the lock.
+// stay makes the objects that a pass was about to leave touch its key again, because the pass must run again. The
+// caller holds the lock.
 func (e *engine[K]) stay(key K, asked *request) {
 	for object := range asked.gone {
 		e.touch(object, key)
 	}
 }
 
-// leave makes an object touch key no more; the caller holds the lock.
+// leave makes an object no longer touch key. The caller holds the lock.
 func (e *engine[K]) leave(object event.Key, key K) {
 	rest := slices.DeleteFunc(slices.Clone(e.routes[object]), func(k K) bool { return k == key })
 	if e.routes[object] = rest; len(rest) == 0 {
@@ -200,7 +200,7 @@ func (e *engine[K]) leave(object event.Key, key K) {
 	}
 }
 
-// union is first, and what of second is not in it, each once.
+// union returns the elements of both slices in order, each once.
 func union[K comparable](first, second []K) []K {
 	all := make([]K, 0, len(first)+len(second))
 	for _, keys := range [][]K{first, second} {
@@ -213,9 +213,9 @@ func union[K comparable](first, second []K) []K {
 	return all
 }
 
-// attach makes d wait for keys, if there are any. The event of a state that one of them wrote
-// itself is no news to that one: while its pass lasts, d just shares the fate of the pass, and
-// once that has failed, d is as good as any message to bring the key back.
+// attach makes d wait for keys, and reports whether there are any. If one of the keys wrote the state in d itself, d
+// does not enqueue that key. While the pass of that key runs, d waits for its result. If the pass failed, d enqueues
+// the key like any other message.
 func (e *engine[K]) attach(d *delivery, keys []K) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -237,8 +237,8 @@ func (e *engine[K]) attach(d *delivery, keys []K) bool {
 	return d.keys > 0
 }
 
-// fanOut asks for the keys that a pass enqueued, and makes the messages that it was for wait for
-// them, too. The messages of a pass that failed come again anyway.
+// fanOut enqueues the keys that a pass requested, and makes its messages wait for them. After a failed pass the
+// messages come again anyway.
 func (e *engine[K]) fanOut(p *Pass[K], r *request, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -254,7 +254,7 @@ func (e *engine[K]) fanOut(p *Pass[K], r *request, err error) {
 	}
 }
 
-// ask requests a reconciliation of key, for messages or for its own sake; the caller holds the lock.
+// ask enqueues key, for messages or without any. The caller holds the lock.
 func (e *engine[K]) ask(key K, priority int, deliveries []*delivery, resync bool) {
 	r := e.request(key)
 	r.deliveries = append(r.deliveries, deliveries...)
@@ -262,7 +262,7 @@ func (e *engine[K]) ask(key K, priority int, deliveries []*delivery, resync bool
 	e.queue.add(priority, key)
 }
 
-// request is that of a key; the caller holds the lock.
+// request returns the request of a key, and creates it if necessary. The caller holds the lock.
 func (e *engine[K]) request(key K) *request {
 	r, ok := e.requests[key]
 	if !ok {
@@ -284,7 +284,7 @@ func (e *engine[K]) work(ctx context.Context) {
 	}
 }
 
-// maxLinks bounds the traces that one pass is linked to.
+// maxLinks bounds the traces that one pass links to.
 const maxLinks = 16
 
 func (e *engine[K]) reconcile(ctx context.Context, key K) {
@@ -292,7 +292,7 @@ func (e *engine[K]) reconcile(ctx context.Context, key K) {
 	e.pass(ctx, key, turn, ours)
 }
 
-// pass makes what was requested of key, if the turn is ours.
+// pass runs the pass that was requested for key, if the turn is ours.
 func (e *engine[K]) pass(ctx context.Context, key K, turn uint64, ours bool) {
 	e.mu.Lock()
 	r, ok := e.requests[key]
@@ -319,7 +319,7 @@ func (e *engine[K]) pass(ctx context.Context, key K, turn uint64, ours bool) {
 	e.conclude(ctx, p, r, err)
 }
 
-// conclude tells what a pass came to, and settles what it was for.
+// conclude reports the results of a pass, and settles its messages.
 func (e *engine[K]) conclude(ctx context.Context, p *Pass[K], r *request, err error) {
 	results := p.Results()
 	for _, result := range results {

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// reads reports whether a call of OpenFGA changes nothing. Whatever is not known to be harmless is a change.
+// reads reports whether an OpenFGA method changes nothing. An unknown method counts as a change.
 func reads(method string) bool {
 	call := method[strings.LastIndexByte(method, '/')+1:]
 	return slices.ContainsFunc([]string{"Read", "Get", "List", "Check", "BatchCheck", "Expand", "StreamedListObjects"}, func(read string) bool {
@@ -24,16 +24,16 @@ func reads(method string) bool {
 	})
 }
 
-// turnKey is that of the turn in the context of a pass.
+// turnKey is the context key of the turn of a pass.
 type turnKey struct{}
 
-// during binds what is done with a context to a turn: a pass that outlives its turn decided from what
-// was before the next.
+// during binds a context to a turn. A pass that outlives its turn decided from an old state, so it must write nothing
+// more.
 func during(ctx context.Context, turn uint64) context.Context {
 	return context.WithValue(ctx, turnKey{}, turn)
 }
 
-// leftOf is [Place.Left] for what is done with a context.
+// leftOf implements [Place.Left] for a request with a context.
 func (p *Place) leftOf(ctx context.Context) (time.Duration, error) {
 	if turn, ok := ctx.Value(turnKey{}).(uint64); ok && !p.has(turn) {
 		return 0, ErrNotActive
@@ -41,8 +41,8 @@ func (p *Place) leftOf(ctx context.Context) (time.Duration, error) {
 	return p.Left()
 }
 
-// within gives a change no more time than the place is ours for, however often that is prolonged meanwhile: a change that is cut
-// may come to pass all the same. Its end must be called.
+// within returns a context that is cancelled when the turn is no longer surely ours, however often the claim is renewed
+// meanwhile. A request that was sent may still take effect. The caller must call end.
 func (p *Place) within(ctx context.Context) (_ context.Context, end func(), err error) {
 	left, err := p.leftOf(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (p *Place) within(ctx context.Context) (_ context.Context, end func(), err 
 	}, nil
 }
 
-// Guard makes sure that changes by HTTP are made only while the place is ours.
+// Guard returns a transport that sends changes only while the turn is surely ours.
 func (p *Place) Guard(next http.RoundTripper) http.RoundTripper { return guard{p, next} }
 
 type guard struct {
@@ -94,7 +94,7 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(r.WithContext(ctx))
 }
 
-// GuardCalls does the same for calls of OpenFGA.
+// GuardCalls returns the same guard for gRPC calls of OpenFGA.
 func (p *Place) GuardCalls() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(
 		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,

@@ -7,11 +7,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// gateDelay is how often a worker looks whether there may be passes again.
+// gateDelay is the interval in which a waiting worker checks whether passes may run.
 const gateDelay = 100 * time.Millisecond
 
-// await holds a worker while passes must not be made: the turn is ours and that is not sure, or the view
-// is not complete. It reports whether the turn is ours; at a shutdown it does not wait.
+// await blocks a worker while no pass may run: the turn is ours but not surely, or the view is incomplete. It returns
+// the turn and whether it is ours. At shutdown it returns at once.
 func (e *engine[K]) await(ctx context.Context) (turn uint64, ours bool) {
 	for {
 		turn, ours = e.place.current()
@@ -25,7 +25,7 @@ func (e *engine[K]) await(ctx context.Context) (turn uint64, ours bool) {
 	}
 }
 
-// beginNothing ends passes: what is not in progress is handed back.
+// beginNothing ends passes: messages whose pass has not begun are returned to the server.
 func (e *engine[K]) beginNothing() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

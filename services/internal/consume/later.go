@@ -5,16 +5,15 @@ import (
 	"log/slog"
 )
 
-// Later asks for this key once more after a while, and a longer one each time: for what no event
-// tells of and nobody is to wait for, as a right that somebody may give. The messages that this
-// pass is for are done.
+// Later requests this key again after a delay that grows each time. It serves obstacles that no change reports, such as
+// a missing right. The messages of this pass are done.
 func (p *Pass[K]) Later(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.later = why
 }
 
-// settleLater settles a pass that came to its end but asks for its key again.
+// settleLater settles a pass that succeeded but requested its key again.
 func (e *engine[K]) settleLater(ctx context.Context, key K, asked *request, why error) {
 	e.mu.Lock()
 	delete(e.running, key)

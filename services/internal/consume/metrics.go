@@ -46,7 +46,7 @@ func newMetrics(registerer prometheus.Registerer, service string, waiting func()
 	return m
 }
 
-// pass counts a pass with what it wrote on behalf of each object.
+// pass counts a pass, and its writes per object.
 func (m metrics) pass(writes map[event.Key]int, err error) {
 	outcome := "unchanged"
 	for _, n := range writes {
@@ -59,7 +59,7 @@ func (m metrics) pass(writes map[event.Key]int, err error) {
 	m.passes.WithLabelValues(outcome).Inc()
 }
 
-// age records how old a change is when its effect is durable. Replays of old states tell nothing.
+// age records the time from the observation of a change until its effect is durable.
 func (m metrics) age(c event.Change) {
 	if !c.ObservedAt.IsZero() {
 		m.changeMS.Observe(time.Since(c.ObservedAt).Seconds())

@@ -12,36 +12,36 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// Result is what a pass made of one object.
+// Result is the outcome of a pass for one object.
 type Result = publish.Result
 
-// Pass is one reconciliation of one key: what is asked for, and where it is told what was done.
-// It may be used by several goroutines.
+// Pass is one reconciliation of one key. A reconciler reads its request and reports its results here. It is safe for
+// concurrent use.
 type Pass[K comparable] struct {
 	Key K
-	// Resync asks to read the backend and repair what was changed behind our back.
+	// Resync requests a comparison with the backend, and the repair of changes that others made.
 	Resync bool
 
 	view *view.View
-	// engine is nil in a pass that none asked for.
+	// engine is nil in a pass that no engine started.
 	engine *engine[K]
 	turn   uint64
 
 	mu sync.Mutex
-	// writes counts calls that changed something, by the object on whose behalf.
+	// writes counts calls that changed a backend, by the object that caused them.
 	writes map[event.Key]int
-	// results are the last reports, in the order of the first of each object; place is where.
+	// results holds the last report of each object. place holds their indexes.
 	results []Result
 	place   map[event.Key]int
-	// enqueued are further keys with their priorities.
+	// enqueued holds further keys with their priorities.
 	enqueued map[K]int
-	// again is when the key is to come again by itself; zero if it need not.
+	// again is the delay after which the key runs again; zero means never.
 	again time.Duration
-	// later is why the key is to be tried again.
+	// later is the reason to run the key again after a growing delay.
 	later error
 }
 
-// Reporter is the part of a [Pass] that has nothing to do with its key.
+// Reporter is the part of a [Pass] that does not depend on the type of its key.
 type Reporter interface {
 	Turn() uint64
 	Watch(objects ...event.Key) (again bool)
@@ -52,8 +52,7 @@ type Reporter interface {
 	Later(why error)
 }
 
-// NewPass makes a pass that no engine asked for: for what is written beside one, and for tests of
-// reconcilers.
+// NewPass returns a pass that no engine started. It serves writes outside of an engine, and tests of reconcilers.
 func NewPass[K comparable](v *view.View, key K, resync bool) *Pass[K] {
 	return &Pass[K]{
 		Key: key, Resync: resync, view: v,
@@ -61,23 +60,23 @@ func NewPass[K comparable](v *view.View, key K, resync bool) *Pass[K] {
 	}
 }
 
-// Turn tells passes of one turn of this replica from those of others: in between, another one may have been at work.
+// Turn identifies the turn in which the pass runs. Between two turns another replica may have been active.
 func (p *Pass[K]) Turn() uint64 { return p.turn }
 
-// Watch makes sure that the next event of each object wakes this key, whatever the object touches
-// by then. It is for passes that decide from objects which touch the key by way of others only:
-// a reference may lead nowhere when the engine asks for its keys. When again is true, somebody
-// was not watched before; read the objects once more, for they may have changed in between.
+// Watch makes the next change of each object wake this key, even if the object does not touch it then. It serves passes
+// that read objects which touch the key only through others: a reference may lead nowhere when the engine calls Keys.
+// If again is true, an object was not watched before; read the objects once more, because they may have changed in
+// between.
 func (p *Pass[K]) Watch(objects ...event.Key) (again bool) {
 	return p.engine != nil && p.engine.watch(p.Key, objects)
 }
 
-// Wrote takes into the view what the API server answered to a write on behalf of cause, which
-// it counts. The new state is part of the same story, and so of its trace.
+// Wrote stores the answer of the API server to a write on behalf of cause in the view, and counts the write. The new
+// state continues the trace of cause.
 //
-// The event that tells of the new state wakes other keys only. So the write must be one by
-// compare-and-swap on the state that the pass decided from, or the pass must decide again from
-// the new one: what somebody else changed meanwhile would be overlooked.
+// The change with the new state will wake other keys only. So the write must be a compare-and-swap on the state that
+// the pass decided from, or the pass must decide again from the new state. Otherwise it would miss changes that others
+// made meanwhile.
 func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
 	now = p.view.Dated(now)
 	now.Traceparent, now.PublishedAt = cause.Traceparent, time.Now()
@@ -85,8 +84,8 @@ func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
 		now.ObservedAt = cause.ObservedAt
 	}
 	p.Count(cause)
-	// Another generation of the same object is somebody else's, too. And that an object is gone is
-	// what others under the same key wait for.
+	// A new generation of the same object is the change of another writer, too. Other objects under the same key wait
+	// for a deletion.
 	if p.engine != nil && !now.Deleted && (cause.Key != now.Key || cause.Generation == now.Generation) {
 		p.engine.echoes.expect(now, p.Key)
 	}
@@ -103,7 +102,7 @@ func (p *Pass[K]) Count(cause event.Change) {
 	p.writes[cause.Key]++
 }
 
-// Again asks for another pass of this key after a while, if this one succeeds: the shortest that is asked for.
+// Again requests another pass of this key after a delay, if this pass succeeds. The shortest requested delay counts.
 func (p *Pass[K]) Again(after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,8 +111,8 @@ func (p *Pass[K]) Again(after time.Duration) {
 	}
 }
 
-// Outranked reports whether all workers are busy, and keys of a higher priority than that of this
-// one wait for them. A pass with much to do that may wait leaves the rest then, and enqueues its key.
+// Outranked reports whether all workers are busy while keys of a higher priority wait. A long pass that may be
+// interrupted then enqueues its own key and returns.
 func (p *Pass[K]) Outranked() bool {
 	e := p.engine
 	if e == nil || !e.queue.outranks(e.priority(p.Key)) {
@@ -124,7 +123,7 @@ func (p *Pass[K]) Outranked() bool {
 	return len(e.running) >= e.cfg.Workers
 }
 
-// Report says what became of an object. What was reported last counts, at the end of the pass.
+// Report sets the outcome of an object. The last report of the pass counts.
 func (p *Pass[K]) Report(c event.Change, outcome eventv1.Outcome, message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,8 +136,8 @@ func (p *Pass[K]) Report(c event.Change, outcome eventv1.Outcome, message string
 	p.results = append(p.results, result)
 }
 
-// Enqueue asks for further keys, of the given priority, after this pass. The messages that this
-// pass is for are not done before those keys are, too, unless the pass fails.
+// Enqueue requests further keys, with a priority, after this pass. The messages of this pass wait for these keys, too,
+// unless the pass fails.
 func (p *Pass[K]) Enqueue(priority int, keys ...K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +148,7 @@ func (p *Pass[K]) Enqueue(priority int, keys ...K) {
 	}
 }
 
-// Results are what has been reported so far.
+// Results lists the outcomes that were reported so far.
 func (p *Pass[K]) Results() []Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,70 +18,68 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// pinHeader tells a replica that it is the active one; it changes with every turn.
+// pinHeader identifies the pinned replica in each message. JetStream changes it with every turn.
 const pinHeader = "Nats-Pin-Id"
 
 const (
-	// renewals is how often a replica renews a claim within its time; renewalTimeout bounds one try.
+	// renewals is the number of renewals within the lifetime of a claim. renewalTimeout bounds one.
 	renewals       = 4
 	renewalTimeout = 2 * time.Second
-	// doubtful is for how long a replica may not be sure of its turn before it is not ready.
+	// doubtful bounds the time that a replica may be unsure of its turn before it reports not ready.
 	doubtful = 10 * time.Second
 )
 
-// ErrNotActive means that this replica may not be the active one of its service any more, so
-// that it must change nothing.
+// ErrNotActive means that another replica may be active, so this one must write nothing.
 var ErrNotActive = errors.New("another replica may be the active one by now")
 
-// Place is that of the active replica of a service. JetStream sends messages to one replica at a
-// time, by a pin; how sure a replica may be that it is the only one at work is decided here alone.
+// Place decides whether this replica is surely the only active one of its service. JetStream delivers messages to one
+// replica at a time, by a pin. A paused replica does not notice when its pin expires or moves to another replica.
 //
-// A pin tells nothing to who stands still: when it runs out, and at every change of the leader,
-// another gets it. So the turn that a pin begins is claimed on the bus, by compare-and-swap, and
-// the claim renewed. A claim holds for the time of its bounds from when it was sent; whoever claims
-// the turn after another waits for that time, unless that one has left in order. Every change of a
-// backend asks [Place.Left] as the last thing before the request leaves.
+// So the pinned replica also claims its turn on the stream, by compare-and-swap, and renews the claim. A claim is valid
+// for [topology.Takeover].Claim from when it was sent. A replica that claims the turn after another one waits for that
+// time, unless the other gave up its turn in order. Every write to a backend checks [Place.Left] as the last step
+// before the request is sent.
 type Place struct {
 	js      jetstream.JetStream
 	service string
 	log     *slog.Logger
-	// bounds holds how long a claim lasts.
+	// bounds holds the lifetime of a claim.
 	bounds topology.Takeover
-	// id is in our claims.
+	// id is the content of our claims.
 	id string
-	// claiming is held while a claim is made.
+	// claiming is held while a claim is published.
 	claiming sync.Mutex
 
 	mu  sync.Mutex
 	pin string
-	// turn counts the turns that have begun here: one that is lost may begin again with the same pin.
+	// turn counts the turns that began here. A lost turn may begin again with the same pin.
 	turn uint64
-	// began is when the turn did, by [bootclock.Now].
+	// began is the time at which the turn began, by [bootclock.Now].
 	began time.Duration
-	// open means that the replica before us has stopped, and that ours knows all that it knew.
+	// open means that the replica before has stopped, and that our view holds everything that it knew.
 	open bool
-	// opened is the sequence of the claim that it opened with.
+	// opened is the sequence of the claim with which the turn opened.
 	opened uint64
-	// until is when the place may be another's, by [bootclock.Now].
+	// until is the time at which our claim expires, by [bootclock.Now].
 	until time.Duration
 	// claimed is the sequence of our last claim.
 	claimed uint64
-	// life is that of the stream that was seen last.
+	// life is the creation time of the stream at the last look.
 	life string
-	// clear is when nobody whom we have claimed a turn after can be sure any more.
+	// clear is the time at which the claims of all replicas before us have expired.
 	clear time.Duration
 }
 
-// NewPlace makes one that nobody has yet.
+// NewPlace returns a place without a turn.
 func NewPlace(js jetstream.JetStream, service string, bounds topology.Takeover, log *slog.Logger) *Place {
-	host, _ := os.Hostname() // For people.
+	host, _ := os.Hostname() // For people only.
 	return &Place{js: js, service: service, bounds: bounds, log: log, id: strings.TrimPrefix(host+"-"+nuid.Next(), "-")}
 }
 
-// Replica tells this one from others, those of the same name before it included.
+// Replica returns the id of this replica. It differs after a restart.
 func (p *Place) Replica() string { return p.id }
 
-// Left is for how long at least the place is ours; [ErrNotActive] when that is not sure.
+// Left returns the time for which the turn is surely ours, or [ErrNotActive].
 func (p *Place) Left() (time.Duration, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,8 +89,8 @@ func (p *Place) Left() (time.Duration, error) {
 	return 0, ErrNotActive
 }
 
-// Err is nil while a turn is another's, is ours, or has been in doubt for a moment: whoever was sent
-// messages and cannot begin, or claim its turn again, holds up all that the service is to do.
+// Err returns an error if this replica is pinned, but could not open or renew its turn for the time doubtful. It then
+// delays all work of the service.
 func (p *Place) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,32 +104,32 @@ func (p *Place) Err() error {
 	return nil
 }
 
-// sure reports whether the place is surely ours.
+// sure reports whether the turn is surely ours.
 func (p *Place) sure() bool {
 	_, err := p.Left()
 	return err == nil
 }
 
-// current is the turn of now, and whether the place is ours for all that is known, sure or not.
+// current returns the present turn, and reports whether this replica is pinned.
 func (p *Place) current() (turn uint64, ours bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.turn, p.pin != ""
 }
 
-// ours reports whether the place is ours for all that is known, sure or not.
+// ours reports whether this replica is pinned. Its claim may have expired.
 func (p *Place) ours() bool {
 	_, ours := p.current()
 	return ours
 }
 
-// has reports whether a turn is that of now.
+// has reports whether a turn is the present one.
 func (p *Place) has(turn uint64) bool {
 	now, ours := p.current()
 	return ours && now == turn
 }
 
-// begins takes the pin of a message, and reports whether a new turn begins with it.
+// begins reads the pin of a message, and reports whether a new turn begins with it.
 func (p *Place) begins(msg jetstream.Msg) (turn uint64, another bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +141,7 @@ func (p *Place) begins(msg jetstream.Msg) (turn uint64, another bool) {
 	return p.turn, another
 }
 
-// opens lets a turn begin, unless it is over.
+// opens opens a turn, and reports whether it was still the present one.
 func (p *Place) opens(turn uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +152,7 @@ func (p *Place) opens(turn uint64) bool {
 	return true
 }
 
-// claimedBefore reports whether a turn of ours is open, and was claimed before a message was on the stream.
+// claimedBefore reports whether our turn is open, and its claim precedes a sequence of the stream.
 func (p *Place) claimedBefore(sequence uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,7 +168,7 @@ func (p *Place) lose(turn uint64) {
 	}
 }
 
-// await waits until nobody whom we have claimed a turn after can be sure any more.
+// await waits until the claims of all replicas before us have expired.
 func (p *Place) await(ctx context.Context) {
 	p.mu.Lock()
 	left := p.clear - bootclock.Now()

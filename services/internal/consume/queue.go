@@ -8,14 +8,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queue is a workqueue in which keys of higher priority go first, and of equal ones those that
-// wait longest.
+// queue is a workqueue that returns keys of a higher priority first, and among equals the key that has waited longest.
 type queue[K comparable] struct {
 	keys  workqueue.TypedDelayingInterface[K]
 	order *order[K]
 }
 
-// newQueue makes a queue; usual is the priority of keys that come without one.
+// newQueue returns a queue. usual returns the priority of keys that are added without one.
 func newQueue[K comparable](usual func(K) int) queue[K] {
 	o := &order[K]{usual: usual, asked: map[K]int{}, waiting: map[int]int{}, at: map[K]int{}, levels: map[int][]K{}}
 	return queue[K]{order: o, keys: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
@@ -23,13 +22,13 @@ func newQueue[K comparable](usual func(K) int) queue[K] {
 	})}
 }
 
-// add adds a key that is to have at least the given priority when its turn comes.
+// add adds a key with at least the given priority.
 func (q queue[K]) add(priority int, key K) {
 	q.order.ask(priority, key)
 	q.keys.Add(key)
 }
 
-// outranks reports whether keys of a higher priority wait for their turn.
+// outranks reports whether keys with a priority above the given one wait.
 func (q queue[K]) outranks(priority int) bool {
 	q.order.mu.Lock()
 	defer q.order.mu.Unlock()
@@ -41,17 +40,16 @@ func (q queue[K]) outranks(priority int) bool {
 	return false
 }
 
-// order implements [workqueue.Queue]. The workqueue calls it from one place at a time; what is
-// asked for comes from elsewhere.
+// order implements [workqueue.Queue]. The workqueue serializes its calls; ask is called concurrently.
 type order[K comparable] struct {
 	usual func(K) int
-	// at is the priority with which a key waits, levels those that came with each, some of which
-	// wait with a higher one by now.
+	// at holds the priority of each waiting key. levels holds the keys in the order of their arrival; a key whose
+	// priority was raised also stays in its old level, where Pop skips it.
 	at     map[K]int
 	levels map[int][]K
 
 	mu sync.Mutex
-	// asked is the highest priority that was asked for since a key had its last turn.
+	// asked holds the highest priority that was requested since the key was last returned.
 	asked map[K]int
 	// waiting counts the keys of each priority.
 	waiting map[int]int
@@ -68,7 +66,7 @@ func (o *order[K]) ask(priority int, key K) {
 // Len implements [workqueue.Queue].
 func (o *order[K]) Len() int { return len(o.at) }
 
-// Touch implements [workqueue.Queue]: a key that waits may be asked for more urgently.
+// Touch implements [workqueue.Queue]. It raises the priority of a waiting key.
 func (o *order[K]) Touch(key K) { o.Push(key) }
 
 // Push implements [workqueue.Queue].

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// prefetch bounds the messages on their way to us; each is attached at once, so it may be large.
+	// prefetch bounds the messages that are requested in advance. Each is attached at once, so the number may be large.
 	prefetch = 512
 	// rebind is the wait before the consumer is bound again.
 	rebind = 250 * time.Millisecond
-	// waitLog is how often waiting for the view is logged.
+	// waitLog is the interval in which waiting for the view is logged.
 	waitLog = 10 * time.Second
-	// handBackTimeout is how long what was fetched may take to be handed back.
+	// handBackTimeout bounds the return of fetched messages.
 	handBackTimeout = 2 * time.Second
-	// turnTimeout is how long giving up the turn may take; it runs out soon anyway.
+	// turnTimeout bounds giving up the turn. Otherwise the claim expires soon.
 	turnTimeout = 2 * time.Second
 )
 
 func (e *engine[K]) run(ctx context.Context) error {
 	defer e.queue.keys.ShutDown()
 	if err := e.awaitView(ctx); err != nil {
-		return nil // Asked to stop before there was anything to do.
+		return nil // Stopped before there was anything to do.
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -54,10 +54,10 @@ func (e *engine[K]) run(ctx context.Context) error {
 	return nil
 }
 
-// leaseRenewal returns how often leases on messages are renewed.
+// leaseRenewal returns the interval in which the leases of messages are renewed.
 func leaseRenewal(bounds topology.Takeover) time.Duration { return bounds.AckWait() / 3 }
 
-// awaitView holds everything back until the view is complete.
+// awaitView blocks until the view is complete.
 func (e *engine[K]) awaitView(ctx context.Context) error {
 	logged := time.Now()
 	for {
@@ -75,7 +75,7 @@ func (e *engine[K]) awaitView(ctx context.Context) error {
 	}
 }
 
-// receiveAll binds to the durable and takes messages until something breaks.
+// receiveAll binds to the durable consumer, and receives messages until an error.
 func (e *engine[K]) receiveAll(ctx context.Context) error {
 	durable, err := topology.EnsureConsumer(ctx, e.cfg.JS, e.cfg.Service, e.cfg.Takeover)
 	if err != nil {
@@ -98,8 +98,8 @@ func (e *engine[K]) receiveAll(ctx context.Context) error {
 	}
 }
 
-// handBackRest returns what was fetched but not taken. Of a server that is away nothing more comes,
-// but the end of the subscription is not told for long.
+// handBackRest returns fetched messages to the server. It has a timeout, because a subscription to a lost server ends
+// late.
 func handBackRest(ctx context.Context, messages jetstream.MessagesContext) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
 	defer cancel()
@@ -109,12 +109,12 @@ func handBackRest(ctx context.Context, messages jetstream.MessagesContext) {
 		if err != nil {
 			return
 		}
-		_ = msg.Nak() // On error the lease runs out.
+		_ = msg.Nak() // On error the lease expires.
 	}
 }
 
-// drain finishes the reconciliations in progress, hands everything else back, says what became of all, and gives up
-// the place.
+// drain finishes the reconciliations in progress, returns all other messages, publishes the results, and gives up the
+// turn.
 func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Grace)
 	defer cancel()
@@ -129,9 +129,9 @@ func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 	}
 	for _, d := range e.unsettled.all() {
 		e.unsettled.drop(d)
-		_ = d.msg.Nak() // On error the lease runs out.
+		_ = d.msg.Nak() // On error the lease expires.
 	}
-	e.results.Flush() // After the turn it is too late.
+	e.results.Flush() // Results are accepted only during the turn.
 	ctx, cancel = context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
 	if err := e.place.leave(ctx); err != nil {

@@ -13,26 +13,26 @@ import (
 	"github.com/entail-dev/entail/services/internal/kube"
 )
 
-// verdict is what becomes of a message; of several the worst counts.
+// verdict is the fate of a message. The worst verdict of its keys counts.
 type verdict int
 
 const (
 	done verdict = iota
-	// release takes the message off the consumer although its key is still to be tried again.
+	// release acknowledges the message although its key must run again.
 	release
 	again
 	handBack
 	park
 )
 
-// disposition is a verdict with its reasons.
+// disposition is a verdict with its reason.
 type disposition struct {
 	verdict
 	delay time.Duration
 	err   error
 }
 
-// settle decides what happens next to a key and its messages. It alone does.
+// settle decides what happens next to a key and its messages. No other function does.
 func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
 	d := e.dispositionOf(key, r, err)
 	if err != nil && d.verdict != handBack {
@@ -40,12 +40,12 @@ func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
 			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
 	}
 	if d.verdict == again && fault.IsUnavailable(err) && e.unsettled.crowded() {
-		// Or this dependency would hold up what has nothing to do with it. Should we crash, the
-		// next turn looks at everything.
+		// Otherwise one dependency would block messages that do not need it. After a crash the next turn reconciles
+		// everything.
 		d.verdict = release
 	}
 	if d.verdict == release || d.verdict == again && len(r.deliveries) == 0 {
-		// No message will bring the key back.
+		// No message will enqueue the key again.
 		e.requeue(key, r.resync)
 		e.queue.keys.AddAfter(key, d.delay)
 	} else if d.verdict == again && r.resync {
@@ -81,8 +81,8 @@ func (r refusals) level(err error) slog.Level {
 	return slog.LevelWarn
 }
 
-// dispositionOf turns the error of a reconciliation into what becomes of its messages. No more
-// messages join them from then on.
+// dispositionOf converts the error of a reconciliation into the fate of its messages. No more messages join them
+// afterwards.
 func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,19 +105,19 @@ func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition 
 		delete(e.retries, key)
 		return disposition{verdict: park, err: err}
 	}
-	// When a message comes again, or a newer one in its place, it must bring back all that it is for:
-	// its object may have moved elsewhere, or another pass may have enqueued this key.
+	// A message that comes again, or a newer one of the same object, must enqueue this key again, although the object
+	// may have moved elsewhere, or another pass may have enqueued the key.
 	for _, d := range asked.deliveries {
 		e.touch(d.change.Key, key)
 	}
 	return disposition{again, r.delay, err}
 }
 
-// delayed counts a failure of a key, and tells how long it is to wait; the caller holds the lock.
+// delayed counts a failure of a key, and returns how long the key must wait. The caller holds the lock.
 func (e *engine[K]) delayed(key K, own bool) retry {
 	r := e.retries[key]
 	if now := time.Now(); now.After(r.until) {
-		// Attempts that other events bring about meanwhile count for nothing.
+		// Attempts that other changes cause meanwhile do not count.
 		r.failures++
 		r.delay = e.backoff.Delay(r.failures)
 		r.until = now.Add(r.delay)
@@ -129,9 +129,9 @@ func (e *engine[K]) delayed(key K, own bool) retry {
 	return r
 }
 
-// retry is what a key has been through since its last success.
+// retry holds the failures of a key since its last success.
 type retry struct {
-	// failures counts waits; own counts failures that are nobody else's fault.
+	// failures counts waits. own counts failures that no dependency caused.
 	failures, own int
 	delay         time.Duration
 	until         time.Time
@@ -144,8 +144,8 @@ func (e *engine[K]) requeue(key K, resync bool) {
 	r.resync = r.resync || resync
 }
 
-// finish is done with one of the keys that d waits for; the last one settles the message by the
-// worst disposition.
+// finish records the disposition of one of the keys that d waits for. The last key settles the message by the worst
+// one.
 func (e *engine[K]) finish(ctx context.Context, d *delivery, with disposition) {
 	e.mu.Lock()
 	if with.verdict > d.worst.verdict {
@@ -159,8 +159,7 @@ func (e *engine[K]) finish(ctx context.Context, d *delivery, with disposition) {
 	}
 }
 
-// dispose tells the server what became of a message. Whatever goes wrong here, the
-// message stays and comes again.
+// dispose sends the fate of a message to the server. If that fails, the message comes again.
 func (e *engine[K]) dispose(ctx context.Context, d *delivery) {
 	e.unsettled.drop(d)
 	outcome, err := e.answer(ctx, d)
@@ -170,7 +169,7 @@ func (e *engine[K]) dispose(ctx context.Context, d *delivery) {
 	}
 }
 
-// answer says what became of d, to the server and for the count.
+// answer settles d at the server, and returns the outcome for the metric.
 func (e *engine[K]) answer(ctx context.Context, d *delivery) (outcome string, err error) {
 	switch d.worst.verdict {
 	case again:

@@ -11,13 +11,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// unsettled are the messages that the server still waits for: it sends no more when there are
-// too many of them.
+// unsettled holds the messages that are not settled at the server. The server delivers no more if they are too many.
 type unsettled struct {
 	mu sync.Mutex
-	// open messages are held by us; their leases are renewed.
+	// open holds the messages in our hands, whose leases are renewed.
 	open map[*delivery]struct{}
-	// delayed counts those that were handed back to come again later.
+	// delayed counts messages that were returned to come again later.
 	delayed int
 }
 
@@ -33,7 +32,7 @@ func (u *unsettled) drop(d *delivery) {
 	delete(u.open, d)
 }
 
-// delay notes that a message comes again after a while, unless a newer state has replaced it.
+// delay counts a message that comes again after a while, unless a newer state replaces it.
 func (u *unsettled) delay(d time.Duration) {
 	u.add(1)
 	time.AfterFunc(d, func() { u.add(-1) })
@@ -45,7 +44,7 @@ func (u *unsettled) add(n int) {
 	u.delayed += n
 }
 
-// crowded reports whether half of what the server bears is unsettled.
+// crowded reports whether half of the server's limit is unsettled.
 func (u *unsettled) crowded() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -58,7 +57,7 @@ func (u *unsettled) all() []*delivery {
 	return slices.Collect(maps.Keys(u.open))
 }
 
-// renew renews the leases on all that is held until ctx ends.
+// renew renews the leases of all open messages until ctx ends.
 func (u *unsettled) renew(ctx context.Context, log *slog.Logger, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -13,8 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// wakes makes the active replica look at everything: at the start from what it knows,
-// at every resync thoroughly.
+// wakes makes the active replica reconcile everything: once at the start, and with a comparison at every resync.
 func (e *engine[K]) wakes(ctx context.Context) {
 	msg := nats.NewMsg(topology.WakeSubject(e.cfg.Service.Name))
 	for ctx.Err() == nil {
@@ -30,12 +29,12 @@ func (e *engine[K]) wakes(ctx context.Context) {
 	}
 }
 
-// wake takes a message that asks to look at everything.
+// wake handles a message that requests to reconcile everything.
 func (e *engine[K]) wake(ctx context.Context, d *delivery) {
 	observer, ok := e.reconciler.(Observer[K])
 	if !ok || !d.replay {
 		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.place.claimedBefore(meta.Sequence.Stream) {
-			e.everything(d.replay) // Otherwise our turn begins with that, or did.
+			e.everything(d.replay) // Otherwise the takeover enqueues everything.
 		}
 		e.dispose(ctx, d)
 		return
@@ -49,7 +48,7 @@ func (e *engine[K]) wake(ctx context.Context, d *delivery) {
 	})
 }
 
-// observe reads the backend as a whole, and asks for the keys that are not as they should be.
+// observe reads the whole backend, and enqueues the keys that differ.
 func (e *engine[K]) observe(ctx context.Context, observer Observer[K]) error {
 	var keys []K
 	err := e.within(ctx, "observe", func(ctx context.Context) (err error) {

@@ -12,10 +12,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// backlogInterval is how often the server is asked what a durable has before it.
+// backlogInterval is the time between two reads of the backlog.
 const backlogInterval = 10 * time.Second
 
-// backlog is what the durable of a service has before it, for metrics. All replicas tell the same.
+// backlog exports the backlog of a durable consumer as metrics. All replicas export the same values.
 type backlog struct {
 	read                             func(ctx context.Context) (topology.Backlog, error)
 	log                              *slog.Logger
@@ -34,7 +34,7 @@ func newBacklog(read func(ctx context.Context) (topology.Backlog, error), servic
 	}
 }
 
-// run asks until ctx ends.
+// run reads the backlog until ctx ends.
 func (b *backlog) run(ctx context.Context) error {
 	for {
 		b.ask(ctx)

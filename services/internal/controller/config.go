@@ -11,10 +11,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Config is what every service that follows the bus can be told. Start from [Defaults].
+// Config holds the settings of every service that consumes changes. Start from [Defaults].
 type Config struct { //nolint:recvcheck // BindFlags fills it in; Validate only reads, also from a copy.
 	service.Config
-	// Workers is how many keys are reconciled at a time.
+	// Workers bounds the keys that are reconciled in parallel.
 	Workers int
 	// Takeover bounds how soon another replica takes over.
 	Takeover topology.Takeover
@@ -24,18 +24,18 @@ type Config struct { //nolint:recvcheck // BindFlags fills it in; Validate only 
 
 const maxWorkers = 1024
 
-// Defaults is the one place where defaults are.
+// Defaults returns the default settings.
 func Defaults() Config {
 	return Config{Config: service.Defaults(), Workers: 16, Takeover: topology.DefaultTakeover()}
 }
 
-// BindFlags makes every setting a flag.
+// BindFlags defines a flag for every setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.IntVar(&c.Workers, "workers", c.Workers, "how many keys to reconcile at a time")
 }
 
-// Validate says what is wrong and what to do about it.
+// Validate returns all errors in the settings, each with what to do.
 func (c Config) Validate() error {
 	var workers error
 	if c.Workers < 1 || c.Workers > maxWorkers {

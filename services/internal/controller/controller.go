@@ -1,5 +1,5 @@
-// Package controller is what services that follow the bus have in common beside the loop of
-// package consume: settings, the wiring of their parts, and how they write statuses.
+// Package controller holds what services that consume changes share beside the loop of package consume: settings, the
+// wiring of their parts, and writing statuses.
 //
 //	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OpenFGA: &cfg.OpenFGA})
 //	…
@@ -23,31 +23,31 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// Needs says what a service has beside the bus and the API server.
+// Needs lists what a service uses beside NATS and the API server.
 type Needs struct {
-	// OpenFGA is nil for a service that does not talk to it.
+	// OpenFGA is nil for a service that does not use it.
 	OpenFGA *fga.Config
-	// OneCluster keeps the objects of other clusters out of the view.
+	// OneCluster restricts the view to the objects of the service's own cluster.
 	OneCluster bool
 }
 
-// Parts are what a service is made of. Declare the tables of the view before the [App] runs.
+// Parts are the parts of a service. Declare the tables of the view before the [App] runs.
 type Parts struct {
-	// Engine may be changed before the App is made.
+	// Engine may be changed before App is called.
 	Engine consume.Config
 	View   *view.View
 	Kube   *kube.Client
-	// OpenFGA is nil unless it was asked for.
+	// OpenFGA is nil unless Needs requested it.
 	OpenFGA *fga.Client
 	Status  *StatusWriter
-	// Replica tells this one from others of the service.
+	// Replica is the id of this replica.
 	Replica string
 	backlog *backlog
-	// Announcer tells caches what changed in a store.
+	// Announcer publishes to caches that a store changed.
 	Announcer *publish.Announcer
 }
 
-// Open makes the parts of the service that rt bears the name of. It connects to nothing yet.
+// Open creates the parts of the service in rt. It opens no connection.
 func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	place := consume.NewPlace(rt.JS, rt.Name, cfg.Takeover, rt.Log)
 	guarded := rest.CopyConfig(rt.Kube)
@@ -86,7 +86,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	return p, nil
 }
 
-// App is a service that feeds its view, reconciles, and answers questions.
+// App returns a service that feeds its view, reconciles, and serves handlers.
 func App[K comparable](p *Parts, r consume.Reconciler[K], handlers ...rpc.Handler) service.App {
 	app := service.App{
 		Handlers: handlers,

@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// patience is how long OpenFGA may give no answer before objects say so, and how long until those are
-	// looked for that have changed since.
+	// patience bounds the time without an answer from OpenFGA before statuses report it. It is also the time between
+	// two looks for objects that changed meanwhile.
 	patience = 3 * time.Second
-	// outageStatuses is how many of them may, per second.
+	// outageStatuses bounds the statuses that are written for an outage, per second.
 	outageStatuses = 20
-	// abandoned is after how long without a call nobody asks for a key any more.
+	// abandoned bounds the time without a call before a key is dropped.
 	abandoned = 2 * time.Minute
-	// outageInterval is how often keys are looked at.
+	// outageInterval is the time between two looks at the keys.
 	outageInterval = 250 * time.Millisecond
 )
 
-// Outage is that OpenFGA gives no answer.
+// Outage describes an outage of OpenFGA.
 type Outage struct {
 	Since time.Time
 	Err   error
 	pace  func(context.Context) error
 }
 
-// Pace waits until one more status may be written.
+// Pace waits until another status may be written.
 func (o Outage) Pace(ctx context.Context) error { return o.pace(ctx) }
 
-// Message is for people.
+// Message returns a text for people.
 func (o Outage) Message() string {
 	message := fmt.Sprintf("OpenFGA has given no answer since %s, and is asked again", o.Since.UTC().Format(time.RFC3339))
 	if o.Err != nil {
@@ -43,8 +43,8 @@ func (o Outage) Message() string {
 	return message
 }
 
-// Outages has objects say that OpenFGA gives no answer: those whose own pass waits for one, and no others.
-// A pass may hang for long, so they are told of beside it. That it is over is for the next pass to say.
+// Outages reports an outage of OpenFGA in the statuses of the objects whose own pass waits for OpenFGA, and in no
+// others. A pass may wait long, so the statuses are written beside it. The next pass removes the report.
 type Outages[K comparable] struct {
 	write func(ctx context.Context, key K, why Outage) error
 	log   *slog.Logger
@@ -54,19 +54,20 @@ type Outages[K comparable] struct {
 	lines map[K]*line
 }
 
-// line is that of the passes of one key.
+// line tracks the calls of the passes of one key.
 type line struct {
 	openFGA fga.Line
-	// written is when the objects were made to say so.
+	// written is the time at which the outage was last written.
 	written time.Time
 }
 
-// NewOutages makes one. Write writes to those objects of a key that do not say so yet, again and again.
+// NewOutages returns an Outages. write is called repeatedly, and writes to the objects of a key that do not report the
+// outage yet.
 func NewOutages[K comparable](log *slog.Logger, write func(ctx context.Context, key K, why Outage) error) *Outages[K] {
 	return &Outages[K]{write: write, log: log, pace: flowcontrol.NewTokenBucketRateLimiter(outageStatuses, 1), lines: map[K]*line{}}
 }
 
-// Watch makes a pass, and remembers how long OpenFGA has owed answers to the key.
+// Watch runs a pass, and records how long OpenFGA has not answered it.
 func (o *Outages[K]) Watch(ctx context.Context, key K, pass func(ctx context.Context) error) error {
 	o.mu.Lock()
 	l := o.lines[key]
@@ -88,7 +89,7 @@ func (o *Outages[K]) forget(key K) {
 	delete(o.lines, key)
 }
 
-// Run writes until ctx ends.
+// Run writes outages until ctx ends.
 func (o *Outages[K]) Run(ctx context.Context) error {
 	ticker := time.NewTicker(outageInterval)
 	defer ticker.Stop()
@@ -108,7 +109,7 @@ func (o *Outages[K]) Run(ctx context.Context) error {
 	}
 }
 
-// due lists the keys that have waited long enough and have not said so.
+// due lists the keys that have waited for the time patience, and whose objects may not report it.
 func (o *Outages[K]) due() map[K]Outage {
 	o.mu.Lock()
 	defer o.mu.Unlock()

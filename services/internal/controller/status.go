@@ -16,50 +16,48 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// Status is what a pass has to say about one object.
+// Status is the result of a pass for one object.
 type Status struct {
 	Kind kinds.Kind
-	// Object is the very state that the status is about: written to another, it would claim
-	// to have seen what it has not.
+	// Object is the state of the object that the status describes. The status is not written to another state.
 	Object event.Change
-	// Fields are ours and no others. Same means that the object has them.
+	// Fields holds the fields of the status that this service owns. Same means that the object has them already.
 	Fields any
 	Same   bool
-	// Outcome and Message go to the bus, Notes to Kubernetes' Events when Fields are new.
+	// Outcome and Message are published as a result. Notes become Events if Fields are new.
 	Outcome eventv1.Outcome
 	Message string
 	Notes   []condition.Note
 }
 
-// StatusWriter writes statuses and tells people of them.
+// StatusWriter writes statuses and Events.
 type StatusWriter struct {
 	kube Objects
 	view *view.View
 	log  *slog.Logger
 }
 
-// Objects is what is needed of the API server.
+// Objects is the part of the API server's client that it uses.
 type Objects interface {
 	ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any) (event.Change, error)
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 	Event(ctx context.Context, obj event.Change, note condition.Note) error
 }
 
-// NewStatusWriter makes one.
+// NewStatusWriter returns a StatusWriter.
 func NewStatusWriter(api Objects, v *view.View, log *slog.Logger) *StatusWriter {
 	return &StatusWriter{kube: api, view: v, log: log}
 }
 
-// Write writes a status, unless the object has it, and reports. It returns the object's new
-// state. Of an object that vanished there is nothing to say. When the object has changed, the
-// error is [reconcile.ErrStale].
+// Write writes a status unless the object has it, and reports the result. It returns the new state of the object. It
+// does nothing for an object that is gone. The error is [reconcile.ErrStale] if the object has changed.
 func (w *StatusWriter) Write(ctx context.Context, p consume.Reporter, s Status) (event.Change, error) {
 	now := s.Object
 	if !s.Same {
 		var err error
 		now, err = w.Apply(ctx, p, s.Kind, s.Object, s.Fields)
 		if errors.Is(err, kube.ErrNotFound) {
-			return s.Object, nil // The event that says so is on its way.
+			return s.Object, nil // Its deletion is on the way.
 		}
 		if err != nil {
 			return s.Object, err
@@ -70,8 +68,8 @@ func (w *StatusWriter) Write(ctx context.Context, p consume.Reporter, s Status) 
 	return now, nil
 }
 
-// Apply writes our fields of an object's status, and nothing else. It is [reconcile.ErrStale]
-// when the object has changed, and [kube.ErrNotFound] when it is gone.
+// Apply writes our fields of an object's status. The error is [reconcile.ErrStale] if the object has changed, and
+// [kube.ErrNotFound] if it is gone.
 func (w *StatusWriter) Apply(ctx context.Context, p consume.Reporter, kind kinds.Kind, obj event.Change, fields any) (event.Change, error) {
 	now, err := w.kube.ApplyStatus(ctx, kind, obj, fields)
 	switch {
@@ -83,8 +81,7 @@ func (w *StatusWriter) Apply(ctx context.Context, p consume.Reporter, kind kinds
 	return now, p.Wrote(ctx, obj, now)
 }
 
-// Refresh takes the newest state of an object into the view, because the view's is not, and
-// is [reconcile.ErrStale].
+// Refresh stores the newest state of an object in the view, and returns [reconcile.ErrStale].
 func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.Change) error {
 	now, err := w.kube.Newest(ctx, kind, obj)
 	if err != nil {
@@ -96,12 +93,12 @@ func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.C
 	return fmt.Errorf("%s: %w", obj.Key, reconcile.ErrStale)
 }
 
-// Note attaches Events to an object.
+// Note records Events about an object.
 func (w *StatusWriter) Note(ctx context.Context, about event.Change, notes ...condition.Note) {
 	for _, n := range notes {
 		if err := w.kube.Event(ctx, about, n); err != nil {
 			level := slog.LevelDebug
-			if errors.Is(err, kube.ErrForbidden) { // Somebody must give the right, or people are told of nothing.
+			if errors.Is(err, kube.ErrForbidden) { // A person must grant the right.
 				level = slog.LevelWarn
 			}
 			w.log.Log(ctx, level, "event not recorded", slog.String("object", about.Key.String()), slog.Any("error", err))

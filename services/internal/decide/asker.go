@@ -2,25 +2,26 @@ package decide
 
 import "slices"
 
-// belonging is that of a user, as memberships name him, to a group.
+// belonging is the membership of a user, by name and UID, in a group.
 type belonging struct {
 	user, uid string
 	group     Ref
 }
 
-// asker is somebody of whom it is to be found out whether he has a grant. He may be in as many groups as whoever owns them
-// likes, and a grant may be to as many: of both the fewer are gone through.
+// asker is the subject of a question. A user may be in any number of groups, and a grant may name any number of groups.
+// The search goes through the shorter list of both.
 type asker struct {
-	// own are what he is by himself: his User or account, and the groups of the authenticator.
+	// own lists the principals without memberships: the User or account, and the groups of the authenticator.
 	own  []*principal
 	user string
-	// memberships are how many name him, unless nothing follows from these; groups are what he is by them once they are listed.
+	// memberships counts the memberships that name the user, 0 if none can count. groups lists the groups once listed
+	// is true.
 	memberships int
 	groups      []*principal
 	listed      bool
 }
 
-// asker lists what a subject is by himself. Who is inactive is nobody, whatever his groups.
+// asker returns a subject with its own principals. An inactive subject has no principals at all.
 func (x *Index) asker(s Subject, own []*principal) (who asker) {
 	u := x.users[s.User]
 	if u.inactive || x.isInactive(s.Account) {
@@ -36,7 +37,7 @@ func (x *Index) asker(s Subject, own []*principal) (who asker) {
 		own = x.appendPrincipal(own, Principal{Sort: CoreServiceAccount, UID: s.Account})
 		own = x.appendPrincipal(own, Principal{ServiceAccount, Ref{Name: x.accountNames[s.Account]}, s.Account})
 	}
-	for _, name := range s.Groups { // Whoever asks names one as often as they like.
+	for _, name := range s.Groups { // A request may repeat a group any number of times.
 		if p := x.principals[Principal{Sort: TokenGroup, Ref: Ref{Name: name}}]; p != nil && !slices.Contains(own, p) {
 			own = append(own, p)
 		}
@@ -45,8 +46,8 @@ func (x *Index) asker(s Subject, own []*principal) (who asker) {
 	return who
 }
 
-// holder is what somebody has a grant as, if that gives a permission; nil if he does not have it, or it does not. Most questions are
-// refused: of what others have, it is not even looked what it gives.
+// holder returns the principal as which a subject holds a grant, if the grant gives a permission; otherwise nil. Most
+// questions are refused, so it compares the principals before the permissions.
 func (x *Index) holder(who *asker, g *grant, permission int) *principal {
 	p := who.has(g)
 	if p == nil && who.memberships == 0 || !g.gives(permission) {
@@ -58,7 +59,7 @@ func (x *Index) holder(who *asker, g *grant, permission int) *principal {
 	return p
 }
 
-// has is what somebody has a grant as by himself; nil if he does not.
+// has returns the own principal that holds a grant; nil if there is none.
 func (who *asker) has(g *grant) *principal { return holderAmong(who.own, g) }
 
 func holderAmong(principals []*principal, g *grant) *principal {
@@ -70,8 +71,8 @@ func holderAmong(principals []*principal, g *grant) *principal {
 	return nil
 }
 
-// granted is the group that somebody is in by a membership and that has a grant; nil if there is none. His groups are listed if
-// they are the fewer.
+// granted returns a group that holds a grant and has the user as a member; nil if there is none. It goes through the
+// memberships of the user if they are fewer than the groups of the grant.
 func (x *Index) granted(who *asker, g *grant) *principal {
 	if who.memberships >= len(g.groups) {
 		for p := range g.groups {
@@ -84,12 +85,12 @@ func (x *Index) granted(who *asker, g *grant) *principal {
 	return holderAmong(who.groups, g)
 }
 
-// belongs says whether a membership that counts makes a user who acts a member of a group.
+// belongs reports whether a valid membership makes an active user a member of a group.
 func (x *Index) belongs(user string, group Ref) bool {
 	return x.belongings[belonging{user, x.users[user].uid, group}] > 0
 }
 
-// are is whom a subject is: by himself, and by his groups. As many memberships may lead to one as somebody likes: each is told once.
+// are lists the principals of a subject, groups included, each once. Any number of memberships may lead to one group.
 func (x *Index) are(s Subject) []*principal {
 	who := x.asker(s, nil)
 	if who.memberships == 0 {
@@ -103,7 +104,7 @@ func (x *Index) are(s Subject) []*principal {
 	})
 }
 
-// appendGroups adds the groups of a user who acts that have something.
+// appendGroups adds the groups of an active user that hold grants.
 func (x *Index) appendGroups(all []*principal, user string) []*principal {
 	for ref := range x.membershipsOf[user] {
 		if m := x.memberships[ref]; x.counts(m) {
@@ -113,7 +114,7 @@ func (x *Index) appendGroups(all []*principal, user string) []*principal {
 	return all
 }
 
-// appendPrincipal adds one who exists, and has something.
+// appendPrincipal adds a principal if it exists and holds grants.
 func (x *Index) appendPrincipal(who []*principal, p Principal) []*principal {
 	if found := x.principals[p]; found != nil && x.exists(p) {
 		return append(who, found)

@@ -7,30 +7,30 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// grant is a role at a place. Many bindings can make it.
+// grant is a role at a place. Several bindings can make the same grant.
 type grant struct {
 	role *role
 	at   *place
 	// uid is the one that the object at the place must have.
 	uid      string
 	bindings []*binding
-	// groups are those that have it.
+	// groups holds the groups that have the grant.
 	groups map[*principal]struct{}
 }
 
-// binding gives a role at a place to somebody.
+// binding is a declared PolicyBinding.
 type binding struct {
 	Ref
 
 	// uid is that of the object which declares it.
 	uid   string
 	grant *grant
-	// index is where the grant has it.
+	// index is the position in grant.bindings.
 	index      int
 	principals []*principal
 }
 
-// SetBinding tells of a PolicyBinding.
+// SetBinding sets a PolicyBinding.
 func (x *Index) SetBinding(namespace, name string, declared *iamv1alpha1.PolicyBinding) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -64,7 +64,7 @@ func (x *Index) bind(b *binding, subjects []iamv1alpha1.Subject) {
 	}
 }
 
-// unbind takes a binding away, and whatever was there for its sake alone.
+// unbind removes a binding, and everything that exists only for it.
 func (x *Index) unbind(b *binding) {
 	g := b.grant
 	delete(x.bindings, b.Ref)
@@ -108,7 +108,7 @@ func (g *grant) addGroup(p *principal) {
 
 func (g *grant) gives(permission int) bool { return g.role.effective.has(permission) }
 
-// SaysBinding reports whether the index was told of a binding all that it says, and whose it is.
+// SaysBinding reports whether the index holds the content and the owners of a binding as declared.
 func (x *Index) SaysBinding(declared *iamv1alpha1.PolicyBinding) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

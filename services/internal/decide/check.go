@@ -2,9 +2,9 @@ package decide
 
 import "github.com/entail-dev/entail/services/internal/iam"
 
-// Check puts a question in OpenFGA's words, by what the index knows of objects and of who may act. There are none for what can be
-// allowed to nobody, nor for who is both a User and an account: these are two who ask. Nor are there any where there are more owners
-// than [MostOwners]: OpenFGA would look at them all.
+// Check converts a question to OpenFGA's form, with what the index knows of objects and subjects. ok is false if no
+// answer can be yes; if the subject is both a User and an account, which are two subjects for OpenFGA; and if there are
+// more than [MostOwners] owners, because OpenFGA would follow all of them.
 func (x *Index) Check(q Question) (c iam.Check, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -41,7 +41,7 @@ func (x *Index) Check(q Question) (c iam.Check, ok bool) {
 	})
 }
 
-// named are places by the names of their objects in OpenFGA, which cannot be read back: those that may be asked for.
+// named holds places by the names of their objects in OpenFGA, which cannot be parsed back.
 type named map[string]Place
 
 func (n named) add(at Place) (object string) {
@@ -50,7 +50,7 @@ func (n named) add(at Place) (object string) {
 	return object
 }
 
-// target finds an object by its name in OpenFGA; then it may be asked for what that is of.
+// target returns an object by its name in OpenFGA. Afterwards the parents of the object can be found by name, too.
 func (x *Index) target(n named, object string) (iam.Target, bool) {
 	at, known := n[object]
 	t, there := x.object(at)

@@ -1,31 +1,32 @@
 package decide
 
-// Question asks whether somebody may do something to an object.
+// Question asks whether a subject may do something to an object.
 type Question struct {
 	Subject
 
-	// Permission is what it takes, Type what it is held on: that of the permission, or one above.
+	// Permission is the required permission. Type is the kind on which it is held: its own, or a kind above.
 	Permission, Type string
-	// Namespace is that of the request. It is a parent where namespaces are registered as such; an object that is known knows its own.
+	// Namespace is the namespace of the request. It is a parent if the kind registers namespaces as parents. A known
+	// object has its own namespace.
 	Namespace string
-	// Name is that of the object; empty if the request names none.
+	// Name is the name of the object; empty if the request names none.
 	Name string
-	// There says that nobody may do anything to an object that is not there: a role on all of its kind does not count.
+	// There means that the answer is no if the object does not exist, even if a role on the whole kind would allow it.
 	There bool
-	// Parent is what the request says that the object is of, or everything that it names none of. It counts where nothing is
-	// known of the object, and where its kind is above that of the object: whoever sets it believes the request.
+	// Parent is the parent in the request, or the parent of all objects if the request names none. It counts only for
+	// an object that is unknown, and only if its kind is above that of the object. The caller trusts the request.
 	Parent Place
 }
 
-// Proof is why somebody may: a binding gives a principal a role at a place.
+// Proof is the reason for a yes: a binding gives a principal a role at a place.
 type Proof struct {
 	Binding, Role Ref
 	Principal     Principal
 	At            Place
 }
 
-// Decide answers a question. It allocates nothing, unless somebody is in more groups, or something is
-// below more places, than people make.
+// Decide answers a question. It allocates no memory, except for subjects in very many groups, or objects below very
+// many places.
 func (x *Index) Decide(q Question) (why Proof, allowed bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -57,14 +58,15 @@ func (x *Index) decide(q Question, r *reach) (why Proof, allowed bool) {
 	return why, false
 }
 
-// asked finds a kind, and a permission that can be held on its objects.
+// asked returns the kind and the number of the permission. ok is false if the permission cannot be held on objects of
+// the kind, or if the object must exist and does not.
 func (x *Index) asked(q *Question) (k *kind, number int, ok bool) {
 	k = x.kinds[q.Type]
 	number, known := x.permissions[q.Permission]
 	return k, number, known && k != nil && k.held.has(number) && (!q.There || !x.isAbsent(q))
 }
 
-// isAbsent says whether there is no object that has the name.
+// isAbsent reports whether no object has the name.
 func (x *Index) isAbsent(q *Question) bool {
 	_, there := x.object(q.place())
 	return !there

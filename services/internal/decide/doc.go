@@ -1,8 +1,8 @@
-// Package decide answers from memory who may do what to which object, and why: what OpenFGA
-// answers by the model and the tuples of package iam.
+// Package decide answers from memory who may do what to which object, and why. Its answers equal those of OpenFGA with
+// the model and the tuples of package iam.
 //
-// An [Index] is told of each declared object by itself, in any order, and keeps the little of it
-// that matters. What one object says of another it keeps as it was said, by name and UID, and
-// looks up when it is asked. So nothing has to be undone, and what comes late counts at once. Only
-// what roles inherit is worked out before, since every question needs it.
+// An [Index] receives each declared object separately, in any order. It stores references between objects as declared,
+// by name and UID, and resolves them when it answers a question. So nothing must be undone, and an object that arrives
+// late counts at once. Only the permissions that roles inherit are computed in advance, because every question needs
+// them.
 package decide

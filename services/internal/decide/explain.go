@@ -2,32 +2,33 @@ package decide
 
 import "slices"
 
-// Explanation is why somebody may, or what is missing.
+// Explanation is the reason for an answer, or what is missing.
 type Explanation struct {
 	Proof
 
 	Allowed bool
-	// Membership is the one that makes who asks a member of the group that has the role, if that is a [Group].
+	// Membership is the membership of the subject in the group that holds the role, if that is a [Group].
 	Membership Ref
-	// Inherits leads from the role to the one that includes the permission.
+	// Inherits leads from the bound role to the role that includes the permission.
 	Inherits []Ref
-	// Path leads from what was asked about to the place where the role is had.
+	// Path leads from the object to the place where the role is bound.
 	Path []Place
 
-	// Unregistered says that no such permission can be held on objects of that kind.
+	// Unregistered means that the permission cannot be held on objects of the kind.
 	Unregistered bool
-	// NoSubject says that there is no such user or account who may act, NoObject that there is no such object.
+	// NoSubject means that there is no such active user or account, NoObject that there is no such object.
 	NoSubject, NoObject bool
-	// Lacking are roles that who asks has where they would count, but without the permission: some, if there are many.
+	// Lacking lists roles that the subject holds where they would count, but that lack the permission. The list is
+	// bounded.
 	Lacking []Proof
-	// Truncated says that what is above the object was not all looked at.
+	// Truncated means that not all objects above were followed.
 	Truncated bool
 }
 
-// mostLacking bounds what is told of roles that do not help.
+// mostLacking bounds Explanation.Lacking.
 const mostLacking = 20
 
-// Explain says why the answer to a question is what it is.
+// Explain answers a question with the reason.
 func (x *Index) Explain(q Question) Explanation {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -51,7 +52,7 @@ func (x *Index) Explain(q Question) Explanation {
 	return e
 }
 
-// membership is one that makes a user a member of a group.
+// membership returns a membership of a user in a group.
 func (x *Index) membership(user string, group Principal) Ref {
 	for ref := range x.membershipsOf[user] {
 		if m := x.memberships[ref]; group.Sort == Group && m.group == group.Ref && x.counts(m) {
@@ -61,7 +62,7 @@ func (x *Index) membership(user string, group Principal) Ref {
 	return Ref{}
 }
 
-// lineage is a shortest way from a role to one that includes a permission.
+// lineage returns a shortest path of inheritance from a role to one that includes a permission.
 func lineage(r *role, permission string) []Ref {
 	heir := map[Ref]Ref{r.Ref: {}}
 	for queue := []*role{r}; len(queue) > 0; queue = queue[1:] {
@@ -78,7 +79,8 @@ func lineage(r *role, permission string) []Ref {
 	return nil
 }
 
-// path leads from an object to a place above it. To all of a kind it leads through an object of it.
+// path returns the path from an object to a place above it. A path to a whole kind leads through an object of that
+// kind.
 func (r *reach) path(from, to Place) []Place {
 	if !to.All {
 		return back(r.from, to)
@@ -95,7 +97,7 @@ func (r *reach) path(from, to Place) []Place {
 	return append(back(r.from, above), to)
 }
 
-// back follows links to where they begin, and turns what it finds round.
+// back follows links to their start, and returns them in reverse.
 func back[T comparable](links map[T]T, to T) []T {
 	var none T
 	path := []T{to}
@@ -106,7 +108,7 @@ func back[T comparable](links map[T]T, to T) []T {
 	return path
 }
 
-// lacking are roles that who asks has here.
+// lacking lists roles that the subject holds here.
 func (x *Index) lacking(q Question, k *kind) []Proof {
 	var r reach
 	x.reach(&r, k, &q)

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// fewGrants are searched one by one, in little memory.
+// fewGrants bounds a linear search, which saves memory.
 const fewGrants = 16
 
-// grantSet holds the grants that name somebody, each with the bindings that do. They are few, as a rule.
+// grantSet holds the grants of a principal with their bindings. Most sets are small.
 type grantSet struct {
 	few []entry
-	// many replaces few where there are more.
+	// many replaces few in a large set.
 	many map[*grant][]*binding
 }
 
@@ -20,7 +20,7 @@ type entry struct {
 	binding *binding
 }
 
-// has gives a binding by which a grant is had; nil if it is not.
+// has returns a binding that makes the grant; nil if there is none.
 func (s *grantSet) has(g *grant) *binding {
 	for _, one := range s.few {
 		if one.grant == g {
@@ -33,7 +33,7 @@ func (s *grantSet) has(g *grant) *binding {
 	return nil
 }
 
-// all yields each grant with a binding that gives it.
+// all yields each grant with one of its bindings.
 func (s *grantSet) all() iter.Seq2[*grant, *binding] {
 	return func(yield func(*grant, *binding) bool) {
 		for i, one := range s.few {
@@ -50,7 +50,7 @@ func (s *grantSet) all() iter.Seq2[*grant, *binding] {
 	}
 }
 
-// size is at least how many grants there are.
+// size returns at least the number of grants.
 func (s *grantSet) size() int { return len(s.few) + len(s.many) }
 
 func (s *grantSet) add(b *binding) {
@@ -68,7 +68,7 @@ func (s *grantSet) add(b *binding) {
 	s.many[b.grant] = append(s.many[b.grant], b)
 }
 
-// remove takes away whatever a binding gives.
+// remove removes what a binding gives.
 func (s *grantSet) remove(b *binding) {
 	s.few = slices.DeleteFunc(s.few, func(one entry) bool { return one.binding == b })
 	if s.many == nil {

@@ -1,17 +1,17 @@
 package decide
 
-// holdings are what somebody has. It is found out once of each grant and of each place: there may be as many of both as
-// somebody likes to make.
+// holdings computes what a subject holds. It computes each grant and each place once, because anybody may make many of
+// both.
 type holdings struct {
 	x      *Index
 	grants map[*grant]struct{}
-	// everywhere are the permissions that are had on all objects of their kinds.
+	// everywhere holds the permissions on all objects of their kinds.
 	everywhere bits
-	// at is what is had at places that were asked about.
+	// at caches the permissions at places.
 	at map[Place]bits
 }
 
-// holdings are those of a subject.
+// holdings returns the holdings of a subject.
 func (x *Index) holdings(s Subject) *holdings {
 	h := &holdings{x: x, grants: map[*grant]struct{}{}, everywhere: x.bitsOf(nil), at: map[Place]bits{}}
 	for _, p := range x.are(s) {
@@ -33,7 +33,7 @@ func (x *Index) holdings(s Subject) *holdings {
 	return h
 }
 
-// among adds what is had by the grants at a place.
+// among adds the permissions that the subject's grants at a place give.
 func (h *holdings) among(all bits, p *place) {
 	for _, g := range p.grants {
 		if _, mine := h.grants[g]; mine {
@@ -42,8 +42,8 @@ func (h *holdings) among(all bits, p *place) {
 	}
 }
 
-// on is what is had on an object of a UID, or on all of a kind. Where another object has the name, only what is had on all
-// objects there counts.
+// on returns the permissions on an object with a UID, or on a whole kind. If another object has the name, only
+// permissions on all objects there count.
 func (h *holdings) on(k *kind, at Place, uid string) bits {
 	if t, there := h.x.object(at); at.All || there && t.UID != uid {
 		at = Place{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
@@ -62,7 +62,7 @@ func (h *holdings) on(k *kind, at Place, uid string) bits {
 	return has
 }
 
-// missing is what is not had of what a role gives on an object, or on all of a kind.
+// missing returns a permission that a role gives on an object, or on a whole kind, and the subject lacks.
 func (h *holdings) missing(ref Ref, at Place, uid string) (m Missing, lacks bool) {
 	r, m, lacks := h.x.given(ref, at)
 	if lacks {

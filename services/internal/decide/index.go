@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// Ref names an object of a kind. The namespace is empty if the kind has none.
+// Ref names an object of a kind. The namespace is empty for a cluster-scoped kind.
 type Ref struct{ Namespace, Name string }
 
 func (r Ref) String() string {
@@ -19,21 +19,21 @@ func (r Ref) String() string {
 	return r.Namespace + "/" + r.Name
 }
 
-// Index holds what the declared objects say. Make one with [New]; it serves several at a time.
-// Objects are set under their names, nil when they are gone; those in deletion are gone, too.
+// Index holds the content of the declared objects. Create one with [New]. It is safe for concurrent use. Set an object
+// under its name, and nil when it is gone. An object in deletion counts as gone.
 type Index struct {
 	mu      sync.RWMutex
 	trusted func(typ string) bool
-	// loading says that nobody asks yet.
+	// loading means that no question is asked yet.
 	loading bool
 
 	resources map[string]*iamv1alpha1.ProtectedResource
 	registry  *iam.Registry
 	kinds     map[string]*kind
-	// permissions are numbered by their places in names, as long as the registry stays as it is.
+	// permissions numbers the permissions by their position in names, while the registry is the same.
 	permissions map[string]int
 	names       []string
-	// owners are the types whose kinds register them.
+	// owners holds the type that registers each permission.
 	owners []string
 
 	roles map[Ref]*role
@@ -43,21 +43,21 @@ type Index struct {
 	accountNames map[string]string // By UID.
 	groups       map[Ref]string    // UIDs.
 	memberships  map[Ref]membership
-	// membershipsOf are those of a user, membershipsIn those in a group.
+	// membershipsOf holds the memberships of a user, membershipsIn those in a group.
 	membershipsOf multimap[string, Ref]
 	membershipsIn multimap[Ref, Ref]
-	// belongings are how many memberships are recorded for a user and a group.
+	// belongings counts the recorded memberships of a user in a group.
 	belongings map[belonging]int
 
-	// observed are the types of which it is known which objects there are.
+	// observed holds the types whose objects are all known.
 	observed   map[string]bool
 	places     map[Place]*place
 	bindings   map[Ref]*binding
 	principals map[Principal]*principal
 }
 
-// New makes an index in which nobody may do anything. Objects of trusted types nobody follows: bindings on
-// them act whether or not they are there. The function may be nil if there are none.
+// New returns an index in which nobody may do anything. Objects of trusted types are not followed, so bindings on them
+// count whether or not they exist. trusted may be nil.
 func New(trusted func(typ string) bool) *Index {
 	return &Index{
 		trusted:   trusted,
@@ -69,7 +69,8 @@ func New(trusted func(typ string) bool) *Index {
 	}
 }
 
-// Load has a function tell it very much, while nobody asks: what roles inherit is worked out once, at the end.
+// Load calls tell, which sets many objects before the first question. The inherited permissions of roles are computed
+// once, at the end.
 func (x *Index) Load(tell func()) {
 	x.loading = true
 	tell()
@@ -79,7 +80,7 @@ func (x *Index) Load(tell func()) {
 	x.register()
 }
 
-// alive says whether there is an object that is not in deletion.
+// alive reports whether an object exists and is not in deletion.
 func alive[T any, P interface {
 	*T
 	metav1.Object
@@ -87,7 +88,7 @@ func alive[T any, P interface {
 	return o != nil && o.GetDeletionTimestamp() == nil
 }
 
-// multimap leads from each key to several values.
+// multimap maps each key to several values.
 type multimap[K, V comparable] map[K]map[V]struct{}
 
 func (m multimap[K, V]) add(k K, v V) {

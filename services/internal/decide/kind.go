@@ -9,20 +9,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// kind is a registered one.
+// kind is a registered kind.
 type kind struct {
 	typ string
-	// held are the permissions that can be held on objects of it.
+	// held holds the permissions that can be held on its objects.
 	held    bits
 	parents map[string]*kind
 }
 
-// isBelow says whether objects of a type may be above those of the kind, at whatever distance.
+// isBelow reports whether objects of a type may be ancestors of objects of the kind.
 func (k *kind) isBelow(typ string) bool {
 	return k.parents[typ] != nil || k.isBelowBeside(typ, map[*kind]bool{})
 }
 
-// isBelowBeside says so of the ways that lead by no kind that was visited.
+// isBelowBeside reports the same without the kinds that were visited.
 func (k *kind) isBelowBeside(typ string, visited map[*kind]bool) bool {
 	if visited[k] {
 		return false
@@ -36,7 +36,7 @@ func (k *kind) isBelowBeside(typ string, visited map[*kind]bool) bool {
 	return false
 }
 
-// SetProtectedResource tells of one. Those in force depend on each other, so all are judged anew.
+// SetProtectedResource sets a ProtectedResource. Their validity depends on each other, so all are judged again.
 func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResource) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -51,7 +51,7 @@ func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResour
 	}
 }
 
-// register judges all, and works out anew what roles give.
+// register judges all ProtectedResources, and computes the permissions of all roles again.
 func (x *Index) register() {
 	x.registry = iam.Register(slices.Collect(maps.Values(x.resources)))
 	kinds := x.registry.Kinds()
@@ -71,19 +71,19 @@ func (x *Index) register() {
 	x.inherit(slices.Collect(maps.Values(x.roles)))
 }
 
-// Registry is what the ProtectedResources make together.
+// Registry returns the registry of all ProtectedResources.
 func (x *Index) Registry() *iam.Registry {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.registry
 }
 
-// bits are a set of permissions, by their numbers.
+// bits is a set of permissions by their numbers.
 type bits []uint64
 
 const word = 64
 
-// bitsOf leaves out permissions that nobody registers.
+// bitsOf returns a set without unregistered permissions.
 func (x *Index) bitsOf(permissions []string) bits {
 	b := make(bits, len(x.permissions)/word+1)
 	for _, permission := range permissions {
@@ -104,7 +104,7 @@ func (b bits) add(other bits) {
 	}
 }
 
-// common is how many two sets have in common.
+// common returns the size of the intersection.
 func (b bits) common(other bits) (n int) {
 	for i, w := range b[:min(len(b), len(other))] {
 		n += mathbits.OnesCount64(w & other[i])
@@ -112,7 +112,7 @@ func (b bits) common(other bits) (n int) {
 	return n
 }
 
-// exceeds says whether a set has something of another that is not in a third.
+// exceeds reports whether the set has an element of with that without lacks.
 func (b bits) exceeds(with, without bits) bool {
 	for i, w := range b[:min(len(b), len(with))] {
 		if w&with[i]&^without[i] != 0 {
@@ -122,7 +122,7 @@ func (b bits) exceeds(with, without bits) bool {
 	return false
 }
 
-// namesOf are the permissions of one set that another has, too, but not a third.
+// namesOf lists the permissions in b and with, but not in without.
 func (x *Index) namesOf(b, with, without bits) []string {
 	var names []string
 	for n, name := range x.names {

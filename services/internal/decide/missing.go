@@ -7,18 +7,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// Missing is what somebody does not have that something would give. What nobody can have yet counts, too: a role without
-// a permission here is not declared, where a place stands beside a role without one, nobody registers its kind, and a place alone is
-// an owner that is not known to be there.
+// Missing is something that a change would give and its author lacks. Unknown things count as missing, too: a Role
+// without a permission is not declared; a permission without a registration of its kind has a place beside it; a place
+// alone is an owner that is not known to exist.
 type Missing struct {
 	Role       Ref
 	Permission string
 	At         Place
-	// Owners says that there are more than [MostOwners] to look at.
+	// Owners means that there are more than [MostOwners] owners.
 	Owners bool
 }
 
-// MissingToBind is what somebody lacks of what a binding in a namespace would give on its target.
+// MissingToBind returns what a subject lacks of what a binding in a namespace would give on its target.
 func (x *Index) MissingToBind(s Subject, namespace string, b *iamv1alpha1.PolicyBindingSpec) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -29,8 +29,8 @@ func (x *Index) MissingToBind(s Subject, namespace string, b *iamv1alpha1.Policy
 	return x.holdings(s).missing(Ref{cmp.Or(b.RoleRef.Namespace, namespace), b.RoleRef.Name}, at, uid)
 }
 
-// MissingToJoin is what somebody lacks of what a group has. What is bound to it on objects that are known not to be there it never
-// gets, but it may get what is on those of a kind that is not observed, or not registered.
+// MissingToJoin returns what a subject lacks of what a group holds. Grants on objects that are known not to exist do
+// not count. Grants on objects of a kind that is not observed, or not registered, do.
 func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -50,8 +50,8 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 	return m, false
 }
 
-// MissingToInclude is what somebody lacks, anywhere, of permissions and of what roles give: a role that gets these may be
-// bound anywhere, at any time.
+// MissingToInclude returns what a subject lacks, on all objects, of permissions and of what roles give: a role that
+// receives them may be bound anywhere later.
 func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -73,7 +73,7 @@ func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (
 	return m, false
 }
 
-// MissingToOwn is what somebody lacks on an object of what is held on new owners of it, and above these.
+// MissingToOwn returns what a subject lacks on an object of what is held on its new owners, and above these.
 func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.Owner) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -81,7 +81,7 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 	if k == nil {
 		return m, false
 	}
-	var above reach // Of all: owners may have as many owners in common as somebody likes.
+	var above reach // One for all owners, which may share any number of owners.
 	for _, owner := range owners {
 		if k.parents[owner.Type] != nil && !x.reachOwner(&above, object, owner) {
 			return Missing{At: Place{Type: owner.Type, Ref: Ref{Name: owner.Name}}}, true
@@ -104,7 +104,7 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 	return m, false
 }
 
-// hidden is what an object may belong to, without that anybody knows.
+// hidden returns a parent that the object may have, but that is not observed.
 func (x *Index) hidden(at *place) (above Place, hidden bool) {
 	k := x.kinds[at.Type]
 	if k == nil || at.target == nil {
@@ -119,8 +119,8 @@ func (x *Index) hidden(at *place) (above Place, hidden bool) {
 	return within, within.Name != "" && k.parents[namespaceType] != nil && !x.observed[namespaceType] && !x.trusts(within)
 }
 
-// reachOwner finds the places where a role counts for what an owner has, and says whether it is there. One whose UID is not
-// known yet is the one that has the name.
+// reachOwner finds the places where a role counts for an owner, and reports whether the owner exists. An owner without
+// a known UID is the one that has the name.
 func (x *Index) reachOwner(r *reach, object Place, owner iam.Owner) (there bool) {
 	for _, namespace := range [...]string{object.Namespace, ""} {
 		above := Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
@@ -132,7 +132,7 @@ func (x *Index) reachOwner(r *reach, object Place, owner iam.Owner) (there bool)
 	return there
 }
 
-// given finds a role that gives what it says: it is declared, and all that it inherits, and every permission is registered.
+// given returns a role if it is declared with everything that it inherits, and all its permissions are registered.
 func (x *Index) given(ref Ref, at Place) (r *role, m Missing, lacks bool) {
 	switch r = x.roles[ref]; {
 	case r == nil || !r.declared:
@@ -145,7 +145,7 @@ func (x *Index) given(ref Ref, at Place) (r *role, m Missing, lacks bool) {
 	return r, m, false
 }
 
-// first is the first of some permissions that can be held and that somebody does not have.
+// first returns the first given permission that can be held and that the subject lacks.
 func (x *Index) first(given, held, has bits) (name string, lacks bool) {
 	if !given.exceeds(held, has) {
 		return "", false

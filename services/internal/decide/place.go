@@ -9,46 +9,45 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// namespaceType is the one whose objects are parents of what is in them, where they are registered as such.
+// namespaceType is the type of namespaces, which are parents of the objects in them if the kind registers them.
 const namespaceType = iamv1alpha1.CoreGroup + "/Namespace"
 
-// bindingType is the one of which there are the most objects.
+// bindingType is the type with the most objects.
 const bindingType = "iam.miloapis.com/PolicyBinding"
 
 const userType = "iam.miloapis.com/User"
 
-// Place is where roles can be had: on one object, or on all of a kind.
+// Place is where a role can be held: on one object, or on a whole kind.
 type Place struct {
-	// Type is what [iam.Type] names.
+	// Type is the name that [iam.Type] returns.
 	Type string
 	Ref
-	// All says that it is no object, but all of its kind.
+	// All means all objects of the kind.
 	All bool
 }
 
-// place is one where there is something.
+// place is a Place with an object or grants.
 type place struct {
 	Place
 
-	// target is the object, if there is one.
+	// target is the object, if it exists.
 	target *iam.Target
-	// trusted says that it counts without.
+	// trusted means that grants count without a target.
 	trusted bool
-	// grants are those that count here, idle the others, by the UID of the object that was meant: they slow nobody down,
-	// however many somebody makes of UIDs that no object has.
+	// grants holds the grants that count here. idle holds the others by the UID of their object, so that grants for
+	// invented UIDs slow no question down.
 	grants []*grant
 	idle   map[string][]*grant
 }
 
-// SetObserved tells of a type whether all its objects are known: else what was not told may be there all the same. First tell
-// of these that they are.
+// SetObserved sets whether all objects of a type are known. Otherwise unknown objects may exist. Set the objects first.
 func (x *Index) SetObserved(typ string, observed bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.observed[typ] = observed
 }
 
-// SetTarget tells of an object that roles can be had on.
+// SetTarget sets an object on which roles can be held.
 func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -61,10 +60,10 @@ func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
 	x.releasePlace(p)
 }
 
-// object is what is at a place, if anything is.
+// object returns the object at a place, if it exists.
 func (x *Index) object(at Place) (t iam.Target, there bool) { return x.objectOf(x.places[at], at) }
 
-// objectOf is what is at a place. A binding of which nothing else is to be known is one by itself.
+// objectOf returns the object at a place. A PolicyBinding without other facts needs no place of its own.
 func (x *Index) objectOf(p *place, at Place) (t iam.Target, there bool) {
 	switch {
 	case p != nil && p.target != nil:
@@ -77,20 +76,20 @@ func (x *Index) objectOf(p *place, at Place) (t iam.Target, there bool) {
 	return t, false
 }
 
-// saysObject says whether an object is known as it is: whether it is there, and whose it is.
+// saysObject reports whether the index holds the existence and the owners of an object as declared.
 func (x *Index) saysObject(typ string, m *metav1.ObjectMeta) bool {
 	want, lives := iam.TargetOfObject(m)
 	is, there := x.object(Place{Type: typ, Ref: Ref{m.Namespace, m.Name}})
 	return there == lives && (!lives || is.UID == want.UID && slices.Equal(is.Owners, want.Owners))
 }
 
-// isThere says whether the object is at a place that was meant.
+// isThere reports whether the object with the UID exists at the place.
 func (x *Index) isThere(at Place, uid string) bool {
 	t, there := x.object(at)
 	return there && t.UID == uid
 }
 
-// setTarget makes another object be here, and finds out which grants count then.
+// setTarget sets the object at the place, and updates which grants count.
 func (p *place) setTarget(t *iam.Target) {
 	if t != nil && p.isThere(t.UID) {
 		p.target = t
@@ -99,7 +98,7 @@ func (p *place) setTarget(t *iam.Target) {
 	p.regrant(func() { p.target = t })
 }
 
-// regrant finds out which grants count after a change.
+// regrant applies a change, and updates which grants count.
 func (p *place) regrant(change func()) {
 	all := p.grants
 	for _, idle := range p.idle {
@@ -112,7 +111,7 @@ func (p *place) regrant(change func()) {
 	}
 }
 
-// Retrust asks anew whether the objects of a type are trusted.
+// Retrust updates whether the objects of a type are trusted.
 func (x *Index) Retrust(typ string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -123,12 +122,12 @@ func (x *Index) Retrust(typ string) {
 	}
 }
 
-// counts says whether what is granted on an object of a UID is granted here: it is there, or need not be.
+// counts reports whether grants for a UID count here: the object exists, or need not exist.
 func (p *place) counts(uid string) bool {
 	return p.All || p.isThere(uid) || p.target == nil && p.trusted
 }
 
-// granted are the grants on an object of a UID, among others if they count.
+// granted returns the grants for a UID, among others if they count.
 func (p *place) granted(uid string) []*grant {
 	if p.counts(uid) {
 		return p.grants
@@ -161,7 +160,7 @@ func (x *Index) place(at Place) *place {
 	return p
 }
 
-// trusts says whether there may be an object that nobody follows.
+// trusts reports whether an object that is not followed may exist here.
 func (x *Index) trusts(at Place) bool {
 	return !at.All && at.Name != "" && x.trusted != nil && x.trusted(at.Type)
 }
@@ -172,10 +171,10 @@ func (x *Index) releasePlace(p *place) {
 	}
 }
 
-// isThere says whether the object is here that was meant.
+// isThere reports whether the object with the UID exists here.
 func (p *place) isThere(uid string) bool { return p.target != nil && p.target.UID == uid }
 
-// placeOf is where a binding gives its role, and the UID that the object must have.
+// placeOf returns the place of a binding, and the UID that the object must have.
 func placeOf(s iamv1alpha1.ResourceSelector) (at Place, uid string, ok bool) {
 	switch {
 	case s.ResourceRef != nil:
@@ -186,30 +185,30 @@ func placeOf(s iamv1alpha1.ResourceSelector) (at Place, uid string, ok bool) {
 	return at, "", false
 }
 
-// few places are searched one by one, and need no allocation.
+// few bounds a linear search that needs no allocation.
 const few = 32
 
-// MostOwners is how many owners of an object, and of what is above it, are looked at for an answer, the nearest first: who may make
-// objects gives each of them as many as fit, and these as many.
+// MostOwners bounds the owners that are followed for an answer, of the object and of everything above it, the nearest
+// first. Anybody who may create objects can give each of them many owners.
 const MostOwners = 1000
 
-// reach is all places where a role counts for what is asked about.
+// reach collects all places where a role counts for a question.
 type reach struct {
 	near  [few]*place
 	count int
 	far   map[*place]struct{}
-	// from leads from each object to the one that belongs to it; nil unless somebody wants to know.
+	// from holds the child of each object; nil unless the path is needed.
 	from map[Place]Place
-	// ahead, and then further, are what is above what was visited: so many, of which so many were passed.
+	// ahead, and then further, queue the parents of visited objects: many in all, of which passed were visited.
 	ahead        [few / 2]Place
 	further      []Place
 	many, passed int
-	// owners are how many were looked at; cut says that there are more.
+	// owners counts the followed owners. cut means that there are more than MostOwners.
 	owners int
 	cut    bool
 }
 
-// add says whether a place is new.
+// add adds a place, and reports whether it is new.
 func (r *reach) add(p *place) bool {
 	if p == nil || slices.Contains(r.near[:r.count], p) {
 		return false
@@ -243,21 +242,21 @@ func (r *reach) all(yield func(*place) bool) {
 	}
 }
 
-// walk adds all of a kind, the object, and whatever is above it. The namespace is that of the
-// request: an object that is known knows its own.
+// walk adds the whole kind, the object, and everything above it. namespace is that of the request; a known object has
+// its own.
 func (x *Index) walk(r *reach, k *kind, at Place, namespace string) {
 	x.visit(r, k, at, namespace)
 	x.ascend(r)
 }
 
-// ascend visits what is above what was visited.
+// ascend visits the queued parents.
 func (x *Index) ascend(r *reach) {
 	for at, ok := r.next(); ok; at, ok = r.next() {
 		x.visit(r, x.kinds[at.Type], at, "")
 	}
 }
 
-// visit adds all of a kind, and the object, and finds what it belongs to.
+// visit adds the whole kind and the object, and queues its parents.
 func (x *Index) visit(r *reach, k *kind, at Place, namespace string) {
 	r.add(x.places[Place{Type: k.typ, All: true}])
 	p := x.places[at]
@@ -282,7 +281,7 @@ func (x *Index) visit(r *reach, k *kind, at Place, namespace string) {
 		if r.owners++; k.parents[owner.Type] == nil {
 			continue
 		}
-		// An owner is in the namespace of the object, or in none.
+		// An owner is in the namespace of the object, or cluster-scoped.
 		for _, namespace := range [...]string{object.Namespace, ""} {
 			above := Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
 			if owner.UID != "" && x.isThere(above, owner.UID) {
@@ -292,7 +291,7 @@ func (x *Index) visit(r *reach, k *kind, at Place, namespace string) {
 	}
 }
 
-// climb has what something belongs to visited later.
+// climb queues a parent.
 func (r *reach) climb(at, above Place) {
 	if _, known := r.from[above]; r.from != nil && !known {
 		r.from[above] = at
@@ -305,7 +304,7 @@ func (r *reach) climb(at, above Place) {
 	r.many++
 }
 
-// next is what is to be visited then, the nearest first.
+// next returns the next queued parent, the nearest first.
 func (r *reach) next() (at Place, ok bool) {
 	switch i := r.passed; {
 	case i == r.many:

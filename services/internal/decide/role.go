@@ -7,7 +7,7 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// role is one that is declared, or that a binding or another role names.
+// role is a role that is declared, bound, or inherited.
 type role struct {
 	Ref
 
@@ -15,18 +15,20 @@ type role struct {
 	included []string
 	inherits []*role
 	heirs    map[*role]struct{}
-	// effective are the permissions that it gives, those of all that it inherits included.
+	// effective holds its permissions, inherited ones included.
 	effective bits
-	// unknown is one of these that nobody registers, absent a role that is inherited and not declared; empty if there is none.
+	// unknown is one of these permissions that is not registered; empty if there is none. absent is an inherited role
+	// that is not declared.
 	unknown string
 	absent  Ref
-	// grants are how many name it.
+	// grants counts the grants of the role.
 	grants int
-	// step is where on the path of a [closure] it is, from one on; unvisited, or nothing once it is known what it gives.
+	// step is the position on the path of a [closure], starting at one; unvisited before; zero once the permissions are
+	// known.
 	step int
 }
 
-// SetRole tells of a role.
+// SetRole sets a role.
 func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -55,8 +57,8 @@ func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 	x.releaseRole(r)
 }
 
-// says reports whether a role is declared as it is known. Most that is told of one says so: each that inherits another is told of
-// again when that changes, with another status.
+// says reports whether a role is known as declared. This is the usual case: a role is set again whenever the status of
+// it changes, such as after a change of an inherited role.
 func (r *role) says(declared *iamv1alpha1.Role) bool {
 	if !r.declared || !alive(declared) {
 		return r.declared == alive(declared)
@@ -82,7 +84,7 @@ func (x *Index) releaseRole(r *role) {
 	}
 }
 
-// inherit works out anew what roles give that have changed, and what all give that inherit them.
+// inherit computes the permissions of changed roles, and of all roles that inherit them.
 func (x *Index) inherit(changed []*role) {
 	if x.loading {
 		return
@@ -107,7 +109,7 @@ func (x *Index) inherit(changed []*role) {
 	}
 }
 
-// closure goes through roles once, whatever inherits what: those that inherit each other, on whatever way round, give the same.
+// closure visits roles once, also in cycles. Roles that inherit each other in a cycle give the same permissions.
 type closure struct {
 	x    *Index
 	path []*role
@@ -115,7 +117,8 @@ type closure struct {
 
 const unvisited = -1
 
-// visit finds what a role gives, unless it is one with roles before it on the path: the first of these is returned then.
+// visit computes the permissions of a role. If the role is in a cycle with earlier roles on the path, it returns the
+// position of the first.
 func (c *closure) visit(r *role) (first int) {
 	c.path = append(c.path, r)
 	own := len(c.path)
@@ -136,20 +139,20 @@ func (c *closure) visit(r *role) (first int) {
 	if first < own {
 		return first
 	}
-	for _, one := range c.path[own-1:] { // The first has taken what all have: each was visited for its sake.
+	for _, one := range c.path[own-1:] { // The first role of the cycle has the permissions of all.
 		one.effective, one.unknown, one.absent, one.step = r.effective, r.unknown, r.absent, 0
 	}
 	c.path = c.path[:own-1]
 	return first
 }
 
-// take adds what is known of a role to what is of one that inherits it.
+// take adds the permissions of an inherited role.
 func (r *role) take(inherited *role) {
 	r.effective.add(inherited.effective)
 	r.unknown, r.absent = cmp.Or(r.unknown, inherited.unknown), cmp.Or(r.absent, inherited.absent)
 }
 
-// unknown is one of some permissions that nobody registers.
+// unknown returns one of the permissions that is not registered.
 func (x *Index) unknown(permissions []string) string {
 	for _, name := range permissions {
 		if _, known := x.permissions[name]; !known {

@@ -6,16 +6,16 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// account is what matters of a User or a ServiceAccount.
+// account holds the relevant part of a User or ServiceAccount.
 type account struct {
 	uid      string
 	inactive bool
 }
 
-// acts says whether there is such an account, and it may act.
+// acts reports whether the account exists and is active.
 func (a account) acts() bool { return a.uid != "" && !a.inactive }
 
-// is says whether this is also who was meant.
+// is reports whether the account is active and has the UID.
 func (a account) is(uid string) bool { return a.uid == uid && a.acts() }
 
 type membership struct {
@@ -24,7 +24,7 @@ type membership struct {
 	group Ref
 }
 
-// SetUser tells of a User.
+// SetUser sets a User.
 func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -33,7 +33,8 @@ func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
 	}
 }
 
-// accountOf is nothing if there is no User. Who may not act does not act because he is being deleted.
+// accountOf returns the account of a User; empty if there is none. An inactive User stays inactive while it is being
+// deleted.
 func accountOf(u *iamv1alpha1.User) (a account) {
 	if alive(u) {
 		a.uid = string(u.UID)
@@ -42,14 +43,14 @@ func accountOf(u *iamv1alpha1.User) (a account) {
 	return a
 }
 
-// SaysUser reports whether the index was told of a User all that it says, and whose it is.
+// SaysUser reports whether the index holds the content and the owners of a User as declared.
 func (x *Index) SaysUser(declared *iamv1alpha1.User) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.users[declared.Name] == accountOf(declared) && x.saysObject(userType, &declared.ObjectMeta)
 }
 
-// SetServiceAccount tells of a ServiceAccount of IAM.
+// SetServiceAccount sets a ServiceAccount of IAM.
 func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -57,13 +58,13 @@ func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
 		delete(x.accountNames, was.uid)
 	}
 	delete(x.accounts, name)
-	if a != nil && (alive(a) || a.Spec.State == iamv1alpha1.Inactive) { // As of a User.
+	if a != nil && (alive(a) || a.Spec.State == iamv1alpha1.Inactive) { // As in accountOf.
 		x.accounts[name] = account{string(a.UID), a.Spec.State == iamv1alpha1.Inactive}
 		x.accountNames[string(a.UID)] = name
 	}
 }
 
-// SetGroup tells of a Group.
+// SetGroup sets a Group.
 func (x *Index) SetGroup(namespace, name string, g *iamv1alpha1.Group) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -74,7 +75,7 @@ func (x *Index) SetGroup(namespace, name string, g *iamv1alpha1.Group) {
 	}
 }
 
-// SetMembership tells of a GroupMembership.
+// SetMembership sets a GroupMembership.
 func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.GroupMembership) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -98,7 +99,7 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 	x.count(m, 1)
 }
 
-// count takes a membership into account that is recorded for a user of its name, or no longer does.
+// count counts a membership that is recorded for a user of its name; by is 1 or -1.
 func (x *Index) count(m membership, by int) {
 	if m.first.Name != m.user {
 		return
@@ -109,15 +110,15 @@ func (x *Index) count(m membership, by int) {
 	}
 }
 
-// counts says whether a membership was recorded for the user who has its name now, and may act.
+// counts reports whether a membership was recorded for the active user who has the name now.
 func (x *Index) counts(m membership) bool {
 	return m.first.Name == m.user && x.users[m.user].is(m.first.UID)
 }
 
-// Sort is what a principal is.
+// Sort is the sort of a principal.
 type Sort int
 
-// What principals are: objects of IAM, but for accounts of the core API and groups of the authenticator.
+// Sorts of principals. They are objects of IAM, except for accounts of the core API and groups of the authenticator.
 const (
 	User Sort = iota + 1
 	ServiceAccount
@@ -126,22 +127,22 @@ const (
 	TokenGroup
 )
 
-// Principal is somebody whom a binding can name, as it does.
+// Principal is a subject that a binding can name.
 type Principal struct {
 	Sort Sort
 	Ref
 	UID string
 }
 
-// principal is one, with what he has.
+// principal is a Principal with its grants.
 type principal struct {
 	Principal
 
-	// grants are those that name him.
+	// grants holds the grants that name it.
 	grants grantSet
 }
 
-// principalOf is nobody if a subject can be nobody, whatever there is.
+// principalOf returns the principal of a subject. ok is false for a subject that cannot exist.
 func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
 	switch {
 	case s.Kind == iamv1alpha1.GroupKind && strings.Contains(s.Name, ":"):
@@ -158,7 +159,7 @@ func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
 	return Principal{Sort: CoreServiceAccount, UID: s.UID}, s.Kind == iamv1alpha1.ServiceAccountKind
 }
 
-// principalsOf are those of subjects who can be somebody.
+// principalsOf returns the principals of subjects that can exist.
 func principalsOf(subjects []iamv1alpha1.Subject) []Principal {
 	all := make([]Principal, 0, len(subjects))
 	for _, s := range subjects {
@@ -169,13 +170,13 @@ func principalsOf(subjects []iamv1alpha1.Subject) []Principal {
 	return all
 }
 
-// isInactive says whether a UID is that of an account of IAM that may not act.
+// isInactive reports whether a UID is that of an inactive account of IAM.
 func (x *Index) isInactive(uid string) bool {
 	name, known := x.accountNames[uid]
 	return known && x.accounts[name].inactive
 }
 
-// exists says whether a principal is there, is the one that was meant, and may act.
+// exists reports whether a principal exists with its UID, and is active.
 func (x *Index) exists(p Principal) bool {
 	switch p.Sort {
 	case User:
@@ -191,10 +192,10 @@ func (x *Index) exists(p Principal) bool {
 	return true
 }
 
-// Subject is who asks, or is asked about.
+// Subject is the subject of a question.
 type Subject struct {
 	// User is the name of a User, Account the UID of a ServiceAccount. At most one is set.
 	User, Account string
-	// Groups are those that the authenticator gives.
+	// Groups lists the groups that the authenticator reports.
 	Groups []string
 }

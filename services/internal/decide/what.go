@@ -8,23 +8,23 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Right is a role that somebody has at a place.
+// Right is a role that a subject holds at a place.
 type Right struct {
 	Why Proof
-	// Membership is the one by which a user is in the group that has the role.
+	// Membership is the membership of the user in the group that holds the role.
 	Membership Ref
-	// Gives is how many permissions there are by it, see [Index.Permissions].
+	// Gives is the number of permissions; see [Index.Permissions].
 	Gives int
 }
 
-// WhatCan lists what somebody may, role by role, in order of the places.
+// WhatCan lists the rights of a subject by place and role.
 func (x *Index) WhatCan(s Subject) []Right {
-	rights := x.rights(s) // These may be very many: no change waits until they are in order.
+	rights := x.rights(s) // There may be very many. They are sorted without the lock.
 	compare := func(a, b Right) int {
 		return cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal))
 	}
 	slices.SortFunc(rights, compare)
-	return slices.CompactFunc(rights, func(a, b Right) bool { return compare(a, b) == 0 }) // Of bindings that say the same, one is told.
+	return slices.CompactFunc(rights, func(a, b Right) bool { return compare(a, b) == 0 }) // One of several equal bindings is enough.
 }
 
 func (x *Index) rights(s Subject) (rights []Right) {
@@ -52,7 +52,7 @@ func (x *Index) rights(s Subject) (rights []Right) {
 	return rights
 }
 
-// Permissions are those that a role gives at a place and below, sorted.
+// Permissions lists the permissions that a role gives at a place and below, sorted.
 func (x *Index) Permissions(role Ref, at Place) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -66,23 +66,23 @@ func (x *Index) Permissions(role Ref, at Place) []string {
 // Gain is what a binding would give to one of its subjects.
 type Gain struct {
 	Subject iamv1alpha1.Subject
-	// Absent says that the subject is not there, or may not act: it would gain when that changes.
+	// Absent means that the subject does not exist or is inactive. It would gain the permissions when that changes.
 	Absent bool
-	// Permissions are those that the subject does not have yet.
+	// Permissions lists the permissions that the subject does not hold yet.
 	Permissions []string
 }
 
-// Preview is what a binding would do.
+// Preview is the effect of a binding.
 type Preview struct {
-	// NoRole and NoTarget say that these are not there: nobody would gain anything for now.
+	// NoRole and NoTarget mean that these do not exist, so nobody would gain anything yet.
 	NoRole, NoTarget bool
 	Gains            []Gain
-	// More says that there are more gains than were asked for.
+	// More means that there are more gains than requested.
 	More bool
 }
 
-// Preview says what a binding would do. Members of a group gain what the group does, but for what they have.
-// It ends when it has found as many permissions as wanted, and says so.
+// Preview returns the effect of a binding. Members of a group gain what the group gains, except for what they hold.
+// Preview stops after most permissions.
 func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int) Preview {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -102,7 +102,7 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int
 		id, ok := principalOf(s)
 		gain := Gain{Subject: s, Absent: !ok || !x.exists(id)}
 		if !gain.Absent && !preview.NoRole && !preview.NoTarget {
-			if had[id] == nil { // Somebody may be in very many groups, and named very often.
+			if had[id] == nil { // A subject may be in very many groups, and be named many times.
 				had[id] = x.had(id, grants)
 			}
 			gain.Permissions = x.namesOf(r.effective, k.held, had[id])
@@ -116,7 +116,7 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int
 	return preview
 }
 
-// had are the permissions that a principal has by some grants already.
+// had returns the permissions that a principal already holds by some grants.
 func (x *Index) had(id Principal, grants map[*grant]struct{}) bits {
 	who := x.appendPrincipal(nil, id)
 	if id.Sort == User {
@@ -131,7 +131,7 @@ func (x *Index) had(id Principal, grants map[*grant]struct{}) bits {
 	return all
 }
 
-// grants are those that count at some places.
+// grants returns the grants that count at the places.
 func (r *reach) grants() map[*grant]struct{} {
 	all := map[*grant]struct{}{}
 	for at := range r.all {
@@ -142,7 +142,7 @@ func (r *reach) grants() map[*grant]struct{} {
 	return all
 }
 
-// among yields which of some grants somebody has. Of both lists it goes through the shorter one.
+// among yields the grants that a principal holds. It goes through the shorter of both lists.
 func (p *principal) among(grants map[*grant]struct{}) iter.Seq[*grant] {
 	return func(yield func(*grant) bool) {
 		if p.grants.size() <= len(grants) {

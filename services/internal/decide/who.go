@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Holder is somebody who may do what was asked about.
+// Holder is a principal who may do what a question is about.
 type Holder struct {
 	Principal Principal
-	// Membership is the one by which a user is in the group that has the role.
+	// Membership is the membership of the user in the group that holds the role.
 	Membership Ref
 	Why        Proof
 }
@@ -35,8 +35,8 @@ func (p Place) Compare(other Place) int {
 	return cmp.Or(cmp.Compare(p.Type, other.Type), p.Ref.Compare(other.Ref))
 }
 
-// WhoCan lists who may do what a question asks about, whoever asks it: each once, groups and their
-// members. It ends when it has found as many as wanted, and says so.
+// WhoCan lists the principals who may do what a question is about, each once, groups and their members. more is true if
+// there are more than most.
 func (x *Index) WhoCan(q Question, most int) (holders []Holder, more bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -57,13 +57,13 @@ func (x *Index) WhoCan(q Question, most int) (holders []Holder, more bool) {
 	return slices.SortedFunc(maps.Values(found), func(a, b Holder) int { return a.Principal.Compare(b.Principal) }), more
 }
 
-// holders finds who has a grant, unless that is too many.
+// holders adds the holders of a grant. It returns false if they are too many.
 func (x *Index) holders(g *grant, found map[Principal]Holder, most int) (all bool) {
 	for _, b := range g.bindings {
 		for _, p := range b.principals {
 			why := Proof{b.Ref, g.role.Ref, p.Principal, g.at.Place}
 			if _, known := found[p.Principal]; known || !x.exists(p.Principal) {
-				continue // Of a group its members are known, too: as many bindings may name it as somebody likes.
+				continue // The members of a group were added with it. Any number of bindings may name the group.
 			}
 			if !hold(found, Holder{p.Principal, Ref{}, why}, most) {
 				return false
@@ -76,9 +76,9 @@ func (x *Index) holders(g *grant, found map[Principal]Holder, most int) (all boo
 	return true
 }
 
-// members finds those of a group, unless that is too many.
+// members adds the members of a group. It returns false if they are too many.
 func (x *Index) members(group Ref, why Proof, found map[Principal]Holder, most int) (all bool) {
-	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) { // Pages of a part fit together.
+	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) { // Sorted, so that a part of the list is the same each time.
 		m := x.memberships[ref]
 		if x.counts(m) && !hold(found, Holder{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, most) {
 			return false
@@ -87,7 +87,7 @@ func (x *Index) members(group Ref, why Proof, found map[Principal]Holder, most i
 	return true
 }
 
-// hold adds a holder unless there are enough. What is found first is told.
+// hold adds a holder. It returns false if there are most already.
 func hold(found map[Principal]Holder, h Holder, most int) bool {
 	if _, known := found[h.Principal]; known {
 		return true

@@ -18,8 +18,8 @@ import (
 
 const rightPoll = 10 * time.Millisecond
 
-// ApplyAccounts applies what services run as, and returns when every service may do what it
-// is there for: the API server learns of rights a moment after they are given.
+// ApplyAccounts applies the service accounts and their RBAC rules. It returns when the API server grants each service
+// its first right, because new rules take a moment to act.
 func ApplyAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	if err := apply(ctx, cfg, deploy, []string{"base/namespace.yaml", "base/*/rbac.yaml"}); err != nil {
 		return err
@@ -37,13 +37,13 @@ func ApplyAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	return nil
 }
 
-// ApplyRoles applies the roles for people. They become part of roles that a cluster has already.
+// ApplyRoles applies the roles for users, which aggregate into the cluster's own roles.
 func ApplyRoles(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	return apply(ctx, cfg, deploy, []string{"base/roles.yaml"})
 }
 
-// AwaitRight returns when user may do the first thing that the right is about, in a namespace
-// or, when that is empty, everywhere.
+// AwaitRight returns when user has the first verb of the right on its first resource, in a namespace or, if that is
+// empty, in all.
 func AwaitRight(ctx context.Context, cfg *rest.Config, user, namespace string, right rbac.Right) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, errors.New("the API server does not know of the right"))
 	defer cancel()

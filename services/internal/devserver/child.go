@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Child is a process that ends with this process, however this process ends.
+// Child is a process that ends with this process, even if this process is killed.
 type Child struct {
 	process *exec.Cmd
 	ended   chan struct{}
 	endErr  error
 }
 
-// StartChild starts a command. The thread that starts it waits for its end, because
-// Linux kills the child when this thread ends.
+// StartChild starts a command. The thread that starts it waits for its end, because Linux kills the child when this
+// thread ends.
 func StartChild(command *exec.Cmd) (*Child, error) {
 	tie(command)
 	c := &Child{process: command, ended: make(chan struct{})}
@@ -35,7 +35,7 @@ func StartChild(command *exec.Cmd) (*Child, error) {
 	return c, <-started
 }
 
-// start starts the process, and what kills it when this process is killed.
+// start starts the process and the guard that kills it when this process ends.
 func (c *Child) start() (release func(), err error) {
 	if err := c.process.Start(); err != nil {
 		return nil, err
@@ -48,10 +48,10 @@ func (c *Child) start() (release func(), err error) {
 	return release, err
 }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (c *Child) Done() <-chan struct{} { return c.ended }
 
-// Err returns how the process ended, once [Child.Done] is closed.
+// Err returns the result of the process. Call it after [Child.Done] is closed.
 func (c *Child) Err() error { return c.endErr }
 
 // HasEnded reports whether the process has ended.
@@ -64,7 +64,7 @@ func (c *Child) HasEnded() bool {
 	}
 }
 
-// Stop sends SIGTERM and waits for the end. It kills the process after a time, and returns an error then.
+// Stop sends SIGTERM and waits for the end. After the given time it kills the process and returns an error.
 func (c *Child) Stop(within time.Duration) error {
 	_ = c.process.Process.Signal(syscall.SIGTERM) // Fails only when the process has ended.
 	select {

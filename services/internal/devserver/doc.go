@@ -1,8 +1,7 @@
-// Package devserver starts the real servers that Entail works with, for one machine
-// and loopback only: the Kubernetes API server (bin/kube-local), NATS
-// (bin/nats-server) and OpenFGA (bin/openfga), each as a child process that ends
-// with this process. Package embedded runs the last two in this process instead.
+// Package devserver starts the real servers that Entail works with, on one machine and loopback only. These are the
+// Kubernetes API server (bin/kube-local), NATS (bin/nats-server) and OpenFGA (bin/openfga). Each is a child process
+// that ends with this process. Package embedded runs the last two in this process instead.
 //
-// Every server keeps its state in the place it is given and its port over a
-// restart when it is given one. Stop returns when nothing of the server is left.
+// A server keeps its state in a given directory, and keeps its port over a restart if the port is given. Stop returns
+// after the process has ended.
 package devserver

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// BinEnv names the directory of the servers' programs where it is not in its usual place.
+	// BinEnv is the environment variable for the directory of the server programs.
 	BinEnv = "ENTAIL_BIN"
-	// KubeLocalEnv names bin/kube-local where it is not in its usual place.
+	// KubeLocalEnv is the environment variable for the path of kube-local.
 	KubeLocalEnv = "ENTAIL_KUBE_LOCAL"
 )
 
-// FindKubeLocal returns the path of kube-local: what [KubeLocalEnv] names, else as [Find] does.
+// FindKubeLocal returns the path of kube-local: the value of [KubeLocalEnv], or the first of its [Places] that exists.
 func FindKubeLocal() (string, error) {
 	const advice = "run `make kube-local`, or set " + KubeLocalEnv
 	if path := os.Getenv(KubeLocalEnv); path != "" {
@@ -22,13 +22,13 @@ func FindKubeLocal() (string, error) {
 	return first("kube-local", Places("kube-local"), advice)
 }
 
-// Find returns the path of a server's program, from the first of its [Places] that has it.
+// Find returns the path of a server program: the first of its [Places] that exists.
 func Find(program string) (string, error) {
 	return first(program, Places(program), "run `make bin/"+program+"`, or set "+BinEnv)
 }
 
-// Places returns the paths where a program may be: in the directory that [BinEnv] names, in bin of the
-// checkout around the working directory, and beside this program.
+// Places returns the possible paths of a program. They are in the directory of [BinEnv], in bin of the checkout around
+// the working directory, and beside this program.
 func Places(program string) []string {
 	places := make([]string, 0, 3)
 	if dir := os.Getenv(BinEnv); dir != "" {
@@ -43,7 +43,7 @@ func Places(program string) []string {
 	return places
 }
 
-// first returns the first of some places that is a file. Its error ends with the advice.
+// first returns the first place that is a regular file. Its error ends with the advice.
 func first(program string, places []string, advice string) (string, error) {
 	for _, path := range places {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -53,7 +53,7 @@ func first(program string, places []string, advice string) (string, error) {
 	return "", fmt.Errorf("%s is not at any of %q: %s", program, places, advice)
 }
 
-// Checkout is the root of the checkout around the working directory: where go.work is.
+// Checkout returns the root of the checkout around the working directory, the directory with go.work.
 func Checkout() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

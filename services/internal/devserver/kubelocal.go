@@ -24,36 +24,37 @@ const (
 	kubeReadyTimeout = 90 * time.Second
 	kubeStopTimeout  = 15 * time.Second
 	kubeRetry        = 200 * time.Millisecond
-	// readyBytes bounds the line that says that the server is ready.
+	// readyBytes bounds the line with which kube-local reports that it is ready.
 	readyBytes = 4 << 10
 )
 
-// inUse is how kube-local says that another one has its directory.
+// inUse is part of kube-local's error for a directory that another kube-local uses.
 const inUse = "is in use by another kube-local"
 
 var errDirInUse = errors.New("the directory is in use")
 
-// KubeLocalConfig says how to run the local Kubernetes API server.
+// KubeLocalConfig configures a local Kubernetes API server.
 type KubeLocalConfig struct {
-	// Binary is bin/kube-local; see [FindKubeLocal].
+	// Binary is bin/kube-local. See [FindKubeLocal].
 	Binary string
-	// Dir keeps everything: objects, certificates, kubeconfigs, the log, the port.
+	// Dir holds all state: objects, certificates, kubeconfigs, the log and the port.
 	Dir string
-	// Port to listen on; 0 takes the one of the last start, or a free one.
+	// Port is the port to listen on. With 0, the server uses the port of its last start, or a free one.
 	Port int
-	// Users, as NAME, NAME:GROUP,GROUP or system:serviceaccount:NAMESPACE:NAME, get Dir/NAME.kubeconfig.
+	// Users get a kubeconfig each, Dir/NAME.kubeconfig. The form is NAME, NAME:GROUP,GROUP or
+	// system:serviceaccount:NAMESPACE:NAME.
 	Users []string
-	// AuthorizationConfig is a file for the API server; RBAC alone without it.
+	// AuthorizationConfig is a file for the API server. If empty, only RBAC authorizes.
 	AuthorizationConfig string
-	// APIServerArgs are further flags of the API server, each as --flag=value.
+	// APIServerArgs lists further flags of the API server, each as --flag=value.
 	APIServerArgs []string
-	// UnsafeNoFsync does not wait for the disk; a power cut can destroy Dir.
+	// UnsafeNoFsync omits waiting for the disk. A power cut can destroy Dir.
 	UnsafeNoFsync bool
 }
 
 // KubeLocal is a running Kubernetes API server.
 type KubeLocal struct {
-	// Kubeconfig is the file of an administrator, Server the URL.
+	// Kubeconfig is the file of an administrator, and Server the URL.
 	Kubeconfig, Server string
 
 	process *exec.Cmd
@@ -63,9 +64,8 @@ type KubeLocal struct {
 	endErr  error
 }
 
-// StartKubeLocal starts the API server and returns when it answers. The server
-// ends with this process, however that ends. That of a process that was killed is
-// waited for: it has heard of its end, too.
+// StartKubeLocal starts the API server and returns when it answers. The server ends with this process, even if this
+// process is killed. If a kube-local of a killed process still uses the directory, StartKubeLocal waits for its end.
 func StartKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, kubeReadyTimeout, fmt.Errorf("not ready after %s", kubeReadyTimeout))
 	defer cancel()
@@ -115,15 +115,15 @@ func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, erro
 	return k, nil
 }
 
-// Config is that of an administrator.
+// Config returns the client configuration of an administrator.
 func (k *KubeLocal) Config() (*rest.Config, error) { return readConfig(k.Kubeconfig) }
 
-// ConfigOf is that of one of the users, by NAME.
+// ConfigOf returns the client configuration of a user, by NAME.
 func (k *KubeLocal) ConfigOf(user string) (*rest.Config, error) {
 	return readConfig(k.KubeconfigOf(user))
 }
 
-// KubeconfigOf is the file of one of the users, by NAME.
+// KubeconfigOf returns the kubeconfig file of a user, by NAME.
 func (k *KubeLocal) KubeconfigOf(user string) string {
 	return filepath.Join(filepath.Dir(k.Kubeconfig), user+".kubeconfig")
 }
@@ -136,7 +136,7 @@ func readConfig(file string) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// Done is closed when the server has ended.
+// Done returns a channel that is closed when the server has ended.
 func (k *KubeLocal) Done() <-chan struct{} { return k.ended }
 
 // Ended reports whether the server has ended.
@@ -149,9 +149,9 @@ func (k *KubeLocal) Ended() bool {
 	}
 }
 
-// Stop asks the server to end and waits for it.
+// Stop requests the end of the server and waits for it. It kills the server after kubeStopTimeout.
 func (k *KubeLocal) Stop() error {
-	_ = k.stdin.Close() // Only fails when the process has ended.
+	_ = k.stdin.Close() // Fails only when the process has ended.
 	select {
 	case <-k.ended:
 	case <-time.After(kubeStopTimeout):
@@ -166,13 +166,13 @@ func (k *KubeLocal) Stop() error {
 
 // Kill ends the server at once, as a crash would.
 func (k *KubeLocal) Kill() {
-	// Both only fail when the process has ended.
+	// Both fail only when the process has ended.
 	_ = k.process.Process.Kill()
 	_ = k.stdin.Close()
 	<-k.ended
 }
 
-// readReady waits for the line that says that the server is ready.
+// readReady waits for the line with which the server reports that it is ready.
 func (k *KubeLocal) readReady(stdout io.Reader) error {
 	line, err := bufio.NewReader(io.LimitReader(stdout, readyBytes)).ReadBytes('\n')
 	if err != nil {

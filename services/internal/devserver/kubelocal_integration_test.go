@@ -150,7 +150,7 @@ func TestABadManifestIsNamed(t *testing.T) {
 	}
 }
 
-// removesWhatIsOnlyOurs has other software say something of one kind, and then removes everything.
+// removesWhatIsOnlyOurs lets other software change one CRD and then removes everything.
 func removesWhatIsOnlyOurs(t *testing.T, cfg *rest.Config, client dynamic.Interface, deploy fs.FS) {
 	t.Helper()
 	const theirs = "users.iam.miloapis.com"

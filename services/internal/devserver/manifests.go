@@ -33,11 +33,11 @@ const (
 	crdPoll          = 50 * time.Millisecond
 )
 
-// Manifests are the patterns of what a cluster needs before services run, below deploy/.
+// Manifests returns the patterns, below deploy/, of the manifests that a cluster needs before services run.
 func Manifests() []string { return []string{"crd/*.yaml", "admission/*.yaml"} }
 
-// ApplyManifests applies the objects in the files that match [Manifests], and returns when
-// the API server serves all the kinds that they define.
+// ApplyManifests applies the objects in the files that match [Manifests], and returns when the API server serves all
+// kinds that they define.
 func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	return apply(ctx, cfg, deploy, Manifests())
 }
@@ -71,14 +71,14 @@ func apply(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []strin
 	return nil
 }
 
-// unlimited is a client that holds nothing back: there are dozens of manifests, and people wait.
+// unlimited returns a client without a rate limit, because users wait for dozens of manifests.
 func unlimited(cfg *rest.Config) (dynamic.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	return dynamic.NewForConfig(cfg)
 }
 
-// applyFile applies every document of a file and returns the names of the CRDs among them.
+// applyFile applies all documents of a file and returns the names of the CRDs among them.
 func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file string) ([]string, error) {
 	data, err := fs.ReadFile(deploy, file)
 	if err != nil {
@@ -109,11 +109,11 @@ func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file
 	return crds, nil
 }
 
-// partOf is the label that says whose a kind is which other software may have defined before.
+// partOf is the label for the owner of a CRD that other software may have installed before.
 const partOf = "app.kubernetes.io/part-of"
 
-// isForeign reports whether others made what is there under the name of u, which must then not be written over: u bears a
-// label that says whose it is, and what is there bears another or none.
+// isForeign reports whether other software installed the CRD with the name of u, which must not be overwritten. This
+// requires that u has the label partOf and that the installed CRD has another value or none.
 func isForeign(ctx context.Context, api dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {
 	ours := u.GetLabels()[partOf]
 	if ours == "" || u.GroupVersionKind().Group != apiextensionsv1.GroupName {
@@ -126,7 +126,7 @@ func isForeign(ctx context.Context, api dynamic.ResourceInterface, u *unstructur
 	return err == nil && has.GetLabels()[partOf] != ours, err
 }
 
-// Objects decodes the documents of a manifest; empty ones are passed over.
+// Objects decodes the documents of a manifest and skips empty ones.
 func Objects(manifest []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), len(manifest))
@@ -147,8 +147,8 @@ func Objects(manifest []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// applyObject waits for admission policies that the API server does not know yet, or not yet
-// again, for want of the kind of their parameters: they refuse whatever they are about.
+// applyObject applies an object. It retries while an admission policy refuses the object because the API server does
+// not yet serve the kind of the policy's parameters.
 func applyObject(ctx context.Context, api dynamic.ResourceInterface, u *unstructured.Unstructured) error {
 	patch, err := json.Marshal(u.Object)
 	if err != nil {
@@ -156,7 +156,7 @@ func applyObject(ctx context.Context, api dynamic.ResourceInterface, u *unstruct
 	}
 	for {
 		_, err := api.Patch(ctx, u.GetName(), types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: manifestManager, Force: new(true)})
-		// Which of its errors this is depends on the release: Forbidden, or Invalid.
+		// The reason is Forbidden or Invalid, depending on the release.
 		if err == nil || !strings.Contains(err.Error(), "failed to configure") {
 			return err
 		}

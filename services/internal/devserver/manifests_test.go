@@ -23,19 +23,19 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// api is an API server that takes what is applied, unless it refuses.
+// api imitates an API server that accepts patches, unless a refusal is set.
 type api struct {
 	t  *testing.T
 	mu sync.Mutex
-	// applied are the paths, in order, with the queries.
+	// applied lists the paths with their queries, in order.
 	applied []string
-	// refusals are the first answers to what is applied at a path.
+	// refusals holds the first answers to a patch, by path.
 	refusals map[string][]metav1.Status
-	// unready is how often a CRD is told to be not established yet.
+	// unready counts the answers that report a CRD as not established.
 	unready int
-	// waited is called when it has told so.
+	// waited is called after each such answer.
 	waited func()
-	// denials is how often a right is told not to be there.
+	// denials counts the answers that deny a right.
 	denials int
 	reviews []authorizationv1.SubjectAccessReviewSpec
 }
@@ -218,7 +218,7 @@ func TestARightIsAskedForAsItIsGiven(t *testing.T) {
 
 func TestAKindThatOthersDefinedIsLeftAlone(t *testing.T) {
 	const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"x","labels":{"app.kubernetes.io/part-of":"entail"}}}`
-	server := &api{t: t} // What it has bears no label.
+	server := &api{t: t} // Its objects have no label.
 	files := fstest.MapFS{"crd/x.yaml": {Data: []byte(definition)}}
 	if err := apply(t.Context(), serveAPI(t, server), files, []string{"crd/*.yaml"}); err != nil {
 		t.Fatal(err)

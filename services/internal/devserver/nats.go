@@ -15,20 +15,21 @@ import (
 	"github.com/entail-dev/entail/services/internal/permission"
 )
 
-// MaxPayload is the limit of every NATS server, so that what fails in a cluster fails here.
+// MaxPayload bounds a message in bytes. It is equal in all deployments, so that a message that is too large fails here,
+// too.
 const MaxPayload = 1 << 20
 
-// NATSConfig says how to run bin/nats-server.
+// NATSConfig configures bin/nats-server.
 type NATSConfig struct {
-	// Dir keeps the streams and the configuration.
+	// Dir holds the streams and the configuration.
 	Dir string
-	// Port to listen on; 0 takes a free one.
+	// Port is the port to listen on. With 0, a free one is used.
 	Port int
-	// Password of every user of package permission. Each user has its own rights.
+	// Password is the password of all users of package permission. Each user has its own rights.
 	Password string
 }
 
-// StartNATS starts NATS with JetStream on disk, and returns when it takes connections.
+// StartNATS starts NATS with JetStream on disk, and returns when it accepts connections.
 func StartNATS(ctx context.Context, cfg NATSConfig) (*Server, error) {
 	binary, err := Find("nats-server")
 	if err != nil {
@@ -49,7 +50,7 @@ func (c *NATSConfig) URL(user string) string {
 	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, c.Password), Host: Address(c.Port)}).String()
 }
 
-// write writes the server's configuration: its own settings, and the users that are shipped.
+// write writes the server's configuration: its own settings and the shipped users.
 func (c *NATSConfig) write(file, name string, port int) error {
 	users, err := permission.ConfigWith(c.Password)
 	if err != nil {
@@ -64,7 +65,7 @@ func (c *NATSConfig) write(file, name string, port int) error {
 	return os.WriteFile(file, text.Bytes(), 0o600)
 }
 
-// greets returns nil if the server on a port has this name. Another program may have taken the port first.
+// greets returns nil if the server on a port has this name. Another program can have taken the port first.
 func greets(ctx context.Context, name string, port int) error {
 	conn, err := connect(ctx, port)
 	if err != nil {

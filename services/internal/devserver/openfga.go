@@ -10,21 +10,22 @@ import (
 	"path/filepath"
 )
 
-// OpenFGAConfig says how to run bin/openfga.
+// OpenFGAConfig configures bin/openfga.
 type OpenFGAConfig struct {
-	// File is a SQLite database, made when missing. A power cut can destroy it: the server does not wait for the disk.
+	// File is a SQLite database, created if missing. A power cut can destroy it, because the server does not wait for
+	// the disk.
 	File string
-	// Port of the gRPC API; 0 takes a free one.
+	// Port is the port of the gRPC API. With 0, a free one is used.
 	Port int
 }
 
-// StartOpenFGA starts OpenFGA with its gRPC API, and returns when it takes connections.
+// StartOpenFGA starts OpenFGA with its gRPC API, and returns when it accepts connections.
 func StartOpenFGA(ctx context.Context, cfg OpenFGAConfig) (*Server, error) {
 	binary, err := Find("openfga")
 	if err != nil {
 		return nil, err
 	}
-	// Without a timeout, OpenFGA reports a fault when one call deletes a store while another writes.
+	// Without a timeout, OpenFGA reports an error when one call deletes a store while another writes.
 	storage := []string{"--datastore-engine", "sqlite", "--datastore-uri", cfg.File + "?_pragma=busy_timeout(3000)&_pragma=synchronous(off)"}
 	if err := migrate(ctx, binary, cfg.File, storage); err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func StartOpenFGA(ctx context.Context, cfg OpenFGAConfig) (*Server, error) {
 	return p.start(ctx)
 }
 
-// migrate makes the database if it is missing.
+// migrate creates the database if it is missing.
 func migrate(ctx context.Context, binary, file string, storage []string) error {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -9,21 +9,20 @@ import (
 	"syscall"
 )
 
-// Loopback is the address that every server listens on.
+// Loopback is the address that all servers listen on.
 const Loopback = "127.0.0.1"
 
-// Address is host:port of a server that this package started on the given port.
+// Address returns host:port for a port of a server that this package started.
 func Address(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }
 
-// Outgoing connections are not given ports from here (ip_local_port_range of Linux begins at the second, and
-// no other system's range begins below it): while a server is away for a moment, nobody takes its port.
+// Systems do not assign ports of this range to outgoing connections, so no connection takes the port of a stopped
+// server. Linux begins at the second number (ip_local_port_range), and other systems begin higher.
 const lowestPort, endOfPorts = 16384, 32768
 
 // portAttempts bounds the search for a free port.
 const portAttempts = 100
 
-// FreePort is a port of the loopback interface on which nobody listens, and that no outgoing connection is
-// given: whoever goes away can come back to it.
+// FreePort returns a free loopback port outside of the range for outgoing connections. A server can restart on it.
 func FreePort() (int, error) {
 	var last error
 	for range portAttempts {
@@ -37,8 +36,8 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("looking for a free port: %w", last)
 }
 
-// ReservePort is the port for a server that is no part of this process, after a look whether it can be had;
-// 0 finds a free one.
+// ReservePort returns a port for a server in another process, after a check that it is free. With 0, it finds a free
+// one.
 func ReservePort(server string, port int) (int, error) {
 	listener, err := Listen(server, port)
 	if err != nil {
@@ -47,7 +46,7 @@ func ReservePort(server string, port int) (int, error) {
 	return PortOf(listener.Addr()), listener.Close()
 }
 
-// Listen takes a port of the loopback interface for a server; 0 takes a free one.
+// Listen listens on a loopback port for a server. With 0, it uses a free port.
 func Listen(server string, port int) (net.Listener, error) {
 	if port == 0 {
 		free, err := FreePort()
@@ -63,7 +62,7 @@ func Listen(server string, port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// clash tells what to do about a port that cannot be had.
+// clash adds advice to the error about a port that is in use.
 func clash(server string, port int, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("port %d for %s is taken by another program: stop that one or choose another port (%w)", port, server, syscall.EADDRINUSE)
@@ -71,7 +70,7 @@ func clash(server string, port int, err error) error {
 	return fmt.Errorf("listening on port %d for %s: %w", port, server, err)
 }
 
-// PortOf returns the port of an address of TCP.
+// PortOf returns the port of a TCP address.
 func PortOf(address net.Addr) int {
 	if tcp, ok := address.(*net.TCPAddr); ok {
 		return tcp.Port

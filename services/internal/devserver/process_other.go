@@ -4,11 +4,11 @@ package devserver
 
 import "os/exec"
 
-// detach has no counterpart here.
+// detach does nothing on this system.
 func detach(*exec.Cmd) {}
 
-// tie has no counterpart here.
+// tie does nothing on this system.
 func tie(*exec.Cmd) {}
 
-// guard has no counterpart here.
+// guard does nothing on this system.
 func guard(int) (release func(), err error) { return func() {}, nil }

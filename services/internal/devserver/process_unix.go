@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// detach keeps a terminal's Ctrl-C from a child: this process ends it, in due order.
+// detach keeps a terminal's Ctrl-C from a child. This process ends its children itself, in the right order.
 func detach(child *exec.Cmd) {
 	if child.SysProcAttr == nil {
 		child.SysProcAttr = &syscall.SysProcAttr{}

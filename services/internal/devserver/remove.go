@@ -20,9 +20,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// Remove deletes what [ApplyRoles], [ApplyAccounts] and [ApplyManifests] apply. With a kind go all of its objects, so kinds that
-// others defined, too, stay. So does the namespace, in which there may be more. Kinds go first: of what somebody makes until then,
-// services let go as long as they have their rights.
+// Remove deletes everything that [ApplyRoles], [ApplyAccounts] and [ApplyManifests] apply, except the namespace, which
+// can hold other objects. Deleting a CRD deletes all its objects, so CRDs that other software also applied stay. CRDs
+// are deleted first: services can remove finalizers only while they have their rights.
 func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	client, err := unlimited(cfg)
 	if err != nil {
@@ -41,7 +41,7 @@ func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 			}
 		}
 	}
-	for _, account := range rbac.Accounts() { // Last: as long as a service had its rights, it would have made its own again.
+	for _, account := range rbac.Accounts() { // Last: a service with its rights would create its own again.
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
 		u.SetName("entail-" + account.Service)
@@ -52,8 +52,8 @@ func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	return nil
 }
 
-// Kinds are the definitions of kinds among the manifests, as the cluster has them: those that are ours alone, and those that others
-// defined, too. Those that it lacks are neither.
+// Kinds returns the installed CRDs among the manifests: those that are only ours, and those that other software also
+// applied. CRDs that are not installed are in neither list.
 func Kinds(ctx context.Context, client dynamic.Interface, deploy fs.FS) (own, shared []*unstructured.Unstructured, err error) {
 	wanted, err := read(deploy, "crd/*.yaml")
 	if err != nil {
@@ -74,14 +74,14 @@ func Kinds(ctx context.Context, client dynamic.Interface, deploy fs.FS) (own, sh
 	return own, shared, nil
 }
 
-// isShared reports whether others have said what a kind is, beside us: its objects may be theirs.
+// isShared reports whether another field manager wrote the spec of a CRD. Its objects can belong to other software.
 func isShared(definition *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(definition.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager != manifestManager && m.Subresource == "" && m.FieldsV1 != nil && bytes.Contains(m.FieldsV1.GetRawBytes(), []byte(`"f:spec"`))
 	})
 }
 
-// read reads the objects in all files of a pattern.
+// read reads the objects in all files that match a pattern.
 func read(deploy fs.FS, pattern string) (objects []*unstructured.Unstructured, err error) {
 	files, err := fs.Glob(deploy, pattern)
 	if err != nil || len(files) == 0 {
@@ -101,7 +101,7 @@ func read(deploy fs.FS, pattern string) (objects []*unstructured.Unstructured, e
 	return objects, nil
 }
 
-// removeObject returns when nothing is there any more, or a kind that is shared.
+// removeObject deletes an object and returns when it is gone. It keeps a shared CRD.
 func removeObject(ctx context.Context, client dynamic.Interface, u *unstructured.Unstructured) error {
 	resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 	api := client.Resource(resource).Namespace(u.GetNamespace())

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	serverReadyTimeout = time.Minute // On a busy machine; a free one takes a tenth of a second.
+	serverReadyTimeout = time.Minute // For a busy machine; usually a tenth of a second is enough.
 	serverStopTimeout  = 15 * time.Second
 	readyPoll          = 2 * time.Millisecond
-	// portRetry is the wait before a port that another program uses is tried again.
+	// portRetry is the wait before another attempt on a port that another program uses.
 	portRetry = 50 * time.Millisecond
 )
 
-// Server is NATS or OpenFGA in a process of its own, which ends with this process.
+// Server is NATS or OpenFGA in a child process, which ends with this process.
 type Server struct {
 	name  string
 	port  int
@@ -32,11 +32,10 @@ type Server struct {
 // Port returns the port that the server listens on.
 func (s *Server) Port() int { return s.port }
 
-// Log returns the end of what the server has logged.
+// Log returns the end of the server's log.
 func (s *Server) Log() string { return s.log.String() }
 
-// Stop ends the server by SIGTERM and waits for its end. What the server keeps stays on disk. A server that
-// ended before is an error.
+// Stop sends SIGTERM and waits for the end. State on disk stays. It returns an error if the server had already ended.
 func (s *Server) Stop() error {
 	if s.child.HasEnded() {
 		return fmt.Errorf("%s ended by itself: %w\n%s", s.name, s.child.Err(), s.log)
@@ -47,18 +46,18 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// program is how to start a server.
+// program describes how to start a server.
 type program struct {
 	name string
-	// port to listen on; 0 takes a free one.
+	// port is the port to listen on. With 0, a free one is used.
 	port int
 	// command returns the command that serves on a port.
 	command func(port int) (*exec.Cmd, error)
-	// ready returns nil when the server takes connections on a port.
+	// ready returns nil when the server accepts connections on a port.
 	ready func(ctx context.Context, port int) error
 }
 
-// start returns a server that is ready. While another program uses the port, start tries again.
+// start starts the server and returns when it is ready. It retries while another program uses the port.
 func (p program) start(ctx context.Context) (*Server, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, serverReadyTimeout, fmt.Errorf("not ready after %s", serverReadyTimeout))
 	defer cancel()
@@ -109,7 +108,7 @@ func (s *Server) awaitReady(ctx context.Context, ready func(context.Context, int
 	}
 }
 
-// connect opens a connection to a port of this machine.
+// connect opens a connection to a local port. The deadline of ctx bounds its reads and writes.
 func connect(ctx context.Context, port int) (net.Conn, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", Address(port))
@@ -122,7 +121,7 @@ func connect(ctx context.Context, port int) (net.Conn, error) {
 	return conn, err
 }
 
-// makeDir makes a directory that only this user may read.
+// makeDir creates a directory that only this user can read.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making a place for its files: %w", err)

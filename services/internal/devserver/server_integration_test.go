@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// starter starts a server with what it keeps in dir.
+// starter starts a server with its state in dir.
 type starter func(ctx context.Context, dir string, port int) (*Server, error)
 
 func starters() map[string]starter {

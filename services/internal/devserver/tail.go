@@ -2,10 +2,10 @@ package devserver
 
 import "sync"
 
-// tailBytes bounds how much a [tail] keeps.
+// tailBytes bounds the bytes that a [tail] keeps.
 const tailBytes = 4 << 10
 
-// tail keeps the end of what is written to it.
+// tail keeps the last bytes written to it.
 type tail struct {
 	mu   sync.Mutex
 	data []byte

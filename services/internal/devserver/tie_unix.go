@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// tie detaches a child; [guard] kills it when this process ends.
+// tie detaches a child. [guard] kills it when this process ends.
 func tie(child *exec.Cmd) { detach(child) }
 
-// guard starts a shell that kills a process when this process ends: the shell's input ends then. The process
-// must have ended when release is called.
+// guard starts a shell that kills a process when this process ends, because the shell's input then ends. Call release
+// after the guarded process has ended.
 func guard(pid int) (release func(), err error) {
 	shell := exec.Command("/bin/sh", "-c", "read -r line; kill -9 "+strconv.Itoa(pid))
 	detach(shell)

@@ -19,28 +19,28 @@ type Change struct {
 	Key           Key
 	Version, Kind string
 	UID           string
-	// ResourceVersion compares with others of the same resource and epoch.
+	// ResourceVersion is comparable within one resource and epoch.
 	ResourceVersion string
 	Generation      int64
-	// Deleted means that the object is gone; Object is then its last known state.
+	// Deleted means that the object is gone. Object then holds its last known state.
 	Deleted bool
-	// Object is the object as JSON, without managedFields. Nil for metadata-only
-	// kinds that were deleted unseen, and when Omitted.
+	// Object is the object as JSON, without managedFields. It is nil for a metadata-only kind whose object was deleted
+	// unseen, and if Omitted is true.
 	Object []byte
-	// Omitted means that the object was too large for the bus.
+	// Omitted means that the object was too large for NATS.
 	Omitted bool
-	// Epoch is that of the cluster that the object lives in; see [NextEpoch].
+	// Epoch is the epoch of the object's cluster; see [NextEpoch].
 	Epoch       string
 	ObservedAt  time.Time
 	Traceparent string
-	// PublishedAt is when the bus took the change, or this process wrote it; ExpiresAt is when the bus
-	// forgets a deletion. They do not travel; zero when unknown.
+	// PublishedAt is the time at which the stream stored the change, or this process wrote it. ExpiresAt is the time at
+	// which the stream drops a tombstone. Both are not encoded; zero means unknown.
 	PublishedAt, ExpiresAt time.Time
 }
 
 var errIncomplete = errors.New("change lacks a mandatory field")
 
-// ID is the change's identity for deduplication: the same state is the same ID.
+// ID identifies a state for deduplication.
 func (c Change) ID() string {
 	op := "upsert"
 	if c.Deleted {
@@ -49,7 +49,7 @@ func (c Change) ID() string {
 	return strings.Join([]string{c.Key.Cluster, c.Epoch, c.UID, c.ResourceVersion, op}, "/")
 }
 
-// Decode reads the object into a value.
+// Decode decodes the object.
 func (c Change) Decode(into any) error {
 	if err := Decode(c.Object, into); err != nil {
 		return fmt.Errorf("decoding %s: %w", c.Key, err)
@@ -57,7 +57,7 @@ func (c Change) Decode(into any) error {
 	return nil
 }
 
-// Each decodes the objects of a list for take, until an error.
+// Each decodes the objects of a list and passes them to take, until an error.
 func Each[T any](objects iter.Seq2[Change, error], take func(*T)) error {
 	for change, err := range objects {
 		if err != nil {
@@ -72,7 +72,7 @@ func Each[T any](objects iter.Seq2[Change, error], take func(*T)) error {
 	return nil
 }
 
-// Marshal is the wire form of c.
+// Marshal encodes c.
 func (c Change) Marshal() ([]byte, error) {
 	op := eventv1.Operation_OPERATION_UPSERT
 	if c.Deleted {
@@ -90,8 +90,7 @@ func (c Change) Marshal() ([]byte, error) {
 	return data, nil
 }
 
-// Unmarshal reads the wire form of the change whose subject names key. The subject
-// rules: a message that speaks of another object is refused.
+// Unmarshal decodes a change from the subject of key. It refuses a message about another object.
 func Unmarshal(key Key, data []byte) (Change, error) {
 	var m eventv1.ResourceChange
 	if err := proto.Unmarshal(data, &m); err != nil {
@@ -113,7 +112,7 @@ func Unmarshal(key Key, data []byte) (Change, error) {
 	}, nil
 }
 
-// shared is k with what many keys have in common held once: services keep 100,000 of them.
+// shared returns k with interned strings, because services hold 100,000 keys.
 func (k Key) shared() Key {
 	k.Cluster, k.Group, k.Resource, k.Namespace = shared(k.Cluster), shared(k.Group), shared(k.Resource), shared(k.Namespace)
 	return k
@@ -121,9 +120,8 @@ func (k Key) shared() Key {
 
 func shared(text string) string { return unique.Make(text).Value() }
 
-// NewerThan reports whether c replaces old, which is of the same key. The order is that of
-// epoch and version. Another cluster's epoch always replaces, and versions that do not compare
-// count as newer, so that nothing is lost.
+// NewerThan reports whether c replaces old, a change of the same key. It compares epoch and version. An epoch of
+// another cluster and a version that is not comparable count as newer, so that nothing is lost.
 func (c Change) NewerThan(old Change) bool {
 	if order, ok := CompareEpochs(c.Epoch, old.Epoch); !ok || order != 0 {
 		return !ok || order > 0
@@ -132,6 +130,6 @@ func (c Change) NewerThan(old Change) bool {
 	if !ok || order > 0 {
 		return true
 	}
-	// A sweep stamps a deletion with the version of the list that lacked the object.
+	// A sweep dates a deletion with the version of the list in which the object was missing.
 	return order == 0 && c.Deleted && !old.Deleted
 }

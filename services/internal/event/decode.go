@@ -7,15 +7,15 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// noTime is in the place of a time that is none: the one that conditions have from the start.
+// noTime replaces an invalid time. It is the first value of a condition's time.
 const noTime = `"1970-01-01T00:00:00Z"`
 
-// Decode reads an object. The API server takes texts for times that are none to whoever reads them, such as
-// "2026-01-01t00:00:00z": who may write a status, and nothing else, must not keep from others what an object says.
+// Decode decodes an object, and replaces invalid times in its status. The API server accepts some, such as
+// "2026-01-01t00:00:00z". An author who may only write a status must not make the object unreadable to services.
 func Decode(object []byte, into any) error { return decode(json.Unmarshal, object, into) }
 
-// DecodeExactly does so, and takes no field for another whose name has other letters alone in capitals: objects of any kind
-// may have "Metadata" beside their metadata, if nobody has said what is in them.
+// DecodeExactly decodes an object like [Decode], with case-sensitive field names. An object without a schema may have a
+// field "Metadata" beside its metadata.
 func DecodeExactly(object []byte, into any) error { return decode(utiljson.Unmarshal, object, into) }
 
 func decode(unmarshal func([]byte, any) error, object []byte, into any) error {
@@ -30,7 +30,7 @@ func decode(unmarshal func([]byte, any) error, object []byte, into any) error {
 	return unmarshal(mended, into)
 }
 
-// mendTimes puts times in the place of what is none in a status, if there is such.
+// mendTimes replaces invalid times in the status. ok is false if there are none.
 func mendTimes(object []byte) (mended []byte, ok bool) {
 	var top, status map[string]json.RawMessage
 	if json.Unmarshal(object, &top) != nil || json.Unmarshal(top["status"], &status) != nil {
@@ -52,7 +52,7 @@ func mendTimes(object []byte) (mended []byte, ok bool) {
 	return mended, err == nil
 }
 
-// mendItems does so with a field of what is in a list.
+// mendItems replaces invalid times in one field of the items of a list.
 func mendItems(list []byte, field string) (mended []byte, odd bool) {
 	var items []map[string]json.RawMessage
 	if json.Unmarshal(list, &items) != nil {

@@ -1,7 +1,6 @@
-// Package event is what travels on the bus, as the services see it: a [Change] is
-// the newest state of one Kubernetes object, a [Key] names the object, and a key
-// is one subject. The wire form is entail.event.v1 (proto/entail/event/v1).
+// Package event defines the content of NATS messages for services. A [Change] is the newest state of one Kubernetes
+// object, and a [Key] names the object; each key has one subject. The wire format is entail.event.v1
+// (proto/entail/event/v1).
 //
-// An event never says what to do. It says "this is how the object is now", so it
-// may come twice, late, or not at all when a newer one has replaced it.
+// A change is a state, never an order. It may come twice, late, or not at all if a newer one has replaced it.
 package event

@@ -7,14 +7,15 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 )
 
-// GroupResource names a kind of object by API group (empty for core) and plural resource.
+// GroupResource names a kind by API group (empty for core) and plural resource.
 type GroupResource struct {
 	Group, Resource string
-	// Target says that it is of its objects as what roles are given on: by their metadata alone, beside what else they may be.
+	// Target means the objects of the kind as targets of bindings, by their metadata alone. The same kind may also be
+	// followed as itself.
 	Target bool
 }
 
-// String is "resource.group", or "resource" in the core group; of what is a target, that it is one.
+// String returns "resource.group", or "resource" in the core group. It marks targets.
 func (r GroupResource) String() string {
 	name := r.Resource
 	if r.Group != "" {
@@ -33,12 +34,12 @@ type Key struct {
 	Namespace, Name string
 }
 
-// String is for people: "stores.core.platform-mesh.io/demo".
+// String returns a name for people, such as "stores.core.platform-mesh.io/demo".
 func (k Key) String() string {
 	return k.GroupResource.String() + "/" + k.Path()
 }
 
-// Path is the name among objects of the kind: "namespace/name", or "name" where there are no namespaces.
+// Path returns "namespace/name", or "name" for a cluster-scoped object.
 func (k Key) Path() string {
 	if k.Namespace == "" {
 		return k.Name
@@ -46,7 +47,7 @@ func (k Key) Path() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// KeyOf reads a key from its wire form.
+// KeyOf decodes a key.
 func KeyOf(ref *eventv1.ObjectRef) Key {
 	return Key{
 		Cluster:       ref.GetCluster(),
@@ -56,13 +57,13 @@ func KeyOf(ref *eventv1.ObjectRef) Key {
 	}
 }
 
-// Ref is the wire form of k.
+// Ref encodes k.
 func (k Key) Ref() *eventv1.ObjectRef {
 	return &eventv1.ObjectRef{Cluster: k.Cluster, Group: k.Group, Resource: k.Resource, Namespace: k.Namespace, Name: k.Name}
 }
 
-// Tokens is k as the tail of a subject: cluster, group, resource, namespace, name,
-// each encoded so that no two keys share one and none is split or empty.
+// Tokens returns k as the tail of a subject: cluster, group, resource, namespace, name. The encoding is unique, and no
+// token is split or empty.
 func (k Key) Tokens() string {
 	tokens := []string{k.Cluster, k.Group, k.Resource, k.Namespace, k.Name}
 	for i, token := range tokens {
@@ -71,7 +72,7 @@ func (k Key) Tokens() string {
 	return strings.Join(tokens, ".")
 }
 
-// ParseTokens is the inverse of [Key.Tokens].
+// ParseTokens parses the output of [Key.Tokens].
 func ParseTokens(tail string) (Key, error) {
 	tokens := strings.Split(tail, ".")
 	if len(tokens) != 5 {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// empty stands for the empty token. A name that is just "_" is escaped, so the two never meet.
+// empty encodes the empty string. The name "_" is escaped, so both differ.
 const empty = "_"
 
 const hexDigits = "0123456789ABCDEF"
 
 var errNotCanonical = errors.New("token is not in canonical form")
 
-// Token encodes s as one NATS subject token. Letters, digits and "-_:" stand for
-// themselves, every other byte is %XX, the empty string is "_".
+// Token encodes s as one NATS subject token. Letters, digits and "-_:" stay, every other byte becomes %XX, the empty
+// string becomes "_".
 func Token(s string) string {
 	switch s {
 	case "":
@@ -40,7 +40,7 @@ func plain(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == ':'
 }
 
-// ParseToken accepts exactly what [Token] writes: one spelling per string, so that one object has one subject.
+// ParseToken accepts exactly the output of [Token]. Each string has one spelling, so each object has one subject.
 func ParseToken(token string) (string, error) {
 	if token == empty {
 		return "", nil

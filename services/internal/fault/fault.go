@@ -1,11 +1,10 @@
-// Package fault marks errors with what happens next, so that one place decides it
-// for every service:
+// Package fault marks errors with what happens next, so that one place decides it for every service:
 //
-//   - [Terminal]: no retry can help. The message becomes a dead letter.
-//   - [Unavailable]: a dependency is at fault. Retry for ever, never count.
-//   - unmarked: retry with backoff, then a dead letter.
+// - [Terminal]: no retry can help. The message becomes a dead letter.
+// - [Unavailable]: a dependency is at fault. Retry without an end, and do not count.
+// - unmarked: retry with backoff, then make a dead letter.
 //
-// Adapters and decoders mark; nobody else needs to look.
+// Adapters and decoders mark errors. Other code passes them on.
 package fault
 
 import (
@@ -15,7 +14,7 @@ import (
 	"strings"
 )
 
-// class is the mark itself; it wraps the error so that errors.Is and errors.As see through it.
+// class is the mark. It wraps the error, so errors.Is and errors.As still work.
 type class struct {
 	error
 	terminal bool
@@ -23,10 +22,10 @@ type class struct {
 
 func (c class) Unwrap() error { return c.error }
 
-// Terminal marks err as one that no retry can cure. Terminal(nil) is nil.
+// Terminal marks err: no retry can help. Terminal(nil) is nil.
 func Terminal(err error) error { return mark(err, true) }
 
-// Unavailable marks err as the fault of a dependency. Unavailable(nil) is nil.
+// Unavailable marks err: a dependency is at fault. Unavailable(nil) is nil.
 func Unavailable(err error) error { return mark(err, false) }
 
 // IsTerminal reports whether the outermost mark in err's tree is [Terminal].
@@ -48,10 +47,10 @@ func mark(err error, terminal bool) error {
 	return class{error: err, terminal: terminal}
 }
 
-// told is how many errors of many are told.
+// told bounds the errors that [Join] prints.
 const told = 3
 
-// several are errors of which only some are told.
+// several holds errors of which the message contains the first few.
 type several []error
 
 func (s several) Error() string {
@@ -67,7 +66,7 @@ func (s several) Error() string {
 
 func (s several) Unwrap() []error { return s }
 
-// Join is [errors.Join] of what went wrong with many objects: it tells the first few, and how many more there are.
+// Join returns one error for errors of many objects. Its message contains the first few, and the number of the others.
 func Join(errs ...error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(errs) == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-// BenchmarkWrite is the bare rate of full Write calls: what no service can exceed.
+// BenchmarkWrite measures the rate of full Write calls. No service can be faster.
 func BenchmarkWrite(b *testing.B) {
 	for _, durable := range []bool{true, false} {
 		for _, stores := range []int{1, 100} {
@@ -56,7 +56,7 @@ func prepareStores(b *testing.B, client *fga.Client, n int) []string {
 	return ids
 }
 
-// writeFullCalls writes b.N times a hundred new tuples, to one store after the other.
+// writeFullCalls makes b.N calls with a hundred new tuples each, to the stores in turn.
 func writeFullCalls(b *testing.B, client *fga.Client, stores []string, callers int) {
 	b.Helper()
 	group, ctx := errgroup.WithContext(b.Context())

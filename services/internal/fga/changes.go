@@ -31,9 +31,9 @@ func (c *Client) ReadObject(ctx context.Context, storeID, object string) ([]*ope
 	}
 }
 
-// ReadChanges reads what was written and deleted after a token, or since a time if there is none yet, at most
-// 100 at a time, the oldest first. The token that it returns is for what comes next, and is never empty once
-// there was a change.
+// ReadChanges returns at most 100 changes after a token, oldest first. Without a token it begins at a time, or at the
+// first change if the time is zero. The returned token is for the next call. It is not empty once the store has a
+// change.
 func (c *Client) ReadChanges(ctx context.Context, storeID, token string, since time.Time) ([]*openfgav1.TupleChange, string, error) {
 	request := &openfgav1.ReadChangesRequest{StoreId: storeID, PageSize: wrapperspb.Int32(pageSize), ContinuationToken: token}
 	if token == "" && !since.IsZero() {
@@ -46,8 +46,8 @@ func (c *Client) ReadChanges(ctx context.Context, storeID, token string, since t
 	return answer.GetChanges(), answer.GetContinuationToken(), nil
 }
 
-// ReadType reads the tuples of all objects of a type that are wanted, by the list of its changes: OpenFGA has no other way to find
-// objects whose names nobody knows.
+// ReadType returns the tuples of all objects of a type for which wanted returns true. It replays the store's list of
+// changes, because OpenFGA has no other way to find objects by type.
 func (c *Client) ReadType(ctx context.Context, storeID, typ string, wanted func(*openfgav1.TupleKey) bool) ([]*openfgav1.TupleKey, error) {
 	type identity struct{ object, relation, user string }
 	held := map[identity]*openfgav1.TupleKey{}

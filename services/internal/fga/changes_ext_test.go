@@ -31,7 +31,7 @@ func TestATypeIsReadWhateverItsObjectsAreCalled(t *testing.T) {
 	})
 }
 
-// Who has made another's store their own by a name that nobody here knows is found, too.
+// An owner tuple of an unknown store name and cluster is found, too.
 func TestWhoseAStoreIsIsFoundUnderEveryName(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store, err := client.CreateStore(t.Context(), "test")

@@ -16,18 +16,20 @@ import (
 )
 
 const (
-	// maxMessageBytes bounds an answer: a model, which servers can be told to allow far beyond their 256 KiB.
+	// maxMessageBytes bounds a message. Servers can be configured to accept models far beyond their default of 256 KiB.
 	maxMessageBytes = 16 << 20
-	// A server that is back shall be found soon; callers have a backoff of their own.
+	// reconnectDelay bounds the wait between two connection attempts. It is short because callers have their own
+	// backoff.
 	reconnectDelay = 2 * time.Second
-	// A dead peer is noticed after this long without an answer. Shorter, and servers complain.
+	// keepaliveAfter is the time without an answer before a ping, and keepaliveTimeout the wait for its reply. Servers
+	// refuse clients that ping more often.
 	keepaliveAfter   = 20 * time.Second
 	keepaliveTimeout = 5 * time.Second
-	// All servers of a name get calls.
+	// roundRobin spreads calls over all addresses of a name.
 	roundRobin = `{"loadBalancingConfig":[{"round_robin":{}}]}`
 )
 
-// Client talks to OpenFGA. It is safe for concurrent use.
+// Client is a client of one OpenFGA server. It is safe for concurrent use.
 type Client struct {
 	conn      *grpc.ClientConn
 	api       openfgav1.OpenFGAServiceClient
@@ -37,8 +39,8 @@ type Client struct {
 	health    health
 }
 
-// Dial makes a client. It connects when first used, and again whenever needed. More options come
-// after those of the configuration: what they intercept is the last to see a call.
+// Dial returns a client. It connects at the first call and reconnects when necessary. The options in more follow those
+// of the configuration, so their interceptors run last.
 func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -64,11 +66,11 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	return c, nil
 }
 
-// wire is how calls leave: what to connect to, and the options before and after all others.
+// wire holds the dial target, and the dial options before and after all others.
 type wire struct {
 	target        string
 	options, last []grpc.DialOption
-	// idle closes connections that gRPC does not know of.
+	// idle closes connections outside of gRPC.
 	idle func()
 }
 
@@ -106,7 +108,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// bounded gives every call a deadline and its error a class.
+// bounded returns an interceptor that gives each call a deadline and classifies its error. It also records the outcome
+// for health checks.
 func (c *Client) bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		callCtx, cancel := context.WithTimeout(ctx, timeout)

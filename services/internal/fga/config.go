@@ -17,43 +17,42 @@ const (
 	defaultTarget = "127.0.0.1:8081"
 	// DefaultTimeout bounds one call.
 	DefaultTimeout = 10 * time.Second
-	// DefaultMaxTuples is how many tuples a server with default settings takes in one call.
+	// DefaultMaxTuples bounds the tuples in one Write call. It is the default limit of the server.
 	DefaultMaxTuples = 100
 	maxMaxTuples     = 10_000
 )
 
-// Config says how to reach OpenFGA. The zero value of every field but Target is its default.
+// Config configures the connection to OpenFGA. Only Target is required.
 type Config struct {
-	// Target is host:port of the gRPC API, dns:///host:port for all its addresses in turn, or the
-	// https://… URL of the HTTP API.
+	// Target is host:port of the gRPC API, dns:///host:port for all addresses of a name in turn, or the https://… URL
+	// of the HTTP API.
 	Target string
-	// Plaintext turns TLS off for a host that is not this one. A loopback target is
-	// plaintext in any case unless CAFile is set.
+	// Plaintext turns TLS off for a remote host. A loopback target is plaintext anyway, unless CAFile is set.
 	Plaintext bool
-	// CAFile holds the authorities that the server's certificate, and that of the issuer of tokens, is
-	// checked against; the system's when empty.
+	// CAFile holds the certificate authorities for the server and for the token issuer. If empty, those of the system
+	// count.
 	CAFile string
-	// Token is the preshared key; none when empty.
+	// Token is the preshared key. If empty, no key is sent.
 	Token Token
-	// TokenFile holds the preshared key, for a mounted secret. Not together with Token. It, CAFile and
-	// ClientSecretFile are read again when they change.
+	// TokenFile holds the preshared key, for a mounted secret. It excludes Token. TokenFile, CAFile and
+	// ClientSecretFile are reloaded when they change.
 	TokenFile string
-	// ClientID gets tokens by OAuth client credentials, with the secret in ClientSecretFile, from the
-	// issuer at TokenURL, for Audience and Scopes if these are given. Not together with a preshared key.
+	// ClientID selects OAuth client credentials. The secret is in ClientSecretFile, and the issuer is at TokenURL.
+	// Audience and Scopes are optional. A preshared key is not allowed beside it.
 	ClientID, ClientSecretFile, TokenURL, Audience string
 	Scopes                                         []string
-	// Timeout of one call.
+	// Timeout bounds one call.
 	Timeout time.Duration
-	// MaxTuples per Write call; not more than the server's --max-tuples-per-write.
+	// MaxTuples bounds the tuples in one Write call. It must not exceed the server's --max-tuples-per-write.
 	MaxTuples int
-	// Log and Tracer are none by default.
+	// Log and Tracer are optional.
 	Log    *slog.Logger
 	Tracer trace.TracerProvider
-	// DialOptions come after our own.
+	// DialOptions follow the client's own options.
 	DialOptions []grpc.DialOption
 }
 
-// BindFlags makes c settable by flags and sets the defaults.
+// BindFlags registers flags for the fields of c and sets the defaults.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Target, "openfga-target", defaultTarget,
 		"host:port of OpenFGA's gRPC API, dns:///host:port for all addresses of that name in turn, or the https://… `address` of its HTTP API")
@@ -71,7 +70,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.MaxTuples, "openfga-max-tuples", DefaultMaxTuples, "tuples in one call; at most the server's --max-tuples-per-write")
 }
 
-// Validate refuses what could not work.
+// Validate returns an error for values that are invalid or exclude each other.
 func (c Config) Validate() error {
 	switch {
 	case c.Plaintext && c.CAFile != "":

@@ -34,10 +34,10 @@ condition at_level(level: int, minimum: int) {
 }
 `
 
-// unknown has the form of an id and names nothing.
+// unknown is a valid id without an object.
 const unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
-// storeWithModel is a fresh store that has the model.
+// storeWithModel returns the id of a new store with the model.
 func storeWithModel(t *testing.T, client *fga.Client) string {
 	t.Helper()
 	id, err := client.CreateStore(t.Context(), "test")
@@ -83,7 +83,7 @@ func under(t *testing.T, tuple *openfgav1.TupleKey, condition string, values map
 	return &openfgav1.TupleKey{Object: tuple.GetObject(), Relation: tuple.GetRelation(), User: tuple.GetUser(), Condition: c}
 }
 
-// held is what a store holds, in words and in order.
+// held returns the tuples of a store as sorted text.
 func held(t *testing.T, client *fga.Client, store string) []string {
 	t.Helper()
 	var all []string
@@ -152,7 +152,7 @@ func TestOnlyGetStoreKnowsThatAStoreIsGone(t *testing.T) {
 		if _, found, err := client.GetStore(t.Context(), store); found || err != nil {
 			t.Errorf("GetStore of a deleted store: %v, %v; want not found", found, err)
 		}
-		// What follows is why callers must ask GetStore.
+		// Because of the following, callers must call GetStore.
 		if m, err := client.LatestModel(t.Context(), store); m == nil || err != nil {
 			t.Errorf("LatestModel of a deleted store: %v, %v; want the model", m, err)
 		}

@@ -44,7 +44,7 @@ func parseAuthorities(contents ...[]byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// privateTLS checks each new connection with the authorities of that moment.
+// privateTLS verifies each new connection with the current certificate authorities.
 type privateTLS struct {
 	credentials.TransportCredentials
 
@@ -59,13 +59,13 @@ func (p privateTLS) ClientHandshake(ctx context.Context, authority string, conn 
 // Clone implements [credentials.TransportCredentials].
 func (p privateTLS) Clone() credentials.TransportCredentials { return p }
 
-// tokens is where the token of each call comes from. What it has may be nil.
+// tokens provides the token for each call. Its functions may be nil.
 type tokens struct {
 	get    func(context.Context) (Token, error)
 	forget func()
 }
 
-// refused takes note that the server did not accept the token.
+// refused reports to the source that the server rejected the token.
 func (t tokens) refused() {
 	if t.forget != nil {
 		t.forget()
@@ -79,7 +79,7 @@ func (c Config) tokens() (tokens, error) {
 		if err != nil {
 			return tokens{}, err
 		}
-		transport.DisableKeepAlives = true // The next token is far off.
+		transport.DisableKeepAlives = true // The next token request is far in the future.
 		g, err := newGrant(c, &http.Client{Transport: transport})
 		if err != nil {
 			return tokens{}, err
@@ -105,7 +105,7 @@ func parseToken(contents ...[]byte) (Token, error) {
 	return Token(token), nil
 }
 
-// bearer sends the token with every call of gRPC.
+// bearer adds the token to each gRPC call.
 type bearer struct {
 	tokens    tokens
 	plaintext bool

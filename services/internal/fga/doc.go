@@ -1,13 +1,12 @@
-// Package fga is the adapter to OpenFGA, over gRPC or, where its target is a URL, over HTTP. It
-// hides pages, chunks, rate limits and the server's error codes; callers see stores, models,
-// tuples and the classes of package fault.
+// Package fga is the adapter to OpenFGA. It uses gRPC, or HTTP if the target is a URL. It hides pages, chunks, rate
+// limits and the server's error codes. Callers see stores, models, tuples and the classes of package fault.
 //
-// Things that OpenFGA does and that a caller must know:
+// Callers must consider these properties of OpenFGA:
 //
-//   - Only [Client.GetStore] and [Client.FindStores] tell whether a store exists.
+//   - Only [Client.GetStore] and [Client.FindStores] report whether a store exists.
 //     DeleteStore hides the store and keeps its models and tuples: they can still
 //     be read and written by id, without an error.
-//   - Two stores may bear the same name.
-//   - Every written model is a new version, even when nothing changed.
+//   - Two stores can have the same name.
+//   - Every written model is a new version, even if nothing changed.
 //   - A tuple's identity is (object, relation, user); the condition is its value.
 package fga

@@ -14,25 +14,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// What callers branch on, with errors.Is.
+// Errors for errors.Is.
 var (
-	// ErrStoreNotFound means that the server knows no store of this id.
+	// ErrStoreNotFound means that no store has this id.
 	ErrStoreNotFound = errors.New("OpenFGA store not found")
-	// ErrModelNotFound means that the store has no model of this id, or none at all.
+	// ErrModelNotFound means that the store has no model of this id, or no model at all.
 	ErrModelNotFound = errors.New("authorization model not found")
-	// ErrInvalidModel means that the server refuses the model; the same model will never do.
+	// ErrInvalidModel means that the server refuses the model. A retry with the same model fails again.
 	ErrInvalidModel = errors.New("OpenFGA refuses the authorization model")
-	// ErrInvalidTuple means that the server refuses a tuple under the given model. Nothing of its chunk was written.
+	// ErrInvalidTuple means that a tuple is invalid under the model. No tuple of its chunk was written.
 	ErrInvalidTuple = errors.New("OpenFGA refuses a tuple")
-	// ErrInvalidName means that OpenFGA allows no store of this name.
+	// ErrInvalidName means that OpenFGA does not allow this store name.
 	ErrInvalidName = errors.New("not a name for an OpenFGA store")
-	// ErrUnsupported means that this server has no such function.
+	// ErrUnsupported means that the server does not implement the call.
 	ErrUnsupported = errors.New("not supported by this OpenFGA server")
 )
 
-// OpenFGA answers with codes of its own, which lie in the ranges of its
-// enumerations (AuthErrorCode, ErrorCode, UnprocessableContentErrorCode,
-// InternalErrorCode, NotFoundErrorCode) beside those of gRPC.
+// OpenFGA uses codes of its own beside those of gRPC. They lie in the ranges of its enumerations: AuthErrorCode,
+// ErrorCode, UnprocessableContentErrorCode, InternalErrorCode and NotFoundErrorCode.
 const (
 	firstAuth     = codes.Code(openfgav1.AuthErrorCode_auth_failed_invalid_subject)
 	firstInput    = codes.Code(openfgav1.ErrorCode_validation_error)
@@ -46,11 +45,11 @@ const (
 	latestModelNotFound = codes.Code(openfgav1.ErrorCode_latest_authorization_model_not_found)
 )
 
-// maxMessage bounds the text of an answer, in bytes: it goes into conditions, and the server
-// can find one fault in each of a thousand types.
+// maxMessage bounds the text of an answer in bytes, because it goes into conditions. The server can report one error
+// for each of a thousand types.
 const maxMessage = 1 << 10
 
-// answer is a refusal by the server: its code, its text, and where we have one, the sentinel that says the same.
+// answer is an error of the server: its code, its text and, if there is one, the matching error of this package.
 type answer struct {
 	code     codes.Code
 	message  string
@@ -63,7 +62,7 @@ func (a *answer) Error() string {
 
 func (a *answer) Unwrap() error { return a.sentinel }
 
-// codeOf is the code of the answer in err's tree; OK when there is none.
+// codeOf returns the code of the answer in err's tree, or OK if it contains none.
 func codeOf(err error) codes.Code {
 	if a, ok := errors.AsType[*answer](err); ok {
 		return a.code
@@ -71,8 +70,8 @@ func codeOf(err error) codes.Code {
 	return codes.OK
 }
 
-// classify turns the error of a call into an answer with a class of package fault.
-// Whatever is not about the request itself is the server's trouble, and passes.
+// classify converts the error of a call into an answer with a class of package fault. Errors that are not caused by the
+// request are unavailability of the server, so callers retry.
 func classify(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -101,8 +100,8 @@ func sentinelOf(code codes.Code) error {
 	}
 }
 
-// aboutRequest reports whether the same request would meet the same answer again.
-// A refused token is not about the request: an operator mends it, and work goes on.
+// aboutRequest reports whether the same request would fail again. A refused token does not count: an operator can
+// replace it, and retries then succeed.
 func aboutRequest(s *status.Status) bool {
 	switch code := s.Code(); code {
 	case cancelled:
@@ -110,20 +109,20 @@ func aboutRequest(s *status.Status) bool {
 	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
 		return true
 	case codes.ResourceExhausted:
-		// Both ends of gRPC speak so of a message over the limit, with no other mark.
+		// The gRPC client and server both report a message over the size limit in this way. No other detail marks it.
 		return strings.Contains(s.Message(), "larger than max")
 	default:
 		return code >= firstInput && code < firstTrouble || code >= firstNotFound
 	}
 }
 
-// unauthenticated reports whether the server does not accept who asks.
+// unauthenticated reports whether the server rejected the credentials.
 func unauthenticated(err error) bool {
 	code := codeOf(err)
 	return code == codes.Unauthenticated || code >= firstAuth && code < firstInput
 }
 
-// codeName is OpenFGA's name of a code where it has one.
+// codeName returns OpenFGA's name of a code, if it has one.
 func codeName(code codes.Code) string {
 	number := int32(code)
 	names := openfgav1.NotFoundErrorCode_name
@@ -143,7 +142,7 @@ func codeName(code codes.Code) string {
 	return fmt.Sprintf("code %d", number)
 }
 
-// aboutContent reports whether the server dislikes what the request carries, not what it refers to.
+// aboutContent reports whether the server refuses the content of the request, not the objects it refers to.
 func (a *answer) aboutContent() bool {
 	return a.code == codes.InvalidArgument || a.code >= firstInput && a.code < firstTrouble && a.code != cancelled
 }

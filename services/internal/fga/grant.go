@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// An issuer is not asked again for a while, however many calls need a token.
+	// issuerPause spaces requests to the issuer, however many calls need a token.
 	issuerPause = time.Second
-	// A token that OpenFGA refuses is replaced, unless it is this new: then another would do no better.
+	// minTokenAge protects new tokens: OpenFGA would refuse a replacement as well.
 	minTokenAge = 10 * time.Second
 )
 
-// grant gets tokens by OAuth client credentials, and keeps each while it is good.
+// grant obtains tokens with OAuth client credentials and keeps each while it is valid.
 type grant struct {
 	cfg    Config
 	client *http.Client
 	secret *reload.Files[Token]
-	// turn is held by whoever uses what follows.
+	// turn guards the fields below.
 	turn    chan struct{}
 	token   *oauth2.Token
 	fetched time.Time
@@ -42,7 +42,7 @@ func newGrant(c Config, client *http.Client) (*grant, error) {
 	return &grant{cfg: c, client: client, secret: secret, turn: make(chan struct{}, 1)}, nil
 }
 
-// get returns the token, after asking for one if need be.
+// get returns a token. It requests one if there is no valid one.
 func (g *grant) get(ctx context.Context) (Token, error) {
 	select {
 	case g.turn <- struct{}{}:
@@ -53,30 +53,30 @@ func (g *grant) get(ctx context.Context) (Token, error) {
 	if !g.token.Valid() && !time.Now().Before(g.again) {
 		token, err := g.ask(ctx)
 		if err != nil && ctx.Err() != nil {
-			return "", err // That is the caller's, and nobody else's.
+			return "", err // Only this caller's context ended.
 		}
 		g.token, g.err, g.fetched, g.again = token, err, time.Now(), time.Now().Add(issuerPause)
 	}
 	if g.err != nil {
 		return "", g.err
 	}
-	return Token(g.token.AccessToken), nil // Also one that is about to expire when it is new.
+	return Token(g.token.AccessToken), nil // Even a token that expires at once is used once.
 }
 
-// forget drops a token that OpenFGA refuses.
+// forget drops a token that OpenFGA refused.
 func (g *grant) forget() {
 	select {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
 	default:
-		return // Whoever has the turn asks for one, or has a good one.
+		return // A concurrent call requests a token or holds a valid one.
 	}
 	if time.Since(g.fetched) > minTokenAge {
 		g.token = nil
 	}
 }
 
-// ask gets a token from the issuer. What that says besides codes stays out of the error: it may repeat what it was told.
+// ask requests a token from the issuer. The error contains only codes, because the issuer's text can repeat the secret.
 func (g *grant) ask(ctx context.Context) (*oauth2.Token, error) {
 	credentials := clientcredentials.Config{
 		ClientID: g.cfg.ClientID, ClientSecret: string(g.secret.Get()), TokenURL: g.cfg.TokenURL, Scopes: g.cfg.Scopes,
@@ -89,7 +89,7 @@ func (g *grant) ask(ctx context.Context) (*oauth2.Token, error) {
 		err = fmt.Errorf("%s %.100s", refusal.Response.Status, refusal.ErrorCode)
 	}
 	if call, ok := errors.AsType[*url.Error](err); ok {
-		err = call.Err // Without the URL: there may be a secret in it.
+		err = call.Err // The URL can contain a secret.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("getting a token at --openfga-token-url: %w", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// issuing answers in place of an issuer.
+// issuing imitates a token issuer.
 type issuing struct {
 	asked  int
 	answer func(r *http.Request) (status int, body string)
@@ -100,7 +100,7 @@ func TestAnIssuerThatRefusesIsNotPressed(t *testing.T) {
 			}
 		}
 		before := i.asked
-		if before > 2 { // Once in each way in which a secret can be sent.
+		if before > 2 { // One request for each way to send the secret.
 			t.Errorf("asked %d times at once", before)
 		}
 		backoff.Sleep(t.Context(), issuerPause+1)

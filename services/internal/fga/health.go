@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// probeInterval is after how long without an answer the server is asked for one.
+	// probeInterval bounds the time without an answer before a probe is sent.
 	probeInterval = 3 * time.Second
 	probeTimeout  = 3 * time.Second
-	// silence is how long the server may give no answer.
+	// silence bounds the time without an answer during which the server counts as healthy.
 	silence = 10 * time.Second
 )
 
-// health is when the server last answered, and what is wrong since.
+// health holds the time of the last answer and the error since then.
 type health struct {
 	mu    sync.Mutex
 	heard time.Time
 	err   error
 }
 
-// note takes the outcome of a call. What is about the request is an answer as good as any.
+// note records the outcome of a call. An error about the request counts as an answer.
 func (h *health) note(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,8 +61,8 @@ func (h *health) check() error {
 	}
 }
 
-// Probe asks the server for a sign of life, with the credentials of every other call, whenever there
-// was none for a while, until ctx ends.
+// Probe calls the server when there was no answer for probeInterval, until ctx ends. It uses the same credentials as
+// all other calls.
 func (c *Client) Probe(ctx context.Context) error {
 	for {
 		if c.health.silent() >= probeInterval {
@@ -77,8 +77,8 @@ func (c *Client) Probe(ctx context.Context) error {
 func (c *Client) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_, _ = c.api.ListStores(ctx, &openfgav1.ListStoresRequest{PageSize: wrapperspb.Int32(1)}) // What comes of it is noted.
+	_, _ = c.api.ListStores(ctx, &openfgav1.ListStoresRequest{PageSize: wrapperspb.Int32(1)}) // The interceptor records the outcome.
 }
 
-// Healthy is nil while the server answers.
+// Healthy returns nil while the server answers.
 func (c *Client) Healthy() error { return c.health.check() }

@@ -18,12 +18,13 @@ import (
 )
 
 const (
-	// For servers that speak HTTP/1 only: as many as a service has workers, and some.
+	// maxIdleConns bounds idle connections, for servers that support only HTTP/1. It exceeds the number of workers of a
+	// service.
 	maxIdleConns = 64
 	idleTimeout  = 90 * time.Second
 )
 
-// httpTransport connects to what speaks HTTP: OpenFGA, or the issuer of tokens. It minds HTTPS_PROXY.
+// httpTransport returns the transport for the HTTP API or the token issuer. It respects HTTPS_PROXY.
 func (c Config) httpTransport() (*http.Transport, error) {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
@@ -38,7 +39,7 @@ func (c Config) httpTransport() (*http.Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-ca-file: %w", err)
 	}
-	t.TLSClientConfig.RootCAs = authorities.Get() // For what a proxy leads to, until the next start.
+	t.TLSClientConfig.RootCAs = authorities.Get() // For connections through a proxy. Not reloaded before a restart.
 	t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		dialer := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities.Get(), NextProtos: []string{"h2", "http/1.1"}}}
 		return dialer.DialContext(ctx, network, address)
@@ -46,8 +47,8 @@ func (c Config) httpTransport() (*http.Transport, error) {
 	return t, nil
 }
 
-// httpWire makes of a connection one that is never opened: the last of its interceptors makes the calls.
-// Whatever others put before it, as the check of who has the turn, sees them all the same.
+// httpWire returns a gRPC connection that is never opened. Its last interceptor makes the calls over HTTP. Interceptors
+// before it, such as the check of the lease, still see each call.
 func (c Config) httpWire(given tokens) (wire, error) {
 	transport, err := c.httpTransport()
 	if err != nil {
@@ -65,7 +66,7 @@ func (c Config) httpWire(given tokens) (wire, error) {
 	}, nil
 }
 
-// authorized adds to each request what gRPC calls metadata, its token among it, and bounds the answer.
+// authorized adds the gRPC metadata and the token to each request as headers. It also limits the size of the response.
 type authorized struct {
 	next   http.RoundTripper
 	tokens tokens

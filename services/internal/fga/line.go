@@ -8,10 +8,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// Line is how the server answers one caller, over as many calls as that makes. The zero value is ready.
+// Line records how the server answers the calls of one caller. The zero value is ready to use.
 type Line struct {
 	mu sync.Mutex
-	// open is how many calls wait; since is when the first was made that has no answer.
+	// open counts unanswered calls. since is the time from which the server owes an answer.
 	open        int
 	since, last time.Time
 	err         error
@@ -19,18 +19,18 @@ type Line struct {
 
 type lineKey struct{}
 
-// On makes a context whose calls are made on the line.
+// On returns a context whose calls are recorded on the line.
 func (l *Line) On(ctx context.Context) context.Context { return context.WithValue(ctx, lineKey{}, l) }
 
-// Silence tells since when the server owes an answer, when it was last asked, and what is wrong if that is
-// known; no time while it owes none.
+// Silence returns the time since which the server owes an answer, the time of the last call, and the last error. The
+// time since is zero if no answer is due.
 func (l *Line) Silence() (since, last time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.since, l.last, l.err
 }
 
-// Ask begins a call on the line of ctx, if there is one. Its outcome must be told.
+// Ask records the start of a call on the line of ctx, if it has one. The caller must pass the outcome to answered.
 func Ask(ctx context.Context) (answered func(error)) {
 	l, ok := ctx.Value(lineKey{}).(*Line)
 	if !ok {
@@ -45,7 +45,7 @@ func Ask(ctx context.Context) (answered func(error)) {
 	return l.answered
 }
 
-// answered takes the outcome of a call. What is about the request is an answer as good as any.
+// answered records the outcome of a call. An error about the request counts as an answer.
 func (l *Line) answered(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// LatestModel is the model that a Check without a model id uses. It is nil when
-// the store has none, and also when there is no such store: see [Client.GetStore].
+// LatestModel returns the model that a check without a model id uses. It returns nil if the store has no model or does
+// not exist. See [Client.GetStore].
 func (c *Client) LatestModel(ctx context.Context, storeID string) (*openfgav1.AuthorizationModel, error) {
 	if !isID(storeID) {
 		return nil, nil //nolint:nilnil // As for an unknown store.
@@ -27,11 +27,12 @@ func (c *Client) LatestModel(ctx context.Context, storeID string) (*openfgav1.Au
 	return page.GetAuthorizationModels()[0], nil
 }
 
-// ReadModel returns [ErrModelNotFound] or, where that is the reason, [ErrStoreNotFound].
+// ReadModel returns a model. The error is [ErrStoreNotFound] if the store does not exist, and [ErrModelNotFound] if
+// only the model does not.
 func (c *Client) ReadModel(ctx context.Context, storeID, modelID string) (*openfgav1.AuthorizationModel, error) {
 	m, err := c.api.ReadAuthorizationModel(ctx, &openfgav1.ReadAuthorizationModelRequest{StoreId: storeID, Id: modelID})
 	if err != nil && !isID(modelID) {
-		err = ErrModelNotFound // The server says what ids look like.
+		err = ErrModelNotFound // The server would only report the format of ids.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading model %.100s of OpenFGA store %.100s: %w", modelID, storeID, c.whose(ctx, storeID, err))
@@ -39,8 +40,8 @@ func (c *Client) ReadModel(ctx context.Context, storeID, modelID string) (*openf
 	return m.GetAuthorizationModel(), nil
 }
 
-// WriteModel makes m, whose id does not matter, the latest model and returns its
-// new id. A model that the server refuses is [ErrInvalidModel].
+// WriteModel writes m as the latest model and returns its new id. It ignores the id of m. It returns [ErrInvalidModel]
+// if the server refuses the model.
 func (c *Client) WriteModel(ctx context.Context, storeID string, m *openfgav1.AuthorizationModel) (string, error) {
 	written, err := c.api.WriteAuthorizationModel(ctx, &openfgav1.WriteAuthorizationModelRequest{
 		StoreId: storeID, SchemaVersion: m.GetSchemaVersion(),
@@ -52,7 +53,7 @@ func (c *Client) WriteModel(ctx context.Context, storeID string, m *openfgav1.Au
 	return written.GetAuthorizationModelId(), nil
 }
 
-// whose finds out whether a request failed because its store is unknown.
+// whose replaces err by [ErrStoreNotFound] if the store does not exist.
 func (c *Client) whose(ctx context.Context, storeID string, err error) error {
 	if !isID(storeID) {
 		return ErrStoreNotFound
@@ -71,7 +72,7 @@ func (c *Client) whose(ctx context.Context, storeID string, err error) error {
 	}
 }
 
-// refusal adds the sentinel to an error that is about the content of the request.
+// refusal adds the sentinel to an error about the content of the request.
 func refusal(err, sentinel error) error {
 	a, ok := errors.AsType[*answer](err)
 	if !ok || a.sentinel != nil || !a.aboutContent() {

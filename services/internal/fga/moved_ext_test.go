@@ -16,10 +16,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// foundWithin is what the overlay for high availability promises, and below what gRPC itself takes.
+// foundWithin is the limit that the high availability overlay promises. gRPC alone needs longer.
 const foundWithin = 15 * time.Second
 
-// nameServer answers every question for addresses with one that can be changed; while it has none, there is no such name.
+// nameServer answers all address queries with one address, which can change. Without an address, the name does not
+// exist.
 type nameServer struct {
 	net.PacketConn
 	address atomic.Pointer[[4]byte]
@@ -91,7 +92,7 @@ func TestAServerIsSoonFoundAtAnotherAddress(t *testing.T) {
 		})
 	}
 	refused("no children to pick from")
-	names.address.Store(&[4]byte{127, 0, 0, 2}) // Nobody listens there.
+	names.address.Store(&[4]byte{127, 0, 0, 2}) // No server listens at this address.
 	refused("connection refused")
 	names.address.Store(&[4]byte{127, 0, 0, 1})
 	testbed.Eventually(t, foundWithin, ask)

@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// Owners are the tuples in a store that say whose the IAM store is, under whatever name that is known to them.
+// Owners returns the tuples in a store that name its owner. It finds them under any store name and cluster.
 func (c *Client) Owners(ctx context.Context, storeID string) (owners []iam.Tuple, err error) {
 	typ, _, _ := strings.Cut(iam.StoreOwner("", "").Object, ":")
 	read, err := c.ReadType(ctx, storeID, typ, func(k *openfgav1.TupleKey) bool {

@@ -14,20 +14,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// A server can have itself left alone for no shorter and no longer than this.
+// Bounds of the pause that a server can request.
 const (
 	minPause = 100 * time.Millisecond
 	maxPause = time.Minute
 )
 
-// pace keeps calls off a server that asked to be left alone, as one does that limits their rate.
+// pace delays calls to a server that requested a pause, for example because of a rate limit.
 type pace struct {
 	mu    sync.Mutex
 	until time.Time
 }
 
-// interceptor makes a call again that the server was too busy for, within the call's time. What may have
-// been carried out is not repeated: that is for whoever knows what it was.
+// interceptor repeats a call that the server refused as too busy, within the deadline of the call. It does not repeat a
+// call that may have been executed: only the caller can decide that.
 func (p *pace) interceptor() grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		for {
@@ -42,7 +42,7 @@ func (p *pace) interceptor() grpc.UnaryClientInterceptor {
 	}
 }
 
-// wait returns when calls may be made, or at once if that is too late for this one.
+// wait blocks until calls are allowed. It returns an error at once if the deadline ends earlier.
 func (p *pace) wait(ctx context.Context) error {
 	p.mu.Lock()
 	pause := time.Until(p.until)
@@ -57,7 +57,7 @@ func (p *pace) wait(ctx context.Context) error {
 	return nil
 }
 
-// hold notes what an error says of the time until the next call; false when it says nothing.
+// hold records the pause that an error requests, and reports whether it requests one.
 func (p *pace) hold(err error) bool {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {

@@ -10,9 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// ReadTuples yields every tuple of a store, page by page. An error ends the
-// sequence. Tuples that are written or deleted meanwhile may be seen or not. The
-// tuples of an unknown store are none: see [Client.GetStore].
+// ReadTuples yields all tuples of a store, page by page. An error ends the sequence. Concurrent changes may be missing.
+// An unknown store yields no tuples: see [Client.GetStore].
 func (c *Client) ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error] {
 	return func(yield func(*openfgav1.Tuple, error) bool) {
 		for token := ""; ; {
@@ -33,8 +32,8 @@ func (c *Client) ReadTuples(ctx context.Context, storeID string) iter.Seq2[*open
 	}
 }
 
-// ReadPage reads some tuples of a store, at most 100, and tells where the next are. A token is of use
-// for its own store alone, which the server does not check.
+// ReadPage returns one page of a store's tuples, at most 100, and the token for the next page. A token is valid only
+// for its own store, but the server does not check this.
 func (c *Client) ReadPage(ctx context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error) {
 	if !isID(storeID) {
 		return nil, "", nil
@@ -48,7 +47,7 @@ func (c *Client) ReadPage(ctx context.Context, storeID string, size int32, token
 	return answer.GetTuples(), answer.GetContinuationToken(), nil
 }
 
-// ReadTuple finds the tuple with key's object, relation and user, whatever its condition.
+// ReadTuple returns the tuple with key's object, relation and user. It ignores the condition.
 func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.TupleKey) (*openfgav1.Tuple, bool, error) {
 	page, err := c.api.Read(ctx, &openfgav1.ReadRequest{
 		StoreId: storeID, PageSize: wrapperspb.Int32(1),
@@ -63,22 +62,22 @@ func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.T
 	return page.GetTuples()[0], true, nil
 }
 
-// Check asks OpenFGA as is.
+// Check passes the request to OpenFGA unchanged.
 func (c *Client) Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
 	return ask(ctx, c, "check in", r, c.api.Check)
 }
 
-// ListObjects asks OpenFGA as is.
+// ListObjects passes the request to OpenFGA unchanged.
 func (c *Client) ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error) {
 	return ask(ctx, c, "listing objects of", r, c.api.ListObjects)
 }
 
-// Expand asks OpenFGA as is.
+// Expand passes the request to OpenFGA unchanged.
 func (c *Client) Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error) {
 	return ask(ctx, c, "expanding in", r, c.api.Expand)
 }
 
-// ask puts a question about a store.
+// ask calls a method and adds the store to its error.
 func ask[Question interface{ GetStoreId() string }, Answer any](
 	ctx context.Context, c *Client, doing string, q Question, method func(context.Context, Question, ...grpc.CallOption) (Answer, error),
 ) (Answer, error) {

@@ -22,7 +22,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// replace gives a file another content, and a time that tells.
+// replace changes the content and the modification time of a file.
 func replace(t *testing.T, file, content string) {
 	t.Helper()
 	before := time.Time{}

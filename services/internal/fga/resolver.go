@@ -9,16 +9,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// lookUpAgain is how soon after a look at a name there may be another. gRPC itself waits for 30 s after an answer, and up to two
-// minutes after there was none: a server that comes back at another address would not be found for that long.
+// lookUpAgain is the minimum time between two lookups. gRPC waits for 30 s after an answer, and up to two minutes after
+// an error. A server with a new address would be unreachable for that long.
 const lookUpAgain = 2 * time.Second
 
-// names looks names up as gRPC does, but again soon after something went wrong.
+// names resolves names as gRPC does, but repeats the lookup soon after a failure.
 type names struct {
 	resolver.Builder
 }
 
-// lookUp is the one that names of servers are looked up by.
+// lookUp returns the resolver for server names.
 func lookUp() names { return names{resolver.Get(schemeDNS)} }
 
 // Build implements [resolver.Builder].
@@ -35,9 +35,9 @@ func (n names) Build(target resolver.Target, conn resolver.ClientConn, options r
 	return l, nil
 }
 
-// lookups make one resolver after the other, each for one look.
+// lookups replaces its resolver for each lookup.
 type lookups struct {
-	// again and answered hold something if another look is wanted, and if the last one has come to something.
+	// again holds an element if another lookup is wanted, and answered if the last lookup has ended.
 	again, answered chan struct{}
 	cancel          context.CancelFunc
 	ended           chan struct{}
@@ -49,13 +49,13 @@ func (l *lookups) run(ctx context.Context, current resolver.Resolver, look func(
 		current.Close()
 		var err error
 		if current, err = look(); err != nil {
-			return // The target was one before.
+			return // Unreachable: the same target was valid before.
 		}
 	}
 	current.Close()
 }
 
-// received waits for something from c.
+// received waits for an element of c and reports false if ctx ends first.
 func received(ctx context.Context, c <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
@@ -65,7 +65,7 @@ func received(ctx context.Context, c <-chan struct{}) bool {
 	}
 }
 
-// put leaves something in c, unless there is something.
+// put adds an element to c unless it is full.
 func put(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -82,7 +82,7 @@ func (l *lookups) Close() {
 	<-l.ended
 }
 
-// listener hears what a look comes to.
+// listener receives the result of a lookup.
 type listener struct {
 	resolver.ClientConn
 	lookups *lookups

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// nameServer is a builder of resolvers each of which looks once, and takes its time.
+// nameServer builds resolvers that each look up once, after a delay.
 type nameServer struct {
 	takes        time.Duration
 	err          error
@@ -39,7 +39,7 @@ type look struct{ of *nameServer }
 func (look) ResolveNow(resolver.ResolveNowOptions) {}
 func (l look) Close()                              { l.of.alive.Add(-1) }
 
-// conn is who asks for addresses.
+// conn receives the addresses.
 type conn struct {
 	resolver.ClientConn
 	errs    atomic.Int32
@@ -91,13 +91,13 @@ func TestANameIsLookedUpAgainSoonAndOnlyIfSomethingIsWrong(t *testing.T) {
 				if server.alive.Load() != 0 {
 					t.Errorf("%d resolvers are left", server.alive.Load())
 				}
-				<-time.After(time.Minute) // What was asked is answered, and nobody minds.
+				<-time.After(time.Minute) // The lookup has ended, and no other follows.
 			})
 		})
 	}
 }
 
-// refusing takes no target.
+// refusing returns an error for each target.
 type refusing struct{ *nameServer }
 
 func (refusing) Build(resolver.Target, resolver.ClientConn, resolver.BuildOptions) (resolver.Resolver, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-// everyDatastore runs a test against real servers, one for each way to keep data and to ask for it.
+// everyDatastore runs a test against real servers, one for each datastore and API.
 func everyDatastore(t *testing.T, test func(t *testing.T, client *fga.Client)) {
 	t.Helper()
 	for _, datastore := range []string{"memory", "sqlite"} {
@@ -24,7 +24,7 @@ func everyDatastore(t *testing.T, test func(t *testing.T, client *fga.Client)) {
 	}
 }
 
-// api is one of the two of OpenFGA: where a server has it.
+// api returns the address of one of the two APIs of a server.
 type api func(*embedded.OpenFGA) string
 
 func everyAPI(t *testing.T, test func(t *testing.T, over api)) {
@@ -34,7 +34,7 @@ func everyAPI(t *testing.T, test func(t *testing.T, over api)) {
 	}
 }
 
-// dial starts a server and leads a client to its gRPC API.
+// dial starts a server and returns a client of its gRPC API.
 func dial(t *testing.T, server embedded.OpenFGAConfig, cfg fga.Config) *fga.Client {
 	t.Helper()
 	return api((*embedded.OpenFGA).Target).dial(t, server, cfg)

@@ -12,16 +12,16 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// pageSize is the most that OpenFGA gives at once.
+// pageSize bounds a page. It is the maximum that OpenFGA allows.
 const pageSize = 100
 
-// Store is a store as OpenFGA knows it.
+// Store describes an OpenFGA store.
 type Store struct {
 	ID, Name  string
 	CreatedAt time.Time
 }
 
-// ValidateStoreName returns [ErrInvalidName], with the rule, for a name that OpenFGA refuses.
+// ValidateStoreName returns an error that wraps [ErrInvalidName] and states the rule if OpenFGA refuses the name.
 func ValidateStoreName(name string) error {
 	if (&openfgav1.CreateStoreRequest{Name: name}).Validate() != nil {
 		return fmt.Errorf("%.100q is %w: use 3 to 64 letters, digits, spaces or any of . - / ^ _ & @", name, ErrInvalidName)
@@ -29,7 +29,7 @@ func ValidateStoreName(name string) error {
 	return nil
 }
 
-// FindStores returns every store of exactly this name, the oldest first.
+// FindStores returns all stores of exactly this name, oldest first.
 func (c *Client) FindStores(ctx context.Context, name string) ([]Store, error) {
 	if err := ValidateStoreName(name); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (c *Client) FindStores(ctx context.Context, name string) ([]Store, error) {
 			return nil, fmt.Errorf("listing OpenFGA stores named %q: %w", name, err)
 		}
 		for _, s := range page.GetStores() {
-			// A server older than the filter ignores it.
+			// Older servers ignore the name filter.
 			if s.GetName() == name {
 				found = append(found, Store{ID: s.GetId(), Name: s.GetName(), CreatedAt: s.GetCreatedAt().AsTime()})
 			}
@@ -57,7 +57,7 @@ func (c *Client) FindStores(ctx context.Context, name string) ([]Store, error) {
 	return found, nil
 }
 
-// CreateStore makes a store and returns its id. It does not look for one of the same name.
+// CreateStore creates a store and returns its id. It does not check for stores of the same name.
 func (c *Client) CreateStore(ctx context.Context, name string) (string, error) {
 	if err := ValidateStoreName(name); err != nil {
 		return "", err
@@ -69,7 +69,7 @@ func (c *Client) CreateStore(ctx context.Context, name string) (string, error) {
 	return made.GetId(), nil
 }
 
-// GetStore reports false for an id that the server does not know, and for what is no id at all.
+// GetStore returns a store. It returns false for an unknown id and for an id that is malformed.
 func (c *Client) GetStore(ctx context.Context, id string) (Store, bool, error) {
 	if !isID(id) {
 		return Store{}, false, nil
@@ -84,7 +84,7 @@ func (c *Client) GetStore(ctx context.Context, id string) (Store, bool, error) {
 	return Store{ID: s.GetId(), Name: s.GetName(), CreatedAt: s.GetCreatedAt().AsTime()}, true, nil
 }
 
-// RenameStore returns [ErrUnsupported] with the open-source server.
+// RenameStore renames a store. The open-source server does not support this and returns [ErrUnsupported].
 func (c *Client) RenameStore(ctx context.Context, id, name string) error {
 	if err := ValidateStoreName(name); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (c *Client) RenameStore(ctx context.Context, id, name string) error {
 	return nil
 }
 
-// DeleteStore is done when the server knows no store of this id.
+// DeleteStore deletes a store. It returns nil if the store does not exist.
 func (c *Client) DeleteStore(ctx context.Context, id string) error {
 	if !isID(id) {
 		return nil
@@ -106,7 +106,7 @@ func (c *Client) DeleteStore(ctx context.Context, id string) error {
 	return nil
 }
 
-// isID reports whether id can be that of a store, or a model, at all.
+// isID reports whether id has the form of a store or model id.
 func isID(id string) bool {
 	return (&openfgav1.GetStoreRequest{StoreId: id}).Validate() == nil
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// errURL does not quote the URL: there may be a password in it.
+// errURL does not quote the URL, because it can contain a password.
 var errURL = errors.New("--openfga-target: a URL is https://HOST, with a port and a path if need be, and nothing else; credentials have flags of their own")
 
 const (
@@ -17,7 +17,7 @@ const (
 	schemeDNS   = "dns"
 )
 
-// endpoint splits Target into a scheme, empty for host:port, and the host with its port.
+// endpoint splits Target into a scheme and a host with port. The scheme is empty for host:port.
 func (c Config) endpoint() (scheme, host string) {
 	scheme, rest, found := strings.Cut(c.Target, "://")
 	if !found {
@@ -29,7 +29,7 @@ func (c Config) endpoint() (scheme, host string) {
 	return scheme, rest[strings.LastIndexByte(rest, '/')+1:]
 }
 
-// overHTTP tells which of the two APIs is spoken.
+// overHTTP reports whether the client uses the HTTP API.
 func (c Config) overHTTP() bool {
 	scheme, _ := c.endpoint()
 	return scheme == schemeHTTP || scheme == schemeHTTPS
@@ -63,7 +63,7 @@ func (c Config) validateURL(scheme string) error {
 	return nil
 }
 
-// plaintext tells that nothing is encrypted on the way.
+// plaintext reports whether the connection is not encrypted.
 func (c Config) plaintext() bool {
 	scheme, host := c.endpoint()
 	switch {
@@ -75,7 +75,7 @@ func (c Config) plaintext() bool {
 	return loopback(host)
 }
 
-// loopback tells of a host, with a port or without, that it is this one.
+// loopback reports whether a host, with or without a port, is this machine.
 func loopback(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

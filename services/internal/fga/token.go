@@ -4,10 +4,10 @@ import "log/slog"
 
 const redacted = "[redacted]"
 
-// Token is a preshared key. However it is printed or logged, it stays hidden.
+// Token is a preshared key. It is hidden when printed or logged.
 type Token string
 
-// String hides the token.
+// String returns a placeholder.
 func (t Token) String() string {
 	if t == "" {
 		return ""
@@ -15,20 +15,20 @@ func (t Token) String() string {
 	return redacted
 }
 
-// GoString hides the token from %#v.
+// GoString returns a placeholder for %#v.
 func (t Token) GoString() string { return t.String() }
 
-// LogValue hides the token from slog.
+// LogValue returns a placeholder for slog.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// MarshalText hides the token from encoders.
+// MarshalText returns a placeholder for encoders.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// Set makes a Token a flag value.
+// Set implements pflag.Value.
 func (t *Token) Set(s string) error {
 	*t = Token(s)
 	return nil
 }
 
-// Type makes a Token a flag value.
+// Type implements pflag.Value.
 func (t *Token) Type() string { return "token" }

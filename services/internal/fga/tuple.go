@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// identity is what makes a tuple that tuple; the condition does not.
+// identity identifies a tuple. The condition is not part of it.
 type identity struct{ object, relation, user string }
 
 func (i identity) String() string { return i.object + "#" + i.relation + "@" + i.user }
@@ -21,13 +21,12 @@ func identityOf(t *openfgav1.TupleKey) identity {
 	return identity{t.GetObject(), t.GetRelation(), t.GetUser()}
 }
 
-// SameCondition reports whether two tuples hold under the same condition. No
-// context and an empty one are the same.
+// SameCondition reports whether two tuples have equal conditions. A missing context equals an empty one.
 func SameCondition(a, b *openfgav1.TupleKey) bool {
 	return proto.Equal(condition(a), condition(b))
 }
 
-// condition is t's condition in the form that the server keeps.
+// condition returns t's condition in the form that the server stores.
 func condition(t *openfgav1.TupleKey) *openfgav1.RelationshipCondition {
 	c := t.GetCondition()
 	switch {
@@ -40,13 +39,13 @@ func condition(t *openfgav1.TupleKey) *openfgav1.RelationshipCondition {
 	}
 }
 
-// tuples is a list without duplicates.
+// tuples holds a list without duplicates.
 type tuples struct {
 	list       []*openfgav1.TupleKey
 	byIdentity map[identity]*openfgav1.TupleKey
 }
 
-// unique drops duplicates, and copies: the caller's tuples are not touched.
+// unique returns copies of the tuples without duplicates. Two conditions for one tuple are an error.
 func unique(add []*openfgav1.TupleKey) (tuples, error) {
 	u := tuples{list: make([]*openfgav1.TupleKey, 0, len(add)), byIdentity: make(map[identity]*openfgav1.TupleKey, len(add))}
 	for _, t := range add {
@@ -64,7 +63,7 @@ func unique(add []*openfgav1.TupleKey) (tuples, error) {
 	return u, nil
 }
 
-// without is what of remove is not wanted, without duplicates.
+// without returns the tuples of remove that are not in u, without duplicates.
 func (u tuples) without(remove []*openfgav1.TupleKey) []*openfgav1.TupleKeyWithoutCondition {
 	var keys []*openfgav1.TupleKeyWithoutCondition
 	seen := make(map[identity]struct{}, len(remove))

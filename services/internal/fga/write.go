@@ -10,14 +10,15 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Write makes the store hold every tuple of add and none of remove, additions
-// first, in as many calls as it takes. A tuple in both stays: add wins. Doing it
-// again changes nothing. A tuple that is there with another condition is replaced,
-// and is missing for a moment. Two tuples in add that differ in their condition
-// alone are [ErrInvalidTuple], as is whatever the server refuses under the model
-// (the latest when modelID is empty). What earlier calls wrote stays written.
-// Removing from an unknown store is done; adding to it is [ErrStoreNotFound],
-// unless its model is still there (see the package's list).
+// Write adds the tuples of add to a store, then removes those of remove. It uses as many calls as necessary, and is
+// idempotent. A tuple in both lists stays.
+//
+// A stored tuple with another condition is replaced, and is missing for a moment. Two tuples in add that differ only in
+// their condition are [ErrInvalidTuple]. So is a tuple that the server refuses under the model, which is the latest if
+// modelID is empty. Tuples written by earlier calls stay written.
+//
+// Removing from an unknown store succeeds. Adding to it returns [ErrStoreNotFound], unless its model still exists (see
+// the package documentation).
 func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove []*openfgav1.TupleKey) error {
 	wanted, err := unique(add)
 	if err == nil && !isID(storeID) {
@@ -38,7 +39,7 @@ func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove
 	for chunk := range slices.Chunk(wanted.without(remove), c.maxTuples) {
 		err := byHalves(ctx, chunk, func(part []*openfgav1.TupleKeyWithoutCondition) error { return c.remove(ctx, storeID, part) })
 		if modelID == "" && errors.Is(err, ErrModelNotFound) {
-			return nil // Where there is no model, no tuple can be.
+			return nil // A store without a model has no tuples.
 		}
 		if err != nil {
 			return fmt.Errorf("deleting tuples from OpenFGA store %s: %w", storeID, refusal(err, ErrInvalidTuple))
@@ -47,7 +48,8 @@ func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove
 	return nil
 }
 
-// byHalves writes in smaller calls what the server has not done in the time that it gives one: of the same it would never do more.
+// byHalves splits a chunk in two if the server did not finish it in time. The server would not finish the same chunk on
+// a retry either.
 func byHalves[T any](ctx context.Context, chunk []T, write func([]T) error) error {
 	err := write(chunk)
 	late := slices.Contains([]codes.Code{cancelled, codes.Canceled, codes.DeadlineExceeded}, codeOf(err))
@@ -61,8 +63,8 @@ func byHalves[T any](ctx context.Context, chunk []T, write func([]T) error) erro
 	return byHalves(ctx, chunk[half:], write)
 }
 
-// add writes one chunk. OpenFGA refuses it as a whole when it holds a tuple with
-// another condition, or when somebody else wrote one of them at the same moment.
+// add writes one chunk. OpenFGA aborts the whole chunk if it contains a stored tuple with another condition, or after a
+// concurrent write to one of its tuples. add then removes stale tuples and tries once more.
 func (c *Client) add(ctx context.Context, storeID, modelID string, chunk []*openfgav1.TupleKey) error {
 	request := &openfgav1.WriteRequest{
 		StoreId: storeID, AuthorizationModelId: modelID,

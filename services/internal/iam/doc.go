@@ -1,10 +1,9 @@
-// Package iam says what the objects of iam.miloapis.com mean: which permissions there are and
-// under which relations OpenFGA knows them, what a role gives, the model that follows from all
-// ProtectedResources, which tuples each object of OpenFGA holds, and what to ask OpenFGA.
+// Package iam defines the meaning of the objects of iam.miloapis.com. It covers permissions and their OpenFGA
+// relations, the permissions of a role, the authorization model, the tuples of each OpenFGA object, and the checks to
+// send.
 //
-// A permission is held on an object by whoever has a role with it there, on all objects of the
-// kind, or on a parent. A grant stands between: one for each role and target, with the subjects,
-// so that a change of the role touches the tuples of the role alone.
+// A subject holds a permission on an object through a role on that object, on all objects of its kind, or on a parent.
+// One grant per role and target lists the subjects. A change of the role therefore touches only the tuples of the role.
 //
-// All of it is a pure function of the declared objects, and objects in deletion count as gone.
+// Everything here is a pure function of the declared objects. Objects in deletion count as gone.
 package iam

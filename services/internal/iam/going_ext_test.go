@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-// What is to go is gone for everybody, whatever holds it.
+// An object in deletion counts as gone, even while a finalizer keeps it.
 func TestARoleThatIsToGoGivesNothing(t *testing.T) {
 	trees := &iamv1alpha1.ProtectedResource{}
 	trees.Spec.ServiceRef.Name, trees.Spec.Kind, trees.Spec.Plural, trees.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
@@ -25,7 +25,7 @@ func TestARoleThatIsToGoGivesNothing(t *testing.T) {
 		t.Fatalf("as long as it is there, the binding has %v", is)
 	}
 	viewer.DeletionTimestamp = new(metav1.Now())
-	o = objects(w) // What was remembered is of the roles as they were.
+	o = objects(w) // The cache holds the roles before the change.
 	if is := o.RoleOfBinding(b); is != nil {
 		t.Error("a binding has it still")
 	}

@@ -9,11 +9,11 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// maxObject is the longest name of an object that OpenFGA takes, with its type.
+// maxObject bounds an OpenFGA object name, type included, in bytes.
 const maxObject = 256
 
-// object names an object of OpenFGA. Equal parts give equal names, others give others: what a part of an id may not hold is
-// written as %HH, and what is too long is hashed.
+// object returns the name of an OpenFGA object. Different parts give different names. Characters outside [a-zA-Z0-9._-]
+// are written as %HH, and an id that is too long is hashed.
 func object(typ string, parts ...string) string {
 	escaped := make([]string, len(parts))
 	for i, part := range parts {
@@ -24,7 +24,7 @@ func object(typ string, parts ...string) string {
 		return name
 	}
 	sum := sha256.Sum256([]byte(id))
-	return typ + ":%-" + hex.EncodeToString(sum[:]) // Nothing that is escaped begins so.
+	return typ + ":%-" + hex.EncodeToString(sum[:]) // No escaped id begins with "%-".
 }
 
 func escape(part string) string {
@@ -46,10 +46,10 @@ func odd(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// Type is that of the objects of a kind.
+// Type returns the OpenFGA type for the objects of a kind.
 func Type(apiGroup, kind string) string { return Group(apiGroup) + "/" + kind }
 
-// Object is one of a kind. The namespace is empty if the kind has none.
+// Object returns the OpenFGA name of a Kubernetes object. The namespace is empty for a cluster-scoped kind.
 func Object(typ, namespace, name string) string {
 	if namespace != "" {
 		return object(typ, namespace, name)
@@ -57,31 +57,31 @@ func Object(typ, namespace, name string) string {
 	return object(typ, name)
 }
 
-// TypeOf is the type of an object.
+// TypeOf returns the type in an object name.
 func TypeOf(object string) string {
 	typ, _, _ := strings.Cut(object, ":")
 	return typ
 }
 
-// Root stands for all objects of a type.
+// Root returns the OpenFGA object that stands for all objects of a type.
 func Root(typ string) string { return object(RootType, strings.Split(typ, "/")...) }
 
-// User is the subject that a User of that name is.
+// User returns the OpenFGA subject of the User with this name.
 func User(name string) string { return object(UserType, "u", name) }
 
-// ServiceAccount is the subject that an account with that UID is.
+// ServiceAccount returns the OpenFGA subject of the service account with this UID.
 func ServiceAccount(uid string) string { return object(UserType, "sa", uid) }
 
-// RoleObject stands for a Role.
+// RoleObject returns the OpenFGA object of a Role. Its id is the UID.
 func RoleObject(r *iamv1alpha1.Role) string { return object(RoleType, string(r.UID)) }
 
-// GroupObject stands for a Group.
+// GroupObject returns the OpenFGA object of a Group. Its id is the UID.
 func GroupObject(g *iamv1alpha1.Group) string { return object(GroupType, string(g.UID)) }
 
-// TokenGroup stands for a group that the authenticator gives.
+// TokenGroup returns the OpenFGA object of a group that the authenticator reports.
 func TokenGroup(name string) string { return object(TokenGroupType, name) }
 
-// Grant stands for a role on a target.
+// Grant returns the OpenFGA object of a role on a target.
 func Grant(r *iamv1alpha1.Role, target string) string {
 	return object(GrantType, string(r.UID), hashed(target))
 }

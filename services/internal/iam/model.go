@@ -13,14 +13,15 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Module is the name of IAM's part of a model.
+// Module names IAM's part of a model.
 const Module = "iam"
 
-// Room bounds IAM's part of a model.
+// Room bounds the number and the encoded size of the types in IAM's part of a model.
 type Room struct{ Types, Bytes int }
 
-// Within judges ProtectedResources as [Register] does, and leaves out each for which, and for those with better claims,
-// the model has no room. Those behind it may have it.
+// Within returns the registry of the ProtectedResources that fit into the model. It tries them in the order of their
+// claims and leaves out each that does not fit beside those before it. Later, smaller ones may still fit. Earlier
+// findings about room do not count.
 func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 	var in, out []*iamv1alpha1.ProtectedResource
 	rest := ranked(resources)
@@ -40,12 +41,13 @@ func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 	return r
 }
 
-// InForce judges those alone that were let in, whether or not they have changed since.
+// InForce returns the registry of the ProtectedResources with a recorded registration for their kind, including those
+// edited since.
 func InForce(resources []*iamv1alpha1.ProtectedResource) *Registry {
 	return before(newcomer, resources)
 }
 
-// Unchanged judges those alone that were let in as they are.
+// Unchanged returns the registry of the ProtectedResources whose recorded registration has their current generation.
 func Unchanged(resources []*iamv1alpha1.ProtectedResource) *Registry {
 	return before(edited, resources)
 }
@@ -64,19 +66,19 @@ func (r *Registry) fits(room Room) bool {
 	return len(types) <= room.Types && Size(types) <= room.Bytes
 }
 
-// Size is what types take in a model, in bytes.
+// Size returns the encoded size of types in a model, in bytes.
 func Size(types []*openfgav1.TypeDefinition) int {
 	return proto.Size(&openfgav1.AuthorizationModel{TypeDefinitions: types})
 }
 
-// Digest stands for types: as long as they are the same, so is that.
+// Digest returns a hash of types. Equal types give equal digests.
 func Digest(types []*openfgav1.TypeDefinition) string {
 	encoded, _ := proto.MarshalOptions{Deterministic: true}.Marshal(&openfgav1.AuthorizationModel{TypeDefinitions: types})
 	return fmt.Sprintf("%x", sha256.Sum256(encoded))
 }
 
-// Types are IAM's part of a model, in order of their names. Marshalled deterministically, equal
-// registries give equal bytes.
+// Types returns IAM's part of a model, ordered by type name. Equal registries give equal bytes under deterministic
+// marshalling.
 func (r *Registry) Types() []*openfgav1.TypeDefinition {
 	all := slices.Sorted(maps.Keys(r.relations))
 	role, grant, root := newType(RoleType), newType(GrantType), newType(RootType)
@@ -101,7 +103,8 @@ func (r *Registry) Types() []*openfgav1.TypeDefinition {
 	return types
 }
 
-// definition lets whoever has a permission on the object, on all of the kind, or on a parent.
+// definition returns the type definition of a kind. A permission comes from a grant on the object, on the root of the
+// kind, or on a parent.
 func (k *Kind) definition() *openfgav1.TypeDefinition {
 	t := newType(k.Type)
 	t.direct(grantRelation, ref(GrantType))

@@ -56,7 +56,7 @@ func TestEveryTypeIsIAMs(t *testing.T) {
 	}
 }
 
-// Thirty-three kinds are what the largest published set has.
+// The largest published set of ProtectedResources has thirty-three kinds.
 func TestFiftyKindsOfTenVerbsFitADefaultServer(t *testing.T) {
 	resources := []*iamv1alpha1.ProtectedResource{
 		resource(1, "resourcemanager.miloapis.com/Organization", "organizations"),

@@ -30,7 +30,7 @@ const (
 	subjectRelation = "u"
 )
 
-// maxType leaves room for the id of an object, if only as a hash.
+// maxType bounds a type name in bytes. It leaves room for a hashed object id within [maxObject].
 const maxType = 180
 
 var (
@@ -41,18 +41,18 @@ var (
 	verbName        = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
 )
 
-// ownTypes are those that stand for no kind.
+// ownTypes lists the types that no registered kind may use.
 func ownTypes() []string {
 	return []string{UserType, GroupType, TokenGroupType, RoleType, GrantType, RootType}
 }
 
-// Owns says whether a type of the IAM store is IAM's. Elsewhere a module may have types with such names.
+// Owns reports whether a type of the IAM store belongs to IAM. In other stores, modules may use such names.
 func Owns(typ string) bool { return strings.Contains(typ, "/") }
 
-// OwnsObject says so of an object's.
+// OwnsObject reports whether the type of an object belongs to IAM. See [Owns].
 func OwnsObject(object string) bool { return Owns(TypeOf(object)) }
 
-// misnamed says why there can be no such kind, or nothing.
+// misnamed returns the reason why a kind cannot be registered under its names, or "".
 func misnamed(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	typ := Type(spec.ServiceRef.Name, spec.Kind)
 	for _, name := range []struct {
@@ -74,8 +74,9 @@ func misnamed(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	return miscalled(spec)
 }
 
-// miscalled says which kind of IAM would be taken for another: roles on objects of one would count on those of the other. Of
-// others who follows their objects finds out what they are called.
+// miscalled returns an error text if a spec pairs the kind or plural of an IAM kind with a wrong counterpart. A role on
+// objects of one kind would then count on objects of another. For other kinds, the service that watches their objects
+// finds out their real names.
 func miscalled(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	for _, k := range kinds.IAM() {
 		if spec.ServiceRef.Name == k.Group && (spec.Kind == k.Kind) != (spec.Plural == k.Resource) {

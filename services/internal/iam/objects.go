@@ -10,54 +10,57 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 )
 
-// Objects finds the declared objects: nil, or false, where there is none. Those in deletion may be
-// given or not, they count as gone.
+// Objects provides the declared objects. A lookup returns nil or false for a missing object. Lookups may return objects
+// in deletion: these count as gone.
 type Objects struct {
 	Registry *Registry
-	// Inheritance remembers what the roles give; nil if nothing is to be remembered.
+	// Inheritance caches the permissions of roles. With nil, nothing is cached.
 	Inheritance *Inheritance
 
 	Role           func(namespace, name string) *iamv1alpha1.Role
 	Group          func(namespace, name string) *iamv1alpha1.Group
 	User           func(name string) *iamv1alpha1.User
 	ServiceAccount func(name string) *iamv1alpha1.ServiceAccount
-	// Target finds an object of a registered kind by the name that [Object] gives it.
+	// Target returns the object of a registered kind by its [Object] name.
 	Target func(object string) (Target, bool)
-	// Trusted says of a kind that nobody follows whether bindings on its objects act all the same; nil if none do.
+	// Trusted reports, for a kind that is not watched, whether bindings on its objects act nevertheless. Nil means none
+	// do.
 	Trusted func(typ string) bool
-	// Scope says of a kind whether its objects are in namespaces, and whether anybody follows them; nil if nobody is to be told.
+	// Scope reports whether a kind is namespaced and whether its objects are watched. It only refines the reasons of
+	// [Objects.TargetReason], and may be nil.
 	Scope func(typ string) (namespaced, followed bool)
 
-	// Inactive says of a [User] or a [ServiceAccount] that asks, or of an account that is known by its UID alone, whether it is one
-	// that may not act; nil if nobody asks.
+	// Inactive reports whether a [User] or a [ServiceAccount] subject is deactivated. [Objects.Check] requires it.
+	// Elsewhere nil means that no subject is.
 	Inactive func(subject string) bool
 
-	// RoleOf and GroupOf find what [RoleObject] and [GroupObject] stand for.
+	// RoleOf and GroupOf return the Role of a [RoleObject] and the Group of a [GroupObject].
 	RoleOf  func(object string) *iamv1alpha1.Role
 	GroupOf func(object string) *iamv1alpha1.Group
-	// BindingsOn finds those on what [TargetOf] names.
+	// BindingsOn lists the bindings on a target, named as by [TargetOf].
 	BindingsOn func(target string) []*iamv1alpha1.PolicyBinding
-	// BindingsBy finds those with this [GrantIndex].
+	// BindingsBy lists the bindings with this [GrantIndex].
 	BindingsBy func(index string) []*iamv1alpha1.PolicyBinding
-	// MembershipsOf finds those of a group.
+	// MembershipsOf lists the memberships of a group.
 	MembershipsOf func(namespace, name string) []*iamv1alpha1.GroupMembership
 }
 
-// Target is what matters of an object that bindings can be on.
+// Target holds the fields of an object that bindings on it depend on.
 type Target struct {
-	// Namespace is empty if the kind has none.
+	// Namespace is empty for a cluster-scoped kind.
 	Namespace, UID string
 	Owners         []Owner
 }
 
-// Owner is an object that another one belongs to.
+// Owner names an object that another object belongs to.
 type Owner struct {
 	Type, Name string
-	// UID is empty if it is not known: then it is none.
+	// UID is empty if unknown. Such an owner is ignored.
 	UID string
 }
 
-// TargetOfObject is an object of any kind, by its metadata alone.
+// TargetOfObject returns the target of an object of any kind, read from its metadata, and whether the object is not in
+// deletion.
 func TargetOfObject(m *metav1.ObjectMeta) (t Target, alive bool) {
 	t.Namespace, t.UID = m.Namespace, string(m.UID)
 	for _, ref := range m.OwnerReferences {
@@ -69,9 +72,10 @@ func TargetOfObject(m *metav1.ObjectMeta) (t Target, alive bool) {
 	return t, m.DeletionTimestamp == nil
 }
 
-// TargetOfProject is a Project. It belongs to its organization, whether or not an owner reference says so, and to no other:
-// who may set owner references need not be allowed to give it to one. That is the one which is recorded in it: as long as none
-// is, or one of another name, it belongs to nobody, so that no other of the name ever gets it.
+// TargetOfProject returns the target of a Project, and whether it is not in deletion. The only organization that owns a
+// project is the recorded one. Owner references do not count, because a writer of owner references need not hold
+// permissions on that organization. Without a record for the organization's current name, the project has no
+// organization. A new organization of the same name therefore never gets the project.
 func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t Target, alive bool) {
 	t, alive = TargetOfObject(&p.ObjectMeta)
 	owner := Owner{Type: Type(resourcemanagerv1alpha1.GroupVersion.Group, resourcemanagerv1alpha1.OrganizationKind), Name: p.Spec.OwnerRef.Name}
@@ -80,7 +84,7 @@ func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t Target, alive bool) 
 	}
 	t.Owners = slices.DeleteFunc(t.Owners, func(o Owner) bool {
 		if o.Type == owner.Type && o.Name == owner.Name && o.UID != owner.UID {
-			owner.UID = "" // Whoever says which one must say so of this one.
+			owner.UID = "" // Whoever wrote the owner reference meant another organization.
 		}
 		return o.Type == owner.Type
 	})
@@ -88,7 +92,7 @@ func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t Target, alive bool) 
 	return t, alive
 }
 
-// role finds one that is not in deletion.
+// role returns the role, or nil if it is missing or in deletion.
 func (o *Objects) role(namespace, name string) *iamv1alpha1.Role {
 	if r := o.Role(namespace, name); r != nil && r.DeletionTimestamp == nil {
 		return r
@@ -96,14 +100,15 @@ func (o *Objects) role(namespace, name string) *iamv1alpha1.Role {
 	return nil
 }
 
-// parents are the stored parents of an object: its owners of a kind that is registered as a parent.
+// parents returns the OpenFGA names of the object's stored parents, sorted. A parent is an existing owner with the UID
+// of the owner reference, and of a parent kind of k.
 func (o *Objects) parents(k *Kind, object Target) []string {
 	var all []string
 	for _, owner := range object.Owners {
 		if !slices.ContainsFunc(k.Parents, func(p *Kind) bool { return p.Type == owner.Type }) {
 			continue
 		}
-		// An owner is in the namespace of the object, or in none.
+		// An owner is cluster-scoped or in the namespace of the object.
 		for _, namespace := range []string{object.Namespace, ""} {
 			parent := Object(owner.Type, namespace, owner.Name)
 			if t, ok := o.Target(parent); ok && t.Namespace == namespace && owner.UID != "" && owner.UID == t.UID {

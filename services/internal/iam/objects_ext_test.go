@@ -42,7 +42,7 @@ func TestWhatARoleGives(t *testing.T) {
 	}
 }
 
-// Whoever owns a namespace names there what they like, and has it inherited by as many roles as they like.
+// The owner of a namespace can name any number of permissions there, and any number of roles can inherit them.
 func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
 	roles := map[string]*iamv1alpha1.Role{}
 	last := ""
@@ -77,7 +77,7 @@ func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
 	if slices.ContainsFunc(slices.Concat(gives.Missing, gives.All), func(name string) bool { return len(name) > 256 }) {
 		t.Error("names are kept that are as long as somebody likes")
 	}
-	// What somebody registers later is given then.
+	// A permission takes effect when it is registered later.
 	gadget := &iamv1alpha1.ProtectedResource{}
 	gadget.Name = "gadgets"
 	gadget.Spec.ServiceRef.Name, gadget.Spec.Kind, gadget.Spec.Plural, gadget.Spec.Permissions = "a.example", "Gadget", "zz", []string{"get"}

@@ -11,28 +11,30 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// What says in a store whose it is. The types are of the core module by which store-sync makes the IAM store.
+// Parts of the tuple that names the owner of a store. The types come from the core module with which store-sync creates
+// the IAM store.
 const (
 	ownerRelation = "owner"
 	storeType     = "store:"
 	clusterType   = "cluster:"
 )
 
-// StoreOwner is the tuple by which the IAM store of a name is a cluster's: whoever finds IAM's tuples without it, or with that of
-// another cluster, leaves them alone.
+// StoreOwner returns the tuple that makes a cluster the owner of the IAM store with this name. A service leaves IAM's
+// tuples alone in a store without this tuple or with the tuple of another cluster.
 func StoreOwner(store, cluster string) Tuple {
 	return Tuple{User: clusterType + cluster, Relation: ownerRelation, Object: storeType + store}
 }
 
-// NamesOwner says whether a tuple says of a store whose it is.
+// NamesOwner reports whether a tuple names the owner of a store.
 func NamesOwner(t Tuple) bool {
 	return t.Relation == ownerRelation && strings.HasPrefix(t.Object, storeType) && strings.HasPrefix(t.User, clusterType)
 }
 
-// OwnerOf is the store's name that a tuple which names an owner is about.
+// OwnerOf returns the name of the store in a tuple that names an owner.
 func OwnerOf(t Tuple) (store string) { return strings.TrimPrefix(t.Object, storeType) }
 
-// Judge finds whether a store is an owner's by the tuples in it that name one, or the first that says that it is another's.
+// Judge compares the owner tuples found in a store with the expected one. It reports whether the store is ours: at
+// least one tuple is there and all are equal to owner. Otherwise other is the first that differs, if any.
 func Judge(owner Tuple, named []Tuple) (ours bool, other *Tuple) {
 	for i, t := range named {
 		if t != owner {

@@ -9,13 +9,14 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// relationBytes of the hash are a relation's name.
+// relationBytes counts the bytes of the hash that form a relation's name.
 const relationBytes = 6
 
-// Group is the name of an API group in types and permissions: that of the core group is not empty.
+// Group returns the name of an API group in types and permissions. The core group gets a name that is not empty.
 func Group(apiGroup string) string { return cmp.Or(apiGroup, iamv1alpha1.CoreGroup) }
 
-// Permission is the name of one: "compute.example.com/workloads/status.update". The subresource may be empty.
+// Permission returns the name of a permission, such as "compute.example.com/workloads/status.update". The subresource
+// may be empty.
 func Permission(apiGroup, plural, subresource, verb string) string {
 	name := Group(apiGroup) + "/" + plural
 	if subresource != "" {
@@ -24,14 +25,14 @@ func Permission(apiGroup, plural, subresource, verb string) string {
 	return name + "." + verb
 }
 
-// Relation is the name under which OpenFGA knows a permission. Two permissions can have the same
-// one, so that only [Registry.Relation] says whether it means this permission.
+// Relation returns the OpenFGA relation of a permission. Two permissions can collide. [Registry.Relation] reports
+// whether the relation belongs to a given permission.
 func Relation(permission string) string {
 	sum := sha256.Sum256([]byte(permission))
 	return hex.EncodeToString(sum[:relationBytes])
 }
 
-// permissionsOf are all that a ProtectedResource asks for, and the entries that cannot be any.
+// permissionsOf returns the permissions that a spec lists, and the entries that are malformed.
 func permissionsOf(spec *iamv1alpha1.ProtectedResourceSpec) (permissions, invalid []string) {
 	add := func(subresource, verb string) {
 		if verbName.MatchString(verb) && (subresource == "" || subresourceName.MatchString(subresource)) {

@@ -1,6 +1,6 @@
 //go:build !race
 
-// One goroutine goes through many worlds: the race detector would take minutes and find nothing.
+// The test runs many worlds in one goroutine. The race detector would take minutes and find nothing.
 
 package iam_test
 
@@ -27,8 +27,8 @@ const (
 	questions = 40
 )
 
-// What OpenFGA answers by the model and the tuples of this package is what the declared objects say,
-// and so is what the index answers.
+// OpenFGA, with the model and the tuples of this package, and the index both give the decision that follows from the
+// declared objects.
 func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 	server, err := embedded.StartOpenFGA(embedded.OpenFGAConfig{})
 	if err != nil {
@@ -73,7 +73,7 @@ func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 	}
 }
 
-// store is one of OpenFGA, with what it holds.
+// store is an OpenFGA store and its tuples.
 type store struct {
 	client    *fga.Client
 	id, model string
@@ -91,7 +91,7 @@ func newStore(t *testing.T, client *fga.Client) *store {
 	return &store{client: client, id: id, tuples: map[iam.Tuple]bool{}}
 }
 
-// sync brings it in step by writing differences.
+// sync writes the differences between the store and the world.
 func (s *store) sync(t *testing.T, w *world.World) {
 	t.Helper()
 	m := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: objects(w).Registry.Types()}
@@ -135,7 +135,7 @@ func (s *store) ask(t *testing.T, x *decide.Index, q world.Request) bool {
 	if !ok {
 		return false
 	}
-	for _, part := range c.Split(len(c.Context) - len(q.Groups)/2) { // Sometimes in parts.
+	for _, part := range c.Split(len(c.Context) - len(q.Groups)/2) { // Splits some of the checks.
 		if s.check(t, part) {
 			return true
 		}
@@ -171,7 +171,7 @@ func asIndexed(q world.Request) decide.Question {
 	}
 }
 
-// index is told of a world.
+// index returns an index loaded with a world.
 func index(w *world.World) *decide.Index {
 	x := decide.New(w.Trusted)
 	x.Load(func() { tell(x, w) })

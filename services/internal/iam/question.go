@@ -2,41 +2,44 @@ package iam
 
 import "slices"
 
-// nobody is the subject of who has neither a User nor an account: groups alone count.
+// nobody is the subject of a request without a User or service account. Only its groups count.
 const nobody = UserType + ":-"
 
-// collection is the id of what stands for a request that names no object. No object has it: [Object] writes no % alone.
+// collection is the object id for a request that names no object. It collides with no object, because [Object] never
+// returns a single "%" as the id.
 const collection = "%"
 
-// Question asks whether somebody may do something to an object of a kind.
+// Question describes one request to authorize.
 type Question struct {
 	// Subject is a [User] or a [ServiceAccount], or empty.
 	Subject string
-	// Groups are those that the authenticator gives.
+	// Groups lists the groups that the authenticator reports.
 	Groups []string
-	// Permission is what it takes, Kind what it is held on: that of the permission, or one above.
+	// Permission is the permission that the request needs. Kind is the kind of the object: that of the permission, or a
+	// kind above it.
 	Permission string
 	Kind       *Kind
-	// Namespace is that of the request. It is a parent where namespaces are registered as such; an object that is known knows its own.
+	// Namespace is the namespace of the request. It counts as a parent if namespaces are a registered parent kind. For
+	// a known object its own namespace replaces this one.
 	Namespace string
-	// Object is what [Object] names; empty if the request names none.
+	// Object is an [Object] name, or empty if the request names no object.
 	Object string
-	// Parent is what the request says that the object is of, as [Object] names it; it may be empty. It counts where nothing is
-	// known of the object, and where its kind is above that of the object.
+	// Parent is the [Object] name of the parent in the request. It may be empty. It counts only if the object is
+	// unknown and the parent's kind is above the object's.
 	Parent string
 }
 
-// Check is what to ask OpenFGA.
+// Check holds one check for OpenFGA.
 type Check struct {
 	Tuple
 
-	// Context are tuples that are true of the request: to which groups its subject belongs, and what the objects are of.
+	// Context holds tuples that are true for this request: the groups of its subject and the parents of its objects.
 	Context []Tuple
 }
 
-// Check puts a question in OpenFGA's words; there are none for what can be allowed to nobody, nor for who may not act, whatever
-// his groups. Of
-// the groups it asks for those that are known to be in a grant.
+// Check translates a question into a check for OpenFGA. It returns false if no check can succeed: for an unknown
+// permission, for one that the kind cannot hold, and for an inactive subject. The check includes only the groups for
+// which granted returns true.
 func (o *Objects) Check(q Question, granted func(group string) bool) (c Check, ok bool) {
 	relation, known := o.Registry.Relation(q.Permission)
 	if !known || !slices.Contains(q.Kind.AtAndBelow(), q.Permission) || o.Inactive(q.Subject) {
@@ -62,7 +65,8 @@ func (o *Objects) Check(q Question, granted func(group string) bool) (c Check, o
 	return c, true
 }
 
-// claim says that an object of which nothing is known is of what the request says. What is between them stands for nothing else.
+// claim adds the parent in the request as a contextual parent of an unknown object. Kinds between the two get a
+// placeholder object each.
 func (o *Objects) claim(c *Check, q Question, linked map[string]bool) {
 	if _, known := o.Target(q.Object); known || q.Parent == "" {
 		return
@@ -79,7 +83,8 @@ func (o *Objects) claim(c *Check, q Question, linked map[string]bool) {
 	}
 }
 
-// link says what an object is of: its kind, its namespace, and its stored parents with what these are of.
+// link adds the contextual parents of an object to c: its kind's root, its namespace, and, recursively, those of its
+// parents. Tuples to its stored parents are in OpenFGA already.
 func (o *Objects) link(c *Check, k *Kind, object, namespace string, linked map[string]bool) {
 	if linked[object] {
 		return
@@ -104,8 +109,9 @@ func (o *Objects) link(c *Check, k *Kind, object, namespace string, linked map[s
 	}
 }
 
-// Split asks in parts what is more than can be asked at once: who may by one of the groups may, whatever the others. Each part has
-// at most so many tuples, unless what the objects are of is more.
+// Split divides a check whose context has more than most tuples. The subject is allowed if any part allows it, because
+// each group grants by itself. Parts hold at most most tuples, except when the tuples that are not about groups fill
+// the limit alone.
 func (c Check) Split(most int) []Check {
 	var links, groups []Tuple
 	for _, t := range c.Context {

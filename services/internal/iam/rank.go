@@ -12,8 +12,8 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// ranked are those that are not in deletion, the best claims first. Who is in force as it is stays
-// so; of others the older comes first.
+// ranked returns the resources that are not in deletion, best claim first. Resources with an unchanged registration
+// come first, then edited ones, then new ones. Within a class the older comes first.
 func ranked(resources []*iamv1alpha1.ProtectedResource) []*iamv1alpha1.ProtectedResource {
 	alive := slices.DeleteFunc(slices.Clone(resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
 	slices.SortFunc(alive, func(a, b *iamv1alpha1.ProtectedResource) int {
@@ -23,16 +23,16 @@ func ranked(resources []*iamv1alpha1.ProtectedResource) []*iamv1alpha1.Protected
 	return alive
 }
 
-// Incumbencies are less for those with better claims.
+// Ranks of [incumbency]. A lower rank is a better claim; 0 means registered and unchanged.
 const (
-	// edited is of who has a kind, and has changed since.
+	// edited ranks a resource that holds its kind and was changed since its registration.
 	edited = iota + 1
-	// newcomer is of who does not have the kind that it claims: it is recorded nowhere, or another is.
+	// newcomer ranks a resource without a recorded registration of the kind it claims.
 	newcomer
 )
 
-// incumbency is less for those whose kind is in force: first who has it as he is, then who has changed since. Whatever else is
-// said of one, such as that OpenFGA gives no answer, takes no kind away.
+// incumbency returns the rank of a resource's claim to its kind. Only the recorded registration counts. Other
+// conditions, such as an unavailable OpenFGA, take no kind away.
 func incumbency(p *iamv1alpha1.ProtectedResource) int {
 	switch record := p.Status.Registered; {
 	case record == nil || record.Group != Group(p.Spec.ServiceRef.Name) || record.Kind != p.Spec.Kind || record.Plural != p.Spec.Plural:
@@ -43,7 +43,8 @@ func incumbency(p *iamv1alpha1.ProtectedResource) int {
 	return 0
 }
 
-// holding is what somebody has, and nobody else gets as long as he claims it: nothing if the record is of another kind.
+// holding returns the recorded registration while the spec still claims that kind, and an empty one otherwise. No other
+// resource gets its contents while the claim lasts.
 func holding(p *iamv1alpha1.ProtectedResource) iamv1alpha1.Registration {
 	if incumbency(p) == newcomer {
 		return iamv1alpha1.Registration{}
@@ -51,15 +52,17 @@ func holding(p *iamv1alpha1.ProtectedResource) iamv1alpha1.Registration {
 	return *p.Status.Registered
 }
 
-// reserved is what the records of all say. Nobody else gets it before they say otherwise, though it may be claimed no more: so
-// no two records contradict each other, whatever is edited, in whatever order, while nobody judges it.
+// reserved holds the contents of all recorded registrations. Other resources cannot get an entry before the record
+// changes, even if the spec no longer claims it. So no two records contradict each other, whatever is edited, in any
+// order, between two runs.
 type reserved struct {
-	// types and resources lead to the names of who has them, relations to permissions, parents from types to those of parents.
+	// types and resources map to the name of the holder, relations to permissions, and parents from a type to its
+	// parents' types.
 	types, resources, relations map[string]string
 	parents                     map[string][]string
 }
 
-// reserve reads the records of those that are not in deletion, the best claims first.
+// reserve reads the records of resources, which are in the order of [ranked]. The best claim wins an entry.
 func reserve(resources []*iamv1alpha1.ProtectedResource) reserved {
 	r := reserved{map[string]string{}, map[string]string{}, map[string]string{}, map[string][]string{}}
 	for _, p := range resources {
@@ -78,7 +81,7 @@ func reserve(resources []*iamv1alpha1.ProtectedResource) reserved {
 	return r
 }
 
-// registration is what a kind has, to be recorded.
+// registration returns the registration to record for a kind.
 func (k *Kind) registration() *iamv1alpha1.Registration {
 	spec := &k.Resource.Spec
 	r := &iamv1alpha1.Registration{
@@ -91,7 +94,7 @@ func (k *Kind) registration() *iamv1alpha1.Registration {
 	return r
 }
 
-// hasNoRoom says whether the model had no room for somebody, when it was looked at last.
+// hasNoRoom reports whether the last recorded condition is that the model had no room for the resource.
 func hasNoRoom(p *iamv1alpha1.ProtectedResource) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Registered)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == iamv1alpha1.LimitExceeded
@@ -105,8 +108,8 @@ func setOf(all []string) map[string]bool {
 	return set
 }
 
-// JudgedAlike says whether [Register] makes the same of two states of a ProtectedResource that is there: most that its status says
-// matters to people alone.
+// JudgedAlike reports whether [Register] treats two states of one ProtectedResource alike. It ignores status fields
+// that only users read. Neither state may be in deletion.
 func JudgedAlike(a, b *iamv1alpha1.ProtectedResource) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && a.CreationTimestamp.Equal(&b.CreationTimestamp) && hasNoRoom(a) == hasNoRoom(b) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Status.Registered, b.Status.Registered)

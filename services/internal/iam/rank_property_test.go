@@ -1,6 +1,6 @@
 //go:build !race
 
-// One goroutine goes through many worlds: the race detector would take minutes and find nothing.
+// The test runs many worlds in one goroutine. The race detector would take minutes and find nothing.
 
 package iam
 
@@ -17,8 +17,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// People edit, make and delete ProtectedResources while who judges them reads them in any order, and dies while he records what
-// he found: who is not edited loses nothing to anybody, no two records contradict each other, and each order gives the same.
+// ProtectedResources are created, edited and deleted in random order, and some records are not written, as after a
+// crash. A resource that is not edited loses nothing to another one. No two records contradict each other, and the
+// input order does not matter.
 func TestWhoIsNotEditedLosesNothing(t *testing.T) {
 	for seed := range seeds.Range(t, 400) {
 		random := rand.New(rand.NewPCG(seed, seed))

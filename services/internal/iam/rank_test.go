@@ -9,20 +9,20 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// claiming is edited to claim what another one would.
+// claiming returns p, edited to have the spec of other.
 func claiming(p, other *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	p.Spec = *other.Spec.DeepCopy()
 	return changed(p)
 }
 
-// told is one of which what was found is recorded.
+// told returns a copy of p with the registration of a finding recorded.
 func told(p *iamv1alpha1.ProtectedResource, found Finding) *iamv1alpha1.ProtectedResource {
 	p = p.DeepCopy()
 	p.Status.Registered = found.Registration
 	return p
 }
 
-// What an edit claims is new: whoever has it keeps it, be he younger.
+// An edit makes a new claim. The current holder keeps the kind, even if it is younger.
 func TestAnEditTakesNothingFromAnybody(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	old := func(kind, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
@@ -61,11 +61,11 @@ func TestAnEditTakesNothingFromAnybody(t *testing.T) {
 	}
 }
 
-// Who no longer claims something has it until his record says otherwise: he may claim it again before that.
+// A resource keeps what it no longer claims until its record changes, because an edit can claim it again before that.
 func TestWhatIsRecordedIsNobodyElses(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	tests := map[string]struct {
-		// was has something, and is edited to be as now; other claims it then.
+		// was is registered and then edited to now. After that, other claims the part that was given up.
 		was, now, other *iamv1alpha1.ProtectedResource
 		want            string
 	}{
@@ -100,7 +100,7 @@ func TestWhatIsRecordedIsNobodyElses(t *testing.T) {
 	}
 }
 
-// A record is of the kind that it names: whatever else it says counts for that alone.
+// A record counts only for the group, kind and plural that it names.
 func TestARecordOfAnotherKindGivesNothing(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	other := judged(resource(2, "a/Wood", "woods", "a/Tree"), fine)
@@ -125,7 +125,7 @@ func TestAModelWithoutATypeHasNoSuchKind(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	held, waits := claiming(judged(resource(2, "a/Tree", "trees"), fine), resource(2, "a/Bush", "bushes")), resource(1, "a/Tree", "forests")
 	r := RegisterIn([]*iamv1alpha1.ProtectedResource{held, waits}, func(typ string) bool { return typ == "a/Tree" })
-	if kinds := r.Kinds(); len(kinds) > 0 { // Whose a/Tree is it in the model?
+	if kinds := r.Kinds(); len(kinds) > 0 { // The model does not show which resource a/Tree belongs to.
 		t.Errorf("there is %s", kinds[0].Type)
 	}
 }
@@ -141,7 +141,7 @@ func TestWhoHadNoRoomIsNotThere(t *testing.T) {
 	}
 }
 
-// has says whether somebody has all that he had.
+// has reports whether now includes all of before.
 func has(now, before *iamv1alpha1.Registration) bool {
 	within := func(some, all []string) bool {
 		return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
@@ -155,7 +155,7 @@ func shuffled(random *rand.Rand, all []*iamv1alpha1.ProtectedResource) []*iamv1a
 	return all
 }
 
-// checkHeld sees that who is not edited has what he had, but for parents that are no more.
+// checkHeld checks that each unedited resource keeps its registration, except for parents that no longer exist.
 func checkHeld(t *testing.T, r *Registry, all []*iamv1alpha1.ProtectedResource) {
 	t.Helper()
 	for _, p := range all {
@@ -170,7 +170,7 @@ func checkHeld(t *testing.T, r *Registry, all []*iamv1alpha1.ProtectedResource) 
 	}
 }
 
-// checkRecords sees that no two say that they have the same.
+// checkRecords checks that no two records name the same thing.
 func checkRecords(t *testing.T, all []*iamv1alpha1.ProtectedResource) {
 	t.Helper()
 	owners := map[string]string{}

@@ -14,21 +14,22 @@ import (
 
 // Kind is a registered kind.
 type Kind struct {
-	// Resource is the ProtectedResource that registers it.
+	// Resource is the ProtectedResource that registers the kind.
 	Resource *iamv1alpha1.ProtectedResource
-	// Type is that of its objects.
+	// Type is the OpenFGA type of its objects.
 	Type string
-	// Permissions are its own, sorted.
+	// Permissions lists the permissions of this kind alone, sorted.
 	Permissions []string
-	// Parents are the kinds whose objects may be parents.
+	// Parents lists the kinds whose objects can be parents.
 	Parents []*Kind
 
 	children []*Kind
-	// cycle says that a parent was refused.
+	// cycle means that a parent was refused because of a cycle.
 	cycle bool
 }
 
-// TargetsOf names the objects of the kind that a ProtectedResource registers, as those that roles can be had on.
+// TargetsOf returns the group and resource of the kind that a ProtectedResource registers, marked as the target of
+// bindings.
 func TargetsOf(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource {
 	of := event.GroupResource{Group: spec.ServiceRef.Name, Resource: spec.Plural, Target: true}
 	if of.Group == iamv1alpha1.CoreGroup {
@@ -37,39 +38,40 @@ func TargetsOf(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource {
 	return of
 }
 
-// Follows says of such a name whether its objects are followed for what they say: they are known by that.
+// Follows reports whether a resource is one of IAM's own kinds, which are watched with their content.
 func Follows(of event.GroupResource) bool {
 	of.Target = false
 	return slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return k.GroupResource == of })
 }
 
-// Finding is what is to be said of a ProtectedResource.
+// Finding holds the result of the registration of one ProtectedResource.
 type Finding struct {
-	// Reason is that of its condition Ready: [iamv1alpha1.IAMSystemConfigured] if all is well.
+	// Reason is the reason of the condition Ready: [iamv1alpha1.IAMSystemConfigured] if there is no problem.
 	Reason, Message string
-	// Registration is what is its own; nil if nothing is. Cycle says that a parent of it is refused, because that would be below it.
+	// Registration holds what was registered, or nil. Cycle means that a parent was refused because it is below this
+	// kind.
 	Registration *iamv1alpha1.Registration
 	Cycle        bool
 }
 
-// Registry is what all ProtectedResources make together. One that is bad harms itself alone: what
-// can be kept of it is kept.
+// Registry holds the combined registration of all ProtectedResources. An invalid resource affects no other one. Its
+// valid parts are still registered.
 type Registry struct {
 	types     map[string]*Kind
 	resources map[string]*Kind
-	// relations lead to the one permission that each stands for.
+	// relations maps each relation to its one permission.
 	relations map[string]string
 	findings  map[string]Finding
 	reserved  reserved
 }
 
-// Register judges ProtectedResources, in whatever order they come. Those of which is said that the model has no room for them
-// are left out.
+// Register returns the registry of ProtectedResources, whose order does not matter. It leaves out those whose status
+// reports that the model has no room.
 func Register(resources []*iamv1alpha1.ProtectedResource) *Registry {
 	return RegisterIn(resources, func(string) bool { return true })
 }
 
-// RegisterIn does so, and leaves out the kinds whose types a model does not have.
+// RegisterIn does the same as [Register], and also leaves out the kinds whose types a model does not have.
 func RegisterIn(resources []*iamv1alpha1.ProtectedResource, has func(typ string) bool) *Registry {
 	all := ranked(resources)
 	var in, out []*iamv1alpha1.ProtectedResource
@@ -86,7 +88,8 @@ func RegisterIn(resources []*iamv1alpha1.ProtectedResource, has func(typ string)
 	return r
 }
 
-// register judges those whose claims are in order. What is held has precedence over what is new.
+// register returns the registry of resources, which are in the order of [ranked]. A recorded permission or parent has
+// precedence over a new one.
 func register(resources []*iamv1alpha1.ProtectedResource, by reserved) *Registry {
 	r := &Registry{
 		types: map[string]*Kind{}, resources: map[string]*Kind{}, relations: map[string]string{}, findings: map[string]Finding{}, reserved: by,
@@ -113,7 +116,7 @@ func register(resources []*iamv1alpha1.ProtectedResource, by reserved) *Registry
 	return r
 }
 
-// admit lets a kind in that has a name of its own.
+// admit registers the kind of p if its names are valid and free. Otherwise it returns nil and adds a finding.
 func (r *Registry) admit(p *iamv1alpha1.ProtectedResource) *Kind {
 	if why := misnamed(&p.Spec); why != "" {
 		r.find(p, iamv1alpha1.InvalidName, why)
@@ -130,7 +133,7 @@ func (r *Registry) admit(p *iamv1alpha1.ProtectedResource) *Kind {
 	return k
 }
 
-// rival is who has a type or a resource that somebody else claims, or had it when it was looked at last.
+// rival returns the name of another resource that holds the type or the plural of p, or has it recorded, or "".
 func (r *Registry) rival(p *iamv1alpha1.ProtectedResource, typ, resource string) string {
 	if other := cmp.Or(r.types[typ], r.resources[resource]); other != nil {
 		return other.Resource.Name
@@ -143,7 +146,8 @@ func (r *Registry) rival(p *iamv1alpha1.ProtectedResource, typ, resource string)
 	return ""
 }
 
-// addPermissions gives a kind those that no other permission's relation stands for: those that it holds, or the others.
+// addPermissions registers permissions whose relation is free. With held it registers the recorded ones, without it the
+// others.
 func (r *Registry) addPermissions(k *Kind, held bool) {
 	permissions, invalid := permissionsOf(&k.Resource.Spec)
 	if len(invalid) > 0 {
@@ -157,7 +161,7 @@ func (r *Registry) addPermissions(k *Kind, held bool) {
 			other = cmp.Or(other, r.reserved.relations[relation])
 		}
 		switch {
-		case holds[permission] != held, r.relations[relation] == permission: // Not now, or listed twice.
+		case holds[permission] != held, r.relations[relation] == permission: // Belongs to the other pass, or is listed twice.
 		case other == "" || other == permission:
 			r.relations[relation] = permission
 			k.Permissions = append(k.Permissions, permission)
@@ -169,7 +173,8 @@ func (r *Registry) addPermissions(k *Kind, held bool) {
 	slices.Sort(k.Permissions)
 }
 
-// addParents links a kind to its parents, as long as that leads to no cycle: to those that it holds, or the others.
+// addParents links a kind to its parents and refuses a link that closes a cycle. With held it adds the recorded links,
+// without it the others.
 func (r *Registry) addParents(k *Kind, held bool) {
 	var unknown []string
 	holds := setOf(holding(k.Resource).Parents)
@@ -179,7 +184,7 @@ func (r *Registry) addParents(k *Kind, held bool) {
 		switch {
 		case parent == nil:
 			unknown = append(unknown, typ)
-		case holds[typ] != held, slices.Contains(k.Parents, parent): // Not now, or listed twice.
+		case holds[typ] != held, slices.Contains(k.Parents, parent): // Belongs to the other pass, or is listed twice.
 		case r.leads(typ, k.Type, !held, map[string]bool{}):
 			k.cycle = true
 			r.find(k.Resource, iamv1alpha1.ParentCycle, parent.Type+
@@ -194,7 +199,7 @@ func (r *Registry) addParents(k *Kind, held bool) {
 	}
 }
 
-// leads says whether a type is another, or below it; also by links that are reserved, if these count.
+// leads reports whether typ equals to or is below it. With reserved set, recorded links count too.
 func (r *Registry) leads(typ, to string, reserved bool, seen map[string]bool) bool {
 	if typ == to {
 		return true
@@ -215,7 +220,7 @@ func (r *Registry) leads(typ, to string, reserved bool, seen map[string]bool) bo
 	return slices.ContainsFunc(parents, func(parent string) bool { return r.leads(parent, to, reserved, seen) })
 }
 
-// leaveOut says of some that there is no room for them.
+// leaveOut sets the finding that the model has no room for the resources.
 func (r *Registry) leaveOut(resources []*iamv1alpha1.ProtectedResource) {
 	for _, p := range resources {
 		r.findings[p.Name] = Finding{
@@ -226,17 +231,17 @@ func (r *Registry) leaveOut(resources []*iamv1alpha1.ProtectedResource) {
 	}
 }
 
-// find notes what is wrong. What is found first is told.
+// find records a problem. The first problem of a resource is kept.
 func (r *Registry) find(p *iamv1alpha1.ProtectedResource, reason, message string) {
 	if r.findings[p.Name].Reason == iamv1alpha1.IAMSystemConfigured {
 		r.findings[p.Name] = Finding{Reason: reason, Message: message}
 	}
 }
 
-// wayTo are the kinds from a parent up to the one of a type; none if that is not above.
+// wayTo returns the kinds from a parent of k up to the kind of a type, or nil if that kind is not above k.
 func (k *Kind) wayTo(typ string) []*Kind { return k.wayBeside(typ, map[*Kind]bool{}) }
 
-// wayBeside is that way if it leads by no kind that was visited.
+// wayBeside implements [Kind.wayTo] without passing through visited kinds.
 func (k *Kind) wayBeside(typ string, visited map[*Kind]bool) []*Kind {
 	for _, parent := range k.Parents {
 		if visited[parent] {
@@ -253,7 +258,8 @@ func (k *Kind) wayBeside(typ string, visited map[*Kind]bool) []*Kind {
 	return nil
 }
 
-// AtAndBelow are the permissions that can be held on objects of the kind: its own and those of all kinds below, sorted.
+// AtAndBelow returns the permissions that a role can give on objects of the kind: those of the kind and of all kinds
+// below it, sorted.
 func (k *Kind) AtAndBelow() []string {
 	below := map[*Kind]bool{}
 	k.collect(below)
@@ -265,7 +271,7 @@ func (k *Kind) AtAndBelow() []string {
 	return all
 }
 
-// collect adds a kind and all below.
+// collect adds k and all kinds below it to below.
 func (k *Kind) collect(below map[*Kind]bool) {
 	if below[k] {
 		return
@@ -276,7 +282,8 @@ func (k *Kind) collect(below map[*Kind]bool) {
 	}
 }
 
-// Finding is what is to be said of a ProtectedResource; of one that was not registered, nothing.
+// Finding returns the finding about a ProtectedResource. It is empty for a resource that is not part of the registry's
+// input.
 func (r *Registry) Finding(name string) Finding {
 	f := r.findings[name]
 	for _, k := range r.types {
@@ -287,24 +294,25 @@ func (r *Registry) Finding(name string) Finding {
 	return f
 }
 
-// Kinds are all that are registered, in order of their types.
+// Kinds returns all registered kinds, ordered by type.
 func (r *Registry) Kinds() []*Kind {
 	return slices.SortedFunc(maps.Values(r.types), func(a, b *Kind) int { return strings.Compare(a.Type, b.Type) })
 }
 
-// Kind finds the kind of a type.
+// Kind returns the kind of a type.
 func (r *Registry) Kind(typ string) (*Kind, bool) {
 	k, ok := r.types[typ]
 	return k, ok
 }
 
-// Relation is the one that stands for a permission, if there is this permission.
+// Relation returns the relation of a permission and reports whether the permission is registered.
 func (r *Registry) Relation(permission string) (relation string, ok bool) {
 	relation = Relation(permission)
 	return relation, r.relations[relation] == permission && permission != ""
 }
 
-// Requested finds the kind of a request, and the permission that it needs.
+// Requested returns the kind of a request and the permission that the request needs. It returns false if either is not
+// registered.
 func (r *Registry) Requested(apiGroup, plural, subresource, verb string) (k *Kind, permission string, ok bool) {
 	if k = r.resources[Type(apiGroup, plural)]; k == nil {
 		return nil, "", false
@@ -317,7 +325,7 @@ func (r *Registry) Requested(apiGroup, plural, subresource, verb string) (k *Kin
 	return k, permission, known
 }
 
-// inherits says whether a subresource needs no permissions of its own.
+// inherits reports whether a subresource uses the permissions of its resource.
 func (k *Kind) inherits(subresource string) bool {
 	spec := &k.Resource.Spec
 	return subresource != "" && spec.UnlistedSubresources == iamv1alpha1.SubresourcesInherit &&

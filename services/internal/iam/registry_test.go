@@ -10,7 +10,7 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// These two permissions have one relation.
+// The get permissions of these two plurals have the same relation.
 const collidingPlural, collidedPlural = "p4ca21b606f2a", "qac3cc6c88f9f"
 
 func TestRelationsAreTwelveHexDigitsOfSHA256(t *testing.T) {
@@ -26,7 +26,7 @@ func TestRelationsAreTwelveHexDigitsOfSHA256(t *testing.T) {
 	}
 }
 
-// resource is a ProtectedResource "group/Kind plural", made in the given order.
+// resource returns the ProtectedResource "group/Kind plural". A greater age makes it younger.
 func resource(age int, kind, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
 	group, name, _ := strings.Cut(kind, "/")
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{
@@ -40,8 +40,8 @@ func resource(age int, kind, plural string, parents ...string) *iamv1alpha1.Prot
 	return p
 }
 
-// judged is one of which was said what became of it: it has what it claims, but for parents of which nothing is known or that
-// lead round.
+// judged adds the conditions for a reason and, unless it was refused, the matching registration. Parents are recorded
+// only if there is no problem.
 func judged(p *iamv1alpha1.ProtectedResource, reason string) *iamv1alpha1.ProtectedResource {
 	status := metav1.ConditionFalse
 	if reason == iamv1alpha1.IAMSystemConfigured {
@@ -66,13 +66,13 @@ func judged(p *iamv1alpha1.ProtectedResource, reason string) *iamv1alpha1.Protec
 	return p
 }
 
-// changed is edited after it was judged.
+// changed simulates an edit after the registration.
 func changed(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	p.Generation++
 	return p
 }
 
-// away is one of which is said that OpenFGA gives no answer.
+// away replaces the Ready condition by that of an OpenFGA that does not answer.
 func away(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	p.Status.Conditions[0] = metav1.Condition{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, ObservedGeneration: p.Generation}
 	return p
@@ -92,7 +92,7 @@ func TestABadProtectedResourceHarmsItselfAlone(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	tests := map[string]struct {
 		resources []*iamv1alpha1.ProtectedResource
-		// want are reasons in the order of the resources; kinds are those registered, with their parents.
+		// want lists the reasons in the order of resources. kinds lists the registered kinds with their parents.
 		want  []string
 		kinds string
 	}{
@@ -333,7 +333,8 @@ func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 	}
 }
 
-// Of five that are new one is large: it alone stays out, and so it does where all have changed since they were let in.
+// Only the third of five resources is too large. It stays out, whether all are new or all were edited after their
+// registration.
 func TestWhatHasNoRoomTakesNobodyElsesRoom(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	for _, rank := range []int{edited, newcomer} {

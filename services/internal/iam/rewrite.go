@@ -2,7 +2,7 @@ package iam
 
 import openfgav1 "github.com/openfga/api/proto/openfga/v1"
 
-// typeBuilder makes the definition of a type.
+// typeBuilder builds a type definition.
 type typeBuilder struct{ definition *openfgav1.TypeDefinition }
 
 func newType(name string) typeBuilder {
@@ -12,13 +12,13 @@ func newType(name string) typeBuilder {
 	}}
 }
 
-// direct adds a relation that tuples say.
+// direct adds a relation that tuples can state.
 func (b typeBuilder) direct(relation string, subjects ...*openfgav1.RelationReference) {
 	b.define(relation, &openfgav1.Userset{Userset: &openfgav1.Userset_This{This: &openfgav1.DirectUserset{}}})
 	b.definition.Metadata.Relations[relation].DirectlyRelatedUserTypes = subjects
 }
 
-// define adds a relation that follows from others.
+// define adds a relation that is computed from other relations.
 func (b typeBuilder) define(relation string, rewrite *openfgav1.Userset) {
 	b.definition.Relations[relation] = rewrite
 	b.definition.Metadata.Relations[relation] = &openfgav1.RelationMetadata{}
@@ -38,7 +38,7 @@ func computed(relation string) *openfgav1.Userset {
 	return &openfgav1.Userset{Userset: &openfgav1.Userset_ComputedUserset{ComputedUserset: &openfgav1.ObjectRelation{Relation: relation}}}
 }
 
-// from is a relation to what another relation leads to.
+// from returns a userset: the relation on the objects that another relation leads to.
 func from(relation, through string) *openfgav1.Userset {
 	return &openfgav1.Userset{Userset: &openfgav1.Userset_TupleToUserset{TupleToUserset: &openfgav1.TupleToUserset{
 		Tupleset: &openfgav1.ObjectRelation{Relation: through}, ComputedUserset: &openfgav1.ObjectRelation{Relation: relation},

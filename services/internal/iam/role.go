@@ -9,25 +9,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/clip"
 )
 
-// mostIdle is how many names are kept of what gives nothing, maxIdle how much of each: whoever owns a namespace may name as many
-// permissions and roles as they like there, and let as many roles inherit them.
+// mostIdle bounds the number of names kept without effect, and maxIdle the bytes of each. Without bounds, the owner of
+// a namespace could name and inherit any number of permissions and roles.
 const (
 	mostIdle = 100
 	maxIdle  = 256
 )
 
-// RolePermissions are what a role gives. Of what gives nothing the first names are told.
+// RolePermissions holds the permissions of a role. Names without effect are kept up to a bound.
 type RolePermissions struct {
-	// All are its own and those of the roles that it inherits, sorted.
+	// All lists its own permissions and those of inherited roles, sorted.
 	All []string
-	// Unknown are those of them that no ProtectedResource has. They give nothing.
+	// Unknown lists those of All that no ProtectedResource registers. They have no effect.
 	Unknown []string
-	// Missing are inherited roles that are not there, as namespace/name.
+	// Missing lists inherited roles that do not exist, as namespace/name.
 	Missing []string
 }
 
-// Effective are the permissions that a role gives, those of all that it inherits included. Roles
-// may inherit each other.
+// Effective returns the permissions that a role gives, including those of inherited roles. Inheritance may be cyclic.
 func (o *Objects) Effective(role *iamv1alpha1.Role) RolePermissions {
 	given := cmp.Or(o.Inheritance, new(Inheritance)).of(o, role)
 	p := RolePermissions{All: given.permissions, Missing: given.missing}
@@ -39,19 +38,19 @@ func (o *Objects) Effective(role *iamv1alpha1.Role) RolePermissions {
 	return p
 }
 
-// Inheritance remembers what roles give, as long as no role changes. Roles that inherit each other are gone through once,
-// however many ways there are: somebody may make as many of both as they like. The zero value remembers nothing yet.
+// Inheritance caches the permissions of roles. It is valid until a role changes. Each cycle of roles is visited once,
+// because the number of paths can be exponential. The zero value is empty.
 type Inheritance struct {
 	mu sync.Mutex
-	// registry is the one by which it is known what gives nothing.
+	// registry is the registry for which found is valid.
 	registry *Registry
 	found    map[string]*inherited
 }
 
-// inherited is what all roles give that inherit each other, on whatever way round.
+// inherited holds the permissions that all roles of one inheritance cycle share.
 type inherited struct{ permissions, missing []string }
 
-// of is what a role gives.
+// of returns the permissions of a role and computes them if they are not cached.
 func (i *Inheritance) of(o *Objects, role *iamv1alpha1.Role) *inherited {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -68,17 +67,17 @@ func (i *Inheritance) of(o *Objects, role *iamv1alpha1.Role) *inherited {
 
 func nameOf(role *iamv1alpha1.Role) string { return role.Namespace + "/" + role.Name }
 
-// walk goes through the roles that one inherits.
+// walk visits the roles that a role inherits, and finds inheritance cycles (Tarjan's algorithm).
 type walk struct {
 	objects *Objects
-	// found is what is known of roles that are not on the path.
+	// found holds the results of roles that are not on the path.
 	found map[string]*inherited
-	// at is where on the path a role is, from one on.
+	// at holds the position of a role on the path, counted from one.
 	at   map[string]int
 	path []*step
 }
 
-// step is a role on the path, with what is known of it so far.
+// step is a role on the path, with the results collected so far.
 type step struct {
 	name string
 	inherited
@@ -86,7 +85,8 @@ type step struct {
 	seen map[*inherited]bool
 }
 
-// visit finds what a role gives, unless it is one with roles before it on the path: the first of these is returned then.
+// visit collects the permissions of a role. It returns the first position on the path that is in a cycle with the role,
+// or the role's own position if no earlier role is.
 func (w *walk) visit(name string, role *iamv1alpha1.Role) (first int) {
 	s := &step{name: name, seen: map[*inherited]bool{}}
 	for _, permission := range role.Spec.IncludedPermissions {
@@ -116,7 +116,7 @@ func (w *walk) visit(name string, role *iamv1alpha1.Role) (first int) {
 	return first
 }
 
-// take adds what is known of a role that is inherited; of one on the path nothing is yet.
+// take adds the result of an inherited role. For a role on the path, is is nil: [walk.close] merges these.
 func (s *step) take(is *inherited) {
 	if is != nil && !s.seen[is] {
 		s.seen[is] = true
@@ -124,7 +124,7 @@ func (s *step) take(is *inherited) {
 	}
 }
 
-// close says of roles that inherit each other what all of them give.
+// close stores one common result for the roles of an inheritance cycle.
 func (w *walk) close(roles []*step) {
 	all := &inherited{}
 	for _, s := range roles {
@@ -136,7 +136,7 @@ func (w *walk) close(roles []*step) {
 	all.missing = slices.Clone(all.missing[:min(mostIdle, len(all.missing))])
 }
 
-// short cuts a permission that is too long to tell, unless somebody registers it.
+// short truncates a long permission that is not registered.
 func (o *Objects) short(permission string) string {
 	if len(permission) > maxIdle {
 		if _, known := o.Registry.Relation(permission); !known {
@@ -146,7 +146,7 @@ func (o *Objects) short(permission string) string {
 	return permission
 }
 
-// useful leaves out permissions that nobody registers, but for the first.
+// useful drops permissions that are not registered beyond the first mostIdle.
 func (o *Objects) useful(permissions []string) []string {
 	idle := 0
 	return slices.Clone(slices.DeleteFunc(permissions, func(permission string) bool {
@@ -163,7 +163,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// roleTuples give everybody who has the role its permissions.
+// roleTuples returns one tuple per registered permission of the role. It gives the permission to all users that hold
+// the role.
 func (o *Objects) roleTuples(role *iamv1alpha1.Role) []Tuple {
 	var tuples []Tuple
 	for _, permission := range o.Effective(role).All {

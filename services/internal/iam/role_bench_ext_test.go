@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// Whoever owns a namespace makes as many roles there as they like, and lets each inherit as many others as a role can.
+// The owner of a namespace can create any number of roles there, each inheriting as many others as a role can.
 func BenchmarkRolesThatInheritEachOther(b *testing.B) {
 	const many, most = 1000, 100
 	roles := map[string]*iamv1alpha1.Role{}
@@ -22,7 +22,7 @@ func BenchmarkRolesThatInheritEachOther(b *testing.B) {
 	}
 	o := &iam.Objects{Registry: iam.Register(nil), Role: func(_, name string) *iamv1alpha1.Role { return roles[name] }}
 	for b.Loop() {
-		o.Inheritance = new(iam.Inheritance) // One of them has changed.
+		o.Inheritance = new(iam.Inheritance) // As after a change of one role.
 		for _, r := range roles {
 			if n := len(o.Effective(r).All); n != 1 {
 				b.Fatalf("it gives %d permissions", n)

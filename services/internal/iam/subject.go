@@ -6,8 +6,8 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Subject finds who a subject of a binding is in OpenFGA. Without a subject there is a reason, as
-// [iamv1alpha1.SubjectValid] tells it; for somebody who may not act there is none either.
+// Subject returns the OpenFGA subject for a subject of a binding. Without a subject it returns a reason of
+// [iamv1alpha1.SubjectValid]. For an inactive user or account both are empty.
 func (o *Objects) Subject(s iamv1alpha1.Subject) (subject, reason string) {
 	switch s.Kind {
 	case iamv1alpha1.UserKind:
@@ -35,13 +35,14 @@ func (o *Objects) user(name, uid string) (subject, reason string) {
 	return User(name), ""
 }
 
-// serviceAccount finds an account of IAM; one with a namespace is that of the core API, which its UID alone names.
+// serviceAccount resolves a service account. With a namespace, it is an account of the core API, and its UID alone
+// identifies it.
 func (o *Objects) serviceAccount(s iamv1alpha1.Subject) (subject, reason string) {
 	if s.UID == "" {
 		return "", iamv1alpha1.UIDMissing
 	}
 	if subject := ServiceAccount(s.UID); s.Namespace != "" && o.Inactive != nil && o.Inactive(subject) {
-		return "", "" // It is one of IAM, whatever it was taken for.
+		return "", "" // The UID belongs to an inactive IAM account.
 	} else if s.Namespace != "" {
 		return subject, ""
 	}
@@ -57,7 +58,8 @@ func (o *Objects) serviceAccount(s iamv1alpha1.Subject) (subject, reason string)
 	return ServiceAccount(s.UID), ""
 }
 
-// group finds a Group; a name that no object can have is that of a group of the authenticator.
+// group resolves a Group. A name with a colon is no valid object name: it stands for a group that the authenticator
+// reports.
 func (o *Objects) group(s iamv1alpha1.Subject) (subject, reason string) {
 	if strings.Contains(s.Name, ":") {
 		return TokenGroup(s.Name) + "#" + memberRelation, ""
@@ -78,8 +80,8 @@ func (o *Objects) group(s iamv1alpha1.Subject) (subject, reason string) {
 	return GroupObject(g) + "#" + memberRelation, ""
 }
 
-// Member finds the user that a membership is for, as is recorded in it: as long as nothing is, nobody has it, so that
-// who is made anew under a name never gets what another was to have.
+// Member returns the OpenFGA subject of a membership's user. The recorded UID counts: without a record there is no
+// member. A new User of the same name therefore never inherits the membership of an earlier one.
 func (o *Objects) Member(m *iamv1alpha1.GroupMembership) (subject, reason string) {
 	u, first := o.User(m.Spec.UserRef.Name), m.Status.User
 	switch {

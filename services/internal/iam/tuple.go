@@ -8,15 +8,16 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Tuple is one of OpenFGA.
+// Tuple is an OpenFGA relationship tuple.
 type Tuple struct{ User, Relation, Object string }
 
-// Compare orders tuples.
+// Compare orders tuples by object, relation and user.
 func (t Tuple) Compare(other Tuple) int {
 	return cmp.Or(cmp.Compare(t.Object, other.Object), cmp.Compare(t.Relation, other.Relation), cmp.Compare(t.User, other.User))
 }
 
-// TargetOf is the object of OpenFGA that a binding is on: one object, or the root of a kind.
+// TargetOf returns the OpenFGA object that a binding is on: one object, or the root of a kind. It returns "" for a
+// binding without a selector.
 func TargetOf(b *iamv1alpha1.PolicyBinding) string {
 	selector := b.Spec.ResourceSelector
 	switch {
@@ -28,12 +29,13 @@ func TargetOf(b *iamv1alpha1.PolicyBinding) string {
 	return ""
 }
 
-// GrantIndex is the same for all bindings of one role to one target, whether or not they are there.
+// GrantIndex returns the index key that all bindings of one role to one target share. The role and the target need not
+// exist.
 func GrantIndex(b *iamv1alpha1.PolicyBinding) string {
 	return grantIndex(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name, hashed(TargetOf(b)))
 }
 
-// IndexOfGrant is the same of a grant of the role.
+// IndexOfGrant returns the [GrantIndex] of a grant of the role.
 func IndexOfGrant(r *iamv1alpha1.Role, grant string) string {
 	_, target, _ := strings.Cut(grant, "/RoleBinding:")
 	_, target, _ = strings.Cut(target, "/")
@@ -42,12 +44,13 @@ func IndexOfGrant(r *iamv1alpha1.Role, grant string) string {
 
 func grantIndex(namespace, role, target string) string { return namespace + "/" + role + "/" + target }
 
-// RoleOfBinding finds the role of a binding.
+// RoleOfBinding returns the role of a binding, or nil if it is missing or in deletion.
 func (o *Objects) RoleOfBinding(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
 	return o.role(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)
 }
 
-// TargetReason says why there is nothing that a binding could be on, as [iamv1alpha1.TargetValid] tells it.
+// TargetReason returns the reason, as in [iamv1alpha1.TargetValid], why the target of a binding is not valid. It
+// returns "" for a valid target.
 func (o *Objects) TargetReason(b *iamv1alpha1.PolicyBinding) string {
 	selector := b.Spec.ResourceSelector
 	target := TargetOf(b)
@@ -77,7 +80,7 @@ func (o *Objects) TargetReason(b *iamv1alpha1.PolicyBinding) string {
 	return iamv1alpha1.ValidationFailed
 }
 
-// absence says why there is no target in a namespace.
+// absence returns the reason why a target was not found.
 func (o *Objects) absence(typ, namespace string) string {
 	if o.Scope != nil {
 		switch namespaced, followed := o.Scope(typ); {
@@ -90,7 +93,8 @@ func (o *Objects) absence(typ, namespace string) string {
 	return iamv1alpha1.TargetNotFound
 }
 
-// acts says whether a binding gives something to somebody: its role, its target and one subject are there.
+// acts reports whether a binding has a valid target and at least one subject, and is not in deletion. It does not check
+// the role.
 func (o *Objects) acts(b *iamv1alpha1.PolicyBinding) bool {
 	return b.DeletionTimestamp == nil && o.TargetReason(b) == "" && slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool {
 		subject, _ := o.Subject(s)
@@ -98,7 +102,7 @@ func (o *Objects) acts(b *iamv1alpha1.PolicyBinding) bool {
 	})
 }
 
-// Wanted are the tuples that an object of IAM's types is to hold, sorted, each once.
+// Wanted returns the tuples that an OpenFGA object of IAM's types must hold, sorted and without duplicates.
 func (o *Objects) Wanted(object string) []Tuple {
 	typ, id, _ := strings.Cut(object, ":")
 	var tuples []Tuple
@@ -136,7 +140,7 @@ func (o *Objects) memberTuples(g *iamv1alpha1.Group) []Tuple {
 	return tuples
 }
 
-// grantTuples lead from a grant to its role and to all subjects of its bindings.
+// grantTuples returns the tuples that link a grant to its role and to the subjects of its bindings.
 func (o *Objects) grantTuples(r *iamv1alpha1.Role, target, grant string) []Tuple {
 	var tuples []Tuple
 	for _, b := range o.BindingsBy(grantIndex(r.Namespace, r.Name, target)) {
@@ -153,7 +157,7 @@ func (o *Objects) grantTuples(r *iamv1alpha1.Role, target, grant string) []Tuple
 	return tuples
 }
 
-// targetTuples lead from an object, or the root of a kind, to its grants and parents.
+// targetTuples returns the tuples that link an object, or the root of a kind, to its grants and parents.
 func (o *Objects) targetTuples(typ, object string) []Tuple {
 	var tuples []Tuple
 	for _, b := range o.BindingsOn(object) {

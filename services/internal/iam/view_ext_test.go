@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-// objects are the world as the package reads it.
+// objects returns the world as input of package iam.
 func objects(w *world.World) *iam.Objects {
 	return &iam.Objects{
 		Inheritance: new(iam.Inheritance), Registry: iam.Register(w.Resources),
@@ -56,7 +56,7 @@ func objects(w *world.World) *iam.Objects {
 	}
 }
 
-// targetOf is a thing as bindings see it.
+// targetOf returns a thing as a target of bindings.
 func targetOf(t *world.Thing) (iam.Target, bool) {
 	if p := t.Project(); p != nil {
 		return iam.TargetOfProject(p)
@@ -64,7 +64,7 @@ func targetOf(t *world.Thing) (iam.Target, bool) {
 	return iam.TargetOfObject(&t.ObjectMeta)
 }
 
-// wanted are all tuples, by object.
+// wanted returns all tuples by object.
 func wanted(w *world.World) map[string][]iam.Tuple {
 	o := objects(w)
 	all := map[string][]iam.Tuple{}

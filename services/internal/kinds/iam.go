@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// IAM lists every kind that says who may do what to what.
+// IAM lists the kinds of IAM: roles, bindings, subjects, and the objects above them.
 func IAM() []Kind {
 	return []Kind{
 		ProtectedResources(), IAMRoles(), PolicyBindings(), Groups(), GroupMemberships(), Users(), IAMServiceAccounts(),
@@ -14,38 +14,38 @@ func IAM() []Kind {
 	}
 }
 
-// ProtectedResources is the kind ProtectedResource.
+// ProtectedResources returns the kind ProtectedResource.
 func ProtectedResources() Kind { return iam(iamv1alpha1.ProtectedResources, "ProtectedResource", true) }
 
-// IAMRoles is the kind Role of IAM, which is not that of RBAC.
+// IAMRoles returns the kind Role of IAM, which differs from that of RBAC.
 func IAMRoles() Kind { return iam(iamv1alpha1.Roles, "Role", false) }
 
-// PolicyBindings is the kind PolicyBinding.
+// PolicyBindings returns the kind PolicyBinding.
 func PolicyBindings() Kind { return iam(iamv1alpha1.PolicyBindings, "PolicyBinding", false) }
 
-// Groups is the kind Group.
+// Groups returns the kind Group.
 func Groups() Kind { return iam(iamv1alpha1.Groups, "Group", false) }
 
-// GroupMemberships is the kind GroupMembership.
+// GroupMemberships returns the kind GroupMembership.
 func GroupMemberships() Kind { return iam(iamv1alpha1.GroupMemberships, "GroupMembership", false) }
 
-// Users is the kind User.
+// Users returns the kind User.
 func Users() Kind { return iam(iamv1alpha1.Users, iamv1alpha1.UserKind, true) }
 
-// IAMServiceAccounts is the kind ServiceAccount of IAM, which is not that of the core API.
+// IAMServiceAccounts returns the kind ServiceAccount of IAM, which differs from that of the core API.
 func IAMServiceAccounts() Kind {
 	return iam(iamv1alpha1.ServiceAccounts, iamv1alpha1.ServiceAccountKind, true)
 }
 
-// Organizations is the kind Organization.
+// Organizations returns the kind Organization.
 func Organizations() Kind {
 	return resourcemanager(resourcemanagerv1alpha1.Organizations, resourcemanagerv1alpha1.OrganizationKind)
 }
 
-// Projects is the kind Project.
+// Projects returns the kind Project.
 func Projects() Kind {
 	kind := resourcemanager(resourcemanagerv1alpha1.Projects, resourcemanagerv1alpha1.ProjectKind)
-	kind.Status = true // It records whose the project is.
+	kind.Status = true // It records the owning organization.
 	return kind
 }
 

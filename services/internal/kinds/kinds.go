@@ -1,5 +1,5 @@
-// Package kinds names every kind of object that the project follows or writes, and what of
-// it travels on the bus.
+// Package kinds is the one table of the kinds of objects that the services follow or write, and of the parts of an
+// object that NATS carries.
 package kinds
 
 import (
@@ -19,36 +19,35 @@ import (
 type Kind struct {
 	event.GroupResource
 	Version, Kind string
-	// Status says that some consumer reads the kind's status: then a change of the
-	// status alone is published too.
+	// Status means that a service reads the status of the kind. Then a change of the status alone is published, too.
 	Status bool
-	// MetadataOnly keeps everything but metadata off the bus.
+	// MetadataOnly means that only the metadata of an object is published.
 	MetadataOnly bool
-	// Older is a version to follow where Version is not served; empty if only Version will do.
+	// Older is a version to follow where Version is not served; empty if there is none.
 	Older string
 	// Global kinds have no namespace.
 	Global bool
-	// Optional kinds are missing in many clusters, for good.
+	// Optional kinds do not exist in many clusters.
 	Optional bool
-	// Named says that of these objects only those are on the bus that others name, each as its name, UID and version and
-	// no more. No marker speaks of them: that one is absent says nothing.
+	// Named means that only objects to which other objects refer are published, with name, UID and version. Such a kind
+	// has no snapshot marker, so the absence of an object means nothing.
 	Named bool
-	// Namespace is the only one that is followed; empty if all are.
+	// Namespace is the only followed namespace; empty means all.
 	Namespace string
 }
 
-// In is the kind in one namespace.
+// In returns the kind restricted to one namespace.
 func (k Kind) In(namespace string) Kind {
 	k.Namespace = namespace
 	return k
 }
 
-// Served is the kind as the API server serves it.
+// Served returns the kind in the form of the API server's clients.
 func (k Kind) Served() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
 }
 
-// All lists every kind that some service consumes, but for [Secrets], of which nobody follows all.
+// All lists the kinds that services consume, without [Secrets], which are never followed as a whole.
 func All() []Kind {
 	return slices.Concat([]Kind{
 		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), ClusterRoleBindings(), Roles(), ClusterRoles(),
@@ -56,13 +55,13 @@ func All() []Kind {
 	}, IAM(), OpenSearch(), LegacyOpenSearch())
 }
 
-// Of finds the kind of a resource.
+// Of returns the kind of a resource.
 func Of(r event.GroupResource) (Kind, bool) {
 	k, ok := byResource()[r]
 	return k, ok
 }
 
-// byResource are all kinds; each pass asks for one.
+// byResource holds all kinds by resource. Each pass looks one up.
 //
 //nolint:gochecknoglobals // It never changes.
 var byResource = sync.OnceValue(func() map[event.GroupResource]Kind {
@@ -73,27 +72,27 @@ var byResource = sync.OnceValue(func() map[event.GroupResource]Kind {
 	return of
 })
 
-// Target is a kind whose objects are followed because roles can be given on them: by their metadata alone, whatever else
-// follows them.
+// Target returns a kind whose objects are followed as targets of bindings, by their metadata alone. The same kind may
+// also be followed as itself.
 func Target(r event.GroupResource, version, kind string) Kind {
 	r.Target = true
 	return Kind{GroupResource: r, Version: version, Kind: kind, MetadataOnly: true, Optional: true}
 }
 
-// Targets stands for all such kinds.
+// Targets stands for all kinds of targets.
 func Targets() event.GroupResource { return event.GroupResource{Target: true} }
 
-// Stores is the kind Store.
+// Stores returns the kind Store.
 func Stores() Kind {
 	return platformMesh(corev1alpha1.Stores, "Store")
 }
 
-// AuthorizationModels is the kind AuthorizationModel.
+// AuthorizationModels returns the kind AuthorizationModel.
 func AuthorizationModels() Kind {
 	return platformMesh(corev1alpha1.AuthorizationModels, "AuthorizationModel")
 }
 
-// PolicyDocuments is the kind PolicyDocument.
+// PolicyDocuments returns the kind PolicyDocument.
 func PolicyDocuments() Kind {
 	gv := iaplv1alpha1.GroupVersion
 	return Kind{
@@ -102,7 +101,7 @@ func PolicyDocuments() Kind {
 	}
 }
 
-// ImpliedRoles is the kind ImpliedRoles.
+// ImpliedRoles returns the kind ImpliedRoles.
 func ImpliedRoles() Kind {
 	gv := rolev1alpha1.GroupVersion
 	return Kind{
@@ -111,31 +110,31 @@ func ImpliedRoles() Kind {
 	}
 }
 
-// RoleBindings is the kind RoleBinding.
+// RoleBindings returns the kind RoleBinding.
 func RoleBindings() Kind { return rbac("rolebindings", "RoleBinding") }
 
-// ClusterRoleBindings is the kind ClusterRoleBinding.
+// ClusterRoleBindings returns the kind ClusterRoleBinding.
 func ClusterRoleBindings() Kind {
 	kind := rbac("clusterrolebindings", "ClusterRoleBinding")
 	kind.Global = true
 	return kind
 }
 
-// Roles is the kind Role, of which only the existence matters.
+// Roles returns the kind Role of RBAC. Only the existence of one matters.
 func Roles() Kind {
 	kind := rbac("roles", "Role")
 	kind.MetadataOnly = true
 	return kind
 }
 
-// ClusterRoles is the kind ClusterRole, of which only the existence matters.
+// ClusterRoles returns the kind ClusterRole. Only the existence of one matters.
 func ClusterRoles() Kind {
 	kind := rbac("clusterroles", "ClusterRole")
 	kind.MetadataOnly, kind.Global = true, true
 	return kind
 }
 
-// Definitions is the kind CustomResourceDefinition. Its status tells when a resource is served.
+// Definitions returns the kind CustomResourceDefinition. Its status shows when a resource is served.
 func Definitions() Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
@@ -143,24 +142,24 @@ func Definitions() Kind {
 	}
 }
 
-// Bindings is the kind APIBinding of kcp.
+// Bindings returns the kind APIBinding of kcp.
 func Bindings() Kind {
 	kind := kcp("apibindings", "APIBinding")
 	kind.Version, kind.Older, kind.Status = "v1alpha2", "v1alpha1", true
 	return kind
 }
 
-// Exports is the kind APIExport of kcp.
+// Exports returns the kind APIExport of kcp.
 func Exports() Kind {
 	kind := kcp("apiexports", "APIExport")
 	kind.Version, kind.Older = "v1alpha2", "v1alpha1"
 	return kind
 }
 
-// ResourceSchemas is the kind APIResourceSchema of kcp.
+// ResourceSchemas returns the kind APIResourceSchema of kcp.
 func ResourceSchemas() Kind { return kcp("apiresourceschemas", "APIResourceSchema") }
 
-// AccountInfos is the kind AccountInfo, which tells what a kcp workspace belongs to.
+// AccountInfos returns the kind AccountInfo, which names the account that a kcp workspace belongs to.
 func AccountInfos() Kind {
 	kind := platformMesh(corev1alpha1.AccountInfos, "AccountInfo")
 	kind.Status, kind.Optional = false, true

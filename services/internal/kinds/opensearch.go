@@ -5,14 +5,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// OpenSearch lists every kind that says who may do what in OpenSearch.
+// OpenSearch lists the kinds of the OpenSearch operator that Entail serves.
 func OpenSearch() []Kind {
 	return []Kind{
 		OpenSearchClusters(), OpenSearchUsers(), OpenSearchRoles(), OpenSearchBindings(), OpenSearchTenants(), OpenSearchActionGroups(),
 	}
 }
 
-// LegacyOpenSearch lists the same kinds as the public operator had them before.
+// LegacyOpenSearch lists the same kinds in the operator's earlier group.
 func LegacyOpenSearch() []Kind {
 	all := OpenSearch()
 	for i := range all {
@@ -21,13 +21,14 @@ func LegacyOpenSearch() []Kind {
 	return all
 }
 
-// Legacy is a kind of [OpenSearch] in the group that it had before.
+// Legacy returns a kind of [OpenSearch] in the operator's earlier group.
 func Legacy(kind Kind) Kind {
 	kind.Group, kind.Optional = opensearchv1.LegacyGroup, true
 	return kind
 }
 
-// Secrets is the kind Secret, of which only matters that one has changed: its values are read where they are needed.
+// Secrets returns the kind Secret. Only the fact that one changed is published; its values are read where they are
+// needed.
 func Secrets() Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Resource: "secrets"}, Version: "v1", Kind: "Secret",
@@ -35,24 +36,24 @@ func Secrets() Kind {
 	}
 }
 
-// OpenSearchClusters is the kind OpenSearchCluster.
+// OpenSearchClusters returns the kind OpenSearchCluster.
 func OpenSearchClusters() Kind { return openSearch(opensearchv1.Clusters, "OpenSearchCluster") }
 
-// OpenSearchUsers is the kind OpensearchUser.
+// OpenSearchUsers returns the kind OpensearchUser.
 func OpenSearchUsers() Kind { return openSearch(opensearchv1.Users, "OpensearchUser") }
 
-// OpenSearchRoles is the kind OpensearchRole.
+// OpenSearchRoles returns the kind OpensearchRole.
 func OpenSearchRoles() Kind { return openSearch(opensearchv1.Roles, "OpensearchRole") }
 
-// OpenSearchBindings is the kind OpensearchUserRoleBinding.
+// OpenSearchBindings returns the kind OpensearchUserRoleBinding.
 func OpenSearchBindings() Kind {
 	return openSearch(opensearchv1.Bindings, "OpensearchUserRoleBinding")
 }
 
-// OpenSearchTenants is the kind OpensearchTenant.
+// OpenSearchTenants returns the kind OpensearchTenant.
 func OpenSearchTenants() Kind { return openSearch(opensearchv1.Tenants, "OpensearchTenant") }
 
-// OpenSearchActionGroups is the kind OpensearchActionGroup.
+// OpenSearchActionGroups returns the kind OpensearchActionGroup.
 func OpenSearchActionGroups() Kind {
 	return openSearch(opensearchv1.ActionGroups, "OpensearchActionGroup")
 }

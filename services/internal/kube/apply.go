@@ -21,16 +21,15 @@ import (
 )
 
 const (
-	// never is a resource version that no object has: the first that etcd gives is 2. To
-	// apply with it is to create or to conflict.
+	// never is a resource version that no object has: etcd starts at 2. With it, apply creates the object or returns a
+	// conflict.
 	never    = "1"
 	pageSize = 500
 )
 
-// Apply server-side-applies object, which has the key of seen, and returns the new state. The
-// fields that object sets are this service's, whoever else claims them. What was seen last
-// must still be the newest state, or, if it has no UID, there must be no such object: else
-// it is [ErrConflict].
+// Apply applies object by server-side apply, and returns the new state. This service then owns the fields that object
+// sets, whoever owned them before. seen must still be the newest state; if it has no UID, the object must not exist.
+// Otherwise the error is [ErrConflict].
 func (c *Client) Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error) {
 	patch, err := patchOf(kind, seen, object)
 	if err != nil {
@@ -63,10 +62,10 @@ func patchOf(kind kinds.Kind, seen event.Change, object any) ([]byte, error) {
 	return u.MarshalJSON()
 }
 
-// Create makes object, which has key k, and returns it as it was made. If there is one of that name,
-// it is [ErrConflict]. It costs the API server less than [Client.Apply]; who creates then changes by
-// [Client.Merge]: what is applied takes out of a list only what was applied before. The object is of a kind
-// that Kubernetes itself has, and so travels as protobuf, which both ends read in less time than JSON.
+// Create creates object with the key k, and returns its state. If the name is taken, the error is [ErrConflict]. Create
+// costs the API server less than [Client.Apply]. Change a created object with [Client.Merge]: apply removes from a list
+// only what was applied before. The kind must be built into Kubernetes, because the object is sent as protobuf, which
+// both ends decode faster than JSON.
 func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, object runtime.Object) (event.Change, error) {
 	made, err := about(c.protobuf.Post(), kind, k.Namespace).Param("fieldManager", c.manager).Body(object).Do(ctx).Get()
 	if err != nil {
@@ -82,9 +81,8 @@ func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, objec
 	return c.change(ctx, kind, raw)
 }
 
-// Merge changes the given fields of an object, whoever else claims them, and no others, and returns
-// the new state. Lists are given as a whole, and metadata as a map. Unless seen is still the newest
-// state, it is [ErrConflict].
+// Merge changes the given fields of an object, whoever owned them before, and returns the new state. It replaces lists
+// as a whole. metadata is a map. If seen is no longer the newest state, the error is [ErrConflict].
 func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error) {
 	fields, metadata := maps.Clone(fields), map[string]any{versionField: seen.ResourceVersion}
 	if given, ok := fields["metadata"].(map[string]any); ok {
@@ -105,8 +103,8 @@ func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, 
 	return now, nil
 }
 
-// Delete deletes obj if it is still the newest state, else it is [ErrConflict]. An object
-// that is gone is done.
+// Delete deletes obj if it is still the newest state; otherwise the error is [ErrConflict]. A missing object is no
+// error.
 func (c *Client) Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error {
 	uid := types.UID(obj.UID)
 	err := classify(c.api.Resource(kind.Served()).Namespace(obj.Key.Namespace).Delete(ctx, obj.Key.Name, metav1.DeleteOptions{
@@ -118,8 +116,8 @@ func (c *Client) Delete(ctx context.Context, kind kinds.Kind, obj event.Change) 
 	return nil
 }
 
-// List yields the objects of a namespace as they are now, until an error, which comes last. There may be very many: of each it is
-// told what the API server sent, and of what kind it is.
+// List yields the objects of a namespace, until an error, which comes last. To save memory it yields only the kind and
+// the bytes that the API server sent.
 func (c *Client) List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error] {
 	of := event.Change{Key: event.Key{Cluster: c.cluster, GroupResource: kind.GroupResource, Namespace: namespace}}
 	return func(yield func(event.Change, error) bool) {

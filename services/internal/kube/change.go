@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// versionField is that of the version, in metadata, ownersField that of whose an object is.
+	// versionField names the version in the metadata, ownersField the owner references.
 	versionField = "resourceVersion"
 	ownersField  = "ownerReferences"
-	// maxOwners is how many bytes the owner references of a target may have: of more it is nobody's. So it always travels, and
-	// costs as little as others, whatever somebody writes into it.
+	// maxOwners bounds the owner references of a target, in bytes. A target with more counts as owned by nobody, so
+	// that it always fits into a message.
 	maxOwners = 16 << 10
 )
 
-// Origin is where objects come from: the cluster's name on the bus, and its UID.
+// Origin identifies a cluster by its name on NATS and its UID.
 type Origin struct {
 	Cluster, Epoch string
 }
 
-// Fields are the parts of a JSON object, as they were sent.
+// Fields holds the encoded fields of a JSON object.
 type Fields map[string]json.RawMessage
 
-// Object is one of the API server's as it may travel. Objects may be large: nothing of them is decoded
-// but their metadata.
+// Object is an object of the API server in the form in which it is published. Only its metadata is decoded, because
+// objects may be large.
 type Object struct {
 	event.Change
-	// Top and Metadata are the fields of the object, and of its metadata.
+	// Top holds the fields of the object, Metadata those of its metadata.
 	Top, Metadata Fields
 }
 
-// Read makes raw, an object of the given kind as the API server sent it, what may travel. The caller
-// adds what raw cannot know: Deleted, ObservedAt and Traceparent.
+// Read converts raw, an object of the given kind from the API server, to its published form. The caller sets Deleted,
+// ObservedAt and Traceparent.
 func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 	var top, metadata Fields
 	if err := json.Unmarshal(raw, &top); err != nil {
@@ -71,8 +71,8 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 	return Object{Top: top, Metadata: metadata, Change: c}, nil
 }
 
-// slim takes out what need not or must not travel. Lists of built-in kinds leave out
-// what kind their items are; it is put back.
+// slim removes fields that must not or need not be published. It adds the kind, which is missing in the items of lists
+// of built-in kinds.
 func slim(kind kinds.Kind, top, metadata Fields) error {
 	delete(metadata, "managedFields")
 	if kind.MetadataOnly {
@@ -84,7 +84,7 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 	switch {
 	case kind.Named:
 		metadata.keep(identity()...)
-	case kind.Target: // It matters whose it is, too.
+	case kind.Target: // Access also depends on the owners.
 		metadata.keep(append(identity(), ownersField, "deletionTimestamp")...)
 		if len(metadata[ownersField]) > maxOwners {
 			delete(metadata, ownersField)
@@ -102,10 +102,10 @@ func slim(kind kinds.Kind, top, metadata Fields) error {
 	return nil
 }
 
-// identity is what tells an object, and its states, from others.
+// identity lists the metadata that identify an object and its states.
 func identity() []string { return []string{"name", "namespace", "uid", versionField} }
 
-// redact removes where kubectl keeps the whole object, with a Secret's values.
+// redact removes the annotation in which kubectl stores the whole object, with the values of a Secret.
 func redact(metadata Fields) error {
 	var annotations Fields
 	if err := metadata.get("annotations", &annotations); err != nil || annotations == nil {
@@ -115,7 +115,7 @@ func redact(metadata Fields) error {
 	return metadata.set("annotations", annotations)
 }
 
-// get decodes a field, if it is there.
+// get decodes a field if it exists.
 func (f Fields) get(name string, into any) error {
 	if raw, ok := f[name]; ok {
 		return json.Unmarshal(raw, into)
@@ -123,7 +123,7 @@ func (f Fields) get(name string, into any) error {
 	return nil
 }
 
-// keep drops all other fields.
+// keep removes all other fields.
 func (f Fields) keep(names ...string) {
 	maps.DeleteFunc(f, func(name string, _ json.RawMessage) bool { return !slices.Contains(names, name) })
 }
@@ -134,8 +134,7 @@ func (f Fields) set(name string, value any) error {
 	return err
 }
 
-// join is the object that f is the fields of, in the order of their names. They are as they were sent: nothing in them is
-// looked at once more.
+// join encodes the object, sorted by field names. It does not decode the fields.
 func (f Fields) join() (json.RawMessage, error) {
 	size := len("{}")
 	for name, raw := range f {

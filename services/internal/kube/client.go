@@ -21,18 +21,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// attempts bounds the fight with other writers; beyond, the caller's own retry takes over.
+// attempts bounds the conflicts with other writers. Then the caller's own retry takes over.
 const attempts = 5
 
-// requestTimeout bounds one request; watches do not come through here.
+// requestTimeout bounds one request. Watches do not use it.
 const requestTimeout = 30 * time.Second
 
-// Client reads and writes objects of one cluster on behalf of one service. It is
-// safe for concurrent use.
+// Client reads and writes objects of one cluster on behalf of one service. It is safe for concurrent use.
 type Client struct {
 	api   dynamic.Interface
 	paths rest.Interface
-	// protobuf is for kinds that Kubernetes itself has.
+	// protobuf is for kinds that are built into Kubernetes.
 	protobuf rest.Interface
 	cluster  string
 	manager  string
@@ -42,8 +41,8 @@ type Client struct {
 	epoch string
 }
 
-// New makes a client for the cluster that the bus knows by the given name.
-// fieldManager, the service's name, owns what the client applies.
+// New returns a client for the cluster with the given name on NATS. fieldManager, the name of the service, owns the
+// applied fields.
 func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
 	cfg = tuned(cfg, fieldManager)
 	api, err := dynamic.NewForConfig(cfg)
@@ -65,7 +64,7 @@ func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
 	}, nil
 }
 
-// tuned leaves fairness to the API server: its own priority levels see more than a client does.
+// tuned disables the rate limit of the client: the API server's own priority levels see more than a client does.
 func tuned(cfg *rest.Config, manager string) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
@@ -76,7 +75,7 @@ func tuned(cfg *rest.Config, manager string) *rest.Config {
 	return cfg
 }
 
-// Epoch is the UID of the cluster, which is that of its kube-system namespace.
+// Epoch returns the UID of the cluster, which is the UID of its kube-system namespace.
 func (c *Client) Epoch(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +91,7 @@ func (c *Client) Epoch(ctx context.Context) (string, error) {
 	return c.epoch, nil
 }
 
-// Get reads an object. It returns [ErrNotFound] when there is none.
+// Get reads an object. It returns [ErrNotFound] if there is none.
 func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
 	now, err := c.answer(ctx, kind, about(c.paths.Get(), kind, namespace).Name(name).SetHeader("Accept", Accept(kind, "PartialObjectMetadata")))
 	if err != nil {
@@ -101,7 +100,7 @@ func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name strin
 	return now, nil
 }
 
-// Newest reads obj anew. When it is gone, the state is the last one, deleted.
+// Newest reads obj again. If it is gone, Newest returns obj as deleted.
 func (c *Client) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error) {
 	now, err := c.Get(ctx, kind, obj.Key.Namespace, obj.Key.Name)
 	if errors.Is(err, ErrNotFound) {
@@ -111,8 +110,7 @@ func (c *Client) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) 
 	return now, err
 }
 
-// Fetch reads the object that a key names, as JSON, for what was too large for the bus;
-// nil when there is none.
+// Fetch reads an object that was too large for NATS, as JSON. It returns nil if the object is gone.
 func (c *Client) Fetch(ctx context.Context, k event.Key) ([]byte, error) {
 	kind, ok := kinds.Of(k.GroupResource)
 	if !ok || k.Cluster != c.cluster {
@@ -125,12 +123,12 @@ func (c *Client) Fetch(ctx context.Context, k event.Key) ([]byte, error) {
 	return change.Object, err
 }
 
-// patch is a request to change one object in this service's name.
+// patch returns a request that changes one object as this service.
 func (c *Client) patch(kind kinds.Kind, k event.Key, how types.PatchType, patch []byte) *rest.Request {
 	return about(c.paths.Patch(how), kind, k.Namespace).Name(k.Name).Param("fieldManager", c.manager).Body(patch)
 }
 
-// answer makes a request, and returns the object that it is answered with.
+// answer sends a request, and returns the object in the response.
 func (c *Client) answer(ctx context.Context, kind kinds.Kind, request *rest.Request) (event.Change, error) {
 	raw, err := send(ctx, request)
 	if err != nil {
@@ -149,16 +147,16 @@ func (c *Client) change(ctx context.Context, kind kinds.Kind, raw []byte) (event
 	return o.Change, err
 }
 
-// send makes a request, and returns the answer as it was sent.
+// send sends a request, and returns the body of the response.
 func send(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
-	if err := result.Error(); err != nil { // It has the server's words; that of Raw has not.
+	if err := result.Error(); err != nil { // It has the server's message; the error of Raw has not.
 		return nil, classify(err)
 	}
 	return result.Raw()
 }
 
-// Accept asks for no more than may travel, as metadata of an object or of a list.
+// Accept returns the media type for a kind: only metadata if only that is published.
 func Accept(kind kinds.Kind, as string) string {
 	if kind.MetadataOnly {
 		return "application/json;as=" + as + ";g=meta.k8s.io;v=v1"
@@ -166,12 +164,12 @@ func Accept(kind kinds.Kind, as string) string {
 	return "application/json"
 }
 
-// about makes a request one about the objects of a kind in a namespace.
+// about sets the path of a request to the objects of a kind in a namespace.
 func about(request *rest.Request, kind kinds.Kind, namespace string) *rest.Request {
 	return request.AbsPath(Prefix(kind)).NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource)
 }
 
-// Prefix is the path under which the API server serves a kind, and others of its group and version.
+// Prefix returns the path of a group and version at the API server.
 func Prefix(kind kinds.Kind) string {
 	if kind.Group == "" {
 		return path.Join("/api", kind.Version)

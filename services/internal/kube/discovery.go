@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Resources lists what the API server serves in a group-version, such as "apps/v1". It is
-// [ErrNotServed] when that is nothing.
+// Resources lists the resources of a group-version, such as "apps/v1". It returns [ErrNotServed] if the API server does
+// not serve it.
 func (c *Client) Resources(ctx context.Context, groupVersion string) ([]metav1.APIResource, error) {
 	prefix := "/apis"
 	if !strings.Contains(groupVersion, "/") {
-		prefix = "/api" // Of the core group, which has no name.
+		prefix = "/api" // The core group has no name.
 	}
 	data, err := c.paths.Get().AbsPath(path.Join(prefix, groupVersion)).Do(ctx).Raw()
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *Client) Resources(ctx context.Context, groupVersion string) ([]metav1.A
 	return list.APIResources, nil
 }
 
-// plain is a client of paths that are no objects.
+// plain returns a client for arbitrary paths.
 func plain(cfg *rest.Config) (rest.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.GroupVersion = &schema.GroupVersion{}

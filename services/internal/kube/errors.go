@@ -13,28 +13,28 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// What callers branch on, with errors.Is.
+// Errors for callers to test with errors.Is.
 var (
 	// ErrNotFound means that the object is gone.
 	ErrNotFound = errors.New("object not found")
-	// ErrConflict means that the object was made, changed or re-created meanwhile. Read it
-	// again and decide again; it is marked so that a retry is never counted.
+	// ErrConflict means that the object was created, changed or re-created meanwhile. Read it again and decide again.
+	// Retries are not counted.
 	ErrConflict = errors.New("object was changed meanwhile")
-	// ErrTooLarge means that the API server cannot hold the object. It is terminal.
+	// ErrTooLarge means that the API server cannot store the object. It is terminal.
 	ErrTooLarge = errors.New("object is too large for the API server")
 	// ErrUndeclared means that the CustomResourceDefinition lacks a field that was to be applied. It is marked as unavailable.
 	ErrUndeclared = errors.New("the CustomResourceDefinition lacks a field")
-	// ErrForbidden means that the service lacks a right, or that somebody's admission refuses. It is
-	// marked as unavailable: nothing tells when the right is given.
+	// ErrForbidden means that the service lacks a right, or that admission refused the request. It counts as an outage,
+	// because no event reports when the right is granted.
 	ErrForbidden = errors.New("the API server forbids it")
-	// ErrTerminating means that nothing can be made in a namespace that is being deleted.
+	// ErrTerminating means that the namespace is being deleted, so nothing can be created in it.
 	ErrTerminating = errors.New("the namespace is being deleted")
-	// ErrNotServed means that the API server has no such kind (yet). It is marked as unavailable.
+	// ErrNotServed means that the API server does not serve the kind yet. It counts as an outage.
 	ErrNotServed = errors.New("the API server does not serve this kind: apply the CustomResourceDefinitions in deploy/crd")
 )
 
-// classify gives the error of a request its class. Only the API server's
-// judgement of the request itself counts against the request.
+// classify marks the error of a request. Only a judgement of the API server about the request itself counts against the
+// request.
 func classify(err error) error {
 	switch {
 	case err == nil:
@@ -65,14 +65,15 @@ func classify(err error) error {
 	}
 }
 
-// denied tells admission's refusal from a fault of the request: a policy answers Invalid unless told
-// otherwise, with a cause that has no type, and a webhook whatever it likes. Neither is for good: a
-// policy also refuses while the API server, just started, has not found yet what it refers to.
+// denied reports whether admission refused the request. A policy answers Invalid unless configured otherwise, with a
+// cause without a type; a webhook answers anything. Neither is final: a policy also refuses while a newly started API
+// server has not found the resources that it refers to.
 func denied(err error) bool {
 	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, "") || strings.HasPrefix(statusOf(err).Message, "admission webhook ")
 }
 
-// Refusal is why err is [ErrForbidden], in the API server's words, which are the same for all objects of a kind; else it is empty.
+// Refusal returns the API server's reason if err is [ErrForbidden]; otherwise it is empty. The reason is the same for
+// all objects of a kind.
 func Refusal(err error) string {
 	if !errors.Is(err, ErrForbidden) {
 		return ""
@@ -92,12 +93,12 @@ func statusOf(err error) metav1.Status {
 	return metav1.Status{}
 }
 
-// notServed tells a missing kind from a missing object: the former has no answer in the API's own form.
+// notServed reports whether the kind is missing, not the object: then the response is not in the API's own format.
 func notServed(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// tooLarge also knows etcd's words: the API server passes them on as an internal error.
+// tooLarge also recognizes the message of etcd, which the API server returns as an internal error.
 func tooLarge(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) ||
 		statusOf(err).Code == http.StatusInternalServerError &&

@@ -15,14 +15,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// AddFinalizer holds obj until [Client.RemoveFinalizer], and returns the newest
-// state. It is [ErrNotFound] when the object is gone or re-created, and
-// [ErrConflict] when it is in deletion and takes no more finalizers.
+// AddFinalizer adds a finalizer, and returns the newest state. The error is [ErrNotFound] if the object is gone or was
+// re-created, and [ErrConflict] if it is being deleted.
 func (c *Client) AddFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error) {
 	return c.AddFinalizers(ctx, kind, obj, finalizer)
 }
 
-// AddFinalizers is [Client.AddFinalizer] for several at once.
+// AddFinalizers adds several finalizers at once; see [Client.AddFinalizer].
 func (c *Client) AddFinalizers(ctx context.Context, kind kinds.Kind, obj event.Change, finalizers ...string) (event.Change, error) {
 	now, err := c.editFinalizers(ctx, kind, obj, func(m metav1.ObjectMeta) ([]string, error) {
 		lacking := slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return slices.Contains(m.Finalizers, f) })
@@ -37,8 +36,8 @@ func (c *Client) AddFinalizers(ctx context.Context, kind kinds.Kind, obj event.C
 	return now, nil
 }
 
-// RemoveFinalizer lets obj go. An object that is gone or re-created is done. The
-// state that it returns is Deleted when nothing holds the object any more.
+// RemoveFinalizer removes a finalizer. An object that is gone or was re-created is no error. The returned state is
+// Deleted if no finalizer is left on an object in deletion.
 func (c *Client) RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error) {
 	var free bool
 	now, err := c.editFinalizers(ctx, kind, obj, func(m metav1.ObjectMeta) ([]string, error) {
@@ -57,8 +56,8 @@ func (c *Client) RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event
 	return now, nil
 }
 
-// editFinalizers writes what edit makes of the object's finalizers, starting from
-// the state at hand and reading anew whenever that turns out to be old.
+// editFinalizers writes the finalizers that edit returns. It starts from the given state, and reads the object again
+// after a conflict.
 func (c *Client) editFinalizers(ctx context.Context, kind kinds.Kind, obj event.Change, edit func(metav1.ObjectMeta) ([]string, error)) (event.Change, error) {
 	now, err := obj, error(nil)
 	for range attempts {

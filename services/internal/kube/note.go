@@ -23,8 +23,8 @@ const (
 	maxPrefix       = 200
 )
 
-// Event attaches a note to obj where kubectl describe shows it. Notes are a
-// courtesy: beyond a few a second they are dropped, and the error is good for a log only.
+// Event records an Event about obj, which kubectl describe shows. Events beyond a few a second are dropped. The error
+// is for logs only.
 func (c *Client) Event(ctx context.Context, obj event.Change, note condition.Note) error {
 	if !c.events.TryAccept() {
 		return nil

@@ -11,10 +11,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// ApplyStatus makes the fields of status, and no others, this service's part of obj's status, and
-// returns the new state. Unless obj is still the newest state it is [ErrConflict]: the API server
-// would not mind a status that was made for another object of the name. An object that is gone is
-// [ErrNotFound].
+// ApplyStatus applies the fields of status, and no others, as this service's part of the status of obj, and returns the
+// new state. If obj is no longer the newest state, the error is [ErrConflict]: otherwise the API server would accept a
+// status for another object of the name. If obj is gone, the error is [ErrNotFound].
 func (c *Client) ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any) (event.Change, error) {
 	patch, err := json.Marshal(map[string]any{
 		"apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind,

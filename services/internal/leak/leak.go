@@ -1,4 +1,4 @@
-// Package leak finds secrets where none must be, for tests.
+// Package leak finds secrets in files, for tests.
 package leak
 
 import (
@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// Find searches all files for secrets: as they are, in hex, as part of a URL, and in base64 wherever they stand in
-// what was encoded. It returns where one is, without saying it. What is compressed hides its content: that has to
-// be searched as whoever reads it gets it.
+// Find searches all files for secrets: in plain text, in hex, escaped for URLs, and in base64 at any offset. It returns
+// each place and encoding, without the secret. It does not decompress data: decompress it first.
 func Find(files fs.FS, secrets ...string) ([]string, error) {
 	forms := map[string][]byte{}
 	for i, secret := range secrets {
@@ -43,16 +42,16 @@ func Find(files fs.FS, secrets ...string) ([]string, error) {
 
 const hexForm = "hex"
 
-// formsOf is how a secret may be written, by name.
+// formsOf returns the encodings of a secret by name.
 func formsOf(secret string) map[string]string {
 	forms := map[string]string{
 		"plain": secret, hexForm: hex.EncodeToString([]byte(secret)), "URL": url.QueryEscape(secret), "URL path": url.PathEscape(secret),
 	}
-	for ahead := range 3 { // Three bytes become four characters: what is ahead decides which.
+	for ahead := range 3 { // Three bytes become four characters, so the offset matters.
 		for name, encoding := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64 of URLs": base64.RawURLEncoding} {
 			encoded := encoding.EncodeToString([]byte(strings.Repeat("\x00", ahead) + secret))
-			from := (ahead*8 + 5) / 6           // The first characters have bits of what is ahead,
-			to := (ahead + len(secret)) * 8 / 6 // the last ones may have some of what comes after.
+			from := (ahead*8 + 5) / 6           // The first characters hold bits of earlier bytes,
+			to := (ahead + len(secret)) * 8 / 6 // the last ones may hold bits of later bytes.
 			forms[fmt.Sprintf("%s after %d", name, ahead)] = encoded[from:to]
 		}
 	}

@@ -1,5 +1,5 @@
-// Package mutant puts bugs into code on purpose, and demands of tests that they see each of them:
-// tests that pass whatever the code does are worth nothing.
+// Package mutant checks that tests detect bugs. It puts given bugs, called mutants, into the code and requires that a
+// test fails for each.
 package mutant
 
 import (
@@ -14,13 +14,12 @@ import (
 	"testing"
 )
 
-// Mutant is code with a bug: what compiles, and decides something else. It names a file below the
-// root of all mutants, what stands there once, and what that becomes.
+// Mutant is a bug that compiles. It holds a file below the root of all mutants, a text that occurs once in it, and the
+// replacement.
 type Mutant [3]string
 
-// Kill demands that each mutant dies of one of the suites, in this order. A suite is what `go test`
-// is told to run; each must pass without a mutant. ENTAIL_SLICE selects some of the mutants, but all
-// must fit the code.
+// Kill requires that at least one suite fails for each mutant. A suite is a list of arguments for `go test`, and must
+// pass without a mutant. ENTAIL_SLICE selects some of the mutants, but all must match the code.
 func Kill(t *testing.T, root string, mutants map[string]Mutant, suites ...[]string) {
 	t.Helper()
 	names, err := sliceOf(slices.Collect(maps.Keys(mutants)), os.Getenv(sliceVariable))
@@ -38,7 +37,7 @@ func Kill(t *testing.T, root string, mutants map[string]Mutant, suites ...[]stri
 	}
 }
 
-// kill runs the suites against one mutant until one of them fails.
+// kill runs the suites with one mutant until one of them fails.
 func (m Mutant) kill(t *testing.T, root string, suites [][]string) {
 	t.Helper()
 	overlay := m.overlay(t, root)
@@ -55,7 +54,7 @@ func (m Mutant) kill(t *testing.T, root string, suites [][]string) {
 	t.Error("it survives every test")
 }
 
-// Apply demands that each mutant is one of the code as it is: whoever changes the code changes it, too.
+// Apply requires that each mutant matches the current code. A change of the code must update its mutants.
 func Apply(t *testing.T, root string, mutants map[string]Mutant) {
 	t.Helper()
 	for name, m := range mutants {
@@ -66,7 +65,7 @@ func Apply(t *testing.T, root string, mutants map[string]Mutant) {
 	}
 }
 
-// timeout bounds one run of a suite. A mutant that makes a test hang dies of it.
+// timeout bounds one run of a suite. A mutant that makes a test hang fails it.
 const timeout = "5m"
 
 func goTest(t *testing.T, args ...string) *exec.Cmd {
@@ -74,7 +73,7 @@ func goTest(t *testing.T, args ...string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), "go", append([]string{"test", "-vet=off", "-timeout", timeout}, args...)...)
 }
 
-// read reads the file that a mutant names.
+// read returns the path and the text of the mutant's file.
 func (m Mutant) read(t *testing.T, root, name string) (file, text string) {
 	t.Helper()
 	file, err := filepath.Abs(filepath.Join(root, m[0]))
@@ -91,7 +90,7 @@ func (m Mutant) read(t *testing.T, root, name string) (file, text string) {
 	return file, string(data)
 }
 
-// overlay writes the file with its bug, and what makes the compiler take it in place of the true one.
+// overlay writes the file with the bug and returns the overlay that makes the compiler use it.
 func (m Mutant) overlay(t *testing.T, root string) string {
 	t.Helper()
 	file, text := m.read(t, root, t.Name())

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// sliceVariable names the environment variable that selects some of the mutants of every list.
-// Its value "2/4" selects every fourth mutant, beginning with the second. Without a value all run.
+// sliceVariable names the environment variable that selects some of the mutants of each list. The value "2/4" selects
+// every fourth mutant, beginning with the second. Without a value all run.
 const sliceVariable = "ENTAIL_SLICE"
 
-// sliceOf returns the names that slice selects, in order. The slices 1/n to n/n are disjoint and
-// hold all names. No slice is empty: more slices than names are an error.
+// sliceOf returns the names that slice selects, in order. The slices 1/n to n/n are disjoint and together hold all
+// names. More slices than names are an error, so no slice is empty.
 func sliceOf(names []string, slice string) ([]string, error) {
 	names = slices.Sorted(slices.Values(names))
 	if slice == "" {

@@ -7,8 +7,8 @@ import (
 	"text/template"
 )
 
-// Config is the configuration of a NATS server with all users. It says nothing of what differs from
-// server to server, and knows no password.
+// Config returns the configuration of a NATS server with all users. It holds no password, and nothing that differs from
+// server to server.
 func Config() ([]byte, error) {
 	logins := map[string]string{}
 	for _, user := range Names() {
@@ -31,7 +31,7 @@ func ConfigWith(password string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// KeyConfig is the same with the public half of everybody's nkey in the place of a name and a password.
+// KeyConfig returns the configuration with public nkeys in place of names and passwords.
 func KeyConfig(public map[string]string) ([]byte, error) {
 	logins, key := map[string]string{}, regexp.MustCompile(`^U[A-Z2-7]{55}$`)
 	for _, user := range Names() {

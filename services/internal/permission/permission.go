@@ -1,6 +1,6 @@
-// Package permission is the one table of what each service may do on the bus. The configuration of
-// NATS in deploy/base/nats is generated from it, and wherever a service runs, in a cluster, in
-// `entail up` or in a test, it has these rights and no others.
+// Package permission is the one table of the rights of services on NATS. The configuration in deploy/base/nats is
+// generated from it. A service has these rights and no others wherever it runs: in a cluster, in `entail up`, or in a
+// test.
 package permission
 
 import (
@@ -11,39 +11,39 @@ import (
 
 //go:generate go run ../cmd/generate-nats ../../../deploy/base/nats/nats.conf
 
-// Users beside those of services.
+// Users that are not services.
 const (
-	// Admin is a person, who may do everything with the streams.
+	// Admin is for people. It may do everything with the streams.
 	Admin = "admin"
 	// System sees the servers, and no streams.
 	System = "sys"
 )
 
-// User is a service on the bus, and has its name.
+// User is a service as a NATS user, and has its name.
 type User struct {
 	Service string
-	// Publish are the subjects it may send to, which include every request to JetStream; Deny those
-	// of them that it may not.
+	// Publish lists the subjects that it may publish to, which include all requests to JetStream. Deny lists
+	// exceptions.
 	Publish, Deny []Right
 }
 
-// Right is on some subjects, and why.
+// Right is a right on subjects with its reason.
 type Right struct {
 	Why      string
 	Subjects []string
 }
 
-// Subscribe is the only subject that the user may listen on: answers to its own requests.
+// Subscribe returns the only subject that the user may subscribe to: the answers to its own requests.
 func (u User) Subscribe() string { return topology.InboxPrefix(u.Service) + ".>" }
 
-// Variable is what the configuration calls the password of a user.
+// Variable returns the name of the variable with the password of a user.
 func Variable(user string) string {
 	return "NATS_PASSWORD_" + strings.ToUpper(strings.ReplaceAll(user, "-", "_"))
 }
 
 func may(why string, subjects ...string) Right { return Right{why, subjects} }
 
-// each is the subjects that a prefix makes of names.
+// each returns prefix followed by each name.
 func each(prefix string, names ...string) []string {
 	var subjects []string
 	for _, name := range names {

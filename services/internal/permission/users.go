@@ -12,7 +12,7 @@ const (
 	direct      = "$JS.API.DIRECT.GET."
 )
 
-// Users are those of all services: the table.
+// Users returns the users of all services.
 func Users() []User {
 	users := []User{watcher()}
 	for _, service := range topology.Services() {
@@ -24,7 +24,7 @@ func Users() []User {
 	return users
 }
 
-// Names are those of all users.
+// Names lists the names of all users.
 func Names() []string {
 	names := []string{Admin, System}
 	for _, user := range Users() {
@@ -60,7 +60,7 @@ func reader(service string) User {
 	return User{Service: service, Publish: fed(service), Deny: []Right{foreign(service)}}
 }
 
-// fed are the rights of who holds a view.
+// fed returns the rights that a view needs.
 func fed(service string) []Right {
 	changes, sync := topology.Changes, topology.Sync
 	return []Right{
@@ -94,13 +94,13 @@ func inspect() Right {
 	return may("Streams are looked at before anything is done with them.", each(streamAPI+"INFO.", topology.Streams()...)...)
 }
 
-// read is what it takes to read a stream by a consumer that has a name by chance.
+// read returns the subjects for reading a stream with an ephemeral consumer, whose name is random.
 func read(stream, filter string) []string {
 	return []string{consumerAPI + "CREATE." + stream + ".*." + filter, consumerAPI + "MSG.NEXT." + stream + ".*", consumerAPI + "DELETE." + stream + ".*"}
 }
 
-// foreign keeps off durables: a name by chance could also be that of a durable. Its own a service
-// may make and read, but not delete.
+// foreign denies durable consumers: the wildcard for a random name also matches them. A service may create and read its
+// own, but not delete it.
 func foreign(service string) Right {
 	right := Right{Why: "Durables of others; none is ever deleted."}
 	for _, durable := range durables() {

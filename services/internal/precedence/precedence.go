@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Liveness states how much of a claim is live already.
+// Liveness grades how much of a claim is live already.
 type Liveness int
 
 // The states of a claim, the strongest first.
@@ -20,14 +20,14 @@ const (
 	None
 )
 
-// Claim is what an object's claim to a name rests on.
+// Claim holds the facts that decide about an object's claim to a name.
 type Claim struct {
 	// Core marks the Store itself, which outranks all others.
 	Core bool
 	Live Liveness
-	// Served marks what the API server itself serves.
+	// Served marks a claim of a discovered module.
 	Served bool
-	// Created is the time at which the object was made.
+	// Created is the creation time of the object.
 	Created time.Time
 	// Name breaks ties.
 	Name string
@@ -41,7 +41,7 @@ func Compare(a, b Claim) int {
 	)
 }
 
-// first puts true before false.
+// first orders true before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:

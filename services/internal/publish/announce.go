@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// objectsPerAnnouncement bounds one announcement; a longer list takes several.
+	// objectsPerAnnouncement bounds one announcement. A longer list takes several.
 	objectsPerAnnouncement = 1000
-	// announceFor is how long an announcement is worth the trouble: caches forget by themselves.
+	// announceFor bounds the retries of an announcement. Caches expire by themselves.
 	announceFor = time.Minute
 )
 
-// Announcer tells caches what changed in a store. Nobody waits for it.
+// Announcer publishes to caches that a store changed. No caller waits for it.
 type Announcer struct {
 	outbox *outbox
 	log    *slog.Logger
 	count  atomic.Uint64
 }
 
-// NewAnnouncer makes one; [Announcer.Run] publishes.
+// NewAnnouncer returns an announcer. [Announcer.Run] publishes.
 func NewAnnouncer(js jetstream.JetStream, log *slog.Logger) *Announcer {
 	return &Announcer{outbox: newOutbox(js, log, 1), log: log}
 }
 
-// Announce tells of a change, soon.
+// Announce publishes a change of a store in the background.
 func (a *Announcer) Announce(m *eventv1.StoreChanged) {
 	parts := [][]string{nil}
 	if len(m.GetObjects()) > 0 {
@@ -61,5 +61,5 @@ func (a *Announcer) Run(ctx context.Context) error {
 	return nil
 }
 
-// Flush publishes what still waits at the end.
+// Flush publishes the waiting announcements before the process ends.
 func (a *Announcer) Flush() { a.outbox.flush() }

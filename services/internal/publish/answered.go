@@ -6,11 +6,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// temporarilyUnavailable is the answer of a server that has lost the others of its cluster.
+// temporarilyUnavailable is the error code of a server that has lost contact with the others of its cluster.
 const temporarilyUnavailable jetstream.ErrorCode = 10008
 
-// Answered reports whether JetStream itself has spoken, be it to refuse: then another server, or
-// another client, would not fare better.
+// Answered reports whether JetStream itself answered, even with a refusal. Then another server or client would get the
+// same answer.
 func Answered(err error) bool {
 	if err == nil || errors.Is(err, errContended) || errors.Is(err, ErrNone) || errors.Is(err, ErrMalformed) {
 		return true

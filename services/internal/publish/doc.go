@@ -1,5 +1,5 @@
-// Package publish writes to the bus. Every change is a compare-and-swap on the
-// subject of its object: whoever publishes says which message it believes to be
-// there, so that a writer that is late, repeated or deposed cannot overwrite newer
-// state. The caller may repeat any call; what is there already is not written twice.
+// Package publish writes to the streams. Every change is a compare-and-swap on the subject of its object: the publisher
+// names the message that it expects there. So a late, repeated or deposed writer cannot overwrite newer state. Every
+// call may be repeated: a state that is already stored is not written again. The package also publishes results of
+// services, in the background.
 package publish

@@ -13,16 +13,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// headsStall is how long a read may make no progress before it fails. A server that sends
-// nothing is asked again well before that.
+// headsStall bounds the time without progress of a read. headsHeartbeat is shorter, so that the client asks a silent
+// server again before.
 const (
 	headsStall     = 5 * time.Second
 	headsHeartbeat = time.Second
 )
 
-// Heads reads what the stream now holds of one resource, deletions included, without
-// the bodies: all that its leader holds when the read begins, whichever replica it comes from. Messages
-// on subjects that name no object are passed over. An error ends it.
+// Heads reads the headers of everything that the stream holds of one resource, tombstones included: all that the leader
+// of the stream holds when the read begins, whichever replica delivers it. It skips subjects that name no object. An
+// error ends it.
 func (p *Publisher) Heads(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
 		if err := p.heads(ctx, topology.HeadsFilter(cluster, r), yield); err != nil {
@@ -31,7 +31,7 @@ func (p *Publisher) Heads(ctx context.Context, cluster string, r event.GroupReso
 	}
 }
 
-// HeadsIn is [Publisher.Heads] of one namespace.
+// HeadsIn reads the same as [Publisher.Heads] in one namespace.
 func (p *Publisher) HeadsIn(ctx context.Context, cluster string, r event.GroupResource, namespace string) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
 		if err := p.heads(ctx, topology.HeadsFilterIn(cluster, r, namespace), yield); err != nil {
@@ -66,7 +66,7 @@ func (p *Publisher) heads(ctx context.Context, filter string, yield func(Head, e
 	}
 }
 
-// newest asks the stream's leader for the last sequence of what a filter matches; 0 if that is nothing.
+// newest returns the last sequence that matches a filter, from the leader of the stream; 0 if there is none.
 func (p *Publisher) newest(ctx context.Context, filter string) (uint64, error) {
 	stream, err := p.led(ctx, topology.Changes)
 	if err != nil {
@@ -82,12 +82,12 @@ func (p *Publisher) newest(ctx context.Context, filter string) (uint64, error) {
 	return msg.Sequence, nil
 }
 
-// forget takes an ephemeral consumer away now: a server allows a stream only so many,
-// and would keep it until it has been inactive for a while.
+// forget deletes an ephemeral consumer at once. The number of consumers of a stream is limited, and the server would
+// keep it until it has been inactive for a while.
 func (p *Publisher) forget(ctx context.Context, consumer jetstream.Consumer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = p.js.DeleteConsumer(ctx, topology.Changes, consumer.CachedInfo().Name) // Then it goes later.
+	_ = p.js.DeleteConsumer(ctx, topology.Changes, consumer.CachedInfo().Name) // On error the server deletes it later.
 }
 
 func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield func(Head, error) bool) (*jetstream.MsgMetadata, bool, error) {
@@ -110,7 +110,7 @@ func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield fun
 
 var errStalled = errors.New("the stream stopped sending")
 
-// First tells the oldest message of one resource; [ErrNone] when there is none.
+// First returns the oldest message of one resource, or [ErrNone].
 func (p *Publisher) First(ctx context.Context, cluster string, r event.GroupResource) (Head, error) {
 	stream, err := p.led(ctx, topology.Changes)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Run publishes until ctx ends. Should the stream have lost results, all are forgotten, and lost is
-// called: whatever is reported then is said again.
+// Run publishes until ctx ends. If the stream lost results, it forgets all of them and calls lost. The caller must then
+// report everything again.
 func (r *Results) Run(ctx context.Context, lost func()) {
 	var publishing sync.WaitGroup
 	publishing.Go(func() { r.outbox.run(ctx) })
@@ -30,8 +30,8 @@ func (r *Results) Run(ctx context.Context, lost func()) {
 	}
 }
 
-// Forget has all be said again that is reported from now on, and nothing that was reported before: somebody else may have said
-// otherwise since.
+// Forget drops results that are not published yet, and makes the next report of every object count as new: another
+// replica may have published other results meanwhile.
 func (r *Results) Forget() {
 	r.outbox.clear()
 	r.mu.Lock()
@@ -39,12 +39,11 @@ func (r *Results) Forget() {
 	clear(r.reported)
 }
 
-// Flush publishes what still waits, before the end.
+// Flush publishes the waiting results before the process ends.
 func (r *Results) Flush() { r.outbox.flush() }
 
-// missing tells whether results are lost: all are when the stream is another one, and of a stream that
-// was emptied each is. One is looked for, taken at random. It must be missing twice, for a replica of
-// the stream may lag.
+// missing reports whether results are lost. All are lost if the stream is another one, or was emptied. It looks for one
+// random result. The result must be missing twice, because a replica of the stream may lag.
 func (r *Results) missing(ctx context.Context) bool {
 	key, ok := r.probe()
 	if !ok {
@@ -73,14 +72,14 @@ func (r *Results) missing(ctx context.Context) bool {
 	return twice
 }
 
-// replaced notes which life of the stream this is, and reports whether it was another before.
+// replaced records the life of the stream, and reports whether it differs from the one before.
 func (r *Results) replaced(incarnation string) bool {
 	before := r.incarnation
 	r.incarnation = incarnation
 	return before != "" && before != incarnation
 }
 
-// probe picks an object whose result should be there: the one under suspicion, or any.
+// probe returns an object whose result must exist: the suspect, or a random one.
 func (r *Results) probe() (event.Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +90,7 @@ func (r *Results) probe() (event.Key, bool) {
 	return key, ok && !r.outbox.holds(topology.ResultSubject(r.service, key))
 }
 
-// AnyKey picks a key at random: where iteration begins is random enough only in a large map.
+// AnyKey returns a random key. The start of an iteration is random enough only in a large map.
 func AnyKey[K comparable, V any](m map[K]V) (key K, ok bool) {
 	const large = 64
 	if len(m) == 0 {

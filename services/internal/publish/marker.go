@@ -40,7 +40,7 @@ func (p *Publisher) Heartbeat(ctx context.Context, h *eventv1.Heartbeat) error {
 	return nil
 }
 
-// LastHeartbeat reads the newest heartbeat of a cluster; [ErrNone] when there is none.
+// LastHeartbeat returns the newest heartbeat of a cluster, or [ErrNone].
 func (p *Publisher) LastHeartbeat(ctx context.Context, cluster string) (*eventv1.Heartbeat, error) {
 	stream, err := p.led(ctx, topology.Sync)
 	if err != nil {
@@ -60,8 +60,8 @@ func (p *Publisher) LastHeartbeat(ctx context.Context, cluster string) (*eventv1
 	return &h, nil
 }
 
-// LastMarker reads the newest snapshot marker of a resource. [ErrNone] and [ErrMalformed]
-// tell of an absent and of an unusable one.
+// LastMarker returns the newest snapshot marker of a resource. The error is [ErrNone] if there is none, and
+// [ErrMalformed] if it cannot be decoded.
 func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.GroupResource) (*eventv1.SnapshotMarker, error) {
 	stream, err := p.led(ctx, topology.Sync)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -84,7 +84,7 @@ func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.Grou
 	return &m, nil
 }
 
-// Unmark takes a resource's snapshot marker back: the stream is not complete any more.
+// Unmark deletes the snapshot marker of a resource, because the stream is no longer complete.
 func (p *Publisher) Unmark(ctx context.Context, cluster string, r event.GroupResource) error {
 	stream, err := p.js.Stream(ctx, topology.Sync)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *Publisher) Unmark(ctx context.Context, cluster string, r event.GroupRes
 	return nil
 }
 
-// MarkedTargets lists the kinds of targets that markers tell of, unless they were withdrawn.
+// MarkedTargets lists the kinds of targets that have a marker which was not withdrawn.
 func (p *Publisher) MarkedTargets(ctx context.Context, cluster string) ([]event.GroupResource, error) {
 	stream, err := p.js.Stream(ctx, topology.Sync)
 	if err != nil {
@@ -123,7 +123,8 @@ func (p *Publisher) MarkedTargets(ctx context.Context, cluster string) ([]event.
 	return marked, nil
 }
 
-// PurgeTargets takes all that is known of the objects of a kind of targets off the stream, and tells up to where it did.
+// PurgeTargets removes all messages of a kind of targets from the stream. It returns the last sequence of the stream
+// afterwards.
 func (p *Publisher) PurgeTargets(ctx context.Context, cluster string, of event.GroupResource) (last uint64, err error) {
 	stream, err := p.js.Stream(ctx, topology.Changes)
 	if err != nil {

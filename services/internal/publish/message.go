@@ -10,19 +10,19 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Headers of a change. They repeat what a sweep needs to know, so that it reads no bodies.
+// Headers of a change. They repeat what a sweep compares, so that it reads no bodies.
 const (
-	// HeaderSchema is the version of the wire form.
+	// HeaderSchema holds the version of the wire format.
 	HeaderSchema = "Entail-Schema"
-	// HeaderEpoch is the change's epoch.
+	// HeaderEpoch holds the epoch of the change.
 	HeaderEpoch = "Entail-Epoch"
-	// HeaderUID is the object's UID.
+	// HeaderUID holds the UID of the object.
 	HeaderUID = "Entail-Uid"
-	// HeaderVersion is the object's resourceVersion.
+	// HeaderVersion holds the resourceVersion of the object.
 	HeaderVersion = "Entail-Resource-Version"
-	// HeaderOperation is "upsert" or "delete".
+	// HeaderOperation holds "upsert" or "delete".
 	HeaderOperation = "Entail-Operation"
-	// HeaderMeaning is [Options.Meaning].
+	// HeaderMeaning holds [Options.Meaning].
 	HeaderMeaning = "Entail-Meaning"
 
 	headerContentType = "Content-Type"
@@ -34,25 +34,24 @@ const (
 	contentType = "application/protobuf"
 	upsert      = "upsert"
 	deleted     = "delete"
-	// overhead is more than all headers take together; the server counts them too.
+	// overhead bounds the size of all headers. The server counts them, too.
 	overhead = 4 << 10
 )
 
-// Head is what a subject holds, as its headers tell. A message that is not one of
-// ours has a sequence and nothing else.
+// Head describes a stored message by its headers. For a message of another author only Sequence is set.
 type Head struct {
 	Key      event.Key
 	Sequence uint64
 	Epoch    string
 	// UID is empty in messages of earlier releases.
 	UID string
-	// Version is the object's resourceVersion.
+	// Version is the resourceVersion of the object.
 	Version string
 	Deleted bool
 	Meaning string
 }
 
-// Change is as much of the change as [event.Change.NewerThan] compares.
+// Change returns the fields that [event.Change.NewerThan] compares.
 func (h Head) Change() event.Change {
 	return event.Change{Key: h.Key, Epoch: h.Epoch, UID: h.UID, ResourceVersion: h.Version, Deleted: h.Deleted}
 }
@@ -64,8 +63,7 @@ func headOf(key event.Key, sequence uint64, header nats.Header) Head {
 	}
 }
 
-// message is c as it goes over the wire. A change that the server would refuse for
-// its size travels without the object.
+// message encodes c. It omits the object if the message would be larger than the server accepts.
 func (p *Publisher) message(subject string, c event.Change, opts Options) (*nats.Msg, error) {
 	data, err := c.Marshal()
 	if err != nil {

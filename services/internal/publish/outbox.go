@@ -14,31 +14,30 @@ import (
 )
 
 const (
-	// publishTimeout bounds one publication: an acknowledgement that was lost does not come later.
+	// publishTimeout bounds one publication. A lost acknowledgement does not arrive later.
 	publishTimeout = 3 * time.Second
-	// flushTimeout bounds what a shutdown waits for.
+	// flushTimeout bounds the flush at shutdown.
 	flushTimeout = time.Second
-	// batch is how many messages are published before the order is looked at again.
+	// batch bounds the messages that are published before the order is read again.
 	batch = 256
 )
 
-// outbox publishes what nobody waits for: messages go out in the background, and each again until it
-// is acknowledged.
+// outbox publishes messages in the background, each until it is acknowledged. No caller waits for them.
 type outbox struct {
 	js  jetstream.JetStream
 	log *slog.Logger
-	// parallel is how many are on their way at a time; with 1 they stay in order.
+	// parallel bounds the messages in flight. With 1 they stay in order.
 	parallel int
-	// may reports whether anything may be said now.
+	// may reports whether publishing is allowed now.
 	may func() bool
-	// sending is held while messages are on their way.
+	// sending is held while messages are in flight.
 	sending sync.Mutex
 
 	mu sync.Mutex
-	// waiting are the messages, by keys in the order in which these came.
+	// waiting holds the messages by key. order holds the keys in the order of their arrival.
 	waiting map[string]*outgoing
 	order   []string
-	// more is told that there is something to do.
+	// more signals that there are messages.
 	more chan struct{}
 }
 
@@ -46,7 +45,7 @@ type outgoing struct {
 	key, subject string
 	data         []byte
 	options      []jetstream.PublishOpt
-	// until is when the message is of no use any more; zero is never.
+	// until is the time after which the message is useless; zero means never.
 	until time.Time
 }
 
@@ -54,7 +53,7 @@ func newOutbox(js jetstream.JetStream, log *slog.Logger, parallel int) *outbox {
 	return &outbox{js: js, log: log, parallel: parallel, may: func() bool { return true }, waiting: map[string]*outgoing{}, more: make(chan struct{}, 1)}
 }
 
-// put takes m, which replaces one that waits under the same key.
+// put adds m. It replaces a waiting message with the same key.
 func (o *outbox) put(m *outgoing) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,7 +67,7 @@ func (o *outbox) put(m *outgoing) {
 	}
 }
 
-// holds reports whether a message waits under a key.
+// holds reports whether a message with the key waits.
 func (o *outbox) holds(key string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,7 +81,7 @@ func (o *outbox) has(m *outgoing) bool {
 	return o.waiting[m.key] == m
 }
 
-// remove takes m away, unless it was replaced.
+// remove removes m, unless another message has replaced it.
 func (o *outbox) remove(m *outgoing) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +90,7 @@ func (o *outbox) remove(m *outgoing) {
 	}
 }
 
-// clear forgets all messages that wait.
+// clear drops all waiting messages.
 func (o *outbox) clear() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,7 +98,7 @@ func (o *outbox) clear() {
 	o.order = nil
 }
 
-// next are the first messages that wait. Who waits behind them is not looked at: there may be very many.
+// next returns the first waiting messages, batch at most. It does not read the rest, which may be long.
 func (o *outbox) next() []*outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,7 +143,7 @@ func (o *outbox) run(ctx context.Context) {
 	}
 }
 
-// flush publishes once more what still waits, if there is anybody to take it.
+// flush publishes the waiting messages once, if the connection is up.
 func (o *outbox) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
@@ -156,7 +155,7 @@ func (o *outbox) flush() {
 	}
 }
 
-// publish sends messages and waits for what becomes of them. The first error is that of all.
+// publish sends messages and waits for the acknowledgements. It returns the first error.
 func (o *outbox) publish(ctx context.Context, messages []*outgoing) error {
 	o.sending.Lock()
 	defer o.sending.Unlock()

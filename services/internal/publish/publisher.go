@@ -15,58 +15,57 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// attempts bounds how often one Publish runs into other writers before it gives up.
+// attempts bounds the conflicts with other writers in one Publish.
 const attempts = 8
 
 var (
-	// ErrNone is returned when a subject holds no message.
+	// ErrNone means that a subject holds no message.
 	ErrNone = errors.New("nothing on the bus")
-	// ErrMalformed is returned with the place of a message that is not a change of its subject.
+	// ErrMalformed means that a message is not a valid change of its subject.
 	ErrMalformed = errors.New("malformed message on the bus")
 
 	errContended = errors.New("other writers are faster")
 )
 
-// Publisher writes changes and snapshot markers.
+// Publisher writes changes, snapshot markers and heartbeats.
 type Publisher struct {
 	js jetstream.JetStream
 }
 
-// New makes a publisher.
+// New returns a publisher.
 func New(js jetstream.JetStream) *Publisher { return &Publisher{js: js} }
 
 // Options of one publication.
 type Options struct {
-	// Meaning is a fingerprint of what consumers can see of the object. It comes back in [Head].
+	// Meaning is a fingerprint of the fields that consumers use. [Head] returns it.
 	Meaning string
-	// Replay publishes a state that is on the bus already once more, so that consumers
-	// process it anew.
+	// Replay publishes a state that is already stored once more, so that consumers process it again.
 	Replay bool
-	// MetadataOnly keeps the bodies of tombstones off the bus.
+	// MetadataOnly keeps the bodies of objects out of tombstones.
 	MetadataOnly bool
-	// TTL is how long a deletion is kept; 0 means [topology.TombstoneTTL]. Other changes stay.
+	// TTL bounds the life of a tombstone; 0 means [topology.TombstoneTTL]. Other changes do not expire.
 	TTL time.Duration
 }
 
 func (o Options) ttl() time.Duration { return cmp.Or(o.TTL, topology.TombstoneTTL) }
 
-// Ack says what the subject now holds.
+// Ack describes the message that the subject now holds.
 type Ack struct {
 	Head
-	// Stale means that nothing was written: a state that is as new was there.
+	// Stale means that nothing was written, because the subject held a state that is as new.
 	Stale bool
 }
 
-// Publish puts c on its subject. expected is the sequence of the message that the
-// caller believes to be there, if that is of the same object (UID) and epoch, else 0. If another
-// one is, c is still published when it is newer; else the Ack is Stale and tells what is there.
-// Another object, or the same one in another epoch, gets a tombstone first: see [Publisher.PublishTombstone].
-// An object too large for the bus is omitted.
+// Publish stores c on the subject of its object. expected is the sequence of the message that the caller expects there,
+// if it is of the same UID and epoch; otherwise 0. If the subject holds another message, c replaces it only if c is
+// newer; otherwise the Ack is Stale and describes the stored message. If the stored message is of another UID or epoch,
+// Publish stores its tombstone first (see [Publisher.PublishTombstone]). An object that is too large for NATS is
+// omitted.
 func (p *Publisher) Publish(ctx context.Context, c event.Change, expected uint64, opts Options) (Ack, error) {
 	return p.publish(ctx, topology.ChangeSubject(c.Key), c, expected, opts)
 }
 
-// PublishTombstone publishes the deletion of an object whose name another has by now, on a subject of its own.
+// PublishTombstone stores the deletion of an object whose name another object has now, on a subject of its own.
 func (p *Publisher) PublishTombstone(ctx context.Context, c event.Change, opts Options) error {
 	c.Deleted = true
 	if opts.MetadataOnly {
@@ -89,7 +88,8 @@ func (p *Publisher) publish(ctx context.Context, subject string, c event.Change,
 		pub, err := p.js.PublishMsg(ctx, msg, conditions(c, id, expected, opts)...)
 		switch {
 		case err == nil && pub.Duplicate && pub.Sequence != expected:
-			// The server knows the ID, yet the subject holds something else: the message was purged or overwritten.
+			// The server remembers the ID, but the subject holds another message: the first one was purged or
+			// overwritten.
 			id = unique(c)
 			continue
 		case err == nil:
@@ -109,8 +109,7 @@ func (p *Publisher) publish(ctx context.Context, subject string, c event.Change,
 	return Ack{}, fault.Unavailable(fmt.Errorf("publish %s, %d attempts: %w", c.Key, attempts, errContended))
 }
 
-// publishReplaced keeps what c is about to overwrite and no other message tells of. The deletion
-// of an object has its last state.
+// publishReplaced stores a tombstone of the state that c replaces, if no other message holds that state.
 func (p *Publisher) publishReplaced(ctx context.Context, old, c event.Change, opts Options) error {
 	if old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
 		return nil
@@ -121,7 +120,7 @@ func (p *Publisher) publishReplaced(ctx context.Context, old, c event.Change, op
 	return p.PublishTombstone(ctx, old, opts)
 }
 
-// resolve decides a conflict with what is stored: done when that is as new as c.
+// resolve decides a conflict with the stored message. It returns done if that is as new as c.
 func resolve(c event.Change, stored Stored, err error, opts Options) (done bool, _ error) {
 	switch {
 	case errors.Is(err, ErrNone), errors.Is(err, ErrMalformed):
@@ -137,8 +136,8 @@ func resolve(c event.Change, stored Stored, err error, opts Options) (done bool,
 
 func unique(c event.Change) string { return c.ID() + "/" + nuid.Next() }
 
-// isConflict reports a failed expectation; a replicated stream says it differently
-// while another proposal for the subject is under way.
+// isConflict reports whether an expected sequence was wrong. A replicated stream uses another error code while it
+// decides about another message on the subject.
 func isConflict(err error) bool {
 	apiErr, ok := errors.AsType[*jetstream.APIError](err)
 	if !ok {

@@ -20,45 +20,45 @@ import (
 const (
 	// maxMessage bounds the message of a result, in bytes.
 	maxMessage = 2048
-	// minTTL is the least that a server takes.
+	// minTTL is the smallest TTL that a server accepts.
 	minTTL = time.Second
 )
 
-// Result is what a service made of one object.
+// Result is the outcome of a reconciliation for one object.
 type Result struct {
-	// Change is the state that was acted on.
+	// Change is the state of the object that was reconciled.
 	Change  event.Change
 	Outcome eventv1.Outcome
-	// Message tells a person what they need to know; empty when applied.
+	// Message explains the outcome to people; empty if the change was applied.
 	Message string
 	// Writes counts calls that changed a backend or the API server.
 	Writes int
 }
 
-// parallelResults is how many results are on their way at a time.
+// parallelResults bounds the results in flight.
 const parallelResults = 32
 
-// Results tells the bus what a service made of objects, each thing once.
+// Results publishes the outcomes of one service, each once.
 type Results struct {
 	js      jetstream.JetStream
 	service string
 	log     *slog.Logger
 	outbox  *outbox
-	// interval is how often the stream is looked at.
+	// interval is the time between two checks of the stream.
 	interval time.Duration
-	// incarnation is the life of the stream when it was last looked at.
+	// incarnation is the creation time of the stream at the last check.
 	incarnation string
 
 	mu sync.Mutex
-	// reported is a fingerprint of what was last reported of an object.
+	// reported holds a fingerprint of the last result of each object.
 	reported map[event.Key]uint64
 	seed     maphash.Seed
-	// suspect is an object whose result was not found.
+	// suspect is an object whose result was missing at the last check.
 	suspect event.Key
 }
 
-// NewResults makes the results of one service; [Results.Run] publishes them, while may says so: whoever is no longer the one at work
-// would overwrite what the next has to say.
+// NewResults returns the results of one service. [Results.Run] publishes them while may returns true: a replica that is
+// no longer active would overwrite the results of the next one.
 func NewResults(js jetstream.JetStream, service string, may func() bool, log *slog.Logger) *Results {
 	r := &Results{
 		js: js, service: service, log: log, outbox: newOutbox(js, log, parallelResults), interval: time.Second,
@@ -68,18 +68,18 @@ func NewResults(js jetstream.JetStream, service string, may func() bool, log *sl
 	return r
 }
 
-// report is what makes one result differ from another.
+// report holds the fields in which two results differ.
 type report struct {
 	uid        string
 	generation int64
-	// version stands in for the generation of kinds that have none.
+	// version replaces the generation for kinds that have none.
 	version string
 	outcome eventv1.Outcome
 	message string
 }
 
-// Report publishes a result, soon, unless the same was reported before. That of a deletion is
-// forgotten with its tombstone. A result is information: nobody waits until it is published.
+// Report publishes a result in the background, unless it equals the last one of the object. A result of a deletion
+// expires with the tombstone.
 func (r *Results) Report(ctx context.Context, result Result) {
 	result.Message = clip.Text(result.Message, maxMessage)
 	if !r.news(result) {
@@ -99,7 +99,7 @@ func (r *Results) Report(ctx context.Context, result Result) {
 	r.outbox.put(&outgoing{key: subject, subject: subject, data: data, options: lifetime(c)})
 }
 
-// lifetime makes the bus forget the result of a deletion.
+// lifetime returns the option that makes the result of a deletion expire.
 func lifetime(c event.Change) []jetstream.PublishOpt {
 	switch {
 	case !c.Deleted:
@@ -110,7 +110,7 @@ func lifetime(c event.Change) []jetstream.PublishOpt {
 	return []jetstream.PublishOpt{jetstream.WithMsgTTL(max(time.Until(c.ExpiresAt), minTTL))}
 }
 
-// news remembers a result, and tells whether it differs from the last one of its object.
+// news stores a result, and reports whether it differs from the last one of its object.
 func (r *Results) news(result Result) bool {
 	c := result.Change
 	is := report{uid: c.UID, generation: c.Generation, outcome: result.Outcome, message: result.Message}

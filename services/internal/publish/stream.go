@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Incarnation tells which life of the stream of changes this is; [ErrNone] that there is none.
+// Incarnation returns the creation time of the stream of changes, or [ErrNone] if there is no stream.
 func (p *Publisher) Incarnation(ctx context.Context) (string, error) {
 	stream, err := p.js.Stream(ctx, topology.Changes)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -25,26 +25,26 @@ func (p *Publisher) Incarnation(ctx context.Context) (string, error) {
 	return topology.Incarnation(stream.CachedInfo()), nil
 }
 
-// Compare asks how streams differ from the table of package topology.
+// Compare lists the differences between the streams and the table in package topology.
 func (p *Publisher) Compare(ctx context.Context, replicas int) ([]topology.Difference, error) {
 	return topology.Compare(ctx, p.js, replicas)
 }
 
-// Restore makes a stream what that table says.
+// Restore removes a difference.
 func (p *Publisher) Restore(ctx context.Context, d topology.Difference) error {
 	return topology.Restore(ctx, p.js, d)
 }
 
-// Stored is a message as the stream keeps it.
+// Stored is a message in the stream.
 type Stored struct {
 	Head
 	Change event.Change
-	// PublishedAt is when the stream took it.
+	// PublishedAt is the time at which the stream stored it.
 	PublishedAt time.Time
 }
 
-// Last reads the newest message of k. [ErrNone] and [ErrMalformed] tell of an absent
-// and of an unusable one; the latter's place is returned as well.
+// Last returns the newest message of k. The error is [ErrNone] if there is none, and [ErrMalformed] if it cannot be
+// decoded; then Stored holds its sequence.
 func (p *Publisher) Last(ctx context.Context, k event.Key) (Stored, error) {
 	return p.last(ctx, topology.ChangeSubject(k), k)
 }
@@ -65,25 +65,25 @@ func (p *Publisher) last(ctx context.Context, subject string, k event.Key) (Stor
 	if stored.Change, err = event.Unmarshal(k, msg.Data); err != nil {
 		return stored, fmt.Errorf("sequence %d: %w: %w", msg.Sequence, ErrMalformed, err)
 	}
-	// The body rules; a replay of an old message may have been made without our headers.
+	// The body counts: a replayed old message may lack our headers.
 	stored.Epoch, stored.UID = stored.Change.Epoch, stored.Change.UID
 	stored.Version, stored.Deleted = stored.Change.ResourceVersion, stored.Change.Deleted
 	return stored, nil
 }
 
-// led opens a stream so that its leader answers reads. Any replica may answer them otherwise, and
-// that one of them lacks a message proves nothing.
+// led opens a stream so that its leader answers reads. Otherwise any replica may answer, and a message that is missing
+// there proves nothing.
 func (p *Publisher) led(ctx context.Context, name string) (jetstream.Stream, error) {
 	stream, err := p.js.Stream(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", name, err)
 	}
-	stream.CachedInfo().Config.AllowDirect = false // What the client goes by when it reads.
+	stream.CachedInfo().Config.AllowDirect = false // The client uses direct reads if this is set.
 	return stream, nil
 }
 
-// RemoveMalformed takes a message off the stream if it is on that subject and no change: whoever
-// reads the stream anew would find it again. It reports whether it did.
+// RemoveMalformed deletes a message if it is on the given subject and cannot be decoded. Otherwise every reader of the
+// stream would meet it again. It reports whether it deleted the message.
 func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequence uint64) (bool, error) {
 	stream, err := p.led(ctx, topology.Changes)
 	if err != nil {
@@ -106,8 +106,8 @@ func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequenc
 	return true, p.Remove(ctx, sequence)
 }
 
-// Remove takes one message off the stream, for instance a malformed one on the
-// subject of an object that does not exist. Removing what is gone is no error.
+// Remove deletes one message, such as a malformed one on the subject of a missing object. Deleting a missing message is
+// no error.
 func (p *Publisher) Remove(ctx context.Context, sequence uint64) error {
 	stream, err := p.led(ctx, topology.Changes)
 	if err != nil {

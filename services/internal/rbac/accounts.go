@@ -17,10 +17,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Lease is the one by which the watcher's replicas elect their leader.
+// Lease is the name of the Lease by which replicas of the watcher elect their leader.
 const Lease = "entail-watcher"
 
-// Accounts are those of all services: the table.
+// Accounts returns the accounts of all services.
 func Accounts() []Account {
 	return []Account{watcher(), storeSync(), tupleSync(), impliedRole(), webhook(), opensearchSync()}
 }
@@ -125,7 +125,7 @@ func webhook() Account {
 	}
 }
 
-// registered and certificate are what a service needs that judges what is written.
+// registered and certificate return the rights of a service with admission webhooks.
 func registered(configuration string) Right {
 	return named(may("The webhooks that judge what is written are registered here.", verbs("get", "update", "patch", "create"),
 		admissionregistrationv1.GroupName, "validatingwebhookconfigurations"), configuration)
@@ -152,7 +152,7 @@ func opensearchSync() Account {
 	}
 }
 
-// common are the rights of every service.
+// common returns the rights that every service has.
 func common() []Right {
 	create := verbs("create")
 	return []Right{
@@ -162,7 +162,8 @@ func common() []Right {
 	}
 }
 
-// consumed is what a consumer of changes needs to take them in. Of what has names alone on the bus nothing is too large for it.
+// consumed returns the rights to read objects that were too large for NATS. Kinds that are published by name alone need
+// none.
 func consumed(service string) []Right {
 	s, _ := topology.ServiceNamed(service)
 	large := slices.DeleteFunc(slices.Clone(s.Kinds), func(r event.GroupResource) bool {

@@ -16,7 +16,7 @@ import (
 
 const header = "# Generated from the table in services/internal/rbac by `make generate`: change it there.\n"
 
-// Manifest is the account and its rights as YAML for kubectl apply.
+// Manifest returns the account and its rights as YAML for kubectl apply.
 func (a Account) Manifest() ([]byte, error) {
 	out := bytes.NewBufferString(header)
 	if err := write(out, a.objects()); err != nil {
@@ -25,7 +25,7 @@ func (a Account) Manifest() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// write writes objects as YAML, one document each.
+// write writes objects as YAML documents.
 func write(out io.Writer, objects []any) error {
 	documents := yaml.NewEncoder(out)
 	documents.SetIndent(2)
@@ -41,7 +41,7 @@ func write(out io.Writer, objects []any) error {
 	return documents.Close()
 }
 
-// role is the part of a Role and a ClusterRole that matters here.
+// role holds the fields of a Role or ClusterRole that the manifests use.
 type role struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -66,7 +66,7 @@ func (a Account) objects() []any {
 	return objects
 }
 
-// granted is a role of the given kind, and its binding to the account.
+// granted returns a role of the given kind, and its binding to the account.
 func (a Account) granted(kind, namespace string, rights []Right) []any {
 	name := "entail-" + a.Service
 	return []any{a.role(kind, name, namespace, rights), a.bound(kind, name, namespace, kind+"Binding")}
@@ -78,7 +78,7 @@ func (a Account) role(kind, name, namespace string, rights []Right) role {
 	return role{TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), kind), ObjectMeta: meta, Rules: rights}
 }
 
-// bound is the binding of a role to the account.
+// bound returns the binding of a role to the account.
 func (a Account) bound(kind, name, namespace, binding string) rbacv1.RoleBinding {
 	meta := a.meta(namespace)
 	meta.Name = name
@@ -89,7 +89,8 @@ func (a Account) bound(kind, name, namespace, binding string) rbacv1.RoleBinding
 	}
 }
 
-// SecretsManifest is what gives all services their rights on Secrets in the namespace that it is applied in.
+// SecretsManifest returns bindings that give the services their rights on Secrets in the namespace in which it is
+// applied.
 func SecretsManifest() ([]byte, error) {
 	var bindings []any
 	for _, a := range Accounts() {
@@ -113,21 +114,21 @@ func typeOf(apiVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 }
 
-// document is an object as Kubernetes writes it, with the reason above each right.
+// document returns an object as YAML, with the reason above each right.
 func document(object any) (*yaml.Node, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
 	}
 	var node yaml.Node
-	if err := yaml.Unmarshal(data, &node); err != nil { // JSON is YAML, in another style.
+	if err := yaml.Unmarshal(data, &node); err != nil { // JSON is YAML in another style.
 		return nil, err
 	}
 	restyle(&node)
 	return &node, nil
 }
 
-// restyle makes blocks of all but lists of words, and a comment of what is the reason of a right.
+// restyle uses block style except for lists of words, and turns the reason of a right into a comment.
 func restyle(node *yaml.Node) {
 	node.Style = 0
 	if node.Kind == yaml.SequenceNode && node.Content[0].Kind == yaml.ScalarNode {

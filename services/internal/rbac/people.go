@@ -16,16 +16,16 @@ import (
 // Role is a ClusterRole for people.
 type Role struct {
 	Name string
-	// PartOf is a ClusterRole of Kubernetes, view, edit or admin: whoever has that, in a namespace or
-	// everywhere, has this, too. Without one, the role is to be bound by itself.
+	// PartOf is a ClusterRole of Kubernetes, such as view, into which the role is aggregated. If it is empty, the role
+	// must be bound by itself.
 	PartOf string
 	Rights []Right
 }
 
-// Roles are those for people: the other table. By none of them can anybody give more than they have.
-// In admin are rules, where Kubernetes has RoleBindings, and as with these it is asked who
-// could bind what follows. Bindings of IAM can reach beyond their namespace, and whoever writes tuples gives what they like: those are
-// in no role of Kubernetes.
+// Roles returns the roles for people. With none of them can a person give away more than they have. ImpliedRoles are
+// part of admin, like RoleBindings: implied-role checks that the author could bind everything that follows. IAM
+// bindings reach beyond their namespace, and authors of tuples can grant anything, so these are part of no role of
+// Kubernetes.
 func Roles() []Role {
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
 	documents, rules := kinds.PolicyDocuments().GroupResource, kinds.ImpliedRoles().GroupResource
@@ -82,12 +82,12 @@ func Roles() []Role {
 	}
 }
 
-// path is a right on the system as a whole.
+// path returns a right on URL paths of the query APIs.
 func path(why, verb string, paths ...string) Right {
 	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbs(verb), NonResourceURLs: paths}}
 }
 
-// RolesManifest is the roles for people as YAML for kubectl apply.
+// RolesManifest returns the roles for people as YAML for kubectl apply.
 func RolesManifest() ([]byte, error) {
 	var objects []any
 	for _, r := range Roles() {

@@ -1,6 +1,6 @@
-// Package rbac is the one table of what each service may do at the API server, and that of what
-// people may. The manifests in deploy/base are generated from them, and wherever a service runs, in
-// a cluster, in `entail up` or in a test, it has these rights and no others.
+// Package rbac is the one table of the rights of services and people at the API server. The manifests in deploy/base
+// are generated from it. A service has these rights and no others wherever it runs: in a cluster, in `entail up`, or in
+// a test.
 package rbac
 
 import (
@@ -14,42 +14,42 @@ import (
 
 //go:generate go run ../cmd/generate-rbac ../../../deploy
 
-// Namespace is where the shipped manifests put every service.
+// Namespace is the namespace of the services in the shipped manifests.
 const Namespace = "entail-system"
 
-// Account is the service account of one service, and has its name. Discovery is not among
-// its rights: whoever is authenticated has it by the ClusterRole system:discovery.
+// Account is the service account of one service, and has its name. It needs no right to use discovery: every
+// authenticated account has that by the ClusterRole system:discovery.
 type Account struct {
 	Service string
-	// Everywhere are rights in every namespace and on what has none, Own those in [Namespace].
+	// Everywhere lists rights in all namespaces and on cluster-scoped objects, Own those in [Namespace].
 	Everywhere, Own []Right
-	// Targets says that it reads the objects of registered kinds: what [TargetsManifest] makes may be read, and nothing else.
+	// Targets means that the service may read objects of the kinds in [TargetsManifest].
 	Targets bool
-	// Secrets are rights on Secrets, in those namespaces alone where people bind [Account.SecretsRole].
+	// Secrets lists rights on Secrets in the namespaces in which people bind [Account.SecretsRole].
 	Secrets []Right
 }
 
-// Right is what may be done, and why.
+// Right is a right with its reason.
 type Right struct {
 	Why string `json:"why"`
 	rbacv1.PolicyRule
 }
 
-// User is how the API server calls the account.
+// User returns the user name of the account at the API server.
 func (a Account) User() string { return "system:serviceaccount:" + Namespace + ":" + a.Service }
 
-// SecretsRole is the ClusterRole of what the account may do with Secrets where it is bound.
+// SecretsRole returns the name of the ClusterRole with the account's rights on Secrets.
 func (a Account) SecretsRole() string {
 	return "entail-" + strings.TrimSuffix(a.Service, "-sync") + "-secrets"
 }
 
-// BindSecrets is the command that gives the account its rights on the Secrets of a namespace.
+// BindSecrets returns the command that gives the account its rights on Secrets of a namespace.
 func (a Account) BindSecrets(namespace string) string {
 	role := a.SecretsRole()
 	return fmt.Sprintf("kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", role, namespace, role, Namespace, a.Service)
 }
 
-// Users are those of all accounts.
+// Users lists the user names of all accounts.
 func Users() []string {
 	var users []string
 	for _, a := range Accounts() {
@@ -58,18 +58,18 @@ func Users() []string {
 	return users
 }
 
-// may is a right on resources of one API group.
+// may returns a right on resources of one API group.
 func may(why string, verbs []string, group string, resources ...string) Right {
 	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources}}
 }
 
-// named is r on the one object of that name.
+// named restricts r to the object of one name.
 func named(r Right, name string) Right {
 	r.ResourceNames = []string{name}
 	return r
 }
 
-// each is a right on kinds, which may be of several groups.
+// each returns rights on kinds of several groups, one right for each group.
 func each(why string, verbs []string, kinds []event.GroupResource) []Right {
 	var rights []Right
 	at := map[string]int{}

@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// targetsRole has all ClusterRoles of kinds whose objects are targets, which the label of these makes part of it.
+	// targetsRole aggregates the ClusterRoles with the label targetsLabel, one for each kind of targets.
 	targetsRole  = "entail-targets"
 	targetsLabel = "entail.dev/aggregate-to-targets"
 )
 
-// targets is the ClusterRole that consists of what [TargetsManifest] makes. Which kinds there are is not known when it is applied.
+// targets returns the ClusterRole that aggregates those of [TargetsManifest]. The kinds are not known when it is
+// applied.
 func targets() any {
 	return struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -29,7 +30,7 @@ func targets() any {
 	}
 }
 
-// readsTargets binds that to an account.
+// readsTargets binds that ClusterRole to the account.
 func (a Account) readsTargets() any {
 	meta := a.meta("")
 	meta.Name = targetsRole + "-" + a.Service
@@ -40,8 +41,8 @@ func (a Account) readsTargets() any {
 	}
 }
 
-// TargetsManifest lets services read the objects of kinds, as YAML for kubectl apply. Whoever applies it must have these rights, or may
-// give any.
+// TargetsManifest lets services read the objects of kinds, as YAML for kubectl apply. Its user must have these rights,
+// or the verb escalate.
 func TargetsManifest(of []event.GroupResource) ([]byte, error) {
 	var objects []any
 	for _, kind := range of {

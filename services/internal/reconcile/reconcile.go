@@ -1,5 +1,4 @@
-// Package reconcile is what all reconcilers do alike when the world changes under them: plan
-// again, a bounded number of times.
+// Package reconcile repeats planning when objects change meanwhile, a bounded number of times.
 package reconcile
 
 import (
@@ -9,15 +8,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// ErrStale means that what was planned from has changed. The newest state is in the view:
-// plan again.
+// ErrStale means that the state from which a plan was made has changed. The view holds the newest state: plan again.
 var ErrStale = errors.New("objects keep changing")
 
-// attempts bounds how often one pass plans again; then others get their turn.
+// attempts bounds the plans of one pass. Then other keys run.
 const attempts = 8
 
-// Retry tries until the error is not [ErrStale]. When objects keep changing under it, it gives
-// up with an error that is [fault.Unavailable], so that the pass comes again later.
+// Retry calls try until the error is not [ErrStale]. If objects keep changing, it returns an error that is
+// [fault.Unavailable], so that the pass comes again later.
 func Retry(what fmt.Stringer, try func() error) error {
 	var err error
 	for range attempts {

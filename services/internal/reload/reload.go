@@ -1,5 +1,5 @@
-// Package reload reads files again when they change: secrets and certificates are replaced under
-// a process that runs.
+// Package reload reads files again when they change, because secrets and certificates are replaced while a process
+// runs.
 package reload
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Files are files that are read together, as a certificate and its key. While they cannot be used,
-// as in the middle of a change, what they said before stays in use.
+// Files are read together, such as a certificate and its key. While their content is invalid, as in the middle of a
+// change, the earlier value stays in use.
 type Files[T any] struct {
 	paths []string
 	parse func(contents ...[]byte) (T, error)
@@ -24,23 +24,23 @@ type Files[T any] struct {
 	value T
 }
 
-// stamp tells one content of a file from another without reading it.
+// stamp identifies the content of a file without reading it.
 type stamp struct {
 	modified time.Time
 	size     int64
 }
 
-// Open reads files, whose contents parse makes sense of.
+// Open reads files and parses their contents.
 func Open[T any](log *slog.Logger, parse func(contents ...[]byte) (T, error), paths ...string) (*Files[T], error) {
 	f := &Files[T]{paths: paths, parse: parse, log: log, stamp: stamps(paths)}
 	return f, f.read()
 }
 
-// Get is what the files say now. It costs a stat of each.
+// Get returns the value of the present contents. It costs one stat for each file.
 func (f *Files[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// Before they are read, so that a change in between is seen the next time.
+	// Taken before the read, so that a change in between is found the next time.
 	if now := stamps(f.paths); !slices.Equal(now, f.stamp) {
 		f.stamp = now
 		if err := f.read(); err != nil {

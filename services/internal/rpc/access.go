@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// Right is what Kubernetes is asked about a caller: may they do Verb to this resource
-// (all of its kind when Name is empty), or to the path that names no resource.
+// Right is a right that a caller needs at Kubernetes: Verb on a resource, on all of its kind if Name is empty, or on a
+// URL path.
 type Right struct {
 	Verb string
 	event.GroupResource
@@ -16,7 +16,7 @@ type Right struct {
 	Path            string
 }
 
-// String is for people: "get stores.core.platform-mesh.io/demo".
+// String returns a text for people, such as "get stores.core.platform-mesh.io/demo".
 func (r Right) String() string {
 	if r.Path != "" {
 		return r.Verb + " " + r.Path
@@ -24,15 +24,15 @@ func (r Right) String() string {
 	return r.Verb + " " + strings.TrimSuffix(event.Key{GroupResource: r.GroupResource, Namespace: r.Namespace, Name: r.Name}.String(), "/")
 }
 
-// Access tells which right a request needs. An error is the caller's mistake, made with [Invalid].
+// Access returns the right that a request needs. An error is the caller's mistake; make it with [Invalid].
 type Access func(request any) (Right, error)
 
-// Can asks for a verb on all objects of a resource.
+// Can requires a verb on all objects of a resource.
 func Can(verb string, r event.GroupResource) Access {
 	return func(any) (Right, error) { return Right{Verb: verb, GroupResource: r}, nil }
 }
 
-// CanNamed asks for a verb on the cluster-scoped object that the request names:
+// CanNamed requires a verb on the cluster-scoped object that the request names:
 //
 //	rpc.CanNamed("get", stores, (*storev1.GetStoreRequest).GetName)
 func CanNamed[M any](verb string, r event.GroupResource, name func(*M) string) Access {
@@ -45,8 +45,8 @@ func CanNamed[M any](verb string, r event.GroupResource, name func(*M) string) A
 	}
 }
 
-// CanIn asks for a verb on all objects of a resource in the namespace that the request
-// names; if it names none, in every namespace.
+// CanIn requires a verb on all objects of a resource in the namespace that the request names, or in all namespaces if
+// it names none.
 func CanIn[M any](verb string, r event.GroupResource, namespace func(*M) string) Access {
 	return func(request any) (Right, error) {
 		message, ok := request.(*M)
@@ -57,8 +57,7 @@ func CanIn[M any](verb string, r event.GroupResource, namespace func(*M) string)
 	}
 }
 
-// CanPath asks for a verb on a path that is no resource, for answers about the system
-// itself: CanPath("get", "/entail/status").
+// CanPath requires a verb on a URL path, for answers about the system itself: CanPath("get", "/entail/status").
 func CanPath(verb, path string) Access {
 	return func(any) (Right, error) { return Right{Verb: verb, Path: path}, nil }
 }

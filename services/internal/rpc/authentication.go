@@ -15,18 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Auth says how callers prove who they are.
+// Auth is the way in which callers are authenticated.
 type Auth string
 
 const (
-	// Kubernetes asks the API server: who is behind this bearer token (TokenReview), and may
-	// they do what the procedure does (SubjectAccessReview).
+	// Kubernetes authenticates bearer tokens by TokenReview, and authorizes procedures by SubjectAccessReview.
 	Kubernetes Auth = "kubernetes"
-	// None lets everybody in, and is refused on an address that others can reach.
+	// None allows every caller. It is refused on an address that other machines can reach.
 	None Auth = "none"
 )
 
-// Validate knows the words that may be said.
+// Validate returns an error for an unknown value.
 func (a Auth) Validate() error {
 	if a != Kubernetes && a != None {
 		return fmt.Errorf("authentication %q is unknown: use %q or %q", a, Kubernetes, None)
@@ -34,7 +33,7 @@ func (a Auth) Validate() error {
 	return nil
 }
 
-// guard refuses to serve everybody on an address that everybody can reach.
+// guard returns an error if every caller would be allowed on a public address.
 func (a Auth) guard(address net.Addr) error {
 	if a == None && !loopback(address) {
 		return fmt.Errorf("authentication %q is for loopback only, and %s can be reached by others: "+
@@ -48,7 +47,7 @@ func loopback(address net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// caller is who a token belongs to. The token itself is kept nowhere.
+// caller is the owner of a token. The token itself is not stored.
 type caller struct {
 	token digest
 	user  authenticationv1.UserInfo
@@ -58,7 +57,7 @@ type digest [sha256.Size]byte
 
 type callerKey struct{}
 
-// CallerOf is who calls; nobody is known where everybody may.
+// CallerOf returns the caller. known is false if every caller is allowed.
 func CallerOf(ctx context.Context) (user authenticationv1.UserInfo, known bool) {
 	who, known := ctx.Value(callerKey{}).(caller)
 	return who.user, known
@@ -84,7 +83,7 @@ func (r *reviewer) authenticate(ctx context.Context, header http.Header) (contex
 	return context.WithValue(ctx, callerKey{}, caller{token: key, user: *user}), nil
 }
 
-// reviewToken gives nobody for a token that is refused.
+// reviewToken returns nil for a refused token.
 func (r *reviewer) reviewToken(ctx context.Context, token string) (*authenticationv1.UserInfo, time.Duration, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	review, err := r.tokens.Create(ctx, review, metav1.CreateOptions{})

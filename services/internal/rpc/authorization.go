@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxNameLength is the longest name that Kubernetes gives to anything.
+// maxNameLength is the longest name of a Kubernetes object.
 const maxNameLength = 253
 
-// authorize asks for the right that the procedure needs. A stream of answers is
-// authorized when its one request has been read; no other streams are served.
+// authorize checks the right that the procedure needs. For a stream of answers it does so after the one request was
+// read. Streams of requests are refused.
 type authorize struct {
 	reviewer *reviewer
 	access   map[string]Access
@@ -42,7 +42,7 @@ func (a authorize) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 	}
 }
 
-// guarded hands over requests that pass a check.
+// guarded passes on requests that pass a check.
 type guarded struct {
 	connect.StreamingHandlerConn
 	check func(request any) error

@@ -8,8 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/reload"
 )
 
-// Files are a certificate and its key in PEM form. They are read again when they change, which
-// every handshake asks.
+// Files names a certificate and its key in PEM form. Each handshake checks whether they changed.
 type Files struct {
 	Certificate, Key string
 }

@@ -12,12 +12,12 @@ import (
 	"connectrpc.com/validate"
 )
 
-// chain is what every call goes through, from the outside: authentication, before
-// anything is decoded; trace; edge; validation; authorization; the service.
+// chain lists the interceptors of a call, from the outside: authentication, before anything is decoded; trace; edge;
+// validation; authorization; the service.
 type chain struct {
 	edge     *edge
-	reviewer *reviewer           // nil when everybody may call
-	trace    connect.Interceptor // nil when calls are not traced
+	reviewer *reviewer           // nil if every caller is allowed
+	trace    connect.Interceptor // nil if calls are not traced
 	validate connect.Interceptor
 }
 
@@ -48,7 +48,7 @@ func newChain(cfg Config) (*chain, error) {
 	return c, nil
 }
 
-// public is for health and reflection, which tell nothing that a caller could not read in the sources.
+// public returns the options of health and reflection, which reveal nothing that is not in the sources.
 func (c *chain) public() []connect.HandlerOption {
 	return []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), compression(), connect.WithInterceptors(c.edge)}
 }
@@ -65,7 +65,7 @@ func (c *chain) options(h Handler) []connect.HandlerOption {
 	return options
 }
 
-// authenticate is outside of the edge, so it brings its own.
+// authenticate runs outside of the edge, so it settles its own errors.
 func (c *chain) authenticate(ctx context.Context, spec connect.Spec, _ connect.Peer, header http.Header) (context.Context, error) {
 	started := time.Now()
 	known, err := c.reviewer.authenticate(ctx, header)

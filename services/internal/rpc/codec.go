@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// codecs refuse requests with fields that are not known: one may be a filter, without which the
-// answer would be of everything. In JSON, answers say what is false, zero or empty, too.
+// codecs refuse requests with unknown fields: such a field may be a filter, without which the answer would hold
+// everything. Answers in JSON contain fields that are false, zero or empty.
 func codecs() connect.HandlerOption {
 	const name = "json"
 	return connect.WithHandlerOptions(

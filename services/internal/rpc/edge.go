@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// edge is the outermost part of every call: it bounds its time, survives its panic, maps
-// its error, and tells log and metrics about it.
+// edge is the outermost interceptor: it bounds the time of a call, recovers from a panic, maps the error, and records
+// log and metrics.
 type edge struct {
 	log      *slog.Logger
 	duration *prometheus.HistogramVec
@@ -63,7 +63,7 @@ func panicked(value any, err error) error {
 	return fmt.Errorf("panic: %v\n%s", value, debug.Stack())
 }
 
-// settle decides what the caller reads. A cause that is not told is logged.
+// settle returns the error for the caller. It logs a cause that the caller does not get.
 func (e *edge) settle(ctx context.Context, procedure string, started time.Time, err error) error {
 	took := time.Since(started)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// Texts for causes that are none of the caller's business.
+// Texts in place of causes that callers must not see.
 var (
 	errInternal    = errors.New("internal error; the server's log tells the cause")
 	errUnavailable = errors.New("a system that the answer depends on is not reachable; try again")
@@ -18,17 +18,17 @@ var (
 	errCanceled    = errors.New("the call was canceled")
 )
 
-// NotFound tells the caller that something does not exist, in these words.
+// NotFound returns an error with this text for the caller: something does not exist.
 func NotFound(format string, args ...any) error {
 	return connect.NewError(connect.CodeNotFound, fmt.Errorf(format, args...))
 }
 
-// Invalid tells the caller what is wrong with the request, in these words.
+// Invalid returns an error with this text for the caller: the request is wrong.
 func Invalid(format string, args ...any) error {
 	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))
 }
 
-// Incomplete tells the caller that the view cannot answer yet. Nil stays nil:
+// Incomplete returns an error for the caller: the view cannot answer yet. Incomplete(nil) is nil:
 //
 //	if err := rpc.Incomplete(view.Complete()); err != nil { return nil, err }
 func Incomplete(missing error) error {
@@ -38,8 +38,8 @@ func Incomplete(missing error) error {
 	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the service does not know everything yet, try again: %w", missing))
 }
 
-// failureOf maps any error to what the caller may read. An error that was made for the
-// caller stays as it is, unless it came over the wire from another server; told is then true.
+// failureOf maps an error to the one that the caller gets. An error that was made for the caller stays as it is, unless
+// it is from another server; told is then true.
 func failureOf(ctx context.Context, err error) (failure *connect.Error, told bool) {
 	made, ok := errors.AsType[*connect.Error](err)
 	switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Find gets the object that a request names, or else what to tell the caller: that the view is
-// not complete, or that there is no such object.
+// Find returns the object that a request names. The error for the caller says that the view is incomplete, or that the
+// object does not exist.
 func Find[T any](complete func() error, get func(event.Key) (T, bool), key event.Key) (T, error) {
 	var none T
 	if err := Incomplete(complete()); err != nil {

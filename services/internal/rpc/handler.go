@@ -21,8 +21,8 @@ type Handler struct {
 	own     func(caller authenticationv1.UserInfo, request any) bool
 }
 
-// NewHandler couples an implementation with its generated constructor, and says for each
-// procedure (its generated constant, "/package.Service/Method") which right a call needs:
+// NewHandler couples an implementation with its generated constructor. access holds the right that each procedure
+// needs, by the generated constant "/package.Service/Method":
 //
 //	rpc.NewHandler[storev1connect.StoreServiceHandler](
 //		storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, implementation, access)
@@ -38,13 +38,13 @@ func NewHandler[S any](
 	return Handler{service: service, mount: mount, access: access}
 }
 
-// Own makes h ask no right of a caller for requests that are about themselves alone.
+// Own returns h, which requires no right for requests that are only about the caller.
 func (h Handler) Own(own func(caller authenticationv1.UserInfo, request any) bool) Handler {
 	h.own = own
 	return h
 }
 
-// validate makes sure that no procedure lacks its right: that would show only at the first call.
+// validate returns an error for procedures without an access rule. Otherwise only the first call would show that.
 func (h Handler) validate() error {
 	methods, err := h.methods()
 	var missing []error
@@ -56,9 +56,9 @@ func (h Handler) validate() error {
 	return errors.Join(append(missing, err)...)
 }
 
-// streams are the procedures with a stream of answers.
+// streams returns the procedures with a stream of answers.
 func (h Handler) streams() map[string]struct{} {
-	methods, _ := h.methods() // A service that there is not has none.
+	methods, _ := h.methods() // An unknown service has none.
 	streams := map[string]struct{}{}
 	for procedure, method := range methods {
 		if method.IsStreamingServer() {

@@ -16,18 +16,17 @@ const (
 	checksumSize    = 8
 )
 
-// Paged is a request for a page whose size it says.
+// Paged is a request for a page with a size.
 type Paged interface {
 	PageRequest
 	GetPageSize() int32
 }
 
-// Page cuts one page out of items, which are sorted by key, and gives the token of the
-// next page, empty on the last. A key must belong to one item only. A size of 0 or less
-// means 100; at most 1000 are given.
+// Page returns one page of items, which must be sorted by unique keys, and the token of the next page, empty on the
+// last one. A size of 0 or less means 100; the maximum is 1000.
 //
-// A token names the last key that was given, so pages neither repeat nor miss an item
-// that is there throughout, whatever comes and goes in between. It is good for its list and filter alone.
+// A token names the last returned key. So pages neither repeat nor miss an item that exists throughout. It is valid for
+// the same list and filter only.
 func Page[T any](items []T, key func(T) string, r Paged) (page []T, next string, err error) {
 	token, seal, err := Unseal(r)
 	if err != nil {
@@ -55,9 +54,8 @@ func Page[T any](items []T, key func(T) string, r Paged) (page []T, next string,
 	return items[:n:n], seal(pageToken(key(items[n-1]))), nil
 }
 
-// pageToken carries the key behind its checksum, so that a damaged or invented token
-// is told from a real one. It guards against mistakes, not against malice: a forged
-// token can only start the list elsewhere.
+// pageToken prefixes the key with a checksum, which finds damaged tokens. It does not protect against forgery: a forged
+// token only starts the list elsewhere.
 func pageToken(key string) string {
 	sum := binary.BigEndian.AppendUint64(nil, xxhash.Sum64String(key))
 	return base64.RawURLEncoding.EncodeToString(append(sum, key...))

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// mountProbes adds what machines ask, without authentication: liveness, readiness,
-// metrics, health and reflection of gRPC.
+// mountProbes adds the endpoints without authentication: liveness, readiness, metrics, and health and reflection of
+// gRPC.
 func (s *Server) mountProbes(metrics *prometheus.Registry) {
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
 	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.readiness()) })
@@ -63,8 +63,8 @@ func (h health) Check(_ context.Context, request *grpchealth.CheckRequest) (*grp
 	return &grpchealth.CheckResponse{Status: status}, nil
 }
 
-// onlyLocalNames keeps web pages out of a server that lets everybody in: a page can make
-// the browser call loopback under the page's own host name.
+// onlyLocalNames protects a server without authentication from web pages: a page can make the browser call loopback
+// under the page's own host name.
 func onlyLocalNames(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

@@ -17,18 +17,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// How long an answer of the API server is believed, and how many are kept. A right that
-// is taken away ends within grantedFor.
+// Bounds of the cached answers of the API server. A revoked right ends within grantedFor.
 const (
 	grantedFor    = 30 * time.Second
 	refusedFor    = 5 * time.Second
 	maxAnswers    = 4096
-	maxQuestions  = 32 // at a time
+	maxQuestions  = 32 // in parallel
 	reviewTimeout = 5 * time.Second
 )
 
-// reviewer asks the API server who somebody is and what they may do, and remembers the
-// answers for a short time.
+// reviewer authenticates and authorizes callers at the API server, and caches the answers for a short time.
 type reviewer struct {
 	tokens  authenticationclient.TokenReviewInterface
 	rights  authorizationclient.SubjectAccessReviewInterface
@@ -42,7 +40,7 @@ func newReviewer(cfg *rest.Config) (*reviewer, error) {
 		return nil, errors.New("authentication by Kubernetes needs an API server to ask")
 	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1 // the caches and the API server itself bound the rate
+	cfg.QPS = -1 // The caches and the API server bound the rate.
 	authentication, err := authenticationclient.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for token reviews: %w", err)
@@ -57,8 +55,8 @@ func newReviewer(cfg *rest.Config) (*reviewer, error) {
 	}, nil
 }
 
-// remember gives the answer that is kept under key, or asks for it. Callers that want the
-// same answer at the same time share one question, which none of them can cancel.
+// remember returns the cached answer for key, or calls ask. Concurrent callers with the same key share one call, which
+// none of them can cancel.
 func remember[T any](ctx context.Context, r *reviewer, key any, ask func(context.Context) (T, time.Duration, error)) (T, error) {
 	if kept, ok := r.answers.Get(key); ok {
 		if answer, ok := kept.(T); ok {
@@ -87,7 +85,7 @@ func remember[T any](ctx context.Context, r *reviewer, key any, ask func(context
 	}
 }
 
-// reviewFault tells our own lack of rights, which no waiting cures, from an API server in trouble.
+// reviewFault distinguishes a missing right of this service from an outage of the API server.
 func reviewFault(what string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):

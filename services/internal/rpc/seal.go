@@ -9,18 +9,18 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// PageRequest asks for one page of a list. Its fields page_size and page_token say which.
+// PageRequest is a request for one page of a list, with the fields page_size and page_token.
 type PageRequest interface {
 	proto.Message
 	GetPageToken() string
 }
 
-// tokenSeparator stands between what a page token is of and what it says.
+// tokenSeparator separates the name of the list from the position in a page token.
 const tokenSeparator = "."
 
-// Unseal is what the page token of a request says, and seal makes the token of the next page, empty on
-// the last. It is of use for the same list with the same filter alone; more is what the list depends
-// on beside the request.
+// Unseal returns the position in the page token of a request. seal makes the token of the next page, empty on the last
+// one. A token is valid for the same list with the same filter. more names further inputs of the list beside the
+// request.
 func Unseal(r PageRequest, more ...string) (token string, seal func(next string) string, err error) {
 	of := listOf(r, more) + tokenSeparator
 	token, ours := strings.CutPrefix(r.GetPageToken(), of)
@@ -35,7 +35,7 @@ func Unseal(r PageRequest, more ...string) (token string, seal func(next string)
 	}, nil
 }
 
-// listOf is a short name of the list that is asked for, whichever page of it and however fresh.
+// listOf returns a short hash of the requested list, without the page and the freshness.
 func listOf(r PageRequest, more []string) string {
 	const letters = 8
 	m := proto.Clone(r).ProtoReflect()
@@ -46,7 +46,7 @@ func listOf(r PageRequest, more []string) string {
 	}
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m.Interface())
 	if err != nil {
-		return "" // It was decoded a moment ago.
+		return "" // It was decoded before.
 	}
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{string(m.Descriptor().FullName()), string(text)}, more...), "\x00")))
 	return hex.EncodeToString(sum[:])[:letters]

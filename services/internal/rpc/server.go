@@ -20,40 +20,39 @@ import (
 // Bounds of every server.
 const (
 	maxBody           = 1 << 20
-	maxHeader         = 64 << 10 // a token with many groups fits
+	maxHeader         = 64 << 10 // fits a token with many groups
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 30 * time.Second
 	handlerTimeout    = 30 * time.Second
 	writeTimeout      = handlerTimeout + 10*time.Second
-	// streamTimeout is how long a stream of answers lasts; a client that wants more asks again.
+	// streamTimeout bounds a stream of answers. A client that wants more requests another.
 	streamTimeout   = 5 * time.Minute
 	idleTimeout     = 2 * time.Minute
 	shutdownTimeout = 5 * time.Second
 )
 
-// Config is what a [Server] needs. Log and Metrics are required.
+// Config configures a [Server]. Log and Metrics are required.
 type Config struct {
-	// Address to listen on, "host:port". Listener replaces it when set.
+	// Address is the "host:port" to listen on. Listener replaces it.
 	Address  string
 	Listener net.Listener
 	// TLS is off without files.
 	TLS Files
-	// Auth says who may call. Kube is needed for [Kubernetes].
+	// Auth selects the authentication. [Kubernetes] requires Kube.
 	Auth Auth
 	Kube *rest.Config
-	// Ready is nil while the process should get traffic; its error is shown by /readyz.
-	// It is called often and must not block. Without it the server is always ready.
+	// Ready returns nil while the process accepts traffic; /readyz shows its error. It is called often and must not
+	// block. Without it the server is always ready.
 	Ready func() error
 
 	Log     *slog.Logger
 	Metrics *prometheus.Registry
-	// Tracer and Propagator may be nil: then calls are not traced.
+	// Tracer and Propagator are optional: without them calls are not traced.
 	Tracer     trace.TracerProvider
 	Propagator propagation.TextMapPropagator
 }
 
-// Server holds its address from the start; it answers probes as soon as it runs, and
-// procedures once they are mounted.
+// Server listens from its creation. It answers probes once it runs, and procedures once they are mounted.
 type Server struct {
 	log      *slog.Logger
 	listener net.Listener
@@ -66,7 +65,7 @@ type Server struct {
 	services []string
 }
 
-// New takes the address and refuses every setting that cannot work.
+// New opens the listener, and refuses invalid settings.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.Auth.Validate(); err != nil {
 		return nil, err
@@ -125,10 +124,10 @@ func newHTTPServer(cfg Config, mux http.Handler) (*http.Server, error) {
 	return server, err
 }
 
-// Addr is where the server listens.
+// Addr returns the address of the listener.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Mount adds services, also while the server runs.
+// Mount adds services. The server may be running.
 func (s *Server) Mount(handlers ...Handler) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +145,7 @@ func (s *Server) Mount(handlers ...Handler) error {
 	return nil
 }
 
-// patient gives procedures that stream more time to write.
+// patient extends the deadlines of procedures that stream.
 func patient(next http.Handler, streams map[string]struct{}) http.Handler {
 	if len(streams) == 0 {
 		return next
@@ -154,7 +153,7 @@ func patient(next http.Handler, streams map[string]struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := streams[r.URL.Path]; ok {
 			control, end := http.NewResponseController(w), time.Now().Add(streamTimeout+writeTimeout-handlerTimeout)
-			// A connection that knows no deadlines keeps to its own.
+			// A connection without deadlines keeps its own.
 			_ = control.SetReadDeadline(end)
 			_ = control.SetWriteDeadline(end)
 		}
@@ -162,7 +161,7 @@ func patient(next http.Handler, streams map[string]struct{}) http.Handler {
 	})
 }
 
-// Run serves until ctx ends, then lets running calls finish, within bounds.
+// Run serves until ctx ends. Then it lets running calls finish, within bounds.
 func (s *Server) Run(ctx context.Context) error {
 	serve := s.http.Serve
 	if s.http.TLSConfig != nil {

@@ -1,5 +1,5 @@
-// Package seeds chooses the seeds of tests with random inputs. By default a test uses the same seeds
-// every time, so that Go may cache its result. ENTAIL_SEED selects others, and ENTAIL_ROUNDS more.
+// Package seeds provides the seeds of tests with random inputs. By default a test always uses the same seeds, so that
+// Go can cache its result. ENTAIL_SEED selects the first seed, and ENTAIL_ROUNDS raises the number of rounds.
 package seeds
 
 import (
@@ -15,7 +15,7 @@ const variable = "ENTAIL_SEED"
 // roundsVariable names the environment variable that raises the number of rounds of every test on real servers, and of random histories.
 const roundsVariable = "ENTAIL_ROUNDS"
 
-// First returns the first seed of a test: ENTAIL_SEED, or 0. A test that fails logs a seed that was set.
+// First returns the first seed of a test: ENTAIL_SEED, or 0. If the test fails, it logs a seed other than 0.
 func First(t testing.TB) uint64 {
 	t.Helper()
 	value, err := parse(os.Getenv(variable))
@@ -45,7 +45,7 @@ func Range(t testing.TB, count uint64) iter.Seq[uint64] {
 	}
 }
 
-// Rounds returns how many random rounds a test on real servers runs: few, or ENTAIL_ROUNDS if that is more.
+// Rounds returns the number of random rounds for a test on real servers: few, or ENTAIL_ROUNDS if that is more.
 func Rounds(t testing.TB, few int) int {
 	t.Helper()
 	text := os.Getenv(roundsVariable)

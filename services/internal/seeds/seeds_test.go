@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// failing is a test that failed. It records what it logs instead of printing it.
+// failing is a failed test that records its log instead of printing it.
 type failing struct {
 	testing.TB
 	cleanups []func()

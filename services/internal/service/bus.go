@@ -20,19 +20,19 @@ import (
 const (
 	connectTimeout  = 3 * time.Second
 	busDrainTimeout = 4 * time.Second
-	// starting is for how long others may be, too: then what is awaited is nothing to worry about.
+	// starting bounds the time in which other processes may still be starting. Waiting for them is then no reason for a
+	// warning.
 	starting = 10 * time.Second
 )
 
-// bus is the connection to NATS. It comes back by itself, for ever; should it be closed
-// for good, lost is told.
+// bus is the connection to NATS. It reconnects without an end. If it is closed for good, it calls lost.
 type bus struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	closed chan struct{}
 }
 
-// joinBus waits until NATS answers and, but for the watcher, every stream is as it must be.
+// joinBus waits until NATS answers and all streams exist. The watcher, which creates the streams, waits for NATS only.
 func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*bus, error) {
 	b := &bus{closed: make(chan struct{})}
 	options, err := b.options(rt, cfg, lost)
@@ -57,8 +57,7 @@ func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*b
 	return b, nil
 }
 
-// awaitStreams waits until all streams are there. The watcher, which makes them, waits only until
-// somebody can tell.
+// awaitStreams waits until all streams exist. The watcher waits only until it can compare them.
 func (b *bus) awaitStreams(ctx context.Context, rt *Runtime) error {
 	looks := backoff.Backoff{Min: 100 * time.Millisecond, Max: time.Second}
 	return insist(ctx, rt.Log, "waiting for JetStream", looks, func() error {
@@ -82,7 +81,7 @@ func (b *bus) options(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option,
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(maxPings),
 		nats.CustomReconnectDelay(retries().Delay),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil { // Nil when we closed it.
+			if err != nil { // nil after our own close
 				rt.Log.Warn("connection to NATS lost; reconnecting", "error", err)
 			}
 		}),
@@ -100,7 +99,7 @@ func (b *bus) options(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option,
 	return append(options, cfg.Embed.NATS...), nil
 }
 
-// credentials reads files at every connect, so that they can be replaced.
+// credentials returns options that read their files at every connect, so that the files can be replaced.
 func (n NATS) credentials() ([]nats.Option, error) {
 	var options []nats.Option
 	switch {
@@ -123,7 +122,7 @@ func (n NATS) credentials() ([]nats.Option, error) {
 	return options, nil
 }
 
-// secret is empty when the file cannot be read; the server then says what it thinks of that.
+// secret returns the content of a file, or "" if it cannot be read; the server then refuses the connection.
 func secret(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -132,8 +131,7 @@ func secret(file string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// leave sends what is still to be sent, and closes. A server that is away or silent gets nothing,
-// and is no reason to fail.
+// leave sends what is buffered, and closes the connection. An unreachable server is no error.
 func (b *bus) leave() {
 	if b == nil {
 		return
@@ -149,8 +147,8 @@ func (b *bus) leave() {
 	<-b.closed
 }
 
-// insist tries until it works, the error is terminal, or ctx ends. It says each reason once, and as a
-// warning what is still so when nobody is starting any more.
+// insist calls try until it succeeds, the error is terminal, or ctx ends. It logs each error once. After the time
+// starting it logs warnings.
 func insist(ctx context.Context, log *slog.Logger, doing string, delays backoff.Backoff, try func() error) error {
 	began, level, said := time.Now(), slog.LevelInfo, ""
 	for attempt := 1; ; attempt++ {
@@ -171,7 +169,7 @@ func insist(ctx context.Context, log *slog.Logger, doing string, delays backoff.
 	}
 }
 
-// retries is how the bus is tried again.
+// retries returns the delays between attempts to reach NATS.
 func retries() backoff.Backoff {
 	return backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 }

@@ -8,17 +8,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// CaptureLogs leads what libraries log on their own to log: they do it through globals,
-// so it is called once per process. [Main] calls it.
+// CaptureLogs redirects the global loggers of libraries to log. Call it once per process; [Main] does.
 //
-// The Kubernetes client's errors become warnings, for it tries again by itself; the rest
-// of what it says is for debugging.
+// Errors of the Kubernetes client become warnings, because the client retries. Its other records are for debugging.
 func CaptureLogs(log *slog.Logger) {
 	klog.SetSlogLogger(slog.New(quiet{log.Handler()}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces not exported", "error", err) }))
 }
 
-// quiet passes a library's records on at a lower level.
+// quiet lowers the level of a library's records.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {

@@ -12,58 +12,58 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-// Config is what every service can be told. Start from [Defaults].
+// Config holds the settings that every service has. Start from [Defaults].
 type Config struct { //nolint:recvcheck // BindFlags fills it in; the others only read, also from a copy.
-	// Cluster is the name under which this cluster's objects are on the bus.
+	// Cluster is the name of this cluster on NATS.
 	Cluster string
 	NATS    NATS
 	Kube    Kube
 	RPC     RPC
-	// Resync is how often everything is compared with the backends.
+	// Resync is the interval in which everything is compared with the backends.
 	Resync   time.Duration
 	LogLevel slog.Level
-	// Embed replaces parts of the surroundings when the service is one of several in a process.
+	// Embed replaces parts of the environment if several services run in one process.
 	Embed Embed
 }
 
-// NATS leads to the bus. At most one kind of credentials is given; their files are read
-// again at every connect.
+// NATS describes the connection to NATS. At most one kind of credentials may be set. Their files are read at every
+// connect.
 type NATS struct {
-	// URL of one server, or of several, separated by commas.
+	// URL names one server, or several separated by commas.
 	URL string
 	// CredsFile holds a JWT and its seed, NKeyFile a seed.
 	CredsFile, NKeyFile string
 	User, PasswordFile  string
 	TokenFile           string
-	// CAFile to check the servers' certificates with, instead of the system's.
+	// CAFile replaces the system's authorities for the certificates of the servers.
 	CAFile string
 }
 
-// Kube leads to the API server. Empty means: as kubectl would, or else in-cluster.
+// Kube describes the way to the API server. If it is empty, kubectl's rules apply, then the in-cluster configuration.
 type Kube struct {
 	Kubeconfig, Context string
 }
 
-// RPC is the one address of a service, for query APIs, probes and metrics.
+// RPC describes the listener of a service for query APIs, probes and metrics.
 type RPC struct {
 	Listen string
 	Auth   rpc.Auth
 	TLS    rpc.Files
 }
 
-// Embed holds what cannot be said in flags.
+// Embed holds settings that have no flags.
 type Embed struct {
 	// Log replaces JSON on standard error.
 	Log *slog.Logger
-	// Kube replaces what [Kube] leads to.
+	// Kube replaces the configuration that [Kube] describes.
 	Kube *rest.Config
-	// Listener replaces the one on RPC.Listen.
+	// Listener replaces the listener on RPC.Listen.
 	Listener net.Listener
 	// NATS adds options to the connection.
 	NATS []nats.Option
 }
 
-// Defaults is the one place where defaults are.
+// Defaults returns the default settings.
 func Defaults() Config {
 	return Config{
 		Cluster:  "local",
@@ -74,8 +74,8 @@ func Defaults() Config {
 	}
 }
 
-// BindFlags makes every setting a flag; its present value is the default. Each flag can
-// also be given as an environment variable: --nats-url is ENTAIL_NATS_URL.
+// BindFlags defines a flag for every setting. The present value is the default. Each flag can also be set by an
+// environment variable: --nats-url is ENTAIL_NATS_URL.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Cluster, "cluster", c.Cluster, "`name` of this cluster on the bus; never change it while the bus holds its objects")
 	fs.StringVar(&c.NATS.URL, "nats-url", c.NATS.URL, "`URL` of a NATS server with JetStream, or several separated by commas")

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// kubeConfig finds the API server without calling it.
+// kubeConfig returns the configuration for the API server without a request.
 func kubeConfig(name string, cfg Config) (*rest.Config, error) {
 	found := cfg.Embed.Kube
 	if found == nil {

@@ -29,8 +29,8 @@ const (
 //		service.Main("store-sync", cfg.BindFlags, func(ctx context.Context) error { return storesync.Run(ctx, cfg) })
 //	}
 //
-// The context ends at SIGINT or SIGTERM; a second signal kills. The process ends with 0
-// after a shutdown in order, 1 when the service failed, 2 when a flag or variable is wrong.
+// The context ends at SIGINT or SIGTERM; a second signal kills the process. The exit code is 0 after an orderly
+// shutdown, 1 if the service failed, 2 if a flag or variable is invalid.
 func Main(name string, flags func(*pflag.FlagSet), run func(context.Context) error) {
 	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	flags(fs)
@@ -90,7 +90,7 @@ func (p program) unexpected() error {
 	return nil
 }
 
-// fromEnv sets flags that are not on the command line. An empty variable is as none.
+// fromEnv sets the flags that are not on the command line. An empty variable counts as unset.
 func fromEnv(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	var errs []error
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -105,7 +105,7 @@ func fromEnv(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	return errors.Join(errs...)
 }
 
-// variable is ENTAIL_NATS_URL for nats-url.
+// variable returns the variable of a flag, such as ENTAIL_NATS_URL for nats-url.
 func variable(flag string) string {
 	return "ENTAIL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

@@ -13,7 +13,7 @@ import (
 
 var errSeedReplaced = errors.New("the seed was replaced; the next attempt uses the new one")
 
-// nkey authenticates with the seed that a file holds at that moment.
+// nkey authenticates with the seed that the file holds at each connect.
 func nkey(file string) (nats.Option, error) {
 	if _, err := readSeed(file); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func nkey(file string) (nats.Option, error) {
 			if err != nil {
 				return nil, err
 			}
-			// Whoever asks for a signature has chosen the key already, and holds the connection's lock.
+			// The client has sent the old public key already, and holds the lock of the connection.
 			if c := conn.Load(); c != nil && now != public {
 				public, c.Opts.Nkey = now, now
 				return nil, errSeedReplaced

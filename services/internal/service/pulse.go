@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	// pingInterval and maxPings bound how long a connection may be silent: a machine on the path that
-	// dies tells nobody.
+	// pingInterval and maxPings bound how long a connection may be silent: a machine on the path that dies sends
+	// nothing.
 	pingInterval = 2 * time.Second
 	maxPings     = 2
-	// pulseInterval is how often JetStream is asked for a sign of life, pulseTimeout how long it may take.
+	// pulseInterval is the time between two requests to JetStream, pulseTimeout bounds one.
 	pulseInterval = time.Second
 	pulseTimeout  = 2 * time.Second
-	// silence is how long JetStream may give none before another server is tried, probation how long that
-	// one may.
+	// silence bounds the time without an answer before another server is tried. probation is the time that the new
+	// server gets.
 	silence   = 5 * time.Second
 	probation = pulseInterval + pulseTimeout
-	// clusterUnavailable is what a server says that does not know the others' leader.
+	// clusterUnavailable is the error code of a server that knows no leader.
 	clusterUnavailable jetstream.ErrorCode = 10008
 )
 
-// pulse tells whether JetStream answers. A server may answer pings and yet have lost the others of
-// its cluster: then nothing that is published through it is ever acknowledged.
+// pulse checks whether JetStream answers. A server may answer pings although it has lost the others of its cluster. It
+// then acknowledges no message.
 type pulse struct {
 	conn *nats.Conn
 	js   jetstream.JetStream
-	// service is whose connection it is.
+	// service is the owner of the connection.
 	service string
 	log     *slog.Logger
-	// heard is when JetStream last answered, in nanoseconds since begun.
+	// heard is the time of the last answer, in nanoseconds since begun.
 	heard atomic.Int64
 	begun time.Time
 }
@@ -48,7 +48,7 @@ func newPulse(conn *nats.Conn, js jetstream.JetStream, service string, log *slog
 	return &pulse{conn: conn, js: js, service: service, log: log, begun: time.Now()}
 }
 
-// Run asks until ctx ends.
+// Run checks until ctx ends.
 func (p *pulse) Run(ctx context.Context) error {
 	tried, reconnects := time.Duration(0), p.conn.Stats().Reconnects
 	for backoff.Sleep(ctx, pulseInterval) {
@@ -57,7 +57,7 @@ func (p *pulse) Run(ctx context.Context) error {
 			continue
 		}
 		now := time.Since(p.begun)
-		if n := p.conn.Stats().Reconnects; n != reconnects { // Also when a ping was not answered.
+		if n := p.conn.Stats().Reconnects; n != reconnects { // A missed ping also reconnects.
 			reconnects, tried = n, now
 		}
 		if ctx.Err() == nil && p.silent() > silence && now-tried > probation && p.conn.IsConnected() {
@@ -71,13 +71,13 @@ func (p *pulse) Run(ctx context.Context) error {
 	return nil
 }
 
-// ask reports whether JetStream answers, whatever it says. It publishes: a server that has lost the
-// others goes on telling what it knows, but acknowledges nothing.
+// ask reports whether JetStream answers, even with a refusal. It publishes, because a server that has lost the others
+// still answers reads, but acknowledges nothing.
 func (p *pulse) ask(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
 	_, err := p.js.Publish(ctx, topology.BarrierSubject(p.service), nil)
-	if errors.Is(err, jetstream.ErrNoStreamResponse) { // Perhaps there is no such stream.
+	if errors.Is(err, jetstream.ErrNoStreamResponse) { // The stream may not exist.
 		_, err = p.js.Stream(ctx, topology.Changes)
 		return errors.Is(err, jetstream.ErrStreamNotFound)
 	}
@@ -85,12 +85,12 @@ func (p *pulse) ask(ctx context.Context) bool {
 	return err == nil || refused && refusal.ErrorCode != clusterUnavailable
 }
 
-// silent is for how long JetStream has not answered.
+// silent returns the time since the last answer.
 func (p *pulse) silent() time.Duration {
 	return time.Since(p.begun) - time.Duration(p.heard.Load())
 }
 
-// check is the readiness that comes of it.
+// check returns the readiness check for JetStream.
 func (p *pulse) check() Check {
 	return Check{Name: "jetstream", Err: func() error {
 		if d := p.silent(); d > silence {

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// readiness goes one way: starting, ready as far as its checks hold, stopping.
+// readiness has three states in this order: starting, ready as far as its checks hold, stopping.
 type readiness struct {
 	checks   atomic.Pointer[[]Check]
 	stopping atomic.Bool
@@ -19,7 +19,7 @@ var (
 	errStopping = errors.New("stopping")
 )
 
-// Err is nil while the service should get traffic, and else names every check that does not hold.
+// Err returns nil while the service accepts traffic. Otherwise it names every check that fails.
 func (r *readiness) Err() error {
 	checks := r.checks.Load()
 	switch {

@@ -12,18 +12,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
-// How long the steps of a shutdown may take: with that of the bus they stay below the
-// 30 seconds that Kubernetes gives.
+// Bounds of the steps of a shutdown. Together with the drain of NATS they stay below the 30 seconds that Kubernetes
+// allows.
 const (
 	taskDrainTimeout  = 12 * time.Second
 	serverStopTimeout = 7 * time.Second
 	traceFlushTimeout = 2 * time.Second
 )
 
-// Run runs a service until ctx ends, which is no error, or a part of it fails. Probes are
-// answered from the start, while NATS is waited for. The shutdown is in order: not ready,
-// tasks finish, running calls finish, the app closes, the bus is drained. What is to run apart from the
-// bus, as probes do, is made early.
+// Run runs a service until ctx ends, which is no error, or until a part of it fails. It answers probes from the start,
+// while it waits for NATS. The shutdown runs in order: not ready, tasks finish, running calls finish, the app closes,
+// NATS is drained. Tasks in early run apart from NATS, as probes do.
 func Run(ctx context.Context, name string, cfg Config, build Build, early ...Early) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("settings of %s: %w", name, err)
@@ -39,7 +38,7 @@ func Run(ctx context.Context, name string, cfg Config, build Build, early ...Ear
 	return err
 }
 
-// newRuntime makes all that needs no other system. The function sends what is left of traces.
+// newRuntime creates everything that needs no other system. The returned function exports the remaining traces.
 func newRuntime(ctx context.Context, name string, cfg Config) (*Runtime, func() error, error) {
 	kube, err := kubeConfig(name, cfg)
 	if err != nil {
@@ -97,7 +96,7 @@ func (p *process) run(ctx context.Context) error {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		err = nil // stopped while it started
 	}
-	cause := context.Cause(alive) // before the bus is left, which closes it for good
+	cause := context.Cause(alive) // read before leave closes the connection
 	p.rt.Log.Info("stopping", "cause", cause)
 	p.ready.stopping.Store(true)
 	err = errors.Join(err, p.tasks.stop(taskDrainTimeout), serving.stop(serverStopTimeout), p.close())
@@ -121,7 +120,7 @@ func (p *process) listen() error {
 	return nil
 }
 
-// open joins the bus, builds the service, and starts its tasks.
+// open connects to NATS, builds the service, and starts its tasks.
 func (p *process) open(ctx context.Context, fail func(error)) error {
 	var err error
 	if p.bus, err = joinBus(ctx, p.rt, p.cfg, fail); err != nil {

@@ -14,45 +14,45 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-// Runtime is what a service is built on. Everything in it is live: the streams exist,
-// but for the watcher, which makes them.
+// Runtime holds the parts on which a service is built. The streams exist; the watcher, which creates them, cannot rely
+// on that.
 type Runtime struct {
 	// Name of the service.
 	Name string
 	Log  *slog.Logger
 	NATS *nats.Conn
 	JS   jetstream.JetStream
-	// Kube leads to the API server; copy it before changing it.
+	// Kube is the configuration for the API server. Copy it before you change it.
 	Kube    *rest.Config
 	Metrics *prometheus.Registry
-	// Tracer's spans go nowhere unless an OTLP endpoint is set; log lines name their traces anyway.
+	// Tracer exports spans only if an OTLP endpoint is set. Log records name their traces in any case.
 	Tracer     trace.TracerProvider
 	Propagator propagation.TextMapPropagator
 }
 
-// App is a service, built.
+// App is a built service.
 type App struct {
-	// Handlers are its query APIs.
+	// Handlers lists its query APIs.
 	Handlers []rpc.Handler
-	// Ready must all hold for the service to get traffic, beside the connection to the bus.
+	// Ready lists checks that must hold for the service to accept traffic, beside the connection to NATS.
 	Ready []Check
-	// Tasks run until their context ends, and then finish what they began. One that
-	// returns earlier, with an error or without, ends the service.
+	// Tasks run until their context ends, and then finish what they began. A task that returns earlier ends the
+	// service.
 	Tasks []func(ctx context.Context) error
-	// Close frees what tasks and calls used, after the last of them. It may be nil.
+	// Close releases what tasks and calls used, after the last of them. It is optional.
 	Close func() error
 }
 
-// Check is one condition of readiness. Err must not block; nil means that it holds.
+// Check is a condition of readiness. Err must not block; nil means that it holds.
 type Check struct {
 	Name string
 	Err  func() error
 }
 
-// Early makes a task that needs no bus: it runs from the start, and to the end of the last call. Its
-// runtime has none yet.
+// Early creates a task that does not need NATS. It runs from the start until the last call has ended. Its runtime has
+// no connection to NATS.
 type Early func(rt *Runtime) (task func(ctx context.Context) error, err error)
 
-// Build makes the service on a runtime. It must not block: what takes time is a task. Its
-// context ends when the shutdown begins.
+// Build builds the service on a runtime. It must not block: long work belongs into tasks. Its context ends when the
+// shutdown begins.
 type Build func(ctx context.Context, rt *Runtime) (App, error)

@@ -10,8 +10,8 @@ import (
 
 var errEarly = errors.New("a task ended though nothing told it to")
 
-// tasks run together and are stopped together, at a time of their owner's choosing: they do not
-// stop when the context that they were started with ends.
+// tasks run together, and are stopped together by their owner. They do not stop when the context ends with which they
+// were started.
 type tasks struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -20,7 +20,7 @@ type tasks struct {
 	errs []error
 }
 
-// start runs tasks. The first that ends before its time tells alarm.
+// start starts tasks. It calls alarm when one ends early.
 func start(ctx context.Context, alarm func(error), each ...func(context.Context) error) *tasks {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t := &tasks{cancel: cancel, done: make(chan struct{})}
@@ -47,7 +47,7 @@ func start(ctx context.Context, alarm func(error), each ...func(context.Context)
 	return t
 }
 
-// stop ends the tasks, waits for them, and tells what went wrong in them.
+// stop ends the tasks, waits for them, and returns their errors.
 func (t *tasks) stop(timeout time.Duration) error {
 	if t == nil {
 		return nil

@@ -35,9 +35,8 @@ func newMetrics() *prometheus.Registry {
 	return registry
 }
 
-// newTracer exports over OTLP when the standard variables say where to; they also say how
-// (headers, TLS, sampler, resource). Otherwise traces only have names, for log lines. The
-// function sends what is left, within its context.
+// newTracer exports traces over OTLP if the standard variables name an endpoint; they also configure headers, TLS,
+// sampler and resource. Otherwise traces only have ids, for log records. The returned function exports what is left.
 func newTracer(ctx context.Context, name string) (trace.TracerProvider, func(context.Context) error, error) {
 	nothing := func(context.Context) error { return nil }
 	// Later options win, so OTEL_SERVICE_NAME overrides the name.

@@ -19,7 +19,7 @@ const (
 	maxResync      = 24 * time.Hour
 )
 
-// Validate says everything that is wrong, and what to do about it.
+// Validate returns all errors in the settings, each with what to do.
 func (c Config) Validate() error {
 	return errors.Join(c.validateBounds(), c.NATS.validate(), c.Kube.validate(), c.RPC.validate(c.Embed.Listener != nil))
 }
@@ -44,7 +44,7 @@ func (n NATS) validate() error {
 		errs = append(errs, fmt.Errorf("--nats-url names %d servers: use at most %d; a client learns of the others by itself", len(servers), maxNATSServers))
 	}
 	for i, server := range servers {
-		// The text of the URL stays out of the message: it may hold a password.
+		// The message does not contain the URL, which may hold a password.
 		if u, err := url.Parse(strings.TrimSpace(server)); err != nil || u.Hostname() == "" || !natsScheme(u.Scheme) {
 			errs = append(errs, fmt.Errorf("--nats-url, server %d: use the form nats://HOST:PORT (or tls, ws, wss)", i+1))
 		}
@@ -94,7 +94,7 @@ func (r RPC) validate(listening bool) error {
 	return errors.Join(append(errs, readable("tls-cert", r.TLS.Certificate), readable("tls-key", r.TLS.Key))...)
 }
 
-// readable opens a file that a flag names, so that a wrong path shows at once.
+// readable returns an error if the file of a flag cannot be opened, so that a wrong path shows at the start.
 func readable(flag, file string) error {
 	if file == "" {
 		return nil
@@ -106,8 +106,8 @@ func readable(flag, file string) error {
 	return f.Close()
 }
 
-// LogValue is c without secrets: of those it knows only where they are, but for
-// credentials within the URL of NATS, which it leaves out.
+// LogValue returns c without secrets. c holds only the paths of files with secrets, but the URL of NATS may hold a
+// password, which is left out.
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("cluster", c.Cluster),

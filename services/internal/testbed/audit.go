@@ -17,7 +17,8 @@ import (
 const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
 	{"level": "Metadata", "userGroups": ["system:serviceaccounts:` + rbac.Namespace + `"]}, {"level": "None"}]}`
 
-// audit is a directory with the audit log of the API server. It holds the requests of all services, in this process and in others.
+// audit is a directory with the audit log of the API server. The log holds the requests of all services, in this
+// process and in others.
 type audit string
 
 // args returns the flags of the API server that make it write the log.
@@ -61,7 +62,7 @@ func unused(service string, log io.Reader) ([]Right, error) {
 	}
 }
 
-// auditEvent is what the log holds of one request.
+// auditEvent holds the fields of one log entry.
 type auditEvent struct {
 	Verb string `json:"verb"`
 	User struct {
@@ -80,10 +81,11 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// request is what the API server asked its authorizer of a request.
+// request holds the attributes of one authorization check.
 type request struct{ verb, group, resource, namespace, name string }
 
-// requests returns one, or two where a patch made the object: the API server then also requires the right to create it.
+// requests returns the authorization checks of a request. A patch that creates an object has two, because the API
+// server then also requires the right to create it.
 func (e auditEvent) requests() []request {
 	resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
 	r := request{e.Verb, e.ObjectRef.Group, resource, e.ObjectRef.Namespace, e.ObjectRef.Name}

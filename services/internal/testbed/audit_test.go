@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// line is a line of the audit log.
+// line returns a line of the audit log.
 func line(user, verb, decision string, code int, object string) string {
 	return fmt.Sprintf(`{"verb":%q,"user":{"username":%q},"objectRef":{%s},"responseStatus":{"code":%d},"annotations":{"authorization.k8s.io/decision":%q}}`+"\n",
 		verb, user, object, code, decision)

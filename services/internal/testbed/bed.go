@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	// calm is how long nothing must happen for everything to be settled.
+	// calm is the time without calls after which everything counts as settled.
 	calm = 400 * time.Millisecond
-	// settleWithin is for the busiest of tests.
+	// settleWithin bounds the wait in the busiest of tests.
 	settleWithin = 2 * time.Minute
 )
 
-// Bed is the surroundings of a service, all real, and the test's own hands, whose
-// calls are not counted.
+// Bed holds the real servers around a service, and the test's own clients. Calls of these clients are not counted.
 type Bed struct {
 	T       testing.TB
 	Kube    *KubeServer
@@ -33,7 +32,7 @@ type Bed struct {
 	Typed   kubernetes.Interface
 }
 
-// NewBed starts servers, and the streams on the bus.
+// NewBed starts the servers and creates the streams.
 func NewBed(t testing.TB) *Bed {
 	t.Helper()
 	b := &Bed{T: t, Kube: Kube(t), NATS: NATS(t), OpenFGA: OpenFGA(t)}
@@ -44,7 +43,7 @@ func NewBed(t testing.TB) *Bed {
 	return b
 }
 
-// Settled waits until nothing has been called for a while.
+// Settled waits until no call was made for calm.
 func (b *Bed) Settled() {
 	b.T.Helper()
 	state := func() string { return fmt.Sprint(b.OpenFGA.CallsByOp(), b.Kube.WritesByOp()) }
@@ -60,14 +59,14 @@ func (b *Bed) Settled() {
 	})
 }
 
-// CaughtUp waits until a service has settled every message: what failed is tried again after up to half a
-// minute, and until then nothing happens.
+// CaughtUp waits until a service has settled every message. Settled does not suffice: the service retries a failed
+// message after up to half a minute, without calls in between.
 func (b *Bed) CaughtUp(service string) {
 	b.T.Helper()
 	CaughtUp(b.T, b.JS, service)
 }
 
-// CaughtUp is [Bed.CaughtUp] where there is no bed.
+// CaughtUp does the same as [Bed.CaughtUp] without a bed.
 func CaughtUp(t testing.TB, js jetstream.JetStream, service string) {
 	t.Helper()
 	Eventually(t, settleWithin, func() error {
@@ -82,7 +81,7 @@ func CaughtUp(t testing.TB, js jetstream.JetStream, service string) {
 	})
 }
 
-// Quiet runs what should change nothing, waits, and wants no write to have happened.
+// Quiet calls do, waits until everything has settled, and reports an error for each write.
 func (b *Bed) Quiet(what string, do func()) {
 	b.T.Helper()
 	openFGA, kube := b.OpenFGA.WritesByOp(), b.Kube.WritesByOp()
@@ -93,7 +92,7 @@ func (b *Bed) Quiet(what string, do func()) {
 	}
 }
 
-// CountsSince returns now without what before counts already.
+// CountsSince subtracts the counts in before from now and drops zeros.
 func CountsSince(before, now map[string]int) map[string]int {
 	for op, n := range before {
 		if now[op] -= n; now[op] == 0 {

@@ -16,7 +16,7 @@ func (b *Bed) Forget(service string) {
 	}
 }
 
-// EmptyBus deletes all that the bus holds, as when its disk is lost.
+// EmptyBus deletes the streams and creates empty ones, as after the loss of the disk of NATS.
 func (b *Bed) EmptyBus() {
 	b.T.Helper()
 	for _, stream := range []string{topology.Changes, topology.Sync} {
@@ -29,7 +29,7 @@ func (b *Bed) EmptyBus() {
 	}
 }
 
-// Wipe empties the bus, and publishes everything again.
+// Wipe empties the streams and publishes everything again.
 func (r *Reflector) Wipe() {
 	r.bed.T.Helper()
 	defer r.Hold()()
@@ -37,8 +37,8 @@ func (r *Reflector) Wipe() {
 	r.Replay()
 }
 
-// Repeat publishes every message of the bus once more, in any order. Before each message it publishes the state that
-// the object had when Repeat ran last.
+// Repeat publishes every message of the stream once more, in random order. Before each message it publishes the state
+// that the object had at the last call of Repeat.
 func (r *Reflector) Repeat() {
 	r.bed.T.Helper()
 	defer r.Hold()()

@@ -24,7 +24,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Caller makes a ServiceAccount without rights, until the test ends, and a client with its token.
+// Caller creates a ServiceAccount without rights, until the test ends, and returns a client with its token.
 func (k *KubeServer) Caller(t testing.TB, name string) (uid string, client *http.Client) {
 	t.Helper()
 	api := k.Typed(t)
@@ -45,8 +45,8 @@ func (k *KubeServer) Caller(t testing.TB, name string) (uid string, client *http
 	return string(account.UID), &http.Client{Transport: bearer(token.Status.Token)}
 }
 
-// Administrator makes a ServiceAccount with all rights, until the test ends, and a client with its token. The API server may know
-// of the rights a little later.
+// Administrator creates a ServiceAccount with all rights, until the test ends, and returns a client with its token. The
+// rights need a moment to take effect.
 func (k *KubeServer) Administrator(t testing.TB, name string) *http.Client {
 	t.Helper()
 	_, client := k.Caller(t, name)
@@ -54,7 +54,7 @@ func (k *KubeServer) Administrator(t testing.TB, name string) *http.Client {
 	return client
 }
 
-// Answers asks until the error has this code.
+// Answers calls ask until its error has this code.
 func Answers(t testing.TB, deadline time.Duration, want connect.Code, ask func(context.Context) error) {
 	t.Helper()
 	Eventually(t, deadline, func() error {

@@ -17,18 +17,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Tests keep the roles that every API server has of itself, and what services run as.
+// Labels of objects that tests keep: the default roles of the API server, and the shipped objects of services.
 const (
 	bootstrapped = "kubernetes.io/bootstrapping"
 	shipped      = "app.kubernetes.io/part-of"
 )
 
-// clean removes what tests leave behind: objects that services follow, and leases, which would
-// hold up the leader of the next test. It insists until nothing is left.
+// clean removes the objects that tests leave: those of kinds that services watch, and leases, which would delay the
+// leader of the next test. It repeats until none is left.
 func clean(ctx context.Context, objects dynamic.Interface) error {
 	resources := []schema.GroupVersionResource{coordinationv1.SchemeGroupVersion.WithResource("leases")}
 	for _, kind := range kinds.All() {
-		if kind.GroupResource != kinds.Definitions().GroupResource { // Without them nothing else is served.
+		if kind.GroupResource != kinds.Definitions().GroupResource { // Other kinds depend on their definitions.
 			resources = append(resources, kind.Served())
 		}
 	}
@@ -51,7 +51,7 @@ func clean(ctx context.Context, objects dynamic.Interface) error {
 	return nil
 }
 
-// cleanOnce deletes what is there and reports how many that were.
+// cleanOnce deletes the objects of a resource and returns the number that it found.
 func cleanOnce(ctx context.Context, api dynamic.NamespaceableResourceInterface) (int, error) {
 	list, err := api.List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {

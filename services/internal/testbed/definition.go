@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// undefineTimeout bounds how long a definition may exist after its deletion: the API server waits for up to a minute
+// undefineTimeout bounds how long a definition may exist after its deletion. The API server waits for up to a minute
 // until no object of the kind is left, and then tries again.
 const (
 	undefineTimeout = 3 * time.Minute

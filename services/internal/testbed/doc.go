@@ -1,5 +1,4 @@
-// Package testbed gives tests real servers: NATS, OpenFGA, and a Kubernetes API
-// server, each as a handle that can be stopped and started again, that counts what
-// is written through it, and that can be made to fail on purpose at the client's
-// side of the wire. A test package that uses [Kube] calls [Main] from its TestMain.
+// Package testbed gives tests real servers: NATS, OpenFGA, OpenSearch and a Kubernetes API server. Each is a handle
+// that can stop and restart its server, counts the writes through it, and injects failures at the client's side. A test
+// package that uses [Kube] calls [Main] from its TestMain.
 package testbed

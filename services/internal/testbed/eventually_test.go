@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// verdict is a test that is watched: it remembers why it failed.
+// verdict records why a test failed.
 type verdict struct {
 	testing.TB
 	text string

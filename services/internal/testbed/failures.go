@@ -17,8 +17,8 @@ import (
 
 var errCut = errors.New("the connection is cut on purpose")
 
-// mishaps lists how a call to a server fails before the server carries it out, and how an answer is lost.
-// The last of each list is what a client sees when the connection is cut.
+// mishaps lists the errors of a call that the server does not execute, and of a call whose answer is lost. The last of
+// each list is the error of a broken connection.
 type mishaps struct{ before, after []error }
 
 func kubeMishaps() mishaps {
@@ -34,7 +34,7 @@ func kubeMishaps() mishaps {
 	}
 }
 
-// refuse returns a fault by which the API server seems to answer with a status.
+// refuse returns a fault that answers with a status in place of the API server.
 func refuse(answer apierrors.APIStatus) error {
 	status := answer.Status()
 	status.Kind, status.APIVersion = "Status", "v1"
@@ -61,7 +61,7 @@ func searchMishaps() mishaps {
 
 // failures makes calls fail at random.
 type failures struct {
-	// percent of calls fail before the server sees them. Of as many calls the answer is lost.
+	// percent of calls fail before the server receives them. The answers of as many others are lost.
 	percent atomic.Int32
 	// cut makes every call fail.
 	cut atomic.Bool

@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Fill puts objects on the bus as a watcher does that finds them, whether or not the API server has them, and says that
-// these are all of some kinds.
+// Fill publishes objects as a watcher does, whether or not the API server has them. It then publishes snapshot markers
+// that cover them.
 func (b *Bed) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object))) {
 	b.T.Helper()
 	counts := map[event.GroupResource]int{}

@@ -10,18 +10,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Forgery is a message that whoever has stolen the watcher's rights on the bus publishes of an object.
+// Forgery is a message about an object, published by an attacker with the watcher's NATS credentials.
 type Forgery struct {
 	Kind            kinds.Kind
 	Namespace, Name string
-	// Like names the object that it is a copy of; empty if it is of that very object.
+	// Like names the object that the message copies. If empty, it is the object itself.
 	Like string
-	// Edit makes it say what is not so.
+	// Edit falsifies the message.
 	Edit func(c *event.Change, object map[string]any)
 }
 
-// Forge publishes a message, so many versions after what the bus told last. The deletion of another
-// object of the name goes where the watcher says of such.
+// Forge publishes a message with a resource version that is later than the last by the given number. A deletion with
+// another UID goes to the tombstone subject, as the watcher's would.
 func (b *Bed) Forge(f Forgery, later int) {
 	b.T.Helper()
 	key := event.Key{Cluster: local, GroupResource: f.Kind.GroupResource, Namespace: f.Namespace, Name: f.Name}
@@ -55,13 +55,13 @@ func (b *Bed) Forge(f Forgery, later int) {
 	}
 }
 
-// Oversize publishes of an object what the watcher says where it is too large for the bus.
+// Oversize publishes the message of the watcher for an object that is too large for NATS.
 func (b *Bed) Oversize(kind kinds.Kind, namespace, name string) {
 	b.T.Helper()
 	b.Forge(Forgery{Kind: kind, Namespace: namespace, Name: name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)
 }
 
-// Told is what the bus told last of an object.
+// Told returns the last change of an object on the stream.
 func (b *Bed) Told(kind kinds.Kind, namespace, name string) event.Change {
 	b.T.Helper()
 	key := event.Key{Cluster: local, GroupResource: kind.GroupResource, Namespace: namespace, Name: name}

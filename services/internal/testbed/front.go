@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
 )
 
-// front stands before an OpenSearch with the server's own name. Who proves to be the administrator there is the
-// administrator behind it; everybody else is who their password says.
+// front is a proxy before OpenSearch with the server's own certificate. A client with the administrator's certificate
+// is the administrator behind it. Other clients use their password.
 type front struct {
 	url    string
 	server *http.Server
@@ -52,7 +52,7 @@ func newFront(traffic *Traffic, server *opensearch.Server) (*front, error) {
 	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(back) },
 		Transport: frontTripper{traffic: traffic, admin: admin, anybody: anybody},
-		ErrorLog:  log.New(io.Discard, "", 0), // What goes wrong is the client's to tell.
+		ErrorLog:  log.New(io.Discard, "", 0), // Errors are the client's to report.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
 			panic(http.ErrAbortHandler) //nolint:forbidigo // So the connection breaks, as one to the server would.
 		},
@@ -65,7 +65,7 @@ func newFront(traffic *Traffic, server *opensearch.Server) (*front, error) {
 	}
 	go func() {
 		defer close(f.ended)
-		_ = f.server.ServeTLS(listener, "", "") // It ends with stop.
+		_ = f.server.ServeTLS(listener, "", "") // Returns after stop.
 	}()
 	return f, nil
 }
@@ -87,7 +87,7 @@ func (f *front) stop(context.Context) error {
 	return err
 }
 
-// AnswerInstead is a fault by which the server seems to answer so, as an overloaded one or a broken one would.
+// AnswerInstead returns a fault that answers in place of the server, as an overloaded or broken server would.
 func AnswerInstead(status int, body string) error { return &answerError{status, body} }
 
 type answerError struct {
@@ -106,20 +106,21 @@ func (a *answerError) response(r *http.Request) *http.Response {
 	}
 }
 
-// frontTripper watches requests to OpenSearch.
+// frontTripper passes requests to OpenSearch through [Traffic].
 type frontTripper struct {
 	traffic        *Traffic
 	admin, anybody http.RoundTripper
 }
 
-// RoundTrip is one request. Its name is as in "PUT internalusers/anne" for the security API, else "GET /path".
+// RoundTrip sends one request. The operation is as in "PUT internalusers/anne" for the security API, and as in "GET
+// /path" otherwise.
 func (f frontTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 	next := f.anybody
 	if request.TLS != nil && len(request.TLS.VerifiedChains) > 0 {
 		next = f.admin
 	}
 	op := request.Method + " " + strings.TrimPrefix(request.URL.EscapedPath(), securityAPI)
-	// What the server only remembers is not what it keeps.
+	// The cache is no stored state.
 	writes := request.Method != http.MethodGet && request.Method != http.MethodHead && op != "DELETE cache"
 	var response *http.Response
 	err := f.traffic.pass(request.Context(), op, writes, func() (err error) {

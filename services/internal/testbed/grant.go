@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// Grant gives a service a right that it is not shipped with, for a resource that only this test has. It returns when
-// the right is in force.
+// Grant gives a service a right beyond its shipped ones, for a resource that only this test has. It returns when the
+// right is in force.
 func (k *KubeServer) Grant(t testing.TB, service string, rule rbacv1.PolicyRule) {
 	t.Helper()
 	role := k.createClusterRole(t, []rbacv1.PolicyRule{rule})

@@ -20,9 +20,8 @@ type KubeServer struct {
 	cluster *cluster
 }
 
-// Kube starts the API server, or finds it running; it is one for all tests of the
-// binary, which therefore use it one at a time. When the test ends, all of Entail's
-// objects and all leases go, whatever finalizers they have.
+// Kube starts the API server unless it runs. All tests of the binary share it, and so must not run in parallel. At the
+// end of the test all objects of Entail and all leases are removed, whatever finalizers they have.
 func Kube(t testing.TB) *KubeServer {
 	t.Helper()
 	c, err := shared.started(t.Context())
@@ -44,8 +43,8 @@ func Kube(t testing.TB) *KubeServer {
 	return k
 }
 
-// Config leads a service to this server, with the rights that it is shipped with and through
-// this server's [Traffic]. It is good over restarts.
+// Config returns a client configuration with the shipped rights of a service, through this server's [Traffic]. It stays
+// valid over restarts.
 func (k *KubeServer) Config(t testing.TB, service string) *rest.Config {
 	t.Helper()
 	cfg, err := k.cluster.server.ConfigOf(service)
@@ -57,26 +56,25 @@ func (k *KubeServer) Config(t testing.TB, service string) *rest.Config {
 	return cfg
 }
 
-// Kubeconfig is a file that leads a service in another process to this server, with the
-// rights that it is shipped with.
+// Kubeconfig returns a kubeconfig file with the shipped rights of a service, for another process.
 func (k *KubeServer) Kubeconfig(service string) string {
 	return k.cluster.server.KubeconfigOf(service)
 }
 
-// Admin leads a client of the test's own to this server, outside of [Traffic].
+// Admin returns the client configuration of an administrator, outside of [Traffic].
 func (k *KubeServer) Admin() *rest.Config {
 	cfg := rest.CopyConfig(k.cluster.config)
 	cfg.QPS = -1
 	return cfg
 }
 
-// Objects is a client of the test's own, outside of [Traffic].
+// Objects returns a client of an administrator, outside of [Traffic].
 func (k *KubeServer) Objects(t testing.TB) dynamic.Interface {
 	t.Helper()
 	return k.ObjectsAs(t, "")
 }
 
-// Stop ends the server as a signal would. Later tests need it again: Start it.
+// Stop ends the server as a signal would. The test must start it again for later tests.
 func (k *KubeServer) Stop(t testing.TB) {
 	t.Helper()
 	if err := k.cluster.server.Stop(); err != nil {
@@ -84,10 +82,10 @@ func (k *KubeServer) Stop(t testing.TB) {
 	}
 }
 
-// Kill ends the server as a crash would. Later tests need it again: Start it.
+// Kill ends the server as a crash would. The test must start it again for later tests.
 func (k *KubeServer) Kill() { k.cluster.server.Kill() }
 
-// Start starts the server again, with the same objects at the same place.
+// Start starts the server again, with the same objects and the same address.
 func (k *KubeServer) Start(t testing.TB) {
 	t.Helper()
 	if err := k.cluster.start(t.Context()); err != nil {
@@ -95,7 +93,8 @@ func (k *KubeServer) Start(t testing.TB) {
 	}
 }
 
-// Backup copies all that the server keeps, while it is stopped; restore makes that all there is.
+// Backup stops the server, copies all its state and starts it again. The returned function replaces the state by the
+// copy in the same way.
 func (k *KubeServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	backup, dir := t.TempDir(), k.cluster.dir
@@ -114,7 +113,7 @@ func (k *KubeServer) Backup(t testing.TB) (restore func()) {
 	}
 }
 
-// replaceDir makes a directory equal to another one.
+// replaceDir replaces a directory by a copy of another one.
 func replaceDir(dir, other string) error {
 	return errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(other)))
 }

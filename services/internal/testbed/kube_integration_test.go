@@ -30,7 +30,7 @@ func client(t *testing.T, k *KubeServer) *kube.Client {
 	return client
 }
 
-// hold makes a Store that has a finalizer.
+// hold creates a Store with a finalizer.
 func hold(t *testing.T, k *KubeServer, client *kube.Client, name string) event.Change {
 	t.Helper()
 	k.Apply(t, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core"})
@@ -63,7 +63,7 @@ func TestATestLeavesNothingToTheNext(t *testing.T) {
 		k := Kube(t)
 		for _, kind := range kinds.All() {
 			if kind.Optional || kind == kinds.Definitions() {
-				continue // Not there, or there from the start.
+				continue // Not served, or present from the start.
 			}
 			list, err := k.Objects(t).Resource(kind.Served()).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + bootstrapped + ",!" + shipped})
 			if err != nil || len(list.Items) != 0 {

@@ -16,11 +16,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// servedWithin bounds the wait for a kind to be served, or for an older definition of it to be gone.
+// servedWithin bounds the wait until a kind is served, or until an older definition of it is gone.
 const servedWithin = time.Minute
 
-// ServeLegacyOpenSearch has the server serve the kinds of OpenSearch in the group that they had before, until the test ends:
-// those that are shipped, and clusters, which are the public operator's.
+// ServeLegacyOpenSearch makes the server serve the OpenSearch kinds in their former API group, until the test ends.
+// These are the shipped kinds, and the clusters of the public operator.
 func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 	t.Helper()
 	root, err := devserver.Checkout()
@@ -57,11 +57,11 @@ func (k *KubeServer) ServeKinds(t testing.TB, served ...kinds.Kind) {
 	k.awaitServed(t, served)
 }
 
-// define creates a CustomResourceDefinition that goes with the test.
+// define creates a CustomResourceDefinition that is deleted at the end of the test.
 func (k *KubeServer) define(t testing.TB, definition *unstructured.Unstructured) {
 	t.Helper()
 	definitions := k.Objects(t).Resource(kinds.Definitions().Served())
-	Eventually(t, servedWithin, func() error { // The deletion after an earlier test may not have ended.
+	Eventually(t, servedWithin, func() error { // An earlier deletion may still be running.
 		_, err := definitions.Create(t.Context(), definition, metav1.CreateOptions{})
 		return err
 	})

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Log keeps what a service logs as JSON.
+// Log keeps the JSON log of a service.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -23,20 +23,20 @@ func (l *Log) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
-// Logger logs to it, and to the output of the test, from this level on.
+// Logger returns a logger that writes to l and to the output of the test, from this level on.
 func (l *Log) Logger(t testing.TB, level slog.Level) *slog.Logger {
 	t.Helper()
 	return slog.New(slog.NewJSONHandler(io.MultiWriter(l, t.Output()), &slog.HandlerOptions{Level: level}))
 }
 
-// Bytes are all that was logged.
+// Bytes returns the whole log.
 func (l *Log) Bytes() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return bytes.Clone(l.text.Bytes())
 }
 
-// Warns is nil if people were warned of something after the first bytes.
+// Warns returns nil if the log, after its first bytes, has a warning or an error with this text.
 func (l *Log) Warns(after int, of string) error {
 	for line := range strings.Lines(string(l.Bytes()[after:])) {
 		warning := strings.Contains(line, `"level":"WARN"`) || strings.Contains(line, `"level":"ERROR"`)

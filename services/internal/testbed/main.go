@@ -16,12 +16,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// leakLooks is how often goroutines of servers that were stopped may still be found, for half a second each.
+// leakLooks bounds the attempts, half a second each, in which goroutines of stopped servers may still exist.
 const leakLooks = 20
 
-// Main runs the tests of a package from its TestMain and ends what they share. The package fails when a goroutine is left
-// over. With a [RightsSuite] and all tests, it reports the rights of the service that no test used. In a nightly run, which
-// revokes every right, such a right fails the package.
+// Main runs the tests of a package from its TestMain and stops the shared servers. The package fails if a goroutine is
+// left. With a [RightsSuite] and all tests, it reports the rights of the service that no test used. In a nightly run,
+// which revokes every right, such a right fails the package.
 func Main(m *testing.M, ignore ...goleak.Option) {
 	code := m.Run()
 	err := shared.stop()
@@ -48,22 +48,22 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	os.Exit(code)
 }
 
-// shared is the API server of this binary: starting one for each test would take seconds each.
+// shared is the API server of this binary. A server per test would cost seconds each.
 //
 //nolint:gochecknoglobals // Tests of one binary have nothing else in common.
 var shared cluster
 
-// cluster is a Kubernetes API server that starts when first needed.
+// cluster is a Kubernetes API server that starts at its first use.
 type cluster struct {
 	mu sync.Mutex
-	// root holds dir, which is the server's, and the audit log.
+	// root holds the audit log and dir, the server's directory.
 	root, dir string
 	server    *devserver.KubeLocal
 	config    *rest.Config
 	rights    rightsUse
 }
 
-// started is c with a running server, which a test before may have ended.
+// started starts the server unless it runs, and returns c. An earlier test may have stopped the server.
 func (c *cluster) started(ctx context.Context) (*cluster, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

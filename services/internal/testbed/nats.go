@@ -13,21 +13,21 @@ import (
 	"github.com/entail-dev/entail/services/internal/permission"
 )
 
-// password is that of every user.
+// password is the password of all users.
 const password = "test"
 
-// reconnectWait keeps tests of restarts short.
+// reconnectWait shortens tests of restarts.
 const reconnectWait = 20 * time.Millisecond
 
-// NATSServer is a NATS server with JetStream on disk that can go away and come back.
+// NATSServer is a NATS server with JetStream on disk that can stop and restart.
 type NATSServer struct {
 	t   testing.TB
 	cfg devserver.NATSConfig
-	// server is nil while it is stopped.
+	// server is nil while the server is stopped.
 	server *devserver.Server
 }
 
-// NATS starts a server of the test's own.
+// NATS starts a server for one test.
 func NATS(t testing.TB) *NATSServer {
 	t.Helper()
 	n := &NATSServer{t: t, cfg: devserver.NATSConfig{Dir: t.TempDir(), Password: password}}
@@ -41,11 +41,11 @@ func NATS(t testing.TB) *NATSServer {
 	return n
 }
 
-// Files are those that the server keeps.
+// Files returns the server's directory.
 func (n *NATSServer) Files() fs.FS { return os.DirFS(n.cfg.Dir) }
 
-// Backup copies what the server keeps, which must be stopped. The function that it returns puts the copy in the
-// place of what the stopped server keeps then.
+// Backup copies the directory of a stopped server. The returned function replaces the directory by the copy: the server
+// must be stopped then, too.
 func (n *NATSServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	kept := t.TempDir()
@@ -60,14 +60,14 @@ func (n *NATSServer) Backup(t testing.TB) (restore func()) {
 	}
 }
 
-// URL is that of the test's own hands, who may do everything. It is the same over restarts.
+// URL returns the address for the test's own client, which has all rights. It stays the same over restarts.
 func (n *NATSServer) URL() string { return n.URLOf(permission.Admin) }
 
-// URLOf is that of a service, which may do what it may in a cluster.
+// URLOf returns the address for a service, with its shipped rights.
 func (n *NATSServer) URLOf(service string) string { return n.cfg.URL(service) }
 
-// Start starts the server again, with the same streams on the same port, once that is free: while
-// the server was away, it may serve somebody's outgoing connection.
+// Start starts the server, after a stop with the same streams on the same port. It waits while another program uses the
+// port.
 func (n *NATSServer) Start(t testing.TB) {
 	t.Helper()
 	server, err := devserver.StartNATS(t.Context(), n.cfg)
@@ -77,7 +77,7 @@ func (n *NATSServer) Start(t testing.TB) {
 	n.server, n.cfg.Port = server, server.Port()
 }
 
-// Stop ends the server; a stopped one stays stopped.
+// Stop ends the server unless it is stopped.
 func (n *NATSServer) Stop() {
 	n.t.Helper()
 	if n.server == nil {
@@ -89,7 +89,7 @@ func (n *NATSServer) Stop() {
 	n.server = nil
 }
 
-// Connect makes a connection that outlives restarts of the server and ends with the test.
+// Connect returns a connection that survives restarts of the server and is closed when the test ends.
 func (n *NATSServer) Connect(t testing.TB) *nats.Conn {
 	t.Helper()
 	conn, err := nats.Connect(n.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(0, 0))
@@ -100,7 +100,7 @@ func (n *NATSServer) Connect(t testing.TB) *nats.Conn {
 	return conn
 }
 
-// JetStream is that of a connection of its own.
+// JetStream returns a JetStream client on a new connection.
 func (n *NATSServer) JetStream(t testing.TB) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(n.Connect(t))

@@ -18,11 +18,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// objectTimeout bounds how long a service needs to handle a change, on a busy machine too.
+// objectTimeout bounds the time in which a service handles a change, even on a busy machine.
 const objectTimeout = time.Minute
 
-// Apply makes an object have a spec, as "kubectl apply --server-side" does. For an object in a namespace,
-// give the kind with its namespace; see [kinds.Kind.In].
+// Apply applies an object with a spec, as "kubectl apply --server-side" does. For a namespaced object, pass the kind
+// with its namespace. See [kinds.Kind.In].
 func (k *KubeServer) Apply(t testing.TB, kind kinds.Kind, name string, spec any) {
 	t.Helper()
 	if _, err := k.ApplyFields(t, kind, name, map[string]any{"spec": spec}); err != nil {
@@ -30,7 +30,7 @@ func (k *KubeServer) Apply(t testing.TB, kind kinds.Kind, name string, spec any)
 	}
 }
 
-// ApplyFields is like [KubeServer.Apply] for an object of any fields, and returns what the API server answers.
+// ApplyFields applies an object with any fields, and returns the answer of the API server. See [KubeServer.Apply].
 func (k *KubeServer) ApplyFields(t testing.TB, kind kinds.Kind, name string, fields map[string]any) (*unstructured.Unstructured, error) {
 	t.Helper()
 	return k.Objects(t).Resource(kind.Served()).Namespace(kind.Namespace).
@@ -54,7 +54,7 @@ func encodeObject(t testing.TB, kind kinds.Kind, name string, fields map[string]
 	return data
 }
 
-// ApplyStatus applies fields of an object's status, as another service does.
+// ApplyStatus applies fields of an object's status as a service.
 func (b *Bed) ApplyStatus(service string, kind kinds.Kind, name string, status any) {
 	b.T.Helper()
 	_, err := b.objects(kind).Patch(b.T.Context(), name, types.ApplyPatchType, encodeObject(b.T, kind, name, map[string]any{"status": status}),
@@ -64,7 +64,7 @@ func (b *Bed) ApplyStatus(service string, kind kinds.Kind, name string, status a
 	}
 }
 
-// Patch merges a JSON patch into an object, or into a subresource of it.
+// Patch applies a JSON merge patch to an object, or to a subresource of it.
 func (b *Bed) Patch(kind kinds.Kind, name, patch string, subresources ...string) {
 	b.T.Helper()
 	options := metav1.PatchOptions{FieldManager: "test"}
@@ -79,7 +79,7 @@ func (b *Bed) RemoveFinalizers(kind kinds.Kind, name string) {
 	b.SetFinalizers(kind, kind.Namespace, name)
 }
 
-// SetFinalizers gives an object these finalizers, and no others.
+// SetFinalizers replaces the finalizers of an object.
 func (b *Bed) SetFinalizers(kind kinds.Kind, namespace, name string, finalizers ...string) {
 	b.T.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
@@ -112,7 +112,7 @@ func (b *Bed) objects(kind kinds.Kind) dynamic.ResourceInterface {
 	return b.Resource(kind).Namespace(kind.Namespace)
 }
 
-// Delete deletes an object as a person does: what has finalizers stays for a while.
+// Delete deletes an object. An object with finalizers stays until they are removed.
 func (b *Bed) Delete(kind kinds.Kind, name string) {
 	b.T.Helper()
 	if err := b.objects(kind).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -197,7 +197,7 @@ func Await[T any](b *Bed, kind kinds.Kind, name string, check func(*T) error) *T
 	return object
 }
 
-// conditioned is an object of any kind, as far as its conditions are concerned.
+// conditioned decodes the metadata and conditions of an object of any kind.
 type conditioned struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            struct {

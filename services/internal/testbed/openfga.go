@@ -10,16 +10,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-// OpenFGAServer is an OpenFGA server on disk that can go away and come back.
+// OpenFGAServer is an OpenFGA server on disk that can stop and restart.
 type OpenFGAServer struct {
 	Traffic
 	t testing.TB
-	// own is nil until the server is needed.
+	// own is nil until the first use.
 	own *openFGA
 }
 
-// OpenFGA returns a server without stores, for this test alone. The server starts when it is first needed: not
-// every test of a [Bed] needs one. A later test uses it again, without the stores that this test made.
+// OpenFGA returns a server without stores for one test. It starts at its first use, because not every test of a [Bed]
+// needs it. When the test ends, its stores are deleted, and a later test reuses the server.
 func OpenFGA(t testing.TB) *OpenFGAServer {
 	t.Helper()
 	o := &OpenFGAServer{t: t}
@@ -27,7 +27,7 @@ func OpenFGA(t testing.TB) *OpenFGAServer {
 	return o
 }
 
-// giveBack lets later tests use the server.
+// giveBack returns the server to the pool.
 func (o *OpenFGAServer) giveBack() {
 	if o.own == nil {
 		return
@@ -42,7 +42,7 @@ func (o *OpenFGAServer) giveBack() {
 	}
 }
 
-// address returns where the server is, or will be again.
+// address returns the address of the server, and starts the server at the first call.
 func (o *OpenFGAServer) address() string {
 	o.t.Helper()
 	if o.own == nil {
@@ -63,7 +63,7 @@ func (o *OpenFGAServer) Start(t testing.TB) {
 	}
 }
 
-// Stop ends the server; a stopped one stays stopped.
+// Stop ends the server unless it is stopped.
 func (o *OpenFGAServer) Stop() {
 	o.t.Helper()
 	o.address()
@@ -72,8 +72,8 @@ func (o *OpenFGAServer) Stop() {
 	}
 }
 
-// Backup copies the database, while the server is away for a moment. The function that it returns puts the copy
-// in the place of the database, in the same way.
+// Backup stops the server, copies its database and starts it again. The returned function replaces the database by the
+// copy in the same way.
 func (o *OpenFGAServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	kept := t.TempDir()
@@ -85,7 +85,7 @@ func (o *OpenFGAServer) Backup(t testing.TB) (restore func()) {
 	}
 }
 
-// copy makes a directory equal to another one, while the server is away.
+// copy copies a directory while the server is stopped.
 func (o *OpenFGAServer) copy(t testing.TB, from, to string) {
 	t.Helper()
 	o.Stop()
@@ -95,7 +95,7 @@ func (o *OpenFGAServer) copy(t testing.TB, from, to string) {
 	o.Start(t)
 }
 
-// Config leads a client to this server and through its [Traffic]. It is good over restarts.
+// Config returns a client configuration for this server, through its [Traffic]. It stays valid over restarts.
 func (o *OpenFGAServer) Config() fga.Config {
 	return fga.Config{
 		Target:      o.address(),
@@ -103,7 +103,7 @@ func (o *OpenFGAServer) Config() fga.Config {
 	}
 }
 
-// Client is a client of the test's own, outside of [Traffic]: what a test does is not counted.
+// Client returns a client for the test itself. It bypasses [Traffic], so its calls are not counted.
 func (o *OpenFGAServer) Client(t testing.TB) *fga.Client {
 	t.Helper()
 	client, err := fga.Dial(fga.Config{Target: o.address()})

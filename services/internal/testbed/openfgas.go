@@ -15,18 +15,19 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
-// openFGAs are the OpenFGA servers of this binary: starting one for each test would cost each test its start.
+// openFGAs holds the OpenFGA servers of this binary, so that not every test has to start one.
 //
 //nolint:gochecknoglobals // Tests of one binary have nothing else in common.
 var openFGAs openFGAPool
 
-// openFGAPool keeps the servers that no test uses. There is one, unless tests ran in parallel or a test used two.
+// openFGAPool keeps the servers that no test uses. It holds more than one only if tests ran in parallel or a test used
+// two.
 type openFGAPool struct {
 	mu   sync.Mutex
 	idle []*openFGA
 }
 
-// take returns a running server without stores, which is the caller's alone.
+// take returns a running server without stores. Only the caller uses it.
 func (p *openFGAPool) take(ctx context.Context) (*openFGA, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +47,7 @@ func (p *openFGAPool) take(ctx context.Context) (*openFGA, error) {
 	return o, nil
 }
 
-// put deletes all stores of a server, and keeps the server for another test. A server that fails is not kept.
+// put deletes all stores of a server and keeps the server for another test. A server that fails is discarded.
 func (p *openFGAPool) put(ctx context.Context, o *openFGA) error {
 	err := o.start(ctx)
 	if err == nil {
@@ -72,16 +73,16 @@ func (p *openFGAPool) end() (err error) {
 	return err
 }
 
-// openFGA is one server, with its database in a directory of its own.
+// openFGA is one server with its own database directory.
 type openFGA struct {
 	cfg devserver.OpenFGAConfig
-	// server is nil while it is stopped.
+	// server is nil while the server is stopped.
 	server *devserver.Server
 }
 
 func (o *openFGA) dir() string { return filepath.Dir(o.cfg.File) }
 
-// start starts the server unless it runs, each time on the same port.
+// start starts the server unless it runs, always on the same port.
 func (o *openFGA) start(ctx context.Context) error {
 	if o.server != nil {
 		return nil
@@ -104,7 +105,7 @@ func (o *openFGA) stop() error {
 	return err
 }
 
-// end ends the server for good.
+// end ends the server and removes its directory.
 func (o *openFGA) end() error { return errors.Join(o.stop(), os.RemoveAll(o.dir())) }
 
 func (o *openFGA) log() string {

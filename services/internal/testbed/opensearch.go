@@ -16,18 +16,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
 )
 
-// searchAnswerWithin is for the slowest of requests, on a busy machine.
+// searchAnswerWithin bounds the slowest request on a busy machine.
 const searchAnswerWithin = time.Minute
 
-// OpenSearchServer is the OpenSearch of this test binary, seen through [Traffic].
+// OpenSearchServer is the OpenSearch of this test binary, reached through [Traffic].
 type OpenSearchServer struct {
 	Traffic
 	search *search
 	front  *front
 }
 
-// OpenSearch starts OpenSearch, or finds it running; it is one for all tests of the binary, which therefore use it
-// one at a time. When the test ends, its security is as it was at first.
+// OpenSearch starts OpenSearch unless it runs. All tests of the binary share it, and so must not run in parallel. At
+// the end of the test, its security configuration is reset.
 func OpenSearch(t testing.TB) *OpenSearchServer {
 	t.Helper()
 	if err := sharedSearch.started(t.Context()); err != nil {
@@ -48,25 +48,25 @@ func OpenSearch(t testing.TB) *OpenSearchServer {
 	return o
 }
 
-// URL leads a service to this server, through its [Traffic]. It is good over restarts.
+// URL returns the address for a service, through [Traffic]. It stays valid over restarts.
 func (o *OpenSearchServer) URL() string { return o.front.url }
 
-// CA is the certificate, in PEM, that clients of [OpenSearchServer.URL] trust.
+// CA returns the authority, in PEM, that clients of [OpenSearchServer.URL] trust.
 func (o *OpenSearchServer) CA() []byte { return o.search.server.CA() }
 
-// AdminCertificate is that of an administrator, certificate and key in PEM.
+// AdminCertificate returns the certificate and key of an administrator, in PEM.
 func (o *OpenSearchServer) AdminCertificate() (certificate, key []byte) {
 	admin := o.search.server.AdminCertificate()
 	return admin.Certificate, admin.Key
 }
 
-// AdminPassword is that of the user admin, for clients without a certificate.
+// AdminPassword returns the credentials of the administrator, for clients without a certificate.
 func (o *OpenSearchServer) AdminPassword() (user, password string) {
 	return opensearch.Admin, o.search.server.Password()
 }
 
-// Do is a request of the test's own, with the administrator's certificate and outside of [Traffic]; path is as in
-// "/_plugins/_security/api/roles". A body that is not nil is sent as JSON. It returns the status and the answer.
+// Do sends a request as the administrator, outside of [Traffic], and returns the status and the body. The path is as in
+// "/_plugins/_security/api/roles". A body that is not nil is sent as JSON.
 func (o *OpenSearchServer) Do(t testing.TB, method, path string, body any) (status int, answer []byte) {
 	t.Helper()
 	status, answer, err := o.search.do(t.Context(), method, path, body)
@@ -76,13 +76,13 @@ func (o *OpenSearchServer) Do(t testing.TB, method, path string, body any) (stat
 	return status, answer
 }
 
-// Login asks who a user is, as that user, with the password. It returns the status: 200, or 401.
+// Login logs in as a user and returns the status, 200 or 401, and the body.
 func (o *OpenSearchServer) Login(t testing.TB, user, password string) (status int, answer []byte) {
 	t.Helper()
 	return o.As(t, user, password, http.MethodGet, "/_plugins/_security/authinfo", nil)
 }
 
-// As is [OpenSearchServer.Do] as a user, with the password.
+// As sends a request as a user with a password. See [OpenSearchServer.Do].
 func (o *OpenSearchServer) As(t testing.TB, user, password, method, path string, body any) (status int, answer []byte) {
 	t.Helper()
 	request, err := o.search.request(t.Context(), method, path, body)
@@ -108,7 +108,7 @@ func (o *OpenSearchServer) Stop(t testing.TB) {
 // Kill ends the server as a crash would. Later tests start it again.
 func (o *OpenSearchServer) Kill() { o.search.server.Kill() }
 
-// Start starts the server again, with the same data at the same place.
+// Start starts the server again, with the same data and the same address.
 func (o *OpenSearchServer) Start(t testing.TB) {
 	t.Helper()
 	if err := o.search.started(t.Context()); err != nil {
@@ -116,8 +116,8 @@ func (o *OpenSearchServer) Start(t testing.TB) {
 	}
 }
 
-// WipeIndex deletes the index that holds all security, as whoever restores an old snapshot might. The server is up,
-// and answers every request of its security API with an error until it starts again.
+// WipeIndex deletes the index of the security configuration, as the restore of an old snapshot can. The server answers
+// requests of its security API with an error until it restarts.
 func (o *OpenSearchServer) WipeIndex(t testing.TB) {
 	t.Helper()
 	if status, answer := o.Do(t, http.MethodDelete, "/.opendistro_security", nil); status != http.StatusOK {
@@ -125,8 +125,7 @@ func (o *OpenSearchServer) WipeIndex(t testing.TB) {
 	}
 }
 
-// RunSecurityAdmin replaces all documents of security by what the server began with, as securityadmin.sh and jobs of
-// operators do.
+// RunSecurityAdmin replaces the security configuration by the initial one, as securityadmin.sh and operator jobs do.
 func (o *OpenSearchServer) RunSecurityAdmin(t testing.TB) {
 	t.Helper()
 	if err := o.search.server.SecurityAdmin(t.Context()); err != nil {
@@ -134,23 +133,23 @@ func (o *OpenSearchServer) RunSecurityAdmin(t testing.TB) {
 	}
 }
 
-// sharedSearch is the OpenSearch of this binary: starting one for each test would take seconds each.
+// sharedSearch is the OpenSearch of this binary. A server per test would cost seconds each.
 //
 //nolint:gochecknoglobals // Tests of one binary have nothing else in common.
 var sharedSearch search
 
-// search is an OpenSearch that starts when first needed.
+// search is an OpenSearch that starts at its first use.
 type search struct {
 	mu             sync.Mutex
 	dir            string
 	port           int
 	server         *opensearch.Server
 	admin, anybody *http.Client
-	// first is what each kind was at first.
+	// first holds the initial security configuration, by kind and name.
 	first map[string]map[string]json.RawMessage
 }
 
-// started returns when the server runs, which a test before may have ended.
+// started starts the server unless it runs. An earlier test may have stopped it.
 func (s *search) started(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +183,7 @@ func (s *search) started(ctx context.Context) error {
 	return err
 }
 
-// client makes no connection that outlives a request: the server may go at any time.
+// client returns a client that keeps no connections, because the server can end at any time.
 func (s *search) client(admin bool) (*http.Client, error) {
 	cfg, err := s.server.TLS(admin)
 	if err != nil {

@@ -102,7 +102,7 @@ func TestTrafficToOpenSearchIsCountedAndFailsOnPurpose(t *testing.T) {
 		t.Errorf("an answer that is lost: %d", status)
 	}
 	o.FailAfter(nil)
-	if status, err := put(); status != http.StatusOK || err != nil { // The one before was carried out.
+	if status, err := put(); status != http.StatusOK || err != nil { // The server executed the call before.
 		t.Errorf("without a fault: %d, %v", status, err)
 	}
 	if got := o.WritesByOp()["PUT internalusers/anne"]; got != 2 {

@@ -7,25 +7,27 @@ import (
 	"testing"
 )
 
-// spawnedEnv makes a test binary the service that it tests.
+// spawnedEnv makes a test binary run as the service.
 const spawnedEnv = "ENTAIL_TEST_SPAWNED"
 
-// Process is a service in a process of its own, so that it can be killed.
+// Process is a service in a separate process that a test can kill.
 type Process struct{ *exec.Cmd }
 
-// Spawned reports whether this test binary is to be the service, with flags as that has them; it then ends with who started it.
+// Spawned reports whether this test binary must run as the service, with the service's flags. The process then ends
+// with the process that started it.
 func Spawned() bool {
 	if os.Getenv(spawnedEnv) == "" {
 		return false
 	}
-	go func() { // A test that dies leaves nothing behind.
+	go func() { // Ends with the test process, even after a crash.
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(3) //nolint:forbidigo // This is a main then.
 	}()
 	return true
 }
 
-// Spawn starts this test binary as the named service, whose TestMain asks [Spawned]. It ends with the test at the latest.
+// Spawn starts this test binary as the named service. Its TestMain must call [Spawned]. The process ends with the test
+// at the latest.
 func Spawn(t testing.TB, name string, nats *NATSServer, kube *KubeServer, flags ...string) Process {
 	t.Helper()
 	surroundings := []string{"--nats-url", nats.URLOf(name), "--kubeconfig", kube.Kubeconfig(name), "--auth", "none", "--listen", "127.0.0.1:0"}
@@ -42,11 +44,11 @@ func Spawn(t testing.TB, name string, nats *NATSServer, kube *KubeServer, flags 
 	return p
 }
 
-// Signal sends a signal, unless the process has ended.
+// Signal sends a signal. It ignores the error after the process has ended.
 func (p Process) Signal(s os.Signal) { _ = p.Process.Signal(s) }
 
-// Kill is kill -9.
+// Kill ends the process with SIGKILL and waits for it.
 func (p Process) Kill() {
-	_ = p.Process.Kill() // Fails when it has ended.
+	_ = p.Process.Kill() // Fails only when the process has ended.
 	_ = p.Wait()
 }

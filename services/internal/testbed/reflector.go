@@ -20,15 +20,14 @@ import (
 // local is the cluster whose objects are published.
 const local = "local"
 
-// retryPause is the wait before the bus or the API server is tried again.
+// retryPause is the wait before another attempt at NATS or the API server.
 const retryPause = 50 * time.Millisecond
 
-// beatInterval is how often the watcher tells how far the stream follows the API server.
+// beatInterval is the time between two heartbeats.
 const beatInterval = time.Second
 
-// Reflector publishes what is in Kubernetes and what becomes of it, as the watcher does,
-// for tests of other services: they cannot import it. It can be held still, and made to
-// publish everything again.
+// Reflector publishes the objects in Kubernetes and their changes as the watcher does, for tests of services that
+// cannot import the watcher. A test can pause it, or let it publish everything again.
 type Reflector struct {
 	bed       *Bed
 	kinds     []kinds.Kind
@@ -36,14 +35,14 @@ type Reflector struct {
 	publisher *publish.Publisher
 	ctx       context.Context //nolint:containedctx // It is how long it runs.
 	following sync.WaitGroup
-	// gate is locked while nothing is to be published, and waiting are the changes that then are to be.
+	// gate is locked while the reflector is paused. waiting counts the changes that wait for it.
 	gate    sync.Mutex
 	waiting atomic.Int64
-	// repeated is what Repeat published last, by subject.
+	// repeated holds the messages that Repeat published last, by subject.
 	repeated map[string][]byte
 }
 
-// Reflector starts one of all kinds that services follow, and of some besides, until the test ends.
+// Reflector starts a reflector for all kinds that services watch, and for the given ones, until the test ends.
 func (b *Bed) Reflector(besides ...kinds.Kind) *Reflector {
 	b.T.Helper()
 	api, err := kube.New(b.Kube.Admin(), local, "test")
@@ -65,7 +64,8 @@ func (b *Bed) Reflector(besides ...kinds.Kind) *Reflector {
 	return r
 }
 
-// Observe publishes the objects of a kind as targets, too; with a problem it says only that they are not observed.
+// Observe publishes the objects of a kind as targets of bindings. With a problem, it only publishes a marker that the
+// kind is not observed.
 func (r *Reflector) Observe(kind kinds.Kind, problem string) {
 	r.bed.T.Helper()
 	if problem == "" {
@@ -82,7 +82,7 @@ func (r *Reflector) start(kind kinds.Kind) {
 	}
 }
 
-// mark publishes a marker of a kind.
+// mark publishes a snapshot marker of a kind.
 func (r *Reflector) mark(kind kinds.Kind, m *eventv1.SnapshotMarker) {
 	r.bed.T.Helper()
 	stream, err := r.bed.JS.Stream(r.bed.T.Context(), topology.Changes)
@@ -98,12 +98,12 @@ func (r *Reflector) mark(kind kinds.Kind, m *eventv1.SnapshotMarker) {
 	}
 }
 
-// beat publishes heartbeats, unless it is held still, or a change is to be published before.
+// beat publishes heartbeats, except while the reflector is paused or a change waits.
 func (r *Reflector) beat(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.gate.Lock()
 		if r.waiting.Load() == 0 {
-			_ = r.publisher.Heartbeat(ctx, &eventv1.Heartbeat{Cluster: r.origin.Cluster}) // The next comes soon.
+			_ = r.publisher.Heartbeat(ctx, &eventv1.Heartbeat{Cluster: r.origin.Cluster}) // Another one follows soon.
 		}
 		r.gate.Unlock()
 		select {
@@ -113,7 +113,7 @@ func (r *Reflector) beat(ctx context.Context) {
 	}
 }
 
-// Replay publishes every object again, to be processed anew.
+// Replay publishes every object again, marked for another reconcile.
 func (r *Reflector) Replay() {
 	r.bed.T.Helper()
 	for _, kind := range r.kinds {
@@ -121,14 +121,14 @@ func (r *Reflector) Replay() {
 	}
 }
 
-// Hold publishes nothing until release is called.
+// Hold pauses the reflector until release is called.
 func (r *Reflector) Hold() (release func()) {
 	r.gate.Lock()
 	return r.gate.Unlock
 }
 
-// sweep publishes all objects of a kind, and the marker that says so, if the kind has one. A kind that is not
-// served has none.
+// sweep publishes all objects of a kind and then the snapshot marker. Kinds of which only referenced objects are
+// published have no marker. The version is empty for a kind that is not served.
 func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served bool) {
 	r.bed.T.Helper()
 	ctx := r.bed.T.Context()
@@ -168,10 +168,10 @@ func (r *Reflector) follow(ctx context.Context, kind kinds.Kind, version string)
 	}
 }
 
-// publication is how a state is published: as a deletion, or once more.
+// publication qualifies a published state: as a deletion, or as a repetition.
 type publication struct{ deleted, again bool }
 
-// put publishes one state, however long the bus is away, and returns its place in the stream.
+// put publishes one state and returns its position in the stream. It retries while NATS is unavailable.
 func (r *Reflector) put(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, how publication) uint64 {
 	var o kube.Object
 	raw, err := u.MarshalJSON()

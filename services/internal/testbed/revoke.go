@@ -24,24 +24,24 @@ const revokedWithin = time.Minute
 type Right struct {
 	Verb string
 	event.GroupResource
-	// namespace and name are of what the table in package rbac gives it on; empty is anything.
+	// namespace and name limit the right, as in the table of package rbac. Empty means any.
 	namespace, name string
 }
 
 func (r Right) String() string { return r.Verb + " " + r.GroupResource.String() }
 
-// Denial is what the API server says, among other words, to a service that lacks the right.
+// Denial returns a part of the API server's error for a request without the right.
 func (r Right) Denial() string {
 	return "cannot " + r.Verb + ` resource "` + r.Resource + `" in API group "` + r.Group + `"`
 }
 
-// Rights returns all that a service has by the table in package rbac, but for those on Secrets of other namespaces.
+// Rights returns all rights of a service in the table of package rbac, except those on Secrets of other namespaces.
 func Rights(service string) []Right {
 	account := accountOf(service)
 	return append(each("", account.Everywhere), each(rbac.Namespace, account.Own)...)
 }
 
-// secretRights returns the rights of a service on the Secrets of namespaces that people choose.
+// secretRights returns the rights of a service on Secrets in namespaces that users choose.
 func secretRights(service string) []Right { return each("", accountOf(service).Secrets) }
 
 func accountOf(service string) rbac.Account {
@@ -62,8 +62,8 @@ func each(namespace string, rights []rbac.Right) (all []Right) {
 	return all
 }
 
-// Revoke takes a right from a service, and no other, until the test ends or the function is called. Of several
-// rights, the one that was revoked last is restored first.
+// Revoke removes one right of a service until the test ends or the function is called. Restore several rights in
+// reverse order.
 func (k *KubeServer) Revoke(t testing.TB, service string, right Right) (restore func()) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(k.Admin())
@@ -94,7 +94,7 @@ func (k *KubeServer) Revoke(t testing.TB, service string, right Right) (restore 
 	return restore
 }
 
-// awaitRight waits until the API server allows, or denies, what the right is for.
+// awaitRight waits until the API server allows, or denies, a request that needs the right.
 func awaitRight(t testing.TB, client kubernetes.Interface, service string, right Right, allowed bool) {
 	t.Helper()
 	resource, subresource, _ := strings.Cut(right.Resource, "/")
@@ -120,7 +120,7 @@ type ruled struct {
 	namespace, name string
 }
 
-// change edits its rules, and returns what they were.
+// change edits the rules and returns the former ones.
 func (r ruled) change(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (before []rbacv1.PolicyRule, err error) {
 	if r.namespace != "" {
 		roles := r.client.RbacV1().Roles(r.namespace)
@@ -142,7 +142,7 @@ func (r ruled) change(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbac
 	return before, err
 }
 
-// without are rules that give all that these do, but for one right.
+// without returns the rules without one right.
 func without(rules []rbacv1.PolicyRule, right Right) (left []rbacv1.PolicyRule) {
 	for _, rule := range rules {
 		if !slices.Contains(rule.APIGroups, right.Group) || !slices.Contains(rule.Resources, right.Resource) || !slices.Contains(rule.Verbs, right.Verb) {

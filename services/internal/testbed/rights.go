@@ -18,33 +18,33 @@ import (
 )
 
 const (
-	// commitEnv names the commit that chooses the rights that CI revokes.
+	// commitEnv is the environment variable with the commit that selects the rights that CI revokes.
 	commitEnv = "ENTAIL_COMMIT"
 	// rightsTimeout bounds each wait of a rights test.
 	rightsTimeout = time.Minute
 )
 
-// RightsSuite revokes the rights of one service, one at a time. The service must report each missing right, and go on
-// once it has the right again.
+// RightsSuite revokes the rights of one service, one at a time. The service must report each missing right, and
+// continue once it has the right again.
 type RightsSuite struct {
 	*Bed
 
 	Service string
-	// Start starts the service, which logs to Log, as JSON.
+	// Start starts the service, which writes its JSON log to Log.
 	Start func() *Running
 	Log   *Log
-	// Idle waits until the service has nothing left to do.
+	// Idle waits until the service has no work left.
 	Idle func()
 	// Call sends a request to the service. The caller has no rights.
 	Call func(ctx context.Context, caller *http.Client, url string) error
-	// Guard names the webhooks that the service registers; empty for none.
+	// Guard is the name of the service's webhook configuration, or empty if it has none.
 	Guard string
-	// Fill makes an object of each kind that the service follows, once it runs. It may be nil.
+	// Fill creates an object of each kind that the service watches, after its start. It may be nil.
 	Fill func()
-	// Uses is the table: how a test makes the service need a right. Keys are "verb resource", "verb *" or "* resource", in this order.
-	// The suite itself holds the uses of rights that several services have.
+	// Uses holds, for each right, how a test makes the service need it. Keys are "verb resource", "verb *" or "*
+	// resource", in order of precedence. The suite itself holds the uses of rights that services share.
 	Uses map[string]RightUse
-	// Only leaves out rights for which it is false. Nil leaves out none.
+	// Only selects rights. Nil selects all.
 	Only func(Right) bool
 
 	whole    testing.TB
@@ -53,31 +53,31 @@ type RightsSuite struct {
 	caller   *http.Client
 }
 
-// RightCase is one right of a table, with the kind it is on, if Entail follows that, and a name for the objects of its test.
+// RightCase is one right of a table, with its kind, if Entail watches that, and a name for the test's objects.
 type RightCase struct {
 	Right
 	Kind kinds.Kind
 	Name string
 }
 
-// RightUse is how a test makes a service need a right. Functions may be nil.
+// RightUse describes how a test makes a service need a right. Functions may be nil.
 type RightUse struct {
 	// Prepare runs while the service has the right, and Need after it was revoked.
 	Prepare, Need func(RightCase)
-	// Report is what the service logs without the right, by default the denial of the API server.
+	// Report is the text that the service logs without the right. The default is the denial of the API server.
 	Report string
 	// Reported waits for further reports. They replace the log if the use is Unlogged.
 	Reported func(RightCase)
 	Unlogged bool
-	// Done waits until the service has done what it needed the right for.
+	// Done waits until the service has finished the work that needed the right.
 	Done func(RightCase)
-	// Keep runs instead where the right is not revoked: it makes the service use the right. Other tests do if it is nil.
+	// Keep runs if the right is not revoked, and makes the service use it. If nil, other tests use the right.
 	Keep func(RightCase)
 	// Elsewhere names another test of the missing right.
 	Elsewhere string
 }
 
-// Test runs the suite: over all rights in a nightly run, else over a choice.
+// Test runs the suite: for all rights in a nightly run, otherwise for a sample.
 func (s *RightsSuite) Test(t *testing.T) {
 	t.Helper()
 	outer := s.T
@@ -118,10 +118,10 @@ func (s *RightsSuite) Test(t *testing.T) {
 	s.Idle()
 }
 
-// URL returns where the service answers.
+// URL returns the address of the service.
 func (s *RightsSuite) URL() string { return s.running.URL }
 
-// Restart ends the service and starts it again; between runs in the meantime.
+// Restart stops the service, calls the functions in between and starts the service again.
 func (s *RightsSuite) Restart(between ...func()) {
 	s.T.Helper()
 	s.running.Stop()
@@ -162,7 +162,7 @@ func (s *RightsSuite) revoke(t *testing.T, c RightCase, use RightUse) {
 	s.Kube.cluster.rights.note(c.Right)
 }
 
-// report returns what a service logs without the right. An admission policy words its own denials.
+// report returns the text that a service logs without the right. Admission policies have their own text.
 func (c RightCase) report() string {
 	if c.isAsked() {
 		return "the verb " + c.Verb + " on"
@@ -170,13 +170,13 @@ func (c RightCase) report() string {
 	return c.Denial()
 }
 
-// isAsked reports whether the verb is no verb of requests: the API server asks for it while it admits one.
+// isAsked reports whether the verb is not a request verb. The API server checks such a right during admission.
 func (r Right) isAsked() bool {
 	return !slices.Contains([]string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// sample returns one right for each verb, by a hash of the commit, and each that only the API server asks for: no request
-// shows that such a right is used.
+// sample returns one right for each verb, selected by a hash of the commit. It adds all rights that are checked only
+// during admission, because no request shows their use.
 func sample(rights []Right, commit string) []Right {
 	byVerb := map[string][]Right{}
 	for _, r := range rights {
@@ -188,7 +188,7 @@ func sample(rights []Right, commit string) []Right {
 	})
 }
 
-// pick returns a number below n: always 0 without a commit.
+// pick returns a number below n. Without a commit it returns 0.
 func pick(commit string, n int) int {
 	if commit == "" {
 		return 0
@@ -198,7 +198,7 @@ func pick(commit string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// use finds a right in the table of the service, or among the uses that services share.
+// use returns the entry for a right in the table of the service or in the shared one.
 func (s *RightsSuite) use(c RightCase) RightUse {
 	s.T.Helper()
 	for _, key := range []string{c.Verb + " " + c.Resource, c.Verb + " *", "* " + c.Resource} {
@@ -215,7 +215,7 @@ func (s *RightsSuite) use(c RightCase) RightUse {
 func (s *RightsSuite) sharedUses() map[string]RightUse {
 	call := func(want connect.Code) func(RightCase) {
 		return func(c RightCase) {
-			_, s.caller = s.Kube.Caller(s.T, c.Name) // The service does not know it yet.
+			_, s.caller = s.Kube.Caller(s.T, c.Name) // A new caller, so the service has no cached answer.
 			s.answers(want)
 		}
 	}
@@ -228,7 +228,7 @@ func (s *RightsSuite) sharedUses() map[string]RightUse {
 		"create tokenreviews":         called,
 		"create subjectaccessreviews": called,
 		"get *":                       {Need: s.oversize, Keep: s.oversize},
-		"get namespaces":              {Need: func(RightCase) { s.Restart() }}, // A start reads it.
+		"get namespaces":              {Need: func(RightCase) { s.Restart() }}, // The service reads it at the start.
 	}
 	registered := func(RightCase) {
 		s.T.Helper()
@@ -249,7 +249,7 @@ func (s *RightsSuite) answers(want connect.Code) {
 	Answers(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.Call(ctx, s.caller, s.URL()) })
 }
 
-// oversize publishes that an object is too large for the bus. The service then reads the object from the API server.
+// oversize publishes that an object is too large for NATS. The service then reads the object from the API server.
 func (s *RightsSuite) oversize(c RightCase) {
 	s.T.Helper()
 	for _, object := range s.List(c.Kind).Items {
@@ -261,7 +261,8 @@ func (s *RightsSuite) oversize(c RightCase) {
 	s.T.Fatalf("got no %s, want one that the service reads", c.Resource)
 }
 
-// unregister takes from the API server what the service has registered of its webhooks.
+// unregister removes the service's webhook configuration and its Secret. For the verb update it only empties the
+// configuration.
 func (s *RightsSuite) unregister(c RightCase) {
 	s.T.Helper()
 	take := s.webhooks.Delete

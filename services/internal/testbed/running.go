@@ -19,10 +19,10 @@ import (
 
 // Running is a service that runs in the test's process.
 type Running struct {
-	// URL is that of its API.
+	// URL is the address of its API.
 	URL string
-	// Stop ends it in order, and the test fails if that does not go well. The end of the
-	// test does it at the latest.
+	// Stop ends the service. The test fails if it ends with an error. At the end of the test, Stop is called
+	// automatically.
 	Stop func()
 }
 
@@ -36,8 +36,8 @@ func Listen(t testing.TB) net.Listener {
 	return listener
 }
 
-// Lead makes the named service work with the servers of b: what it does is counted there.
-// The configuration may be any that holds a [service.Config].
+// Lead configures the named service for the servers of b, which count its calls. The configuration can be part of a
+// larger one that embeds [service.Config].
 func (b *Bed) Lead(name string, cfg *service.Config) net.Listener {
 	b.T.Helper()
 	listener := Listen(b.T)
@@ -54,13 +54,13 @@ func Shorten(cfg *controller.Config) {
 	cfg.Takeover.Settling, cfg.MaxDelay = 2*time.Second, time.Second
 }
 
-// Serve is [Serve] for the test of b.
+// Serve calls [Serve] for the test of b.
 func (b *Bed) Serve(listener net.Listener, run func(context.Context) error) *Running {
 	b.T.Helper()
 	return Serve(b.T, listener, run)
 }
 
-// Serve runs a service that listens there, until the test ends at the latest.
+// Serve runs a service on a listener until Stop is called or the test ends.
 func Serve(t testing.TB, listener net.Listener, run func(context.Context) error) *Running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -76,7 +76,7 @@ func Serve(t testing.TB, listener net.Listener, run func(context.Context) error)
 	return &Running{URL: "http://" + listener.Addr().String(), Stop: stop}
 }
 
-// Metric is the value that the service gives for a series, as it writes it: name{labels}; 0 before it has begun.
+// Metric returns the value of a series, written as name{labels}. It returns 0 if the series does not exist.
 func (r *Running) Metric(t testing.TB, series string) (value float64) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL+"/metrics", nil)

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// securityAPI is the path before a kind of things that security knows.
+// securityAPI is the path before the name of a kind of security objects.
 const securityAPI = "/_plugins/_security/api/"
 
-// securityKinds are in an order in which they can be removed: nothing that is left needs what is gone.
+// securityKinds lists the kinds in an order of removal: no remaining object refers to a removed one.
 func securityKinds() []string {
 	return []string{"rolesmapping", "internalusers", "roles", "tenants", "actiongroups"}
 }
 
-// content is all that the security of the server holds.
+// content returns the whole security configuration of the server, by kind and name.
 func (s *search) content(ctx context.Context) (map[string]map[string]json.RawMessage, error) {
 	all := map[string]map[string]json.RawMessage{}
 	for _, kind := range securityKinds() {
@@ -38,13 +38,13 @@ func (s *search) content(ctx context.Context) (map[string]map[string]json.RawMes
 	return all, nil
 }
 
-// restore makes the security of the server what it was at first, whatever a test did to it or to the server.
+// restore resets the security configuration to the initial one, and starts the server if necessary.
 func (s *search) restore(ctx context.Context) error {
 	if err := s.started(ctx); err != nil {
 		return err
 	}
 	now, err := s.content(ctx)
-	if err != nil { // Its index is gone: a start makes it.
+	if err != nil { // The index is gone; a restart creates it.
 		if err := s.server.Stop(); err != nil {
 			return err
 		}
@@ -63,14 +63,14 @@ func (s *search) restore(ctx context.Context) error {
 	return nil
 }
 
-// operation is one of a JSON Patch.
+// operation is one operation of a JSON Patch.
 type operation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// difference is what makes now be as wanted.
+// difference returns the operations that turn now into wanted.
 func difference(now, wanted map[string]json.RawMessage) []operation {
 	var operations []operation
 	pointer := strings.NewReplacer("~", "~0", "/", "~1")
@@ -87,7 +87,7 @@ func difference(now, wanted map[string]json.RawMessage) []operation {
 	return operations
 }
 
-// writable is a thing without what the server alone says of it.
+// writable returns an object without the fields that only the server sets.
 func writable(value json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(value, &fields); err != nil {
@@ -103,8 +103,8 @@ func writable(value json.RawMessage) json.RawMessage {
 	return data
 }
 
-// patchSize is how many operations the server takes at once without being slow; restorePause is for one who
-// writes meanwhile.
+// patchSize bounds the operations of one request, because the server is slow with more. restorePause is the wait after
+// a conflict with another writer.
 const (
 	patchSize    = 50
 	restorePause = 50 * time.Millisecond

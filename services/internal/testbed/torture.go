@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// quietFailures is by how much fewer calls fail while the backend converges.
+	// quietFailures divides the rate of failures while the backend converges.
 	quietFailures = 5
-	// failuresInRound is how many calls must fail in a round on average.
+	// failuresInRound is the minimum of failed calls per round, on average.
 	failuresInRound = 4
 )
 
-// Strike is one thing that goes wrong.
+// Strike is one kind of disruption.
 type Strike struct {
 	What string
 	Do   func(*rand.Rand)
 }
 
-// Torture does random things while calls of a service fail, the service crashes, and its servers restart. After each round
-// the backend must hold what the objects declare. At the end, nothing that changes no object may cause a write.
+// Torture makes random changes while calls of a service fail, the service crashes, and its servers restart. After each
+// round the backend must hold the state that the objects declare. At the end, no action without a change of objects may
+// cause a write.
 //
 // ENTAIL_SEED replaces the seed. ENTAIL_ROUNDS raises the number of rounds.
 type Torture struct {
@@ -33,37 +34,39 @@ type Torture struct {
 	Service   string
 	// Serve starts the service.
 	Serve func() *Running
-	// Happen does one random thing that a person might do.
+	// Happen makes one random change, as a user could.
 	Happen func(*rand.Rand)
-	// AsDeclared returns nil when the backend holds what the objects declare, by another reading than that of the service.
+	// AsDeclared returns nil when the backend holds the state that the objects declare. It must not use the service's
+	// own code for this.
 	AsDeclared func() error
-	// Begin and End run before and after each round; they may be nil.
+	// Begin and End run before and after each round. They may be nil.
 	Begin, End func()
-	// Besides are strikes that only this service can suffer.
+	// Besides lists disruptions that are specific to this service.
 	Besides []Strike
 	// OpenFGA is set for a service that uses it.
 	OpenFGA bool
 	// Search is the service's traffic to OpenSearch, if it has any.
 	Search *Traffic
 
-	// Rounds is how often the backend is compared. Every strike happens at least once in all rounds together.
+	// Rounds counts the rounds. Every strike happens at least once in all rounds together.
 	Rounds int
-	// Strikes is how many happen in a round; zero means all.
+	// Strikes counts the strikes of a round. Zero means all.
 	Strikes int
-	// Steps is how many things happen before each strike, and after the last one.
+	// Steps counts the changes before each strike and after the last one.
 	Steps int
-	// Pace is the time between two things.
+	// Pace is the time between two changes.
 	Pace time.Duration
-	// Within bounds the time until the backend holds what is declared.
+	// Within bounds the time until the backend holds the declared state.
 	Within time.Duration
-	// Failing is the percentage of calls that fail before the server sees them; as many answers are lost.
+	// Failing is the percentage of calls that fail before the server receives them. The answers of as many others are
+	// lost.
 	Failing int
 
 	failures failures
 	running  *Running
 }
 
-// Run runs the rounds, compares after each of them, and replays everything.
+// Run runs the rounds, compares after each of them, and finally checks that nothing writes at rest.
 func (t *Torture) Run() {
 	t.Bed.T.Helper()
 	seed, rounds := seeds.First(t.Bed.T), seeds.Rounds(t.Bed.T, t.Rounds)
@@ -90,7 +93,7 @@ func (t *Torture) Run() {
 	t.rest()
 }
 
-// fail lets the failures decide about calls of the service.
+// fail connects the failures with the traffic of the service.
 func (t *Torture) fail(seed uint64) {
 	lines := map[*Traffic]mishaps{&t.Bed.Kube.Traffic: kubeMishaps(), &t.Bed.OpenFGA.Traffic: openFGAMishaps()}
 	if t.Search != nil {
@@ -102,7 +105,7 @@ func (t *Torture) fail(seed uint64) {
 	}
 }
 
-// strikes returns what every service must survive, and what only this one can suffer.
+// strikes returns the disruptions that every service must survive, and those of this service.
 func (t *Torture) strikes() []Strike {
 	all := []Strike{
 		{"the service dies", func(r *rand.Rand) { t.without(r, true) }},
@@ -120,7 +123,8 @@ func (t *Torture) strikes() []Strike {
 	return append(all, t.Besides...)
 }
 
-// without ends the service, lets something happen, does the rest, and starts the service. A service that dies gets no answer any more.
+// without stops the service, makes a change, calls the functions and starts the service again. For a crash, all its
+// calls fail during the stop.
 func (t *Torture) without(r *rand.Rand, dies bool, do ...func()) {
 	t.failures.cut.Store(dies)
 	t.running.Stop()
@@ -132,7 +136,7 @@ func (t *Torture) without(r *rand.Rand, dies bool, do ...func()) {
 	t.running = t.Serve()
 }
 
-// forget deletes the durable of the service, if it has one: every message is delivered again.
+// forget deletes the durable of the service, if it has one, so that every message is delivered again.
 func (t *Torture) forget() {
 	t.Bed.T.Helper()
 	if t.settles() {
@@ -140,12 +144,12 @@ func (t *Torture) forget() {
 	}
 }
 
-// settles reports whether the service settles messages, and does not just read them.
+// settles reports whether the service acknowledges messages with a durable, and does not only read them.
 func (t *Torture) settles() bool {
 	return slices.ContainsFunc(topology.Services(), func(s topology.Service) bool { return s.Name == t.Service })
 }
 
-// round does random things amid strikes, and compares.
+// round makes random changes between strikes, and compares.
 func (t *Torture) round(r *rand.Rand, strikes []Strike) {
 	t.Bed.T.Helper()
 	t.failures.percent.Store(int32(t.Failing))
@@ -175,7 +179,7 @@ func call(f func()) {
 	}
 }
 
-// rest compares once more when nothing fails, and then allows no write.
+// rest compares once more without failures, and then allows no write.
 func (t *Torture) rest() {
 	t.Bed.T.Helper()
 	Eventually(t.Bed.T, t.Within, t.AsDeclared)
@@ -203,7 +207,7 @@ func (t *Torture) rest() {
 	}
 }
 
-// quiet is [Bed.Quiet] for OpenSearch, too.
+// quiet extends [Bed.Quiet] by OpenSearch.
 func (t *Torture) quiet(what string, do func()) {
 	t.Bed.T.Helper()
 	search := cmp.Or(t.Search, &Traffic{})

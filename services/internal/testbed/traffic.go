@@ -13,19 +13,18 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Fault decides whether a call fails: op names it ("Write", "PATCH /apis/…"), unless it is no
-// more than a question for a sign of life, which is not counted either. It may wait, to be slow, as long as ctx lives. Nil lets the call pass.
+// Fault decides whether a call fails. The operation is as in "Write" or "PATCH /apis/…". It is empty for a health
+// probe, which is not counted. A fault may block until ctx ends. Nil lets the call pass.
 type Fault func(ctx context.Context, op string) error
 
-// Traffic stands between clients and one server. It counts calls, and apart those that
-// change something there, and fails calls on purpose.
+// Traffic passes calls of clients to one server. It counts all calls and, separately, the writes, and injects failures.
 type Traffic struct {
 	mu            sync.Mutex
 	calls, writes map[string]int
 	before, after Fault
 }
 
-// Writes is how many calls to change something reached the server.
+// Writes returns the number of writes that were sent to the server.
 func (t *Traffic) Writes() int {
 	sum := 0
 	for _, n := range t.WritesByOp() {
@@ -34,35 +33,35 @@ func (t *Traffic) Writes() int {
 	return sum
 }
 
-// WritesByOp is [Traffic.Writes] for each operation.
+// WritesByOp returns the number of writes for each operation.
 func (t *Traffic) WritesByOp() map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.writes)
 }
 
-// CallsByOp is how often each operation was tried, reads too.
+// CallsByOp returns the number of attempts for each operation, reads included.
 func (t *Traffic) CallsByOp() map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.calls)
 }
 
-// FailBefore decides about calls before the server sees them. Nil ends it.
+// FailBefore sets the fault for calls before the server receives them. Nil removes it.
 func (t *Traffic) FailBefore(fault Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.before = fault
 }
 
-// FailAfter decides about calls that the server has carried out: a fault is a lost answer. Nil ends it.
+// FailAfter sets the fault for calls that the server has executed: the answer is lost. Nil removes it.
 func (t *Traffic) FailAfter(fault Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.after = fault
 }
 
-// pass lets one call through, or not.
+// pass counts a call and makes it, unless a fault prevents this.
 func (t *Traffic) pass(ctx context.Context, op string, writes bool, call func() error) error {
 	before, after := t.tried(op)
 	if before != nil {
@@ -79,7 +78,7 @@ func (t *Traffic) pass(ctx context.Context, op string, writes bool, call func() 
 	return after(ctx, op)
 }
 
-// tried counts a call and tells what is to become of it.
+// tried counts a call and returns the current faults.
 func (t *Traffic) tried(op string) (before, after Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,11 +97,11 @@ func (t *Traffic) wrote(op string) {
 	t.writes[op]++
 }
 
-// unary watches calls to OpenFGA.
+// unary passes calls to OpenFGA. It is a [grpc.UnaryClientInterceptor].
 func (t *Traffic) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	op := path.Base(method)
 	if list, ok := req.(*openfgav1.ListStoresRequest); ok && list.GetPageSize().GetValue() == 1 {
-		op = "" // A question for a sign of life, which comes when it comes.
+		op = "" // A health probe; its time is random.
 	}
 	return t.pass(ctx, op, changesOpenFGA(req), func() error {
 		return invoke(ctx, method, req, reply, cc, opts...)
@@ -118,13 +117,13 @@ func changesOpenFGA(req any) bool {
 	return false
 }
 
-// roundTripper watches requests to the API server.
+// roundTripper passes requests to the API server through [Traffic].
 type roundTripper struct {
 	traffic *Traffic
 	next    http.RoundTripper
 }
 
-// RoundTrip is one request.
+// RoundTrip implements [http.RoundTripper].
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	var response *http.Response
 	err := r.traffic.pass(req.Context(), req.Method+" "+req.URL.Path, changesKube(req), func() (err error) {
@@ -134,7 +133,7 @@ func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return outcome(req, response, err)
 }
 
-// outcome returns what the client receives after a call that may have failed on purpose.
+// outcome returns the response or error that the client receives after the call and its faults.
 func outcome(req *http.Request, response *http.Response, err error) (*http.Response, error) {
 	if err == nil {
 		return response, nil
@@ -148,8 +147,7 @@ func outcome(req *http.Request, response *http.Response, err error) (*http.Respo
 	return nil, err
 }
 
-// changesKube leaves out what comes and goes without a change of state: leader
-// election, events for people, and questions that are put by POST.
+// changesKube reports whether a request changes state. It ignores leases, events, and reviews that are sent by POST.
 func changesKube(req *http.Request) bool {
 	switch req.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// rightsUse is what the tests of a service's package have shown of its rights.
+// rightsUse holds the rights whose use the tests of a package have shown.
 type rightsUse struct {
 	service string
 	shown   []Right
@@ -18,7 +18,7 @@ func (u *rightsUse) begin(service string) { u.service = service }
 // note records that the service reported the right missing.
 func (u *rightsUse) note(right Right) { u.shown = append(u.shown, right) }
 
-// wholePackage reports whether no flag leaves out tests.
+// wholePackage reports whether no flag excludes tests.
 func wholePackage() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
@@ -31,7 +31,7 @@ func wholePackage() bool {
 // checkRights returns an error that names the rights that no test of the package used.
 func (c *cluster) checkRights() error {
 	if c.rights.service == "" {
-		return nil // The package tests no service as a whole.
+		return nil // The package has no rights suite.
 	}
 	left, err := audit(c.root).unused(c.rights.service)
 	var problems []error

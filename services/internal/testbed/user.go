@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ConfigAs returns a client configuration that acts as a user; without a name, as the administrator.
+// ConfigAs returns a client configuration that acts as a user, or as the administrator without a name.
 func (k *KubeServer) ConfigAs(user string) *rest.Config {
 	cfg := k.Admin()
 	if user != "" {
@@ -20,7 +20,7 @@ func (k *KubeServer) ConfigAs(user string) *rest.Config {
 	return cfg
 }
 
-// ObjectsAs returns a client that acts as a user; without a name, as the administrator.
+// ObjectsAs returns a client that acts as a user, or as the administrator without a name.
 func (k *KubeServer) ObjectsAs(t testing.TB, user string) dynamic.Interface {
 	t.Helper()
 	objects, err := dynamic.NewForConfig(k.ConfigAs(user))
@@ -30,13 +30,13 @@ func (k *KubeServer) ObjectsAs(t testing.TB, user string) dynamic.Interface {
 	return objects
 }
 
-// Typed returns a typed client of the test's own, outside of [Traffic].
+// Typed returns a typed client of an administrator, outside of [Traffic].
 func (k *KubeServer) Typed(t testing.TB) kubernetes.Interface {
 	t.Helper()
 	return k.TypedAs(t, "")
 }
 
-// TypedAs returns a typed client that acts as a user; without a name, as the administrator.
+// TypedAs returns a typed client that acts as a user, or as the administrator without a name.
 func (k *KubeServer) TypedAs(t testing.TB, user string) kubernetes.Interface {
 	t.Helper()
 	typed, err := kubernetes.NewForConfig(k.ConfigAs(user))
@@ -46,8 +46,8 @@ func (k *KubeServer) TypedAs(t testing.TB, user string) kubernetes.Interface {
 	return typed
 }
 
-// GrantUser gives a user rights until the test ends: in a namespace, or everywhere if that is empty.
-// It returns the name of the ClusterRole that holds them. The rights need a moment to take effect.
+// GrantUser gives a user rights until the test ends, in a namespace or, if that is empty, in all. It returns the name
+// of the ClusterRole with the rights, which need a moment to take effect.
 func (k *KubeServer) GrantUser(t testing.TB, namespace, user string, rules ...rbacv1.PolicyRule) (role string) {
 	t.Helper()
 	role = k.createClusterRole(t, rules)
@@ -55,7 +55,7 @@ func (k *KubeServer) GrantUser(t testing.TB, namespace, user string, rules ...rb
 	return role
 }
 
-// BindUser binds a ClusterRole to a user until the test ends: in a namespace, or everywhere if that is empty.
+// BindUser binds a ClusterRole to a user until the test ends, in a namespace or, if that is empty, in all.
 func (k *KubeServer) BindUser(t testing.TB, namespace, user, clusterRole string) {
 	t.Helper()
 	k.bindClusterRole(t, namespace, clusterRole, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user})

@@ -12,19 +12,19 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// Webhooks are what a service keeps of its admission webhooks in the API server: their configuration, and a Secret with the key.
+// Webhooks gives access to a service's webhook configuration and to the Secret with its key.
 type Webhooks struct {
 	api          kubernetes.Interface
 	name, secret string
 }
 
-// Webhooks are those of this configuration.
+// Webhooks returns the webhooks of a configuration.
 func (k *KubeServer) Webhooks(t testing.TB, name string) Webhooks {
 	t.Helper()
 	return Webhooks{api: k.Typed(t), name: name, secret: name + "-admission"}
 }
 
-// DeleteWebhooksAfter deletes a configuration of webhooks when the test ends.
+// DeleteWebhooksAfter deletes a webhook configuration when the test ends.
 func (k *KubeServer) DeleteWebhooksAfter(t testing.TB, name string) {
 	t.Helper()
 	api := k.Typed(t).AdmissionregistrationV1().ValidatingWebhookConfigurations()
@@ -40,7 +40,7 @@ func (w Webhooks) Configured(ctx context.Context) error {
 	return err
 }
 
-// Kept is nil where the Secret is there, too.
+// Kept returns nil if the configuration has webhooks and the Secret exists.
 func (w Webhooks) Kept(ctx context.Context) error {
 	if err := w.Configured(ctx); err != nil {
 		return err
@@ -49,14 +49,14 @@ func (w Webhooks) Kept(ctx context.Context) error {
 	return err
 }
 
-// Delete takes both away.
+// Delete deletes the configuration and the Secret.
 func (w Webhooks) Delete(ctx context.Context) error {
 	return errors.Join(
 		w.api.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, w.name, metav1.DeleteOptions{}),
 		w.api.CoreV1().Secrets(rbac.Namespace).Delete(ctx, w.secret, metav1.DeleteOptions{}))
 }
 
-// Empty leaves a configuration that asks nobody.
+// Empty removes all webhooks from the configuration.
 func (w Webhooks) Empty(ctx context.Context) error {
 	_, err := w.api.AdmissionregistrationV1().ValidatingWebhookConfigurations().
 		Patch(ctx, w.name, types.MergePatchType, []byte(`{"webhooks":null}`), metav1.PatchOptions{})

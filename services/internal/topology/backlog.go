@@ -7,15 +7,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Backlog counts the messages that a durable has before it.
+// Backlog counts the unsettled messages of a durable consumer.
 type Backlog struct {
-	// Pending have not been sent yet.
+	// Pending counts messages that were not delivered yet.
 	Pending uint64
-	// Unsettled have been, and Redelivering of them more than once.
+	// Unsettled counts delivered messages that are not settled, Redelivering those among them that were delivered more
+	// than once.
 	Unsettled, Redelivering int
 }
 
-// ReadBacklog asks for that of a service.
+// ReadBacklog returns the backlog of a service.
 func ReadBacklog(ctx context.Context, js jetstream.JetStream, service string) (Backlog, error) {
 	durable, err := js.Consumer(ctx, Changes, service)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package topology is the one table of what is on the bus: streams, subjects,
-// kinds, and the durable consumer of every service. Everything else asks here.
+// Package topology is the one table of everything on NATS: streams, subjects, kinds, and the durable consumer of each
+// service. It also encodes and decodes subjects, and restores streams that differ from the table.
 package topology

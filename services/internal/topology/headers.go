@@ -2,14 +2,14 @@ package topology
 
 // Headers of messages.
 const (
-	// ReplayHeader marks a state that is published again, so that it is processed anew.
+	// ReplayHeader marks a state that is published again, so that services process it once more.
 	ReplayHeader = "Entail-Replay"
-	// ReasonHeader says why a message became a dead letter.
+	// ReasonHeader holds the reason why a message became a dead letter.
 	ReasonHeader = "Entail-Reason"
-	// SubjectHeader is the subject of the message before it became a dead letter.
+	// SubjectHeader holds the original subject of a dead letter.
 	SubjectHeader = "Entail-Subject"
-	// SequenceHeader is its sequence in ENTAIL_CHANGES.
+	// SequenceHeader holds its original sequence in ENTAIL_CHANGES.
 	SequenceHeader = "Entail-Sequence"
-	// ServiceHeader is the service that gave it up.
+	// ServiceHeader holds the service that gave it up.
 	ServiceHeader = "Entail-Service"
 )

@@ -15,27 +15,27 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// requestTimeout bounds one request: of those that a cluster does not answer it answers the next.
+// requestTimeout bounds one request. A cluster that does not answer one request may answer the next.
 const requestTimeout = 3 * time.Second
 
-// Difference is how a stream differs from the table.
+// Difference describes how a stream differs from the table.
 type Difference struct {
 	Stream string
-	// Missing says that there is none.
+	// Missing means that the stream does not exist.
 	Missing bool
-	// Fields of its configuration have other values.
+	// Fields names the fields of its configuration that differ.
 	Fields []string
-	// Copies is how many there are if they are more than were asked for. They are kept: the
-	// redundancy of a cluster does not hang on a flag.
+	// Copies is the number of replicas of the stream if it exceeds the configured number. They are kept: a flag must
+	// not reduce the redundancy of a cluster.
 	Copies int
 
 	want jetstream.StreamConfig
 }
 
-// Wrong reports whether something has to be restored.
+// Wrong reports whether the stream must be restored.
 func (d Difference) Wrong() bool { return d.Missing || len(d.Fields) > 0 }
 
-// String says what is wrong.
+// String describes the difference.
 func (d Difference) String() string {
 	if d.Missing {
 		return "stream " + d.Stream + " is missing"
@@ -43,8 +43,8 @@ func (d Difference) String() string {
 	return "stream " + d.Stream + " differs in " + strings.Join(d.Fields, ", ")
 }
 
-// Compare looks at every stream, and lists those that are not as in the table. What cannot be
-// looked at is an error, and does not hide the others.
+// Compare lists the streams that differ from the table. It reports streams that it cannot read as errors, beside the
+// differences of the others.
 func Compare(ctx context.Context, js jetstream.JetStream, replicas int) ([]Difference, error) {
 	all := streams(replicas)
 	differences, errs := make([]Difference, len(all)), make([]error, len(all))
@@ -76,12 +76,12 @@ func compare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamC
 	if have.Replicas > want.Replicas {
 		d.Copies, d.want.Replicas = have.Replicas, have.Replicas
 	}
-	have.Metadata = nil // A server adds what it needs of a client.
+	have.Metadata = nil // The server adds its own metadata.
 	d.Fields = differing(have, d.want)
 	return d, nil
 }
 
-// differing names the fields of two structs that have not the same value.
+// differing names the fields in which two structs differ.
 func differing[T any](have, want T) []string {
 	var names []string
 	h, w := reflect.ValueOf(have), reflect.ValueOf(want)
@@ -93,8 +93,8 @@ func differing[T any](have, want T) []string {
 	return names
 }
 
-// Restore makes the stream what the table says. Only the owner of the streams, the watcher, does:
-// who may change a stream may do anything to it. The error is [fault.Terminal] when no time helps.
+// Restore creates or updates a stream as the table requires. Only the watcher calls it, because only the watcher owns
+// the streams. The error is [fault.Terminal] if retries cannot help.
 func Restore(ctx context.Context, js jetstream.JetStream, d Difference) error {
 	if !d.Wrong() {
 		return nil
@@ -121,8 +121,7 @@ func Ensure(ctx context.Context, js jetstream.JetStream, replicas int) error {
 	return errors.Join(errs...)
 }
 
-// Present is nil when every stream is there and as in the table; in how many copies is not the
-// business of who asks.
+// Present returns nil if every stream exists as in the table. It does not compare the number of replicas.
 func Present(ctx context.Context, js jetstream.JetStream) error {
 	differences, err := Compare(ctx, js, 1)
 	var wrong []string
@@ -137,14 +136,14 @@ func Present(ctx context.Context, js jetstream.JetStream) error {
 	return err
 }
 
-// Codes by which JetStream refuses a stream for a reason that waiting does not change.
+// JetStream's error codes for refusals that a retry cannot change.
 const (
 	invalidConfig      jetstream.ErrorCode = 10052
 	subjectsOverlap    jetstream.ErrorCode = 10065
 	replicasImpossible jetstream.ErrorCode = 10074
 )
 
-// refusal marks what needs a person.
+// refusal marks an error that a person must correct as terminal.
 func refusal(err error) error {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	if !ok || !slices.Contains([]jetstream.ErrorCode{invalidConfig, subjectsOverlap, replicasImpossible}, api.ErrorCode) {

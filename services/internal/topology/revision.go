@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Revision names a place in a life of [Changes].
+// Revision names a position in one life of [Changes].
 func Revision(sequence uint64, incarnation string) string {
 	return fmt.Sprintf("%d@%s", sequence, incarnation)
 }
 
-// ParseRevision reads what [Revision] wrote. The life is given by when it began.
+// ParseRevision parses the output of [Revision]. began is the creation time of the stream.
 func ParseRevision(revision string) (sequence uint64, began time.Time, err error) {
 	number, incarnation, cut := strings.Cut(revision, "@")
 	sequence, ofNumber := strconv.ParseUint(number, 10, 64)
@@ -31,7 +31,7 @@ func ParseRevision(revision string) (sequence uint64, began time.Time, err error
 	return sequence, began, nil
 }
 
-// unread says what a revision is, and why this is none. What reads numbers and times has words for programmers alone.
+// unread returns the error for a text that is no revision, with an example.
 func unread(revision, why string) error {
 	return fmt.Errorf("%q is no revision: %s; one is as an answer named it, such as 42@2026-01-02T03:04:05.678Z", revision, why)
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Service is one consumer of changes. Its name is also that of its durable.
+// Service is a consumer of changes. Its name is also the name of its durable consumer.
 type Service struct {
 	Name  string
 	Kinds []event.GroupResource
-	// Targets says that it follows the objects of all kinds that are targets, too.
+	// Targets means that the service also follows the objects of all kinds of targets.
 	Targets bool
 }
 
@@ -25,7 +25,7 @@ const (
 	OpensearchSync = "opensearch-sync"
 )
 
-// Services lists every consumer.
+// Services lists the services with a durable consumer.
 func Services() []Service {
 	core := []event.GroupResource{kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource}
 	roles := []event.GroupResource{
@@ -54,7 +54,7 @@ func Services() []Service {
 	}
 }
 
-// Readers lists services that follow changes by a view alone, each replica for itself, and settle nothing.
+// Readers lists the services that follow changes by a view alone, in each replica, and settle no messages.
 func Readers() []Service {
 	read := []event.GroupResource{kinds.Stores().GroupResource}
 	for _, kind := range kinds.IAM() {
@@ -63,7 +63,7 @@ func Readers() []Service {
 	return []Service{{Name: Webhook, Kinds: read, Targets: true}}
 }
 
-// ServiceNamed finds a consumer or a reader.
+// ServiceNamed returns the consumer or reader of a name.
 func ServiceNamed(name string) (Service, bool) {
 	all := append(Services(), Readers()...)
 	i := slices.IndexFunc(all, func(s Service) bool { return s.Name == name })

@@ -22,7 +22,7 @@ const (
 	DeadLetters = "ENTAIL_DEADLETTERS"
 )
 
-// Group is the priority group of every durable: one replica is pinned, the others stand by.
+// Group is the priority group of every durable consumer: one replica is pinned, the others stand by.
 const Group = "active"
 
 const (
@@ -30,24 +30,23 @@ const (
 	announceAge      = 10 * time.Minute
 	deadLetterAge    = 30 * 24 * time.Hour
 	announceMessages = 100_000
-	// maxWaiting bounds the pulls that wait; it is a server's own default.
+	// maxWaiting bounds the waiting pull requests. It is the default of the server.
 	maxWaiting = 512
-	// MaxAckPending bounds how many messages one service works on or retries at a time: beyond,
-	// it is sent no more.
+	// MaxAckPending bounds the unsettled messages of one service. The server delivers no more beyond it.
 	MaxAckPending = 4096
 )
 
-// TombstoneTTL is how long the bus remembers a deletion unless the watcher is told otherwise.
+// TombstoneTTL is the default lifetime of a tombstone.
 const TombstoneTTL = 7 * 24 * time.Hour
 
-// Takeover bounds how soon another replica takes the turn of one that is gone. All replicas of a
-// service need the same.
+// Takeover bounds how soon another replica takes the turn of one that is gone. All replicas of a service need the same
+// bounds.
 type Takeover struct {
-	// Claim bounds how long a replica is sure of its turn after it has sent a claim.
+	// Claim is the lifetime of a claim after it was sent.
 	Claim time.Duration
-	// Pin bounds how long the server sends messages to a dead replica only. At least 2 s.
+	// Pin bounds how long a dead replica delays the next one. At least 2 s.
 	Pin time.Duration
-	// Settling bounds how long the calls of a replica that lost its turn may still take effect.
+	// Settling bounds the time in which requests of a replica that lost its turn may still take effect.
 	Settling time.Duration
 }
 
@@ -56,12 +55,11 @@ func DefaultTakeover() Takeover {
 	return Takeover{Claim: 3 * time.Second, Pin: 4 * time.Second, Settling: 10 * time.Second}
 }
 
-// AckWait returns the lease on a message; consumers renew it while they work. It bounds, with Pin,
-// how long a frozen replica holds up what it was sent.
+// AckWait returns the lease on a message. Consumers renew it while they work. Together with Pin it bounds how long a
+// frozen replica delays the messages that it received.
 func (t Takeover) AckWait() time.Duration { return 2 * t.Claim }
 
-// PullExpiry returns how long one pull request of a consumer lives. A living replica shows itself
-// that often, twice within Pin.
+// PullExpiry returns the lifetime of a pull request of a consumer. A living replica sends one twice within Pin.
 func (t Takeover) PullExpiry() time.Duration { return t.Pin / 2 }
 
 // Streams lists the names of all streams.
@@ -73,7 +71,7 @@ func Streams() []string {
 	return names
 }
 
-// streams is the table, with all that a server would fill in.
+// streams returns the table, with all fields that the server would fill in.
 func streams(replicas int) []jetstream.StreamConfig {
 	newest := func(name, description string, subjects ...string) jetstream.StreamConfig {
 		return jetstream.StreamConfig{
@@ -95,8 +93,8 @@ func streams(replicas int) []jetstream.StreamConfig {
 	}
 }
 
-// EnsureConsumer binds to the durable of one service. It is made or changed only if it must be: of
-// replicas that ask a cluster for the same at once, not every one gets an answer.
+// EnsureConsumer returns the durable consumer of a service. It creates or updates the consumer only if necessary: if
+// several replicas send the same request to a cluster at once, some get no answer.
 func EnsureConsumer(ctx context.Context, js jetstream.JetStream, service Service, takeover Takeover) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -114,7 +112,7 @@ func EnsureConsumer(ctx context.Context, js jetstream.JetStream, service Service
 	return c, nil
 }
 
-// plainConsumer leaves out what a server adds.
+// plainConsumer removes the fields that the server adds.
 func plainConsumer(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 	c.Name, c.Metadata = "", nil
 	return c
@@ -136,12 +134,12 @@ func consumer(service Service, takeover Takeover) jetstream.ConsumerConfig {
 	}
 }
 
-// Incarnation names one life of a stream: deleted and created again, it is another.
+// Incarnation names one life of a stream by its creation time. A stream that was deleted and created again has another.
 func Incarnation(info *jetstream.StreamInfo) string {
 	return info.Created.UTC().Format(time.RFC3339Nano)
 }
 
-// DecodeChange reads a message of [Changes]. Its error is terminal: the message will never be readable.
+// DecodeChange decodes a message of [Changes]. The error is terminal, because the message will never be valid.
 func DecodeChange(msg jetstream.Msg) (event.Change, error) {
 	key, uid, err := ParseChangeSubject(msg.Subject())
 	if err != nil {

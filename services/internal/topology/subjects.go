@@ -21,10 +21,10 @@ const (
 	wakePrefix        = "entail.wake."
 )
 
-// ChangeSubject carries the newest state of one object.
+// ChangeSubject returns the subject for the newest state of one object.
 func ChangeSubject(k event.Key) string { return prefix(k.GroupResource) + k.Tokens() }
 
-// prefix is what the subjects of a kind begin with.
+// prefix returns the start of the subjects of a kind.
 func prefix(r event.GroupResource) string {
 	if r.Target {
 		return targetsPrefix
@@ -32,13 +32,13 @@ func prefix(r event.GroupResource) string {
 	return changesPrefix
 }
 
-// TombstoneSubject carries the deletion of an object whose name another has taken since, or
-// that was there before the cluster went back in time.
+// TombstoneSubject returns the subject for the deletion of an object whose name another object has now, or that existed
+// before the cluster went back in time.
 func TombstoneSubject(k event.Key, uid string) string {
 	return ChangeSubject(k) + "." + event.Token(uid)
 }
 
-// ParseChangeSubject is the inverse of [ChangeSubject] and, when there is a uid, of [TombstoneSubject].
+// ParseChangeSubject parses the output of [ChangeSubject] and of [TombstoneSubject]. uid is empty for the former.
 func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
 	tail, ok := strings.CutPrefix(subject, changesPrefix)
 	target := !ok
@@ -63,12 +63,12 @@ func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
 	return k, uid, err
 }
 
-// keyTokens is how many tokens name an object.
+// keyTokens is the number of tokens that name an object.
 const keyTokens = 5
 
 var errNoUID = errors.New("the last token names no UID")
 
-// ChangesFilter matches the changes of one kind in one cluster, or in all when cluster is empty.
+// ChangesFilter matches the changes of one kind in one cluster, or in all clusters if cluster is empty.
 func ChangesFilter(cluster string, r event.GroupResource) string {
 	if r == kinds.Targets() {
 		return targetsPrefix + clusterToken(cluster) + ".>"
@@ -76,17 +76,17 @@ func ChangesFilter(cluster string, r event.GroupResource) string {
 	return prefix(r) + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
 }
 
-// HeadsFilter matches them without the tombstones that have subjects of their own.
+// HeadsFilter matches these changes without the tombstones on subjects of their own.
 func HeadsFilter(cluster string, r event.GroupResource) string {
 	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + "*.*"
 }
 
-// HeadsFilterIn matches those in one namespace.
+// HeadsFilterIn matches the same in one namespace.
 func HeadsFilterIn(cluster string, r event.GroupResource, namespace string) string {
 	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + event.Token(namespace) + ".*"
 }
 
-// SyncSubject carries the newest snapshot marker of one kind in one cluster.
+// SyncSubject returns the subject for the newest snapshot marker of one kind in one cluster.
 func SyncSubject(cluster string, r event.GroupResource) string {
 	subject := syncPrefix + clusterToken(cluster) + "."
 	switch {
@@ -98,7 +98,7 @@ func SyncSubject(cluster string, r event.GroupResource) string {
 	return subject + event.Token(r.Group) + "." + event.Token(r.Resource)
 }
 
-// ParseTargetMarker is the inverse of [SyncSubject] for a kind of targets.
+// ParseTargetMarker parses the output of [SyncSubject] for a kind of targets.
 func ParseTargetMarker(subject string) (event.GroupResource, error) {
 	tail, ok := strings.CutSuffix(strings.TrimPrefix(subject, syncPrefix), targetsSuffix)
 	tokens := strings.Split(tail, ".")
@@ -110,35 +110,36 @@ func ParseTargetMarker(subject string) (event.GroupResource, error) {
 	return event.GroupResource{Group: group, Resource: resource, Target: true}, errors.Join(err, err2)
 }
 
-// HeartbeatSubject carries the newest heartbeat of the watcher of one cluster, or of all when cluster
-// is empty.
+// HeartbeatSubject returns the subject for the newest heartbeat of one cluster; it matches all clusters if cluster is
+// empty.
 func HeartbeatSubject(cluster string) string {
 	return syncPrefix + clusterToken(cluster) + heartbeatSuffix
 }
 
-// IsHeartbeat tells the subject of a heartbeat from that of a marker, which has one token more.
+// IsHeartbeat reports whether a subject is that of a heartbeat. The subject of a marker has one more token.
 func IsHeartbeat(subject string) bool {
 	return strings.Count(subject, ".") == strings.Count(HeartbeatSubject(""), ".")
 }
 
-// ResultSubject carries the newest word of one service on one object. Service "*" matches all.
+// ResultSubject returns the subject for the newest result of one service for one object. Service "*" matches all
+// services.
 func ResultSubject(service string, k event.Key) string {
 	return resultsPrefix + service + "." + k.Tokens()
 }
 
-// ResultsFilter matches all that a service says of objects.
+// ResultsFilter matches all results of a service.
 func ResultsFilter(service string) string { return resultsPrefix + service + ".>" }
 
-// AnnounceSubject carries announcements about one OpenFGA store.
+// AnnounceSubject returns the subject for announcements about one OpenFGA store.
 func AnnounceSubject(storeID string) string { return announcePrefix + event.Token(storeID) }
 
-// DeadLetterSubject is where a service parks a message of the given subject. A subject
-// that names no object keeps its tokens.
+// DeadLetterSubject returns the subject for the dead letter of a message. A subject that names no object keeps its
+// tokens.
 func DeadLetterSubject(service, subject string) string {
 	return deadLettersPrefix + service + "." + strings.TrimPrefix(subject, changesPrefix)
 }
 
-// DeadLettersFilter matches a service's dead letters, or all when service is empty.
+// DeadLettersFilter matches the dead letters of a service, or of all services if service is empty.
 func DeadLettersFilter(service string) string {
 	if service == "" {
 		return deadLettersPrefix + ">"
@@ -146,27 +147,27 @@ func DeadLettersFilter(service string) string {
 	return deadLettersPrefix + service + ".>"
 }
 
-// WakeSubject makes the active replica of a service look at everything it knows. It lies
-// in ENTAIL_CHANGES, so that the pinned replica, and only that one, receives it.
+// WakeSubject returns the subject that makes the active replica of a service reconcile everything. It belongs to
+// ENTAIL_CHANGES, so that only the pinned replica receives it.
 func WakeSubject(service string) string { return wakePrefix + service }
 
-// BarrierSubject is where the view of a service makes a mark in ENTAIL_CHANGES: once it has read
-// that, it has read all that was there before. No durable receives it.
+// BarrierSubject returns the subject on which the view of a service publishes barriers to ENTAIL_CHANGES. A view that
+// has read a barrier has read everything before it. No durable consumer receives barriers.
 func BarrierSubject(service string) string { return wakePrefix + "view-" + service }
 
-// WakeFilter matches what services tell themselves in ENTAIL_CHANGES: wakes, barriers and turns.
+// WakeFilter matches the messages that services publish to ENTAIL_CHANGES: wakes, barriers and claims.
 func WakeFilter() string { return wakePrefix + "*" }
 
-// IsWake reports whether a subject is one of those.
+// IsWake reports whether WakeFilter matches a subject.
 func IsWake(subject string) bool { return strings.HasPrefix(subject, wakePrefix) }
 
-// TurnSubject is where the active replica of a service says that it is, or that it has left.
+// TurnSubject returns the subject on which the active replica of a service claims its turn, or gives it up.
 func TurnSubject(service string) string { return wakePrefix + "turn-" + service }
 
-// InboxPrefix is where answers to a service arrive, and nobody else listens.
+// InboxPrefix returns the prefix of the inboxes of a service. No other account may subscribe to them.
 func InboxPrefix(service string) string { return "_INBOX_" + service }
 
-// clusterToken matches every cluster when cluster is empty.
+// clusterToken returns a wildcard if cluster is empty.
 func clusterToken(cluster string) string {
 	if cluster == "" {
 		return "*"

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Transport makes each request a span, and tells the server of it.
+// Transport records a span for each request, and sends its context to the server.
 func Transport(provider trace.TracerProvider) func(http.RoundTripper) http.RoundTripper {
 	tracer := provider.Tracer(scope)
 	return func(next http.RoundTripper) http.RoundTripper { return transport{next: next, tracer: tracer} }
@@ -24,7 +24,8 @@ type transport struct {
 	tracer trace.Tracer
 }
 
-// RoundTrip is one request. The path is no part of the span's name, for it names objects.
+// RoundTrip implements [http.RoundTripper]. The name of the span does not contain the path, because the path names
+// objects.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !traced(r.Context()) {
 		return t.next.RoundTrip(r)
@@ -46,10 +47,10 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// WrappedRoundTripper lets others find the transport below.
+// WrappedRoundTripper returns the inner transport.
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// UnaryClientInterceptor makes each call a span, and tells the server of it.
+// UnaryClientInterceptor records a span for each call, and sends its context to the server.
 func UnaryClientInterceptor(provider trace.TracerProvider) grpc.UnaryClientInterceptor {
 	tracer := provider.Tracer(scope)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

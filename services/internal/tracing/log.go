@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler adds trace and span to every record whose context has them.
+// LogHandler adds the ids of trace and span to each record with a span in its context.
 func LogHandler(next slog.Handler) slog.Handler { return handler{next} }
 
 type handler struct{ slog.Handler }

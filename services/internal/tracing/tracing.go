@@ -1,8 +1,7 @@
-// Package tracing makes every change one trace: it begins where the watcher sees the change,
-// crosses the bus as a traceparent, and goes on in each pass and in each call to OpenFGA and
-// the API server that a pass makes. Log lines name the trace that they belong to.
+// Package tracing makes every change one trace. It begins in the watcher, crosses NATS as a traceparent, and continues
+// in each pass and in its calls to OpenFGA and the API server. Log records name their trace.
 //
-// Calls that no trace leads to make none of their own: elections and watches tell nothing.
+// Calls outside of a trace, such as elections and watches, start none.
 package tracing
 
 import (
@@ -14,24 +13,24 @@ import (
 )
 
 const (
-	// scope is what spans name as the code that made them.
+	// scope is the instrumentation scope of all spans.
 	scope  = "entail"
 	header = "traceparent"
 )
 
-// Continue makes what happens in the context part of the trace that traceparent names, if any.
+// Continue returns a context in the trace of traceparent, if there is one.
 func Continue(ctx context.Context, traceparent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{header: traceparent})
 }
 
-// Traceparent names the span of the context; it is empty if there is none.
+// Traceparent returns the traceparent of the span in ctx; empty if there is none.
 func Traceparent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier[header]
 }
 
-// Links lead from a span to the traces that it belongs to as well.
+// Links returns links to other traces.
 func Links(traceparents ...string) []trace.Link {
 	var links []trace.Link
 	for _, traceparent := range traceparents {
@@ -42,10 +41,10 @@ func Links(traceparents ...string) []trace.Link {
 	return links
 }
 
-// traced reports whether a trace leads to ctx.
+// traced reports whether ctx belongs to a trace.
 func traced(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
 
-// fail tells a span of an error, if there is one.
+// fail records an error in a span, if there is one.
 func fail(span trace.Span, err error) {
 	if err != nil {
 		span.RecordError(err)

@@ -1,4 +1,4 @@
-// Package version tells which build a program is.
+// Package version returns the version of a program.
 package version
 
 import (
@@ -6,22 +6,22 @@ import (
 	"runtime/debug"
 )
 
-// The linker sets these for scripts/build.sh; else the toolchain's record of the build counts.
+// scripts/build.sh sets these through the linker. Otherwise the build info of the toolchain counts.
 //
 //nolint:gochecknoglobals // The linker can set nothing else.
 var number, revision, modified string
 
-// Build is what a program was made from, and with.
+// Build describes the build of a program.
 type Build struct {
 	Version string `json:"version"`
-	// Revision is the commit; Modified means that there was more than is committed.
+	// Revision is the commit. Modified means that the tree had uncommitted changes.
 	Revision string `json:"revision,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// Current is the build of this program.
+// Current returns the build of this program.
 func Current() Build {
 	b := Build{Version: number, Revision: revision, Modified: modified != "", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok && b.Version == "" {
@@ -42,7 +42,7 @@ func (b *Build) read(info *debug.BuildInfo) {
 	}
 }
 
-// String is one line for people.
+// String returns one line for people.
 func (b Build) String() string {
 	s := b.Version
 	if b.Revision != "" {

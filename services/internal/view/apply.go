@@ -10,9 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// Apply takes c into the view unless something as new is there. It serves the feed,
-// the consumer, and writers that want to read what they have just written (see [View.Dated]). The
-// error is [fault.Terminal] when c cannot be decoded.
+// Apply stores c unless the view holds a state that is as new. The feed, the consumer, and writers that must read their
+// own writes (see [View.Dated]) call it. The error is [fault.Terminal] if c cannot be decoded.
 func (v *View) Apply(ctx context.Context, c event.Change) error {
 	t, newer, ok := v.newer(c)
 	if !ok {
@@ -27,7 +26,7 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 	return err
 }
 
-// accept makes c part of a table, and tells of it.
+// accept reads the object if NATS could not carry it, and stores c.
 func (v *View) accept(ctx context.Context, t table, c event.Change) error {
 	if c.Omitted && !c.Deleted {
 		object, err := v.fetch(ctx, c.Key)
@@ -39,8 +38,8 @@ func (v *View) accept(ctx context.Context, t table, c event.Change) error {
 	return v.commit(t, c, func() bool { return true })
 }
 
-// Correct takes in what the API server answers about an object: also in the place of a state that it contradicts, however new
-// that calls itself, unless the view holds another by now.
+// Correct stores the answer of the API server about an object. The answer replaces a held state that it contradicts,
+// even one with a higher version, unless the view holds another state by now.
 func (v *View) Correct(ctx context.Context, held, is event.Change) error {
 	is = v.Dated(is)
 	if is.Deleted {
@@ -53,7 +52,7 @@ func (v *View) Correct(ctx context.Context, held, is event.Change) error {
 	return v.commit(t, is, func() bool { return t.believe(held, is) })
 }
 
-// commit decodes a change, and takes it in if prepared.
+// commit decodes a change, and stores it if prepare returns true. It then calls the callbacks of [View.OnChange].
 func (v *View) commit(t table, c event.Change, prepare func() bool) error {
 	commit, err := t.decode(c, v.cfg.Blank)
 	if err != nil {
@@ -78,8 +77,8 @@ func (v *View) commit(t table, c event.Change, prepare func() bool) error {
 	return err
 }
 
-// newer finds the table of c, and whether that holds nothing as new. Who finds that it does finds
-// that it was told of, too.
+// newer returns the table of c and reports whether c is newer than what the table holds. It takes the lock of changes,
+// so the callbacks have run for every state that it finds.
 func (v *View) newer(c event.Change) (t table, newer, ok bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()

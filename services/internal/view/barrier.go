@@ -15,30 +15,29 @@ import (
 )
 
 const (
-	// verifyInterval is how often the view makes sure that it holds what the stream does while nobody tells how far that follows the
-	// API server, catchUpTimeout how long it waits for what is missing.
+	// verifyInterval bounds the time between two checks that the view holds everything that the stream holds.
+	// catchUpTimeout bounds one check.
 	verifyInterval = 2 * time.Second
 	catchUpTimeout = 3 * time.Second
-	// maxUnverified is after how long without that a view counts as incomplete.
+	// maxUnverified bounds the time since the last successful check. After it the view counts as incomplete.
 	maxUnverified = 6 * time.Second
-	// current is how old what a view holds may be for who must not decide by what was: the watcher tells
-	// every second how far the stream follows the API server.
+	// current bounds the age of a view for callers that must not decide from an old state. The watcher writes a
+	// heartbeat every second.
 	current = 2 * time.Second
-	// maxStuck is how often what is missing is waited for in vain while nothing at all comes.
+	// maxStuck bounds failed checks in a row while the feed brings nothing. Then the feed ends and begins again.
 	maxStuck = 2
 )
 
 var (
-	// errBehind means that the stream holds what the feed has not brought.
+	// errBehind means that the stream holds messages that the feed has not delivered.
 	errBehind = errors.New("the view has not read all of the stream")
-	// errCutShort ends a feed that has read what the stream no longer holds: its server was restored from a backup, or lost what it
-	// had not written down. What comes next has numbers that the feed has passed.
+	// errCutShort means that the feed has read messages that the stream no longer holds: the server was restored from a
+	// backup, or lost unsynced writes. New messages reuse sequences that the feed has passed.
 	errCutShort = errors.New("the stream of changes has lost its end")
 )
 
-// barrier makes a mark in the stream, behind all that it holds by now. What a consumer has read
-// tells nothing of what there is: it may read from a server that lags behind. But a mark that it has
-// read comes after all else.
+// barrier writes a message to the end of the stream and returns its sequence. A consumer may read from a server that
+// lags behind, so its position proves nothing. A view that has read the barrier has read everything before it.
 func (v *View) barrier(ctx context.Context) (sequence uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
@@ -49,8 +48,8 @@ func (v *View) barrier(ctx context.Context) (sequence uint64, err error) {
 	return mark.Sequence, nil
 }
 
-// CatchUp waits until the view holds all that the stream holds now. Its error is
-// [fault.Unavailable] when that takes too long.
+// CatchUp waits until the view holds everything that the stream holds now. The error is [fault.Unavailable] if that
+// takes longer than catchUpTimeout.
 func (v *View) CatchUp(ctx context.Context) error {
 	now, before := v.now(), v.place()
 	sequence, err := v.barrier(ctx)
@@ -74,8 +73,8 @@ func (v *View) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// Current is nil when the view is complete, holds all that the stream's leader has by now, and the
-// watcher has just told that the stream follows the API server. It is for who must not decide by what was.
+// Current returns nil if the view is complete, holds everything that the stream's leader has now, and the watcher's
+// last heartbeat is new. Callers that must not decide from an old state use it.
 func (v *View) Current(ctx context.Context) error {
 	if err := v.Complete(); err != nil {
 		return err
@@ -89,25 +88,26 @@ func (v *View) Current(ctx context.Context) error {
 	return nil
 }
 
-// place is one in a life of the stream.
+// place is a position in one life of the stream.
 type place struct {
 	incarnation string
 	position    uint64
 }
 
-// place is up to where the view holds everything.
+// place returns the position up to which the view holds everything.
 func (v *View) place() place {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return place{v.incarnation, v.position}
 }
 
-// isBeyond says whether a stream ends before a place that was in it.
+// isBeyond reports whether the stream, in the same life, ends before p.
 func (p place) isBeyond(stream *jetstream.StreamInfo, last uint64) bool {
 	return p.incarnation == topology.Incarnation(stream) && p.position > last
 }
 
-// reached notes that the view holds all up to a sequence of a life of the stream, which is all that there was at a moment.
+// reached reports whether the view holds everything up to a sequence, in the same life of the stream. If so, it records
+// then, the moment at which the stream ended there.
 func (v *View) reached(incarnation string, sequence uint64, then moment) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -120,9 +120,10 @@ func (v *View) reached(incarnation string, sequence uint64, then moment) bool {
 	return true
 }
 
-// verify makes sure again and again that nothing is missing, and so whenever there is a heartbeat. While something comes, it costs a look at
-// the stream: every replica makes marks there (see package service), which the feed brings, too. It ends
-// a feed that brings nothing although there is something: another may come from another server; and one of a stream that has lost its end.
+// verify checks repeatedly that the view misses nothing: after each heartbeat, and at least every verifyInterval. If
+// the feed has delivered everything up to the last sequence, a check costs one request. Otherwise it writes a barrier.
+// verify returns an error, which ends the feed, if the stream lost its end, or if the feed delivers nothing although
+// the stream holds more.
 func (v *View) verify(ctx context.Context) error {
 	for stuck := 0; v.wait(ctx); {
 		v.readClock(ctx)
@@ -131,7 +132,7 @@ func (v *View) verify(ctx context.Context) error {
 		if err == nil && (before.isBeyond(stream, stream.State.LastSeq) || !v.reached(topology.Incarnation(stream), stream.State.LastSeq, now)) {
 			err = v.CatchUp(ctx)
 		}
-		if errors.Is(err, errCutShort) { // A server that lost the others only tells what it knows: it takes no mark.
+		if errors.Is(err, errCutShort) { // A server that lost contact with the others accepts no barrier, so CatchUp cannot find this out.
 			return err
 		}
 		if err != nil {
@@ -147,7 +148,7 @@ func (v *View) verify(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for a heartbeat, but not for long. It is false once ctx has ended.
+// wait waits for a heartbeat, verifyInterval at most. It returns false once ctx has ended.
 func (v *View) wait(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

@@ -9,17 +9,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// content is the living objects, and those that were deleted: also when others have their names by now.
+// content holds the live objects and the tombstones of one kind.
 type content[T any] struct {
 	live *shelf[event.Key, T]
 	gone *tombstones[T]
-	// denied are states that the API server contradicted. If it does because the cluster went back in time, they are what
-	// was before.
+	// denied holds states that the API server contradicted. If the cluster turns out to have gone back in time, they
+	// become tombstones.
 	denied map[event.Key]*Object[T]
 }
 
-// newer reports whether c tells more than what is held. The deletion of an object says nothing
-// about another one, or about the same in another epoch.
+// newer reports whether c is newer than what the table holds. A deletion is compared with the live object only if UID
+// and epoch are the same.
 func (t *Table[T]) newer(c event.Change) bool {
 	live := t.writing.live.objects[c.Key]
 	if c.Deleted {
@@ -44,14 +44,14 @@ func (t *Table[T]) decode(c event.Change, blank bool) (func() bool, error) {
 			o.Value = fitted(value)
 		} else if !c.Deleted && blank {
 			return func() bool { return t.putAsIs(o) }, err
-		} else if !c.Deleted { // That an object is gone needs no body.
+		} else if !c.Deleted { // A deletion needs no body.
 			return nil, err
 		}
 	}
 	return func() bool { return t.put(o) }, nil
 }
 
-// putAsIs takes in an object with the value that it has, if any.
+// putAsIs stores o with the value that it has, even none.
 func (t *Table[T]) putAsIs(o *Object[T]) (taken bool) {
 	if taken = t.newer(o.Change); taken {
 		t.writing.replace(t.writing.live.objects[o.Key], o)
@@ -59,8 +59,8 @@ func (t *Table[T]) putAsIs(o *Object[T]) (taken bool) {
 	return taken
 }
 
-// fitted is value in as little memory as it needs: without the room that decoding left
-// in its slices, and with one text for all conditions that say the same.
+// fitted returns a copy of value in as little memory as possible: without spare room in slices, and with shared strings
+// for equal conditions.
 func fitted[T any](value *T) *T {
 	if c, ok := any(value).(interface{ DeepCopy() *T }); ok {
 		value = c.DeepCopy()
@@ -77,7 +77,8 @@ func fitted[T any](value *T) *T {
 	return value
 }
 
-// put stores o unless something as new came while it was decoded.
+// put stores o unless the table has received a state that is as new. A missing last state is taken from the live
+// object.
 func (t *Table[T]) put(o *Object[T]) (taken bool) {
 	if !t.newer(o.Change) {
 		return false
@@ -91,7 +92,7 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 	case !o.Deleted:
 		c.replace(was, o)
 	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.NewerThan(was.Change):
-		if c.live.remove(o.Key); was.UID != o.UID { // It went before the one that is deleted came.
+		if c.live.remove(o.Key); was.UID != o.UID { // It was deleted before the object that o deletes was created.
 			c.gone.displace(was, o.Change)
 		}
 		fallthrough
@@ -101,7 +102,7 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 	return true
 }
 
-// replace makes o the living object of its name. What had the name is gone.
+// replace makes o the live object of its name, and buries the one that had the name.
 func (c *content[T]) replace(was, o *Object[T]) {
 	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
 		c.gone.displace(was, o.Change)
@@ -124,7 +125,8 @@ func (t *Table[T]) believe(held, is event.Change) bool {
 	return believed
 }
 
-// deny drops a state in favour of what is, and reports whether that was held, or nothing is that could tell otherwise.
+// deny drops the state lie if the table holds it. It reports whether the table then accepts is: the state was held, or
+// the table holds nothing about the object.
 func (t *Table[T]) deny(lie, is event.Change) bool {
 	c := t.writing
 	held := func(o *Object[T]) bool {
@@ -136,7 +138,7 @@ func (t *Table[T]) deny(lie, is event.Change) bool {
 		c.live.remove(lie.Key)
 		c.denied[lie.Key] = live
 		if own := c.gone.get(is.Key, is.UID); own != nil && own.UID != lie.UID && own.Epoch == is.Epoch && own.ResourceVersion == is.ResourceVersion {
-			c.gone.remove(is.Key, is.UID) // The lie displaced it.
+			c.gone.remove(is.Key, is.UID) // The denied state had displaced it.
 		}
 	case live == nil && held(gone):
 		c.gone.remove(lie.Key, lie.UID)
@@ -147,8 +149,8 @@ func (t *Table[T]) deny(lie, is event.Change) bool {
 	return true
 }
 
-// outlive drops deletions of others of its name that an object is there in spite of. That of the object itself, if that is
-// newer, is believed: others may have come and gone since.
+// outlive drops tombstones of other objects of the name that are newer than is, because is still exists. A newer
+// tombstone of the object itself stays, and then all do: others may have come and gone since.
 func (t *Table[T]) outlive(is event.Change) {
 	gone := t.writing.gone
 	if own := gone.get(is.Key, is.UID); own != nil && !is.NewerThan(own.Change) {

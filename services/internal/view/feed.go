@@ -18,10 +18,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// errReplaced ends one feed: what was loaded is no longer what the bus holds.
+// errReplaced ends a feed because what it loaded is no longer what the stream holds. The view then loads again.
 var errReplaced = errors.New("the stream of changes was replaced")
 
-// feed loads the stream and follows it until something breaks.
+// feed loads the stream, and follows it until an error.
 func (v *View) feed(ctx context.Context) error {
 	stream, err := v.stream(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 	})
 }
 
-// at notes how far the stream was read.
+// at records the sequence of the last message read, and of the last change.
 func (v *View) at(subject string, sequence uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -81,12 +81,12 @@ func (v *View) at(subject string, sequence uint64) {
 	}
 }
 
-// take applies one message. What cannot be decoded is skipped here, or blank: the service's
-// consumer, if it has one, receives it too, and makes it a dead letter.
+// take applies one message. It skips a change that cannot be decoded, or stores it without a value ([Config.Blank]):
+// the consumer of the service receives it too, and makes it a dead letter. It retries other errors until ctx ends.
 func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
 	v.brought.Add(1)
 	if topology.IsWake(msg.Subject()) {
-		return nil // It only tells how far we have read.
+		return nil // A barrier has no content; only its sequence counts.
 	}
 	err := v.takeOnce(ctx, msg)
 	if err != nil && !fault.IsTerminal(err) {
@@ -108,7 +108,7 @@ func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
 	return nil
 }
 
-// hinder notes why the feed cannot go on, or that it can.
+// hinder records the error for which the feed waits; nil means that it goes on.
 func (v *View) hinder(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -138,7 +138,7 @@ func (v *View) begin() {
 	}
 }
 
-// finish makes what was loaded the view's content: all that the stream held at a moment.
+// finish publishes the loaded content to readers. The content is everything that the stream held at the moment then.
 func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, then moment) {
 	again := v.show()
 	v.mu.Lock()
@@ -153,7 +153,8 @@ func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, then mo
 	}
 }
 
-// show shows what was loaded, and tells of it before anybody relies on it.
+// show makes the loaded content visible, and runs the callbacks of [View.OnLoad] before the view can be complete. It
+// reports whether an earlier load was visible.
 func (v *View) show() (again bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
@@ -195,15 +196,15 @@ func (v *View) feedMarkers(ctx context.Context, life string) error {
 	})
 }
 
-// readMarkers notes that all markers were read that there were, if none is left.
+// readMarkers records that the feed has read all markers, if none is left.
 func (v *View) readMarkers(left uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.marked = v.marked || left == 0
 }
 
-// mark takes a marker. One of another life of the stream than that which is being read is either
-// old news, or news that the stream was replaced under us.
+// mark stores a snapshot marker. If it names another life of the stream than the one that is being read, it is either
+// old, or the stream was replaced: then mark returns errReplaced.
 func (v *View) mark(ctx context.Context, life string, m marker) error {
 	of := snapshot{m.message.GetCluster(), event.GroupResource{
 		Group: m.message.GetGroup(), Resource: m.message.GetResource(), Target: m.message.GetTarget(),
@@ -226,17 +227,17 @@ func (v *View) mark(ctx context.Context, life string, m marker) error {
 	return v.count(ctx)
 }
 
-// count compares each new marker, once, with how many objects the view holds. A
-// difference may only mean that changes came since; reading again settles it either way. What
-// was read after the marker was written is what reading again would find. Of targets anybody may make and delete many: their
-// number says nothing any more once a change came.
+// count compares each new marker once with the number of objects that the view holds. If they differ, changes may have
+// followed the marker, or the view lacks something: reading again settles both. Reading again finds nothing new if the
+// marker was written before the stream was read, and changes followed it. The count of targets proves nothing once a
+// change followed it, because anybody may create and delete many of them.
 func (v *View) count(ctx context.Context) error {
 	targets, err := v.countOnce(ctx)
 	v.observed(targets)
 	return err
 }
 
-// countOnce does, and lists the kinds of targets among those that it counted.
+// countOnce compares the markers that were not compared yet. It returns the kinds of targets among them.
 func (v *View) countOnce(ctx context.Context) (targets []snapshot, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -273,27 +274,27 @@ func (v *View) filters(subject func(event.GroupResource) string) []string {
 }
 
 const (
-	// heartbeat is how often a server that feeds us shows that it lives: two that are missing, and
-	// another is asked.
+	// heartbeat is the interval in which a server that feeds the view must show that it is alive. After two missing
+	// ones the client asks another server.
 	heartbeat = time.Second
-	// pullExpiry is how long one request lasts.
+	// pullExpiry bounds one pull request.
 	pullExpiry = 30 * time.Second
 )
 
-// ordered reads all that filters match. A reset that fails ends it: what goes on then may
-// be another stream, in which sequences mean something else. The server soon forgets the
-// consumer of a feed that has ended.
+// ordered returns the configuration of a consumer of all messages that match filters. It ends when its one reset fails:
+// afterwards it could read another stream, whose sequences mean something else. The server removes it after a minute
+// without requests.
 func ordered(filters []string) jetstream.OrderedConsumerConfig {
 	return jetstream.OrderedConsumerConfig{FilterSubjects: filters, MaxResetAttempts: 1, InactiveThreshold: time.Minute}
 }
 
-// each hands every message to f until f or the consumer fails.
+// each passes every message to f until f or the consumer fails.
 func each(ctx context.Context, consumer jetstream.Consumer, f func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
 	messages, err := consumer.Messages(jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(heartbeat))
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
-	defer messages.Stop() // Not while it is reset, as when ctx ends: what it becomes would go on without end.
+	defer messages.Stop() // Stop before ctx ends would race with a reset, and leave a consumer running.
 	for {
 		msg, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {

@@ -15,26 +15,26 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// progress is how far the stream followed a cluster at a time, by [bootclock.Now].
+// progress says that at a time, by [bootclock.Now], the stream followed its cluster with a delay.
 type progress struct{ at, behind time.Duration }
 
-// moment is a time, by [bootclock.Now], and the last heartbeats that had been read by then. Who holds all that the stream did at that
-// time holds what was published before them. Of what is read later that is not known: it comes by another stream, and may overtake
-// what the watcher published first.
+// moment is a time, by [bootclock.Now], with the heartbeats that were read before it. A view that holds everything that
+// the stream held at that time holds everything that was published before these heartbeats. This is not known of later
+// heartbeats: they come by another stream, and may overtake changes that were published first.
 type moment struct {
 	at    time.Duration
 	beats map[string]progress
 }
 
-// now is the moment that it is.
+// now returns the present moment.
 func (v *View) now() moment {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return moment{bootclock.Now(), maps.Clone(v.beats)}
 }
 
-// Age is how old what the view holds may be: the API server was so then, or later. It is the longest
-// duration there is while nothing is known of that, as before there are heartbeats of the watcher.
+// Age returns how old the content of the view may be: it equals the state of the API server that long ago, or a later
+// one. It returns the longest duration while this is not known, such as before the first heartbeat.
 func (v *View) Age() time.Duration {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -48,19 +48,19 @@ func (v *View) Age() time.Duration {
 	return age
 }
 
-// clock is what the server that dates heartbeats said when it was asked what time it is. So it is known of a heartbeat how old it is at
-// most, however late it is read: who was held still has many before them that were written long ago.
+// clock pairs the time of the NATS server with the time at which it was asked. With it the age of a heartbeat has an
+// upper bound, however late it is read: a paused process still has old heartbeats to read.
 type clock struct {
 	asked time.Duration
 	told  time.Time
 }
 
-// date is when something was written, at the earliest, by [bootclock.Now].
+// date converts a time of the server to [bootclock.Now], to the earliest that it can be.
 func (c clock) date(written time.Time) time.Duration {
 	return min(bootclock.Now(), c.asked+written.Sub(c.told))
 }
 
-// readClock asks for the time; while there is no answer, what is known goes on.
+// readClock asks the server for its time. Without an answer the earlier one stays.
 func (v *View) readClock(ctx context.Context) {
 	asked := bootclock.Now()
 	stream, err := v.cfg.JS.Stream(ctx, topology.Sync)
@@ -72,7 +72,7 @@ func (v *View) readClock(ctx context.Context) {
 	v.clock = clock{asked, stream.CachedInfo().TimeStamp}
 }
 
-// readHeartbeat takes a heartbeat that was written at a time. The first that a feed brings may have been at any time.
+// readHeartbeat stores a heartbeat. It ignores the first of a feed, which may have been written at any time.
 func (v *View) readHeartbeat(msg jetstream.Msg, written time.Time, first bool) {
 	var h eventv1.Heartbeat
 	if err := proto.Unmarshal(msg.Data(), &h); err != nil {

@@ -9,23 +9,23 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Revision names what the view holds: every change up to some place in the stream of
-// changes. It is for people, for comparing, and for [View.Await].
+// Revision names the content of the view: all changes up to a position in the stream. People compare it, and
+// [View.Await] accepts it.
 func (v *View) Revision() string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return topology.Revision(v.position, v.incarnation)
 }
 
-// Changed is where in the stream the last change is that the view holds. While nothing changes it is the same for all replicas; what they
-// have read goes on, by the marks that they make.
+// Changed returns the sequence of the last change that the view holds. Unlike the position, which barriers of replicas
+// advance, it is equal on all replicas while nothing changes.
 func (v *View) Changed() uint64 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.changed
 }
 
-// Digest stands for the states of all live objects that the view holds: replicas at one place in the stream have the same one.
+// Digest returns a hash over the states of all live objects. Replicas at one position have the same digest.
 func (v *View) Digest() (digest uint64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -35,9 +35,9 @@ func (v *View) Digest() (digest uint64) {
 	return digest
 }
 
-// Await waits until the view holds all that a place in a stream, by [topology.ParseRevision], says that
-// somebody knows, for as long as it takes the view to make sure that it holds what the stream does.
-// A later stream holds that from the start. The error wraps [ErrIncomplete].
+// Await waits until the view holds everything up to a sequence of the stream that began at a time (see
+// [topology.ParseRevision]). A stream that began later holds everything from its start. Await waits at most as long as
+// one check of the view takes. The error wraps [ErrIncomplete].
 func (v *View) Await(ctx context.Context, sequence uint64, began time.Time) error {
 	waiting, cancel := context.WithTimeout(ctx, verifyInterval+catchUpTimeout)
 	defer cancel()

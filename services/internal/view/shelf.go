@@ -10,15 +10,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// shelf holds objects by some key, and by what indexes find in them.
+// shelf holds objects by key, with indexes.
 type shelf[K comparable, T any] struct {
 	objects map[K]*Object[T]
 	extract map[string]func(*T) []string
-	// alike tells states apart that change nothing; edited is told where the others are, and changed counts them.
+	// alike reports whether two states count as equal. edited is called for each object that is replaced by a state
+	// that is not alike. changed counts all changes except between states that are alike.
 	alike   func(was, is *T) bool
 	edited  func(k K, was, is *Object[T])
 	changed uint64
-	// digest stands for which states are here: the same ones, in whatever order they came, are the same digest.
+	// digest is a hash over all states here. It does not depend on the order in which they came.
 	digest uint64
 	index  map[indexKey]map[*Object[T]]struct{}
 }
@@ -29,7 +30,7 @@ func newShelf[K comparable, T any](extract map[string]func(*T) []string) *shelf[
 	return &shelf[K, T]{objects: map[K]*Object[T]{}, extract: extract, index: map[indexKey]map[*Object[T]]struct{}{}}
 }
 
-// put stores o in the place of what has its key.
+// put stores o under k, and removes the object that had the key.
 func (s *shelf[K, T]) put(k K, o *Object[T]) {
 	changed := s.changed
 	switch was := s.objects[k]; {
@@ -67,7 +68,7 @@ func (s *shelf[K, T]) remove(k K) {
 	}
 }
 
-// digest stands for a state of an object, in every process alike.
+// digest returns a hash of an object's state. It is the same in every process.
 func digest(c event.Change) uint64 {
 	h := fnv.New64a()
 	for _, part := range []string{c.UID, c.Epoch, c.ResourceVersion} {
@@ -77,12 +78,12 @@ func digest(c event.Change) uint64 {
 	return h.Sum64()
 }
 
-// same says whether two states of a key are alike.
+// same reports whether two states of a key are alike.
 func (s *shelf[K, T]) same(was, is *Object[T]) bool {
 	return s.alike != nil && was.UID == is.UID && was.Epoch == is.Epoch && was.Value != nil && is.Value != nil && s.alike(was.Value, is.Value)
 }
 
-// values yields what the indexes find in o.
+// values yields the index entries of o.
 func (s *shelf[K, T]) values(o *Object[T]) iter.Seq[indexKey] {
 	return func(yield func(indexKey) bool) {
 		if o.Value == nil {

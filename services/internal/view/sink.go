@@ -11,53 +11,54 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Sink hands each state of the objects of a kind on, and keeps no object: of each it knows which state it handed on, so that
-// an older one changes nothing. It is for kinds of which there are more than memory has room for in a [Table], and decides in
-// all as that does but one thing: where the bus, when it is read anew, has an older state than was known, the object is nothing
-// until the bus says what was known, or something newer. When an object changed nobody can ask it.
+// Sink passes each state of the objects of a kind to a callback, and stores no object. It stores only the version of
+// each object, so that it ignores older states. It serves kinds with more objects than memory has room for in a
+// [Table]. It decides as a Table does, with one exception: if a reload brings an older state than was known, the object
+// counts as missing until the stream brings the known state or a newer one. It cannot answer when an object changed.
 type Sink[T any] struct {
 	mu   *sync.RWMutex
 	kind event.GroupResource
 	take func(c event.Change, value *T)
 	live map[string]map[title]state // By cluster.
 	gone map[event.Key][]memory
-	// loads counts how often the stream was read from its begin.
+	// loads counts how often the stream was read from its start.
 	loads uint32
 	sum   uint64
 }
 
-// title is the name of an object among those of its kind in a cluster: there are as many as objects.
+// title is the name of an object within its kind and cluster. It is smaller than a key, because there is one per
+// object.
 type title struct{ namespace, name string }
 
 func titleOf(k event.Key) title { return title{k.Namespace, k.Name} }
 
-// state is what is known of a living object.
+// state is the known version of a live object.
 type state struct {
 	uid, version string
 	epoch        unique.Handle[string]
-	// load is the one that brought it, or found it again.
+	// load is the load that brought this state, or found it again.
 	load uint32
-	// blank says that an older state than this was read since, and that nobody has what it was.
+	// blank means that this load brought an older state, so the callback does not have the known one.
 	blank bool
 }
 
-// memory is a deletion, and the load that brought it.
+// memory is a tombstone, with the load that brought it.
 type memory struct {
 	event.Change
 
 	load uint32
 }
 
-// RegisterSink declares a sink of one kind. take gets each object in the place of what had its name, nil if there is none, with the
-// change that says so; what it got before is void when the stream is read anew, see [View.OnBegin]. It must be quick, and ask
-// nothing of the view. Call RegisterSink before [View.Run].
+// RegisterSink declares a sink of one kind. take receives the new state of an object with its change, and nil if the
+// object is gone. What it received before is void when the stream is read again (see [View.OnBegin]). take must be
+// quick, and must not call the view. Call RegisterSink before [View.Run].
 func RegisterSink[T any](v *View, kind kinds.Kind, take func(c event.Change, value *T)) *Sink[T] {
 	s := &Sink[T]{mu: &v.mu, kind: kind.GroupResource, take: take, live: map[string]map[title]state{}, gone: map[event.Key][]memory{}}
 	v.tables[kind.GroupResource] = s
 	return s
 }
 
-// Get finds a living object, without what it says.
+// Get returns the version of a live object.
 func (s *Sink[T]) Get(k event.Key) (c event.Change, live bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -90,13 +91,13 @@ func (h state) change(k event.Key) event.Change {
 
 func (h state) newerThan(c event.Change) bool { return h.change(c.Key).NewerThan(c) }
 
-// forget says whether something is remembered from before the load, and of another epoch than what that brings.
+// forget reports whether something is known from an earlier load only, and of another epoch than c.
 func (s *Sink[T]) forget(load uint32, epoch string, c event.Change) bool {
 	return load != s.loads && epoch != c.Epoch
 }
 
-// newer reports whether c tells more than what is known, as [Table] does. What was known before the stream was read anew it
-// finds again.
+// newer reports whether c is newer than what is known, as [Table] does. After a reload it also accepts a known state
+// that the stream brings again.
 func (s *Sink[T]) newer(c event.Change) bool {
 	held, live := s.find(c.Key)
 	if c.Deleted {
@@ -104,7 +105,7 @@ func (s *Sink[T]) newer(c event.Change) bool {
 		return (i < 0 || c.NewerThan(s.gone[c.Key][i].Change)) &&
 			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || held.load != s.loads || c.NewerThan(held.change(c.Key)))
 	}
-	if live && s.outlives(held, c) { // That it was found again is news, unless that is older than a deletion that was.
+	if live && s.outlives(held, c) { // A state that is found again is accepted, unless a tombstone of this load is newer.
 		return !slices.ContainsFunc(s.gone[c.Key], func(m memory) bool { return m.load == s.loads && !c.NewerThan(m.Change) })
 	}
 	another := live && s.forget(held.load, held.epoch.Value(), c)
@@ -116,7 +117,7 @@ func (s *Sink[T]) newer(c event.Change) bool {
 	return !live || held.load != s.loads || c.NewerThan(held.change(c.Key)) || held.blank && !held.newerThan(c)
 }
 
-// outlives says whether a state from before the load is newer than what that brings.
+// outlives reports whether a state of an earlier load is newer than c.
 func (s *Sink[T]) outlives(held state, c event.Change) bool {
 	return held.load != s.loads && held.epoch.Value() == c.Epoch && held.newerThan(c)
 }
@@ -141,7 +142,7 @@ func (s *Sink[T]) decode(c event.Change, blank bool) (func() bool, error) {
 	return func() bool { return s.put(c, value) }, err
 }
 
-// put hands on what c says, unless something as new came while it was decoded.
+// put passes the state in c on, unless a state that is as new came while it was decoded.
 func (s *Sink[T]) put(c event.Change, value *T) (taken bool) {
 	if !s.newer(c) {
 		return false
@@ -176,7 +177,7 @@ func (s *Sink[T]) delete(c event.Change, was state, live bool) {
 	s.bury(c)
 }
 
-// replace makes c the living object of its name. What had the name is gone.
+// replace makes c the live object of its name, and buries the one that had the name.
 func (s *Sink[T]) replace(c event.Change, was state, live bool) {
 	if live {
 		s.drop(c.Key, was)
@@ -196,14 +197,14 @@ func (s *Sink[T]) drop(k event.Key, was state) {
 	s.sum ^= digest(was.change(k))
 }
 
-// displace keeps the last state of an object that another, or another epoch, takes the place of by a change.
+// displace buries an object that another object, or another epoch, replaces by a change.
 func (s *Sink[T]) displace(was state, by event.Change) {
 	gone := was.change(by.Key)
 	gone.Deleted, gone.ObservedAt, gone.PublishedAt = true, by.ObservedAt, by.PublishedAt
 	s.remember(gone)
 }
 
-// remember keeps that an object is gone, unless a newer state of it is known to be.
+// remember buries an object, unless a newer tombstone of it is known.
 func (s *Sink[T]) remember(gone event.Change) {
 	if i := s.grave(gone.Key, gone.UID); i < 0 || gone.NewerThan(s.gone[gone.Key][i].Change) {
 		s.bury(gone)
@@ -223,12 +224,12 @@ func (s *Sink[T]) unbury(k event.Key, i int) {
 	}
 }
 
-// believe denies nothing: who takes the word of the API server for the bus's keeps objects.
+// believe accepts newer states only. A caller of [View.Correct] that must contradict the stream needs a [Table].
 func (s *Sink[T]) believe(held, is event.Change) bool { return is.NewerThan(held) }
 
 func (s *Sink[T]) begin() { s.loads++ }
 
-// finish forgets living objects that the stream has no more.
+// finish drops live objects that the load did not bring.
 func (s *Sink[T]) finish() {
 	for cluster, all := range s.live {
 		for n, held := range all {
@@ -272,7 +273,7 @@ func (s *Sink[T]) size(of snapshot) (n int64) {
 	return n
 }
 
-// void drops nothing: no kind of targets has a sink.
+// void does nothing: no kind of targets has a sink.
 func (s *Sink[T]) void(snapshot) {}
 
 func (s *Sink[T]) lives(k event.Key) bool {

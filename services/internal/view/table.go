@@ -10,11 +10,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Object is one object of a [Table]. The bytes of the change have been decoded into
-// Value and dropped. Value is shared: never modify it.
+// Object is an entry of a [Table]. It holds the decoded Value instead of the bytes of the change. Value is shared:
+// never modify it.
 type Object[T any] struct {
 	event.Change
-	// Value is nil only for a deletion whose last state is unknown, and by [Config.Blank].
+	// Value is nil only for a deletion whose last state is unknown, or by [Config.Blank].
 	Value *T
 }
 
@@ -24,41 +24,40 @@ type Table[T any] struct {
 	extract map[string]func(*T) []string
 	alike   func(was, is *T) bool
 	edited  func(k event.Key, was, is *Object[T])
-	// shown is what readers see, writing where changes go: the same but during a reload.
+	// Readers see shown. Changes go to writing. They are the same except during a reload.
 	shown, writing *content[T]
 }
 
-// table is what the view needs of any Table.
+// table is what the view needs of a [Table] or [Sink].
 type table interface {
 	holder
 	newer(c event.Change) bool
-	// decode does the costly part outside of the lock; the function it returns needs the lock. What cannot be decoded may
-	// be taken in blank.
+	// decode does the costly part without the lock. The function that it returns needs the lock. With blank, an object
+	// that cannot be decoded is stored without a value.
 	decode(c event.Change, blank bool) (commit func() (taken bool), err error)
-	// believe drops what contradicts what is there, unless another state is held by now.
+	// believe drops the state held if is contradicts it. It reports whether the table now accepts is.
 	believe(held, is event.Change) bool
-	// begin starts a reload into an empty table, unseen by readers until finish.
+	// begin starts a reload into an empty table. Readers see it after finish.
 	begin()
 	finish()
 	expire(now time.Time)
-	// void drops the objects of a kind, as if nobody had told of them.
+	// void drops the objects of a kind without tombstones.
 	void(of snapshot)
 }
 
-// holder tells of all that it holds.
+// holder lists and counts the objects of a table.
 type holder interface {
 	appendKeys(keys []event.Key) []event.Key
 	appendPublished(keys []event.Key, since time.Time) []event.Key
-	// size is how many live objects there are of a kind in a cluster, or in all if that is empty.
+	// size returns the number of live objects of a kind in a cluster, or in all clusters if the cluster is empty.
 	size(of snapshot) int64
 	lives(k event.Key) bool
-	// digest stands for the states of all live objects.
+	// digest returns a hash over the states of all live objects.
 	digest() uint64
 }
 
-// Register declares a table of one kind, with indexes by name: each function returns the values
-// under which an object is found with [Table.By] while it lives, and with [Table.GoneBy] after
-// that. An empty value is none. Call it before [View.Run].
+// Register declares a table of one kind with indexes. Each index function returns the values under which [Table.By]
+// finds a live object, and [Table.GoneBy] a deleted one. It ignores empty values. Call Register before [View.Run].
 func Register[T any](v *View, kind kinds.Kind, indexes map[string]func(*T) []string) *Table[T] {
 	t := &Table[T]{mu: &v.mu, extract: indexes}
 	t.begin()
@@ -67,31 +66,31 @@ func Register[T any](v *View, kind kinds.Kind, indexes map[string]func(*T) []str
 	return t
 }
 
-// Alike says which states of an object [Table.Changes] does not tell apart. edited is told of each object that takes the place of
-// one that is not alike, before who wants to know of changes is; it must be quick, and ask nothing of the view. Call it before
-// [View.Run].
+// Alike sets which states of an object [Table.Changes] treats as equal. edited is called for each object that is
+// replaced by a state that is not alike, before the callbacks of [View.OnChange]. It must be quick, and must not call
+// the view. Call Alike before [View.Run].
 func (t *Table[T]) Alike(alike func(was, is *T) bool, edited func(k event.Key, was, is *Object[T])) {
 	t.alike, t.edited = alike, edited
 	t.writing.live.alike, t.writing.live.edited = alike, edited
 }
 
-// Changes is greater whenever the live objects may be others than before, but for states that are alike: what was
-// worked out from them after it was read holds as long as it is the same.
+// Changes returns a counter that grows whenever live objects change, except between states that are alike. What a
+// caller derived from the objects after reading the counter is valid as long as the counter is the same.
 func (t *Table[T]) Changes() uint64 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.shown.live.changed
 }
 
-// Get finds a live object.
+// Get returns a live object.
 func (t *Table[T]) Get(k event.Key) (Object[T], bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return found(t.shown.live.objects[k])
 }
 
-// Tombstone finds the object that had a name last, if none has it now. Deletions are known for as
-// long as the bus keeps them.
+// Tombstone returns the last object that had a name, if no object has it now. Deletions are known as long as the stream
+// keeps them.
 func (t *Table[T]) Tombstone(k event.Key) (Object[T], bool) {
 	o, live := t.Last(k)
 	if live {
@@ -100,7 +99,8 @@ func (t *Table[T]) Tombstone(k event.Key) (Object[T], bool) {
 	return o, o.UID != ""
 }
 
-// Last finds the newest known state of an object, living or not. Without any it has no UID.
+// Last returns the newest known state of an object, and reports whether the object is live. The UID is empty if none is
+// known.
 func (t *Table[T]) Last(k event.Key) (o Object[T], live bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -113,11 +113,11 @@ func (t *Table[T]) Last(k event.Key) (o Object[T], live bool) {
 	return o, false
 }
 
-// Gone lists the last states of all objects that had a name and are deleted, the newest first. One
-// of the same UID as the living object is from before the cluster went back in time.
+// Gone lists the last states of all deleted objects of a name, the newest first. An entry with the UID of the live
+// object is from before the cluster went back in time.
 func (t *Table[T]) Gone(k event.Key) []Object[T] { return t.GoneSince(k, event.Change{}) }
 
-// GoneSince lists those of them that are newer than one of them.
+// GoneSince lists the entries of [Table.Gone] that are newer than one of them.
 func (t *Table[T]) GoneSince(k event.Key, one event.Change) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -145,15 +145,15 @@ func (t *Table[T]) By(index, value string) []Object[T] {
 	return t.shown.live.by(indexKey{index, value})
 }
 
-// GoneBy lists the deleted objects whose last state has a value in an index, ordered by key.
-// Other objects may have their names by now.
+// GoneBy lists the deleted objects whose last state has a value in an index, ordered by key. Other objects may have
+// their names by now.
 func (t *Table[T]) GoneBy(index, value string) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.shown.gone.shelf.by(indexKey{index, value})
 }
 
-// Count is how many objects [Table.By] would list.
+// Count returns the number of objects that [Table.By] would list.
 func (t *Table[T]) Count(index, value string) int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -167,7 +167,7 @@ func (t *Table[T]) All() []Object[T] {
 	return sorted(maps.Values(t.shown.live.objects))
 }
 
-// Keys are the names of the live objects.
+// Keys lists the names of the live objects.
 func (t *Table[T]) Keys() []event.Key {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -180,9 +180,9 @@ func (t *Table[T]) begin() {
 	t.writing = &content[T]{live, newTombstones(t.extract), map[event.Key]*Object[T]{}}
 }
 
-// finish shows what was loaded. What readers saw before and the bus does not hold yet, because
-// this process wrote it itself, stays. So do deletions, of which the bus may not tell again. What
-// is of another epoch than what was loaded is no more than a memory.
+// finish makes the loaded content visible. It keeps what readers saw before and the stream does not hold yet, because
+// this process wrote it itself, and tombstones that the stream may not bring again. Objects of another epoch become
+// tombstones.
 func (t *Table[T]) finish() {
 	before, loaded := t.shown, t.writing
 	for k, is := range loaded.live.objects {

@@ -7,28 +7,30 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Observation is what is known of a kind whose objects are targets.
+// Observation describes a kind whose objects are targets of bindings.
 type Observation struct {
-	// Kind is what the API server calls it, Namespaced whether its objects are in namespaces; empty while nobody knows.
+	// Kind is the name of the kind at the API server. Namespaced reports whether its objects are in namespaces. Kind is
+	// empty while it is unknown.
 	Kind       string
 	Namespaced bool
-	// Version is that of its group in which it is served; empty while nobody knows.
+	// Version is the served version of its group; empty while it is unknown.
 	Version string
-	// Observed says that the view holds its objects: one that it does not hold is not there. Problem is why not, and what to do.
+	// Observed means that the view holds all objects of the kind. Otherwise Problem says why not, and what to do.
 	Observed bool
 	Problem  string
 }
 
-// RegisterTargets declares the table of all kinds whose objects are targets, as [Register] does that of one kind.
+// RegisterTargets declares one table for all kinds whose objects are targets. See [Register].
 func RegisterTargets[T any](v *View, indexes map[string]func(*T) []string) *Table[T] {
 	return Register[T](v, kinds.Kind{GroupResource: kinds.Targets()}, indexes)
 }
 
-// OnTarget calls f whenever the [Observation] of a kind may have changed, between two changes. It must be quick, and apply nothing.
-// Call it before [View.Run].
+// OnTarget adds a callback that is called between two changes whenever the [Observation] of a kind may have changed. It
+// must be quick, and must not call [View.Apply]. Call OnTarget before [View.Run].
 func (v *View) OnTarget(f func(event.GroupResource)) { v.onTarget = append(v.onTarget, f) }
 
-// Observation tells of a kind of targets in a cluster; of one that the watcher has said nothing of, nothing.
+// Observation returns what is known of a kind of targets in a cluster. It is empty before the watcher has reported the
+// kind.
 func (v *View) Observation(cluster string, kind event.GroupResource) Observation {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -43,8 +45,8 @@ func (v *View) Observation(cluster string, kind event.GroupResource) Observation
 	}
 }
 
-// targetsComplete is nil once the view holds all targets that markers speak of, but for what nobody asks about any more; the caller
-// holds the lock.
+// targetsComplete returns nil once the view holds all targets that have a marker, except those that were withdrawn. The
+// caller holds the lock.
 func (v *View) targetsComplete() error {
 	if _, follows := v.tables[kinds.Targets()]; !follows {
 		return nil
@@ -57,7 +59,7 @@ func (v *View) targetsComplete() error {
 	return nil
 }
 
-// observed tells of kinds whose markers were counted. Of what was withdrawn nothing is held any more: it is told before that.
+// observed runs the callbacks for kinds whose markers were counted. It drops the objects of withdrawn kinds afterwards.
 func (v *View) observed(kinds []snapshot) {
 	if len(kinds) == 0 {
 		return

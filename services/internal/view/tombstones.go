@@ -10,15 +10,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// tombstones are the last states of objects that were deleted, or that were there before their
-// cluster went back in time: of each object one, however many had its name.
+// tombstones holds the last states of objects that were deleted, or that existed before their cluster went back in
+// time: one per UID, several per name.
 type tombstones[T any] struct {
 	shelf *shelf[bearer, T]
-	// named are those of a name, the oldest first: there may be as many as somebody likes to make, one after the other.
+	// named lists the tombstones of a name, the oldest first. Anybody can make many of one name, one after the other.
 	named map[event.Key][]*Object[T]
 }
 
-// bearer is one of the objects that had a name.
+// bearer identifies one of the objects that had a name.
 type bearer struct {
 	event.Key
 	uid string
@@ -52,7 +52,7 @@ func (t *tombstones[T]) remove(k event.Key, uid string) {
 	}
 }
 
-// of yields those of one name, the newest first.
+// of yields the tombstones of a name, the newest first.
 func (t *tombstones[T]) of(k event.Key) iter.Seq[*Object[T]] {
 	return func(yield func(*Object[T]) bool) {
 		for _, o := range slices.Backward(t.named[k]) {
@@ -63,7 +63,7 @@ func (t *tombstones[T]) of(k event.Key) iter.Seq[*Object[T]] {
 	}
 }
 
-// displace keeps the last state of an object that another, or another epoch, takes the place of by a change.
+// displace buries an object that another object, or another epoch, replaces by a change.
 func (t *tombstones[T]) displace(was *Object[T], by event.Change) {
 	o := *was
 	o.Deleted, o.ObservedAt, o.PublishedAt, o.ExpiresAt = true, by.ObservedAt, by.PublishedAt, time.Time{}
@@ -72,7 +72,7 @@ func (t *tombstones[T]) displace(was *Object[T], by event.Change) {
 	}
 }
 
-// expire forgets deletions that the bus no longer keeps either.
+// expire drops tombstones that the stream no longer keeps either.
 func (t *tombstones[T]) expire(now time.Time) {
 	for at, o := range t.shelf.objects {
 		if expired(o.Change, now) {
@@ -81,8 +81,8 @@ func (t *tombstones[T]) expire(now time.Time) {
 	}
 }
 
-// expired reports whether the bus keeps a deletion no longer. Of one that did not come from there
-// the usual time counts.
+// expired reports whether the stream no longer keeps a deletion. The usual lifetime counts for one that did not come
+// from the stream.
 func expired(c event.Change, now time.Time) bool {
 	if c.ExpiresAt.IsZero() {
 		return c.ObservedAt.Add(topology.TombstoneTTL).Before(now)

@@ -1,8 +1,9 @@
-// Package view keeps the newest state of every object of some kinds in memory, typed
-// and indexed, fed from the bus. It is what a service decides from.
+// Package view keeps the newest state of every object of some kinds in memory, decoded and indexed. NATS feeds it.
+// Services decide from it.
 //
-// A view is complete once it holds, for every kind, all that the watcher's snapshot
-// marker speaks of. Before that nobody may conclude from an absence.
+// A view is complete once it holds, for every kind, everything that the watcher's snapshot marker covers. Before that,
+// no service may conclude that an object does not exist. A view also bounds its age: it checks against the stream and
+// reads the watcher's heartbeats.
 package view
 
 import (
@@ -26,63 +27,64 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// ErrIncomplete is returned by [View.Complete] while a snapshot is missing.
+// ErrIncomplete is the error of [View.Complete] while the view lacks something.
 var ErrIncomplete = errors.New("view is incomplete")
 
-// Config of a view. JS and Log are required, Fetch where objects may be too large for the bus.
+// Config configures a view. JS and Log are required. Fetch is required if objects may be too large for NATS.
 type Config struct {
 	JS jetstream.JetStream
-	// Service is whose view it is.
+	// Service is the name of the service that owns the view.
 	Service string
-	// Cluster is the one whose objects the view holds; empty means all.
+	// Cluster restricts the view to the objects of one cluster; empty means all clusters.
 	Cluster string
-	// Fetch reads an object that the bus could not carry, as JSON; nil when it is gone.
+	// Fetch reads an object that NATS could not carry, as JSON. It returns nil if the object is gone.
 	Fetch func(context.Context, event.Key) ([]byte, error)
-	// Blank has what cannot be decoded in the place of what it was before, without a value: for who says yes by what is there, and
-	// has no consumer that makes it a dead letter.
+	// Blank makes the view store an object that cannot be decoded without a value, in place of its earlier state. It is
+	// for services that grant from what exists and have no consumer that makes such a change a dead letter.
 	Blank bool
 	Log   *slog.Logger
 }
 
-// View holds tables that change together. Create one with [New], declare its
-// tables with [Register], then [View.Run] it.
+// View holds tables that change together. Create one with [New], declare its tables with [Register], then call
+// [View.Run].
 type View struct {
 	cfg Config
 
-	// applying is held while a change is taken in and told of.
+	// applying is held while a change is stored and the callbacks run.
 	applying sync.Mutex
-	// decoding is shared by those who bring the same state at the same time, of the same load: feed and consumer, as a rule.
+	// decoding merges the work of callers that bring the same state at the same time: usually the feed and the
+	// consumer.
 	decoding singleflight.Group
 	loads    atomic.Uint64
 
 	mu     sync.RWMutex
 	tables map[event.GroupResource]table
-	// named are the kinds that no marker speaks of.
+	// named holds the kinds that have no snapshot marker.
 	named map[event.GroupResource]bool
-	// incarnation is the creation time of the stream that was loaded; "" before the first load.
+	// incarnation is the creation time of the loaded stream; empty before the first load.
 	incarnation string
-	// read is when the server was asked for that stream, by its own clock.
+	// read is the time, by the server's clock, at which the server was asked for that stream.
 	read time.Time
-	// position is the last sequence seen of that stream, changed that of the last change.
+	// position is the last sequence read of that stream, changed the sequence of the last change.
 	position, changed uint64
-	// targeted are those of the last changes of targets, by their kinds.
+	// targeted holds the sequence of the last change of each kind of targets.
 	targeted map[snapshot]uint64
-	// brought counts what the feed has brought, or tried to take in once more.
+	// brought counts messages that the feed delivered, and attempts to store them.
 	brought atomic.Uint64
-	// heard is the last moment of which the view is known to hold all that the stream did then.
+	// heard is the last moment at which the view is known to have held everything that the stream held.
 	heard moment
-	// beats are the last heartbeats, by cluster, and clock is that of who dates them. That there is a new one, beaten tells.
+	// beats holds the last heartbeats by cluster, dated by clock. beaten signals a new one.
 	beats   map[string]progress
 	beaten  chan struct{}
 	clock   clock
 	markers map[snapshot]marker
-	// marked is true once a feed has read all markers that there were when it began.
+	// marked is true once a feed has read all markers that existed when it began.
 	marked bool
-	// epochs are the newest of each cluster.
+	// epochs holds the newest epoch of each cluster.
 	epochs map[string]string
-	// loading is true until a feed has read all that the stream held when it began.
+	// loading is true until a feed has read everything that the stream held when the feed began.
 	loading bool
-	// obstacle is why the feed cannot take in what comes next.
+	// obstacle is the error for which the feed waits.
 	obstacle error
 	onBegin  []func()
 	onLoad   []func()
@@ -91,13 +93,13 @@ type View struct {
 	onTarget []func(event.GroupResource)
 }
 
-// snapshot is what a marker speaks of: the objects of a kind in a cluster.
+// snapshot names the objects that a marker covers: those of a kind in a cluster.
 type snapshot struct {
 	cluster string
 	kind    event.GroupResource
 }
 
-// has says whether an object is of it; an empty cluster is any.
+// has reports whether the snapshot covers an object. An empty cluster matches every cluster.
 func (s snapshot) has(k event.Key) bool {
 	return k.GroupResource == s.kind && (s.cluster == "" || s.cluster == k.Cluster)
 }
@@ -112,15 +114,16 @@ func (s snapshot) String() string {
 // marker is the newest snapshot marker of a kind in a cluster.
 type marker struct {
 	message *eventv1.SnapshotMarker
-	// sequence tells markers apart.
+	// sequence identifies the marker.
 	sequence uint64
-	// written is when the server took it.
+	// written is the time at which the server stored it.
 	written time.Time
-	// counted means that the view's objects were counted against it; told, of targets, that who wants to know was told of it.
+	// counted means that the view compared its objects with the marker. told means that the callbacks of
+	// [View.OnTarget] ran.
 	counted, told bool
 }
 
-// New makes an empty view.
+// New returns an empty view.
 func New(cfg Config) *View {
 	return &View{
 		cfg: cfg, tables: map[event.GroupResource]table{}, named: map[event.GroupResource]bool{},
@@ -129,36 +132,36 @@ func New(cfg Config) *View {
 	}
 }
 
-// Kinds are those that the view has tables of.
+// Kinds lists the kinds that the view has tables for.
 func (v *View) Kinds() []event.GroupResource { return slices.Collect(maps.Keys(v.tables)) }
 
-// OnReload calls f whenever the view was loaded anew, when objects may have
-// vanished without a deletion. Call it before [View.Run].
+// OnReload adds a callback that is called after each reload, when objects may have vanished without a deletion. Call
+// OnReload before [View.Run].
 func (v *View) OnReload(f func()) { v.onReload = append(v.onReload, f) }
 
-// OnBegin calls f whenever the stream is about to be read from its begin: what sinks handed on before is void. f must be quick, and
-// ask nothing of the view. Call it before [View.Run].
+// OnBegin adds a callback that is called before the stream is read from its start: what sinks passed on before is void.
+// It must be quick, and must not call the view. Call OnBegin before [View.Run].
 func (v *View) OnBegin(f func()) { v.onBegin = append(v.onBegin, f) }
 
-// OnLoad calls f whenever tables show what was loaded, before the view counts as complete: for what is
-// worked out from all objects, and then kept by [View.OnChange]. Until it returns there are no changes.
-// Call it before [View.Run].
+// OnLoad adds a callback that is called when tables show the loaded content, before the view counts as complete. No
+// change is stored until it returns. It serves state that is derived from all objects and then kept current by
+// [View.OnChange]. Call OnLoad before [View.Run].
 func (v *View) OnLoad(f func()) { v.onLoad = append(v.onLoad, f) }
 
-// Between calls f when tables, and those who were told of changes, agree: f must be quick, and apply nothing.
+// Between calls f between two changes, when the tables and the state of all callbacks agree. f must be quick, and must
+// not call [View.Apply].
 func (v *View) Between(f func()) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	f()
 }
 
-// OnChange calls f after each change that was taken in, one after the other, and before
-// anybody's [View.Apply] of that change returns. It must be quick, and apply nothing. Call
-// OnChange before [View.Run].
+// OnChange adds a callback that is called after each stored change, one change after the other, before [View.Apply] of
+// that change returns. It must be quick, and must not call [View.Apply]. Call OnChange before [View.Run].
 func (v *View) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) }
 
-// Complete is nil when the snapshot of every kind that has one is in the view, of each cluster that has a watcher
-// on the bus; else it wraps [ErrIncomplete] and says what is missing.
+// Complete returns nil if the view holds the snapshot of every kind of every cluster that has a watcher. Otherwise the
+// error wraps [ErrIncomplete] and says what is missing.
 func (v *View) Complete() error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -169,7 +172,7 @@ func (v *View) Complete() error {
 	return err
 }
 
-// complete is [View.Complete] but for what the feed waits for; the caller holds the lock.
+// complete implements [View.Complete] without the obstacle of the feed. The caller holds the lock.
 func (v *View) complete() error {
 	if v.incarnation == "" || v.loading || !v.marked {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
@@ -180,7 +183,7 @@ func (v *View) complete() error {
 	for _, cluster := range v.clusters() {
 		for kind := range v.tables {
 			of := snapshot{cluster, kind}
-			if kind == kinds.Targets() { // Which there are, the marker of those that register them comes after.
+			if kind == kinds.Targets() { // The marker of the kind that registers targets comes after theirs.
 				continue
 			}
 			switch m := v.markers[of]; {
@@ -195,7 +198,7 @@ func (v *View) complete() error {
 	return v.targetsComplete()
 }
 
-// clusters are those of which something was heard; while there is none, one that nobody knows.
+// clusters lists the clusters that have a marker or a heartbeat; if there is none, the configured one.
 func (v *View) clusters() []string {
 	known := map[string]bool{}
 	for s := range v.markers {
@@ -207,10 +210,10 @@ func (v *View) clusters() []string {
 	if len(known) == 0 {
 		known[v.cfg.Cluster] = true
 	}
-	return slices.Sorted(maps.Keys(known)) // So that the same is said every time.
+	return slices.Sorted(maps.Keys(known)) // Sorted, so that errors are the same each time.
 }
 
-// Keys lists the names of all objects held, deletions included. A name may come twice.
+// Keys lists the names of all objects, tombstones included. A name may occur twice.
 func (v *View) Keys() []event.Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -221,7 +224,7 @@ func (v *View) Keys() []event.Key {
 	return keys
 }
 
-// Lives reports whether an object of this name is alive.
+// Lives reports whether a live object has this name.
 func (v *View) Lives(k event.Key) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -229,7 +232,7 @@ func (v *View) Lives(k event.Key) bool {
 	return ok && t.lives(k)
 }
 
-// Size is how many objects of a kind are alive, in all clusters.
+// Size returns the number of live objects of a kind in all clusters.
 func (v *View) Size(of event.GroupResource) int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -239,7 +242,7 @@ func (v *View) Size(of event.GroupResource) int {
 	return 0
 }
 
-// table finds that of a kind; targets are in one, whatever their kinds.
+// table returns the table of a kind. All kinds of targets share one.
 func (v *View) table(of event.GroupResource) (t table, ok bool) {
 	if of.Target {
 		of = kinds.Targets()
@@ -248,7 +251,7 @@ func (v *View) table(of event.GroupResource) (t table, ok bool) {
 	return t, ok
 }
 
-// Dated is what the API server answered as a change of the newest epoch: the API server knows of none.
+// Dated returns an answer of the API server as a change of the newest epoch, because the API server knows no epochs.
 func (v *View) Dated(answer event.Change) event.Change {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -259,8 +262,8 @@ func (v *View) Dated(answer event.Change) event.Change {
 	return answer
 }
 
-// PublishedSince lists the objects whose newest change came on the bus, or was written here, after a
-// time, deletions included.
+// PublishedSince lists the objects whose newest change was published, or written by this process, after a time,
+// tombstones included.
 func (v *View) PublishedSince(then time.Time) []event.Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -274,19 +277,19 @@ func (v *View) PublishedSince(then time.Time) []event.Key {
 const (
 	// pause is the wait between two attempts to read the stream.
 	pause = 250 * time.Millisecond
-	// expireInterval is how often deletions are forgotten that the bus no longer keeps either.
+	// expireInterval is the time between two removals of expired tombstones.
 	expireInterval = time.Minute
 )
 
-// Run feeds the view until ctx ends. It survives restarts of the server and a stream
-// that was deleted and made anew.
+// Run feeds the view until ctx ends. It survives restarts of the server, and a stream that is deleted and created
+// again.
 func (v *View) Run(ctx context.Context) error {
 	var expiring sync.WaitGroup
 	expiring.Go(func() { v.expire(ctx) })
 	defer expiring.Wait()
 	for ctx.Err() == nil {
 		err := v.feed(ctx)
-		if ctx.Err() == nil && !errors.Is(err, errReplaced) { // Reading again is then all there is to it.
+		if ctx.Err() == nil && !errors.Is(err, errReplaced) { // A replaced stream is read again without a warning.
 			v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
 		}
 		backoff.Sleep(ctx, pause)
@@ -294,7 +297,7 @@ func (v *View) Run(ctx context.Context) error {
 	return nil
 }
 
-// expire forgets deletions in time, until ctx ends.
+// expire removes expired tombstones until ctx ends.
 func (v *View) expire(ctx context.Context) {
 	for backoff.Sleep(ctx, expireInterval) {
 		v.mu.Lock()

@@ -13,7 +13,7 @@ import (
 //go:embed *.tmpl
 var templates embed.FS
 
-// Manifests are all generated files, by their paths below deploy.
+// Manifests returns all generated files by their paths below deploy.
 func Manifests() (map[string][]byte, error) {
 	parsed, err := template.ParseFS(templates, "*.tmpl")
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package workload is the one table of how each service runs in a cluster: what it listens on, whom it
-// talks to, what it takes. Deployments, Services, disruption budgets, network policies and routes in
-// deploy are generated from it.
+// Package workload is the one table of how each service runs in a cluster: its ports, its connections, its memory.
+// Deployments, Services, disruption budgets, network policies and routes in deploy are generated from it.
 package workload
 
 import (
@@ -11,18 +10,19 @@ import (
 
 //go:generate go run ../cmd/generate-workloads ../../../deploy
 
-// Workload is a service as it runs in a cluster.
+// Workload describes a service in a cluster.
 type Workload struct {
 	Service string
-	// Serves are the Connect services that others ask.
+	// Serves lists the Connect services that it serves.
 	Serves []string
-	// OpenFGA and OpenSearch: it talks to these. Admission: the API server asks it what may be written.
+	// OpenFGA and OpenSearch mean that the service connects to them. Admission means that the API server calls its
+	// webhooks.
 	OpenFGA, OpenSearch, Admission bool
 	// Memory is its limit, in MiB.
 	Memory int
 }
 
-// Workloads are all services: the table.
+// Workloads returns the workloads of all services.
 func Workloads() []Workload {
 	return []Workload{
 		{Service: topology.Watcher, Serves: []string{"entail.sync.v1.SyncService"}, Memory: 1024},
@@ -43,5 +43,5 @@ const (
 	AdmissionPort = 9443
 )
 
-// HeapLimit is where the garbage collector begins to work harder: before the container is killed.
+// HeapLimit returns the soft limit of the heap, below the limit of the container.
 func (w Workload) HeapLimit() string { return fmt.Sprintf("%dMiB", w.Memory*9/10) }

@@ -15,8 +15,8 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Hold keeps our finalizer on a kcp APIBinding while it lives, and lets it go when no
-// AuthorizationModel is there for it alone. What is missing by then is nothing to wait for.
+// Hold keeps the finalizer on a kcp APIBinding while the binding lives. It removes the finalizer of a deleted binding
+// after it has deleted the AuthorizationModels that only this binding needed. It waits for nothing else.
 func (p *Provider) Hold(ctx context.Context, r consume.Reporter, binding event.Key) error {
 	b, ok := p.state.bindings.Get(binding)
 	if !ok || binding.Cluster != p.state.shared.Cluster || b.Value.Ignored() && !slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer) {
@@ -48,7 +48,7 @@ func (p *Provider) setFinalizer(ctx context.Context, r consume.Reporter, b view.
 	return r.Wrote(ctx, b.Change, now)
 }
 
-// deleteUnwanted deletes the AuthorizationModels that were made for a binding and are wanted no longer.
+// deleteUnwanted deletes the AuthorizationModels that were generated for a binding and that nothing needs any more.
 func (p *Provider) deleteUnwanted(ctx context.Context, r consume.Reporter, b *plan.Binding) error {
 	stores := map[event.Key]bool{}
 	for _, m := range p.state.shared.ModelsFor(b.Status.ExportCluster + "/" + b.ExportName()) {

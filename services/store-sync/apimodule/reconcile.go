@@ -1,6 +1,6 @@
-// Package apimodule gives models the modules of APIs: AuthorizationModels for labelled
-// CustomResourceDefinitions and for what kcp workspaces bind, and, as they are, the modules of the
-// resources that the API server itself serves.
+// Package apimodule provides the modules of APIs. It generates AuthorizationModels for labelled
+// CustomResourceDefinitions and for the APIs that kcp workspaces bind. It gives the modules of the API server's own
+// resources to the merge directly, without AuthorizationModels.
 package apimodule
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module"
 )
 
-// Provider gives the modules of APIs. Make one with [New].
+// Provider provides the modules of APIs. Create it with [New].
 type Provider struct {
 	state     *state
 	discovery *discovery.Discovery
@@ -31,7 +31,7 @@ type Provider struct {
 
 var _ module.Provider = (*Provider)(nil)
 
-// New makes one that reads the view.
+// New returns a provider that reads the view.
 func New(v *view.View, cfg discovery.Config, applier *module.Applier) *Provider {
 	s := newState(v, applier.State)
 	p := &Provider{state: s, discovery: discovery.New(cfg, applier.Kube, s), applier: applier}
@@ -40,14 +40,15 @@ func New(v *view.View, cfg discovery.Config, applier *module.Applier) *Provider 
 	return p
 }
 
-// invalidate follows every change, before its reconciliation.
+// invalidate marks the discovered resources as outdated if a definition changed. It runs on every change of the view,
+// before the change is reconciled.
 func (p *Provider) invalidate(object event.Key) {
 	if object.GroupResource == kinds.Definitions().GroupResource && p.concerns(object) {
 		p.discovery.Invalidate()
 	}
 }
 
-// Keys lists the Stores that an object of an API touches. An APIBinding is a key itself, too.
+// Keys lists the Stores that an object of an API affects. An APIBinding is also a key itself.
 func (p *Provider) Keys(k event.Key) []event.Key {
 	s := p.state
 	switch k.GroupResource {
@@ -76,7 +77,7 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 	return nil
 }
 
-// discovering lists the Stores whose models know all resources in the group of a definition.
+// discovering lists the Stores whose models contain all resources in the group of a definition.
 func (p *Provider) discovering(definition event.Key) []event.Key {
 	var keys []event.Key
 	if p.concerns(definition) {
@@ -89,14 +90,15 @@ func (p *Provider) discovering(definition event.Key) []event.Key {
 	return keys
 }
 
-// concerns reports whether what a definition here defines could be discovered. Its name is <plural>.<group>.
+// concerns reports whether discovery covers the group of a definition in this cluster. The name of a definition is
+// <plural>.<group>.
 func (p *Provider) concerns(definition event.Key) bool {
 	_, group, _ := strings.Cut(definition.Name, ".")
 	return definition.Cluster == p.state.shared.Cluster && p.discovery.Concerns(group)
 }
 
-// Sync makes the AuthorizationModels of APIs in a Store be as they should be, once the resources
-// of the API server are known. A Store in deletion gets no more.
+// Sync applies and deletes the AuthorizationModels of APIs in a Store, once the API server's resources have been
+// discovered. It applies none for a Store in deletion.
 func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
 	discoverErr := p.discover(ctx, store)
 	if _, _, ready := p.Modules(store); !ready {
@@ -120,7 +122,8 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	return nil, errors.Join(discoverErr, err)
 }
 
-// discover asks the API server where a Store wants its resources. What was known before does for now.
+// discover refreshes the resources of the API server if the Store uses them. If that fails, the resources found before
+// stay in use.
 func (p *Provider) discover(ctx context.Context, store event.Key) error {
 	if s, ok := p.discoverer(store); ok && s.Value.DeletionTimestamp == nil {
 		return p.discovery.Refresh(ctx)
@@ -128,7 +131,8 @@ func (p *Provider) discover(ctx context.Context, store event.Key) error {
 	return nil
 }
 
-// Modules are those of the API server's own resources, for a Store here that wants them. The API server itself told of these.
+// Modules returns the modules of the API server's own resources, if the Store is in this cluster and uses them. They
+// need no statements, because the API server itself listed the resources.
 func (p *Provider) Modules(store event.Key) ([]model.Module, []confirm.Statement, bool) {
 	s, ok := p.discoverer(store)
 	if !ok {
@@ -138,8 +142,8 @@ func (p *Provider) Modules(store event.Key) ([]model.Module, []confirm.Statement
 	return p.yielding(store, modules), nil, ready || s.Value.DeletionTimestamp != nil
 }
 
-// yielding returns the modules, and marks those of resources for which AuthorizationModels are made in the Store. An annotation is
-// no proof of that, because anybody can write it.
+// yielding returns the modules, and sets Yields on those of resources for which the Store gets AuthorizationModels. The
+// annotation of an AuthorizationModel does not prove that, because any author can write it.
 func (p *Provider) yielding(store event.Key, modules []model.Module) []model.Module {
 	offered, wanted := map[string]bool{}, map[string]bool{}
 	for _, m := range modules {
@@ -159,16 +163,16 @@ func (p *Provider) yielding(store event.Key, modules []model.Module) []model.Mod
 	return marked
 }
 
-// Missing are none: what is discovered, the API server itself has told.
+// Missing returns nothing: the modules of [Provider.Modules] come from the API server itself.
 func (p *Provider) Missing(context.Context, event.Key) ([]confirm.Statement, error) { return nil, nil }
 
-// discoverer finds a Store here whose model knows the API server's own resources.
+// discoverer returns a Store of this cluster whose model contains the API server's own resources.
 func (p *Provider) discoverer(store event.Key) (module.Store, bool) {
 	s, ok := p.state.shared.Stores.Get(store)
 	return s, ok && store.Cluster == p.state.shared.Cluster && plan.Discovers(s.Value)
 }
 
-// template is what modules for APIs look like.
+// template returns the template for modules of APIs.
 func (p *Provider) template() plan.Template {
 	return plan.Template{AccountType: p.discovery.AccountType()}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module"
 )
 
-// Indexes of the tables.
+// These are the indexes of the tables.
 const (
 	byLabel  = "store label"
 	byGroup  = "group"
@@ -24,8 +24,8 @@ const (
 	bySchema = "schema"
 )
 
-// state is what modules are made from: the objects of APIs. Those that matter are in the cluster
-// of shared; APIBindings and AccountInfos are in kcp's workspaces.
+// state holds the objects from which the modules of APIs are made. Most belong to the cluster of shared; APIBindings
+// and AccountInfos are in kcp's workspaces.
 type state struct {
 	shared      *module.State
 	definitions *view.Table[plan.Definition]
@@ -53,7 +53,7 @@ func newState(v *view.View, shared *module.State) *state {
 	}
 }
 
-// Serving lists the resources that are defined to be served in a group-version.
+// Serving lists the resources whose definitions are served in a group-version.
 func (s *state) Serving(gv schema.GroupVersion) []plan.Resource {
 	var found []plan.Resource
 	for _, d := range s.definitions.By(byGroup, gv.Group) {
@@ -74,7 +74,7 @@ func (s *state) definitionKey(name string) event.Key {
 	return event.Key{Cluster: s.shared.Cluster, GroupResource: kinds.Definitions().GroupResource, Name: name}
 }
 
-// labelled is the Store that the label of a definition here names.
+// labelled returns the Store that the label of a definition in this cluster names.
 func (s *state) labelled(definition event.Key) []event.Key {
 	d, _ := s.definitions.Last(definition)
 	if d.Value == nil || definition.Cluster != s.shared.Cluster || d.Value.Labels[corev1alpha1.StoreNameLabel] == "" {
@@ -83,7 +83,8 @@ func (s *state) labelled(definition event.Key) []event.Key {
 	return []event.Key{module.StoreKey(d.Value.Labels[corev1alpha1.StoreNameLabel], s.shared.Cluster)}
 }
 
-// storesOf is the Store of the organization that a kcp workspace belongs to, if that is known.
+// storesOf returns the Store of the organization of a kcp workspace, or nothing if the view holds no AccountInfo for
+// it.
 func (s *state) storesOf(workspace string) []event.Key {
 	i, known := s.accounts.Get(accountOf(workspace))
 	if !known {
@@ -92,7 +93,7 @@ func (s *state) storesOf(workspace string) []event.Key {
 	return []event.Key{s.organization(i.Value)}
 }
 
-// organization is the Store of the organization that an account belongs to.
+// organization returns the key of the Store of the organization that an account belongs to.
 func (s *state) organization(i *corev1alpha1.AccountInfo) event.Key {
 	return module.StoreKey(i.Spec.Organization.Name, cmp.Or(i.Spec.Organization.OriginCluster, s.shared.Cluster))
 }
@@ -112,15 +113,15 @@ func (s *state) boundTo(cluster, export string) []event.Key {
 	return keys
 }
 
-// snapshot is what the AuthorizationModels of APIs in one Store depend on.
+// snapshot holds everything that the AuthorizationModels of APIs in one Store depend on.
 type snapshot struct {
 	input    plan.Input
 	carriers *module.Carriers
-	// definitions are the labelled ones.
+	// definitions are the labelled CustomResourceDefinitions.
 	definitions []event.Change
 }
 
-// snapshot gathers what the view holds. AuthorizationModels are made in the cluster of their API.
+// snapshot collects the state from the view. AuthorizationModels are made in the cluster of their API.
 func (s *state) snapshot(store event.Key, template plan.Template) *snapshot {
 	found := &snapshot{
 		input: plan.Input{
@@ -152,17 +153,18 @@ func (s *state) snapshot(store event.Key, template plan.Template) *snapshot {
 	return found
 }
 
-// declared notes what the plan will be made from.
+// declared adds statements on objects from which the plan will be made.
 func (f *snapshot) declared(statements ...confirm.Statement) {
 	f.carriers.Statements = append(f.carriers.Statements, statements...)
 }
 
-// knows reports whether a definition is among those that ask for something.
+// knows reports whether the label of a definition names the Store.
 func (f *snapshot) knows(definition event.Key) bool {
 	return slices.ContainsFunc(f.definitions, func(d event.Change) bool { return d.Key == definition })
 }
 
-// addBindings adds what the bindings of an export here ask for. One whose organization is not known could be of any.
+// addBindings adds the modules that the bindings of an export in this cluster need. A binding without a known
+// organization may belong to any Store, so it counts for this one too.
 func (s *state) addBindings(found *snapshot, store event.Key, export string) {
 	for _, b := range s.bindings.By(byExport, export) {
 		stores := s.storesOf(b.Key.Cluster)
@@ -179,8 +181,8 @@ func (s *state) addBindings(found *snapshot, store event.Key, export string) {
 	}
 }
 
-// elsewhere reports whether a statement is about another cluster: its API server is not ours to ask, so the word of
-// its watcher counts.
+// elsewhere reports whether a statement is about an object of another cluster. This service cannot read that API
+// server, so it trusts the message of that cluster's watcher.
 func (s *state) elsewhere(of confirm.Statement) bool {
 	return of.Change().Key.Cluster != s.shared.Cluster
 }
@@ -192,7 +194,7 @@ func (f *snapshot) want(cause event.Change, wanted ...plan.Wanted) {
 	f.input.Wanted = append(f.input.Wanted, wanted...)
 }
 
-// bound is a binding with what it leads to.
+// bound holds a binding with the objects that it leads to, and statements on all of them.
 type bound struct {
 	plan.Bound
 
@@ -220,7 +222,7 @@ func (s *state) bound(b view.Object[plan.Binding]) bound {
 	return found
 }
 
-// exportsHere lists the names of the APIExports of this cluster: those that exist, and those that models were made for.
+// exportsHere lists the names of this cluster's APIExports: those that exist, and those for which models were made.
 func (s *state) exportsHere(made []*corev1alpha1.AuthorizationModel) []string {
 	var names []string
 	for _, e := range s.exports.All() {

@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module/moduletest"
 )
 
-// fixture is a provider whose view is fed by hand.
+// fixture is a provider with a view filled by hand.
 type fixture struct {
 	*moduletest.Feed
 
@@ -36,7 +36,7 @@ func (f fixture) raw(kind kinds.Kind, cluster, name, object string) event.Key {
 	return f.Put(kind, cluster, name, json.RawMessage(object))
 }
 
-// snapshot is what modules of a Store are planned from.
+// snapshot returns the state from which modules of a Store are planned.
 func (f fixture) snapshot(store event.Key) *snapshot {
 	return f.provider.state.snapshot(store, plan.Template{})
 }
@@ -126,7 +126,7 @@ func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 	if len(g.input.Wanted) != 1 || g.input.Wanted[0].Store != (corev1alpha1.StoreRef{Name: "acme", Cluster: "orgs"}) || len(g.input.Unsure) != 0 {
 		t.Errorf("wanted is %+v, unsure %v", g.input.Wanted, g.input.Unsure)
 	}
-	for _, of := range g.carriers.Statements { // Of another, it could be confirmed by nobody.
+	for _, of := range g.carriers.Statements { // No API server could confirm one of another cluster.
 		if k := of.Change().Key; k.Cluster != moduletest.Cluster {
 			t.Errorf("%s is to be confirmed", k)
 		}
@@ -146,7 +146,7 @@ func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 	}
 }
 
-// silent is an API server that answers nothing.
+// silent is an API server without resources.
 type silent struct{ asked int }
 
 func (s *silent) Resources(context.Context, string) ([]metav1.APIResource, error) {
@@ -193,7 +193,7 @@ func TestWhatAnotherClusterMadeForAStoreHereStays(t *testing.T) {
 func TestABindingInAnotherClusterIsNotOursToHold(t *testing.T) {
 	f := newFixture(t)
 	binding := f.raw(kinds.Bindings(), "east", "b", localBinding)
-	if err := f.provider.Hold(t.Context(), nil, binding); err != nil { // It has no API server to write to, and nobody to report to.
+	if err := f.provider.Hold(t.Context(), nil, binding); err != nil { // It must not write to an API server or report: it has neither.
 		t.Error(err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
-// What modules are made from of each kind, in the words of [confirm.NewStatement].
+// These functions return statements with the fields from which modules are made, see [confirm.NewStatement].
 
 func definitionStatement(o view.Object[plan.Definition]) confirm.Statement {
 	return confirm.NewStatement(o, func(d *plan.Definition) (declared, recorded any) {

@@ -1,6 +1,5 @@
-// Package iammodule gives the model of the IAM store its types: one for each kind that a
-// ProtectedResource registers, and those by which roles are given. They follow from objects, not
-// from a text, so no AuthorizationModel carries them.
+// Package iammodule provides the types of the IAM store's model: one for each kind that a ProtectedResource registers,
+// and those that grant roles. They follow from objects and not from a text, so no AuthorizationModel carries them.
 package iammodule
 
 import (
@@ -25,7 +24,7 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Provider gives the types of ProtectedResources. Make one with [New].
+// Provider provides the types of ProtectedResources. Create it with [New].
 type Provider struct {
 	state   *state
 	applier *module.Applier
@@ -33,12 +32,12 @@ type Provider struct {
 
 var _ module.Provider = (*Provider)(nil)
 
-// New makes one that reads the view, for the IAM store of a name.
+// New returns a provider for the IAM store with this name. It reads the view.
 func New(v *view.View, store string, applier *module.Applier) *Provider {
 	return &Provider{state: newState(v, module.StoreKey(store, applier.State.Cluster)), applier: applier}
 }
 
-// Keys is the IAM store, which every ProtectedResource here has a part in.
+// Keys returns the IAM store for every ProtectedResource of this cluster.
 func (p *Provider) Keys(k event.Key) []event.Key {
 	if k.GroupResource != kinds.ProtectedResources().GroupResource || k.Cluster != p.state.store.Cluster {
 		return nil
@@ -46,7 +45,8 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 	return []event.Key{p.state.store}
 }
 
-// Sync makes the IAM store if there is none though something is registered. Nothing carries the types.
+// Sync creates the IAM store if a ProtectedResource exists and the Store does not. No AuthorizationModel carries the
+// types.
 func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
 	if store != p.state.store {
 		return nil, nil
@@ -59,7 +59,7 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	return members(found), errors.Join(errs...)
 }
 
-// Waiting are the objects behind the types of a Store of whose present generation nothing is said.
+// Waiting returns the ProtectedResources whose condition Ready does not cover their current generation.
 func (p *Provider) Waiting(store event.Key) (waiting []module.Member) {
 	if store != p.state.store {
 		return nil
@@ -91,7 +91,8 @@ func members(found []resource) (members []module.Member) {
 	return members
 }
 
-// judged judges ProtectedResources by the room that there is, which is the same for all of a pass; zero if nobody can tell.
+// judged returns a function that registers ProtectedResources within the room of the model. It caches the last
+// registry, because the room is the same for one pass. A zero room means that the room is unknown.
 func judged(all types) func(model.Limits) *iam.Registry {
 	var last model.Limits
 	var registry *iam.Registry
@@ -108,7 +109,7 @@ func judged(all types) func(model.Limits) *iam.Registry {
 	}
 }
 
-// make makes the Store, for want of one.
+// make creates the IAM store if it does not exist.
 func (p *Provider) make(ctx context.Context, r consume.Reporter, cause resource) error {
 	if _, there := p.applier.State.Stores.Get(p.state.store); there {
 		return nil
@@ -128,7 +129,7 @@ func (p *Provider) make(ctx context.Context, r consume.Reporter, cause resource)
 	return r.Wrote(ctx, cause.Change, now)
 }
 
-// release takes off finalizers of other software, which nothing else would.
+// release removes the finalizers that other software left. Nothing else would remove them.
 func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
 	var errs []error
 	for _, o := range p.state.resources.All() {
@@ -144,8 +145,8 @@ func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
 	return fault.Join(errs...)
 }
 
-// Missing are the ProtectedResources that the API server has in force, and of which the bus tells that they are gone or to
-// go, or nothing: each takes a kind away, with all that is granted on it.
+// Missing returns statements on the ProtectedResources that the API server holds alive but the view does not. Each such
+// gap would drop a kind with all grants on it.
 func (p *Provider) Missing(ctx context.Context, store event.Key) (out []confirm.Statement, err error) {
 	if store != p.state.store {
 		return nil, nil
@@ -165,7 +166,8 @@ func (p *Provider) Missing(ctx context.Context, store event.Key) (out []confirm.
 	return out, err
 }
 
-// Modules is the one that has the types, or no type as long as nothing is registered: nobody else has names of theirs meanwhile.
+// Modules returns the module with the types. Without a ProtectedResource it holds no type, and still reserves the names
+// that such types would have.
 func (p *Provider) Modules(store event.Key) (modules []model.Module, made []confirm.Statement, ready bool) {
 	if store != p.state.store {
 		return nil, nil, true

@@ -35,7 +35,7 @@ func (f fixture) put(cluster, name string, edit ...func(*iamv1alpha1.ProtectedRe
 	return f.Put(kinds.ProtectedResources(), cluster, name, p)
 }
 
-// typesOf are the kinds that the model of a Store has, by the room.
+// typesOf returns the types that a Store's model gets within the room.
 func (f fixture) typesOf(t *testing.T, store string, count int) []string {
 	t.Helper()
 	modules, _, ready := f.provider.Modules(module.StoreKey(store, moduletest.Cluster))

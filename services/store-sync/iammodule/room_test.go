@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// Whoever edits a ProtectedResource takes no live text away by it, and loses its kind to none that is new.
+// An edit of a ProtectedResource removes no live text, and does not lose its kind to a new object.
 func TestAnEditWhereThereIsNoRoomHarmsNobodyElse(t *testing.T) {
 	edited := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "k", Generation: 2}}
 	edited.Spec.ServiceRef.Name, edited.Spec.Kind, edited.Spec.Plural = "a.example", "K", "ks"

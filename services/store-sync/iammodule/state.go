@@ -15,9 +15,9 @@ import (
 
 type resource = view.Object[iamv1alpha1.ProtectedResource]
 
-// state is what the types of IAM are made from.
+// state holds the objects from which the types of IAM are made.
 type state struct {
-	// store is the key of the IAM store. The ProtectedResources of its cluster count.
+	// store is the key of the IAM store. Only ProtectedResources of its cluster count.
 	store     event.Key
 	resources *view.Table[iamv1alpha1.ProtectedResource]
 }
@@ -26,7 +26,7 @@ func newState(v *view.View, store event.Key) *state {
 	return &state{store: store, resources: view.Register[iamv1alpha1.ProtectedResource](v, kinds.ProtectedResources(), nil)}
 }
 
-// registered are the ProtectedResources here that are not in deletion, by name.
+// registered returns the ProtectedResources of this cluster that are not in deletion, sorted by name.
 func (s *state) registered() []resource {
 	found := slices.DeleteFunc(slices.Clone(s.resources.All()), func(o resource) bool {
 		return o.Key.Cluster != s.store.Cluster || o.Value.DeletionTimestamp != nil
@@ -35,7 +35,7 @@ func (s *state) registered() []resource {
 	return found
 }
 
-// last is what the bus said last of a ProtectedResource here, if it ever did.
+// last returns the newest known state of a ProtectedResource of this cluster, live or deleted.
 func (s *state) last(name string) resource {
 	key := event.Key{Cluster: s.store.Cluster, GroupResource: kinds.ProtectedResources().GroupResource, Name: name}
 	o, _ := s.resources.Last(key)
@@ -43,7 +43,7 @@ func (s *state) last(name string) resource {
 	return o
 }
 
-// statement says of a ProtectedResource what the model depends on.
+// statement returns a statement on the fields of a ProtectedResource on which the model depends.
 func statement(o resource) confirm.Statement {
 	return confirm.NewStatement(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
 		b := bare(p)
@@ -51,7 +51,7 @@ func statement(o resource) confirm.Statement {
 	})
 }
 
-// bare is a ProtectedResource without what has no influence on the model, such as the dates of its status.
+// bare returns a ProtectedResource with only the fields that influence the model, without the dates of its status.
 func bare(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	b := &iamv1alpha1.ProtectedResource{Spec: p.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: p.Name, Generation: p.Generation, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,

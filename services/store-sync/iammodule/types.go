@@ -7,16 +7,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// types are those that follow from ProtectedResources.
+// types makes the types of the model from ProtectedResources.
 type types []*iamv1alpha1.ProtectedResource
 
-// Live are those of the kinds that are in force.
+// Live returns the types of all kinds in force.
 func (t types) Live() []*openfgav1.TypeDefinition { return iam.InForce(t).Types() }
 
-// Unchanged are those of the kinds that are in force as they are.
+// Unchanged returns the types of the kinds whose registration has the current generation.
 func (t types) Unchanged() []*openfgav1.TypeDefinition { return iam.Unchanged(t).Types() }
 
-// Within are those that fit.
+// Within returns the types that fit into the given room.
 func (t types) Within(count, bytes int) []*openfgav1.TypeDefinition {
 	return iam.Within(t, iam.Room{Types: count, Bytes: bytes}).Types()
 }

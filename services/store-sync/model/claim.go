@@ -12,13 +12,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The longest names that OpenFGA's API takes, in characters.
+// These constants bound the names that OpenFGA's API accepts, in characters.
 const (
 	longestType = 254
 	longestName = 50
 )
 
-// claim fills in what the unit defines and needs. It returns what is wrong if the unit defines something twice.
+// claim fills in claims and needs of the unit. It returns an error text if the unit defines a name twice.
 func (u *unit) claim() string {
 	u.claims = map[name]definition{}
 	var twice problems
@@ -48,7 +48,8 @@ func (u *unit) claim() string {
 	return twice.String()
 }
 
-// misfit says what OpenFGA's API would not take of the unit: the checks of a write request, which come before validation.
+// misfit returns what OpenFGA's API would refuse in the unit. The API checks a write request in this way before
+// validation.
 func (u *unit) misfit(limits Limits) string {
 	var all problems
 	if have := utf8.RuneCountInString(u.name); have > longestName {
@@ -71,7 +72,7 @@ func (u *unit) misfit(limits Limits) string {
 	return all.String()
 }
 
-// oversized says where the unit alone is too large for a whole model.
+// oversized returns the limits of a whole model that the unit alone exceeds.
 func (u *unit) oversized(limits Limits) []string {
 	alone := &openfgav1.AuthorizationModel{TypeDefinitions: slices.Concat(u.types, u.extensions), Conditions: u.conditions}
 	var all []string
@@ -91,8 +92,8 @@ func (u *unit) oversized(limits Limits) []string {
 	return all
 }
 
-// invalid adds what the generated checks of OpenFGA's API find, and what its compiler finds in the conditions. The server compiles
-// conditions in random order, and nothing in other modules could mend them.
+// invalid adds the errors of the generated checks of OpenFGA's API, and of its compiler for the conditions. The server
+// compiles conditions in random order, and no other module could repair them.
 func (u *unit) invalid(all *problems) {
 	for _, t := range slices.Concat(u.types, u.extensions) {
 		if err := t.Validate(); err != nil {
@@ -115,7 +116,7 @@ func (u *unit) invalid(all *problems) {
 	}
 }
 
-// refused says why OpenFGA would not take the name, or returns "".
+// refused returns why OpenFGA would refuse the name, or "".
 func (n name) refused() string {
 	for _, part := range []struct {
 		text string

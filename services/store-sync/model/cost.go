@@ -9,11 +9,11 @@ import (
 	"github.com/openfga/openfga/pkg/typesystem"
 )
 
-// maxCost bounds what validating a model may cost, here and in the server: some tenths of a second.
-// The unit is the copying of one entry of a map, about 40 nanoseconds.
+// maxCost bounds the cost of validating a model, here and in the server, to some tenths of a second. The unit is the
+// copy of one entry of a map, about 40 nanoseconds.
 const maxCost = 5_000_000
 
-// costError says that a model would take too long to validate.
+// costError means that the validation of a model would take too long.
 type costError struct{ name name }
 
 func (e *costError) Error() string {
@@ -21,11 +21,12 @@ func (e *costError) Error() string {
 		"through other relations: refer to fewer relations, and to each only once", e.name)
 }
 
-// cost estimates what validation costs.
+// cost estimates the cost of validation.
 //
-// OpenFGA walks from every relation through all it refers to, twice: to find circles, and to find somebody who could have the
-// relation. It forgets what it saw in other branches, so either walk can take time exponential in the size of the model.
-// Afterwards it builds a weighted graph, which takes long where many relations depend on each other mutually.
+// OpenFGA walks from every relation through all relations it refers to, twice. The first walk finds circles, the second
+// finds a subject that could have the relation. A walk does not remember other branches, so its time can grow
+// exponentially with the size of the model. Afterwards OpenFGA builds a weighted graph, which is slow if many relations
+// depend on each other mutually.
 type cost struct {
 	relations map[name]definition
 	circles   map[name]*walk
@@ -62,7 +63,7 @@ func (c *cost) count() error {
 	return nil
 }
 
-// references returns the relations that a relation refers to, each as often as it does.
+// references returns the relations to which a relation refers, each as often as it does.
 func (c *cost) references(n name) []name {
 	var all []name
 	d := c.relations[n]
@@ -84,14 +85,14 @@ func (c *cost) references(n name) []name {
 	return all
 }
 
-// walk is the cost of the walk for circles from a relation: its steps, and the entries of the map of visited relations that the
-// steps copy; the map grows with the distance.
+// walk is the cost of the walk for circles from a relation. It counts the steps, and the copied entries of the map of
+// visited relations. The map grows with the distance.
 type walk struct {
 	steps, entries int
 	done           bool
 }
 
-// circle returns the cost of the walk for circles from a relation, and false if there is one.
+// circle returns the cost of the walk for circles from a relation, and false if a circle exists.
 func (c *cost) circle(n name) (*walk, bool) {
 	if w, known := c.circles[n]; known {
 		if !w.done {
@@ -114,10 +115,10 @@ func (c *cost) circle(n name) (*walk, bool) {
 	return w, ok
 }
 
-// visited are the relations, by type, on the way of a walk, and whether somebody was found there.
+// visited holds the relations on a walk by type, and reports for each whether the walk found a subject there.
 type visited map[string]map[string]bool
 
-// entry retraces the walk that looks for somebody who could have the relation, and counts its cost.
+// entry repeats the walk that searches for a subject that could have the relation, and counts its cost.
 func (c *cost) entry(at name, rewrite *openfgav1.Userset, before visited) bool {
 	if c.spent > maxCost {
 		return true
@@ -133,7 +134,7 @@ func (c *cost) entry(at name, rewrite *openfgav1.Userset, before visited) bool {
 	if seen[at.typ] == nil {
 		seen[at.typ] = map[string]bool{}
 	}
-	seen[at.typ][at.rel] = false // also for those who came by this type before: the inner map is shared
+	seen[at.typ][at.rel] = false // The inner map is shared, so earlier steps on this type see it too.
 	switch r := rewrite.GetUserset().(type) {
 	case *openfgav1.Userset_ComputedUserset:
 		return c.follow(name{typ: at.typ, rel: r.ComputedUserset.GetRelation()}, seen)
@@ -147,7 +148,7 @@ func (c *cost) entry(at name, rewrite *openfgav1.Userset, before visited) bool {
 	}
 }
 
-// follow goes on to a relation unless it was visited or does not exist.
+// follow continues to a relation unless it was visited or does not exist.
 func (c *cost) follow(to name, seen visited) bool {
 	if found, known := seen[to.typ][to.rel]; known {
 		return found
@@ -156,7 +157,7 @@ func (c *cost) follow(to name, seen visited) bool {
 	return exists && c.entry(to, d.rewrite, seen)
 }
 
-// direct goes on to those who can be assigned to a relation.
+// direct continues to the subjects that can be assigned to a relation.
 func (c *cost) direct(at name, seen visited) bool {
 	return slices.ContainsFunc(c.relations[at].types, func(t *openfgav1.RelationReference) bool {
 		if t.GetRelation() == "" {
@@ -169,12 +170,12 @@ func (c *cost) direct(at name, seen visited) bool {
 	})
 }
 
-// knots finds the groups of relations that depend on each other mutually: the strongly connected components of their
-// references, by Tarjan's algorithm.
+// knots finds the groups of relations that depend on each other mutually. These are the strongly connected components
+// of their references, found by Tarjan's algorithm.
 type knots struct {
 	references func(name) []name
 	index      map[name]int
-	// path and open are the relations whose group is not yet complete.
+	// path and open hold the relations whose group is not complete yet.
 	path []name
 	open map[name]bool
 	sum  int
@@ -209,8 +210,9 @@ func (k *knots) visit(n name) int {
 	return lowest
 }
 
-// complete adds the cost of a group, by a formula fitted to measurements of some thousand random groups: it grows with the square
-// of the relations, the references among them, and the references beyond those of a mere ring.
+// complete adds the cost of a group. The formula fits measurements of some thousand random groups. It grows with the
+// square of the number of relations, with the references among them, and with the references beyond those of a simple
+// ring.
 func (k *knots) complete(group []name) {
 	inside := 0
 	for _, n := range group {

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheEstimateWalksAsOpenFGADoes guards the copy of OpenFGA's order of walking, on which the estimate of its cost rests:
-// it finds nobody for exactly those relations for which OpenFGA does.
+// The estimate of the cost copies OpenFGA's order of walking. This test guards the copy: it finds no subject for
+// exactly the relations for which OpenFGA finds none.
 func TestTheEstimateWalksAsOpenFGADoes(t *testing.T) {
 	types, relations := []string{"a", "b", "c"}, []string{"p", "q", "r", "s"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -50,7 +50,7 @@ func TestTheEstimateWalksAsOpenFGADoes(t *testing.T) {
 	})
 }
 
-// rewrite draws a definition for the i-th relation; on its own type it refers only to later ones, so that there is no circle.
+// rewrite draws a definition for the i-th relation. On its own type it refers only to later ones, to avoid circles.
 func rewrite(t *rapid.T, relations []string, i int) string {
 	usersets := []string{"a#p", "a#q", "b#p", "b#r", "c#q", "c#s"}
 	direct := rapid.SampledFrom([]string{

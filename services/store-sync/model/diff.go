@@ -9,21 +9,22 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Change is how one definition differs between two models.
+// Change describes how one definition differs between two models.
 type Change struct {
 	Definition
 
-	// Before and After are what follows its name in the DSL: nothing for a type, or where there is none.
+	// Before and After are the text after the name in the DSL. They are empty for a type, or if the definition is
+	// missing.
 	Before, After string
-	// Added and Removed are never both set. Where neither is, the definition itself or only what it comes to has changed.
+	// Added and Removed are never both set. If neither is set, the definition or only its effect has changed.
 	Added, Removed bool
-	// Gained and Lost are kinds of subject, such as "user" or "user:*", that can have the relation by the new model only,
-	// or by the old one only. They tell of ways, not of tuples.
+	// Gained and Lost are kinds of subject, such as "user" or "user:*". Gained ones can have the relation only in the
+	// new model, lost ones only in the old one. They describe possible ways, not tuples.
 	Gained, Lost []string
 }
 
-// Diff lists what differs in meaning between two models, in order of condition, type and relation. Nil is a model without anything.
-// A relation is also listed when only what it refers to changes who can have it. The error is that of [DSL].
+// Diff lists the differences in meaning between two models, sorted by condition, type and relation. Nil stands for an
+// empty model. Diff also lists a relation if only a change elsewhere affects its subjects. The error is that of [DSL].
 func Diff(before, after *openfgav1.AuthorizationModel) ([]Change, error) {
 	was, err := newSide(before)
 	if err != nil {
@@ -61,7 +62,7 @@ func compare(n name, was, is *side) (Change, bool) {
 	return c, c.Added || c.Removed || moved || c.Before != c.After || len(c.Gained)+len(c.Lost) > 0
 }
 
-// side is one of two models.
+// side is one of the two models.
 type side struct {
 	definitions map[name]Definition
 	text        map[name]string
@@ -86,7 +87,7 @@ func newSide(m *openfgav1.AuthorizationModel) (*side, error) {
 	return s, nil
 }
 
-// definitionTexts cuts a model's text, as [DSL] writes it, into what it says of each relation and condition.
+// definitionTexts splits a model's text, as [DSL] writes it, into the texts of its relations and conditions.
 func definitionTexts(text string) map[name]string {
 	texts := map[name]string{}
 	var at name

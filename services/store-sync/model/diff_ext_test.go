@@ -84,7 +84,7 @@ func TestADiffTellsWhatDiffersAndWhoMayNowReachWhat(t *testing.T) {
 	}
 }
 
-// lines shows changes as +type#relation "before" > "after" +gained -lost.
+// lines renders changes as +type#relation "before" > "after" +gained -lost.
 func lines(changes []model.Change) []string {
 	var all []string
 	for _, c := range changes {

@@ -11,11 +11,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Equal reports whether two models mean the same, so that one need not be written over the other.
+// Equal reports whether two models mean the same, so that neither needs to be written over the other.
 //
-// It ignores what makes no difference to any answer or right: ids, names of source files, the order of types, of the types
-// that can be assigned to a relation, and of the operands of `or` and `and`, and operands named twice.
-// The names of modules count: OpenFGA can give rights to write by module, and people see them. So does the schema version.
+// It ignores differences without effect on any answer or right: ids, names of source files and the order of types. It
+// also ignores repeated operands, and the order of assignable types and of the operands of `or` and `and`. Names of
+// modules count, because OpenFGA can grant rights to write by module and users see them. The schema version counts too.
 // Expressions of conditions are compared as text.
 func Equal(a, b *openfgav1.AuthorizationModel) bool {
 	if a == nil || b == nil {
@@ -24,7 +24,7 @@ func Equal(a, b *openfgav1.AuthorizationModel) bool {
 	return proto.Equal(normal(a), normal(b))
 }
 
-// normal returns a model in a form that models of the same meaning share.
+// normal returns a model in a form that all models of the same meaning share.
 func normal(m *openfgav1.AuthorizationModel) *openfgav1.AuthorizationModel {
 	n := &openfgav1.AuthorizationModel{SchemaVersion: m.GetSchemaVersion(), Conditions: map[string]*openfgav1.Condition{}}
 	for _, t := range m.GetTypeDefinitions() {
@@ -94,8 +94,8 @@ func normalRewrite(rewrite *openfgav1.Userset) *openfgav1.Userset {
 	}
 }
 
-// normalOperands returns the operands of an operation in normal form, sorted, each once;
-// an operand that is the same operation again is replaced by its own operands, which inner returns.
+// normalOperands returns the operands of an operation in normal form, sorted, each once. An operand that is the same
+// operation again is replaced by its own operands, which inner returns.
 func normalOperands(operands []*openfgav1.Userset, inner func(*openfgav1.Userset) []*openfgav1.Userset) []*openfgav1.Userset {
 	sorted := map[string]*openfgav1.Userset{}
 	for _, operand := range operands {
@@ -115,7 +115,8 @@ func normalOperands(operands []*openfgav1.Userset, inner func(*openfgav1.Userset
 	return all
 }
 
-// encode gives equal messages equal bytes. Messages that are valid UTF-8, as all from a model are, always marshal.
+// encode returns equal bytes for equal messages. It cannot fail for messages with valid UTF-8, which a model's always
+// are.
 func encode(m proto.Message) []byte {
 	encoded, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	return encoded

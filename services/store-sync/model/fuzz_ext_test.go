@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// FuzzMerge merges two arbitrary modules with a good core, and takes one of them for a core.
+// FuzzMerge merges two arbitrary modules with a valid core, and uses one of them as a core.
 func FuzzMerge(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"", "module m\n"},

@@ -9,20 +9,20 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Limits bound a store's model. Zero fields mean OpenFGA's defaults.
+// Limits bound a store's model. Zero fields stand for OpenFGA's defaults.
 type Limits struct {
-	// Types is the largest number of types, 100 by default.
+	// Types bounds the number of types. The default is 100.
 	Types int
-	// Bytes is the largest size of the model in protobuf, and of one module's source, 256 KiB by default.
+	// Bytes bounds the size of the model in protobuf, and of one module's source. The default is 256 KiB.
 	Bytes int
 }
 
 const (
 	defaultTypes = 100
 	defaultBytes = 256 << 10
-	// maxConditions of a model is fixed in OpenFGA's API.
+	// maxConditions bounds the conditions of a model. OpenFGA's API fixes it.
 	maxConditions = 25
-	// idBytes is what the id, which the server adds before it measures, takes: a tag, a length and a ULID.
+	// idBytes is the size of the id that the server adds before it measures: a tag, a length and a ULID.
 	idBytes = 28
 
 	// maxNesting bounds the recursion of the parser.
@@ -31,11 +31,12 @@ const (
 	maxLookahead = 1 << 19
 	// maxLineBytes bounds the work of the parser after an error, which is quadratic in the length of the line.
 	maxLineBytes = 8 << 10
-	// maxConditionBytes bounds the conditions of one module; the parser's time is quadratic in an expression's length.
+	// maxConditionBytes bounds the conditions of one module. The parser's time is quadratic in the length of an
+	// expression.
 	maxConditionBytes = 16 << 10
 )
 
-// OrDefault has the defaults in the place of zeros.
+// OrDefault returns the limits with the defaults in place of zeros.
 func (l Limits) OrDefault() Limits {
 	if l.Types <= 0 {
 		l.Types = defaultTypes
@@ -46,7 +47,8 @@ func (l Limits) OrDefault() Limits {
 	return l
 }
 
-// LimitError says that the merged model is larger than OpenFGA would take. No module is at fault alone, so none is rejected.
+// LimitError means that the merged model is larger than OpenFGA accepts. No single module is at fault, so none is
+// rejected.
 type LimitError struct {
 	Types, MaxTypes           int
 	Conditions, MaxConditions int
@@ -72,7 +74,7 @@ func (e *LimitError) Error() string {
 		"or raise the limits of types and bytes both here and in OpenFGA", strings.Join(over, " and "))
 }
 
-// exceeded returns a LimitError if OpenFGA would find the model too large.
+// exceeded returns a LimitError if OpenFGA would refuse the model for its size.
 func (l Limits) exceeded(m *openfgav1.AuthorizationModel) error {
 	if e := l.measure(m); e.Types > e.MaxTypes || e.Conditions > e.MaxConditions || e.Bytes > e.MaxBytes {
 		return e
@@ -88,7 +90,7 @@ func (l Limits) measure(m *openfgav1.AuthorizationModel) *LimitError {
 	}
 }
 
-// unreadable says why a source must not even reach the parser, or returns "".
+// unreadable returns why a source must not even reach the parser, or "".
 func (l Limits) unreadable(e essence) string {
 	text := e.String()
 	switch {
@@ -106,7 +108,7 @@ func (l Limits) unreadable(e essence) string {
 	return e.tangled()
 }
 
-// conditionBytes returns the size of the conditions; the grammar wants all of them after the types.
+// conditionBytes returns the size of the conditions. The grammar requires all of them after the types.
 func (e essence) conditionBytes() int {
 	sum := 0
 	for _, line := range e.lines {
@@ -117,7 +119,8 @@ func (e essence) conditionBytes() int {
 	return sum
 }
 
-// tangled says where a line is too long, or brackets are nested too deeply or too often, for the parser; otherwise it returns "".
+// tangled returns where a line is too long for the parser, or brackets are nested too deeply or too often. It returns
+// "" if none is.
 func (e essence) tangled() string {
 	depth, groups, lookahead := 0, 0, 0
 	for i, line := range e.lines {

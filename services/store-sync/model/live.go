@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/precedence"
 )
 
-// lastLive parses the last live text of a module. It was accepted once, so no limit is in its way.
+// lastLive parses the last live text of a module. It was accepted before, so no limit applies.
 func (s source) lastLive(u *unit) *unit {
 	switch {
 	case s.Live == "":
@@ -31,11 +31,11 @@ func (s source) lastLive(u *unit) *unit {
 	return live
 }
 
-// self is the unit that has the module's text.
+// self returns the unit with the module's text.
 func (u *unit) self() *unit { return cmp.Or(u.original, u) }
 
-// divide makes a unit of each definition of the module's last live text: they stay, as far as they hold, where the module
-// itself cannot live.
+// divide returns one unit for each definition of the module's last live text. These stay, as far as they remain valid,
+// if the module itself cannot live.
 func (u *unit) divide() []*unit {
 	if u.live == nil || u.settled && u.original != nil {
 		return nil
@@ -69,7 +69,8 @@ func (u *unit) part(n name) *unit {
 	return p
 }
 
-// precedence compares two units by their claims to n. Of one object, the present text comes before the parts of its last live one.
+// precedence compares two units by their claims to n. For one object, the present text comes before the parts of its
+// last live one.
 func (u *unit) precedence(n name, o *unit) int {
 	return cmp.Or(precedence.Compare(u.claimTo(n), o.claimTo(n)), cmp.Compare(u.rank(), o.rank()), cmp.Compare(u.index, o.index))
 }
@@ -98,18 +99,18 @@ func (u *unit) rank() int {
 	return 1
 }
 
-// claimed returns the module's claim to something that is live of it to some extent.
+// claimed returns the module's claim to a name, given how far the module is live.
 func (m Module) claimed(live precedence.Liveness) precedence.Claim {
 	if m.Origin.Kind == Core {
-		live = precedence.None // The core module outranks all in any case.
+		live = precedence.None // The core module outranks all others in any case.
 	}
 	return precedence.Claim{
 		Core: m.Origin.Kind == Core, Live: live, Served: m.Origin.Kind == Discovered, Created: m.Created, Name: m.Origin.key(),
 	}
 }
 
-// forget takes out of a module's last live text what the new one, which can be read, no longer has, unless the rest
-// does not hold without it. Of other modules only what was live counts: a new text may be rejected yet.
+// forget drops from a module's last live text the definitions that its readable new text does not have, unless the rest
+// needs them. Only the live parts of other modules count, because their new texts may still be rejected.
 func (g *graph) forget(u *unit) {
 	if u.settled || u.self().claims == nil {
 		return
@@ -138,7 +139,7 @@ func (g *graph) forget(u *unit) {
 	}
 }
 
-// lacking are the units of a larger set without which a part would not hold in a smaller one.
+// lacking returns the units of a larger set without which a part is not valid in a smaller one.
 func (g *graph) lacking(p *unit, in, of set) []int {
 	if !in[p.index] {
 		return nil
@@ -192,7 +193,7 @@ func (g *graph) left(u *unit, lives set, holds func(*unit, set) bool) (text stri
 	text = u.live.only(left)
 	again := newUnit(newEssence(text), Limits{Types: math.MaxInt, Bytes: math.MaxInt})
 	if again.broken != "" || len(again.claims) != len(left) || !again.within(u.live) {
-		return u.Live, false // Nothing is guessed.
+		return u.Live, false // The shortened text must be exact; else the whole text stays.
 	}
 	return text, true
 }
@@ -211,7 +212,7 @@ func (g *graph) holds(p *unit, lives set) bool {
 	return false
 }
 
-// only is a text that defines some of what the unit does, and nothing else.
+// only returns a text with the definitions of the unit that keep selects.
 func (u *unit) only(keep map[name]bool) string {
 	m := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_1, Conditions: maps.Clone(u.conditions)}
 	maps.DeleteFunc(m.GetConditions(), func(c string, _ *openfgav1.Condition) bool { return !keep[name{cond: c}] })
@@ -239,7 +240,7 @@ func (u *unit) defines(typ string) bool {
 	return own
 }
 
-// within reports whether another unit has everything that this one defines, just so.
+// within reports whether another unit has every definition of this one, unchanged.
 func (u *unit) within(o *unit) bool {
 	for n := range u.claims {
 		if !u.equal(n, o) {

@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// unlike are definitions that a reader by lines would take for others.
+// unlike returns definitions that a parser by lines would confuse.
 func unlike() map[string]string {
 	return map[string]string{
 		"as people write it":                 "\ntype kept\n  relations\n    define viewer: [user with c]\n\ncondition c(x: int) {\n  x == 1\n}\n",

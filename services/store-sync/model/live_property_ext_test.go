@@ -17,7 +17,7 @@ import (
 
 const typo = "module m\n\ntype x\n  relations\n    define p [user]\n"
 
-// lived is the core module and some others, after a history of edits: each has what was recorded of it.
+// lived draws the core module and some others after a history of edits, each with its recorded live text.
 func lived(t *rapid.T) []model.Module {
 	modules := append([]model.Module{coreModule(core)}, randomModules(t, rapid.IntRange(1, 6).Draw(t, "count"))...)
 	for i := range modules[1:] {
@@ -40,7 +40,7 @@ func mergeAll(t failer, modules []model.Module) model.Result {
 	return result
 }
 
-// recorded has what a merge says is live from now on.
+// recorded returns the modules with the live texts of their merge.
 func recorded(t failer, modules []model.Module) []model.Module {
 	live := map[model.Origin]string{}
 	for _, r := range mergeAll(t, modules).Reports {
@@ -53,7 +53,7 @@ func recorded(t failer, modules []model.Module) []model.Module {
 	return modules
 }
 
-// meaning is the definitions of a model, each as text.
+// meaning returns the definitions of a model, each as text.
 func meaning(m *openfgav1.AuthorizationModel) map[string]string {
 	all := map[string]string{}
 	for _, t := range m.GetTypeDefinitions() {
@@ -123,7 +123,7 @@ func TestANewcomerTakesNothingOver(t *testing.T) {
 	})
 }
 
-// owners tells for every type of a model who defines it.
+// owners returns for every type of a model the module that defines it.
 func owners(r model.Result) map[string]model.Origin {
 	all := map[string]model.Origin{}
 	for _, d := range r.Definitions {
@@ -146,7 +146,7 @@ func types(module string, names []string) string {
 	return b.String()
 }
 
-// TestNobodyLosesADefinitionButToABetterClaim compares with a naive reading of who wins, of modules that need nothing.
+// This test compares the merge with a simple model of claims, for modules without needs.
 func TestNobodyLosesADefinitionButToABetterClaim(t *testing.T) {
 	draw := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 3, rapid.ID[string])
 	rapid.Check(t, func(t *rapid.T) {

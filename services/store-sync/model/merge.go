@@ -12,11 +12,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/precedence"
 )
 
-// Merge makes one authorization model of a store's core module and its other modules. Neither the order of the other modules
-// nor a rejected module among them has an influence on the model.
+// Merge makes one authorization model from a store's core module and its other modules. The order of the other modules
+// does not matter, and a rejected module among them has no influence on the model.
 //
-// If nothing of the core module can live the error is a *CoreError; if what is live already is too large for the
-// limits, and nothing can be spared, it is a *LimitError. Then the result has reports, but no model.
+// If no part of the core module can live, the error is a [*CoreError]. If the live part is already too large for the
+// limits and no module can be dropped, the error is a [*LimitError]. In both cases the result has reports, but no
+// model.
 func Merge(core Module, others []Module, limits Limits) (Result, error) {
 	limits = limits.OrDefault()
 	if typed, texts := cut(others); typed != nil {
@@ -25,7 +26,7 @@ func Merge(core Module, others []Module, limits Limits) (Result, error) {
 	return mergeTexts(core, others, limits, false)
 }
 
-// mergeTexts merges modules in DSL. None of them defines or extends a type that is reserved.
+// mergeTexts merges modules in DSL. With reserved, no module may define or extend a type with a reserved name.
 func mergeTexts(core Module, others []Module, limits Limits, reserved bool) (Result, error) {
 	units := parse(core, others, limits)
 	g := newGraph(units)
@@ -55,7 +56,8 @@ func mergeTexts(core Module, others []Module, limits Limits, reserved bool) (Res
 	return result, nil
 }
 
-// withoutBase takes out the modules that build on a type which the live core module does not define, and returns these types.
+// withoutBase drops the modules that build on a type which the live core module does not define, and returns these
+// types.
 func (g *graph) withoutBase() map[string]bool {
 	out, baseless := slices.Clone(g.gone), map[string]bool{}
 	if !slices.ContainsFunc(g.units, func(u *unit) bool { return u.Base != "" }) {
@@ -77,18 +79,18 @@ func (g *graph) withoutBase() map[string]bool {
 	return baseless
 }
 
-// typed reports whether a module that lives defines a type: OpenFGA takes no model without.
+// typed reports whether a living module defines a type. OpenFGA refuses a model without types.
 func (g *graph) typed(lives set) bool {
 	return slices.ContainsFunc(g.units, func(u *unit) bool { return lives[u.index] && u.whole == nil && len(u.types) > 0 })
 }
 
-// canonical is the order in which modules are reported.
+// canonical orders modules for the reports.
 func canonical(a, b *unit) int {
 	return cmp.Or(a.Origin.Compare(b.Origin), cmp.Compare(a.DSL, b.DSL))
 }
 
-// parse parses the modules; one that has the text of another with a better claim, and is not for another API, becomes
-// its duplicate.
+// parse parses the modules. A module with the text of another one that has a better claim becomes its duplicate, unless
+// the two are for different APIs.
 func parse(core Module, others []Module, limits Limits) []*unit {
 	modules := make([]source, 0, len(others)+1)
 	for _, m := range append([]Module{core}, others...) {
@@ -111,7 +113,7 @@ type source struct {
 
 	essence essence
 	text    string
-	// settled means that the text is the one that was last live.
+	// settled means that the text is the last live one.
 	settled bool
 }
 
@@ -127,7 +129,7 @@ func (s source) compare(o source) int {
 	return cmp.Or(precedence.Compare(s.claim(), o.claim()), cmp.Compare(s.DSL, o.DSL))
 }
 
-// claim returns the module's claim to all that its present text defines.
+// claim returns the module's claim to all names that its present text defines.
 func (s source) claim() precedence.Claim {
 	if s.settled {
 		return s.claimed(precedence.Present)
@@ -135,7 +137,7 @@ func (s source) claim() precedence.Claim {
 	return s.claimed(precedence.None)
 }
 
-// unit parses the module, unless its text is known.
+// unit parses the module, or marks it as a duplicate of one with the same text.
 func (s source) unit(known map[string]*unit, limits Limits) *unit {
 	if fault := sentence(s.Fault); fault != "" {
 		return &unit{broken: fault}
@@ -151,13 +153,13 @@ func (s source) unit(known map[string]*unit, limits Limits) *unit {
 	return u
 }
 
-// originals are the units that are no duplicates.
+// originals returns the units that are no duplicates.
 func originals(units []*unit) []*unit {
 	return slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return u.original != nil })
 }
 
-// accepted returns the units that live, none of them in out, and their valid model. Every turn adds to out one unit that is
-// invalid for its own part, so that units which it stood in the way of come back.
+// accepted returns the living units, none of them in out, and their valid model. Every round adds one invalid unit to
+// out, so that units it conflicted with can return.
 func (g *graph) accepted(out set) (set, *openfgav1.AuthorizationModel) {
 	for {
 		lives := g.resolve(out)
@@ -172,10 +174,10 @@ func (g *graph) accepted(out set) (set, *openfgav1.AuthorizationModel) {
 	}
 }
 
-// merge makes one model of a set of units that do not conflict. It leaves the units as they are.
+// merge makes one model from a set of units without conflicts. It does not change the units.
 //
-// The metadata names the module of every type and condition, and of a relation whose module is not its type's.
-// It names no source file: OpenFGA allows few names for files, and people know modules.
+// The metadata names the module of every type and condition, and of a relation whose module differs from its type's. It
+// names no source file: OpenFGA restricts the names of files, and users know modules.
 func (g *graph) merge(in set) *openfgav1.AuthorizationModel {
 	types := map[string]*openfgav1.TypeDefinition{}
 	conditions := map[string]*openfgav1.Condition{}
@@ -209,7 +211,8 @@ func (g *graph) merge(in set) *openfgav1.AuthorizationModel {
 	return model
 }
 
-// addRelations adds the relations of one type definition to another; module is the module that extends the type, if one does.
+// addRelations adds the relations of one type definition to another. module names the module that extends the type, if
+// any.
 func addRelations(to, from *openfgav1.TypeDefinition, module string) {
 	for relation, rewrite := range from.GetRelations() {
 		to.Relations[relation] = rewrite

@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// BenchmarkMerge100Modules merges and validates a core module and 99 others, of which some may be wrong in three ways, and all
-// may have been live before.
+// BenchmarkMerge100Modules merges and validates a core module and 99 others. In some cases a part of them is wrong in
+// three ways, or all were live before.
 func BenchmarkMerge100Modules(b *testing.B) {
 	for _, broken := range []int{0, 3, 30} {
 		for _, live := range []bool{false, true} {

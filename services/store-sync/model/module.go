@@ -9,7 +9,7 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 )
 
-// Kind is what a module comes from. Kinds are numbered in canonical order.
+// Kind is the kind of a module's source. Kinds are numbered in canonical order.
 type Kind int
 
 // The kinds of module, in canonical order.
@@ -21,7 +21,7 @@ const (
 	Discovered
 )
 
-// String returns the word that people see for the kind.
+// String returns the name of the kind as users see it.
 func (k Kind) String() string {
 	switch k {
 	case Core:
@@ -39,17 +39,17 @@ func (k Kind) String() string {
 	}
 }
 
-// Origin says where a module comes from, and thereby its place in the canonical order:
-// by kind, then scope, then name.
+// Origin identifies the source of a module. Its canonical order is by kind, then scope, then name.
 type Origin struct {
 	Kind Kind
-	// Scope is the cluster of an AuthorizationModel or the group of a discovered API; often empty.
+	// Scope is the cluster of an AuthorizationModel, the namespace of a PolicyDocument or the group of a discovered
+	// API. It may be empty.
 	Scope string
-	// Name is the name of the object or resource; empty where a kind has only one module.
+	// Name is the name of the object or resource. It is empty for a kind with only one module.
 	Name string
 }
 
-// String returns the origin as people see it, such as "core" or "authorizationmodel/cluster/name".
+// String returns the origin as users see it, such as "core" or "authorizationmodel/cluster/name".
 func (o Origin) String() string {
 	parts := []string{o.Kind.String()}
 	for _, part := range []string{o.Scope, o.Name} {
@@ -60,7 +60,7 @@ func (o Origin) String() string {
 	return strings.Join(parts, "/")
 }
 
-// key is text whose order is that of Compare.
+// key returns a text that sorts in the order of Compare.
 func (o Origin) key() string {
 	return strings.Join([]string{strconv.Itoa(int(o.Kind)), o.Scope, o.Name}, "\x00")
 }
@@ -70,45 +70,46 @@ func (o Origin) Compare(p Origin) int {
 	return cmp.Or(cmp.Compare(o.Kind, p.Kind), cmp.Compare(o.Scope, p.Scope), cmp.Compare(o.Name, p.Name))
 }
 
-// Module is the source of one module, in the OpenFGA DSL, that wants to be part of a store's model.
+// Module is the source of one module of a store's model, in the OpenFGA DSL.
 type Module struct {
 	Origin Origin
 	DSL    string
-	// Types are in the place of DSL where nobody wrote a text. At most one module of a store has them.
+	// Types replace DSL in a module without a text. At most one module of a store has them.
 	Types Types
-	// API is what a generated module is for, such as "widgets.example.com"; empty where a person wrote the module.
-	// Modules of equal text but for two APIs are no duplicates: they conflict.
+	// API names the API of a generated module, such as "widgets.example.com". It is empty for a module written by hand.
+	// Modules with the same text for two APIs are no duplicates: they conflict.
 	API string
-	// Base is a type that the core module must define for this module to be one of the store's;
-	// empty if it is one in any case.
+	// Base is a type that the core module must define for this module to take part. It is empty if the module always
+	// does.
 	Base string
-	// Yields means that an AuthorizationModel for the same API takes the module's place, with what is live of it.
+	// Yields means that an AuthorizationModel for the same API replaces the module and takes over its live text.
 	Yields bool
-	// Fault says why there is no DSL. The module is then rejected with it.
+	// Fault is the reason if the module has no DSL. The module is then rejected with it.
 	Fault string
 	// Live is the text that was last part of the model, empty if none was. What it defines nobody but the
 	// core module takes away: it stays where DSL cannot be part of the model.
 	Live string
-	// Created is when people made the module. Of two that none of which was ever live the older comes first.
+	// Created is the creation time of the object. If two modules were never live, the older one comes first.
 	Created time.Time
 }
 
-// State is what became of a module.
+// State is the result of the merge for a module.
 type State string
 
 // The states of a module.
 const (
-	// Merged: the module is part of the model.
+	// Merged means that the module is part of the model.
 	Merged State = "Merged"
-	// Duplicate: an earlier module has the same text and is part of the model.
+	// Duplicate means that another module with the same text is part of the model.
 	Duplicate State = "Duplicate"
-	// LastGoodLive: the module is not part of the model, but of its last live text is what still holds; the message says why.
+	// LastGoodLive means that only the still valid part of the last live text is in the model. The message gives the
+	// reason.
 	LastGoodLive State = "LastGoodLive"
-	// Rejected: the module is not part of the model; the message says why and what to do.
+	// Rejected means that the module is not part of the model. The message gives the reason and the remedy.
 	Rejected State = "Rejected"
 )
 
-// Report says what became of one module.
+// Report is the result of the merge for one module.
 type Report struct {
 	Origin Origin
 	// Module is the name in the module's header, empty if it has none.
@@ -116,11 +117,11 @@ type Report struct {
 	State  State
 	// Message says for people what is wrong, where, and what to do. It is empty for a merged module.
 	Message string
-	// Digest stands for the types of a module that is no text.
+	// Digest identifies the types of a module without a text.
 	Digest string
-	// Exceeds means that nothing is wrong with the module but that there is no room for it.
+	// Exceeds means that the module is valid but the model has no room for it.
 	Exceeds bool
-	// Unread means that the text could not be read, so that nothing is known of what it was to take away.
+	// Unread means that the text could not be parsed, so the definitions it removes are unknown.
 	Unread bool
 	// Live is the text that is to be the module's last live one from now on: its own if it is merged, else what
 	// is left of the one before. Takes means that something which that one defined is no longer in it, or otherwise.
@@ -128,19 +129,19 @@ type Report struct {
 	Takes bool
 }
 
-// Result is what a merge yields.
+// Result is the result of a merge.
 type Result struct {
-	// Model has no id. Its types are in order of name; marshalled deterministically, equal modules give equal bytes.
+	// Model has no id. Its types are sorted by name. Equal modules give equal bytes in deterministic encoding.
 	Model *openfgav1.AuthorizationModel
-	// Definitions tell which module each part of the model comes from.
+	// Definitions lists each part of the model with its module.
 	Definitions []Definition
 	// Reports has one report for every module, in canonical order.
 	Reports []Report
-	// Room is what the module that is no text had to fit into; zero if there is none.
+	// Room is the space for the module without a text. It is zero if no such module exists.
 	Room Limits
 }
 
-// Definition is one type, relation or condition of a model, and where it comes from.
+// Definition is one type, relation or condition of a model, with its source.
 type Definition struct {
 	// Type is empty for a condition.
 	Type string
@@ -150,11 +151,11 @@ type Definition struct {
 	Condition string
 	// Module is the name of the module that defines it, empty in a model that was not merged from modules.
 	Module string
-	// Origin is where that module comes from; known only for a model that Merge made.
+	// Origin is the source of that module. It is set only in a model from Merge.
 	Origin Origin
 }
 
-// CoreError says that a store can have no model because its core module cannot live.
+// CoreError means that a store can have no model because its core module cannot live.
 type CoreError struct {
 	// Message says what is wrong, where, and what to do.
 	Message string

@@ -31,12 +31,12 @@ type account
 
 func coreModule(dsl string) model.Module { return model.Module{DSL: dsl} }
 
-// named makes an AuthorizationModel's module.
+// named returns the module of an AuthorizationModel.
 func named(name, dsl string) model.Module {
 	return model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Name: name}, DSL: dsl}
 }
 
-// resource is a module such as discovery generates.
+// resource returns a module of the form that discovery generates.
 func resource(i int) model.Module {
 	dsl := strings.NewReplacer("G", fmt.Sprintf("group%d_example_org", i), "P", fmt.Sprintf("things%d", i), "S", fmt.Sprintf("thing%d", i)).Replace(`module P
 
@@ -87,7 +87,7 @@ func mustMerge(t *testing.T, modules ...model.Module) model.Result {
 	return result
 }
 
-// states returns what became of every module, by origin and text.
+// states returns the state of every module, by origin.
 func states(reports []model.Report) map[model.Origin]model.State {
 	all := map[model.Origin]model.State{}
 	for _, r := range reports {
@@ -96,7 +96,7 @@ func states(reports []model.Report) map[model.Origin]model.State {
 	return all
 }
 
-// randomModules draws modules that need one another, conflict, and are wrong in many ways.
+// randomModules draws modules that need each other, conflict, and have many kinds of errors.
 func randomModules(t *rapid.T, count int) []model.Module {
 	var all []model.Module
 	for i := range count {

@@ -9,10 +9,10 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 )
 
-// name identifies a thing that a module defines: a type (typ), a relation (typ and rel) or a condition (cond).
+// name identifies a definition of a module: a type (typ), a relation (typ and rel) or a condition (cond).
 type name struct{ typ, rel, cond string }
 
-// String returns the name as it is used in messages.
+// String returns the name as messages show it.
 func (n name) String() string {
 	switch {
 	case n.cond != "":
@@ -28,14 +28,14 @@ func (n name) compare(o name) int {
 	return cmp.Or(cmp.Compare(n.typ, o.typ), cmp.Compare(n.rel, o.rel), cmp.Compare(n.cond, o.cond))
 }
 
-// definition is what a relation's name stands for; a type's and a condition's is empty.
+// definition is the content of a relation. It is empty for a type or a condition.
 type definition struct {
 	rewrite *openfgav1.Userset
 	// types are the types that may be assigned directly.
 	types []*openfgav1.RelationReference
 }
 
-// leads reports whether the relation may stand after `from`: it is assigned directly, and to whole objects only.
+// leads reports whether the relation may follow `from`: it is assigned directly, and only to whole objects.
 func (d definition) leads() bool {
 	return d.rewrite.GetThis() != nil && !slices.ContainsFunc(d.types, func(r *openfgav1.RelationReference) bool {
 		return r.GetRelationOrWildcard() != nil
@@ -52,17 +52,17 @@ func definitions(t *openfgav1.TypeDefinition) map[name]definition {
 	return all
 }
 
-// need is something that must be defined so that a relation, or an extension of a type, has a meaning.
+// need is a name that must be defined so that a relation, or an extension of a type, is valid.
 type need struct {
-	// by is what has the need.
+	// by is the definition with the need.
 	by name
 	// what must be defined.
 	what name
-	// from is set for a need of `rel from what`: then what must lead to a type that has the relation from.
+	// from is set for a need of `rel from what`: then what must lead to a type with the relation from.
 	from string
 }
 
-// needsOf returns what a relation refers to, without duplicates.
+// needsOf returns the names to which a relation refers, without duplicates.
 func needsOf(by name, d definition) []need {
 	found := map[need]bool{}
 	for _, r := range d.types {
@@ -88,7 +88,7 @@ func needsOf(by name, d definition) []need {
 	})
 }
 
-// eachNode calls f for a rewrite and everything inside it.
+// eachNode calls f for a rewrite and for every rewrite inside it.
 func eachNode(rewrite *openfgav1.Userset, f func(*openfgav1.Userset)) {
 	if rewrite == nil {
 		return

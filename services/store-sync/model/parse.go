@@ -9,34 +9,34 @@ import (
 	"github.com/openfga/language/pkg/go/transformer"
 )
 
-// unit is one module, parsed.
+// unit is one parsed module, or one part of a last live text.
 type unit struct {
 	Module
-	// source is what the parser read.
+	// source is the text that the parser read.
 	source essence
 	// name is the name in the header.
 	name string
-	// live is the module's last live text, nil if there is none; settled means that it is this one.
+	// live is the module's last live text, or nil. settled means that the module still has this text.
 	live    *unit
 	settled bool
-	// parts are the definitions of the last live text, each as a unit of its own; whole is for each of them
-	// the unit whose place they take, host the type that it is a relation of, if the text defines that.
+	// parts are the definitions of the last live text, each as a unit of its own. For such a part, whole is the unit
+	// that it replaces. host is the type of its relation, if the text defines that type.
 	parts       []*unit
 	whole, host *unit
-	// index is the place in the graph.
+	// index is the position in the graph.
 	index int
-	// original is the earlier unit of the same essence, if there is one; nothing below is set then.
+	// original is the earlier unit with the same essence, or nil. If it is set, the fields below are not.
 	original *unit
-	// broken says why the module cannot live whatever the other modules are; "" if it can. Exceeds means that
-	// this is for want of room.
+	// broken is the reason if the module cannot live beside any other modules, else "". exceeds means that the reason
+	// is a lack of room.
 	broken  string
 	exceeds bool
-	// types are the types that the module defines, extensions what it adds to types of others.
+	// types are the types that the module defines, extensions its additions to types of other modules.
 	types, extensions []*openfgav1.TypeDefinition
 	conditions        map[string]*openfgav1.Condition
-	// claims are the things that the module defines and no other module may define.
+	// claims holds the definitions of the module, which no other module may define.
 	claims map[name]definition
-	// needs are the things that must be defined for the module to live.
+	// needs are the names that must be defined for the module to live.
 	needs []need
 }
 
@@ -74,7 +74,8 @@ func newUnit(source essence, limits Limits) *unit {
 	return u
 }
 
-// transform runs OpenFGA's parser. Its listener can trip over the remains of a syntax error, which counts as one.
+// transform runs OpenFGA's parser. Its listener can panic on the remains of a syntax error, which counts as a syntax
+// error.
 func transform(text string) (
 	parsed *openfgav1.AuthorizationModel, extensions map[string]*openfgav1.TypeDefinition, err error,
 ) {
@@ -86,7 +87,7 @@ func transform(text string) (
 	return transformer.TransformModularDSLToProto(text)
 }
 
-// complete makes a parsed type what it would be after a journey over the wire; the parser leaves the message for `[type]` nil.
+// complete makes a parsed type equal to one decoded from the wire. The parser leaves the message for `[type]` nil.
 func complete(t *openfgav1.TypeDefinition) {
 	for _, rewrite := range t.GetRelations() {
 		eachNode(rewrite, func(node *openfgav1.Userset) {
@@ -97,11 +98,11 @@ func complete(t *openfgav1.TypeDefinition) {
 	}
 }
 
-// essence is a source without what has no meaning: empty lines, comments, space at the end of a line. Modules of equal essence
-// are duplicates. It is also what the parser gets to read, whose time grows with the third power of the empty lines in a row.
+// essence is a source without empty lines, comments and trailing space. Modules of equal essence are duplicates. The
+// parser reads only the essence, because its time grows with the third power of the empty lines in a row.
 type essence struct {
 	lines []string
-	// numbers are the lines' numbers in the source, counted from one.
+	// numbers are the numbers of the lines in the source, counted from one.
 	numbers []int
 }
 
@@ -122,7 +123,8 @@ func newEssence(source string) essence {
 // String returns the lines as one text.
 func (e essence) String() string { return strings.Join(e.lines, "\n") + "\n" }
 
-// explain turns the parser's errors, which count lines and columns from zero, into one message about the source.
+// explain converts the parser's errors into one message about the source. The parser counts lines and columns from
+// zero.
 func (e essence) explain(err error) string {
 	var many *transformer.OpenFgaDslSyntaxMultipleError
 	if !errors.As(err, &many) {
@@ -141,7 +143,7 @@ func (e essence) explain(err error) string {
 	return all.String()
 }
 
-// place is a line and column of a source, both counted from one; the zero place is unknown.
+// place is a line and a column of a source, both counted from one. The zero place is unknown.
 type place struct{ line, column int }
 
 // String returns the place as the beginning of a message.
@@ -152,8 +154,8 @@ func (p place) String() string {
 	return fmt.Sprintf("line %d:%d: ", p.line, p.column)
 }
 
-// find returns where a source defines n, or begins to extend it. It reads the DSL only line by line,
-// which suffices for a source that parses.
+// find returns the place at which a source defines n, or begins to extend it. It reads the DSL line by line, which is
+// enough for a source that parses.
 func (e essence) find(n name) place {
 	current := "" // the type whose relations the lines define
 	for i, line := range e.lines {
@@ -187,5 +189,5 @@ func nextWord(s string) (word, rest string) {
 	return s, ""
 }
 
-// Flaw says why a text can be in no model, whatever the other modules are; it is empty if the text may be in one.
+// Flaw returns why no model can hold a text, whatever the other modules are. It returns "" if a model can.
 func Flaw(text string, limits Limits) string { return newUnit(newEssence(text), limits).broken }

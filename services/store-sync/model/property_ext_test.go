@@ -68,7 +68,7 @@ func TestARejectedModuleHasNoInfluenceOnTheOthers(t *testing.T) {
 	})
 }
 
-// combine merges modules with OpenFGA's own tools, which accept all of them or none.
+// combine merges modules with OpenFGA's own tools, which accept either all of them or none.
 func combine(modules []model.Module) (*openfgav1.AuthorizationModel, error) {
 	files := []transformer.ModuleFile{{Name: "core", Contents: core}}
 	for _, m := range modules {

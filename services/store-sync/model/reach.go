@@ -7,11 +7,11 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 )
 
-// kinds are kinds of subject: "user", or "user:*" for everybody of a type.
+// kinds is a set of kinds of subject: "user", or "user:*" for all subjects of a type.
 type kinds map[string]struct{}
 
-// reach tells for every relation which kinds of subject can have it, by whatever way the
-// model allows. Which tuples there are does not matter.
+// reach returns for every relation the kinds of subject that can have it by any way of the model. Existing tuples do
+// not matter.
 func reach(m *openfgav1.AuthorizationModel) map[name]kinds {
 	r := reacher{types: map[string]*openfgav1.TypeDefinition{}, found: map[name]kinds{}}
 	for _, t := range m.GetTypeDefinitions() {
@@ -20,7 +20,7 @@ func reach(m *openfgav1.AuthorizationModel) map[name]kinds {
 			r.found[name{typ: t.GetType(), rel: relation}] = kinds{}
 		}
 	}
-	// Every round adds something, or is the last.
+	// Every round adds a kind, or is the last.
 	for grown := true; grown; {
 		grown = false
 		for n, has := range r.found {
@@ -39,7 +39,7 @@ type reacher struct {
 	found map[name]kinds
 }
 
-// of is what a rewrite of n lets in, by what is found so far.
+// of returns the kinds that a rewrite of n admits, as far as they are found yet.
 func (r *reacher) of(n name, rewrite *openfgav1.Userset) kinds {
 	switch is := rewrite.GetUserset().(type) {
 	case *openfgav1.Userset_This:
@@ -66,7 +66,7 @@ func (r *reacher) of(n name, rewrite *openfgav1.Userset) kinds {
 	return nil
 }
 
-// common is what all children let in. Somebody of a type is let in where everybody of it is.
+// common returns the kinds that all children admit. The kind of all subjects of a type includes each single subject.
 func (r *reacher) common(n name, children []*openfgav1.Userset) kinds {
 	all := kinds{}
 	for i, child := range children {
@@ -85,7 +85,7 @@ func (r *reacher) common(n name, children []*openfgav1.Userset) kinds {
 	return all
 }
 
-// everybody is what the kind of all subjects of a type ends with.
+// everybody is the suffix of the kind of all subjects of a type.
 const everybody = ":*"
 
 func (r *reacher) assigned(n name) kinds {
@@ -107,7 +107,7 @@ func (r *reacher) restrictions(n name) []*openfgav1.RelationReference {
 	return r.types[n.typ].GetMetadata().GetRelations()[n.rel].GetDirectlyRelatedUserTypes()
 }
 
-// without lists, sorted, what is in k but not in other.
+// without lists the kinds of k that are missing in other, sorted.
 func (k kinds) without(other kinds) []string {
 	var list []string
 	for kind := range k {

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// DSL renders a model as one text in the OpenFGA DSL, types and relations in order of name.
-// It fails for the few models that OpenFGA accepts as JSON but cannot express in its DSL.
+// DSL renders a model as one text in the OpenFGA DSL, with types and relations sorted by name. It returns an error for
+// the few models that OpenFGA accepts as JSON but cannot express in its DSL.
 func DSL(m *openfgav1.AuthorizationModel) (text string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -42,8 +42,8 @@ func DSL(m *openfgav1.AuthorizationModel) (text string, err error) {
 	return text, nil
 }
 
-// Definitions lists what a model defines, sorted: for each type the type and then its relations, and the conditions.
-// The modules are those that the model's metadata names.
+// Definitions lists the definitions of a model, sorted: each type with its relations, and the conditions. The modules
+// are those of the model's metadata.
 func Definitions(m *openfgav1.AuthorizationModel) []Definition {
 	var all []Definition
 	for _, t := range m.GetTypeDefinitions() {
@@ -59,7 +59,7 @@ func Definitions(m *openfgav1.AuthorizationModel) []Definition {
 	return all
 }
 
-// Without returns the model without what modules of a kind define.
+// Without returns the model without the definitions of modules of a kind.
 func (r Result) Without(kind Kind) *openfgav1.AuthorizationModel {
 	gone := map[name]bool{}
 	for _, d := range r.Definitions {
@@ -82,7 +82,7 @@ func (d Definition) compare(o Definition) int {
 	return cmp.Or(cmp.Compare(d.Condition, o.Condition), cmp.Compare(d.Type, o.Type), cmp.Compare(d.Relation, o.Relation))
 }
 
-// moduleOf returns the module of a relation, which is its type's unless the metadata says otherwise.
+// moduleOf returns the module of a relation: that of its metadata, else that of its type.
 func moduleOf(t *openfgav1.TypeDefinition, relation string) string {
 	return cmp.Or(t.GetMetadata().GetRelations()[relation].GetModule(), t.GetMetadata().GetModule())
 }

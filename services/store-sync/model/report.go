@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/clip"
 )
 
-// report says what became of a unit, given those that live.
+// report returns the result for a unit, given the units that live.
 func (g *graph) report(u *unit, lives set) Report {
 	r := Report{Origin: u.Origin, Module: sentence(u.name), State: Merged, Live: u.DSL, Exceeds: u.exceeds}
 	switch {
@@ -39,7 +39,7 @@ func (g *graph) report(u *unit, lives set) Report {
 	return r
 }
 
-// duplicate is the report on a unit that has the text of another.
+// duplicate returns the report on a unit with the text of another.
 func (g *graph) duplicate(u *unit, lives set) Report {
 	r := g.report(u.original, lives)
 	r.Origin = u.Origin
@@ -51,7 +51,7 @@ func (g *graph) duplicate(u *unit, lives set) Report {
 	return r
 }
 
-// reason says why a unit does not live.
+// reason returns why a unit does not live.
 func (g *graph) reason(u *unit, lives set) string {
 	if u.broken != "" {
 		return u.broken
@@ -68,7 +68,7 @@ func (g *graph) reason(u *unit, lives set) string {
 		with[p.index] = false
 	}
 	for _, n := range u.needs {
-		ofNothing := n.what.rel != "" && !g.defines(with, name{typ: n.what.typ}) // then its type is missing, too
+		ofNothing := n.what.rel != "" && !g.defines(with, name{typ: n.what.typ}) // The message about its missing type is enough.
 		if !ofNothing && !g.meets(with, n) {
 			all.add(u.source.find(n.by).String() + g.unmet(n, with))
 		}
@@ -79,7 +79,7 @@ func (g *graph) reason(u *unit, lives set) string {
 	return all.String()
 }
 
-// evasion is what a person can do about a conflict. The names in a generated module are given by its API.
+// evasion returns the remedy for a conflict. The API determines the names in a generated module.
 func (u *unit) evasion() string {
 	if u.API != "" {
 		return "only one of the two can be in the store, as the names that " + u.API + " has here cannot be chosen"
@@ -87,14 +87,14 @@ func (u *unit) evasion() string {
 	return "rename it, or extend what is there"
 }
 
-// redundant reports whether a conflict over a relation goes without saying, because there is one over its type.
+// redundant reports whether a conflict over a relation follows from one over its type.
 func (g *graph) redundant(n name, u *unit, lives set) bool {
 	typ := name{typ: n.typ}
 	_, claimed := u.claims[typ]
 	return n.rel != "" && claimed && g.rival(typ, u, lives) != nil
 }
 
-// rival returns the unit in the set that defines n and does not come from the same object, or nil.
+// rival returns a unit of the set that defines n and comes from another object, or nil.
 func (g *graph) rival(n name, u *unit, in set) *unit {
 	for _, i := range g.providers[n] {
 		if in[i] && g.units[i].Origin != u.Origin {
@@ -104,7 +104,7 @@ func (g *graph) rival(n name, u *unit, in set) *unit {
 	return nil
 }
 
-// definer returns the unit in the set that defines n, or nil.
+// definer returns a unit of the set that defines n, or nil.
 func (g *graph) definer(n name, in set) *unit {
 	for _, i := range g.providers[n] {
 		if in[i] {
@@ -114,7 +114,7 @@ func (g *graph) definer(n name, in set) *unit {
 	return nil
 }
 
-// unmet says what is missing for a need.
+// unmet returns the message about a need that is not met.
 func (g *graph) unmet(n need, lives set) string {
 	if n.from != "" && g.defines(lives, n.what) {
 		if !g.definer(n.what, lives).claims[n.what].leads() {
@@ -143,13 +143,13 @@ func (g *graph) definitions(m *openfgav1.AuthorizationModel, lives set) []Defini
 	return all
 }
 
-// A message ends up in the status of an object, so it has a bound.
+// These constants bound a message, because it goes into the status of an object.
 const (
 	maxProblems     = 3
 	maxProblemBytes = 400
 )
 
-// problems collects what is wrong with a module into one message.
+// problems collects the problems of a module in one message.
 type problems struct {
 	shown []string
 	more  int
@@ -172,7 +172,7 @@ func (p *problems) String() string {
 	return s
 }
 
-// sentence makes one line of bounded length of any text.
+// sentence returns any text as one line of bounded length.
 func sentence(s string) string {
 	return clip.Text(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "), maxProblemBytes)
 }

@@ -23,14 +23,14 @@ func (s set) members() []int {
 	return all
 }
 
-// graph knows which of the units of a store define what others need, and which conflict. They are in the order of their
-// claims; the parts of last live texts come after all modules.
+// graph holds the units of a store with their needs and their conflicts. Units are in the order of their claims, and
+// the parts of last live texts come after all modules.
 type graph struct {
 	units     []*unit
 	providers map[name][]int
-	// earlier are for each unit those that define something it defines too, and have the better claim to that.
+	// earlier holds for each unit the units with a better claim to a name that it defines too.
 	earlier [][]int
-	// gone are the parts that their modules no longer have.
+	// gone holds the parts that their modules do not contain any more.
 	gone set
 }
 
@@ -63,7 +63,7 @@ func newGraph(modules []*unit) *graph {
 	return g
 }
 
-// rank notes who gives way to whom of those that define n.
+// rank records, for the units that define n, which one gives way to which.
 func (g *graph) rank(n name, all []int) {
 	sorted := slices.SortedFunc(slices.Values(all), func(i, j int) int { return g.units[i].precedence(n, g.units[j]) })
 	for k, i := range sorted {
@@ -75,12 +75,13 @@ func (g *graph) rank(n name, all []int) {
 	}
 }
 
-// resolve decides which of the units outside `out` live: those whose needs are met by units that live,
-// and that conflict with no unit that has a better claim and lives.
+// resolve returns the units outside `out` that live. Living units meet their needs, and no living unit with a better
+// claim conflicts with them.
 //
-// Whether a unit lives depends on whether others do not, so the answer is approached from both sides: what lives even if
-// all earlier units that possibly live do is sure; what lives if only the sure ones do is possible. The two meet, unless
-// needs and conflicts run in a circle. Then the earliest undecided unit is taken to live, or if that contradicts itself, to be out.
+// Whether a unit lives depends on whether others do not, so resolve approaches the answer from both sides. A unit is
+// sure to live if it lives even beside all earlier units that possibly live. It possibly lives if it lives beside only
+// the sure ones. Both sets become equal, unless needs and conflicts form a circle. Then the earliest undecided unit is
+// assumed to live or, if that is contradictory, to be out.
 func (g *graph) resolve(out set) set {
 	out, assumed := slices.Clone(out), g.none()
 	for {
@@ -124,8 +125,8 @@ func (g *graph) approach(out, assumed set) (sure, possible set) {
 	}
 }
 
-// live returns the largest set of units that has no member in out, none that conflicts with an earlier one in `before`,
-// and none with a need that the set does not meet.
+// live returns the largest set of units with three properties. No member is in out, none conflicts with an earlier one
+// in `before`, and the set meets all their needs.
 func (g *graph) live(out, before set) set {
 	in := g.none()
 	for i := range in {
@@ -168,7 +169,7 @@ func (g *graph) defines(in set, n name) bool {
 	return slices.ContainsFunc(g.providers[n], func(i int) bool { return in[i] })
 }
 
-// closure returns the units in the set that the given ones depend on, with these.
+// closure returns the given units with all units of the set on which they depend.
 func (g *graph) closure(in set, roots ...int) set {
 	reached, next := g.none(), slices.Clone(roots)
 	for len(next) > 0 {
@@ -188,7 +189,7 @@ func (g *graph) closure(in set, roots ...int) set {
 	return reached
 }
 
-// meeting returns the units in the set that have a part in meeting the need.
+// meeting returns the units of the set that help to meet the need.
 func (g *graph) meeting(in set, n need) []int {
 	var all []int
 	for _, i := range g.providers[n.what] {

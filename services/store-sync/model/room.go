@@ -8,9 +8,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/precedence"
 )
 
-// fitting returns the units that live within the limits, and their valid model. Where there is no room for all, what is
-// live already comes first, and then what is to change, by its claim: who does not fit keeps the last live text. Nothing
-// that is live goes, unless the limits themselves became narrower: then what the API server serves, then the youngest.
+// fitting returns the units that live within the limits, and their valid model. If the room does not suffice for all,
+// live texts come first, then changed ones by their claims. A changed module without room keeps its last live text. A
+// live text is dropped only if the limits themselves became narrower: first those that the API server serves, then the
+// youngest.
 func (g *graph) fitting(limits Limits) (set, *openfgav1.AuthorizationModel, error) {
 	out := slices.Clone(g.gone)
 	for i, u := range g.units {
@@ -36,7 +37,7 @@ func (g *graph) fitting(limits Limits) (set, *openfgav1.AuthorizationModel, erro
 	return lives, model, nil
 }
 
-// newcomers returns the modules whose text was never live, by their claims.
+// newcomers returns the modules whose present text is not live yet, by their claims.
 func (g *graph) newcomers(out set) []int {
 	var found []int
 	for i, u := range g.units {
@@ -47,7 +48,7 @@ func (g *graph) newcomers(out set) []int {
 	return found
 }
 
-// admit lets in what waits, with what it needs, as long as there is room, and tells all others that there is none.
+// admit adds waiting units, together with their needs, as long as they fit. It marks all others as without room.
 func (g *graph) admit(out set, waiting []int, limits Limits) {
 	possible := slices.Clone(out)
 	for _, i := range waiting {
@@ -80,7 +81,7 @@ func (g *graph) admit(out set, waiting []int, limits Limits) {
 	}
 }
 
-// spare takes out the live module that can be spared most easily; false if there is none.
+// spare drops the living module with the weakest claim. It returns false if only the core module is left.
 func (g *graph) spare(out, lives set, why error) bool {
 	least := -1
 	for i, u := range g.units {
@@ -99,5 +100,5 @@ func (g *graph) spare(out, lives set, why error) bool {
 	return true
 }
 
-// Kind is that of the unit's origin.
+// Kind returns the kind of the unit's origin.
 func (u *unit) Kind() Kind { return u.Origin.Kind }

@@ -11,18 +11,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// Types are a part of a model that follows from objects, and not from a text. Their names hold a
-// '/', and wherever there is such a part no module may define or extend a type with such a name.
+// Types are a part of a model that follows from objects and not from a text. Their names contain a '/'. Beside such a
+// part, no module may define or extend a type with such a name.
 type Types interface {
-	// Live are those of what is in force, as it is now. They have their room before any text that is not live.
+	// Live returns the types in force in their present form. They get room before any text that is not live.
 	Live() []*openfgav1.TypeDefinition
-	// Unchanged are those of what is in force as it is. They have their room before anybody else.
+	// Unchanged returns the types in force whose object has not changed. They get room before all others.
 	Unchanged() []*openfgav1.TypeDefinition
-	// Within are as many as there is room for, those of what is in force first.
+	// Within returns as many types as fit, those in force first.
 	Within(types, bytes int) []*openfgav1.TypeDefinition
 }
 
-// None are no types yet. The names of those that may come are not for anybody else.
+// None holds no types yet, but reserves the names that they may have.
 type None struct{}
 
 // Live implements [Types].
@@ -34,7 +34,7 @@ func (None) Unchanged() []*openfgav1.TypeDefinition { return nil }
 // Within implements [Types].
 func (None) Within(int, int) []*openfgav1.TypeDefinition { return nil }
 
-// cut takes the module that is no text out of the others.
+// cut separates the module without a text from the others.
 func cut(others []Module) (typed *Module, texts []Module) {
 	i := slices.IndexFunc(others, func(m Module) bool { return m.Types != nil })
 	if i < 0 {
@@ -43,8 +43,8 @@ func cut(others []Module) (typed *Module, texts []Module) {
 	return &others[i], slices.Concat(others[:i], others[i+1:])
 }
 
-// mergeAround merges what is written around what is not: first what is in force has its room, then the
-// texts, and what is left is for what is to come.
+// mergeAround merges texts beside a module without a text. The types in force get room first, then the texts, and then
+// the new types.
 func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, error) {
 	result, err := mergeTexts(core, texts, limits.less(typed.Types.Live()), true)
 	if result.Model == nil || slices.ContainsFunc(texts, result.evicts) {
@@ -72,18 +72,18 @@ func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, err
 	return result, err
 }
 
-// evicts says whether a text that was live has no part in the model.
+// evicts reports whether a text that was live has no part in the model.
 func (r Result) evicts(m Module) bool {
 	return m.Live != "" && slices.ContainsFunc(r.Reports, func(report Report) bool { return report.Origin == m.Origin && report.State == Rejected })
 }
 
-// less is what types leave of the limits.
+// less returns the limits without the room that the types need.
 func (l Limits) less(types []*openfgav1.TypeDefinition) Limits {
 	e := l.measure(&openfgav1.AuthorizationModel{TypeDefinitions: types})
 	return Limits{Types: l.Types - e.Types, Bytes: l.Bytes - e.Bytes}
 }
 
-// reserve keeps all that is written away from the names of what is not.
+// reserve rejects texts that define names reserved for the module without a text.
 func (g *graph) reserve() {
 	for i, u := range g.units {
 		n, claimed := u.reserved()
@@ -98,7 +98,7 @@ func (g *graph) reserve() {
 	}
 }
 
-// reserved is the first of the names that a unit claims which it may not.
+// reserved returns the first reserved name that a unit defines or extends.
 func (u *unit) reserved() (n name, claimed bool) {
 	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compare) {
 		if strings.Contains(n.typ, "/") {

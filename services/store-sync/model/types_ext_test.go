@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// kinds are types without relations, as many of the first in force, and of those the first unchanged.
+// kinds counts types without relations: all, those of them in force, and those of these that are unchanged.
 type kinds struct {
 	names           []string
 	live, unchanged int
@@ -43,7 +43,7 @@ func written(text string) model.Module {
 
 const coreText = "module core\n\ntype user\n"
 
-// typesOf are those of a model in its order.
+// typesOf returns the types of a model in its order.
 func typesOf(m *openfgav1.AuthorizationModel) string {
 	var names []string
 	for _, t := range m.GetTypeDefinitions() {

@@ -25,14 +25,14 @@ func validate(m *openfgav1.AuthorizationModel) (err error) {
 	return err
 }
 
-// fault is a unit that makes a model invalid, and how.
+// fault is a unit that makes a model invalid, and the error.
 type fault struct {
 	unit int
 	err  error
 }
 
-// blame finds, in a set whose model is invalid, a unit at fault: what it depends on is valid, it is not. Of several that
-// depend on one another it is the one with the least claim, of those without which the others are valid.
+// blame finds a unit at fault in a set with an invalid model: its dependencies are valid, and it is not. If several
+// units depend on each other, blame returns the one with the weakest claim without which the others are valid.
 func (g *graph) blame(in set, invalid error) fault {
 	f := g.suspect(in, invalid)
 	depends := g.closure(in, f.unit)
@@ -57,8 +57,9 @@ func (g *graph) blame(in set, invalid error) fault {
 	return f
 }
 
-// suspect finds a unit whose model, with what it depends on, is invalid. OpenFGA names the relation in most errors.
-// For the others: the more units, the more can be wrong, so the first unit that makes its predecessors invalid is found by halving.
+// suspect finds a unit whose model, together with its dependencies, is invalid. OpenFGA names the relation in most
+// errors. For other errors it finds the first unit that makes its predecessors invalid by binary search: more units
+// never make an invalid set valid.
 func (g *graph) suspect(in set, invalid error) fault {
 	if r, ok := errors.AsType[*typesystem.InvalidRelationError](invalid); ok {
 		for _, i := range g.providers[name{typ: r.ObjectType, rel: r.Relation}] {
@@ -77,7 +78,7 @@ func (g *graph) suspect(in set, invalid error) fault {
 	return fault{units[last], invalid}
 }
 
-// explain says for people what the fault is.
+// explain returns a message for users about a fault.
 func (g *graph) explain(f fault) string {
 	u := g.units[f.unit]
 	if relation, ok := errors.AsType[*typesystem.InvalidRelationError](f.err); ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Applier makes and deletes the AuthorizationModels that carry modules.
+// Applier creates, changes and deletes the AuthorizationModels that carry modules.
 type Applier struct {
 	State     *State
 	Kube      *kube.Client
@@ -23,20 +23,21 @@ type Applier struct {
 	Log       *slog.Logger
 }
 
-// Carriers are the AuthorizationModels here that a provider made for a Store.
+// Carriers are the AuthorizationModels of this cluster that a provider generated for a Store.
 type Carriers struct {
 	Models []*corev1alpha1.AuthorizationModel
-	// Causes are the objects that ask for one, by what an annotation says that it is for; Otherwise is there for all others.
+	// Causes holds the objects that need a model, by the value of the annotation. Otherwise is the cause of all others.
 	Causes    map[string]event.Change
 	Otherwise event.Change
-	// Statements are of all that a plan is made from: it is carried out once they are confirmed.
+	// Statements cover everything from which the plan is made. The plan runs only once they are confirmed.
 	Statements []confirm.Statement
 
 	annotation string
 	made       map[string]event.Change
 }
 
-// CarriersOf finds those that have an annotation which says what they are for.
+// CarriersOf returns the AuthorizationModels of this cluster that refer to a Store and have a value in the annotation.
+// The value names the object for which they were generated.
 func (s *State) CarriersOf(store event.Key, annotation string) *Carriers {
 	c := &Carriers{Causes: map[string]event.Change{}, annotation: annotation, made: map[string]event.Change{}}
 	for _, m := range s.ModelsOf(store) {
@@ -48,7 +49,7 @@ func (s *State) CarriersOf(store event.Key, annotation string) *Carriers {
 	return c
 }
 
-// cause is the object that asks for an AuthorizationModel.
+// cause returns the object that needs an AuthorizationModel.
 func (c *Carriers) cause(m *corev1alpha1.AuthorizationModel) event.Change {
 	if cause, ok := c.Causes[m.Annotations[c.annotation]]; ok {
 		return cause
@@ -56,7 +57,7 @@ func (c *Carriers) cause(m *corev1alpha1.AuthorizationModel) event.Change {
 	return c.Otherwise
 }
 
-// Apply carries out a plan. One AuthorizationModel that cannot be made holds up no other.
+// Apply carries out a plan. An error for one AuthorizationModel does not stop the others.
 func (a *Applier) Apply(ctx context.Context, p consume.Reporter, has *Carriers, todo plan.Plan) error {
 	if err := a.confirm(ctx, has, todo); err != nil {
 		return err
@@ -75,7 +76,8 @@ func (a *Applier) Apply(ctx context.Context, p consume.Reporter, has *Carriers, 
 	return fault.Join(errs...)
 }
 
-// confirm asks the API server about what a plan was made from. It has what was never deleted, or refuses to make it.
+// confirm compares the basis of a plan with the API server. It also confirms that an object to create again was really
+// deleted.
 func (a *Applier) confirm(ctx context.Context, has *Carriers, todo plan.Plan) error {
 	if len(todo.Apply)+len(todo.Delete) == 0 {
 		return nil
@@ -89,7 +91,7 @@ func (a *Applier) confirm(ctx context.Context, has *Carriers, todo plan.Plan) er
 	return a.Confirmer.Confirm(ctx, statements...)
 }
 
-// applyConfig is what is ours of an AuthorizationModel; everything else about it is for others to set.
+// applyConfig holds the fields of an AuthorizationModel that this service owns. All other fields belong to others.
 type applyConfig struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations"`
@@ -97,7 +99,7 @@ type applyConfig struct {
 	Spec corev1alpha1.AuthorizationModelSpec `json:"spec"`
 }
 
-// make makes an AuthorizationModel, or changes the one that was seen.
+// make creates an AuthorizationModel, or changes the existing one.
 func (a *Applier) make(ctx context.Context, p consume.Reporter, m *corev1alpha1.AuthorizationModel, seen, cause event.Change) error {
 	if seen.UID == "" {
 		seen.Key = a.State.ModelKey(m.Name)

@@ -8,11 +8,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// maxCached bounds the Stores whose answers are kept.
+// maxCached bounds the number of Stores with a cached answer.
 const maxCached = 64
 
-// Cache keeps the last answer for Stores at work: most passes follow a change of status and ask
-// the same as before. Make one with [NewCache].
+// Cache keeps the last answer for each recently used Store. Most passes follow a change of status and repeat the last
+// question. Create it with [NewCache].
 type Cache[Q, A any] struct {
 	kept   *lru.Cache
 	answer func(Q) (A, error)
@@ -24,12 +24,12 @@ type cached[Q, A any] struct {
 	err      error
 }
 
-// NewCache makes an empty one of the answers that a function gives.
+// NewCache returns an empty cache for the answers of a function.
 func NewCache[Q, A any](answer func(Q) (A, error)) *Cache[Q, A] {
 	return &Cache[Q, A]{lru.New(maxCached), answer}
 }
 
-// Get answers a question about a Store. Neither it nor the answer may be changed afterwards.
+// Get returns the answer to a question about a Store. The caller must change neither of them afterwards.
 func (c *Cache[Q, A]) Get(store event.Key, question Q) (A, error) {
 	kept, _ := c.kept.Get(store)
 	known, ok := kept.(cached[Q, A])

@@ -20,7 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module/moduletest"
 )
 
-// truth is an API server with one AuthorizationModel, or none.
+// truth is an API server with one AuthorizationModel or none.
 type truth struct {
 	is    event.Change
 	asked int
@@ -34,7 +34,7 @@ func (a *truth) Newest(_ context.Context, _ kinds.Kind, o event.Change) (event.C
 	return a.is, nil
 }
 
-// hearsay is a view with what the bus tells, and an API server with what is true.
+// hearsay holds a view with the state from NATS, and an API server with the true state.
 type hearsay struct {
 	*moduletest.Feed
 
@@ -52,7 +52,7 @@ func newHearsay(t testing.TB) *hearsay {
 	return h
 }
 
-// say puts an AuthorizationModel on the bus, and returns it as the bus told of it.
+// say puts an AuthorizationModel into the view, and returns its change.
 func (h *hearsay) say(version int, text string, edit ...func(*event.Change)) event.Change {
 	var told event.Change
 	m := moduletest.Model("m", corev1alpha1.StoreRef{Name: "demo"})
@@ -68,7 +68,7 @@ func (h *hearsay) confirm(t *testing.T) error {
 	return h.confirmer.Confirm(t.Context(), ModelStatement(o))
 }
 
-// contradicted is how often, by the metrics.
+// contradicted returns the number of contradictions by the metrics.
 func (h *hearsay) contradicted() (times float64) {
 	families, err := h.metrics.Gather()
 	if err != nil {
@@ -115,7 +115,7 @@ func TestNothingIsBelievedThatTheAPIServerDoesNotSay(t *testing.T) {
 	}
 }
 
-// other is the AuthorizationModel with another text, which the bus does not tell of.
+// other returns the AuthorizationModel with another text, which the view does not hold.
 func (h *hearsay) other(version int) event.Change {
 	h.T.Helper()
 	return newHearsay(h.T).say(version, "other")
@@ -196,7 +196,8 @@ func TestAllThatAModelIsMadeOfIsConfirmedWhateverHasGoneFromIt(t *testing.T) {
 	}
 }
 
-// parts asks about the model of a Store that was decided from some AuthorizationModels, and has another as part of it.
+// parts confirms the model of a Store that was decided from some AuthorizationModels, and whose status lists another
+// one.
 func (h *hearsay) parts(t *testing.T, source string, models ...Model) error {
 	t.Helper()
 	store := corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}

@@ -1,5 +1,5 @@
-// Package module is what every provider of modules has in common: how it is asked for them, the
-// Stores and AuthorizationModels that it reads, and how AuthorizationModels are made.
+// Package module holds what the providers of modules share: their interface, the Stores and AuthorizationModels that
+// they read, and the generation of AuthorizationModels.
 package module
 
 import (
@@ -13,30 +13,30 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Provider gives modules to the models of Stores: as AuthorizationModels that it makes, or as they are.
+// Provider adds modules to the models of Stores, either as AuthorizationModels that it generates, or directly.
 type Provider interface {
-	// Keys lists the Stores whose modules an object has a part in.
+	// Keys lists the Stores whose modules an object affects.
 	Keys(object event.Key) []event.Key
-	// Sync makes the AuthorizationModels that carry the provider's modules in a Store, and lists
-	// the objects behind them. What fails for one of them holds up no other.
+	// Sync applies the AuthorizationModels that carry the provider's modules in a Store, and lists the objects behind
+	// them. An error for one of them does not stop the others.
 	Sync(ctx context.Context, p consume.Reporter, store event.Key) ([]Member, error)
-	// Modules are those that go into the Store's model as they are, with statements on the objects that they
-	// were made from. Until they are ready, there can be no model.
+	// Modules returns the modules that go into the Store's model directly, with statements on the objects from which
+	// they were made. Until ready is true, no model can be made.
 	Modules(store event.Key) (modules []model.Module, made []confirm.Statement, ready bool)
-	// Missing states of what Modules leaves out that it is not there, or is to go: it asks the API server for what else has a
-	// part in the model, so that no message, and none that never came, takes anything from it.
+	// Missing states, for the objects that Modules leaves out, that they do not exist or are in deletion. It lists the
+	// objects at the API server, so a forged or lost message cannot remove a part of the model.
 	Missing(ctx context.Context, store event.Key) ([]confirm.Statement, error)
 }
 
-// Member is an object whose status tells what became of its module.
+// Member is an object whose status reports the state of its module.
 type Member struct {
 	event.Change
 
 	Kind kinds.Kind
-	// Statement says what was decided from.
+	// Statement states the object from which the module was made.
 	Statement confirm.Statement
-	// Carrier is the AuthorizationModel that its module is in; zero if there is none.
+	// Carrier is the AuthorizationModel that holds the module. It is zero if none does.
 	Carrier event.Key
-	// Status is what its status must be after a verdict on the carrier.
+	// Status returns the desired status of the object for a verdict on the carrier.
 	Status func(plan.Verdict) plan.Status
 }

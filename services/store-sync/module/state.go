@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Indexes of the tables.
+// These are the indexes of the tables.
 const (
 	byName     = "name"
 	byStoreID  = "store id"
@@ -23,15 +23,15 @@ const (
 	byExport   = "export"
 )
 
-// State is what every door reads: the Stores, and the AuthorizationModels that refer to them.
+// State holds the tables that every provider reads: the Stores, and the AuthorizationModels that refer to them.
 type State struct {
-	// Cluster is the one whose objects this service writes to.
+	// Cluster is the cluster to which this service writes.
 	Cluster string
 	Stores  *view.Table[corev1alpha1.Store]
 	Models  *view.Table[corev1alpha1.AuthorizationModel]
 }
 
-// NewState registers the tables.
+// NewState registers the tables in the view.
 func NewState(v *view.View, cluster string) *State {
 	return &State{
 		Cluster: cluster,
@@ -55,19 +55,19 @@ func NewState(v *view.View, cluster string) *State {
 // Model is an AuthorizationModel in the view.
 type Model = view.Object[corev1alpha1.AuthorizationModel]
 
-// Store is one in the view.
+// Store is a Store in the view.
 type Store = view.Object[corev1alpha1.Store]
 
-// StoresNamed lists the Stores of a name, one for each cluster.
+// StoresNamed lists the Stores with a name, one for each cluster.
 func (s *State) StoresNamed(name string) []Store { return s.Stores.By(byName, name) }
 
-// StoresOf lists the Stores that have an OpenFGA store.
+// StoresOf lists the Stores that record an OpenFGA store.
 func (s *State) StoresOf(storeID string) []Store { return s.Stores.By(byStoreID, storeID) }
 
-// StoresWaitingFor lists the Stores that say that a Store of this name has their OpenFGA store.
+// StoresWaitingFor lists the Stores whose condition names a Store with this name as the holder of their OpenFGA store.
 func (s *State) StoresWaitingFor(name string) []Store { return s.Stores.By(byHolder, name) }
 
-// ModelsOf lists the AuthorizationModels that refer to a Store, whether or not it exists.
+// ModelsOf lists the AuthorizationModels that refer to a Store, even if it does not exist.
 func (s *State) ModelsOf(store event.Key) []Model {
 	var found []Model
 	for _, m := range s.Models.By(byStoreRef, store.Name) {
@@ -78,7 +78,7 @@ func (s *State) ModelsOf(store event.Key) []Model {
 	return found
 }
 
-// Statement says what a Store or an AuthorizationModel is now; false if it is not there.
+// Statement returns the current statement on a Store or an AuthorizationModel, and false if it does not exist.
 func (s *State) Statement(k event.Key) (confirm.Statement, bool) {
 	if o, ok := s.Stores.Get(k); ok {
 		return StoreStatement(o), true
@@ -89,8 +89,9 @@ func (s *State) Statement(k event.Key) (confirm.Statement, bool) {
 	return confirm.Statement{}, false
 }
 
-// Parts are statements on all that a Store's model is made of here: the Store, the AuthorizationModels that refer to
-// it, and those that its status, or somebody else, names as part of the model and that do so no longer.
+// Parts returns statements on all objects from which a Store's model is made. These are the Store and the
+// AuthorizationModels of its cluster that refer to it. They also include the AuthorizationModels that its status or
+// named lists as parts of the model, and that no longer refer to it.
 func (s *State) Parts(store Store, models []Model, named ...string) []confirm.Statement {
 	statements, known := []confirm.Statement{StoreStatement(store)}, map[string]bool{}
 	for _, m := range models {
@@ -120,13 +121,14 @@ func (s *State) Parts(store Store, models []Model, named ...string) []confirm.St
 	return statements
 }
 
-// from lists the AuthorizationModels here that a module was from by the status of its Store, in their last states.
+// from lists the AuthorizationModels of this cluster that a source in a Store's status stands for, in their last
+// states.
 func (s *State) from(source string) []Model {
 	kind, name, _ := strings.Cut(source, "/")
 	switch kind {
 	case model.AuthorizationModel.String():
 		if strings.Contains(name, "/") {
-			return nil // It was of another cluster, and counted when it did.
+			return nil // It belongs to another cluster, which this service cannot confirm.
 		}
 		o, _ := s.Models.Last(s.ModelKey(name))
 		o.Key = s.ModelKey(name)
@@ -134,7 +136,7 @@ func (s *State) from(source string) []Model {
 	case model.Policy.String():
 		var found []Model
 		for _, o := range append(s.Models.By(byDocument, name), s.Models.GoneBy(byDocument, name)...) {
-			if last, _ := s.Models.Last(o.Key); o.Key.Cluster == s.Cluster { // Another may have its name by now.
+			if last, _ := s.Models.Last(o.Key); o.Key.Cluster == s.Cluster { // A newer object may have the name by now.
 				found = append(found, last)
 			}
 		}
@@ -143,15 +145,15 @@ func (s *State) from(source string) []Model {
 	return nil
 }
 
-// ModelsFor lists the AuthorizationModels that were made for an APIExport, as cluster/name.
+// ModelsFor lists the AuthorizationModels that were generated for an APIExport, given as cluster/name.
 func (s *State) ModelsFor(export string) []Model { return s.Models.By(byExport, export) }
 
-// ModelKey is that of an AuthorizationModel here.
+// ModelKey returns the key of an AuthorizationModel of this cluster.
 func (s *State) ModelKey(name string) event.Key {
 	return event.Key{Cluster: s.Cluster, GroupResource: kinds.AuthorizationModels().GroupResource, Name: name}
 }
 
-// StoreOf is the Store that an AuthorizationModel refers to, whether or not it exists.
+// StoreOf returns the key of the Store to which an AuthorizationModel refers, even if that does not exist.
 func StoreOf(m Model) event.Key {
 	return StoreKey(m.Value.Spec.StoreRef.Name, cmp.Or(m.Value.Spec.StoreRef.Cluster, m.Key.Cluster))
 }

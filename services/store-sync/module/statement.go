@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/confirm"
 )
 
-// StoreStatement says of a Store what its model and its OpenFGA store depend on. Of its finalizers that is ours: by
-// tuple-sync's nothing is given.
+// StoreStatement returns a statement on the fields of a Store on which its model and its OpenFGA store depend. They
+// include our finalizer, but not tuple-sync's, which grants nothing.
 func StoreStatement(o Store) confirm.Statement {
 	return confirm.NewStatement(o, func(s *corev1alpha1.Store) (declared, recorded any) {
 		declared = []any{
@@ -22,7 +22,7 @@ func StoreStatement(o Store) confirm.Statement {
 	})
 }
 
-// ModelStatement says the same of an AuthorizationModel.
+// ModelStatement returns a statement on the fields of an AuthorizationModel on which the Store's model depends.
 func ModelStatement(o Model) confirm.Statement {
 	return confirm.NewStatement(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) {
 		var generated []string

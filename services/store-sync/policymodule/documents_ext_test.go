@@ -38,7 +38,7 @@ func TestWhatIsRefusedIsNothingToWhoAsksForWhatIsAccepted(t *testing.T) {
 			feed.Put(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
 		}
 	}
-	// types are those that documents declare.
+	// types returns the types that documents declare.
 	types := func(accepted bool) map[string]string {
 		documents, _, err := policies.Documents(store, accepted)
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package policymodule gives models the modules of PolicyDocuments: all of a Store's are one
-// policy, and what of it is valid becomes AuthorizationModels.
+// Package policymodule provides the modules of PolicyDocuments. All documents of a Store form one policy, and its valid
+// part becomes AuthorizationModels.
 package policymodule
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
-// Provider gives the modules of PolicyDocuments. Make one with [New].
+// Provider provides the modules of PolicyDocuments. Create it with [New].
 type Provider struct {
 	state   *state
 	applier *module.Applier
@@ -28,19 +28,19 @@ type Provider struct {
 
 var _ module.Provider = (*Provider)(nil)
 
-// New makes one that reads the view.
+// New returns a provider that reads the view.
 func New(v *view.View, applier *module.Applier) *Provider {
 	made := func(in plan.Input) (plan.Plan, error) { return plan.Make(in), nil }
 	return &Provider{state: newState(v, applier.State), applier: applier, plans: module.NewCache(made)}
 }
 
-// Beside has the documents of a Store fit beside what is live of its other modules, by a merge of them all. Before it is called
-// nothing is known of these.
+// Beside sets the function that merges all modules of a Store. The documents must fit beside the live part of the other
+// modules. Before the call the provider has no information about these.
 func (p *Provider) Beside(merged func(store event.Key) (model.Result, model.Limits, bool)) {
 	p.state.merged = merged
 }
 
-// Keys is the Store that a PolicyDocument registers with.
+// Keys returns the Store to which a PolicyDocument refers.
 func (p *Provider) Keys(k event.Key) []event.Key {
 	if k.GroupResource != kinds.PolicyDocuments().GroupResource {
 		return nil
@@ -51,8 +51,8 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 	return nil
 }
 
-// Sync makes AuthorizationModels of the PolicyDocuments of a Store here, as far as they fit
-// together. A Store in deletion gets no more.
+// Sync applies the AuthorizationModels of the PolicyDocuments of a Store in this cluster, as far as the documents fit
+// together. It applies none for a Store in deletion.
 func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
 	found := p.state.snapshot(store)
 	if found.empty() || store.Cluster != p.state.shared.Cluster {
@@ -73,7 +73,8 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	return members, err
 }
 
-// Registered returns the documents that refer to a Store, with some more, or others in the place of those of their names.
+// Registered returns the documents that refer to a Store. The previewed ones replace documents with the same name, and
+// the others are added.
 func (p *Provider) Registered(store event.Key, previewed ...plan.Document) []plan.Document {
 	return p.state.snapshot(store, previewed...).input.Documents
 }
@@ -88,16 +89,16 @@ func (p *Provider) member(d document, v plan.Validation) module.Member {
 	return m
 }
 
-// Modules are none: AuthorizationModels carry them all.
+// Modules returns nothing: AuthorizationModels carry all modules of documents.
 func (p *Provider) Modules(event.Key) ([]model.Module, []confirm.Statement, bool) {
 	return nil, nil, true
 }
 
-// Missing are none: the Store knows the AuthorizationModels that it was made of.
+// Missing returns nothing: the status of the Store lists the AuthorizationModels of its model.
 func (p *Provider) Missing(context.Context, event.Key) ([]confirm.Statement, error) { return nil, nil }
 
-// Documents are those that are registered with a Store, valid or not, or what is accepted of them;
-// and the options of its policy.
+// Documents returns the documents that refer to a Store, valid or not, and the options of its policy. With accepted it
+// returns only the accepted part of each.
 func (p *Provider) Documents(store event.Key, accepted bool) ([]*syntax.Document, policy.Options, error) {
 	found := p.state.snapshot(store)
 	texts := map[string]*iaplv1alpha1.Policy{}

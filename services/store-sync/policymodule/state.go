@@ -22,11 +22,12 @@ const byStoreRef = "store ref"
 
 type document = view.Object[iaplv1alpha1.PolicyDocument]
 
-// state is what policies are made from.
+// state holds the objects from which policies are made.
 type state struct {
 	shared    *module.State
 	documents *view.Table[iaplv1alpha1.PolicyDocument]
-	// merged is the last merge of the modules of a Store, with the limits of its model; false if there is no such Store.
+	// merged returns the last merge of a Store's modules and the limits of its model. It returns false if the Store
+	// does not exist or has no model.
 	merged func(store event.Key) (model.Result, model.Limits, bool)
 }
 
@@ -36,19 +37,19 @@ func newState(v *view.View, shared *module.State) *state {
 	})}
 }
 
-// storeOf is the Store that a document refers to, whether or not it exists.
+// storeOf returns the key of the Store to which a document refers, even if that does not exist.
 func storeOf(d document) event.Key {
 	return module.StoreKey(d.Value.Spec.StoreRef.Name, cmp.Or(d.Value.Spec.StoreRef.Cluster, d.Key.Cluster))
 }
 
-// snapshot is what the policy of one Store depends on.
+// snapshot holds everything that the policy of one Store depends on.
 type snapshot struct {
 	input     plan.Input
 	documents []document
 	carriers  *module.Carriers
 }
 
-// snapshot gathers what the view holds, and what it would hold with some more documents.
+// snapshot collects the state from the view, and adds the previewed documents.
 func (s *state) snapshot(store event.Key, previewed ...plan.Document) *snapshot {
 	found := &snapshot{carriers: s.shared.CarriersOf(store, corev1alpha1.DocumentAnnotation)}
 	found.input.Store.Name = store.Name
@@ -89,7 +90,7 @@ func (s *state) snapshot(store event.Key, previewed ...plan.Document) *snapshot 
 // empty reports whether the Store has no policy.
 func (f *snapshot) empty() bool { return len(f.input.Documents)+len(f.carriers.Models) == 0 }
 
-// bare is an AuthorizationModel without what has nothing to do with documents, such as its status.
+// bare returns an AuthorizationModel with only the fields that depend on documents, without its status.
 func bare(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
 	b := &corev1alpha1.AuthorizationModel{Spec: m.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: m.Name, DeletionTimestamp: m.DeletionTimestamp, Annotations: map[string]string{},
@@ -100,14 +101,14 @@ func bare(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
 	return b
 }
 
-// statement says of a document what a policy depends on.
+// statement returns a statement on the fields of a document on which a policy depends.
 func statement(d document) confirm.Statement {
 	return confirm.NewStatement(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
 		return []any{d.UID, d.CreationTimestamp, d.Spec}, nil
 	})
 }
 
-// gone says of a document that it does not refer to the Store that it is live in.
+// gone returns the statement that a document, which is live in a Store, does not refer to it any more.
 func (s *state) gone(key event.Key) confirm.Statement {
 	d, _ := s.documents.Last(key)
 	d.Key = key
@@ -119,7 +120,7 @@ func (f *snapshot) knows(key event.Key) bool {
 	return slices.ContainsFunc(f.documents, func(d document) bool { return d.Key == key })
 }
 
-// documentKey is that of a document here, by its name.
+// documentKey returns the key of a document of the Store's cluster from namespace/name, and false for any other text.
 func documentKey(store event.Key, name string) (event.Key, bool) {
 	namespace, name, ok := strings.Cut(name, "/")
 	return event.Key{

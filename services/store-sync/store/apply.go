@@ -23,20 +23,20 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// applier carries actions out. No other code here calls OpenFGA.
+// applier carries out actions. No other code in this package writes to OpenFGA.
 type applier struct {
 	kube      *kube.Client
 	fga       *fga.Client
 	confirmer *confirm.Confirmer
-	// made are OpenFGA stores that were made here.
+	// made holds the ids of the OpenFGA stores that this process created.
 	made *lru.Cache
 	log  *slog.Logger
 }
 
-// maxMade bounds how many of them are remembered.
+// maxMade bounds the size of made.
 const maxMade = 65536
 
-// apply carries out one action, and adds to what is observed.
+// apply carries out one action, and adds the result to obs.
 func (a *applier) apply(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) error {
 	switch action.Verb {
 	case plan.FindStores, plan.GetStore, plan.LatestModel, plan.FindOwners:
@@ -52,7 +52,7 @@ func (a *applier) apply(ctx context.Context, p consume.Reporter, action plan.Act
 	}
 }
 
-// observe asks OpenFGA.
+// observe reads from OpenFGA.
 func (a *applier) observe(ctx context.Context, action plan.Action, in plan.Input, obs *plan.Observed) error {
 	switch action.Verb {
 	case plan.GetStore:
@@ -88,7 +88,7 @@ func (a *applier) observe(ctx context.Context, action plan.Action, in plan.Input
 	return nil
 }
 
-// owners finds out whose the IAM store is, by the tuples in it.
+// owners reads from the tuples in the IAM store to which cluster it belongs.
 func (a *applier) owners(ctx context.Context, name, storeID string) (found plan.Owners, err error) {
 	cluster, err := a.kube.Epoch(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *applier) owners(ctx context.Context, name, storeID string) (found plan.
 	return found, nil
 }
 
-// write changes OpenFGA. That it refuses a model or a name is observed, and is no error.
+// write changes OpenFGA. If OpenFGA refuses a model or a name, write records that in obs and returns no error.
 func (a *applier) write(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) (err error) {
 	switch action.Verb {
 	case plan.CreateStore:
@@ -145,12 +145,12 @@ func (a *applier) write(ctx context.Context, p consume.Reporter, action plan.Act
 	return nil
 }
 
-// refused tells a refusal from an outage.
+// refused reports whether OpenFGA refused a request, as opposed to an outage or a missing store.
 func refused(err error) bool {
 	return err != nil && !fault.IsUnavailable(err) && !errors.Is(err, fga.ErrStoreNotFound)
 }
 
-// addFinalizers puts our finalizer on the Store, and with it tuple-sync's if the Store declares tuples: one call for both.
+// addFinalizers adds our finalizer to the Store, and tuple-sync's if the Store declares tuples. One call adds both.
 func (a *applier) addFinalizers(ctx context.Context, p consume.Reporter, in plan.Input) error {
 	seen, err := encoded(in)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *applier) addFinalizers(ctx context.Context, p consume.Reporter, in plan
 	return p.Wrote(ctx, in.Change, now)
 }
 
-// removeFinalizer takes ours off.
+// removeFinalizer removes our finalizer.
 func (a *applier) removeFinalizer(ctx context.Context, p consume.Reporter, in plan.Input, obs *plan.Observed) error {
 	seen, err := encoded(in)
 	if err != nil {
@@ -180,7 +180,7 @@ func (a *applier) removeFinalizer(ctx context.Context, p consume.Reporter, in pl
 	return p.Wrote(ctx, in.Change, now)
 }
 
-// encoded is the Store as it was seen, with the object at hand: so its finalizers are changed by one call.
+// encoded returns the change of the Store with its object, so that one call can change the finalizers.
 func encoded(in plan.Input) (seen event.Change, err error) {
 	seen = in.Change
 	if seen.Object, err = json.Marshal(in.Store); err != nil {
@@ -189,7 +189,8 @@ func encoded(in plan.Input) (seen event.Change, err error) {
 	return seen, nil
 }
 
-// discard deletes an OpenFGA store that was made for a Store which vanished before it could record it: it would be nobody's.
+// discard deletes an OpenFGA store that was created for a Store which vanished before its status recorded it. No Store
+// would own it.
 func (a *applier) discard(ctx context.Context, in plan.Input, obs plan.Observed) error {
 	if last := cmp.Or(in.Store, in.Gone); obs.Created == "" || last != nil && last.Status.StoreID == obs.Created {
 		return nil

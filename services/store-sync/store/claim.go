@@ -12,14 +12,15 @@ import (
 )
 
 var (
-	// errLives spares all OpenFGA stores of Stores that are gone: the API server has a Store of the name, whose they may be.
+	// errLives keeps all OpenFGA stores of a deleted Store: the API server has a Store with its name, which may own
+	// them.
 	errLives = errors.New("there is a Store of this name")
-	// errForeign spares one: it may be another's.
+	// errForeign keeps one OpenFGA store, which another owner may use.
 	errForeign = errors.New("the OpenFGA store may be another's")
 )
 
-// confirmGone asks for a Store whose an OpenFGA store is, before that is deleted because one is gone. Whose another name it
-// bears, it may be.
+// confirmGone checks that the Store is gone at the API server before its OpenFGA store is deleted. An OpenFGA store
+// with another name may belong to another owner.
 func (r *Reconciler) confirmGone(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
 	switch {
 	case action.Verb != plan.DeleteStore:
@@ -37,7 +38,8 @@ func (r *Reconciler) confirmGone(ctx context.Context, action plan.Action, in pla
 	return errLives
 }
 
-// confirmOwn spares an OpenFGA store that bears the name of another Store, before it is deleted with the one that records it.
+// confirmOwn keeps an OpenFGA store with the name of another existing Store. It runs before that store is deleted
+// together with the Store that records it.
 func (r *Reconciler) confirmOwn(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
 	name := obs.Found.Name
 	if action.Verb != plan.DeleteStore || obs.Found.ID != action.StoreID || name == in.Key.Name || len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -53,9 +55,9 @@ func (r *Reconciler) confirmOwn(ctx context.Context, action plan.Action, in plan
 	return errForeign
 }
 
-// confirmLeft looks for a sign beside the word of the bus that an OpenFGA store was that of a Store which is gone, for nobody can
-// be asked about that one: it was made here, it is empty, or it has the model that was recorded with it. The bus never told
-// which models others have.
+// confirmLeft requires proof, beyond the messages of NATS, that an OpenFGA store belonged to a deleted Store. The API
+// server cannot confirm a deleted object. One of three is enough: this process created the OpenFGA store, it is empty,
+// or it has the model that was recorded with it. NATS never carried the models of other owners.
 func (r *Reconciler) confirmLeft(ctx context.Context, id string, in plan.Input) error {
 	left := in.Left(id)
 	if _, made := r.applier.made.Get(id); made || len(left) == 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// confirm asks the API server about all that an action puts into OpenFGA, takes from there, or has a status say of it,
-// unless it has said so: in the answer to a write of ours, as a rule.
+// confirm compares the basis of an action with the API server. It covers everything that the action writes to OpenFGA,
+// removes there or reports in a status. The answer to an earlier write usually confirms it already.
 func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
 	if in.Store == nil {
 		return r.confirmGone(ctx, action, in, obs)
@@ -51,7 +51,7 @@ func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.In
 		statements = append(of(in, plan.Unrecorded(in, obs)), ofStore(in))
 	case plan.WriteStatus:
 		statements = of(in, plan.Unrecorded(in, obs))
-	default: // Nothing is given by it.
+	default: // The action grants nothing.
 	}
 	if err != nil {
 		return err
@@ -59,7 +59,8 @@ func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.In
 	return r.confirmer.Confirm(ctx, statements...)
 }
 
-// parts are statements on all that the model of a Store is made of. What its status has no room for is found at the API server.
+// parts returns statements on all objects in the model of a Store. If its status cannot list all modules, parts lists
+// the AuthorizationModels at the API server.
 func (r *Reconciler) parts(ctx context.Context, in plan.Input) ([]confirm.Statement, error) {
 	models := make([]module.Model, len(in.Modules))
 	for i, m := range in.Modules {
@@ -78,7 +79,7 @@ func (r *Reconciler) parts(ctx context.Context, in plan.Input) ([]confirm.Statem
 	return r.state.Shared.Parts(module.Store{Change: in.Change, Value: in.Store}, models, unlisted...), err
 }
 
-// of are statements on some objects.
+// of returns statements on the Store and the modules among keys.
 func of(in plan.Input, keys []event.Key) (statements []confirm.Statement) {
 	if slices.Contains(keys, in.Key) {
 		statements = append(statements, ofStore(in))

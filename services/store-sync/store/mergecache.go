@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// MergeCache makes models of the modules of Stores. Parsing costs milliseconds a module.
+// MergeCache merges the modules of Stores. It caches results, because parsing takes milliseconds per module.
 type MergeCache struct {
 	limits model.Limits
 	kept   *module.Cache[sources, model.Result]
@@ -17,7 +17,7 @@ type sources struct {
 	others []model.Module
 }
 
-// NewMergeCache makes an empty one.
+// NewMergeCache returns an empty cache.
 func NewMergeCache(limits model.Limits) *MergeCache {
 	merge := func(s sources) (model.Result, error) { return model.Merge(s.core, s.others, limits) }
 	return &MergeCache{limits: limits, kept: module.NewCache(merge)}
@@ -29,5 +29,5 @@ func (c *MergeCache) Merge(in plan.Input) (model.Result, error) {
 	return c.kept.Get(in.Key, sources{core, others})
 }
 
-// Limits returns those of a model.
+// Limits returns the limits of a model.
 func (c *MergeCache) Limits() model.Limits { return c.limits }

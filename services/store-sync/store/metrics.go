@@ -8,13 +8,13 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module"
 )
 
-// outdated tells of whom an earlier text than the object's is live: what an edit took out of it may be there still.
+// outdated exports the objects with an earlier text live. Elements that an edit removed may still be in the model.
 type outdated struct {
 	state *module.State
 	since *prometheus.Desc
 }
 
-// NewMetrics makes the metrics of Stores.
+// NewMetrics returns the metrics of Stores.
 func NewMetrics(state *State) prometheus.Collector {
 	return &outdated{state.Shared, prometheus.NewDesc("entail_last_good_live_since_seconds",
 		"Unix time since which the last live text of an object stays in a model in the place of its own.", []string{"resource", "name"}, nil)}

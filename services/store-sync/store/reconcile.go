@@ -1,5 +1,6 @@
-// Package store keeps the OpenFGA store of each Store in step: that it exists, that its latest
-// model is the merge of all modules, and that it goes when the Store goes. Package plan decides.
+// Package store keeps the OpenFGA store of each Store in step. It exists as long as the Store does, and its latest
+// model is the merge of all modules. Package plan makes the decisions; this package confirms them with the API server
+// and carries them out.
 package store
 
 import (
@@ -23,7 +24,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// Reconciler brings OpenFGA and the statuses to what the view holds, one Store at a time.
+// Reconciler brings OpenFGA and the statuses in step with the view, one Store at a time.
 type Reconciler struct {
 	state     *State
 	view      *view.View
@@ -33,7 +34,7 @@ type Reconciler struct {
 	statuses  *statuses
 }
 
-// New makes one.
+// New returns a reconciler.
 func New(parts *controller.Parts, state *State, merges *MergeCache, confirmer *confirm.Confirmer, log *slog.Logger) *Reconciler {
 	return &Reconciler{
 		state: state, view: parts.View, merges: merges, confirmer: confirmer,
@@ -44,27 +45,27 @@ func New(parts *controller.Parts, state *State, merges *MergeCache, confirmer *c
 	}
 }
 
-// maxActions is more than any pass takes.
+// maxActions bounds the actions of one pass. No correct pass needs as many.
 const maxActions = 24
 
 var errEndless = errors.New("the pass does not come to an end")
 
-// Reconcile brings one Store in step, and plans again when objects change under it. Members are
-// the objects of providers behind modules of the Store, as they were when these were made.
+// Reconcile brings one Store in step, and plans again if objects change during the pass. It gets the members: the
+// objects behind modules of the Store, in the state from which the modules were made.
 func (r *Reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key], members []module.Member) error {
 	var obs plan.Observed
 	return reconcile.Retry(p.Key, func() error { return r.try(ctx, p, members, &obs) })
 }
 
-// WriteOutage has a Store, and what refers to it, say that OpenFGA gives no answer, unless they are in step; with members
-// that wait for it.
+// WriteOutage reports in the status of a Store, and of the objects that refer to it, that OpenFGA does not answer. It
+// skips objects that are in step. waiting are members that wait for the Store.
 func (r *Reconciler) WriteOutage(ctx context.Context, key event.Key, why controller.Outage, waiting []module.Member) error {
 	in := r.state.Snapshot(key, plan.Observed{})
 	in.Now = metav1.Now().Rfc3339Copy()
 	return r.statuses.writeOutage(ctx, consume.NewPass(r.view, key, false), in, why, waiting)
 }
 
-// try asks package plan what to do, and does it until there is nothing left.
+// try carries out the actions of package plan until nothing is left to do.
 func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], members []module.Member, obs *plan.Observed) error {
 	in := r.snapshot(p, *obs)
 	if in.Store == nil && obs.Created != "" {
@@ -89,13 +90,13 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 		}
 		switch {
 		case errors.Is(err, errLives):
-			return nil // The event of that is on its way.
+			return nil // The event of that Store is on its way.
 		case errors.Is(err, errForeign):
 			r.applier.log.WarnContext(ctx, "an OpenFGA store is left alone: it may belong to another Store, or to other software",
 				slog.String("store", in.Key.Name), slog.String("store_id", action.StoreID))
 			obs.Foreign = append(obs.Foreign, action.StoreID)
 		case errors.Is(err, kube.ErrNotFound):
-			// Gone, or another of its name now: the event of that is on its way.
+			// The object is gone, or another has its name now. The event of that is on its way.
 			return r.applier.discard(ctx, in, *obs)
 		case errors.Is(err, kube.ErrForbidden) && action.Verb.Finalizes() && in.Store != nil:
 			obs.Forbidden = err
@@ -111,7 +112,7 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 	return errEndless
 }
 
-// snapshot takes all that is decided from at one time, so that it fits together.
+// snapshot reads the whole basis of the decisions at one time, so that it is consistent.
 func (r *Reconciler) snapshot(p *consume.Pass[event.Key], obs plan.Observed) plan.Input {
 	in := r.state.Snapshot(p.Key, obs)
 	in.Resync, in.Now, in.NameErr = p.Resync, metav1.Now().Rfc3339Copy(), fga.ValidateStoreName(p.Key.Name)
@@ -121,7 +122,8 @@ func (r *Reconciler) snapshot(p *consume.Pass[event.Key], obs plan.Observed) pla
 	return in
 }
 
-// invalidID is what a person wrote in the place of the OpenFGA store's id, if that cannot be one: it names no store.
+// invalidID returns the recorded id of the OpenFGA store if it has an invalid form, else "". A user wrote such an id,
+// and it names no store.
 func invalidID(in plan.Input) string {
 	if in.Store == nil || in.Store.Status.StoreID == "" {
 		return ""

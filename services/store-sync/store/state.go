@@ -14,21 +14,21 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// State is what the view holds of Stores, and what providers add to their models.
+// State holds the view's objects of Stores, and the providers of their models.
 type State struct {
-	// Shared has the tables.
+	// Shared holds the tables.
 	Shared    *module.State
 	providers []module.Provider
 }
 
-// NewState makes one.
+// NewState returns a state with these providers.
 func NewState(shared *module.State, providers ...module.Provider) *State {
 	return &State{Shared: shared, providers: providers}
 }
 
-// Keys lists the Stores to look at when one of them or an AuthorizationModel changed: a Store
-// itself with those that its name or its OpenFGA store may be refused to, and those that wait for it, or the Store that the
-// AuthorizationModel extends.
+// Keys lists the Stores to reconcile after a Store or an AuthorizationModel changed. For an AuthorizationModel it is
+// the Store that it extends. For a Store they are the Store itself, those that compete for its name or its OpenFGA
+// store, and those that wait for it.
 func (s *State) Keys(k event.Key) []event.Key {
 	switch k.GroupResource {
 	case kinds.Stores().GroupResource:
@@ -72,7 +72,8 @@ func (s *State) storeKeys(k event.Key) []event.Key {
 	return keys
 }
 
-// Snapshot gathers what the view holds about one Store. One of another cluster is none of ours.
+// Snapshot collects the state of one Store from the view. The owner of a Store of another cluster is that cluster's
+// store-sync.
 func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 	in := plan.Input{Key: key}
 	o, live := s.Shared.Stores.Get(key)
@@ -112,7 +113,7 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 	return in
 }
 
-// provided are the modules that providers give as they are, and what these were made from.
+// provided returns the modules that providers give directly, with statements on their sources.
 func (s *State) provided(store event.Key) (modules []model.Module, made []confirm.Statement) {
 	for _, p := range s.providers {
 		m, from, _ := p.Modules(store)
@@ -121,7 +122,7 @@ func (s *State) provided(store event.Key) (modules []model.Module, made []confir
 	return modules, made
 }
 
-// missing are statements on what providers leave out of the model.
+// missing returns statements on the objects that providers leave out of the model.
 func (s *State) missing(ctx context.Context, store event.Key) (statements []confirm.Statement, err error) {
 	for _, p := range s.providers {
 		out, err := p.Missing(ctx, store)
@@ -133,7 +134,8 @@ func (s *State) missing(ctx context.Context, store event.Key) (statements []conf
 	return statements, nil
 }
 
-// MergedBy returns a function that merges the modules of a live Store as they are now; false for any other.
+// MergedBy returns a function that merges the current modules of a live Store. It returns false for any other Store,
+// and if the merge fails.
 func (s *State) MergedBy(merges *MergeCache) func(store event.Key) (model.Result, model.Limits, bool) {
 	return func(store event.Key) (model.Result, model.Limits, bool) {
 		in := s.Snapshot(store, plan.Observed{})
@@ -145,7 +147,7 @@ func (s *State) MergedBy(merges *MergeCache) func(store event.Key) (model.Result
 	}
 }
 
-// rivals are the other Stores that have the same name, the same OpenFGA store, or one of those in ids.
+// rivals returns the other Stores with the same name, with the same OpenFGA store, or with one of ids.
 func (s *State) rivals(k event.Key, o *corev1alpha1.Store, ids ...string) []plan.Rival {
 	found := s.Shared.StoresNamed(k.Name)
 	if o != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// newState is the state of a view that is fed by hand.
+// newState returns the state of a view filled by hand.
 func newState(t *testing.T) (*moduletest.Feed, *State) {
 	t.Helper()
 	f := moduletest.NewFeed(t)

@@ -17,18 +17,18 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// statuses writes what statuses lack, and reports.
+// statuses writes missing parts of statuses, and reports the outcomes.
 type statuses struct {
-	// cluster is the one whose objects are ours to write to.
+	// cluster is the cluster to which this service writes.
 	cluster string
 	state   *module.State
 	writer  *controller.StatusWriter
-	// confirmer learns what the API server says of an object when it takes its status.
+	// confirmer records the API server's answers to status writes.
 	confirmer *confirm.Confirmer
 	announce  func(*eventv1.StoreChanged)
 }
 
-// object is one whose status is written, with what was decided from.
+// object is an object whose status is written, with the statement on which the decision was based.
 type object struct {
 	kind kinds.Kind
 	is   confirm.Statement
@@ -38,7 +38,8 @@ func storeObject(in plan.Input) object { return object{kinds.Stores(), ofStore(i
 
 func moduleObject(m plan.Module) object { return object{kinds.AuthorizationModels(), ofModule(m)} }
 
-// newest is o as it is by now, if what was decided from is the same: tuple-sync writes to it, too.
+// newest returns o with the latest state of the object, if the basis of the decision is unchanged. tuple-sync writes to
+// the same object.
 func (w *statuses) newest(o object) object {
 	if now, ok := w.state.Statement(o.is.Change().Key); ok && now.Same(o.is) {
 		o.is = now
@@ -46,10 +47,11 @@ func (w *statuses) newest(o object) object {
 	return o
 }
 
-// writeStatuses ends a pass. The Store comes after its AuthorizationModels: whoever reads of the model in the Store's status
-// can find out what is live in it, and no tuple that waits for a module is there before the module's last live text is
-// recorded. Who does not let us write to its own status holds up no other: tuple-sync cannot write to it either. All are
-// judged by what was decided from, not by what the view has got since.
+// writeStatuses ends a pass. It writes the AuthorizationModels before the Store, for two reasons. A reader of the model
+// in the Store's status can then find the live texts of that model. Tuples that wait for a module are written only
+// after the module's live text is recorded. An object whose status cannot be written does not stop the others, because
+// tuple-sync cannot write to it either. The statuses follow from the basis of the pass, not from later changes in the
+// view.
 func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, members []module.Member) error {
 	refused := w.writeModules(ctx, p, in, obs)
 	if passing(refused) {
@@ -64,7 +66,7 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 		}
 	}
 	for _, m := range members {
-		// One that has changed since has its own event coming, and that its pass.
+		// A member that changed meanwhile gets a pass for its own event.
 		_, err := w.write(ctx, p, object{m.Kind, m.Statement}, m.Status(plan.Verdict(in, obs, m.Carrier)))
 		if err != nil && !errors.Is(err, reconcile.ErrStale) {
 			return err
@@ -73,7 +75,7 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 	return refused
 }
 
-// writeModules writes the statuses of the AuthorizationModels, as far as they can be written.
+// writeModules writes the statuses of all AuthorizationModels that it can write, and returns the other errors.
 func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed) error {
 	var refused []error
 	for _, m := range in.Modules {
@@ -89,13 +91,13 @@ func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan
 	return errors.Join(refused...)
 }
 
-// passing reports whether an error is not about one object that the API server does not let us write to.
+// passing reports whether an error ends the pass. The API server's refusal to write one object does not.
 func passing(err error) bool {
 	return errors.Is(err, reconcile.ErrStale) || fault.IsUnavailable(err) && !errors.Is(err, kube.ErrForbidden)
 }
 
-// recordLive writes down what is live from now on, of all whom the next model takes something from, and clears the digests
-// that it would make untrue. Nothing is reported: the pass goes on.
+// recordLive records the next live text in all objects from which the next model removes something. It also clears the
+// digests that the model would make wrong. It reports nothing, because the pass continues.
 func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.Input) error {
 	store, modules := plan.LiveRecords(in)
 	for _, m := range in.Modules {
@@ -111,7 +113,8 @@ func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.I
 	return w.apply(ctx, p, storeObject(in), store)
 }
 
-// writeOutage says that OpenFGA gives no answer, of a Store, and of AuthorizationModels and members that wait for one.
+// writeOutage reports that OpenFGA does not answer, in a Store and in the AuthorizationModels and members that wait for
+// it.
 func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.Input, why controller.Outage, waiting []module.Member) error {
 	var errs []error
 	write := func(o object, fields any) {
@@ -140,7 +143,7 @@ func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.
 	return fault.Join(errs...)
 }
 
-// apply writes fields of an object that the pass goes on with; it is stale without it.
+// apply writes status fields that the pass needs to continue. If the object is gone, the pass is stale.
 func (w *statuses) apply(ctx context.Context, p consume.Reporter, o object, fields any) error {
 	o = w.newest(o)
 	if err := w.confirmer.ConfirmRecord(ctx, o.is); err != nil {
@@ -157,7 +160,7 @@ func (w *statuses) apply(ctx context.Context, p consume.Reporter, o object, fiel
 	}
 }
 
-// writeStore announces a model that the Store's status does not name yet, and names it.
+// writeStore announces a model that the Store's status does not name yet, and writes the status.
 func (w *statuses) writeStore(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed) error {
 	fields := plan.StoreStatus(in, obs)
 	if id := fields.AuthorizationModelID; id != "" && id != in.Store.Status.AuthorizationModelID {
@@ -171,7 +174,8 @@ func (w *statuses) writeStore(ctx context.Context, p consume.Reporter, in plan.I
 	return err
 }
 
-// write writes a status unless the object has it, or is gone. What we have recorded there is written with it: it must be true.
+// write writes a status unless the object already has it, or is gone. The write repeats what we recorded before, so
+// that record is confirmed first.
 func (w *statuses) write(ctx context.Context, p consume.Reporter, o object, s moduleplan.Status) (written bool, err error) {
 	o = w.newest(o)
 	if !s.Same {

@@ -1,9 +1,9 @@
-// Package guard judges who writes rules and RoleBindings, such that nobody gets by a rule or
-// through one what they could not bind: for every role that follows, whoever writes must be able to
-// bind it by Kubernetes' own rule, by the verb "bind" or by holding all that the role permits.
+// Package guard answers admission webhooks for rules and RoleBindings. It refuses a write by which a role is given that
+// its author could not bind directly. For every role that follows, the author needs the verb "bind" or all permissions
+// of the role, as Kubernetes itself requires.
 //
-// It answers webhooks of the API server, and needs only that: from the view it decides where there
-// are many rules and the view is known to hold them all.
+// The guard needs only the API server. It uses the view for namespaces with many rules, and only while the view is
+// proven to hold all of them.
 package guard
 
 import (
@@ -25,14 +25,14 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 )
 
-// Guard judges.
+// Guard holds the judges of the two webhooks.
 type Guard struct {
 	rules  *rules
 	rights *rights
 	scope  *scope
 }
 
-// New makes a guard that asks the API server for everything; see [Guard.Follow].
+// New returns a guard that reads everything from the API server. See [Guard.Follow].
 func New(cfg *rest.Config, policy infer.Policy) (*Guard, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
@@ -48,7 +48,7 @@ func New(cfg *rest.Config, policy infer.Policy) (*Guard, error) {
 	return &Guard{rules: rules, rights: &rights{kube: typed}, scope: newScope(rules.namespaces, policy)}, nil
 }
 
-// Webhooks are what the API server is to ask.
+// Webhooks returns the webhooks to register at the API server.
 func (g *Guard) Webhooks() []admission.Webhook {
 	return []admission.Webhook{
 		{ValidatingWebhook: rulesWebhook(), Judge: g.judgeRule},
@@ -56,11 +56,11 @@ func (g *Guard) Webhooks() []admission.Webhook {
 	}
 }
 
-// Extend lets the guard have its webhooks registered anew by refresh.
+// Extend sets the function that registers the webhooks again after the scope has grown.
 func (g *Guard) Extend(refresh func(context.Context) error) { g.scope.refresh = refresh }
 
-// Cover is nil when RoleBindings of a namespace are judged, and have been for long enough for the API
-// server to know. It extends the webhook to them if need be.
+// Cover returns nil if the webhook has covered the RoleBindings of a namespace for long enough. The API server needs
+// [admission.Settling] to notice a new scope. Cover extends the webhook to the namespace if necessary.
 func (g *Guard) Cover(ctx context.Context, namespace string) error {
 	if err := g.scope.cover(ctx, namespace); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (g *Guard) Cover(ctx context.Context, namespace string) error {
 	return g.scope.settled(namespace)
 }
 
-// judgeRule judges who makes a rule or changes what it says. Before there is a rule, who binds roles
-// beside it is judged.
+// judgeRule checks the author of a new or changed rule. It returns only after the webhook covers the RoleBindings of
+// the namespace, so no unchecked binding can profit from the rule.
 func (g *Guard) judgeRule(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	var object rolev1alpha1.ImpliedRoles
 	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
@@ -106,7 +106,7 @@ func (g *Guard) judgeAuthor(ctx context.Context, request *admissionv1.AdmissionR
 	})
 }
 
-// judgeBinding judges who binds a role to somebody.
+// judgeBinding checks the author of a new or changed RoleBinding.
 func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	var binding, before infer.Binding
 	if err := json.Unmarshal(request.Object.Raw, &binding); err != nil {
@@ -137,8 +137,8 @@ func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.Admission
 	})
 }
 
-// gains tells whether somebody may get a role when one binding becomes another: a subject that was not there, or
-// all, when others follow from it only now.
+// gains reports whether a subject may get a role by an update. This is so for a new subject, and for all subjects if
+// the binding becomes a source.
 func gains(before, binding infer.Binding) bool {
 	there := make(map[rbacv1.Subject]struct{}, len(before.Subjects))
 	for _, s := range before.Subjects {
@@ -150,7 +150,7 @@ func gains(before, binding infer.Binding) bool {
 	})
 }
 
-// judge refuses unless who made the request may bind all of the roles that follow.
+// judge refuses the request unless its author may bind all roles in follow.
 func (g *Guard) judge(ctx context.Context, request *admissionv1.AdmissionRequest, follow []infer.Role, because func(infer.Role) string) error {
 	user := request.UserInfo
 	left, err := g.rights.lacking(ctx, user, request.Namespace, follow)
@@ -183,5 +183,5 @@ func resource(r infer.Role) string {
 	return "roles"
 }
 
-// user is whoever made a request.
+// user is the author of a request.
 type user = authenticationv1.UserInfo

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// shipped is the webhook in deploy/base.
+// shipped returns the webhook in deploy/base.
 func shipped(t *testing.T) admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
 	data, err := os.ReadFile("../../../../deploy/base/implied-role/admission.yaml")

@@ -17,10 +17,10 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 )
 
-// maxReads is how many roles are read one by one; beyond, all of the namespace or the cluster.
+// maxReads bounds the roles that are read one by one. Beyond it, all roles of the namespace and the cluster are listed.
 const maxReads = 50
 
-// bound is to whom a role is bound, permission what a role permits.
+// bound holds the subjects of a binding to a role. permission holds the rules of a role.
 type (
 	bound struct {
 		role     infer.Role
@@ -32,7 +32,7 @@ type (
 	}
 )
 
-// heldBy is what all roles permit that are bound to a user in a namespace or everywhere.
+// heldBy returns the rules of all roles that are bound to a user in the namespace or in the cluster.
 func (r *rights) heldBy(ctx context.Context, who user, namespace string) ([]rbacv1.PolicyRule, error) {
 	everywhere, err := list(ctx, r, "", func(b *rbacv1.ClusterRoleBinding) bound { return bound{roleOf(b.RoleRef), b.Subjects} })
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *rights) heldBy(ctx context.Context, who user, namespace string) ([]rbac
 	return r.permittedBy(ctx, namespace, roles)
 }
 
-// permittedBy is what roles permit together; one that does not exist permits nothing.
+// permittedBy returns the rules of all given roles. A role that does not exist has none.
 func (r *rights) permittedBy(ctx context.Context, namespace string, roles map[infer.Role]struct{}) (rules []rbacv1.PolicyRule, err error) {
 	if len(roles) > maxReads {
 		return r.permittedAmong(ctx, namespace, roles)
@@ -102,7 +102,7 @@ func roleOf(ref rbacv1.RoleRef) infer.Role {
 	return infer.Role{Name: ref.Name, Cluster: ref.Kind == infer.KindClusterRole}
 }
 
-// list reads all objects of a kind in a namespace, or without one, and keeps of each what matters.
+// list lists all objects of a kind, in a namespace or cluster-wide, and maps each by keep.
 func list[O, T any](ctx context.Context, r *rights, namespace string, keep func(*O) T) ([]T, error) {
 	return shared(ctx, &r.reads, fmt.Sprintf("%T in %s", new(O), namespace), func(ctx context.Context) (all []T, err error) {
 		err = pager.New(r.page(new(O), namespace)).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
@@ -115,7 +115,7 @@ func list[O, T any](ctx context.Context, r *rights, namespace string, keep func(
 	})
 }
 
-// page reads a page of the kind of an object.
+// page returns a function that lists one page of the kind of the given object.
 func (r *rights) page(kind any, namespace string) pager.ListPageFunc {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		switch api := r.kube.RbacV1(); kind.(type) {
@@ -131,8 +131,8 @@ func (r *rights) page(kind any, namespace string) pager.ListPageFunc {
 	}
 }
 
-// isSubject tells whether a subject of a binding is a user, as Kubernetes does. A ServiceAccount
-// without a namespace is one of the binding's.
+// isSubject reports whether a subject of a binding matches a user, by the rules of Kubernetes. A ServiceAccount without
+// a namespace gets that of the binding.
 func isSubject(who user, s rbacv1.Subject, namespace string) bool {
 	switch s.Kind {
 	case rbacv1.UserKind:

@@ -19,19 +19,18 @@ import (
 )
 
 const (
-	// maxRoles is how many roles are looked at one by one, atATime how many at a time.
+	// maxRoles bounds the roles that are checked one by one, atATime the checks in parallel.
 	maxRoles = 64
 	atATime  = 8
 )
 
-// rights finds out what somebody may do. It asks the API server, every time.
+// rights finds the permissions of users. It caches nothing: each call reads from the API server.
 type rights struct {
 	kube  kubernetes.Interface
 	reads singleflight.Group
 }
 
-// almighty tells whether a user may bind everything in a namespace: a member of system:masters may, whoever
-// is asked.
+// almighty reports whether a user may bind every role in a namespace. Members of system:masters always may.
 func (r *rights) almighty(ctx context.Context, who user, namespace string) (bool, error) {
 	if slices.Contains(who.Groups, "system:masters") {
 		return true, nil
@@ -45,11 +44,11 @@ func (r *rights) almighty(ctx context.Context, who user, namespace string) (bool
 	return true, nil
 }
 
-// everything is all roles of each kind: one without a name stands for them.
+// everything returns one role without a name per kind. It stands for all roles of that kind.
 func everything() []infer.Role { return []infer.Role{{}, {Cluster: true}} }
 
-// lacking lists the roles among those given that a user may not bind in a namespace. Of more than
-// [maxRoles] it says only that of none it is known that they may.
+// lacking returns the given roles that a user may not bind in a namespace. If more than [maxRoles] are left after the
+// check for all roles of a kind, it returns them unchecked.
 func (r *rights) lacking(ctx context.Context, who user, namespace string, roles []infer.Role) ([]infer.Role, error) {
 	for _, all := range everything() {
 		ofKind := func(role infer.Role) bool { return role.Cluster == all.Cluster }
@@ -78,14 +77,14 @@ func (r *rights) lacking(ctx context.Context, who user, namespace string, roles 
 	return without(roles, func(role infer.Role) (bool, error) {
 		permits, err := r.permits(ctx, namespace, role)
 		if apierrors.IsNotFound(err) {
-			return false, nil // Nobody holds what may yet come to be.
+			return false, nil // The role may be created later with any permissions.
 		}
 		covered, _ := validation.Covers(held, permits)
 		return covered, err
 	})
 }
 
-// without leaves out the roles of which may says yes.
+// without returns the roles for which may returns false.
 func without(roles []infer.Role, may func(infer.Role) (bool, error)) ([]infer.Role, error) {
 	group, drop := errgroup.Group{}, make([]atomic.Bool, len(roles))
 	group.SetLimit(atATime)
@@ -108,7 +107,7 @@ func without(roles []infer.Role, may func(infer.Role) (bool, error)) ([]infer.Ro
 	return left, nil
 }
 
-// mayBind asks whether a user has the verb bind on a role; one without a name stands for all.
+// mayBind reports whether a user has the verb "bind" on a role. A role without a name stands for all of its kind.
 func (r *rights) mayBind(ctx context.Context, who user, namespace string, role infer.Role) (bool, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: who.Username, UID: who.UID, Groups: who.Groups, Extra: make(map[string]authorizationv1.ExtraValue, len(who.Extra)),
@@ -127,7 +126,7 @@ func (r *rights) mayBind(ctx context.Context, who user, namespace string, role i
 	return answer.Status.Allowed && !answer.Status.Denied, nil
 }
 
-// permits is what a role permits.
+// permits returns the rules of a role.
 func (r *rights) permits(ctx context.Context, namespace string, role infer.Role) ([]rbacv1.PolicyRule, error) {
 	if role.Cluster {
 		found, err := r.kube.RbacV1().ClusterRoles().Get(ctx, role.Name, metav1.GetOptions{})

@@ -21,36 +21,35 @@ import (
 )
 
 const (
-	// fewRules are read from the API server at every question. That of a namespace with more it tells
-	// how many there are makes sure that the view misses none.
+	// fewRules bounds the rules of a namespace that are always read from the API server. With more rules, the guard
+	// reads their number, which proves that the view holds all of them.
 	fewRules = 20
 	pageSize = 500
 )
 
-// rules knows the rules of namespaces.
+// rules reads the rules of namespaces.
 type rules struct {
 	objects dynamic.Interface
 	policy  infer.Policy
-	// most is how many rules of a namespace are listed at most.
+	// most bounds the rules of a namespace that are listed.
 	most  int
 	reads singleflight.Group
 
 	mu    sync.Mutex
 	view  *view.View
 	state *state.State
-	// ruleSets are by namespace, as long as no rule of it changes; changes counts that.
+	// ruleSets caches rule sets by namespace until a rule changes. changes counts these changes.
 	ruleSets map[string]*infer.RuleSet
 	changes  uint64
 }
 
 func newRules(objects dynamic.Interface, policy infer.Policy) *rules {
 	most := policy.MaxRules
-	policy.MaxRules, policy.Excluded = math.MaxInt, nil // Those that do not hold yet may do so later.
+	policy.MaxRules, policy.Excluded = math.MaxInt, nil // Rules that do not hold now may hold later.
 	return &rules{objects: objects, policy: policy, most: most, ruleSets: map[string]*infer.RuleSet{}}
 }
 
-// Follow lets the guard decide by a view, as long as that is known to be current. Call it before
-// the view runs.
+// Follow lets the guard use a view while the view is current. Call it before the view runs.
 func (g *Guard) Follow(v *view.View, s *state.State) {
 	r := g.rules
 	r.mu.Lock()
@@ -64,7 +63,7 @@ func (g *Guard) Follow(v *view.View, s *state.State) {
 	})
 }
 
-// forget drops what the rules of a namespace, or of all, say.
+// forget drops the cached rule set of a namespace, or all if namespace is empty.
 func (r *rules) forget(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,9 +73,8 @@ func (r *rules) forget(namespace string) {
 	}
 }
 
-// of is what the rules of a namespace say, by the API server's own word: either they are few, or the
-// view holds just as many and all that the watcher has told of, or all of them are listed. However
-// many ask in a namespace, one after the other reads for all.
+// of returns the rule set of a namespace as the API server has it. It lists the rules, or uses a current view that
+// holds as many rules as the API server counts. Concurrent calls for one namespace share reads.
 func (r *rules) of(ctx context.Context, namespace string) (*infer.RuleSet, error) {
 	return shared(ctx, &r.reads, namespace, func(ctx context.Context) (*infer.RuleSet, error) { return r.read(ctx, namespace) })
 }
@@ -84,7 +82,7 @@ func (r *rules) of(ctx context.Context, namespace string) (*infer.RuleSet, error
 func (r *rules) read(ctx context.Context, namespace string) (*infer.RuleSet, error) {
 	first := int64(fewRules)
 	if r.many(namespace) {
-		first = 1 // How many there are is all that is asked.
+		first = 1 // Only the number of rules is needed.
 	}
 	page, err := r.page(ctx, namespace, metav1.ListOptions{Limit: first})
 	if err != nil {
@@ -111,7 +109,7 @@ func (r *rules) read(ctx context.Context, namespace string) (*infer.RuleSet, err
 	return infer.NewRuleSet(namespace, list, r.policy), nil
 }
 
-// rulesOf adds the rules of a page to others.
+// rulesOf appends the rules of a page to others. It leaves out rules that are being deleted.
 func rulesOf(page *unstructured.UnstructuredList, others []infer.Rule) ([]infer.Rule, error) {
 	for _, item := range page.Items {
 		var rule rolev1alpha1.ImpliedRoles
@@ -125,7 +123,7 @@ func rulesOf(page *unstructured.UnstructuredList, others []infer.Rule) ([]infer.
 	return others, nil
 }
 
-// namespaces lists those with rules, by the API server's own word.
+// namespaces lists the namespaces that have rules, read from the API server.
 func (r *rules) namespaces(ctx context.Context) (map[string]struct{}, error) {
 	all, page := map[string]struct{}{}, &unstructured.UnstructuredList{}
 	for more := true; more; more = page.GetContinue() != "" {
@@ -148,7 +146,7 @@ func (r *rules) page(ctx context.Context, namespace string, options metav1.ListO
 	return list, nil
 }
 
-// many tells whether the view, current or not, has more rules of a namespace than a few.
+// many reports whether the view, current or not, holds more than fewRules rules of a namespace.
 func (r *rules) many(namespace string) bool {
 	r.mu.Lock()
 	objects := r.state
@@ -156,7 +154,7 @@ func (r *rules) many(namespace string) bool {
 	return objects != nil && objects.RuleCount(namespace) > fewRules
 }
 
-// held is what the view says of so many rules; nil if it cannot be relied on.
+// held returns the rule set of the view if the view is current and holds count rules, or nil.
 func (r *rules) held(ctx context.Context, namespace string, count int) *infer.RuleSet {
 	r.mu.Lock()
 	view, objects := r.view, r.state
@@ -167,14 +165,14 @@ func (r *rules) held(ctx context.Context, namespace string, count int) *infer.Ru
 	return r.ofView(view, objects, namespace, count)
 }
 
-// ofView is what a current view says of so many rules; nil if it holds more or fewer.
+// ofView returns the rule set of a current view if it holds count rules, or nil.
 func (r *rules) ofView(v *view.View, objects *state.State, namespace string, count int) *infer.RuleSet {
 	var (
 		known   *infer.RuleSet
 		changes uint64
 		agrees  bool
 	)
-	v.Between(func() { // Or a rule is counted that the rule set lacks.
+	v.Between(func() { // Otherwise a rule could be counted that the cached set lacks.
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		known, changes, agrees = r.ruleSets[namespace], r.changes, objects.RuleCount(namespace) == count

@@ -14,7 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// TestARuleThatIsCountedIsInTheRuleSet asks while a rule is in the view, and nobody has been told of it.
+// TestARuleThatIsCountedIsInTheRuleSet requests a rule set while a rule is in the view, but before the callbacks have
+// run.
 func TestARuleThatIsCountedIsInTheRuleSet(t *testing.T) {
 	v := view.New(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
 	s := state.New(v, "local", infer.DefaultPolicy())
@@ -47,7 +48,7 @@ func TestARuleThatIsCountedIsInTheRuleSet(t *testing.T) {
 	}
 	telling = func() {
 		go ask(2)
-		for deadline := time.After(50 * time.Millisecond); len(asked) == 0; { // It answers at once, or waits until all are told.
+		for deadline := time.After(50 * time.Millisecond); len(asked) == 0; { // The call returns at once, or waits for all callbacks.
 			select {
 			case <-deadline:
 				return

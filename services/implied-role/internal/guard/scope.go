@@ -21,25 +21,25 @@ import (
 	"github.com/entail-dev/entail/services/internal/bootclock"
 )
 
-// maxNamespaces are named; beyond, all are covered.
+// maxNamespaces bounds the namespaces that the selector names. With more, it selects all but the excluded ones.
 const maxNamespaces = 5000
 
-// scope is the namespaces in which RoleBindings are judged: those that have, or had, a rule. It is
-// kept in the configuration itself, where all replicas find it, and only grows: a rule may be under
-// way in a namespace that has none.
+// scope holds the namespaces in which RoleBindings are checked: those that have or had a rule. The registered selector
+// itself stores it, so all replicas share it. It only grows, because a rule may be on its way to a namespace without
+// rules.
 type scope struct {
-	// list finds the namespaces with rules when nothing is registered yet.
+	// list lists the namespaces with rules. It is called when the registered selector is not ours.
 	list func(context.Context) (map[string]struct{}, error)
-	// excluded are those in which no rule holds.
+	// excluded holds the namespaces in which no rule holds.
 	excluded []string
-	// refresh has the selector registered.
+	// refresh registers the selector.
 	refresh func(context.Context) error
 
 	mu sync.Mutex
-	// wanted are namespaces that are to be covered.
+	// wanted holds the namespaces to cover.
 	wanted map[string]struct{}
-	// covered is since when namespaces are, by [bootclock.Now]; all is that of every one, 0 if only those
-	// are covered that are named.
+	// covered holds the time of [bootclock.Now] since which each named namespace is covered. all is the time since
+	// which every namespace is covered, or 0 if the selector names namespaces.
 	covered map[string]time.Duration
 	all     time.Duration
 }
@@ -85,7 +85,8 @@ func (s *scope) Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1
 	return selector(metav1.LabelSelectorOpIn, slices.Sorted(maps.Keys(names))...), nil
 }
 
-// uncover forgets all but what is registered: what somebody took out the API server has to learn anew.
+// uncover forgets the namespaces that the registered selector does not name. If one was removed, the API server needs
+// time again to notice that it is back.
 func (s *scope) uncover(but map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,14 +94,15 @@ func (s *scope) uncover(but map[string]struct{}) {
 	maps.DeleteFunc(s.covered, func(name string, _ time.Duration) bool { _, is := but[name]; return !is })
 }
 
-// selector is of namespaces by a label that the API server itself keeps.
+// selector returns a selector of namespaces by the name label, which the API server maintains itself.
 func selector(operator metav1.LabelSelectorOperator, names ...string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: corev1.LabelMetadataName, Operator: operator, Values: names},
 	}}
 }
 
-// namedBy lists the namespaces that a selector of ours names, if it does.
+// namedBy lists the namespaces of a selector that this service made, if it names any. It reports whether the selector
+// has that form.
 func namedBy(s *metav1.LabelSelector) (names []string, ok bool) {
 	if s == nil || len(s.MatchLabels) > 0 || len(s.MatchExpressions) != 1 || s.MatchExpressions[0].Key != corev1.LabelMetadataName {
 		return nil, false
@@ -113,8 +115,8 @@ func namedBy(s *metav1.LabelSelector) (names []string, ok bool) {
 	}
 }
 
-// Registered implements [admission.Scope]. What is found registered may have been so for long, or
-// for no time: another replica may have done that just now.
+// Registered implements [admission.Scope]. A namespace that was not covered before counts as covered from now, because
+// another replica may have registered it only now.
 func (s *scope) Registered(is *metav1.LabelSelector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +124,7 @@ func (s *scope) Registered(is *metav1.LabelSelector) {
 	before, names := s.covered, map[string]time.Duration{}
 	named, ok := namedBy(is)
 	for _, name := range named {
-		s.wanted[name] = struct{}{} // Whoever takes it out, it is put back.
+		s.wanted[name] = struct{}{} // If a user removes the name, it is put back.
 		if names[name] = since; before[name] != 0 {
 			names[name] = before[name]
 		}
@@ -135,12 +137,12 @@ func (s *scope) Registered(is *metav1.LabelSelector) {
 	}
 }
 
-// cover returns once a namespace is covered.
+// cover returns nil once the webhook covers a namespace.
 func (s *scope) cover(ctx context.Context, namespace string) error {
 	if slices.Contains(s.excluded, namespace) || s.since(namespace) != 0 {
 		return nil
 	}
-	// What is wanted stays so: a name that no namespace has would keep anything from being registered.
+	// A wanted name is never dropped, and an invalid one would make every registration fail.
 	if wrong := content.IsDNS1123Label(namespace); len(wrong) > 0 {
 		return fmt.Errorf("%.100q is no name of a namespace: it %s", namespace, strings.Join(wrong, ", "))
 	}
@@ -156,7 +158,7 @@ func (s *scope) cover(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// since is since when a namespace is covered; 0 if it is not.
+// since returns the time since which a namespace is covered, or 0.
 func (s *scope) since(namespace string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,13 +168,13 @@ func (s *scope) since(namespace string) time.Duration {
 	return s.covered[namespace]
 }
 
-// settle waits until the API server has had the time to learn that a namespace is covered.
+// settle waits until the API server had the time to notice that a namespace is covered.
 func (s *scope) settle(ctx context.Context, namespace string) error {
 	backoff.Sleep(ctx, admission.Settling-bootclock.Since(s.since(namespace)))
 	return s.settled(namespace)
 }
 
-// settled is nil if the API server has had the time to learn that a namespace is covered.
+// settled returns nil if the API server had the time to notice that a namespace is covered.
 func (s *scope) settled(namespace string) error {
 	since := s.since(namespace)
 	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= admission.Settling {

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 )
 
-// covering is a scope that finds rules in these namespaces, and registers what it wants at once.
+// covering returns a scope that finds rules in these namespaces, and registers its selector at once.
 func covering(names ...string) *scope {
 	s := newScope(func(context.Context) (map[string]struct{}, error) {
 		found := map[string]struct{}{}
@@ -89,7 +89,7 @@ func TestANamespaceIsCoveredWhenItIsRegistered(t *testing.T) {
 	if err := s.settle(t.Context(), "b"); err != nil {
 		t.Error(err)
 	}
-	s.Registered(selector(metav1.LabelSelectorOpIn, "a", "z")) // As another replica did.
+	s.Registered(selector(metav1.LabelSelectorOpIn, "a", "z")) // As another replica would.
 	if s.since("b") != 0 || s.settled("a") != nil || s.settled("z") == nil || s.settled("kube-system") != nil {
 		t.Error("it does not go by what is registered")
 	}

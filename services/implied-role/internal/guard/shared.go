@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// patience is how long a read may take that many wait for.
+// patience bounds one shared read.
 const patience = 4 * time.Second
 
-// shared reads from the API server for all who ask for the same at a time: one read after the other,
-// however many they are. Everybody gets what was read after they asked.
+// shared merges concurrent reads of the same thing into one read at a time. Each caller gets the result of a read that
+// began after its call.
 func shared[T any](ctx context.Context, reads *singleflight.Group, what string, read func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		began time.Time

@@ -8,24 +8,25 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Name is that of the ValidatingWebhookConfiguration.
+// Name is the name of the ValidatingWebhookConfiguration.
 const Name = "entail-implied-role"
 
-// notAlmighty keeps those from being judged who may bind everything anyway: administrators, garbage
-// collection, and this service, which thus never waits for itself.
+// notAlmighty exempts users that may bind every role: administrators, the garbage collector and this service. So the
+// service never waits for its own webhook.
 const notAlmighty = `!(authorizer.group('rbac.authorization.k8s.io').resource('roles').namespace(request.namespace).check('bind').allowed() &&
 authorizer.group('rbac.authorization.k8s.io').resource('clusterroles').namespace(request.namespace).check('bind').allowed())`
 
-// somebodyGains leaves out updates by which nobody gets anything: roleRef never changes. What the API
-// server made for itself, and what is ours, implies nothing, as long as its labels say so. Each subject
-// that there is to be is compared with each that there was: of very many [gains] tells.
+// somebodyGains exempts updates by which no subject gets a role. The roleRef of a binding never changes. Bindings with
+// the bootstrapping label and generated bindings imply nothing, so a change of these labels counts as a gain.
+//
+// The expression compares each new subject with each old one. For more than 10,000 pairs, [gains] decides instead.
 const somebodyGains = `oldObject == null || !has(oldObject.subjects) ||
 has(object.subjects) && (size(object.subjects) * size(oldObject.subjects) > 10000 || object.subjects.exists(s, !(s in oldObject.subjects))) ||
 oldObject.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue() && !object.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue() ||
 object.metadata.?labels[?'` + infer.IndependentLabel + `'].orValue('') != oldObject.metadata.?labels[?'` + infer.IndependentLabel + `'].orValue('')`
 
-// rulesWebhook covers all namespaces, and whoever writes: where a rule is made, the other webhook is
-// extended to before.
+// rulesWebhook returns the webhook of rules. It covers all namespaces and all users, because a new rule first extends
+// the other webhook to its namespace.
 func rulesWebhook() admissionregistrationv1.ValidatingWebhook {
 	w := webhook(kinds.ImpliedRoles(), admissionregistrationv1.MatchCondition{
 		Name: "the-rule-is-new", Expression: "oldObject == null || object.spec != oldObject.spec",
@@ -51,5 +52,5 @@ func webhook(kind kinds.Kind, conditions ...admissionregistrationv1.MatchConditi
 	}
 }
 
-// ruleResource is where rules are.
+// ruleResource returns the resource of rules.
 func ruleResource() event.GroupResource { return kinds.ImpliedRoles().GroupResource }

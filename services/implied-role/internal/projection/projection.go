@@ -1,8 +1,8 @@
-// Package projection keeps the rules of all namespaces in an OpenFGA store, one tuple for each
-// pair of roles, so that a check there sees what a role implies without any RoleBinding.
+// Package projection writes the rules of all namespaces to an OpenFGA store, one tuple per pair of roles. Checks there
+// then include implied roles without any RoleBinding.
 //
-// Tuples between two roles of one namespace belong to it: it adds what is missing and removes
-// what no rule says. So nothing needs to be recorded, and nothing leaks whatever is missed.
+// The projection owns all tuples between two roles of one namespace. It adds the missing ones and removes those that no
+// rule needs. So it records nothing, and a missed change leaves no tuple behind.
 package projection
 
 import (
@@ -22,43 +22,42 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-// Config of a projection. All fields are required.
+// Config holds the settings of a projection. All fields are required.
 type Config struct {
 	OpenFGA *fga.Client
 	// Store is the name of the OpenFGA store.
 	Store string
 	Roles Roles
-	// Rules are those of a namespace now.
+	// Rules returns the current rule set of a namespace.
 	Rules func(namespace string) *infer.RuleSet
 	Log   *slog.Logger
 }
 
-// Projection is what keeps them.
+// Projection keeps the tuples of one store in step with the rules.
 type Projection struct {
 	cfg Config
 
 	mu sync.Mutex
-	// id of the store, has what it holds by namespace; has is nil while that is not known.
+	// id is the ID of the store. has holds its tuples by namespace, or is nil until they have been read.
 	id  string
 	has map[string]map[link]struct{}
-	// written are the rules that has speaks of.
+	// written holds the rule sets that were written, by namespace.
 	written map[string]*infer.RuleSet
 }
 
-// New makes one.
+// New returns a projection. The first [Projection.Sync] reads the store.
 func New(cfg Config) *Projection { return &Projection{cfg: cfg} }
 
-// Forget has everything read again, because others may have changed it.
+// Forget makes the next [Projection.Sync] read the store again, because others may have changed it.
 func (p *Projection) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.has = nil
 }
 
-// Sync makes OpenFGA say what the rules of a namespace do. The first one, and the first after
-// [Projection.Forget], read all that OpenFGA has, and set right other namespaces, too. That
-// OpenFGA, the store or its model is not there is an error that waits; that the model has no such
-// roles is told in the log.
+// Sync writes the rules of a namespace to OpenFGA. The first call, and the first after [Projection.Forget], reads all
+// tuples of the store and also repairs other namespaces. The error is [fault.Unavailable] if the store or its model
+// does not exist. If the model has no such roles, Sync logs a warning and returns nil.
 func (p *Projection) Sync(ctx context.Context, namespace string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +70,7 @@ func (p *Projection) Sync(ctx context.Context, namespace string) error {
 	}
 	for _, n := range namespaces {
 		if err := p.write(ctx, n); err != nil {
-			p.has = nil // Some of it may be written.
+			p.has = nil // Some tuples may have been written.
 			return fmt.Errorf("writing rules of namespace %s to OpenFGA: %w", n, err)
 		}
 	}
@@ -125,7 +124,7 @@ func (p *Projection) write(ctx context.Context, namespace string) error {
 			slog.String("namespace", namespace), slog.String("store", p.cfg.Store), slog.Any("error", err))
 		return nil
 	case errors.Is(err, fga.ErrStoreNotFound), errors.Is(err, fga.ErrModelNotFound):
-		return fault.Unavailable(err) // Both may yet be made.
+		return fault.Unavailable(err) // Both can still be created.
 	case err != nil:
 		return err
 	}
@@ -136,7 +135,7 @@ func (p *Projection) write(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// missing are the tuples of what is in one and not in the other, in order.
+// missing returns the tuples of the links that are in one set but not in the other, in order.
 func (p *Projection) missing(in, from map[link]struct{}) []*openfgav1.TupleKey {
 	var tuples []*openfgav1.TupleKey
 	for l := range in {

@@ -9,23 +9,23 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 )
 
-// Roles says how a model calls roles and who has them.
+// Roles holds the type of roles in a model, and the relation of a role to its holders.
 type Roles struct{ Type, Relation string }
 
-// ParseRoles reads "role#assignee".
+// ParseRoles parses a text such as "role#assignee".
 func ParseRoles(text string) (r Roles, ok bool) {
 	r.Type, r.Relation, ok = strings.Cut(text, "#")
 	return r, ok && r.Type != "" && r.Relation != "" && !strings.ContainsAny(text, ": @") && strings.Count(text, "#") == 1
 }
 
-// maxObject is how long OpenFGA lets the name of an object be.
+// maxObject bounds the length of an object in OpenFGA.
 const maxObject = 256
 
-// link says in OpenFGA that whoever has the parent has the child. Both are objects.
+// link gives the child role to all holders of the parent role. Both are OpenFGA objects.
 type link struct{ parent, child string }
 
-// links are the tuples of a namespace, one for each pair of roles that a rule names. Rules with names
-// that are too long for OpenFGA have none.
+// links returns one link per pair of roles that an accepted rule names. It counts pairs whose names are too long for
+// OpenFGA, and leaves them out.
 func (r Roles) links(namespace string, rules *infer.RuleSet) (links map[link]struct{}, tooLong int) {
 	links = map[link]struct{}{}
 	for parent := range rules.Parents() {
@@ -41,8 +41,8 @@ func (r Roles) links(namespace string, rules *infer.RuleSet) (links map[link]str
 	return links, tooLong
 }
 
-// object is role:<namespace>/<name>, or role:<namespace>/ClusterRole/<name>, with what OpenFGA
-// does not allow in a name escaped as in URLs: no role has % or / in its name.
+// object returns role:<namespace>/<name>, or role:<namespace>/ClusterRole/<name>. Characters that OpenFGA does not
+// allow are escaped as in URLs. Names of roles contain neither % nor /, so the result is unique.
 func (r Roles) object(namespace string, role infer.Role) string {
 	id := namespace + "/"
 	if role.Cluster {
@@ -51,12 +51,13 @@ func (r Roles) object(namespace string, role infer.Role) string {
 	return r.Type + ":" + id + url.QueryEscape(role.Name)
 }
 
-// tuple is the link as OpenFGA has it.
+// tuple returns the tuple of a link.
 func (r Roles) tuple(l link) *openfgav1.TupleKey {
 	return &openfgav1.TupleKey{Object: l.child, Relation: r.Relation, User: l.parent + "#" + r.Relation}
 }
 
-// parse reads a tuple that is ours: it leads from a role of a namespace to another of the same one.
+// parse returns the link of a tuple, and reports whether the projection owns it. It owns tuples without a condition
+// between two roles of one namespace.
 func (r Roles) parse(t *openfgav1.TupleKey) (namespace string, l link, ours bool) {
 	parent, found := strings.CutSuffix(t.GetUser(), "#"+r.Relation)
 	of, isParent := r.namespace(parent)
@@ -65,7 +66,7 @@ func (r Roles) parse(t *openfgav1.TupleKey) (namespace string, l link, ours bool
 	return namespace, link{parent, t.GetObject()}, ours
 }
 
-// namespace is that of a role that was named by us.
+// namespace returns the namespace of an object, and reports whether [Roles.object] can have made it.
 func (r Roles) namespace(object string) (namespace string, ok bool) {
 	id, ok := strings.CutPrefix(object, r.Type+":")
 	namespace, role, found := strings.Cut(id, "/")

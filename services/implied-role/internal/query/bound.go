@@ -6,19 +6,19 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-// How many bytes an answer has, about. A row that is larger than its list may be, is alone in it.
+// Approximate limits of the bytes in an answer. A row that is larger than the limit of its list is sent alone.
 const (
-	// maxAnswer is for all rows of a page, or of a message of a stream.
+	// maxAnswer bounds all rows of a page, or of one message of a stream.
 	maxAnswer = 2 << 20
-	// maxList is for one of several lists of rows without pages.
+	// maxList bounds each list of an answer that has several lists without pages.
 	maxList = 512 << 10
-	// maxPart is for a list within a row.
+	// maxPart bounds a list within a row.
 	maxPart = 64 << 10
-	// framing is what a row costs in its list.
+	// framing is the overhead of a row in its list.
 	framing = 4
 )
 
-// fit makes messages of items, in order, until they have so many bytes; at least one.
+// fit converts items to messages, in order, until the limit of bytes is reached. It converts at least one.
 func fit[T any, M proto.Message](items []T, most int, message func(T) M) []M {
 	list := make([]M, 0, min(len(items), rowsPerMessage))
 	for _, item := range items {
@@ -31,7 +31,7 @@ func fit[T any, M proto.Message](items []T, most int, message func(T) M) []M {
 	return list
 }
 
-// names are as many texts as a row may have.
+// names returns as many of the texts as fit in a row, at least one.
 func names(all []string) []string {
 	left := maxPart
 	for i, text := range all {
@@ -42,7 +42,7 @@ func names(all []string) []string {
 	return all
 }
 
-// pageOf is [rpc.Page], with fewer rows when they are large.
+// pageOf works as [rpc.Page], but returns fewer rows if they are large.
 func pageOf[T any, M proto.Message](all []T, key func(T) string, r rpc.Paged, message func(T) M) (rows []M, next string, err error) {
 	items, next, err := rpc.Page(all, key, r)
 	if err != nil {
@@ -54,7 +54,7 @@ func pageOf[T any, M proto.Message](all []T, key func(T) string, r rpc.Paged, me
 	return rows, next, err
 }
 
-// shorter asks for less.
+// shorter is a request with a smaller page size.
 type shorter struct {
 	rpc.Paged
 

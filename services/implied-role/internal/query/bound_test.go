@@ -20,13 +20,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// largest is what no answer exceeds: all its lists, and one row too many.
+// largest bounds every answer: all its lists, and one row more.
 const largest = 6*maxList + 6*maxPart
 
-// long is a role with a name as long as names may be.
+// long returns a role name of nearly the maximal length.
 func long(i int) string { return fmt.Sprintf("r%04d-%s", i, strings.Repeat("x", 240)) }
 
-// chain makes rules by which each of so many roles implies the next.
+// chain makes rules by which each role implies the next.
 func (w *world) chain(roles int) {
 	w.t.Helper()
 	for i := range roles - 1 {
@@ -130,7 +130,7 @@ func TestDriftOfEverythingIsCountedAndListedInPart(t *testing.T) {
 	}
 }
 
-// stuck is an API server that does not answer.
+// stuck is an API server that never answers.
 type stuck struct{ asked chan struct{} }
 
 func (s stuck) List(ctx context.Context, _ kinds.Kind, _ string) iter.Seq2[event.Change, error] {
@@ -158,7 +158,7 @@ func TestOnlySoManyNamespacesAreReadAtATime(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := w.CheckDrift(gone, &inferencev1.CheckDriftRequest{Namespace: "team"}); err == nil {
-		t.Error("one too many was let in") // It would have asked, and nobody would have taken that.
+		t.Error("one too many was let in") // A list that begins would block here.
 	}
 	stop()
 	for range maxChecks {

@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Lister reads a namespace from the API server itself.
+// Lister lists a namespace from the API server, not from the view.
 type Lister interface {
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 }
@@ -63,8 +63,7 @@ func (s *Server) sync(namespace string) *inferencev1.NamespaceSync {
 	return m
 }
 
-// maxChecks is how many namespaces are read at a time to be checked, maxPreviews how many
-// previews are computed.
+// maxChecks bounds the drift checks that run at a time, maxPreviews the previews.
 const (
 	maxChecks   = 2
 	maxPreviews = 4
@@ -113,14 +112,14 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 	return m, nil
 }
 
-// differences are those of one kind.
+// differences collects the differences of one kind for an answer.
 type differences struct {
 	list  *[]*inferencev1.BindingChange
 	total *int64
 	bytes int
 }
 
-// add counts a difference, and lists it if there is room.
+// add counts a difference and lists it if the limits allow. It reports whether it was listed.
 func (d *differences) add(change infer.Difference) (listed bool) {
 	*d.total++
 	if len(*d.list) == maxListed || d.bytes > maxList {
@@ -132,8 +131,8 @@ func (d *differences) add(change infer.Difference) (listed bool) {
 	return true
 }
 
-// readNamespace reads everything from the API server itself, and keeps what matters. It returns the bindings that were last
-// written before the webhooks were in force.
+// readNamespace reads rules and bindings from the API server into ns. It returns the sources that were last written
+// before the webhooks were in force.
 func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace, m *inferencev1.CheckDriftResponse) (unjudged []*infer.Binding, err error) {
 	err = event.Each(s.cfg.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
 		if rule.DeletionTimestamp != nil {
@@ -165,7 +164,7 @@ func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace, m *infe
 	return unjudged, nil
 }
 
-// lastWrite returns when an object was last written, as far as its metadata says.
+// lastWrite returns the newest time in the metadata of an object: its creation or a managed field.
 func lastWrite(of *metav1.PartialObjectMetadata) time.Time {
 	newest := of.CreationTimestamp.Time
 	for _, m := range of.ManagedFields {
@@ -176,7 +175,7 @@ func lastWrite(of *metav1.PartialObjectMetadata) time.Time {
 	return newest
 }
 
-// listUnjudged counts a rule that nobody judged, and lists it if there is room.
+// listUnjudged counts a rule whose author was not checked, and lists it if the limit allows.
 func listUnjudged(m *inferencev1.CheckDriftResponse, rule string) {
 	if m.UnjudgedTotal++; len(m.GetUnjudged()) < maxListed {
 		m.Unjudged = append(m.Unjudged, rule)

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-// defaultPaths is how many reasons are given unless more are asked for.
+// defaultPaths bounds the reasons of an answer if the request sets no limit.
 const defaultPaths = 10
 
 func limit(asked int32) int { return cmp.Or(int(asked), defaultPaths) }
@@ -34,7 +34,7 @@ func (s *Server) ExplainRole(ctx context.Context, r *inferencev1.ExplainRoleRequ
 	return response, nil
 }
 
-// granting lists the bindings to a role, and those that people made to one that implies it.
+// granting lists all bindings to a role, and the explicit bindings to a role that implies it.
 func (s *Server) granting(namespace string, role infer.Role, ruleSet *infer.RuleSet) []*infer.Binding {
 	list := slices.Concat(s.cfg.State.BindingsTo(namespace, role), s.cfg.State.GeneratedTo(namespace, role), s.cfg.State.BindingsEverywhereTo(role))
 	for _, parent := range ruleSet.Implying(role) {
@@ -49,7 +49,7 @@ func (s *Server) reason(r infer.Reason, role infer.Role, ruleSet *infer.RuleSet)
 		State: inferencev1.BindingState_BINDING_STATE_EXPLICIT,
 	}
 	if r.Source.Generated() {
-		m.State = inferencev1.BindingState_BINDING_STATE_PENDING // It is to go.
+		m.State = inferencev1.BindingState_BINDING_STATE_PENDING // It will be removed.
 	}
 	m.Path, m.Truncated = steps(r.Path, ruleSet)
 	if len(r.Path) > 1 {
@@ -59,7 +59,7 @@ func (s *Server) reason(r infer.Reason, role infer.Role, ruleSet *infer.RuleSet)
 	return m
 }
 
-// progress is what is still to be done about the bindings that follow from a source, by name.
+// progress holds the differences that remain for the bindings of one source, by name.
 type progress map[string]infer.Difference
 
 func (s *Server) progress(namespace, source string, ruleSet *infer.RuleSet) progress {
@@ -70,7 +70,7 @@ func (s *Server) progress(namespace, source string, ruleSet *infer.RuleSet) prog
 	return left
 }
 
-// of is how far a binding has come about.
+// of returns the state of a binding.
 func (p progress) of(name string) inferencev1.BindingState {
 	change, left := p[name]
 	switch {
@@ -107,7 +107,7 @@ func (s *Server) ExplainBinding(ctx context.Context, r *inferencev1.ExplainBindi
 	return response, nil
 }
 
-// explainGenerated tells why a generated binding is there.
+// explainGenerated adds the reasons for which a generated binding exists.
 func (s *Server) explainGenerated(m *inferencev1.ExplainBindingResponse, b *infer.Binding, ruleSet *infer.RuleSet, limit int) {
 	m.State = s.progress(b.Namespace, state.SourceOf(b), ruleSet).of(b.Name)
 	source, role := s.cfg.State.Binding(b.Namespace, m.GetSource()), b.Role
@@ -121,7 +121,7 @@ func (s *Server) explainGenerated(m *inferencev1.ExplainBindingResponse, b *infe
 	m.Truncated = more || len(m.GetReasons()) < len(paths)
 }
 
-// explainSource tells what follows from a binding.
+// explainSource adds the bindings that follow from an explicit binding.
 func (s *Server) explainSource(m *inferencev1.ExplainBindingResponse, b *infer.Binding, ruleSet *infer.RuleSet, limit int) {
 	desired, left := ruleSet.Desired(b), s.progress(b.Namespace, b.Name, ruleSet)
 	m.Implied = fit(desired[:min(limit, len(desired))], maxAnswer, func(d infer.Desired) *inferencev1.ImpliedBinding {
@@ -163,10 +163,10 @@ func (s *Server) WhoHasRole(ctx context.Context, r *inferencev1.WhoHasRoleReques
 	return &inferencev1.WhoHasRoleResponse{Holders: page, NextPageToken: next, Revision: revision, Synced: true}, nil
 }
 
-// maxKey is how much of a subject's name a page token holds; Kubernetes does not bound it.
+// maxKey bounds the part of a subject's name in a page token. Kubernetes does not bound the name.
 const maxKey = 256
 
-// holderKey sorts holders, and differs for each.
+// holderKey returns a sort key that is unique per holder. Names longer than maxKey end in a hash.
 func holderKey(h infer.Holding) string {
 	name := h.Subject.Name
 	if len(name) > maxKey {

@@ -36,7 +36,7 @@ func TestWhyARoleIsHeld(t *testing.T) {
 	w := newWorld(t)
 	w.do("team", "a>b b>c x>c B1=a{u} B2=c{u} B3=x{v}")
 	w.settle()
-	w.do("team", "B4=b{u}") // What follows is still to be made.
+	w.do("team", "B4=b{u}") // The implied bindings do not exist yet.
 	ask := func(who, what string, paths int32) *inferencev1.ExplainRoleResponse {
 		return must(w.ExplainRole(t.Context(), &inferencev1.ExplainRoleRequest{
 			Namespace: "team", Subject: &inferencev1.Subject{Kind: "User", Name: who}, Role: roleMessage(role(what)), MaxPaths: paths,
@@ -137,7 +137,7 @@ func TestDriftIsWhatTheAPIServerHasOtherwise(t *testing.T) {
 	if got := check(); !got.GetInStep() {
 		t.Errorf("in step: %v", got)
 	}
-	// Behind the back of the view.
+	// These changes are not in the view.
 	key := w.cfg.State.BindingKey("team", infer.Name("B", role("b")))
 	delete(w.live, key)
 	key.Name = infer.Name("B", role("c"))

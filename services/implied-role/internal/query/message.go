@@ -21,10 +21,10 @@ func roleMessage(r infer.Role) *inferencev1.Role {
 	return &inferencev1.Role{Kind: r.Kind(), Name: r.Name}
 }
 
-// roleMessages are as many roles as a row may have.
+// roleMessages returns as many roles as fit in a row.
 func roleMessages(roles []infer.Role) []*inferencev1.Role { return fit(roles, maxPart, roleMessage) }
 
-// subjectOf is a subject as RoleBindings hold it.
+// subjectOf returns the subject in the form that RoleBindings use.
 func subjectOf(m *inferencev1.Subject, namespace string) rbacv1.Subject {
 	if m.GetKind() == rbacv1.ServiceAccountKind {
 		return rbacv1.Subject{Kind: m.GetKind(), Namespace: cmp.Or(m.GetNamespace(), namespace), Name: m.GetName()}
@@ -36,7 +36,7 @@ func subjectMessage(s rbacv1.Subject) *inferencev1.Subject {
 	return &inferencev1.Subject{Kind: s.Kind, ApiGroup: s.APIGroup, Name: s.Name, Namespace: s.Namespace}
 }
 
-// subjectMessages are as many subjects as a row may have.
+// subjectMessages returns as many subjects as fit in a row.
 func subjectMessages(subjects []rbacv1.Subject) []*inferencev1.Subject {
 	return fit(subjects, maxPart, subjectMessage)
 }
@@ -70,7 +70,7 @@ func ruleMessage(ruleSet *infer.RuleSet, r infer.EvaluatedRule, object state.Rul
 	return m
 }
 
-// syncedOf is the condition that tells whether all that follows from a rule as it is now is there.
+// syncedOf returns the condition Synced of a rule. known reports whether it describes the current generation.
 func syncedOf(object state.Rule) (c *metav1.Condition, known bool) {
 	c = meta.FindStatusCondition(object.Value.Status.Conditions, rolev1alpha1.Synced)
 	return c, c != nil && c.ObservedGeneration == object.Generation
@@ -86,7 +86,7 @@ func origin(h infer.Holding) inferencev1.Origin {
 	return inferencev1.Origin_ORIGIN_IMPLIED
 }
 
-// changeOf is what becomes of a binding.
+// changeOf maps the verb or the obstacle of a difference to the API.
 func changeOf(c infer.Difference) inferencev1.BindingChange_Change {
 	switch {
 	case c.Verb == infer.Create:
@@ -112,10 +112,10 @@ func bindingChange(c infer.Difference) *inferencev1.BindingChange {
 	}
 }
 
-// maxNamed is how many rules are named that say the same.
+// maxNamed bounds the rules that are named for one step of a path.
 const maxNamed = 10
 
-// steps are as many steps of a path as a row may have.
+// steps returns as many steps of a path as fit in a row, and reports whether some are left out.
 func steps(path []infer.Role, ruleSet *infer.RuleSet) (list []*inferencev1.Step, more bool) {
 	from := make([]int, len(path)-1)
 	for i := range from {

@@ -39,7 +39,8 @@ func (s *Server) PreviewRules(ctx context.Context, r *inferencev1.PreviewRulesRe
 	return &inferencev1.PreviewRulesResponse{Preview: preview(delta), Revision: revision, Synced: true}, nil
 }
 
-// changedRules is rules after changes, but for those that would be refused.
+// changedRules returns the rules after the changes. Rules that the API server would reject are returned in refused
+// instead.
 func (s *Server) changedRules(namespace string, before []infer.EvaluatedRule, changes []*inferencev1.RuleChange) (
 	list []infer.Rule, refused []infer.EvaluatedRule, err error,
 ) {
@@ -88,7 +89,7 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 		return nil, rpc.Invalid("RoleBinding %q is generated or being deleted: preview a change of its source", r.GetName())
 	}
 	switch {
-	case strings.Contains(r.GetName(), "/"): // As answers name ClusterRoleBindings.
+	case strings.Contains(r.GetName(), "/"): // The form in which answers name ClusterRoleBindings.
 		return nil, rpc.Invalid("%q is no name of a RoleBinding, and from nothing else roles follow: bind the role in each namespace", r.GetName())
 	case r.GetRemove() && change.Before == nil:
 		return nil, rpc.Invalid("RoleBinding %q cannot be removed: there is none", r.GetName())
@@ -111,7 +112,8 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 	return &inferencev1.PreviewBindingResponse{Preview: preview(delta), Revision: revision, Synced: true}, nil
 }
 
-// requested is the binding that a request describes. One with another role is another one.
+// requested returns the binding that a request describes. It keeps the metadata of before only if the role is the same,
+// because a roleRef cannot change.
 func requested(r *inferencev1.PreviewBindingRequest, before *infer.Binding) *infer.Binding {
 	b := &infer.Binding{Namespace: r.GetNamespace(), Name: r.GetName(), Role: roleOf(r.GetRole())}
 	if before != nil && before.Role == b.Role {
@@ -124,7 +126,7 @@ func requested(r *inferencev1.PreviewBindingRequest, before *infer.Binding) *inf
 	return b
 }
 
-// compare adds to a comparison the bindings of the namespace.
+// compare completes a comparison with the bindings of the namespace and computes it.
 func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
 	touched := c.After.Changed(c.Before)
 	c.Others = s.cfg.State.BindingsEverywhere()

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 )
 
-// ruleChanges reads "a>b" and "-a>b".
+// ruleChanges parses "a>b" and "-a>b".
 func ruleChanges(ops string) []*inferencev1.RuleChange {
 	var changes []*inferencev1.RuleChange
 	for op := range strings.FieldsSeq(ops) {
@@ -68,7 +68,7 @@ func TestAPreviewOfRules(t *testing.T) {
 	}
 }
 
-// TestAPreviewSaysOfARuleThatItWouldBeRefused changes a rule, and makes one, such that admission refuses it.
+// TestAPreviewSaysOfARuleThatItWouldBeRefused changes a rule and makes one. Admission would refuse both.
 func TestAPreviewSaysOfARuleThatItWouldBeRefused(t *testing.T) {
 	w := newWorld(t)
 	w.do("team", "a>b B1=a{u}")

@@ -1,6 +1,5 @@
-// Package query answers InferenceService from the view: what rules imply, who has a role
-// because of them, and what a change would do. It only maps; what follows from what is
-// package infer's.
+// Package query serves InferenceService from the view: the roles that rules imply, the holders of a role, and the
+// effect of a planned change. It only converts requests and answers. Package infer computes the results.
 package query
 
 import (
@@ -19,18 +18,19 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Config is what answers are made of. All fields are required.
+// Config holds the sources of answers. All fields are required.
 type Config struct {
 	State *state.State
-	// Complete is nil when the view holds everything, Revision what it holds.
+	// Complete returns nil if the view is complete. Revision returns the revision that the view holds.
 	Complete func() error
 	Revision func() string
-	// Await waits until the view holds what somebody knows, by [topology.ParseRevision].
+	// Await waits until the view holds a revision, given as [topology.ParseRevision] returns it.
 	Await func(ctx context.Context, sequence uint64, began time.Time) error
-	// Finished is when a namespace was last as it must be; zero when that is not known here.
+	// Finished returns the time at which a namespace was last in its desired state. It is zero if this process holds no
+	// such time.
 	Finished func(namespace string) time.Time
 	Lister   Lister
-	// Since is since when the webhooks judge all who bind roles; zero without webhooks.
+	// Since returns the time since which the webhooks check all authors. It is zero without webhooks.
 	Since   func(ctx context.Context) time.Time
 	Changes *WatchCache
 }
@@ -38,22 +38,22 @@ type Config struct {
 // Server implements InferenceService.
 type Server struct {
 	cfg Config
-	// checks and previews are costly.
+	// checks and previews bound the costly calls in parallel.
 	checks, previews *rpc.Turns
 }
 
-// NewServer makes one.
+// NewServer returns a server.
 func NewServer(cfg Config) *Server {
 	return &Server{cfg, rpc.NewTurns(maxChecks), rpc.NewTurns(maxPreviews)}
 }
 
 var _ inferencev1connect.InferenceServiceHandler = (*Server)(nil)
 
-// namespaced is a request about one namespace, or all.
+// namespaced is a request about one namespace, or about all if the namespace is empty.
 type namespaced interface{ GetNamespace() string }
 
-// Access asks of a caller what kubectl would: to list rules for what rules say, to list
-// RoleBindings for who has what.
+// Access returns the permission that each procedure requires. Procedures about rules require "list" on rules, and
+// procedures about holders "list" on RoleBindings.
 func Access() map[string]rpc.Access {
 	return map[string]rpc.Access{
 		inferencev1connect.InferenceServiceListRulesProcedure:          canListRules[inferencev1.ListRulesRequest](),
@@ -85,11 +85,11 @@ func namespaceOf[M any](m *M) string {
 	return request.GetNamespace()
 }
 
-// fresh is a request that may ask for a state no older than one that is known to the caller.
+// fresh is a request that can require a minimum revision.
 type fresh interface{ GetMinRevision() string }
 
-// ready refuses to answer from a view that lacks something. The revision is taken before
-// the answer: what it names is in it.
+// ready returns an error if the view is incomplete or too old for the request. The revision is read before the answer
+// is computed, so the answer is at least as new.
 func (s *Server) ready(ctx context.Context, r fresh) (revision string, err error) {
 	if r.GetMinRevision() != "" {
 		sequence, began, err := topology.ParseRevision(r.GetMinRevision())
@@ -103,7 +103,7 @@ func (s *Server) ready(ctx context.Context, r fresh) (revision string, err error
 	return s.cfg.Revision(), rpc.Incomplete(s.cfg.Complete())
 }
 
-// in lists the namespace asked about, or all that have rules.
+// in returns the requested namespace, or all namespaces that have rules.
 func (s *Server) in(namespace string) []string {
 	if namespace != "" {
 		return []string{namespace}
@@ -128,7 +128,7 @@ func (s *Server) ListRules(ctx context.Context, r *inferencev1.ListRulesRequest)
 	return &inferencev1.ListRulesResponse{Rules: page, NextPageToken: next, Revision: revision, Synced: true}, nil
 }
 
-// ruleRow is a rule with all that is told of it.
+// ruleRow is a rule with its evaluation and its object.
 type ruleRow struct {
 	ruleSet *infer.RuleSet
 	rule    *infer.EvaluatedRule
@@ -151,7 +151,7 @@ func (s *Server) rulesOf(namespace string) []ruleRow {
 	return list
 }
 
-// row is what one role implies.
+// row holds the role whose implied roles are listed, with its rule set.
 type row struct {
 	namespace string
 	parent    infer.Role
@@ -211,7 +211,7 @@ func (s *Server) ListImplyingRoles(ctx context.Context, r *inferencev1.ListImply
 	return response, nil
 }
 
-// key joins parts such that sorting by it sorts by the parts.
+// key joins parts so that the order of keys is the order of the parts.
 func key(parts ...string) string { return strings.Join(parts, "\x00") }
 
 func roleKey(r infer.Role) string {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// rowsPerMessage bounds a message of a snapshot.
+	// rowsPerMessage bounds the rows in one message of a snapshot.
 	rowsPerMessage = 100
-	// bookmarkEvery is how often a stream on which nothing happens says so.
+	// bookmarkEvery is the interval of bookmarks on an idle stream.
 	bookmarkEvery = 10 * time.Second
 )
 
@@ -43,12 +43,12 @@ func (s *Server) WatchInferences(
 type stream struct {
 	server    *Server
 	namespace string
-	// number of the change up to which everything has been sent.
+	// number is the last change that was sent completely.
 	number uint64
 	out    func(*inferencev1.WatchInferencesResponse) error
 }
 
-// start goes on where a token says, or sends all rows.
+// start resumes after the token, or sends a snapshot if the token is empty.
 func (w *stream) start(token string) (err error) {
 	if token != "" {
 		w.number, err = w.server.cfg.Changes.parse(token)
@@ -82,7 +82,7 @@ func (w *stream) start(token string) (err error) {
 	return w.send(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END})
 }
 
-// follow sends what has changed, or waits for that.
+// follow sends the next changes, then waits for news. It sends a bookmark if none arrive within bookmarkEvery.
 func (w *stream) follow(ctx context.Context) error {
 	changes, last, news, err := w.server.cfg.Changes.after(w.number)
 	if err != nil {
@@ -104,8 +104,8 @@ func (w *stream) follow(ctx context.Context) error {
 	}
 }
 
-// sendChange sends a change, in parts if it is large. Whoever is cut off before the last part
-// gets all of them again.
+// sendChange sends a change, in parts if it is large. A client that is disconnected before the last part receives all
+// parts again, because only the last one moves the resume token.
 func (w *stream) sendChange(c change) error {
 	for w.namespace == "" || w.namespace == c.namespace {
 		m := &inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_CHANGE}
@@ -125,7 +125,7 @@ func (w *stream) sendChange(c change) error {
 
 func same[M any](message M) M { return message }
 
-// send sends a message that one may go on after.
+// send sends a message with a resume token.
 func (w *stream) send(m *inferencev1.WatchInferencesResponse) error {
 	m.ResumeToken, m.Revision, m.Synced = w.server.cfg.Changes.token(w.number), w.server.cfg.Revision(), w.server.cfg.Complete() == nil
 	return w.out(m)

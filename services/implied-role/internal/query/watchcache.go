@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	// maxLog is how many changes are kept for those who come back, maxLogBytes how large they are together.
+	// maxLog bounds the changes that are kept for clients that resume, maxLogBytes their total size.
 	maxLog      = 4096
 	maxLogBytes = 32 << 20
-	// maxChange is how many roles are gone through to tell a change. Of a larger one nobody is
-	// told; they are sent all rows instead, which takes no memory.
+	// maxChange bounds the roles that are compared for one change. A larger change clears the log, so clients begin
+	// again with a snapshot, which takes no memory.
 	maxChange = 200_000
-	// recheck is how often an incomplete view is asked again whether it is complete.
+	// recheck is the interval of checks whether an incomplete view has become complete.
 	recheck = 50 * time.Millisecond
 )
 
-// WatchCache turns changes of rules into changes of rows, numbers them, and keeps the last of
-// them, so that whoever was away for a moment misses none. The numbers are this process's
-// own: at another, or at the next, one begins with all rows.
+// WatchCache turns changes of rules into numbered changes of rows. It keeps the newest ones, so a client that
+// reconnects soon misses none. Numbers are valid in one process only: at another process, a client begins with a
+// snapshot.
 type WatchCache struct {
 	state    *state.State
 	complete func() error
@@ -42,26 +42,26 @@ type WatchCache struct {
 	wake     chan struct{}
 
 	mu sync.Mutex
-	// dirty are namespaces whose rules have changed.
+	// dirty holds the namespaces whose rules have changed.
 	dirty map[string]struct{}
-	// current is what the changes up to number last add up to; nil before the view was complete.
+	// current holds the rule sets after change number last. It is nil until the view was complete once.
 	current map[string]*infer.RuleSet
 	log     []change
 	bytes   int
 	last    uint64
-	// news is closed at the next change, and when the cache has ended.
+	// news is closed at the next change, and when the cache ends.
 	news  chan struct{}
 	ended bool
 }
 
-// change is what a change of rules means to the rows of one namespace.
+// change holds the changed rows of one namespace.
 type change struct {
 	number    uint64
 	namespace string
 	upserted  []*inferencev1.Inference
 	removed   []*inferencev1.InferenceKey
 	causes    []*inferencev1.RuleKey
-	// bytes is about how large it is.
+	// bytes is the approximate size.
 	bytes int
 }
 
@@ -71,7 +71,7 @@ var (
 	errNoToken = errors.New("the token is not one of this service's: pass resume_token as it was given")
 )
 
-// NewWatchCache makes one. The id is new in every process.
+// NewWatchCache returns a cache. The id must be different in every process.
 func NewWatchCache(s *state.State, id string, complete func() error) *WatchCache {
 	return &WatchCache{
 		state: s, complete: complete, id: id, wake: make(chan struct{}, 1),
@@ -79,14 +79,14 @@ func NewWatchCache(s *state.State, id string, complete func() error) *WatchCache
 	}
 }
 
-// Changed is told of every change of the view.
+// Changed marks the namespace of a changed rule. The view calls it for every change.
 func (w *WatchCache) Changed(k event.Key) {
 	if k.GroupResource == kinds.ImpliedRoles().GroupResource {
 		w.mark(k.Namespace)
 	}
 }
 
-// Reloaded is told when the view was loaded anew.
+// Reloaded marks all namespaces. The view calls it after it was loaded again.
 func (w *WatchCache) Reloaded() {
 	w.mu.Lock()
 	known := slices.Collect(maps.Keys(w.current))
@@ -102,11 +102,11 @@ func (w *WatchCache) mark(namespaces ...string) {
 	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
-	default: // It is awake.
+	default: // A wake-up is pending already.
 	}
 }
 
-// Run follows the view until ctx ends, and then ends everybody's stream.
+// Run follows the view until ctx ends. Then it ends all streams.
 func (w *WatchCache) Run(ctx context.Context) error {
 	defer w.end()
 	for ctx.Err() == nil {
@@ -133,7 +133,7 @@ func (w *WatchCache) end() {
 	close(w.news)
 }
 
-// catchUp makes changes of what is dirty. The first time, it only takes in what there is.
+// catchUp records the changes of dirty namespaces. The first call also takes over the rule sets of all namespaces.
 func (w *WatchCache) catchUp() {
 	w.mu.Lock()
 	first := w.current == nil
@@ -180,7 +180,7 @@ func (w *WatchCache) update(namespace string, ruleSet *infer.RuleSet) {
 	w.news = make(chan struct{})
 }
 
-// keep numbers a change, and forgets the oldest when there are too many.
+// keep numbers a change and appends it to the log. It drops the oldest changes beyond the limits.
 func (w *WatchCache) keep(c change) {
 	w.last++
 	c.number = w.last
@@ -192,7 +192,7 @@ func (w *WatchCache) keep(c change) {
 	}
 }
 
-// weigh counts the roles that must be gone through to see what changed.
+// weigh counts the roles that must be compared to compute a change.
 func weigh(touched []infer.Role, before, after *infer.RuleSet) int {
 	n := len(touched)
 	for _, r := range touched {
@@ -201,7 +201,8 @@ func weigh(touched []infer.Role, before, after *infer.RuleSet) int {
 	return n
 }
 
-// compare finds the rows that differ among those of roles, and the rules that made the difference.
+// compare returns the rows of the given roles that differ, with the rules that changed. It reports whether any row
+// differs.
 func compare(now row, before *infer.RuleSet, roles []infer.Role) (c change, differ bool) {
 	namespace, after := now.namespace, now.ruleSet
 	c.namespace = namespace
@@ -221,13 +222,13 @@ func compare(now row, before *infer.RuleSet, roles []infer.Role) (c change, diff
 	return c, len(c.upserted)+len(c.removed) > 0
 }
 
-// rowBytes is about how large a key is, with what holds it.
+// rowBytes is the approximate size of a key with its overhead.
 const rowBytes = 500
 
-// maxCauses is how many rules are named as those whose change it is.
+// maxCauses bounds the rules that are named as the cause of a change.
 const maxCauses = 1000
 
-// causes are the rules that say something else, or have come or gone.
+// causes returns the rules that were added, removed or changed.
 func causes(namespace string, before, after *infer.RuleSet) []*inferencev1.RuleKey {
 	rules := map[string]infer.EvaluatedRule{}
 	for _, r := range before.Rules() {
@@ -246,7 +247,8 @@ func causes(namespace string, before, after *infer.RuleSet) []*inferencev1.RuleK
 	})
 }
 
-// snapshot is everything there is, and the number of the change up to which it is that.
+// snapshot returns all rows and the number of the last change that they contain. ok is false until the view was
+// complete once.
 func (w *WatchCache) snapshot(namespace string) (rows iter.Seq[*inferencev1.Inference], number uint64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -265,7 +267,7 @@ func (w *WatchCache) snapshot(namespace string) (rows iter.Seq[*inferencev1.Infe
 	}, number, w.current != nil
 }
 
-// after lists the changes after a number, and gives the channel that tells of the next.
+// after returns the changes after a number, the number of the last one, and the channel that is closed at the next.
 func (w *WatchCache) after(number uint64) (changes []change, last uint64, news <-chan struct{}, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -279,10 +281,10 @@ func (w *WatchCache) after(number uint64) (changes []change, last uint64, news <
 	}
 }
 
-// token names a change, so that a stream can go on after it.
+// token returns the resume token of a change.
 func (w *WatchCache) token(number uint64) string { return fmt.Sprintf("%s.%d", w.id, number) }
 
-// parse is the inverse of token.
+// parse returns the number in a token. The error differs for a malformed token and for one of another process.
 func (w *WatchCache) parse(token string) (uint64, error) {
 	id, text, ok := strings.Cut(token, ".")
 	number, err := strconv.ParseUint(text, 10, 64)

@@ -17,7 +17,7 @@ import (
 
 func ruleResource() event.GroupResource { return kinds.ImpliedRoles().GroupResource }
 
-// generatedVersions is what is generated, with versions.
+// generatedVersions returns the versions of the generated bindings, by name.
 func (w *world) generatedVersions() map[string]string {
 	versions := map[string]string{}
 	for _, b := range w.cfg.State.Bindings.All() {
@@ -53,7 +53,7 @@ func (w *world) reader(namespace, token string) (*reader, error) {
 	return r, r.start(token)
 }
 
-// read takes what there is, without waiting for more.
+// read receives the available messages without waiting for more.
 func (r *reader) read(t *testing.T) error {
 	t.Helper()
 	done, cancel := context.WithCancel(t.Context())
@@ -95,7 +95,7 @@ func TestAStreamGoesOnWithoutAGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 20 {
-		// Some changes while it is connected, some while it is not.
+		// Some changes come while the reader is connected, some while it is not.
 		w.do("team", fmt.Sprintf("r%d>s b>c%d", i, i))
 		w.cfg.Changes.catchUp()
 		if i%3 == 0 {
@@ -201,7 +201,7 @@ func TestAReloadedViewIsComparedWithWhatWasTold(t *testing.T) {
 	}
 	w.do("team", "-a>b")
 	w.cfg.Changes.mu.Lock()
-	w.cfg.Changes.dirty = map[string]struct{}{} // As if that had been lost.
+	w.cfg.Changes.dirty = map[string]struct{}{} // As if the mark had been lost.
 	w.cfg.Changes.mu.Unlock()
 	w.cfg.Changes.Reloaded()
 	w.cfg.Changes.catchUp()

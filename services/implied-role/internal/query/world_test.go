@@ -28,19 +28,19 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// world is a view, and a server that answers from it.
+// world is a view with a server that answers from it.
 type world struct {
 	*Server
 	t    *testing.T
 	view *view.View
-	// incomplete is whether the view lacks something.
+	// incomplete makes the view incomplete.
 	incomplete atomic.Bool
 	version    int
-	// guarded is since when the webhooks are in force.
+	// guarded is the time since which the webhooks are in force.
 	guarded time.Time
-	// awaited is what was waited for last.
+	// awaited is the revision of the last wait.
 	awaited string
-	// live is what the API server has.
+	// live holds the objects of the API server.
 	live map[event.Key]event.Change
 }
 
@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// List implements Lister.
+// List implements [Lister].
 func (w *world) List(_ context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error] {
 	return func(yield func(event.Change, error) bool) {
 		for key, c := range w.live {
@@ -101,7 +101,7 @@ func (w *world) put(kind kinds.Kind, namespace, name string, object any) {
 	}
 }
 
-// role reads "name" or "ClusterRole/name".
+// role parses "name" or "ClusterRole/name".
 func role(text string) infer.Role {
 	name, cluster := strings.CutPrefix(text, infer.KindClusterRole+"/")
 	return infer.Role{Name: name, Cluster: cluster}
@@ -111,7 +111,7 @@ func user(name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}
 }
 
-// do makes rules "a>b", and removes them by "-a>b"; makes bindings "B=a{x,y}", and removes them by "-B".
+// do makes rules by "a>b" and bindings by "B=a{x,y}". It removes them by "-a>b" and "-B".
 func (w *world) do(namespace, ops string) {
 	w.t.Helper()
 	for op := range strings.FieldsSeq(ops) {
@@ -143,7 +143,7 @@ func (w *world) do(namespace, ops string) {
 	}
 }
 
-// settle generates what is to be generated in the namespace team.
+// settle executes all plans in the namespace team.
 func (w *world) settle() {
 	w.t.Helper()
 	const namespace = "team"
@@ -183,7 +183,7 @@ func rowTexts(rows []*inferencev1.Inference) string {
 	return strings.Join(list, "; ")
 }
 
-// table adds up what a stream says.
+// table holds the rows that a stream has sent so far.
 type table map[string]string
 
 func (rows table) take(m *inferencev1.WatchInferencesResponse) {
@@ -203,7 +203,7 @@ func (rows table) String() string {
 	return strings.Join(list, "; ")
 }
 
-// must is an answer that is no error.
+// must returns a function that returns the answer, or fails the test if there is an error.
 func must[M any](m M, err error) func(*testing.T) M {
 	return func(t *testing.T) M {
 		t.Helper()

@@ -10,16 +10,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// cachedRuleSet is a rule set with the rules that it was made of.
+// cachedRuleSet is a rule set with the versions of its rules.
 type cachedRuleSet struct {
 	ruleSet  *infer.RuleSet
-	versions []ruleVersion // by name
-	// stale means that a rule says something else by now.
+	versions []ruleVersion // sorted by name
+	// stale means that a rule has changed since.
 	stale bool
 }
 
-// ruleVersion tells whether a rule is still the same. What it says is part of that: the bus may have
-// told something else of the same generation.
+// ruleVersion identifies the state of a rule. It contains the spec, because a change on NATS can have the same
+// generation with another spec.
 type ruleVersion struct {
 	name, uid  string
 	generation int64
@@ -30,8 +30,8 @@ func versionOf(r Rule) ruleVersion { return ruleVersion{r.Key.Name, r.UID, r.Gen
 
 func (v ruleVersion) compareName(name string) int { return strings.Compare(v.name, name) }
 
-// changed is told of every change of the view. A status says nothing new to rule sets: it is
-// written again and again, for each of many rules.
+// changed marks the rule set of a namespace as stale if a rule has changed. The view calls it for every change. A
+// change of status alone does not count, because statuses are written often and for many rules.
 func (s *State) changed(k event.Key) {
 	if k.GroupResource != kinds.ImpliedRoles().GroupResource {
 		return
@@ -50,7 +50,7 @@ func (s *State) changed(k event.Key) {
 	}
 }
 
-// reloaded is told when the view was loaded anew.
+// reloaded marks all rule sets as stale. The view calls it after it was loaded again.
 func (s *State) reloaded() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *State) reloaded() {
 	}
 }
 
-// RuleSet is what the rules of a namespace say together.
+// RuleSet returns the rule set of a namespace, with rules paused for its current bindings.
 func (s *State) RuleSet(namespace string) *infer.RuleSet {
 	s.mu.Lock()
 	known := s.ruleSets[namespace]
@@ -70,7 +70,8 @@ func (s *State) RuleSet(namespace string) *infer.RuleSet {
 	return s.Limited(namespace, known.ruleSet, Load{})
 }
 
-// RuleSetAndRules is [State.RuleSet] with those rules, by name. One that is being deleted is gone.
+// RuleSetAndRules returns the result of [State.RuleSet] with its rules, sorted by name. Both leave out rules that are
+// being deleted.
 func (s *State) RuleSetAndRules(namespace string) (*infer.RuleSet, []Rule) {
 	s.mu.Lock()
 	known, rules := s.evaluate(namespace)
@@ -78,7 +79,7 @@ func (s *State) RuleSetAndRules(namespace string) (*infer.RuleSet, []Rule) {
 	return s.Limited(namespace, known.ruleSet, Load{}), rules
 }
 
-// evaluate makes a rule set unless that has been done; the caller holds the lock.
+// evaluate returns the rule set of the current rules, from the cache if no rule has changed. The caller holds s.mu.
 func (s *State) evaluate(namespace string) (*cachedRuleSet, []Rule) {
 	rules := slices.DeleteFunc(s.Rules.By(byNamespace, namespace), func(r Rule) bool { return r.Value.DeletionTimestamp != nil })
 	versions := make([]ruleVersion, len(rules))
@@ -100,17 +101,17 @@ func (s *State) evaluate(namespace string) (*cachedRuleSet, []Rule) {
 	return known, rules
 }
 
-// Load is how many sources there would be more of, or less, by their role.
+// Load holds the change in the number of sources for each role.
 type Load map[infer.Role]int
 
-// Add counts a binding if it is a source.
+// Add adds n for the role of a binding if the binding is a source.
 func (l Load) Add(b *infer.Binding, n int) {
 	if b != nil && b.IsSource() {
 		l[b.Role] += n
 	}
 }
 
-// Limited pauses rules that ask for too much of the bindings that there are, or would be.
+// Limited pauses the rules that would generate too many bindings. It counts the existing sources plus those in more.
 func (s *State) Limited(namespace string, rules *infer.RuleSet, more Load) *infer.RuleSet {
 	sources := s.Bindings.Count(bySource, namespace)
 	for _, n := range more {

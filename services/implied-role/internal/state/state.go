@@ -1,5 +1,5 @@
-// Package state finds in the view what belongs together: the rules of a namespace and what
-// they say, the bindings of a role, what was generated from which.
+// Package state provides indexed access to the view. It finds the rules of a namespace with their rule set, the
+// bindings to a role, and the bindings that were generated from a source.
 package state
 
 import (
@@ -16,31 +16,30 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// Indexes of the tables. A role in a namespace is "namespace/role".
+// Indexes of the tables. The key of a role in a namespace is "namespace/role".
 const (
 	byNamespace = "namespace"
-	// byChild finds rules by their child in a namespace; by a ClusterRole in every one.
+	// byChild finds rules by their child: a Role in one namespace, or a ClusterRole in all.
 	byChild = "child"
-	// byRole finds bindings that people made, bySource those of them that imply others, byGrant
-	// those that were generated.
+	// byRole finds explicit bindings, bySource the sources among them, and byGrant generated bindings.
 	byRole   = "role"
 	bySource = "source"
 	byGrant  = "grant"
-	// byOwner finds generated bindings by namespace and source, and all of them; byOrphan, by
-	// namespace, those of which nothing tells the source.
+	// byOwner finds generated bindings by namespace and source, or all of them by everywhere. byOrphan finds those
+	// without a traceable source, by namespace.
 	byOwner    = "owner"
 	byOrphan   = "orphan"
 	everywhere = "*"
 )
 
 type (
-	// Rule is an ImpliedRoles.
+	// Rule is an ImpliedRoles object.
 	Rule = view.Object[rolev1alpha1.ImpliedRoles]
 	// Binding is a RoleBinding or ClusterRoleBinding.
 	Binding = view.Object[infer.Binding]
 )
 
-// State is the objects of one cluster.
+// State holds the objects of one cluster.
 type State struct {
 	Cluster  string
 	Policy   infer.Policy
@@ -54,7 +53,7 @@ type State struct {
 	ruleSets map[string]*cachedRuleSet
 }
 
-// New declares the tables in v, which must hold the objects of that cluster alone.
+// New registers the tables in v. The view must hold the objects of that cluster only.
 func New(v *view.View, cluster string, policy infer.Policy) *State {
 	s := &State{
 		Cluster: cluster, Policy: policy, ruleSets: map[string]*cachedRuleSet{},
@@ -103,7 +102,7 @@ func childIndex(namespace string, child infer.Role) string {
 	return in(namespace, child)
 }
 
-// only is values if they apply.
+// only returns the values if apply is true, and nil otherwise.
 func only(apply bool, values ...string) []string {
 	if !apply {
 		return nil
@@ -111,7 +110,7 @@ func only(apply bool, values ...string) []string {
 	return values
 }
 
-// RuleOf is a rule as package infer takes it.
+// RuleOf converts a rule to the form of package infer.
 func RuleOf(r *rolev1alpha1.ImpliedRoles) infer.Rule {
 	spec := r.Spec.InferenceRule
 	parent, flaw := infer.ParseRole(spec.ParentKind, spec.ParentRole)
@@ -119,19 +118,19 @@ func RuleOf(r *rolev1alpha1.ImpliedRoles) infer.Rule {
 	return infer.Rule{Name: r.Name, Created: r.CreationTimestamp.Time, Parent: parent, Child: child, Flaw: cmp.Or(flaw, other)}
 }
 
-// RulesIn lists the rules of a namespace, those included that are being deleted.
+// RulesIn lists the rules of a namespace, including those that are being deleted.
 func (s *State) RulesIn(namespace string) []Rule { return s.Rules.By(byNamespace, namespace) }
 
-// RuleCount counts the rules of a namespace.
+// RuleCount counts the rules of a namespace, including those that are being deleted.
 func (s *State) RuleCount(namespace string) int { return s.Rules.Count(byNamespace, namespace) }
 
-// Namespaces lists those that have rules, in order.
+// Namespaces lists the namespaces that have rules, in order.
 func (s *State) Namespaces() []string {
 	return namespacesOf(s.Rules.All())
 }
 
-// NamespacesWithChild lists the namespaces with rules whose child a role is: one of the given
-// namespace, or, when that is empty, a ClusterRole.
+// NamespacesWithChild lists the namespaces that have a rule with this child. The role is a Role of the given namespace,
+// or a ClusterRole if namespace is empty.
 func (s *State) NamespacesWithChild(namespace, role string) []string {
 	return namespacesOf(s.Rules.By(byChild, childIndex(namespace, infer.Role{Name: role, Cluster: namespace == ""})))
 }
@@ -144,7 +143,7 @@ func namespacesOf(rules []Rule) []string {
 	return slices.Compact(names)
 }
 
-// Exists tells whether there is such a role in a namespace.
+// Exists returns a function that reports whether a role exists in a namespace.
 func (s *State) Exists(namespace string) func(infer.Role) bool {
 	return func(r infer.Role) bool {
 		key := event.Key{Cluster: s.Cluster, Name: r.Name}
@@ -159,23 +158,23 @@ func (s *State) Exists(namespace string) func(infer.Role) bool {
 	}
 }
 
-// BindingKey is the key of a RoleBinding.
+// BindingKey returns the key of a RoleBinding.
 func (s *State) BindingKey(namespace, name string) event.Key {
 	return event.Key{Cluster: s.Cluster, GroupResource: kinds.RoleBindings().GroupResource, Namespace: namespace, Name: name}
 }
 
-// Binding finds a RoleBinding; nil if there is none.
+// Binding returns a RoleBinding, or nil.
 func (s *State) Binding(namespace, name string) *infer.Binding {
 	b, _ := s.Bindings.Get(s.BindingKey(namespace, name))
 	return b.Value
 }
 
-// BindingsIn lists all of a namespace.
+// BindingsIn lists all RoleBindings of a namespace.
 func (s *State) BindingsIn(namespace string) []*infer.Binding {
 	return values(s.Bindings.By(byNamespace, namespace))
 }
 
-// Gone lists the rules and bindings of a namespace that have been deleted, as far as that is known.
+// Gone lists the deleted rules and bindings of a namespace whose tombstones the view holds.
 func (s *State) Gone(namespace string) []event.Key {
 	var keys []event.Key
 	for _, r := range s.Rules.GoneBy(byNamespace, namespace) {
@@ -187,29 +186,29 @@ func (s *State) Gone(namespace string) []event.Key {
 	return keys
 }
 
-// BindingCount counts the bindings of a namespace.
+// BindingCount counts the RoleBindings of a namespace.
 func (s *State) BindingCount(namespace string) int { return s.Bindings.Count(byNamespace, namespace) }
 
-// BindingsTo lists those that people made to a role.
+// BindingsTo lists the explicit bindings to a role.
 func (s *State) BindingsTo(namespace string, r infer.Role) []*infer.Binding {
 	return values(s.Bindings.By(byRole, in(namespace, r)))
 }
 
-// BindingsEverywhere lists the ClusterRoleBindings, BindingsEverywhereTo those to a role.
+// BindingsEverywhere lists the ClusterRoleBindings.
 func (s *State) BindingsEverywhere() []*infer.Binding { return values(s.clusterBindings.All()) }
 
-// BindingsEverywhereTo is a part of [State.BindingsEverywhere].
+// BindingsEverywhereTo lists the ClusterRoleBindings to a role.
 func (s *State) BindingsEverywhereTo(r infer.Role) []*infer.Binding {
 	return values(s.clusterBindings.By(byRole, r.String()))
 }
 
-// GeneratedTo lists those that were generated to a role.
+// GeneratedTo lists the generated bindings to a role.
 func (s *State) GeneratedTo(namespace string, r infer.Role) []*infer.Binding {
 	return values(s.Bindings.By(byGrant, in(namespace, r)))
 }
 
-// Orphans lists the names of the generated bindings of a namespace of which nothing tells the
-// source, and of the sources that they follow from all the same.
+// Orphans lists the names of the generated bindings without a traceable source. It also lists the sources from which
+// they follow by [infer.RuleSet.Claimant].
 func (s *State) Orphans(namespace string, rules *infer.RuleSet) []string {
 	var names []string
 	for _, b := range s.Bindings.By(byOrphan, namespace) {
@@ -233,7 +232,7 @@ func values(bindings []Binding) []*infer.Binding {
 	return list
 }
 
-// Generated counts those of all namespaces, GeneratedFrom those of one source.
+// Generated counts the generated bindings of all namespaces.
 func (s *State) Generated() int { return s.Bindings.Count(byOwner, everywhere) }
 
 // GeneratedFrom counts the bindings that were generated from one source.
@@ -241,7 +240,7 @@ func (s *State) GeneratedFrom(namespace, source string) int {
 	return s.Bindings.Count(byOwner, namespace+"/"+source)
 }
 
-// Snapshot is what there is under the name of one source.
+// Snapshot returns the current input of the plan for one source.
 func (s *State) Snapshot(namespace, source string) infer.Input {
 	in := infer.Input{
 		Source: source, Generated: values(s.Bindings.By(byOwner, namespace+"/"+source)),
@@ -253,7 +252,7 @@ func (s *State) Snapshot(namespace, source string) infer.Input {
 	return in
 }
 
-// Sources lists the names of all that may be, or may have been, a source.
+// Sources lists the names of all bindings that are or were a possible source.
 func (s *State) Sources(namespace string) []string {
 	var names []string
 	for _, b := range s.BindingsIn(namespace) {
@@ -263,5 +262,5 @@ func (s *State) Sources(namespace string) []string {
 	return slices.Compact(names)
 }
 
-// SourceOf is the name of the source of a binding: its own unless it is generated.
+// SourceOf returns the name of the source of a binding. Without a source, it is the name of the binding.
 func SourceOf(b *infer.Binding) string { return cmp.Or(b.Source, b.Name) }

@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// fixture is a state that is fed by hand.
+// fixture is a state whose objects the test sets.
 type fixture struct {
 	*State
 	t       *testing.T
@@ -33,7 +33,7 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{State: New(v, "local", infer.DefaultPolicy()), t: t, view: v}
 }
 
-// put makes an object be so; nil deletes it.
+// put sets an object. Nil deletes it.
 func (f *fixture) put(kind kinds.Kind, namespace, name string, object any) {
 	f.t.Helper()
 	f.version++
@@ -52,7 +52,7 @@ func (f *fixture) put(kind kinds.Kind, namespace, name string, object any) {
 	}
 }
 
-// rule makes one named parent-child.
+// rule makes a rule named parent-child.
 func (f *fixture) rule(namespace, parent, child string) {
 	f.t.Helper()
 	name := parent + "-" + strings.ReplaceAll(strings.ToLower(child), "/", "-")
@@ -66,7 +66,7 @@ func (f *fixture) rule(namespace, parent, child string) {
 	})
 }
 
-// binding makes one that a person would, of a subject to a role; source makes it one that was generated.
+// binding makes a binding of a subject to a role. With a source, it is a generated one.
 func (f *fixture) binding(namespace, name, role, source string) {
 	f.t.Helper()
 	b := rbacv1.RoleBinding{
@@ -223,7 +223,7 @@ func TestARuleThatSaysSomethingElseMakesAnotherRuleSetWhateverItsGeneration(t *t
 	}
 }
 
-// TestARuleSetIsLookedAtAnewOnlyWhenARuleSaysSomethingElse changes one rule of two step by step.
+// TestARuleSetIsLookedAtAnewOnlyWhenARuleSaysSomethingElse changes one of two rules step by step.
 func TestARuleSetIsLookedAtAnewOnlyWhenARuleSaysSomethingElse(t *testing.T) {
 	f := newFixture(t)
 	f.rule("ns", "a", "b")

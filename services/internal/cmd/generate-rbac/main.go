@@ -1,4 +1,5 @@
-// Command generate-rbac writes the manifest of every service's account, and that of the roles for people, below a directory.
+// Command generate-rbac writes the RBAC manifests below a directory. There is one for each service account, one with
+// the roles for users, and one with access to Secrets.
 package main
 
 import (

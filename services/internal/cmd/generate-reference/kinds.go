@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kinds is a page with a table of fields for each kind.
+// kinds returns a page with a table of fields for each kind.
 func kinds(root string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(root, "deploy/crd/*.yaml"))
 	if err != nil {
@@ -61,7 +61,7 @@ func writeFields(out *strings.Builder, path string, schema apiextensionsv1.JSONS
 	}
 }
 
-// writeInner goes on within lists and maps.
+// writeInner writes the fields inside of lists and maps.
 func writeInner(out *strings.Builder, path string, field apiextensionsv1.JSONSchemaProps) {
 	for {
 		switch {
@@ -94,5 +94,5 @@ func typeOf(field apiextensionsv1.JSONSchemaProps) string {
 	return field.Type
 }
 
-// prose is a description in one line.
+// prose returns a description as one line.
 func prose(text string) string { return strings.Join(strings.Fields(text), " ") }

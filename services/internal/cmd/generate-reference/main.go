@@ -1,5 +1,5 @@
-// Command generate-reference writes what there is to know of custom resources, metrics and services, as pages of the
-// documentation: from the CRDs, from the code that makes metrics, and from the tables of what services may.
+// Command generate-reference writes the reference pages of the documentation. Custom resources come from the CRDs,
+// metrics from the source code, and services from the tables of their rights.
 package main
 
 import (
@@ -17,7 +17,7 @@ func main() {
 	}
 }
 
-// run takes the root of the checkout.
+// run writes all pages below the root of the checkout.
 func run(root string) error {
 	for page, write := range map[string]func(string) (string, error){"kinds.md": kinds, "metrics.md": metrics, "services.md": services} {
 		text, err := write(root)

@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// metric is what code says of it.
+// metric describes a metric found in the code.
 type metric struct {
 	help string
-	// by is where in services it is made.
+	// by holds the directories, below services, that create the metric.
 	by map[string]bool
 }
 
-// metrics is a page with all that services make.
+// metrics returns a page with all metrics of the services.
 func metrics(root string) (string, error) {
 	found := map[string]*metric{}
 	services := filepath.Join(root, "services")
@@ -58,8 +58,8 @@ func metrics(root string) (string, error) {
 	return out.String(), nil
 }
 
-// describes tells whether code names a metric of ours and says what it is: in options with a Name and a
-// Help, or in a call that begins with both.
+// describes reports whether a node of the syntax tree defines one of Entail's metrics. It recognizes options with Name
+// and Help, and a call whose first arguments are both.
 func describes(n ast.Node) (name, help string, ok bool) {
 	switch n := n.(type) {
 	case *ast.CompositeLit:
@@ -82,7 +82,7 @@ func describes(n ast.Node) (name, help string, ok bool) {
 	return name, help, (strings.HasPrefix(name, "entail_") || strings.HasPrefix(name, "authz_")) && help != ""
 }
 
-// literal is the text that is written there; empty if it is anything else.
+// literal returns the value of a string literal, or "" for any other expression.
 func literal(e ast.Expr) string {
 	if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 		if text, err := strconv.Unquote(lit.Value); err == nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/workload"
 )
 
-// services is a page with what each service follows, serves and may, from the tables that manifests are made from.
+// services returns a page with the kinds, APIs and rights of each service. It uses the tables from which the manifests
+// are generated.
 func services(string) (string, error) {
 	var out strings.Builder
 	out.WriteString("# Services\n\nWhat each follows and serves, and all that it may do at the API server and on the bus. The accounts in " +
@@ -42,7 +43,7 @@ func services(string) (string, error) {
 	return out.String(), nil
 }
 
-// followed are the kinds whose changes a service consumes, or publishes.
+// followed returns the kinds that a service consumes. The watcher consumes none: it reads the API server.
 func followed(name string) string {
 	service, ok := topology.ServiceNamed(name)
 	if !ok {

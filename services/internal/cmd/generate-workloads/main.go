@@ -1,4 +1,4 @@
-// Command generate-workloads writes how services run in a cluster below the directory of manifests.
+// Command generate-workloads writes the workload manifests of the services below the directory of manifests.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command grpc-health-probe takes the place of the program grpc_health_probe in stand-ins for images that have it:
-// it understands the flags that docker-compose.yaml gives.
+// Command grpc-health-probe replaces the program grpc_health_probe in test images that stand in for images with it. It
+// supports the flags that docker-compose.yaml uses.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// limit is how long a server may take to answer.
+// limit bounds the time until the server answers.
 const limit = 3 * time.Second
 
 func main() {

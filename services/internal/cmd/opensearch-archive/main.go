@@ -1,5 +1,5 @@
-// opensearch-archive HOME starts the OpenSearch installed in HOME once, so that it leaves an archive of its
-// classes there. Every later start takes a third of the time.
+// Command opensearch-archive creates the class data archive of the OpenSearch installed in HOME, its argument. It
+// starts the server once. Each later start takes a third of the time.
 package main
 
 import (

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// digestFiles returns a digest of everything but Go sources in the checkout.
+// digestFiles returns a digest of the files in the checkout, except Go sources and built programs.
 //
-// Go's test cache does not notice changes of files outside the module of a test, such
-// as deploy/ or docs/. The digest becomes part of the cache key of the tests that read
-// such files. The stamp of kube-local is among them: it names the sources of the program.
+// Go's test cache ignores changes of files outside the module of a test, such as deploy/ or docs/. The digest becomes
+// part of the cache key of tests that read such files. It includes the stamp of kube-local, which identifies the
+// sources of that program.
 func digestFiles(root string) (string, error) {
 	ignored := []string{".git", ".tmp", ".entail", "gen"}
 	hash := sha256.New()

@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// packageTimeout ends a package that hangs.
+// packageTimeout bounds the tests of a package.
 const packageTimeout = 40 * time.Minute
 
-// stopTimeout is how long go test may take to end its children after a signal.
+// stopTimeout bounds the time in which go test ends its children after a signal.
 const stopTimeout = 10 * time.Second
 
 // event is one line of go test -json.
@@ -34,7 +34,7 @@ type event struct {
 	Elapsed    float64
 }
 
-// outcome is what one package printed, and the state of its tests.
+// outcome holds the output of one package and the state of its tests.
 type outcome struct {
 	stage   stage
 	path    string
@@ -42,7 +42,7 @@ type outcome struct {
 	cached  bool
 	seconds float64
 	tests   map[string]*test
-	// output is what the package printed outside of tests, and what the compiler printed.
+	// output holds the output of the package outside of tests, and that of the compiler.
 	output strings.Builder
 }
 
@@ -58,7 +58,7 @@ type test struct {
 // environment returns the environment of go test.
 func environment(root string) []string {
 	env := append(os.Environ(), "GOWORK=off", "ENTAIL_BIN="+filepath.Join(root, "bin"), "RAPID_NOFAILFILE=1")
-	if os.Getenv("GOGC") == "" { // Servers and tests collect garbage less often: there is more memory than CPU.
+	if os.Getenv("GOGC") == "" { // Collect garbage less often: memory is less scarce than CPU.
 		env = append(env, "GOGC=400")
 	}
 	if os.Getenv("ENTAIL_COMMIT") == "" {
@@ -72,7 +72,7 @@ func environment(root string) []string {
 	return env
 }
 
-// canRace reports whether there is a C compiler, which the race detector needs.
+// canRace reports whether cgo is enabled by default, which means that a C compiler exists. The race detector needs one.
 func canRace(ctx context.Context) bool {
 	command := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED")
 	command.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CGO_ENABLED=") })
@@ -84,7 +84,7 @@ func canRace(ctx context.Context) bool {
 func (s stage) arguments() []string {
 	args := []string{"test", "-json", "-vet=off", "-timeout=" + packageTimeout.String(), "-p=" + strconv.Itoa(s.parallel)}
 	if s.race {
-		// SQLite is C code translated to Go: checking each of its accesses takes a quarter of all time.
+		// SQLite is C code translated to Go. Checking its accesses would take a quarter of the total time.
 		args = append(args, "-race", "-gcflags=modernc.org/...=-race=false -d=checkptr=0")
 	}
 	if s.tags != "" {
@@ -102,7 +102,7 @@ func (s stage) arguments() []string {
 	return append(args, s.packages...)
 }
 
-// execute runs a stage and hands each package to done when it has ended.
+// execute runs a stage and passes each package to done when it has ended.
 func (r *runner) execute(ctx context.Context, s stage, done func(*outcome)) error {
 	command := exec.CommandContext(ctx, "go", s.arguments()...)
 	command.Dir = filepath.Join(r.root, s.module)
@@ -134,12 +134,12 @@ func (r *runner) execute(ctx context.Context, s stage, done func(*outcome)) erro
 	return nil
 }
 
-// collector turns events into outcomes.
+// collector converts events to outcomes.
 type collector struct {
 	stage    stage
 	prefix   string
 	packages map[string]*outcome
-	// builds holds what the compiler printed, by import path.
+	// builds holds the output of the compiler, by import path.
 	builds map[string]*strings.Builder
 	failed bool
 }
@@ -172,7 +172,7 @@ func (c *collector) take(e event) *outcome {
 		if c.builds[e.ImportPath] == nil {
 			c.builds[e.ImportPath] = &strings.Builder{}
 		}
-		_, _ = c.builds[e.ImportPath].WriteString(e.Output) // It never fails.
+		_, _ = c.builds[e.ImportPath].WriteString(e.Output) // Never fails.
 		return nil
 	}
 	o := c.packages[e.Package]
@@ -231,7 +231,7 @@ func modulePath(dir string) string {
 	return strings.TrimSpace(strings.TrimPrefix(first, "module"))
 }
 
-// runner runs stages and reports what they find.
+// runner runs stages and reports their results.
 type runner struct {
 	root string
 	out  io.Writer
@@ -243,7 +243,7 @@ type runner struct {
 	mu      sync.Mutex // guards out and record
 }
 
-// runAll runs the stages of each step side by side, and the steps one after another.
+// runAll runs the steps one after another.
 func (r *runner) runAll(ctx context.Context, stages []stage) error {
 	if !canRace(ctx) {
 		fmt.Fprintln(r.out, "no C compiler: the race detector is off")
@@ -264,8 +264,8 @@ func (r *runner) runAll(ctx context.Context, stages []stage) error {
 	return r.report()
 }
 
-// runStep runs the stages of one step: those without servers in turn, since each uses all cores,
-// and those on servers together, since they mostly wait.
+// runStep runs the stages of one step. Stages without servers run in turn, because each uses all cores. Stages on
+// servers run together, because they mostly wait.
 func (r *runner) runStep(ctx context.Context, stages []stage) error {
 	began := time.Now()
 	var running sync.WaitGroup

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// stage is one call of go test. Calls of one step run at the same time.
+// stage is one call of go test. See [runner.runStep] for the order within a step.
 type stage struct {
 	step string
-	// name is what the report calls the stage.
+	// name identifies the stage in the report.
 	name string
 	// module is the directory of the module, relative to the root of the checkout.
 	module   string
@@ -25,11 +25,11 @@ type stage struct {
 	tags     string
 	// race turns the race detector on.
 	race bool
-	// servers says that the tests use real servers: results are not cached, and slow tests are reported.
+	// servers means that the tests use real servers. Their results are not cached, and slow tests are reported.
 	servers bool
 	// key is part of the cache key of the results.
 	key string
-	// only is a regular expression for the names of the tests; empty runs all.
+	// only is a regular expression for the names of the tests. If empty, all run.
 	only     string
 	parallel int
 }
@@ -54,8 +54,8 @@ type module struct {
 	// race says that the tests without servers run with the race detector. The other modules test
 	// compiled servers of others, whose compilation with the race detector takes many minutes.
 	race bool
-	// cached says that results with the tag integration are cached, too: the tests have fixed seeds,
-	// and use no server, or one that is built from the module itself.
+	// cached means that results with the tag integration are cached, too. These tests have fixed seeds and use no
+	// server, or one built from the module itself.
 	cached bool
 }
 
@@ -74,13 +74,14 @@ func modules() []module {
 type folder struct {
 	// path is relative to the module and starts with "./".
 	path string
-	// integration and e2e say that the build tag adds tests; untagged that there are tests without one.
+	// integration and e2e mean that the build tag adds tests, and untagged that some tests need no tag.
 	untagged, integration, e2e bool
 	// tests counts the tests that the tag integration adds.
 	tests int
-	// outside says that a test reads files outside its package, perhaps outside its module.
+	// outside means that a test reads files outside of its package, possibly outside of its module.
 	outside bool
-	// withoutRace are the tests that exist only without the race detector.
+	// withoutRace lists the tests that exist only without the race detector. withoutRaceServers lists those on real
+	// servers.
 	withoutRace, withoutRaceServers []string
 }
 
@@ -89,7 +90,7 @@ var (
 	testName = regexp.MustCompile(`(?m)^func (Test\w*)\(t `)
 )
 
-// options select what planStages plans.
+// options configures planStages.
 type options struct {
 	suites []string
 	// race turns the race detector on for tests on servers, too. It makes them take twice as long.
@@ -98,7 +99,7 @@ type options struct {
 	seconds map[string]float64
 }
 
-// planStages returns the stages that the suites need.
+// planStages returns the stages for the suites, in the order of the steps.
 func planStages(root string, o options) ([]stage, error) {
 	wanted := map[string]bool{}
 	for _, s := range o.suites {
@@ -133,7 +134,7 @@ func planStages(root string, o options) ([]stage, error) {
 // secondsPerTest estimates a test on servers of a package whose duration is not known.
 const secondsPerTest = 5
 
-// planner makes the stages of one module.
+// planner plans the stages of one module.
 type planner struct {
 	module  module
 	wanted  map[string]bool
@@ -225,7 +226,7 @@ func (p planner) withoutRace(f folder) (stages []stage) {
 	return stages
 }
 
-// findTests returns the directories of a module that hold tests, without those of modules within it.
+// findTests returns the directories of a module that hold tests, except those of nested modules.
 func findTests(module string) (folders []folder, err error) {
 	byPath := map[string]*folder{}
 	err = filepath.WalkDir(module, func(path string, d fs.DirEntry, err error) error {
@@ -268,7 +269,7 @@ func isModule(dir string) bool {
 	return err == nil
 }
 
-// add takes one test file into the folder.
+// add records one test file.
 func (f *folder) add(text []byte) error {
 	f.outside = f.outside || upwards.Match(text)
 	built, err := readConstraint(text)

@@ -25,7 +25,7 @@ func writeTree(t *testing.T, files map[string]string) string {
 
 const passing = "package p\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) {}\n"
 
-// checkout holds one package of each sort.
+// checkout creates a tree with one package of each kind.
 func checkout(t *testing.T) string {
 	t.Helper()
 	files := map[string]string{
@@ -52,7 +52,7 @@ func checkout(t *testing.T) string {
 	return writeTree(t, files)
 }
 
-// planned returns the packages of the planned stages, by name of the stage.
+// planned returns the planned stages by name.
 func planned(t *testing.T, root string, suites ...string) map[string]stage {
 	t.Helper()
 	return plannedWith(t, root, options{suites: suites})

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// slowest is how many of the slowest tests the report lists.
+// slowest bounds the list of the slowest tests in the report.
 const slowest = 20
 
 // step is a part of the run with its duration.
@@ -38,7 +38,7 @@ type record struct {
 	candidates     []candidate
 	flaky          []candidate
 	failures       []string
-	// seconds holds the duration of each package in the last run in which it was not cached.
+	// seconds holds the duration of each package in its last run that was not cached.
 	seconds map[string]float64
 }
 
@@ -47,19 +47,20 @@ func newRecord(dir string) (*record, error) {
 		return nil, err
 	}
 	r := &record{dir: dir, seconds: map[string]float64{}}
-	for _, path := range []string{"counts", "minutes"} { // A run that is cut short must not leave those of an earlier one.
+	for _, path := range []string{"counts", "minutes"} { // After an aborted run, no results of an earlier one may remain.
 		if err := os.Remove(filepath.Join(dir, path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 	}
 	if path := durationsFile(); path != "" {
-		data, _ := os.ReadFile(path) // Without it, or when it is broken, the order of packages is by name.
+		data, _ := os.ReadFile(path) // Without durations, packages are ordered by name.
 		_ = json.Unmarshal(data, &r.seconds)
 	}
 	return r, nil
 }
 
-// durationsFile returns where durations outlive the checkout; empty if there is no such place.
+// durationsFile returns the file for durations, which outlives the checkout. It returns "" if the system has no cache
+// directory.
 func durationsFile() string {
 	dir := os.Getenv("ENTAIL_CACHE")
 	if dir == "" {
@@ -75,7 +76,7 @@ func durationsFile() string {
 // id returns the package as a path from the root of the checkout.
 func (o *outcome) id() string { return o.stage.module + strings.TrimPrefix(o.path, ".") }
 
-// text returns what a test printed, and what the package printed beside it.
+// text returns the output of a test and the output of the package outside of tests.
 func (o *outcome) text(name string) string {
 	text := ""
 	if t := o.tests[name]; t != nil {
@@ -122,13 +123,13 @@ func (r *runner) take(o *outcome) {
 	fmt.Fprint(r.out, o.output.String())
 }
 
-// fail records a test that failed for good.
+// fail records a test that failed in its reruns, too.
 func (r *record) fail(c candidate, text string) {
 	r.failed++
 	r.failures = append(r.failures, fmt.Sprintf("FAIL  %s %s: %s", c.of.id(), c.test, text))
 }
 
-// report prints the summary, and writes the files that the CI script reads.
+// report prints the summary and writes the files that the CI script reads.
 func (r *runner) report() error {
 	rec := r.record
 	for _, f := range rec.failures {

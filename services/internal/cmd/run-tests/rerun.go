@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// maxReruns bounds how often one failing test runs again.
+	// maxReruns bounds the reruns of one failing test.
 	maxReruns = 2
-	// slowSeconds is how long a test on real servers may take unless the list of slow tests has it.
+	// slowSeconds bounds the duration of a test on real servers that is not in the list of slow tests.
 	slowSeconds = 20.0
 )
 
-// serious matches output of failures that count at once: a finding of a monitor, a data race,
-// a panic, leaked goroutines, a timeout.
+// serious matches the output of failures that count at once: a finding of a monitor, a data race, a panic, leaked
+// goroutines, or a timeout.
 var serious = regexp.MustCompile(`\bfinding: [a-z]+: |WARNING: DATA RACE|(?m:^panic: )|(?m:^fatal error: )|found unexpected goroutines|\[signal SIG`)
 
-// mayRerun returns the one test of a failed package that may run again, or "" and the reason why none may.
+// mayRerun returns the only failed test of a package if it may run again. Otherwise it returns "" and the reason.
 func mayRerun(o *outcome) (name, reason string) {
 	var failing []string
 	for name, t := range o.tests {
@@ -43,7 +43,7 @@ func mayRerun(o *outcome) (name, reason string) {
 	return "", "not run again: several tests failed: " + strings.Join(failing, ", ")
 }
 
-// tooSlow returns the tests on real servers that took too long and are not listed.
+// tooSlow returns the tests on real servers that exceeded slowSeconds and are not listed.
 func (r *runner) tooSlow(o *outcome) (names []string) {
 	if !o.stage.servers || r.untimed {
 		return nil
@@ -57,7 +57,7 @@ func (r *runner) tooSlow(o *outcome) (names []string) {
 	return names
 }
 
-// runAgain runs each candidate alone and records the result. It returns how many there were.
+// runAgain runs each candidate alone, records the results and returns the number of candidates.
 func (r *runner) runAgain(ctx context.Context) (n int, err error) {
 	candidates := r.record.candidates
 	r.record.candidates = nil
@@ -85,11 +85,11 @@ func (r *runner) runAgain(ctx context.Context) (n int, err error) {
 type candidate struct {
 	of   *outcome
 	test string
-	// slow says that the test passed, but took too long.
+	// slow means that the test passed, but took too long.
 	slow bool
 }
 
-// attempts returns how often the candidate runs again.
+// attempts returns the maximum number of reruns.
 func (c candidate) attempts() int {
 	if c.slow {
 		return 1
@@ -97,7 +97,8 @@ func (c candidate) attempts() int {
 	return maxReruns
 }
 
-// repeat runs a candidate until it is good. It returns the last outcome, and whether that was good.
+// repeat runs a candidate again until it passes, fast enough if it was slow. It returns the last outcome, and whether
+// it passed.
 func (r *runner) repeat(ctx context.Context, c candidate) (last *outcome, good bool, err error) {
 	s := c.of.stage
 	s.packages, s.only, s.servers, s.key = []string{c.of.path}, "^"+regexp.QuoteMeta(c.test)+"$", true, ""

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// slowTests holds the tests that may take long, by package and name, with the reason.
+// slowTests holds the reason for each test that may be slow, by package and name.
 type slowTests map[string]string
 
 // readSlowTests reads lines of the form "PACKAGE TEST: reason". Lines that start with # are comments.

@@ -19,12 +19,12 @@ import (
 	"github.com/openfga/openfga/pkg/storage/sqlite"
 )
 
-// migration guards the settings of OpenFGA's migration tool, which are the process's.
+// migration guards the settings of OpenFGA's migration tool, which are global to the process.
 //
 //nolint:gochecknoglobals // What it guards is global.
 var migration sync.Mutex
 
-// makePrivate makes a file that only its owner may read, or takes the right to read it from others.
+// makePrivate creates a file that only its owner can read, or restricts an existing one.
 func makePrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -33,7 +33,7 @@ func makePrivate(path string) error {
 	return errors.Join(f.Chmod(0o600), f.Close())
 }
 
-// openDatastore opens what cfg asks for, and the codec of page tokens that goes with it.
+// openDatastore opens the datastore for cfg and returns it with its codec of page tokens.
 func openDatastore(cfg OpenFGAConfig, log logger.Logger) (storage.OpenFGADatastore, encoder.ContinuationTokenSerializer, error) {
 	tuples := cmp.Or(cfg.MaxTuples, config.DefaultMaxTuplesPerWrite)
 	types := cmp.Or(cfg.MaxTypes, config.DefaultMaxTypesPerAuthorizationModel)
@@ -50,7 +50,7 @@ func openDatastore(cfg OpenFGAConfig, log logger.Logger) (storage.OpenFGADatasto
 	if err := makePrivate(cfg.File); err != nil {
 		return nil, nil, fmt.Errorf("protecting database %s: %w", cfg.File, err)
 	}
-	// Who deletes a store while others write is told of a fault after 0.1 s unless it says otherwise.
+	// Without a timeout, SQLite reports an error after 0.1 s when one call deletes a store while others write.
 	uri := cfg.File + "?_pragma=busy_timeout(3000)"
 	if cfg.UnsafeNoFsync {
 		uri += "&_pragma=synchronous(off)"

@@ -23,7 +23,7 @@ const (
 	httpStopTimeout = 5 * time.Second
 )
 
-// httpAPI is OpenFGA's HTTP API: a client of its gRPC API.
+// httpAPI serves OpenFGA's HTTP API as a client of its gRPC API.
 type httpAPI struct {
 	url    string
 	server *http.Server
@@ -51,7 +51,7 @@ func startHTTP(target string, port int) (*httpAPI, error) {
 		url: "http://" + listener.Addr().String(), conn: conn,
 		server: &http.Server{Handler: mux, ReadTimeout: httpReadTimeout},
 	}
-	go func() { _ = h.server.Serve(listener) }() // It ends with stop; until then nothing makes it fail.
+	go func() { _ = h.server.Serve(listener) }() // Returns only after stop.
 	return h, nil
 }
 
@@ -64,7 +64,7 @@ func (h *httpAPI) stop() {
 	_ = h.conn.Close()
 }
 
-// writeError gives OpenFGA's own codes their place in the answer's body.
+// writeError writes an error with OpenFGA's own code in the body.
 func writeError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	code := fgaerrors.ConvertToEncodedErrorCode(status.Convert(err))
 	fgahttp.CustomHTTPErrorHandler(ctx, w, r, fgaerrors.NewEncodedError(code, err.Error()))

@@ -10,23 +10,23 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// openFGALog hands OpenFGA's warnings and errors to slog. Its log of every request stays out.
+// openFGALog returns a logger that passes OpenFGA's warnings and errors to slog. It drops the log of requests.
 func openFGALog(log *slog.Logger) logger.Logger {
 	return &logger.ZapLogger{Logger: zap.New(slogCore{log: cmp.Or(log, slog.New(slog.DiscardHandler))})}
 }
 
-// slogCore is slog behind zap's interface.
+// slogCore implements [zapcore.Core] with slog.
 type slogCore struct{ log *slog.Logger }
 
-// Enabled lets warnings and worse pass.
+// Enabled reports whether a level is a warning or above.
 func (slogCore) Enabled(level zapcore.Level) bool { return level >= zapcore.WarnLevel }
 
-// With adds fields to every entry.
+// With implements [zapcore.Core].
 func (c slogCore) With(fields []zapcore.Field) zapcore.Core {
 	return slogCore{log: c.log.With(attributes(fields)...)}
 }
 
-// Check is how zap asks who wants an entry.
+// Check implements [zapcore.Core].
 func (c slogCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if c.Enabled(entry.Level) {
 		return checked.AddCore(entry, c)
@@ -34,7 +34,7 @@ func (c slogCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zap
 	return checked
 }
 
-// Write logs an entry.
+// Write implements [zapcore.Core].
 func (c slogCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	level := slog.LevelWarn
 	if entry.Level > zapcore.WarnLevel {
@@ -44,7 +44,7 @@ func (c slogCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// Sync has nothing to flush.
+// Sync implements [zapcore.Core]. It has nothing to flush.
 func (slogCore) Sync() error { return nil }
 
 func attributes(fields []zapcore.Field) []any {

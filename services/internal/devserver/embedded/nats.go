@@ -19,16 +19,16 @@ import (
 
 const natsReadyTimeout = 30 * time.Second
 
-// NATSConfig says how to run NATS.
+// NATSConfig configures NATS.
 type NATSConfig struct {
-	// Dir keeps the streams.
+	// Dir holds the streams.
 	Dir string
-	// Port to listen on; 0 takes a free one.
+	// Port is the port to listen on. With 0, a free one is used.
 	Port int
-	// Password of every user, random when empty. Each has its own rights all the same, so that a missing
-	// one shows at once.
+	// Password is the password of all users. If empty, it is random. Each user has its own rights, so that a missing
+	// right shows at once.
 	Password string
-	// Log receives what the server has to say; nil drops it.
+	// Log receives the server's log. Nil drops it.
 	Log *slog.Logger
 }
 
@@ -39,7 +39,7 @@ type NATS struct {
 	password string
 }
 
-// StartNATS starts NATS and waits until it takes connections.
+// StartNATS starts NATS and returns when it accepts connections.
 func StartNATS(cfg NATSConfig) (*NATS, error) {
 	cfg.Password = cmp.Or(cfg.Password, rand.Text())
 	port := cfg.Port
@@ -72,7 +72,7 @@ func StartNATS(cfg NATSConfig) (*NATS, error) {
 	return n, nil
 }
 
-// configure adds what is shipped, with a password for every variable in it.
+// configure adds the shipped configuration, with the password in place of its variables.
 func configure(options *server.Options, password string) error {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	if err != nil {
@@ -93,7 +93,7 @@ func (n *NATS) ready(log *natsLog, port int) error {
 		}
 		err = fmt.Errorf("not ready after %s", natsReadyTimeout)
 	}
-	// The server's own error is text; asking for the port again gives a real one.
+	// The server's own error is only text. Listening on the port again gives a typed one.
 	if port != 0 && n.server.Addr() == nil {
 		listener, listenErr := devserver.Listen("NATS", port)
 		if listenErr != nil {
@@ -104,7 +104,7 @@ func (n *NATS) ready(log *natsLog, port int) error {
 	return err
 }
 
-// URL is where a user of package permission connects.
+// URL returns the address at which a user of package permission connects.
 func (n *NATS) URL(user string) string {
 	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, n.password), Host: devserver.Address(n.port)}).String()
 }
@@ -118,7 +118,7 @@ func (n *NATS) Stop() {
 	n.server.WaitForShutdown()
 }
 
-// natsLog hands the server's words on, and keeps the first fatal ones.
+// natsLog passes the server's log to slog and keeps its first fatal error.
 type natsLog struct {
 	log   *slog.Logger
 	mu    sync.Mutex
@@ -131,7 +131,7 @@ func (l *natsLog) fatal() error {
 	return l.first
 }
 
-// Fatalf is how the server gives up.
+// Fatalf records an error after which the server cannot start.
 func (l *natsLog) Fatalf(format string, v ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,17 +140,17 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 	}
 }
 
-// Errorf is an error.
+// Errorf logs an error.
 func (l *natsLog) Errorf(format string, v ...any) {
 	l.log.Error("nats", "text", fmt.Sprintf(format, v...))
 }
 
-// Warnf is a warning.
+// Warnf logs a warning.
 func (l *natsLog) Warnf(format string, v ...any) {
 	l.log.Warn("nats", "text", fmt.Sprintf(format, v...))
 }
 
-// Noticef is what the server does.
+// Noticef logs a notice at debug level.
 func (l *natsLog) Noticef(format string, v ...any) {
 	l.log.Debug("nats", "text", fmt.Sprintf(format, v...))
 }

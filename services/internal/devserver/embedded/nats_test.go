@@ -114,7 +114,7 @@ func TestNATSLogsThroughSlogQuietly(t *testing.T) {
 	}
 }
 
-// recorder is a slog.Handler that remembers.
+// recorder is a slog.Handler that keeps its records.
 type recorder struct {
 	mu   sync.Mutex
 	seen []slog.Record

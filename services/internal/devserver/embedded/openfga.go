@@ -25,22 +25,23 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
-// OpenFGAConfig says how to run OpenFGA.
+// OpenFGAConfig configures OpenFGA.
 type OpenFGAConfig struct {
-	// File is a sqlite database, made when missing. Without it everything is in memory.
+	// File is a SQLite database, created if missing. If empty, data is in memory.
 	File string
-	// UnsafeNoFsync does not wait for the disk; a power cut can destroy File.
+	// UnsafeNoFsync omits waiting for the disk. A power cut can destroy File.
 	UnsafeNoFsync bool
-	// GRPCPort to listen on; 0 takes a free one.
+	// GRPCPort is the port of the gRPC API. With 0, a free one is used.
 	GRPCPort int
-	// HTTP serves the HTTP API too, on HTTPPort; 0 takes a free one.
+	// HTTP adds the HTTP API on HTTPPort. With port 0, a free one is used.
 	HTTP     bool
 	HTTPPort int
-	// MaxTypes of a model, MaxTuples of a Write and MaxModelBytes are the server's defaults when 0.
+	// MaxTypes bounds a model, MaxTuples a Write, and MaxModelBytes a model's size. Zero means the server's default.
 	MaxTypes, MaxTuples, MaxModelBytes int
-	// ServerOptions of gRPC, for TLS or interceptors. HTTP goes through them too, without TLS.
+	// ServerOptions configures gRPC, for example with interceptors. HTTP requests pass through them, too, but cannot if
+	// they require TLS.
 	ServerOptions []grpc.ServerOption
-	// Log receives warnings and errors; nil drops them.
+	// Log receives warnings and errors. Nil drops them.
 	Log *slog.Logger
 }
 
@@ -55,11 +56,10 @@ type OpenFGA struct {
 
 const openFGAStopTimeout = 5 * time.Second
 
-// StartOpenFGA starts OpenFGA and returns when it takes connections.
+// StartOpenFGA starts OpenFGA and returns when it accepts connections.
 //
-// It puts together what OpenFGA's own command does, without that: the command
-// ends on signals by itself, before the services have drained, and replaces
-// process-wide settings of tracing and metrics.
+// It assembles the server as OpenFGA's own command does, but without that command. The command ends on signals before
+// the services have drained, and replaces process-wide settings of tracing and metrics.
 func StartOpenFGA(cfg OpenFGAConfig) (*OpenFGA, error) {
 	log := openFGALog(cfg.Log)
 	listener, err := devserver.Listen("OpenFGA", cfg.GRPCPort)
@@ -71,7 +71,7 @@ func StartOpenFGA(cfg OpenFGAConfig) (*OpenFGA, error) {
 		return nil, errors.Join(fmt.Errorf("starting OpenFGA: %w", err), listener.Close())
 	}
 	o := &OpenFGA{service: service, grpc: newGRPC(cfg, service, log), port: devserver.PortOf(listener.Addr())}
-	go func() { _ = o.grpc.Serve(listener) }() // It ends with Stop; until then nothing makes it fail.
+	go func() { _ = o.grpc.Serve(listener) }() // Returns only after Stop.
 	if cfg.HTTP {
 		if o.http, err = startHTTP(o.Target(), cfg.HTTPPort); err != nil {
 			o.Stop()
@@ -81,13 +81,13 @@ func StartOpenFGA(cfg OpenFGAConfig) (*OpenFGA, error) {
 	return o, nil
 }
 
-// Target is host:port of the gRPC API.
+// Target returns host:port of the gRPC API.
 func (o *OpenFGA) Target() string { return devserver.Address(o.port) }
 
-// Port is that of the gRPC API.
+// Port returns the port of the gRPC API.
 func (o *OpenFGA) Port() int { return o.port }
 
-// URL is that of the HTTP API; empty when it is off.
+// URL returns the URL of the HTTP API, or "" if it is off.
 func (o *OpenFGA) URL() string {
 	if o.http == nil {
 		return ""
@@ -95,7 +95,7 @@ func (o *OpenFGA) URL() string {
 	return o.http.url
 }
 
-// Stop lets calls in flight finish for a moment and ends the server.
+// Stop ends the server. Running calls can finish for at most openFGAStopTimeout.
 func (o *OpenFGA) Stop() {
 	o.stop.Do(func() {
 		if o.http != nil {

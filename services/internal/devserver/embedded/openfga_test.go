@@ -67,7 +67,7 @@ func TestAStoreIsDeletedOnceOthersHaveWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer database.Close()
-	database.SetMaxOpenConns(1) // Both statements are of one connection.
+	database.SetMaxOpenConns(1) // Both statements use one connection.
 	if _, err := database.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestAStoreIsDeletedOnceOthersHaveWritten(t *testing.T) {
 	select {
 	case err := <-deleted:
 		t.Fatalf("while another writes: %v", err)
-	case <-time.After(300 * time.Millisecond): // By itself the server gives up after a third of it.
+	case <-time.After(300 * time.Millisecond): // Without the pragma, the server gives up after a third of this.
 	}
 	if _, err := database.ExecContext(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)

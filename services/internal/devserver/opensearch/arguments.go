@@ -7,12 +7,12 @@ import (
 
 const plugin = "opensearch-security"
 
-// archive is the file of an installation with classes as the JVM of this machine wants them, which makes
-// the start take a third of the time.
+// archive is the class data archive of an installation, made for the JVM of this machine. It cuts the start to a third
+// of the time.
 const archive = "classes.jsa"
 
-// arguments are those of java for a server of the installation in home: for a quick start in
-// little memory rather than for long work.
+// arguments returns the arguments of java for a server of the installation in home. They favor a quick start and little
+// memory over throughput.
 func arguments(home, dir string, classes classes) []string {
 	args := []string{"-Xms256m", "-Xmx256m", "-Xss1m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 	args = append(args, classes.arguments(home)...)
@@ -30,8 +30,8 @@ func arguments(home, dir string, classes classes) []string {
 	return args
 }
 
-// classes is a file to write the archive of classes to when the server ends; empty means to use the one
-// that the installation has.
+// classes is the file for a new class data archive, written when the server ends. If empty, the server uses the archive
+// of the installation.
 type classes string
 
 func (c classes) arguments(home string) []string {

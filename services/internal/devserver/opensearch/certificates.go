@@ -18,12 +18,12 @@ import (
 
 const (
 	lifetime = 10 * 365 * 24 * time.Hour
-	// renewBefore is how long certificates must last when a server starts.
+	// renewBefore bounds the remaining lifetime of certificates when a server starts.
 	renewBefore = 30 * 24 * time.Hour
 	clockSkew   = 5 * time.Minute
 )
 
-// Distinguished names by which the server knows its nodes and its administrator.
+// Distinguished names of the server's nodes and its administrator.
 const (
 	organization = "Entail"
 	nodeName     = "node"
@@ -31,13 +31,13 @@ const (
 	authority    = "ca"
 )
 
-// Certificate is a certificate with its key, both in PEM.
+// Certificate holds a certificate and its key, both in PEM.
 type Certificate struct{ Certificate, Key []byte }
 
-// credentials are what the server and its administrator prove themselves with.
+// credentials holds the certificates of the authority, the server and its administrator.
 type credentials struct{ ca, node, admin Certificate }
 
-// loadCredentials reads them from dir, and makes all anew when one is missing or soon to expire.
+// loadCredentials reads the credentials from dir. It replaces all of them if one is missing or expires soon.
 func loadCredentials(dir string, now time.Time) (*credentials, error) {
 	c := &credentials{}
 	named := map[string]*Certificate{authority: &c.ca, nodeName: &c.node, adminName: &c.admin}
@@ -84,7 +84,7 @@ func readCertificate(dir, name string, now time.Time) (Certificate, error) {
 	return Certificate{certificate, key}, err
 }
 
-// make makes an authority and what it signs. Its key signs nothing later.
+// make creates an authority and the certificates that it signs. The authority signs no others later.
 func (c *credentials) make(now time.Time) error {
 	root := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "OpenSearch of Entail", Organization: []string{organization}}, IsCA: true, BasicConstraintsValid: true,

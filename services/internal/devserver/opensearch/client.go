@@ -22,31 +22,31 @@ const (
 	maxHealth   = 64 << 10
 )
 
-// Admin is the user with all rights.
+// Admin is the name of the user with all rights.
 const Admin = adminName
 
-// URL is that of the server's API.
+// URL returns the URL of the server's API.
 func (s *Server) URL() string { return "https://" + devserver.Address(s.cfg.Port) }
 
 // Port is what the server listens on.
 func (s *Server) Port() int { return s.cfg.Port }
 
-// CA is the certificate, in PEM, that clients trust.
+// CA returns the authority that clients trust, in PEM.
 func (s *Server) CA() []byte { return s.known.ca.Certificate }
 
-// AdminCertificate is that of the administrator, who may do everything with it.
+// AdminCertificate returns the administrator's client certificate, which gives all rights.
 func (s *Server) AdminCertificate() Certificate { return s.known.admin }
 
-// Node is the certificate of the server itself, for whoever stands before it.
+// Node returns the server's own certificate, for a proxy in front of it.
 func (s *Server) Node() Certificate { return s.known.node }
 
-// Password is that of [Admin] since the server's first start.
+// Password returns the password of [Admin], made at the server's first start.
 func (s *Server) Password() string { return s.password }
 
-// PasswordFile is where [Server.Password] is kept.
+// PasswordFile returns the file with [Server.Password].
 func (s *Server) PasswordFile() string { return filepath.Join(s.cfg.Dir, secrets, "password") }
 
-// TLS is the configuration of a client: one that proves to be the administrator, or nobody.
+// TLS returns a client configuration, with the administrator's certificate if admin is true.
 func (s *Server) TLS(admin bool) (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(s.CA())
@@ -61,7 +61,7 @@ func (s *Server) TLS(admin bool) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// ready returns when the server says that its security is up.
+// ready returns when the security plugin reports that it is up.
 func (s *Server) ready(ctx context.Context) error {
 	cfg, err := s.TLS(false)
 	if err != nil {

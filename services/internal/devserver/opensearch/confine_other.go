@@ -4,8 +4,8 @@ package opensearch
 
 import "os/exec"
 
-// confine has no counterpart here.
+// confine does nothing on this system.
 func confine(*exec.Cmd, Config) error { return nil }
 
-// Admit has no counterpart here.
+// Admit does nothing on this system.
 func Admit(string) error { return nil }

@@ -12,13 +12,13 @@ import (
 	"syscall"
 )
 
-// nobody is a user and a group without rights; they need no entry anywhere.
+// nobody is the id of a user and a group without rights. They need no entry in the system's databases.
 const nobody = 65534
 
-// traverse is what it takes to pass through a directory: as its group, and as anybody.
+// traverseGroup and traverseAll are the permissions to pass through a directory, as its group and as any user.
 const traverseGroup, traverseAll = 0o010, 0o001
 
-// confine has the child run as nobody when this process is root's.
+// confine makes the child run as an unprivileged user if this process runs as root.
 func confine(child *exec.Cmd, cfg Config) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -32,7 +32,7 @@ func confine(child *exec.Cmd, cfg Config) error {
 	return handOver(cfg.Dir)
 }
 
-// reachable tells whether nobody can pass through the directories above dir.
+// reachable returns an error if the unprivileged user cannot pass through the directories above dir.
 func reachable(dir string) error {
 	for above := filepath.Dir(dir); above != filepath.Dir(above); above = filepath.Dir(above) {
 		info, err := os.Stat(above)
@@ -49,7 +49,8 @@ func reachable(dir string) error {
 	return nil
 }
 
-// Admit lets the user that a server runs as when this process is root's pass through dir, and nobody else.
+// Admit lets the unprivileged user, as which a server of a root process runs, pass through dir. Other users get no
+// access.
 func Admit(dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -64,8 +65,8 @@ func Admit(dir string) error {
 	return nil
 }
 
-// handOver makes nobody the owner of what the server writes, and of what it alone reads. The directory stays root's:
-// what nobody puts into a part of it leads nowhere else.
+// handOver makes the unprivileged user the owner of the directories that the server writes or reads. The parent
+// directory stays root's, and links that the user creates are not followed.
 func handOver(dir string) error {
 	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // Its parts are their owners' alone.
 		return fmt.Errorf("handing %s over to user %d: %w", dir, nobody, err)

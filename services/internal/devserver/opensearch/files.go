@@ -20,10 +20,10 @@ const (
 	secrets       = "credentials"
 )
 
-// logFile holds the words of the last run.
+// logFile holds the log of the last run.
 const logFile = "opensearch.log"
 
-// settings are opensearch.yml, with the port, the directory and the cost of hashes of passwords.
+// settings is the format of opensearch.yml, with the port, the directories and the cost of password hashes.
 const settings = `cluster.name: entail
 node.name: entail
 discovery.type: single-node
@@ -69,7 +69,7 @@ rootLogger.appenderRef.console.ref = console
 `
 )
 
-// prepare makes the directory of a server what the server needs, and returns its credentials.
+// prepare creates the directories and files of a server, and returns its credentials and the administrator's password.
 func prepare(cfg Config, now time.Time) (*credentials, string, error) {
 	for _, dir := range []string{security, secrets, "data", "logs", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, dir), 0o700); err != nil {
@@ -87,7 +87,7 @@ func prepare(cfg Config, now time.Time) (*credentials, string, error) {
 	return known, password, configure(cfg, known, password)
 }
 
-// loadPassword is the administrator's, made at the first start.
+// loadPassword returns the administrator's password, which is made at the first start.
 func loadPassword(file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +100,8 @@ func loadPassword(file string) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// configure writes through the directory: what the server's user put there leads to no file elsewhere.
+// configure writes the configuration through [os.Root], so that a link that the server's user created cannot redirect a
+// write.
 func configure(cfg Config, known *credentials, password string) error {
 	dir, err := os.OpenRoot(cfg.Dir)
 	if err != nil {
@@ -130,7 +131,7 @@ func configure(cfg Config, known *credentials, password string) error {
 	return nil
 }
 
-// copyPlugin copies what the plugin begins with; ours replaces a part of it.
+// copyPlugin copies the plugin's initial files. Entail replaces some of them afterwards.
 func copyPlugin(home string, dir *os.Root) error {
 	files, err := filepath.Glob(filepath.Join(home, "config", plugin, "*.yml"))
 	if err != nil || len(files) == 0 {

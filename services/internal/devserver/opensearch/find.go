@@ -8,17 +8,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
-// Env names the installation where it is not in its usual place.
+// Env is the environment variable for the path of the installation.
 const Env = "ENTAIL_OPENSEARCH"
 
-// Find returns the installation: what [Env] names, else the first of [devserver.Places] that has it.
+// Find returns the installation: the value of [Env], or the first of [devserver.Places] that has one.
 func Find() (string, error) {
 	candidates := devserver.Places("opensearch")
 	if path := os.Getenv(Env); path != "" {
 		candidates = []string{path}
 	}
 	for _, path := range candidates {
-		// The archive of classes goes with the real path.
+		// The class data archive is valid only for the real path.
 		if home, err := filepath.EvalSymlinks(path); err == nil && installed(home) {
 			return filepath.Abs(home)
 		}
@@ -31,7 +31,7 @@ func installed(home string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// java is the program that OpenSearch runs in.
+// java returns the program that runs OpenSearch.
 func java() string {
 	for _, env := range []string{"OPENSEARCH_JAVA_HOME", "JAVA_HOME"} {
 		if home := os.Getenv(env); home != "" {

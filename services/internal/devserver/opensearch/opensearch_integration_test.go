@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
-// parentEnv makes this test binary a process that starts OpenSearch in the directory, tells its port and waits.
+// parentEnv makes this test binary start OpenSearch in the given directory, print its port and wait.
 const parentEnv = "ENTAIL_TEST_PARENT_OF_OPENSEARCH"
 
 const goneWithin = 10 * time.Second

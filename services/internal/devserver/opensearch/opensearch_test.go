@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
-// install makes what looks like an installation.
+// install creates the files that identify an installation.
 func install(t *testing.T, home string) {
 	t.Helper()
 	for _, file := range []string{
@@ -149,7 +149,7 @@ func TestAStartThatIsCalledOffLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// javaThat makes an installation, and a Java that is a script.
+// javaThat creates an installation and a script in place of java.
 func javaThat(t *testing.T, script string) (home string) {
 	t.Helper()
 	dir := serverDir(t)
@@ -166,7 +166,8 @@ func javaThat(t *testing.T, script string) (home string) {
 	return home
 }
 
-// serverDir is a directory that the server's own user can reach; those of tests are their user's alone.
+// serverDir returns a directory that the server's own user can reach. Directories of [testing.T] belong to their user
+// alone.
 func serverDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "entail-opensearch-") //nolint:usetesting // See above.
@@ -184,7 +185,7 @@ func serverDir(t *testing.T) string {
 	return dir
 }
 
-// openWay lets anybody pass to a path below the directory of tests.
+// openWay lets all users pass through the directories above path.
 func openWay(t *testing.T, path string) {
 	t.Helper()
 	for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {

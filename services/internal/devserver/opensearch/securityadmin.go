@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// SecurityAdmin replaces all documents of the server's security by those that a new server begins with: what
-// securityadmin.sh does, and with it jobs of operators.
+// SecurityAdmin replaces all security documents of the server by the initial ones. It runs the tool of
+// securityadmin.sh, which operator jobs also use.
 func (s *Server) SecurityAdmin(ctx context.Context) error {
 	tools := filepath.Join(s.cfg.Home, "plugins", plugin)
 	libraries := strings.Join([]string{filepath.Join(tools, "*"), filepath.Join(s.cfg.Home, "lib", "*")}, string(os.PathListSeparator))

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	readyTimeout = 3 * time.Minute // A busy machine; a free one takes five seconds.
+	readyTimeout = 3 * time.Minute // For a busy machine; usually five seconds are enough.
 	stopTimeout  = 30 * time.Second
-	// archiveTimeout is for an end that writes the archive of classes.
+	// archiveTimeout bounds a stop that writes the class data archive.
 	archiveTimeout = 3 * time.Minute
-	// lastWords is how much of its log a failed start reports.
+	// lastWords bounds the part of its log that a failed start reports, in bytes.
 	lastWords = 4 << 10
 )
 
-// Config says how to run OpenSearch.
+// Config configures OpenSearch.
 type Config struct {
-	// Home is the installation; see [Find].
+	// Home is the installation. See [Find].
 	Home string
-	// Dir keeps everything: data, certificates, the administrator's password, the log.
+	// Dir holds all state: data, certificates, the administrator's password and the log.
 	Dir string
-	// Port to listen on; 0 takes a free one.
+	// Port is the port to listen on. With 0, a free one is used.
 	Port int
-	// UnsafeCheapHashes makes hashes of passwords that are quick to make, and to guess.
+	// UnsafeCheapHashes uses password hashes that are quick to compute, and to guess.
 	UnsafeCheapHashes bool
 }
 
@@ -56,12 +56,13 @@ type Server struct {
 	child    *devserver.Child
 }
 
-// Start starts OpenSearch and returns when it answers. It ends with this process, however that ends.
+// Start starts OpenSearch and returns when it answers. The server ends with this process, even if this process is
+// killed.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return start(ctx, cfg, "")
 }
 
-// MakeArchive makes the archive of classes of an installation, with a server in dir that starts and ends.
+// MakeArchive creates the class data archive of an installation. It starts and stops a server in dir.
 func MakeArchive(ctx context.Context, home, dir string) error {
 	made := filepath.Join(dir, "tmp", archive)
 	s, err := start(ctx, Config{Home: home, Dir: dir, UnsafeCheapHashes: true}, classes(made))
@@ -111,7 +112,7 @@ func (s *Server) launch(archived classes) error {
 	if err != nil {
 		return fmt.Errorf("starting OpenSearch: %w", err)
 	}
-	defer log.Close() // The child has its own.
+	defer log.Close() // The child has its own descriptor.
 	command := exec.Command(java(), arguments(s.cfg.Home, s.cfg.Dir, archived)...)
 	command.Dir, command.Env = s.cfg.Dir, []string{"PATH=" + os.Getenv("PATH")}
 	command.Stdout, command.Stderr = log, log
@@ -128,16 +129,16 @@ func (s *Server) launch(archived classes) error {
 	return nil
 }
 
-// Done is closed when the server has ended.
+// Done returns a channel that is closed when the server has ended.
 func (s *Server) Done() <-chan struct{} { return s.child.Done() }
 
 // Ended reports whether the server has ended.
 func (s *Server) Ended() bool { return s.child.HasEnded() }
 
-// Stop asks the server to end and waits for it.
+// Stop requests the end of the server and waits for it.
 func (s *Server) Stop() error { return s.end(stopTimeout) }
 
-// terminated is the exit code of a JVM that a signal asked to end.
+// terminated is the exit code of a JVM after SIGTERM.
 const terminated = 128 + int(syscall.SIGTERM)
 
 func (s *Server) end(within time.Duration) error {
@@ -154,7 +155,7 @@ func (s *Server) end(within time.Duration) error {
 // Kill ends the server at once, as a crash would.
 func (s *Server) Kill() { s.child.Kill() }
 
-// words are the end of the server's log.
+// words returns the end of the server's log.
 func (s *Server) words() string {
 	file, err := os.Open(filepath.Join(s.cfg.Dir, logFile))
 	if err != nil {

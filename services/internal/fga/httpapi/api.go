@@ -1,5 +1,5 @@
-// Package httpapi carries the calls of a gRPC client of OpenFGA over the HTTP API, which is what
-// hosted servers have. Requests, answers and codes are those of gRPC, so that nobody above knows.
+// Package httpapi sends the calls of an OpenFGA gRPC client over the HTTP API, which hosted servers offer. Requests,
+// answers and error codes are those of gRPC, so callers need not distinguish the two.
 package httpapi
 
 import (
@@ -21,17 +21,17 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// API is the HTTP API of a server.
+// API is the HTTP API of one server.
 type API struct {
 	calls sdk.OpenFgaApi
 }
 
-// New makes one. What else a request needs, such as a token, is the transport's to add.
+// New returns an API. The transport must add everything else that a request needs, such as a token.
 func New(url string, transport http.RoundTripper) (*API, error) {
 	cfg, err := sdk.NewConfiguration(sdk.Configuration{
 		ApiUrl: url, UserAgent: "entail",
 		HTTPClient: &http.Client{Transport: transport, CheckRedirect: stay},
-		// Whoever calls tries again, and waits by a context.
+		// The caller retries and bounds the wait by a context.
 		RetryParams: &sdk.RetryParams{MaxRetry: 0, MinWaitInMs: 1},
 		Telemetry:   &telemetry.Configuration{Metrics: &telemetry.MetricsConfiguration{}},
 	})
@@ -41,17 +41,17 @@ func New(url string, transport http.RoundTripper) (*API, error) {
 	return &API{calls: sdk.NewAPIClient(cfg).OpenFgaApi}, nil
 }
 
-// stay follows no redirect: what the transport adds is meant for one server.
+// stay prevents redirects, because headers of the transport, such as the token, are only for this server.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// answer is what the server said.
+// answer holds an HTTP response.
 type answer struct {
 	code   int
 	header http.Header
 	body   []byte
 }
 
-// Interceptor makes calls over HTTP. It is the last of its chain.
+// Interceptor returns an interceptor that makes calls over HTTP. It must be the last of its chain.
 func (a *API) Interceptor() grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, _ string, request, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 		if err := addressed(request); err != nil {
@@ -68,7 +68,7 @@ func (a *API) Interceptor() grpc.UnaryClientInterceptor {
 	}
 }
 
-// addressed refuses ids that cannot be part of a path. Of the rest, the server says what is wrong.
+// addressed returns an error for ids that cannot be part of a path. The server validates everything else.
 func addressed(request any) error {
 	if r, ok := request.(*openfgav1.ReadAuthorizationModelRequest); ok {
 		return r.Validate()
@@ -79,8 +79,8 @@ func addressed(request any) error {
 	return nil
 }
 
-// receive fills the reply in. What says nothing of what was asked for is no answer: taken for one, it would
-// mean that there is nothing.
+// receive decodes the answer into reply. A body without any expected field is an error: otherwise it would be an empty
+// result.
 func (a answer) receive(reply any) error {
 	message, ok := reply.(proto.Message)
 	if !ok || message.ProtoReflect().Descriptor().Fields().Len() == 0 {
@@ -92,7 +92,7 @@ func (a answer) receive(reply any) error {
 	return nil
 }
 
-// tells reports whether the body has any field of a message: OpenFGA leaves none out.
+// tells reports whether the body has any field of a message. OpenFGA omits no field.
 func (a answer) tells(message proto.Message) bool {
 	var said map[string]json.RawMessage
 	if json.Unmarshal(a.body, &said) != nil {
@@ -106,7 +106,7 @@ func (a answer) tells(message proto.Message) bool {
 	return false
 }
 
-// send makes the call that a request is for. An error means that the server did not answer.
+// send makes the call for a request. An error means that no server answered.
 func (a *API) send(ctx context.Context, request any) (answer, error) {
 	switch r := request.(type) {
 	case *openfgav1.ListStoresRequest:
@@ -164,8 +164,8 @@ type execution[Reply any] interface {
 	Execute() (Reply, *http.Response, error)
 }
 
-// with makes a call whose body is the request, but for the store, which is in the path. What the body
-// has no place for is refused: left out, it would change what is asked for.
+// with makes a call whose body is the request without the store id, which is part of the path. A field that the body
+// type lacks is an error, because dropping it would change the request.
 func with[Body, Reply any, Call execution[Reply]](request proto.Message, call func(Body) Call) (answer, error) {
 	message := proto.CloneOf(request).ProtoReflect()
 	if store := message.Descriptor().Fields().ByName("store_id"); store != nil {
@@ -184,8 +184,8 @@ func with[Body, Reply any, Call execution[Reply]](request proto.Message, call fu
 	return answered(call(body).Execute())
 }
 
-// answered takes what a call returned. The server answered if there is a response, whatever it says; a good
-// one must have come to its end.
+// answered converts the result of a call. Any complete response is an answer, whatever its status. A successful
+// response that cannot be read to its end is an error.
 func answered(_ any, response *http.Response, err error) (answer, error) {
 	if response == nil || response.StatusCode < http.StatusMultipleChoices && err != nil {
 		return answer{}, err

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// unanswered is a call that no server answered, or that was not made.
+// unanswered returns the gRPC error of a call that got no answer or was not made.
 func unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
@@ -26,8 +26,8 @@ func unanswered(ctx context.Context, err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// refusal is the error of an answer that is not what was asked for. OpenFGA says why in the body; what
-// others say there is nobody's business.
+// refusal returns the gRPC error of a response that is not a success. It uses the code and message in the body only if
+// they come from OpenFGA.
 func (a answer) refusal() error {
 	var told struct{ Code, Message string }
 	if json.Unmarshal(a.body, &told) != nil {
@@ -46,8 +46,8 @@ func (a answer) refusal() error {
 	return s.Err()
 }
 
-// codeNamed is the code that has a name in the HTTP API. Some of these are plain codes of gRPC, and one is
-// that of an address which is not OpenFGA's: every call that we make has one.
+// codeNamed returns the code with a name in the HTTP API. Some names stand for plain gRPC codes. An undefined endpoint
+// is no code of OpenFGA: every call of this package has an endpoint, so the address is wrong.
 func codeNamed(name string) (codes.Code, bool) {
 	switch name {
 	case openfgav1.NotFoundErrorCode_undefined_endpoint.String():
@@ -74,7 +74,7 @@ func codeNamed(name string) (codes.Code, bool) {
 	return 0, false
 }
 
-// codeOf is what the status says where OpenFGA says nothing: then it is about what is between us and it.
+// codeOf returns the gRPC code for an HTTP status without an OpenFGA code. Such a status comes from a proxy in between.
 func codeOf(httpStatus int) codes.Code {
 	switch httpStatus {
 	case http.StatusUnauthorized:
@@ -90,10 +90,10 @@ func codeOf(httpStatus int) codes.Code {
 	}
 }
 
-// defaultWait is for a server that has had enough and does not say until when.
+// defaultWait is the pause after status 429 without a Retry-After header.
 const defaultWait = time.Second
 
-// retryAfter is for how long a server wants to be left alone.
+// retryAfter returns the pause that the server requests, and whether it requests one.
 func (a answer) retryAfter() (time.Duration, bool) {
 	header := a.header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(header); err == nil && seconds >= 0 {

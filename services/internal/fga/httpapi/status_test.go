@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestACodeIsWhatItWasBeforeItWentOverHTTP asks OpenFGA's own encoder what becomes of a code.
+// TestACodeIsWhatItWasBeforeItWentOverHTTP encodes each code with OpenFGA's own HTTP encoder.
 func TestACodeIsWhatItWasBeforeItWentOverHTTP(t *testing.T) {
 	for sent, want := range map[codes.Code]codes.Code{
 		codes.Aborted: codes.Aborted, codes.ResourceExhausted: codes.ResourceExhausted, codes.AlreadyExists: codes.AlreadyExists,

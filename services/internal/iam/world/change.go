@@ -10,7 +10,7 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Change does something to the world.
+// Change makes one random change.
 func (w *World) Change() {
 	switch w.Random.IntN(19) {
 	case 0:
@@ -60,8 +60,8 @@ func (w *World) Change() {
 	}
 }
 
-// judge has been said of a ProtectedResource at some time: what it has, or that there is no room for it. Once in a while that
-// is not what anybody would say who judges it.
+// judge records a random result of registration in a ProtectedResource: a registration, or that it has no room. Some
+// results contradict what [iam.Register] would find.
 func (w *World) judge(p *iamv1alpha1.ProtectedResource) {
 	if p == nil {
 		return
@@ -85,7 +85,7 @@ func (w *World) judge(p *iamv1alpha1.ProtectedResource) {
 	meta.SetStatusCondition(&p.Status.Conditions, room)
 }
 
-// edit makes a ProtectedResource claim something else.
+// edit makes a ProtectedResource claim other permissions, another kind or another parent.
 func (w *World) edit(p *iamv1alpha1.ProtectedResource) {
 	if p == nil {
 		return
@@ -104,7 +104,7 @@ func (w *World) edit(p *iamv1alpha1.ProtectedResource) {
 	}
 }
 
-// recreate makes something anew, under its old name.
+// recreate replaces an object by a new one of the same name.
 func (w *World) recreate() {
 	u, g, t := pick(w, w.Users), pick(w, w.Groups), pick(w, w.Things)
 	switch {
@@ -117,7 +117,7 @@ func (w *World) recreate() {
 	}
 }
 
-// deleting begins the deletion of something.
+// deleting marks an object as in deletion.
 func (w *World) deleting() {
 	switch w.Random.IntN(8) {
 	case 0:

@@ -1,3 +1,3 @@
-// Package world makes sets of declared objects of IAM for tests, as odd as they can be, changes
-// them, asks questions about them, and answers these by what the objects say and nothing else.
+// Package world generates random sets of declared IAM objects for tests, including unusual ones. It changes them,
+// generates requests, and answers these with a naive reference implementation.
 package world

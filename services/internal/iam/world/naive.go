@@ -10,17 +10,17 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Naive answers from the declared objects, by what they say and nothing else.
+// Naive decides requests directly from the declared objects. It shares no code with the product.
 type Naive struct {
 	world *World
 
-	// kinds are those registered, with the permissions and the parents of each.
+	// kinds holds the registered kinds, and parents the parents of each.
 	kinds   map[string]bool
 	parents map[string][]string
-	owner   map[string]string // By permission, the kind that has it.
+	owner   map[string]string // Kind by permission.
 }
 
-// NewNaive reads a world as it is.
+// NewNaive returns a Naive for the current state of a world.
 func NewNaive(w *World) *Naive {
 	n := &Naive{w, map[string]bool{}, map[string][]string{}, map[string]string{}}
 	alive := slices.DeleteFunc(slices.Clone(w.Resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
@@ -46,7 +46,7 @@ func NewNaive(w *World) *Naive {
 		}
 	}
 	n.link(first)
-	// A link that is recorded somewhere is there for whoever wants another that leads round, claimed or not.
+	// For a new link, a recorded link counts in the search for cycles, even if it is no longer claimed.
 	with := &Naive{parents: map[string][]string{}}
 	for _, p := range alive {
 		if p.Status.Registered != nil {
@@ -57,7 +57,7 @@ func NewNaive(w *World) *Naive {
 	return n
 }
 
-// link adds the links that are recorded, in order.
+// link adds the recorded links, in order.
 func (n *Naive) link(first []*iamv1alpha1.ProtectedResource) {
 	for _, p := range first {
 		for _, ref := range p.Spec.ParentResources {
@@ -69,7 +69,7 @@ func (n *Naive) link(first []*iamv1alpha1.ProtectedResource) {
 	}
 }
 
-// linkBeside adds those that are not, unless they lead round by any that is.
+// linkBeside adds the new links, unless they close a cycle with any recorded or added link.
 func (n *Naive) linkBeside(with *Naive, first []*iamv1alpha1.ProtectedResource) {
 	for _, p := range first {
 		for _, ref := range p.Spec.ParentResources {
@@ -82,7 +82,7 @@ func (n *Naive) linkBeside(with *Naive, first []*iamv1alpha1.ProtectedResource) 
 	}
 }
 
-// leadsRound says whether the first kind is the second or above it, by all links together.
+// leadsRound reports whether above equals below or is above it, by the links of n and with together.
 func (n *Naive) leadsRound(with *Naive, above, below string) bool {
 	reached := []string{below}
 	for i := 0; i < len(reached); i++ {
@@ -99,7 +99,7 @@ func claimed(p *iamv1alpha1.ProtectedResource) string {
 	return p.Spec.ServiceRef.Name + "/" + p.Spec.Kind
 }
 
-// recorded is the kind that somebody had when it was looked at last.
+// recorded returns the kind in the recorded registration, or "".
 func recorded(p *iamv1alpha1.ProtectedResource) string {
 	if p.Status.Registered == nil {
 		return ""
@@ -111,7 +111,7 @@ func holds(p *iamv1alpha1.ProtectedResource, parent string) bool {
 	return rank(p) < 2 && slices.Contains(p.Status.Registered.Parents, parent)
 }
 
-// rank is less for who has the kind that he claims as he is, or had it before he changed.
+// rank returns 0 for an unchanged registration, 1 for one edited since, and 2 for a new claim.
 func rank(p *iamv1alpha1.ProtectedResource) int {
 	if recorded(p) != claimed(p) {
 		return 2
@@ -119,22 +119,22 @@ func rank(p *iamv1alpha1.ProtectedResource) int {
 	return min(1, int(p.Generation-p.Status.Registered.Generation))
 }
 
-// full says that there was no room for somebody.
+// full reports whether the status reports no room.
 func full(p *iamv1alpha1.ProtectedResource) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == "Registered" && c.Status == "False" && c.Reason == "LimitExceeded"
 	})
 }
 
-// atOrAbove says whether the first kind is the second, or an ancestor of it.
+// atOrAbove reports whether above equals below or is an ancestor of it.
 func (n *Naive) atOrAbove(above, below string) bool {
 	return above == below || slices.ContainsFunc(n.parents[below], func(p string) bool { return n.atOrAbove(above, p) })
 }
 
-// place is an object or, without a name, all of a kind.
+// place is one object, or all objects of a kind if name is empty.
 type place struct{ typ, namespace, name string }
 
-// Allows says whether the objects allow a request.
+// Allows reports whether the objects allow a request.
 func (n *Naive) Allows(q Request) bool {
 	if kind, known := n.owner[q.Permission]; !known || !n.kinds[q.Type] || !n.atOrAbove(q.Type, kind) {
 		return false
@@ -156,12 +156,12 @@ func (n *Naive) Allows(q Request) bool {
 	})
 }
 
-// isOf says whether it is believed that an object is of another: nothing is known of it, and it may be.
+// isOf reports whether the parent in a request counts: the object is unknown, and its kind is below the parent's.
 func (n *Naive) isOf(object, above place) bool {
 	return object.typ != above.typ && n.kinds[above.typ] && n.atOrAbove(above.typ, object.typ) && (object.name == "" || n.thing(object) == nil)
 }
 
-// places are where a permission can be held for it to count here.
+// places returns the places where a binding counts for p: p, its kind, and the same for its ancestors.
 func (n *Naive) places(p place) []place {
 	all := []place{{typ: p.typ}}
 	var owners []place
@@ -184,7 +184,8 @@ func (n *Naive) places(p place) []place {
 	return all
 }
 
-// owners are what a thing belongs to: a project to the organization that it names, other things to their owners.
+// owners returns the owners of a thing. The organization of a project is the recorded one of spec and status. Its owner
+// references to organizations do not count.
 func (n *Naive) owners(t *Thing) (owners []place) {
 	organization := place{Organization, "", t.Organization}
 	o := n.thing(organization)
@@ -193,7 +194,7 @@ func (n *Naive) owners(t *Thing) (owners []place) {
 		typ := ref.APIVersion[:max(0, strings.LastIndex(ref.APIVersion, "/"))]
 		typ = cmp.Or(typ, "core.miloapis.com") + "/" + ref.Kind
 		if t.Type == Project && typ == Organization {
-			if o != nil && ref.Name == t.Organization { // Whoever says which one must say so of the one that is there.
+			if o != nil && ref.Name == t.Organization { // A reference with another UID contradicts the record.
 				belongs = belongs && ref.UID == o.UID
 			}
 			continue
@@ -246,7 +247,7 @@ func (n *Naive) gives(b *iamv1alpha1.PolicyBinding, permission string) bool {
 	return has(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)
 }
 
-// is says whether who asks is a subject.
+// is reports whether the requester matches a subject.
 func (n *Naive) is(q Request, s iamv1alpha1.Subject) bool {
 	switch {
 	case s.Kind == "User":
@@ -272,7 +273,7 @@ func (n *Naive) is(q Request, s iamv1alpha1.Subject) bool {
 	})
 }
 
-// inactive says whether who asks is known and may not act: then he has nothing by his groups either.
+// inactive reports whether the requester is deactivated. Groups then give it nothing either.
 func (n *Naive) inactive(q Request) bool {
 	u := Find(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User && q.User != "" })
 	a := Find(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return string(a.UID) == q.Account })

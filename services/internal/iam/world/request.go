@@ -10,20 +10,20 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Request is a question as the API server asks it.
+// Request is one authorization request of the API server.
 type Request struct {
-	// User is a name, Account a UID; at most one is set.
+	// User is a name and Account a UID. At most one is set.
 	User, Account string
 	Groups        []string
-	// Permission is held on an object of a type; without a name on none.
+	// Name is empty for a request that names no object.
 	Permission, Type, Namespace, Name string
-	// There says that nothing is allowed on what is not there, as at the endpoint of a project.
+	// There denies requests on an object that does not exist, as at the endpoint of a project.
 	There bool
-	// ParentType and ParentName are of what the request says that the object is of, if it says so.
+	// ParentType and ParentName name the parent in the request. Both may be empty.
 	ParentType, ParentName string
 }
 
-// Ask makes a request, most likely one that a binding is about.
+// Ask returns a random request, usually one that concerns a binding.
 func (w *World) Ask() Request {
 	q := Request{Permission: w.permission(), Type: pick(w, kindsOfWorlds()).typ, Namespace: w.namespace(), Name: pick(w, []string{"", "x", "y", "q"})}
 	if b := w.likely(); b != nil && !w.one(10) {
@@ -47,7 +47,7 @@ func (w *World) Ask() Request {
 	return q
 }
 
-// likely is a binding, most likely one that may act: its role is there, and what it is on.
+// likely returns a binding, usually one whose role and target exist.
 func (w *World) likely() *iamv1alpha1.PolicyBinding {
 	b := pick(w, w.Bindings)
 	for range 4 {
@@ -59,13 +59,13 @@ func (w *World) likely() *iamv1alpha1.PolicyBinding {
 	return b
 }
 
-// hasTarget says whether what a binding is on is there; all objects of a kind always are.
+// hasTarget reports whether the target of a binding exists. A whole kind always does.
 func (w *World) hasTarget(b *iamv1alpha1.PolicyBinding) bool {
 	on := b.Spec.ResourceSelector.ResourceRef
 	return on == nil || slices.ContainsFunc(w.Things, func(t *Thing) bool { return string(t.UID) == on.UID })
 }
 
-// granted is a permission of a role, most likely one that somebody registers.
+// granted returns a permission of a role, usually a registered one.
 func (w *World) granted(r *iamv1alpha1.Role) string {
 	permission := pick(w, r.Spec.IncludedPermissions)
 	for range 2 {
@@ -111,14 +111,14 @@ func (w *World) askAbout(q *Request, b *iamv1alpha1.PolicyBinding) {
 		on = &iamv1alpha1.ResourceReference{APIGroup: b.Spec.ResourceSelector.ResourceKind.APIGroup, Kind: b.Spec.ResourceSelector.ResourceKind.Kind}
 	}
 	q.Namespace, q.Name = cmp.Or(on.Namespace, q.Namespace), on.Name
-	if w.one(3) { // As at the endpoint of a project: a permission of what is below.
+	if w.one(3) { // As at the endpoint of a project: a permission of a kind below.
 		q.Type = cmp.Or(on.APIGroup, iamv1alpha1.CoreGroup) + "/" + on.Kind
 	} else if t := w.below(q.Type, on); t != nil {
 		q.Namespace, q.Name = t.Namespace, t.Name
 	}
 }
 
-// below is an object of a kind that most likely belongs to another, or is in that namespace.
+// below returns an object of a type, usually one that belongs to the target or is in a namespace of that name.
 func (w *World) below(typ string, on *iamv1alpha1.ResourceReference) *Thing {
 	all := slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return t.Type != typ })
 	near := slices.DeleteFunc(slices.Clone(all), func(t *Thing) bool {

@@ -14,11 +14,11 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 )
 
-// World is a set of declared objects, as odd as they can be.
+// World is a random set of declared objects.
 type World struct {
 	Random *rand.Rand
 
-	// Trust lets bindings on objects of the kind that nobody follows act, whether or not these are there.
+	// Trust makes bindings on objects of the unwatched kind act, whether or not the objects exist.
 	Trust bool
 
 	made        int
@@ -32,28 +32,28 @@ type World struct {
 	Things      []*Thing
 }
 
-// Thing is an object of a kind that may be registered.
+// Thing is an object of a kind that can be registered.
 type Thing struct {
 	metav1.ObjectMeta
 
 	Type string
-	// Organization is the one that the spec of a project names, Recorded the one that its status does.
+	// Organization is the name in the spec of a project, and Recorded the organization in its status.
 	Organization string
 	Recorded     *resourcemanagerv1alpha1.ProjectOrganization
 }
 
-// Types of things that differ from others.
+// Types of things with special rules.
 const (
 	Organization = "resourcemanager.miloapis.com/Organization"
 	Project      = "resourcemanager.miloapis.com/Project"
-	// Unfollowed is the kind that nobody follows where that is trusted.
+	// Unfollowed is the kind that is not watched in worlds with [World.Trust].
 	Unfollowed = "b.example/Alone"
 )
 
-// Trusted says of a type whether its objects need not be there.
+// Trusted reports whether bindings on objects of a type act even if the objects do not exist.
 func (w *World) Trusted(typ string) bool { return w.Trust && typ == Unfollowed }
 
-// Project is a thing that is one; nil of others.
+// Project returns the thing as a Project, or nil for another type.
 func (t *Thing) Project() *resourcemanagerv1alpha1.Project {
 	if t.Type != Project {
 		return nil
@@ -63,11 +63,11 @@ func (t *Thing) Project() *resourcemanagerv1alpha1.Project {
 	return p
 }
 
-// kindOf is a kind that worlds have.
+// kindOf describes a kind in the worlds.
 type kindOf struct {
 	typ, plural string
 	namespaced  bool
-	// parents are the likely ones.
+	// parents lists the usual parent kinds.
 	parents []string
 }
 
@@ -83,7 +83,7 @@ func kindsOfWorlds() []kindOf {
 	}
 }
 
-// New makes a world that is the same for the same seed.
+// New returns a world. Equal seeds give equal worlds.
 func New(seed uint64) *World {
 	w := &World{Random: rand.New(rand.NewPCG(seed, seed)), Trust: seed%2 == 1}
 	for _, kind := range kindsOfWorlds() {
@@ -96,7 +96,7 @@ func New(seed uint64) *World {
 			w.judge(p)
 		}
 	}
-	if w.one(3) { // Two claim one kind.
+	if w.one(3) { // Two resources can claim one kind.
 		w.addResource(pick(w, kindsOfWorlds()))
 	}
 	for range 6 {
@@ -141,7 +141,7 @@ func (w *World) meta(namespace, name string) metav1.ObjectMeta {
 	}
 }
 
-// uid is that of an object, or another.
+// uid returns the UID of an object, or rarely a wrong one.
 func (w *World) uid(m metav1.ObjectMeta) string {
 	if w.one(12) {
 		return fmt.Sprintf("uid-%d", w.Random.IntN(w.made+1))
@@ -161,7 +161,7 @@ func (w *World) verbs() []string {
 	return verbs
 }
 
-// permission is one that may be registered.
+// permission returns a permission that may be registered.
 func (w *World) permission() string {
 	kind := pick(w, kindsOfWorlds())
 	plural := kind.plural
@@ -278,14 +278,14 @@ func (w *World) addThing() {
 	w.Things = append(w.Things, t)
 }
 
-// record says in a project which organization it belongs to, now and then another one.
+// record records the organization of a project, sometimes a wrong one.
 func (w *World) record(t *Thing) {
 	if o := Find(w.Things, func(o *Thing) bool { return o.Type == Organization && o.Name == t.Organization }); o != nil && !w.one(6) {
 		t.Recorded = &resourcemanagerv1alpha1.ProjectOrganization{Name: pick(w, []string{o.Name, o.Name, o.Name, "x"}), UID: w.uid(o.ObjectMeta)}
 	}
 }
 
-// owner is some thing, most likely one that can be a parent.
+// owner returns a thing, usually one of a parent kind.
 func (w *World) owner(kind kindOf) *Thing {
 	likely := slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return !slices.Contains(kind.parents, t.Type) })
 	if w.one(4) {
@@ -342,12 +342,12 @@ func (w *World) subjects() []iamv1alpha1.Subject {
 	return all
 }
 
-// TokenGroups are what the authenticator gives in worlds.
+// TokenGroups lists the groups that the authenticator reports in worlds.
 func TokenGroups() []string {
 	return []string{"system:authenticated", "oidc:a_b", "oidc_a:b", "oidc:Domain Users"}
 }
 
-// Find is the first that a function says it is, or nothing.
+// Find returns the first element for which is returns true, or the zero value.
 func Find[T any](in []T, is func(T) bool) (t T) {
 	if i := slices.IndexFunc(in, is); i >= 0 {
 		t = in[i]

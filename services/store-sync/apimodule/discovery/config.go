@@ -12,15 +12,15 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
-// Config says which of the API server's resources belong into models.
+// Config selects the resources of the API server that go into models.
 type Config struct {
-	// Ordinary and Privileged are group-versions, such as "apps/v1", by the template that their modules follow.
+	// Ordinary and Privileged are group-versions such as "apps/v1". Their modules follow the template of that name.
 	Ordinary, Privileged []string
 	// AccountType is the type that a core module must define for its store to get these modules.
 	AccountType string
 }
 
-// Defaults is the one place where defaults are.
+// Defaults returns the default settings.
 func Defaults() Config {
 	return Config{
 		Ordinary:    []string{"v1", "authentication.k8s.io/v1", "authorization.k8s.io/v1", "apis.kcp.io/v1alpha1", "ui.platform-mesh.io/v1alpha1"},
@@ -29,7 +29,7 @@ func Defaults() Config {
 	}
 }
 
-// BindFlags makes every setting a flag.
+// BindFlags registers a flag for every setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.Ordinary, "discover", c.Ordinary,
 		"`group/version` whose resources every store's model knows, several separated by commas; one that is not served is passed over")
@@ -39,7 +39,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"`type` of accounts; a store gets the modules of --discover only if its core module defines it")
 }
 
-// Validate says what is wrong and what to do about it.
+// Validate returns every invalid setting, each with the correction.
 func (c *Config) Validate() error {
 	var errs []error
 	if err := plan.ValidType(c.AccountType); err != nil {

@@ -1,5 +1,5 @@
-// Package discovery knows which resources the API server serves, as far as the models of all stores are to speak of them,
-// and has a module for each. It asks when a CustomResourceDefinition of these groups has changed, and not before.
+// Package discovery lists the API server's resources in the configured group-versions, and makes one module for each.
+// It calls the API server only after a CustomResourceDefinition of these groups has changed, or after a failed call.
 package discovery
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// API is the API server's discovery; [kube.ErrNotServed] means that there is no such group-version.
+// API reads the API server's discovery. [kube.ErrNotServed] means that the group-version does not exist.
 type API interface {
 	Resources(ctx context.Context, groupVersion string) ([]metav1.APIResource, error)
 }
 
-// Definitions is what is known of CustomResourceDefinitions. The API server's discovery is a moment behind them.
+// Definitions reads CustomResourceDefinitions from the view. The API server's discovery lags a moment behind them.
 type Definitions interface {
 	// Serving lists the resources of the definitions that are served in a group-version.
 	Serving(gv schema.GroupVersion) []plan.Resource
@@ -34,18 +34,18 @@ type Definitions interface {
 	Gone(resource plan.Resource) bool
 }
 
-// errBehind means that discovery does not know yet what was defined.
+// errBehind means that discovery does not list a defined resource yet.
 var errBehind = fault.Unavailable(errors.New("the API server does not serve it yet"))
 
-// Discovery is what was found. Create one with [New].
+// Discovery holds the resources found and their modules. Create it with [New].
 type Discovery struct {
 	cfg         Config
 	api         API
 	definitions Definitions
-	// changes counts what made the last answers doubtful.
+	// changes counts the calls of Invalidate.
 	changes atomic.Uint64
 
-	// asking is held by the one who asks.
+	// asking is held during a refresh. asked is the value of changes before the last complete one.
 	asking sync.Mutex
 	asked  uint64
 
@@ -54,32 +54,33 @@ type Discovery struct {
 	modules []model.Module
 }
 
-// New makes one that has not asked yet.
+// New returns a Discovery that has found nothing yet.
 func New(cfg Config, api API, definitions Definitions) *Discovery {
 	d := &Discovery{cfg: cfg, api: api, definitions: definitions, found: map[string][]plan.Resource{}}
 	d.Invalidate()
 	return d
 }
 
-// Concerns reports whether a resource of the group could belong into models.
+// Concerns reports whether resources of the group can go into models.
 func (d *Discovery) Concerns(group string) bool {
 	return slices.ContainsFunc(d.groupVersions(), func(name string) bool { return strings.HasPrefix(name, group+"/") })
 }
 
-// Invalidate makes the next [Discovery.Refresh] ask.
+// Invalidate makes the next [Discovery.Refresh] call the API server.
 func (d *Discovery) Invalidate() { d.changes.Add(1) }
 
-// Modules are those of all resources found, one for each resource, and whether every group-version has answered once.
+// Modules returns one module for each resource found, and reports whether every group-version has answered once.
 func (d *Discovery) Modules() ([]model.Module, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.modules, len(d.found) == len(d.groupVersions())
 }
 
-// AccountType is the type that a core module must define.
+// AccountType returns the type that a core module must define.
 func (d *Discovery) AccountType() string { return d.cfg.AccountType }
 
-// Refresh asks the API server if something has changed. What does not answer stays as it was, and is asked again next time.
+// Refresh calls the API server if Invalidate was called since the last complete refresh. A group-version that fails
+// keeps its last resources, and the next Refresh tries all of them again.
 func (d *Discovery) Refresh(ctx context.Context) error {
 	d.asking.Lock()
 	defer d.asking.Unlock()
@@ -109,7 +110,7 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 
 func (d *Discovery) groupVersions() []string { return slices.Concat(d.cfg.Ordinary, d.cfg.Privileged) }
 
-// ask lists the resources in a group-version.
+// ask lists the resources in a group-version. It returns an error while a defined resource is missing.
 func (d *Discovery) ask(ctx context.Context, name string) ([]plan.Resource, error) {
 	listed, err := d.api.Resources(ctx, name)
 	if err != nil && !errors.Is(err, kube.ErrNotServed) {
@@ -136,7 +137,8 @@ func (d *Discovery) ask(ctx context.Context, name string) ([]plan.Resource, erro
 	return resources, nil
 }
 
-// modules makes the modules of what was found. A resource in several group-versions follows the first.
+// modules returns the modules of the resources found. A resource of several group-versions gets the module of the
+// first, and privileged group-versions come before ordinary ones.
 func (c Config) modules(found map[string][]plan.Resource) []model.Module {
 	var modules []model.Module
 	add := func(names []string, privileged bool) {

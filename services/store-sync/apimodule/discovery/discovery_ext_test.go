@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
-// server serves resources, by group-version, and knows what was defined.
+// server serves resources by group-version, and holds the definitions.
 type server struct {
 	served  map[string][]metav1.APIResource
 	errs    map[string]error

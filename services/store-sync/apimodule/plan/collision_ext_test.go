@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// crowd draws APIs whose names are often the same once they are cut, or mean the same type in two ways.
+// crowd draws APIs whose names often become equal when they are cut, or give the same type in two ways.
 func crowd(t *rapid.T) []plan.Resource {
 	name := rapid.SampledFrom([]string{"widget", "gadget", "veryspecialthingindeed", "relation"})
 	group := rapid.SampledFrom([]string{"", "core", "a.example.com", "a-b.example.com", "3d.example.com", "aaa.of.some.length.example.com", "bbb.of.some.length.example.com"})
@@ -36,7 +36,7 @@ func TestAPIsThatCollideAreRejectedAloneEachWithAReason(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		live := map[string]string{} // The type of each living module, and whose it is.
+		live := map[string]string{} // Each living type with its module.
 		for _, report := range result.Reports[1:] {
 			m := find(modules, report.Origin)
 			switch typ := typeOf(m.DSL); {
@@ -62,7 +62,7 @@ func find(modules []model.Module, o model.Origin) model.Module {
 	return model.Module{}
 }
 
-// typeOf is the type that a generated module defines.
+// typeOf returns the type that a generated module defines.
 func typeOf(dsl string) string {
 	_, after, _ := strings.Cut(dsl, "\ntype ")
 	typ, _, _ := strings.Cut(after, "\n")

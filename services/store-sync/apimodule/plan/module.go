@@ -10,23 +10,23 @@ import (
 
 var errNameless = errors.New("the resource lacks a plural or a singular name")
 
-// Template says what modules are to look like.
+// Template selects the form of modules.
 type Template struct {
-	// AccountType is the type that objects without a namespace belong to.
+	// AccountType is the parent type of objects without a namespace.
 	AccountType string
-	// Privileged leaves changes to owners, and lets them bind and escalate: for resources by which access is given.
+	// Privileged lets only owners change, bind and escalate objects. It is for resources that grant access.
 	Privileged bool
-	// Discovered is for resources that belong to the API server itself.
+	// Discovered marks resources of the API server itself.
 	Discovered bool
 }
 
-// namespaceType is the type that objects in a namespace belong to: that of the resource namespaces.
+// namespaceType is the parent type of objects in a namespace: the type of the resource namespaces.
 const namespaceType = "core_namespace"
 
-// ValidType says why a type of the model cannot have this name.
+// ValidType returns an error if a type of the model cannot have this name.
 func ValidType(name string) error { return valid("the type", name, maxType) }
 
-// Module is the DSL of the module for one resource.
+// Module returns the DSL of the module for one resource.
 func (t Template) Module(r Resource) (string, error) {
 	if r.Plural == "" || r.Singular == "" {
 		return "", errNameless
@@ -45,7 +45,7 @@ func (t Template) Module(r Resource) (string, error) {
 	if t.Privileged || t.Discovered {
 		module = "internal_core_types_" + r.Plural
 	}
-	module = module[:min(len(module), maxName)] // Nobody else goes by the name of a module.
+	module = module[:min(len(module), maxName)] // No reference uses a module's name, so it may be cut.
 	for _, err := range []error{
 		valid("the module", module, maxName),
 		valid("the type", token+"_"+r.Singular, maxType),

@@ -33,7 +33,7 @@ type core_namespace
     define member: [role#assignee] or owner or member from parent
 `
 
-// merged says what became of a module next to the core module.
+// merged returns the report on a module beside the core module.
 func merged(dsl string) model.Report {
 	m := model.Module{Origin: model.Origin{Kind: model.Discovered, Name: "x"}, DSL: dsl}
 	result, err := model.Merge(model.Module{DSL: core}, []model.Module{m}, model.Limits{})
@@ -147,7 +147,7 @@ func TestWhatHasNoValidNamesIsRefusedWithAReason(t *testing.T) {
 	}
 }
 
-// anyName draws names such as API servers have, and such as they would never take.
+// anyName draws valid names, and names that an API server would refuse.
 func anyName(t *rapid.T, label string) string {
 	return rapid.OneOf(
 		rapid.StringMatching(`[a-z]([-a-z0-9]{0,61}[a-z0-9])?`),
@@ -188,7 +188,7 @@ func TestOnlyWhatOpenFGARefusesIsRefused(t *testing.T) {
 		err := plan.ValidType(name)
 		result, mergeErr := model.Merge(model.Module{DSL: fmt.Sprintf("module m\ntype %s\n", name)}, nil, model.Limits{})
 		if strings.ContainsAny(name, "./") {
-			return // Some of these would do; no resource has them.
+			return // Some of these would be valid, but no resource has them.
 		}
 		takes := mergeErr == nil && result.Model.GetTypeDefinitions()[0].GetType() == name
 		if (err == nil) != takes {

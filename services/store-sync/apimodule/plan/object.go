@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Meta is what is read of an object's metadata.
+// Meta holds the metadata that this package reads.
 type Meta struct {
 	Name              string            `json:"name"`
 	Labels            map[string]string `json:"labels,omitempty"`
@@ -16,27 +16,27 @@ type Meta struct {
 	DeletionTimestamp *metav1.Time      `json:"deletionTimestamp,omitempty"`
 }
 
-// Names are those of a resource.
+// Names are the names of a resource.
 type Names struct {
 	Plural   string `json:"plural"`
 	Singular string `json:"singular"`
 	Kind     string `json:"kind"`
 }
 
-// Spec is what describes a resource.
+// Spec describes a resource.
 type Spec struct {
 	Group string `json:"group"`
 	Names Names  `json:"names"`
 	Scope string `json:"scope"`
 }
 
-// Resource is the one described.
+// Resource returns the resource that s describes.
 func (s Spec) Resource() Resource {
 	singular := cmp.Or(s.Names.Singular, strings.ToLower(s.Names.Kind))
 	return Resource{Group: s.Group, Plural: s.Names.Plural, Singular: singular, Namespaced: s.Scope == "Namespaced"}
 }
 
-// Definition is what is read of a CustomResourceDefinition.
+// Definition holds the fields of a CustomResourceDefinition that this package reads.
 type Definition struct {
 	Meta `json:"metadata"`
 
@@ -56,7 +56,8 @@ type Version struct {
 	Served bool   `json:"served"`
 }
 
-// Serves reports whether the API server says that it serves a version of the resource.
+// Serves reports whether the API server serves a version of the resource: the definition is established and not in
+// deletion.
 func (d *Definition) Serves(version string) bool {
 	established := slices.ContainsFunc(d.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == "Established" && c.Status == metav1.ConditionTrue
@@ -64,14 +65,14 @@ func (d *Definition) Serves(version string) bool {
 	return established && d.DeletionTimestamp == nil && slices.Contains(d.Spec.Versions, Version{Name: version, Served: true})
 }
 
-// Schema is what is read of a kcp APIResourceSchema.
+// Schema holds the fields of a kcp APIResourceSchema that this package reads.
 type Schema struct {
 	Meta `json:"metadata"`
 
 	Spec Spec `json:"spec"`
 }
 
-// Export is what is read of a kcp APIExport, of v1alpha1 or v1alpha2.
+// Export holds the fields of a kcp APIExport that this package reads, of v1alpha1 or v1alpha2.
 type Export struct {
 	Meta `json:"metadata"`
 
@@ -83,7 +84,7 @@ type Export struct {
 	} `json:"spec"`
 }
 
-// Schemas are the names of its APIResourceSchemas, each once.
+// Schemas returns the sorted names of the export's APIResourceSchemas, each once.
 func (e *Export) Schemas() []string {
 	names := slices.Clone(e.Spec.Latest)
 	for _, r := range e.Spec.Resources {
@@ -93,7 +94,7 @@ func (e *Export) Schemas() []string {
 	return slices.Compact(names)
 }
 
-// Binding is what is read of a kcp APIBinding.
+// Binding holds the fields of a kcp APIBinding that this package reads.
 type Binding struct {
 	Meta `json:"metadata"`
 
@@ -110,16 +111,16 @@ type Binding struct {
 	} `json:"status"`
 }
 
-// ExportName is the name of the APIExport that it binds.
+// ExportName returns the name of the APIExport that the binding binds.
 func (b *Binding) ExportName() string { return b.Spec.Reference.Export.Name }
 
-// Ignored reports whether the binding is of an API that models say nothing about: the platform's own and kcp's.
+// Ignored reports whether models leave out the API of the binding. They leave out APIs of the platform and of kcp.
 func (b *Binding) Ignored() bool {
 	name := b.ExportName()
 	return name == "core.platform-mesh.io" || name == "system.platform-mesh.io" || strings.HasSuffix(name, "kcp.io")
 }
 
-// Held reports whether the finalizer belongs on the binding.
+// Held reports whether the binding must carry the finalizer.
 func (b *Binding) Held() bool {
 	return !b.Ignored() && !strings.Contains(b.Name, "platform-mesh.io") && !strings.Contains(b.Name, "kcp.io")
 }

@@ -12,29 +12,29 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Input is what the AuthorizationModels of one Store depend on.
+// Input holds everything that the AuthorizationModels of one Store depend on.
 type Input struct {
 	Template Template
-	// Wanted is what APIs ask for in this Store, in any order.
+	// Wanted lists the modules that APIs need in this Store, in any order.
 	Wanted []Wanted
-	// Unsure are the exports, as cluster/name, of which not all that they ask for is known: what was made for them stays.
+	// Unsure holds the exports, as cluster/name, with unknown needs. Their AuthorizationModels are not deleted.
 	Unsure map[string]bool
-	// Has are the AuthorizationModels that were made for this Store before.
+	// Has lists the AuthorizationModels that were generated for this Store before.
 	Has []*corev1alpha1.AuthorizationModel
-	// Taken tells whether an AuthorizationModel of a name exists.
+	// Taken reports whether an AuthorizationModel of a name exists.
 	Taken func(name string) bool
 }
 
-// Plan is what to do.
+// Plan lists the AuthorizationModels to apply and to delete.
 type Plan struct {
 	moduleplan.Plan
 
-	// Unnamed are the resources whose AuthorizationModel can have no name, and why.
+	// Unnamed holds the resources whose AuthorizationModel can have no name, each with the reason.
 	Unnamed map[Resource]string
 }
 
-// Make plans from what there is to what is wanted. It depends on neither's order. An AuthorizationModel keeps its name,
-// and whatever others wrote to it.
+// Make plans the actions from the existing AuthorizationModels to the wanted ones. The order of neither matters. An
+// AuthorizationModel keeps its name and all fields that others set.
 func Make(in Input) Plan {
 	p := Plan{Unnamed: map[Resource]string{}}
 	var desired []corev1alpha1.AuthorizationModel
@@ -57,7 +57,7 @@ func Make(in Input) Plan {
 	return p
 }
 
-// distinct is one of what is wanted for each resource, in order.
+// distinct returns the first entry for each resource, in order of resource and export.
 func distinct(wanted []Wanted) []Wanted {
 	sorted := slices.SortedFunc(slices.Values(wanted), func(a, b Wanted) int {
 		return cmp.Or(a.Resource.Compare(b.Resource), cmp.Compare(a.Export, b.Export))
@@ -65,7 +65,7 @@ func distinct(wanted []Wanted) []Wanted {
 	return slices.CompactFunc(sorted, func(a, b Wanted) bool { return a.Resource.String() == b.Resource.String() })
 }
 
-// byResource is the first by name for each resource.
+// byResource returns the first AuthorizationModel by name for each resource.
 func byResource(objects []*corev1alpha1.AuthorizationModel) map[string]*corev1alpha1.AuthorizationModel {
 	found := map[string]*corev1alpha1.AuthorizationModel{}
 	for _, o := range objects {
@@ -77,13 +77,14 @@ func byResource(objects []*corev1alpha1.AuthorizationModel) map[string]*corev1al
 	return found
 }
 
-// names are those that the AuthorizationModel may have: without its group as long as no other group has the resource too.
+// names returns the possible names of the AuthorizationModel. The one without the group comes first; the other is for a
+// resource of the same plural in another group.
 func (w Wanted) names() []string {
 	plural, group := w.Resource.Plural, cmp.Or(w.Resource.Group, coreGroup)
 	return []string{plural + "-" + w.Store.Name, plural + "." + group + "-" + w.Store.Name}
 }
 
-// name is the first valid name that is not taken, or empty.
+// name returns the first valid name that is not taken, or "".
 func (w Wanted) name(taken func(string) bool) string {
 	for _, name := range w.names() {
 		if len(validation.IsDNS1123Subdomain(name)) == 0 && !taken(name) {
@@ -93,7 +94,8 @@ func (w Wanted) name(taken func(string) bool) string {
 	return ""
 }
 
-// object is what is wanted, but for its name. A resource that no module is possible for is one that is rejected.
+// object returns the desired AuthorizationModel without a name. If no module is possible for the resource, the object
+// carries the annotation that rejects it.
 func (in Input) object(w Wanted) corev1alpha1.AuthorizationModel {
 	dsl, err := in.Template.Module(w.Resource)
 	o := corev1alpha1.AuthorizationModel{

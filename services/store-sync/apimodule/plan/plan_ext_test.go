@@ -31,7 +31,7 @@ func (c cluster) plan(wanted []plan.Wanted, unsure ...string) plan.Plan {
 	return plan.Make(in)
 }
 
-// do carries out todo by server-side apply: what is not named stays.
+// do carries out todo by server-side apply, which keeps fields that are not named.
 func (c cluster) do(todo plan.Plan) {
 	for _, o := range todo.Apply {
 		had := c[o.Name]

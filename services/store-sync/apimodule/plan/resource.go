@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Resource is one kind of object that an API server serves.
+// Resource describes one resource of an API server.
 type Resource struct {
 	// Group is empty for the core group.
 	Group, Plural, Singular string
 	Namespaced              bool
 }
 
-// String is the resource as people name it, such as "widgets.example.com".
+// String returns the usual name of the resource, such as "widgets.example.com".
 func (r Resource) String() string {
 	if r.Group == "" {
 		return r.Plural
@@ -23,22 +23,22 @@ func (r Resource) String() string {
 	return r.Plural + "." + r.Group
 }
 
-// Compare orders resources by group and plural.
+// Compare orders resources by group, plural and singular.
 func (r Resource) Compare(o Resource) int {
 	return cmp.Or(cmp.Compare(r.Group, o.Group), cmp.Compare(r.Plural, o.Plural), cmp.Compare(r.Singular, o.Singular))
 }
 
-// maxName is how long a relation's or a module's name may be in OpenFGA, and maxType how long a type's.
+// maxName bounds the length of a relation's or a module's name in OpenFGA, maxType that of a type's name.
 const (
 	maxName = 50
 	maxType = 254
 )
 
-// coreGroup stands for the group that has no name.
+// coreGroup stands for the group with the empty name.
 const coreGroup = "core"
 
-// Token is the group as it appears in names: with _ for each dot. Where the longest relation, create_<token>_<plural>,
-// would exceed 50 characters, the surplus is cut off the front.
+// Token returns the group as names contain it, with _ for each dot. Where the longest relation,
+// create_<token>_<plural>, would exceed 50 characters, the front of the group is cut off.
 func Token(group, plural string) (string, error) {
 	token := strings.ReplaceAll(cmp.Or(group, coreGroup), ".", "_")
 	surplus := len("create_"+token+"_"+plural) - maxName
@@ -49,10 +49,10 @@ func Token(group, plural string) (string, error) {
 	return token[max(surplus, 0):], nil
 }
 
-// identifier is what OpenFGA's language takes for a name, if it is none of its words.
+// identifier matches the names of OpenFGA's language, and also its reserved words.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
-// valid says why OpenFGA would not take a name.
+// valid returns an error if OpenFGA would refuse a name.
 func valid(what, name string, limit int) error {
 	switch {
 	case !identifier.MatchString(name), slices.Contains(words(), name):
@@ -63,7 +63,7 @@ func valid(what, name string, limit int) error {
 	return nil
 }
 
-// words are those that the language keeps for itself.
+// words returns the reserved words of OpenFGA's language.
 func words() []string {
 	return []string{"and", "condition", "define", "false", "from", "in", "null", "or", "relations", "self", "this", "true", "with"}
 }

@@ -4,31 +4,32 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// Wanted is an AuthorizationModel that an API asks for.
+// Wanted describes an AuthorizationModel that an API needs.
 type Wanted struct {
 	Resource Resource
 	Store    corev1alpha1.StoreRef
-	// Export is the APIExport that offers the resource, as cluster/name; empty for a CustomResourceDefinition.
+	// Export is the APIExport that offers the resource, as cluster/name. It is empty for a CustomResourceDefinition.
 	Export string
 }
 
-// OfDefinition is what a CustomResourceDefinition asks for: a module in the Store of its label, if it has one.
+// OfDefinition returns the module that a CustomResourceDefinition needs in the Store of its label. It returns false
+// without that label.
 func OfDefinition(d *Definition) (Wanted, bool) {
 	store := d.Labels[corev1alpha1.StoreNameLabel]
 	return Wanted{Resource: d.Spec.Resource(), Store: corev1alpha1.StoreRef{Name: store}}, store != ""
 }
 
-// Bound is an APIBinding with all that it leads to. What is not known is nil.
+// Bound holds an APIBinding with the objects that it leads to. Unknown objects are nil.
 type Bound struct {
 	Binding *Binding
 	Account *corev1alpha1.AccountInfo
 	Export  *Export
-	// Schemas are the known ones of the export, by name.
+	// Schemas holds the known schemas of the export by name.
 	Schemas map[string]*Schema
 }
 
-// OfBinding is what an APIBinding asks for: a module for each resource of the export, in the Store of its organization.
-// It is not all unless everything that the binding leads to is known.
+// OfBinding returns the modules that an APIBinding needs: one for each resource of the export, in the Store of its
+// organization. It reports in all whether the list is complete, which needs every object that the binding leads to.
 func OfBinding(b Bound) (wanted []Wanted, all bool) {
 	if b.Binding.Ignored() || b.Binding.DeletionTimestamp != nil {
 		return nil, true
@@ -49,10 +50,10 @@ func OfBinding(b Bound) (wanted []Wanted, all bool) {
 	return wanted, len(wanted) == len(names)
 }
 
-// Discovers reports whether the Store wants to know the API server's own resources.
+// Discovers reports whether the model of the Store contains the API server's own resources.
 func Discovers(s *corev1alpha1.Store) bool {
 	return s.Name != platformStore && s.Spec.Discovery != corev1alpha1.DiscoveryNone
 }
 
-// platformStore is the Store above those of organizations, which are all that it knows.
+// platformStore is the Store above those of organizations. Its model contains only organizations.
 const platformStore = "orgs"

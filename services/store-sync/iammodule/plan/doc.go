@@ -1,3 +1,3 @@
-// Package plan decides what the status of a ProtectedResource says, and what the IAM store is like
-// when it is made. It does no I/O and reads no clock.
+// Package plan decides the status of a ProtectedResource, and the spec of the IAM store when it is created. It does no
+// I/O and reads no clock.
 package plan

@@ -59,7 +59,7 @@ func TestAProtectedResourceIsReadyWhenItIsLive(t *testing.T) {
 	}
 }
 
-// What somebody has is what the model was made with: as long as that does not follow, it is what it was.
+// The record holds the claim with which the live model was made. It stays as long as no newer model is live.
 func TestWhatSomebodyHasIsRecordedWhenItIsLive(t *testing.T) {
 	was, is := &iamv1alpha1.Registration{Kind: "Was"}, &iamv1alpha1.Registration{Kind: "Is"}
 	fine := iam.Finding{Reason: iamv1alpha1.IAMSystemConfigured, Registration: is}

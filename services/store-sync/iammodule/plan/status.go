@@ -10,8 +10,8 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Status is what the status of a ProtectedResource must be, given what was found of it and whether
-// the Store's model is live.
+// Status returns the desired status of a ProtectedResource, from the finding about it and from the state of the Store's
+// model.
 func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict moduleplan.Verdict) moduleplan.Status {
 	types := []string{iamv1alpha1.Ready, iamv1alpha1.Registered}
 	has := iamv1alpha1.ProtectedResourceStatus{
@@ -24,7 +24,7 @@ func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict modulep
 		ready.Type = iamv1alpha1.Ready
 	}
 	set, record := []condition.Condition{ready}, has.Registered
-	if verdict.Merged.Holds() { // Else what is in force is what was.
+	if verdict.Merged.Holds() { // Otherwise the last registration stays in force.
 		set, record = append(set, registered(found)), found.Registration
 	}
 	s := iamv1alpha1.ProtectedResourceStatus{
@@ -41,7 +41,8 @@ func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict modulep
 	return status
 }
 
-// registered says whether the kind is this object's. What it is judged by from then on is recorded beside.
+// registered returns the condition Registered, which holds if the kind is registered for this object. The recorded
+// registration is the basis of later decisions.
 func registered(found iam.Finding) condition.Condition {
 	has := found.Registration != nil
 	c := condition.New(iamv1alpha1.Registered, has, iamv1alpha1.InForce, "the kind is this object's: who claims it later does not get it")

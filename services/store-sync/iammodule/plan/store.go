@@ -5,7 +5,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// coreModule says whose store it is.
+// coreModule records in the store the cluster that owns it.
 const coreModule = `module entail
 
 type cluster
@@ -15,7 +15,7 @@ type store
     define owner: [cluster]
 `
 
-// Store is the IAM store as it is made when there is none. From then on it is people's.
+// Store returns the spec with which the IAM store is created. Later changes to it are left to its users.
 func Store(name, cluster string) corev1alpha1.StoreSpec {
 	owner := iam.StoreOwner(name, cluster)
 	return corev1alpha1.StoreSpec{

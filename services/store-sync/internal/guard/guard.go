@@ -1,8 +1,8 @@
-// Package guard refuses texts that can be in no model, when somebody writes them. Such a text changes nothing, for what was
-// live before stays; but whoever wrote it finds out at once, and not from a condition.
+// Package guard refuses a text that no model can hold when it is written. Such a text would change nothing, because the
+// last valid text stays live. The webhook reports the error to the author at once, and not only in a condition.
 //
-// It is a convenience: while it does not answer, everything passes. PolicyDocuments have no text: that they are well-formed
-// the API server says by itself, and all else about them depends on others.
+// The webhooks are a convenience: while they do not answer, every text passes. They do not check PolicyDocuments. The
+// API server validates the form of those, and everything else about them depends on other documents.
 package guard
 
 import (
@@ -19,22 +19,22 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// Name is that of the ValidatingWebhookConfiguration.
+// Name is the name of the ValidatingWebhookConfiguration.
 const Name = "entail-store-sync"
 
-// Webhooks are what the API server is to ask.
+// Webhooks returns the webhooks for Stores and AuthorizationModels.
 func Webhooks(limits model.Limits) []admission.Webhook {
 	limits = limits.OrDefault()
 	return []admission.Webhook{
 		webhook(kinds.Stores(), "coreModule", limits, func(s *corev1alpha1.Store) (string, bool) { return s.Spec.CoreModule, true }),
 		webhook(kinds.AuthorizationModels(), "model", limits, func(m *corev1alpha1.AuthorizationModel) (string, bool) {
-			// A PolicyDocument of unions or actions alone has an AuthorizationModel without a text.
+			// A PolicyDocument with only unions or actions has an AuthorizationModel without a text.
 			return m.Spec.Model, m.Spec.Model != "" || m.Annotations[corev1alpha1.DocumentAnnotation] == ""
 		}),
 	}
 }
 
-// webhook judges the text in a field of the spec of a kind, when it is new and there must be one.
+// webhook judges the text in a field of the spec of a kind. It skips an unchanged text, and a text that may be missing.
 func webhook[T any](kind kinds.Kind, field string, limits model.Limits, text func(*T) (string, bool)) admission.Webhook {
 	ignore, scope := admissionregistrationv1.Ignore, admissionregistrationv1.ClusterScope
 	return admission.Webhook{

@@ -15,7 +15,7 @@ func TestATextThatCanBeInNoModelIsRefusedWithItsLine(t *testing.T) {
 	const good = "module a\n\ntype a\n  relations\n    define r: [user]\n"
 	for name, c := range map[string]struct {
 		text string
-		// says is part of the refusal; empty if there is none.
+		// says is a part of the refusal; "" if the text passes.
 		says string
 	}{
 		"it parses":                  {good, ""},

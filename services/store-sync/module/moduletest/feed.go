@@ -1,4 +1,4 @@
-// Package moduletest feeds a view by hand, for tests of what reads it.
+// Package moduletest fills a view by hand, for tests of its readers.
 package moduletest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// Cluster is the one whose objects the service under test writes to.
+// Cluster is the cluster to which the service under test writes.
 const Cluster = "local"
 
 // Feed puts objects into a view.
@@ -26,13 +26,13 @@ type Feed struct {
 	version int
 }
 
-// NewFeed makes an empty view.
+// NewFeed returns a feed with an empty view.
 func NewFeed(t testing.TB) *Feed {
 	t.Helper()
 	return &Feed{View: view.New(view.Config{Log: slog.New(slog.DiscardHandler)}), T: t}
 }
 
-// Put makes an object be so.
+// Put stores a new state of an object.
 func (f *Feed) Put(kind kinds.Kind, cluster, name string, object any, edit ...func(*event.Change)) event.Key {
 	f.T.Helper()
 	data, err := json.Marshal(object)
@@ -53,10 +53,10 @@ func (f *Feed) Put(kind kinds.Kind, cluster, name string, object any, edit ...fu
 	return c.Key
 }
 
-// Gone makes an object have been so.
+// Gone marks a change as a deletion.
 func Gone(c *event.Change) { c.Deleted = true }
 
-// Store puts a Store that has an OpenFGA store.
+// Store puts a Store with an OpenFGA store.
 func (f *Feed) Store(cluster, name, id string) event.Key {
 	f.T.Helper()
 	return f.Put(kinds.Stores(), cluster, name, corev1alpha1.Store{
@@ -64,7 +64,7 @@ func (f *Feed) Store(cluster, name, id string) event.Key {
 	})
 }
 
-// Model is an AuthorizationModel that refers to a Store.
+// Model returns an AuthorizationModel that refers to a Store.
 func Model(name string, ref corev1alpha1.StoreRef) corev1alpha1.AuthorizationModel {
 	return corev1alpha1.AuthorizationModel{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: ref}}
 }

@@ -8,19 +8,20 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// ReasonClaimed is the reason of StoreSynced while another Store has the OpenFGA store of this name.
+// ReasonClaimed is the reason of StoreSynced while the OpenFGA store with this name belongs to another Store.
 const ReasonClaimed = "Claimed"
 
-// claimFormat names the OpenFGA store, and the Store and cluster that have it.
+// claimFormat names the OpenFGA store, and the Store and the cluster that hold it.
 const claimFormat = "OpenFGA store %s belongs to Store %q of cluster %q"
 
-// ClaimMessage says which Store has an OpenFGA store.
+// ClaimMessage returns the message that names the holder of an OpenFGA store.
 func ClaimMessage(storeID, holder, cluster string) string {
 	return fmt.Sprintf(claimFormat, storeID, holder, cluster) +
 		"; two Stores cannot share one: delete one of them, or give it another name"
 }
 
-// ClaimHolder returns the name of the Store that a Store waits for, or "" unless it says that another Store has its OpenFGA store.
+// ClaimHolder returns the name of the Store that holds the OpenFGA store of s, or "" unless the condition of s names
+// one.
 func ClaimHolder(s *corev1alpha1.Store) string {
 	c := meta.FindStatusCondition(s.Status.Conditions, corev1alpha1.StoreSynced)
 	if c == nil || c.Reason != ReasonClaimed {

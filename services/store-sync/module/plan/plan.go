@@ -1,5 +1,5 @@
-// Package plan is what the plans of all doors share: which AuthorizationModels carry modules, and
-// what the status of an object says of its module. It does no I/O and reads no clock.
+// Package plan holds the decisions that all providers share: the AuthorizationModels that carry modules, and the status
+// of an object for its module. It does no I/O and reads no clock.
 package plan
 
 import (
@@ -8,16 +8,16 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// Plan is what to do about the AuthorizationModels that carry one provider's modules in a Store.
+// Plan lists the changes to the AuthorizationModels that carry one provider's modules in a Store.
 type Plan struct {
-	// Apply are the objects to make or change, with what they must hold and nothing else.
+	// Apply lists the objects to create or change, with only the fields that this service owns.
 	Apply []corev1alpha1.AuthorizationModel
-	// Delete are names.
+	// Delete lists names.
 	Delete []string
 }
 
-// Compare plans from what is there to what is desired. What is there and not desired is deleted
-// unless keep says otherwise. One in deletion must be gone before it is made again.
+// Compare plans the changes from the existing objects to the desired ones. It deletes an existing object that is not
+// desired, unless keep returns true. An object in deletion is created again only once it is gone.
 func Compare(has []*corev1alpha1.AuthorizationModel, desired []corev1alpha1.AuthorizationModel,
 	keep func(*corev1alpha1.AuthorizationModel) bool,
 ) Plan {

@@ -11,13 +11,13 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// Reasons of conditions that mean that the object itself is at fault.
+// These reasons mean that the object itself is at fault.
 const (
 	ReasonInvalid  = "Invalid"
 	ReasonRejected = "Rejected"
 )
 
-// Ready is true when all conditions hold, and else names the first that does not.
+// Ready returns a condition that holds if all others hold. Otherwise it names the first that does not.
 func Ready(all ...condition.Condition) condition.Condition {
 	for _, c := range all {
 		if !c.Holds() {
@@ -27,34 +27,34 @@ func Ready(all ...condition.Condition) condition.Condition {
 	return condition.New(corev1alpha1.Ready, true, "Ready", "everything that this object asks for is live")
 }
 
-// Verdict is what became of a module in its Store.
+// Verdict holds the state of a module in its Store.
 type Verdict struct {
-	// Merged is the condition; it has no type when nothing carries the module.
+	// Merged is the condition. It has no type if no AuthorizationModel carries the module.
 	Merged condition.Condition
-	// StoreID is the OpenFGA store, and ModelID its model; "" while there is none.
+	// StoreID is the OpenFGA store and ModelID its model. They are "" before these exist.
 	StoreID, ModelID string
-	// Live is what the AuthorizationModel's status must say is live of it.
+	// Live is the live text that the AuthorizationModel's status must record.
 	Live *corev1alpha1.LiveModel
-	// Room is what the types of ProtectedResources have to fit into.
+	// Room is the space in the model for the types of ProtectedResources.
 	Room model.Limits
-	// Now dates conditions that change.
+	// Now is the transition time of conditions that change.
 	Now metav1.Time
 }
 
-// Status is what the status of an object must say of its module.
+// Status holds the desired status of an object for its module.
 type Status struct {
-	// Fields are our part of it; Same means that the object has them.
+	// Fields are the fields of the status that this service owns. Same means that the object already has them.
 	Fields any
 	Same   bool
-	// Outcome and Message are what to report.
+	// Outcome and Message are the result to report.
 	Outcome eventv1.Outcome
 	Message string
-	// Notes are the Events that the change is worth.
+	// Notes are the Events to publish for the change.
 	Notes []condition.Note
 }
 
-// NewStatus compares our part of a status with what it must be. It reports the first condition of
-// the given types that does not hold: only what is wrong with the object itself rejects it, else it waits.
+// NewStatus compares the owned fields of a status with the desired ones. It reports the first condition of the given
+// types that does not hold. The outcome is rejected only if the object itself is at fault, else pending.
 func NewStatus(has, fields any, conditions []metav1.Condition, types ...string) Status {
 	s := Status{Fields: fields, Same: equality.Semantic.DeepEqual(has, fields), Outcome: eventv1.Outcome_OUTCOME_APPLIED}
 	for _, typ := range types {

@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
-// services is a world in which each of n services registers a type that refers to the one before.
+// services returns a world in which each of n services registers a type that refers to the previous one.
 func services(b *testing.B, n int) *world {
 	b.Helper()
 	w := newWorld(b)
@@ -25,7 +25,7 @@ actionBindings: [{actionName: get_%[4]s, typeName: t%[1]d, conditions: [{roleBin
 `, i, i, max(i-1, 0), letters(i))
 }
 
-// letters is a number as an action may hold it.
+// letters returns a number in the letters that an action may contain.
 func letters(i int) string {
 	return string([]byte{'a' + byte(i/26/26%26), 'a' + byte(i/26%26), 'a' + byte(i%26)})
 }

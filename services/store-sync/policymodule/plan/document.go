@@ -12,22 +12,22 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// Document is one PolicyDocument: as it is, and as it is live.
+// Document holds the present and the live text of one PolicyDocument.
 type Document struct {
 	// Name is namespace/name.
 	Name string
 	// UID tells the document from an earlier one of its name.
 	UID string
-	// Live is nil when nothing of the document is valid and live.
+	// Live is nil if no part of the document is valid and live.
 	Present, Live *iaplv1alpha1.Policy
-	// Created is when people made it.
+	// Created is the creation time of the PolicyDocument.
 	Created time.Time
 
-	// changed means that something about the document waits to become live.
+	// changed means that the live text differs from the present one, or does not exist.
 	changed bool
 }
 
-// live notes what is live of the document.
+// live sets the live text of the document.
 func (d *Document) live(text *iaplv1alpha1.Policy) {
 	d.Live = text
 	d.changed = text == nil || !equality.Semantic.DeepEqual(d.Present, text)
@@ -48,10 +48,11 @@ func (d Document) claim() precedence.Claim {
 	return c
 }
 
-// maxPolicy bounds what is kept of a document beside its module, in bytes: annotations may have 256 KiB together.
+// maxPolicy bounds the text of a document that is kept in an annotation, in bytes. Kubernetes allows 256 KiB for all
+// annotations of an object together.
 const maxPolicy = 200 << 10
 
-// size is a finding on a document that is too large to be kept.
+// size returns a finding on a document that is too large to be kept.
 func size(d Document) policy.Diagnostics {
 	if n := len(text(d.Present)); n > maxPolicy {
 		return policy.Diagnostics{{
@@ -62,8 +63,8 @@ func size(d Document) policy.Diagnostics {
 	return nil
 }
 
-// Read makes a document for the policy library of what the PolicyDocument of a name says.
-// File is what findings call it.
+// Read converts the spec of the PolicyDocument with this name to a document for the policy library. Findings use file
+// as its name.
 func Read(file, name string, p *iaplv1alpha1.Policy) *syntax.Document {
 	d := &syntax.Document{Source: &policy.Source{File: file, Owner: syntax.ObjectOwner(name)}}
 	for _, t := range p.ResourceTypes {

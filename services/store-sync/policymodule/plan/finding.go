@@ -8,10 +8,10 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// MaxFindings bounds what a status lists; one more says how many are left out.
+// MaxFindings bounds the findings in a status. One more gives the number of those left out.
 const MaxFindings = 100
 
-// findings are the errors of a document as its status lists them.
+// findings returns the errors of a document in the form of its status.
 func (s *selection) findings(i int) []iaplv1alpha1.Finding {
 	found := s.refused[i]
 	var listed []iaplv1alpha1.Finding

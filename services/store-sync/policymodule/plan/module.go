@@ -13,11 +13,11 @@ import (
 	"github.com/entail-dev/entail/services/policy/openfga"
 )
 
-// rolesModule has the types that no document declares.
+// rolesModule is the name of the module with the types that no document declares.
 const rolesModule = "policy-roles"
 
-// desired are the AuthorizationModels of a policy: one for each document, even for one that
-// declares nothing that a model has, and one for the types that nobody declares.
+// desired returns the AuthorizationModels of a policy. Every document has one, even a document without any part of a
+// model. One more holds the types that no document declares.
 func (in Input) desired(s *selection) []corev1alpha1.AuthorizationModel {
 	p := s.result.policy
 	if p == nil {
@@ -30,7 +30,7 @@ func (in Input) desired(s *selection) []corev1alpha1.AuthorizationModel {
 			o.ExternalTypes = append(o.ExternalTypes, t)
 		}
 	}
-	modules, _ := openfga.Modules(p, o) // What it could refuse was looked for in each trial.
+	modules, _ := openfga.Modules(p, o) // Each trial has checked for every possible error.
 	texts := map[string]string{}
 	for _, m := range modules {
 		file := rolesModule
@@ -62,11 +62,11 @@ func (in Input) object(document, module string) corev1alpha1.AuthorizationModel 
 	}
 }
 
-// maxName is what Kubernetes allows, less the prefix and the hash that each name has.
+// maxName bounds the readable part of a name: the limit of Kubernetes without the prefix and the hash.
 const maxName = 253 - len("policydocument.") - len(".0123456789abcdef")
 
-// nameOf is the name of the AuthorizationModel for a document of the Store. What people can
-// read in it need not be unique; the hash is.
+// nameOf returns the name of the AuthorizationModel for a document of the Store. The readable part need not be unique;
+// the hash is.
 func (in Input) nameOf(document string) string {
 	readable := strings.ReplaceAll(document, "/", ".")
 	readable = strings.Trim(readable[:min(len(readable), maxName)], ".-")
@@ -82,7 +82,7 @@ func hash(parts ...string) string {
 func text(p *iaplv1alpha1.Policy) string {
 	data, err := json.Marshal(p)
 	if err != nil {
-		return "" // It is made of strings and lists.
+		return "" // It cannot fail: the policy holds only strings and lists.
 	}
 	return string(data)
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// Object is what documents say together, as one PolicyDocument holds it: [Read] the other way round.
+// Object joins documents into the text of one PolicyDocument. It is the reverse of [Read].
 func Object(documents ...*syntax.Document) *iaplv1alpha1.Policy {
 	p := new(iaplv1alpha1.Policy)
 	for _, d := range documents {

@@ -13,22 +13,22 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Input is what the policy of one Store depends on.
+// Input holds everything that the policy of one Store depends on.
 type Input struct {
 	Store corev1alpha1.StoreRef
-	// Roles is where the Store's model keeps roles, such as "role#assignee"; empty is "role#subject".
+	// Roles is the place of roles in the Store's model, such as "role#assignee". The default is "role#subject".
 	Roles string
-	// Defined are the types that are live in modules which no policy made, and their relations as type#relation.
+	// Defined holds the live types of all modules that no policy made, and their relations as type#relation.
 	Defined map[string]bool
-	// Room is what is left for documents in the Store's model, nil while nothing is known of that.
+	// Room is the space for documents in the Store's model. It is nil if that is unknown.
 	Room *Room
-	// Documents are those that are present, in any order; what is live of them does not matter.
+	// Documents are the existing documents, in any order. Their field Live is not used.
 	Documents []Document
-	// Has are the AuthorizationModels that were made of documents before.
+	// Has lists the AuthorizationModels that were made from documents before.
 	Has []*corev1alpha1.AuthorizationModel
 }
 
-// Preview adds a document, or has it take the place of that of its name and keep its age.
+// Preview adds a document. If one with its name exists, Preview replaces only the text of that and keeps its age.
 func (in *Input) Preview(d Document) {
 	i := slices.IndexFunc(in.Documents, func(has Document) bool { return has.Name == d.Name })
 	if i < 0 {
@@ -38,31 +38,32 @@ func (in *Input) Preview(d Document) {
 	in.Documents[i].Present = d.Present
 }
 
-// Plan is what to do.
+// Plan holds the changes of AuthorizationModels and the results for documents.
 type Plan struct {
 	moduleplan.Plan
 
-	// Validations are by the names of documents that are present.
+	// Validations holds the results by the names of the existing documents.
 	Validations map[string]Validation
-	// Texts are what documents say in the policy that is to be live; nothing where they are refused.
+	// Texts holds the part of each document in the policy that will be live, empty if the document is refused.
 	Texts map[string]*iaplv1alpha1.Policy
 }
 
-// Validation is what became of a document in the policy.
+// Validation is the result for one document of the policy.
 type Validation struct {
-	// Findings are the errors, the first of them where there are very many; none if it is valid.
+	// Findings are the first errors, see [MaxFindings]. A valid document has none.
 	Findings []iaplv1alpha1.Finding
-	// Errors is how many there are.
+	// Errors is the number of all errors.
 	Errors int
-	// AuthorizationModel is the one that holds its module, if only of an earlier text; empty if nothing of it is live.
+	// AuthorizationModel names the object with the module of the document, or of its last valid text. It is "" if no
+	// part is live.
 	AuthorizationModel string
 }
 
-// maxRounds bounds how often what was refused is looked at again.
+// maxRounds bounds the rounds that try refused texts again.
 const maxRounds = 8
 
-// Make plans from what is live to what documents hold. It depends on neither's order. What was
-// refused is tried again beside what was accepted, so that another pass finds nothing to do.
+// Make plans the changes from the live texts to the present ones. The order of neither matters. Make tries a refused
+// text again beside the accepted ones, so that another pass finds nothing to do.
 func Make(in Input) Plan {
 	options, wrong := in.Options()
 	s := in.newSelection(in.known(), options)
@@ -73,7 +74,7 @@ func Make(in Input) Plan {
 				in.Store.Name, iaplv1alpha1.RolesAnnotation),
 		}})
 	}
-	if wrong != nil && (!options.Partial || options.Validate() != nil) { // Nobody knows where roles are, so no module can be made.
+	if wrong != nil && (!options.Partial || options.Validate() != nil) { // The place of roles is unknown, so no module can be made.
 		s.result.texts = s.startingTexts(nil)
 		return in.plan(s)
 	}
@@ -88,7 +89,8 @@ func Make(in Input) Plan {
 	return in.plan(s)
 }
 
-// Options are the language's, with the Store's own type of roles.
+// Options returns the options of the language, with the Store's own type of roles. They are partial if a live module
+// that no policy made defines that type.
 func (in Input) Options() (o policy.Options, err error) {
 	if in.Roles != "" {
 		typ, relation, found := strings.Cut(in.Roles, "#")
@@ -104,13 +106,13 @@ func (in Input) Options() (o policy.Options, err error) {
 	return o, o.Validate()
 }
 
-// known returns the documents with what is live of them, by their claims.
+// known returns the documents with their live texts, sorted by their claims.
 func (in Input) known() []Document {
 	live, uid := map[string]*iaplv1alpha1.Policy{}, map[string]string{}
 	for _, m := range in.Has {
 		uid[m.Annotations[corev1alpha1.DocumentAnnotation]] = m.Annotations[corev1alpha1.DocumentUIDAnnotation]
 		text := new(iaplv1alpha1.Policy)
-		if json.Unmarshal([]byte(m.Annotations[corev1alpha1.PolicyAnnotation]), text) == nil { // Else somebody spoiled it: it is made again.
+		if json.Unmarshal([]byte(m.Annotations[corev1alpha1.PolicyAnnotation]), text) == nil { // An unreadable annotation was edited: the object is made again.
 			live[m.Annotations[corev1alpha1.DocumentAnnotation]] = text
 		}
 	}
@@ -126,7 +128,8 @@ func (in Input) known() []Document {
 	return documents
 }
 
-// plan makes what was selected live. Without a policy, the modules of documents that are present stay as they are.
+// plan returns the plan that makes the selection live. Without a policy, the modules of existing documents stay as they
+// are.
 func (in Input) plan(s *selection) Plan {
 	frozen := s.result.policy == nil
 	kept := map[string]bool{in.nameOf(corev1alpha1.Roles): frozen}

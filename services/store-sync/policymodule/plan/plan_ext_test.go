@@ -22,7 +22,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
-// world is a Store with its documents, and what was made of them.
+// world is a Store with its documents and their AuthorizationModels.
 type world struct {
 	t         testing.TB
 	documents map[string]plan.Document
@@ -47,7 +47,7 @@ func read(t testing.TB, text string) *iaplv1alpha1.Policy {
 	return p
 }
 
-// say registers a document, or changes what it says.
+// say registers a document, or changes its text.
 func (w *world) say(name, text string) {
 	w.t.Helper()
 	d, known := w.documents[name]
@@ -71,7 +71,7 @@ func (w *world) input() plan.Input {
 	}
 }
 
-// settle does what is planned, and makes sure that nothing is left to do.
+// settle carries out the plan, and verifies that the next plan is empty.
 func (w *world) settle() plan.Plan {
 	w.t.Helper()
 	todo := plan.Make(w.input())
@@ -91,7 +91,7 @@ func (w *world) settle() plan.Plan {
 	return todo
 }
 
-// live are the names of documents with something live, each with what it declares.
+// live returns the live declarations of each document with any.
 func (w *world) live() map[string]string {
 	live := map[string]string{}
 	for _, m := range w.made {
@@ -108,7 +108,7 @@ func (w *world) live() map[string]string {
 	return live
 }
 
-// stale reports whether something else is live than what a document says now.
+// stale reports whether the live text of a document differs from its present one.
 func (w *world) stale(name string) bool {
 	w.t.Helper()
 	for _, m := range w.made {
@@ -119,7 +119,7 @@ func (w *world) stale(name string) bool {
 	return true
 }
 
-// expectText wants the text that is live of a document to be this one.
+// expectText expects the live text of a document to be want.
 func (w *world) expectText(name, want string) {
 	w.t.Helper()
 	for _, m := range w.made {
@@ -140,7 +140,7 @@ func (w *world) expectLive(want map[string]string) {
 	}
 }
 
-// expectFindings wants each refused document's findings to hold a text, and no findings on others.
+// expectFindings expects a text in the findings of each refused document, and no findings on others.
 func (w *world) expectFindings(todo plan.Plan, want map[string]string) {
 	w.t.Helper()
 	for name := range w.documents {
@@ -178,7 +178,7 @@ func registered(t testing.TB) *world {
 	return w
 }
 
-// whole is what the fixture's documents declare.
+// whole returns the declarations of the fixture's documents.
 func whole() map[string]string {
 	return map[string]string{"a/tenant": "tenant", "b/project": "project", "c/lb": "loadbalancer", "d/owners": "", "roles": "role user"}
 }
@@ -215,7 +215,7 @@ func TestPartsWaitForWhatTheyNeed(t *testing.T) {
 func TestWhoeverComesLaterGivesWay(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
-	w.say("Z/usurper", tenant) // Its name sorts before those that are live.
+	w.say("Z/usurper", tenant) // Its name sorts before the live ones.
 	w.say("e/friend", "resourceTypes: [{name: friend, idPrefix: friend}]\n")
 	w.expectFindings(w.settle(), map[string]string{"Z/usurper": "E-DUP-TYPE type \"tenant\" is declared twice; the first is at PolicyDocument a/tenant: spec.resourceTypes[0].name"})
 	want := whole()
@@ -238,7 +238,7 @@ func TestOneThatIsWrongAnywayIsInNobodysWay(t *testing.T) {
 		return fmt.Sprintf("resourceTypes: [{name: %s, idPrefix: %s, relationships: [{relation: up, targetTypes: [{name: %s}]}]}]\n", name, prefix, up)
 	}
 	w := newWorld(t)
-	w.say("s/a", thing("gamma", "paa", "nowhere")) // The oldest, and in conflict with s/c.
+	w.say("s/a", thing("gamma", "paa", "nowhere")) // It is the oldest, and conflicts with s/c.
 	w.say("s/b", thing("alpha", "pbb", "beta"))
 	w.say("s/c", thing("gamma", "pcc", "alpha"))
 	w.say("s/d", thing("beta", "pdd", "gamma"))
@@ -410,7 +410,7 @@ func TestNamesAreUniqueAndValid(t *testing.T) {
 	}
 }
 
-// TestWhateverHappensWhatIsLiveIsValid plays random histories of a few services that stand on each other's shoulders.
+// This test plays random histories of a few services that depend on each other.
 func TestWhateverHappensWhatIsLiveIsValid(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

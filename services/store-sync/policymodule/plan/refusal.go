@@ -8,8 +8,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// blame finds whose changes must go: those with a finding of their own, else those that break
-// what did not change. Each is told why.
+// blame returns the documents whose changes must be dropped, and records the reason for each. These are changes with
+// findings of their own, else changes that break unchanged documents.
 func (s *selection) blame(found policy.Diagnostics) map[int]bool {
 	broken := byDocument(found)
 	for _, contested := range []bool{false, true} {
@@ -27,7 +27,7 @@ func (s *selection) blame(found policy.Diagnostics) map[int]bool {
 	return drop
 }
 
-// faulty are the changes with findings of their own, which are or are not contested.
+// faulty returns the changes with findings of their own that are contested, or those that are not.
 func (s *selection) faulty(broken map[int]policy.Diagnostics, contested bool) map[int]bool {
 	drop := map[int]bool{}
 	for at, findings := range broken {
@@ -42,25 +42,24 @@ func (s *selection) faulty(broken map[int]policy.Diagnostics, contested bool) ma
 	return drop
 }
 
-// contested reports whether all findings on a document are about what others say that are as
-// new: they may yet give way.
+// contested reports whether all findings on a document are about other pending changes. Those may still be dropped.
 func (s *selection) contested(findings policy.Diagnostics) bool {
 	return !slices.ContainsFunc(findings, func(d policy.Diagnostic) bool {
 		return !slices.ContainsFunc(d.Related, func(r policy.Related) bool { return s.pending[index(r.Place)] })
 	})
 }
 
-// refuse notes why the text of a document that people see is not valid; what was found first counts.
+// refuse records why the present text of a document is not valid. The first record counts.
 func (s *selection) refuse(i int, findings policy.Diagnostics) {
 	if s.refused[i] == nil {
 		s.refused[i] = findings
 	}
 }
 
-// codeBreaks is the finding on a document that is in order but for what its additions do to others.
+// codeBreaks is the code of the finding on a valid document whose additions make others invalid.
 const codeBreaks policy.Code = "E-BREAKS-OTHERS"
 
-// breaks tells whoever changes a document what it would break.
+// breaks returns the finding on a change that lists the other documents it would break.
 func (s *selection) breaks(others policy.Diagnostics) policy.Diagnostics {
 	const shown = 3
 	d := policy.Diagnostic{
@@ -77,7 +76,7 @@ func (s *selection) breaks(others policy.Diagnostics) policy.Diagnostics {
 	return policy.Diagnostics{d}
 }
 
-// last is the document with the least claim whose change is pending, else any.
+// last returns the document with the weakest claim among the pending changes, else the last document.
 func (s *selection) last() int {
 	for i := range slices.Backward(s.documents) {
 		if s.pending[i] {
@@ -87,7 +86,7 @@ func (s *selection) last() int {
 	return len(s.documents) - 1
 }
 
-// culprits are the changes that break something else even alone.
+// culprits returns the changes that break another document even alone. It makes at most maxTrials trials.
 func (s *selection) culprits() map[int]bool {
 	culprits, trials := map[int]bool{}, 0
 	for i := range s.documents {

@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// restrict returns a text without the types, relations, unions, actions and bindings that another text does not mention anywhere.
-// It returns nil if either text is missing, or if nothing is left.
+// restrict returns a text without the types, relations, unions, actions and bindings that another text never mentions.
+// It returns nil if either text is nil, or if nothing is left.
 func restrict(text, to *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	if text == nil || to == nil {
 		return nil
@@ -31,7 +31,7 @@ func restrict(text, to *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	return unlessEmpty(rest)
 }
 
-// unlessEmpty returns nil for a text that says nothing.
+// unlessEmpty returns nil for an empty text.
 func unlessEmpty(text *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	if equality.Semantic.DeepEqual(text, &iaplv1alpha1.Policy{}) {
 		return nil
@@ -78,20 +78,20 @@ func (m mentions) refer(types []iaplv1alpha1.Named) {
 // bound returns the name of a binding.
 func bound(b iaplv1alpha1.ActionBinding) string { return b.ActionName + " " + b.TypeName }
 
-// without returns a text without the elements that findings are about: the smallest element around each. It returns nil if nothing
+// without returns a text without the elements of findings: the smallest element around each. It returns nil if nothing
 // is left.
 func without(text *iaplv1alpha1.Policy, findings policy.Diagnostics) *iaplv1alpha1.Policy {
 	gone := map[string]bool{}
 	for _, d := range findings {
 		gone[d.Path[:strings.LastIndexByte(d.Path, ']')+1]] = true
 	}
-	if gone[""] { // One of them is about the whole document.
+	if gone[""] { // A finding is about the whole document.
 		return nil
 	}
 	return cut(text, gone)
 }
 
-// common returns a text without the elements that another text does not have. A binding of both keeps its conditions.
+// common returns a text without the elements that another text lacks. A binding of both keeps its conditions.
 func common(text, other *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	if text == nil || other == nil {
 		return nil
@@ -152,14 +152,14 @@ func includes(text, other *iaplv1alpha1.Policy) bool {
 	return true
 }
 
-// elements names all elements of a text, each by what it says.
+// elements returns all elements of a text, each identified by its content.
 func elements(p *iaplv1alpha1.Policy) map[string]bool {
 	all := map[string]bool{}
 	walk(p, func(_ string, parts ...string) { all[strings.Join(parts, "\x00")] = true })
 	return all
 }
 
-// walk visits the elements of a text, with the path of each and what it says.
+// walk visits the elements of a text, with the path and the content of each.
 func walk(p *iaplv1alpha1.Policy, visit func(path string, parts ...string)) {
 	at := func(format string, indexes ...any) string { return fmt.Sprintf("spec."+format, indexes...) }
 	for i, t := range p.ResourceTypes {

@@ -107,7 +107,7 @@ func TestMakeTakesADeletedDocumentOutThoughOthersNeedIt(t *testing.T) {
 	want := whole()
 	delete(want, "a/tenant")
 	w.expectLive(want)
-	// Another takes its place.
+	// Another document takes over the name.
 	w.say("e/heir", tenant)
 	w.expectFindings(w.settle(), nil)
 	want["e/heir"] = "tenant"

@@ -12,11 +12,11 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// Room is how much of something there is in a model.
+// Room is an amount of space in a model.
 type Room struct{ Types, Bytes int }
 
-// Beside notes what is live beside the documents, by the last merge of the Store's modules, and how much room that leaves. A merge
-// that failed tells nothing.
+// Beside sets the definitions of other modules from the last merge of the Store's modules, and the room that they
+// leave. A failed merge sets neither.
 func (in *Input) Beside(merged model.Result, limits model.Limits) {
 	in.Defined, in.Room = map[string]bool{}, nil
 	if merged.Model == nil {
@@ -35,14 +35,15 @@ func (in *Input) Beside(merged model.Result, limits model.Limits) {
 	in.Room = &Room{Types: limits.Types - len(others.GetTypeDefinitions()), Bytes: limits.Bytes - proto.Size(others)}
 }
 
-// minBytes is what an action on a type takes in a model at the very least.
+// minBytes bounds the size of one action on one type in a model from below.
 const minBytes = 16
 
-// maxBytes bounds a model of which nothing is known.
+// maxBytes bounds the size of the documents if the room is unknown.
 const maxBytes = 1 << 20
 
-// overfull finds that a policy with changes has no room in the Store's model. What is live stays, however little there is,
-// and so does whoever takes something out.
+// overfull returns findings if a policy with changes does not fit into the Store's model. Live texts stay even without
+// room. Changes that do not increase the size of the live policy pass too, unless a document without a live text is
+// among them.
 func (s *selection) overfull(p *policy.Policy, changes map[int]bool) policy.Diagnostics {
 	if s.room == nil || len(changes) == 0 {
 		return nil
@@ -69,7 +70,7 @@ func (s *selection) overfull(p *policy.Policy, changes map[int]bool) policy.Diag
 	return found.Diagnostics()
 }
 
-// brings reports whether there are documents among the changes of which nothing is live.
+// brings reports whether a document without a live text is among the changes.
 func (s *selection) brings(changes map[int]bool) bool {
 	for i := range changes {
 		if s.documents[i].Live == nil {
@@ -79,7 +80,7 @@ func (s *selection) brings(changes map[int]bool) bool {
 	return false
 }
 
-// size is what a policy adds to the Store's model.
+// size returns the space that a policy adds to the Store's model.
 func (s *selection) size(p *policy.Policy) Room {
 	r := Room{Bytes: openfga.Size(p, unlimited())}
 	for _, t := range p.Types {
@@ -90,8 +91,8 @@ func (s *selection) size(p *policy.Policy) Room {
 	return r
 }
 
-// vast finds, before anything is made of them, that documents with changes could not fit whatever their names are: a few
-// lines that bind many actions to large unions are a model of hundreds of megabytes.
+// vast returns findings if changed documents cannot fit, however short their names are. It runs before a model is made:
+// a few lines that bind many actions to large unions can become hundreds of megabytes.
 func (s *selection) vast(texts []*iaplv1alpha1.Policy, changes map[int]bool) policy.Diagnostics {
 	if len(changes) == 0 {
 		return nil
@@ -111,7 +112,7 @@ func (s *selection) vast(texts []*iaplv1alpha1.Policy, changes map[int]bool) pol
 	return found.Diagnostics()
 }
 
-// actions returns how many actions texts bind to types.
+// actions returns the number of bindings of actions to types in texts, with unions counted by their members.
 func actions(texts []*iaplv1alpha1.Policy) int {
 	members, all := map[string]int{}, 0
 	texts = slices.DeleteFunc(slices.Clone(texts), func(text *iaplv1alpha1.Policy) bool { return text == nil })

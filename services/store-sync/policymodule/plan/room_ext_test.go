@@ -26,7 +26,7 @@ func TestWhoFindsNoRoomIsTheNewestAndNobodyElseWaits(t *testing.T) {
 	w.say("a/first", greedy(2))
 	w.settle()
 	w.say("b/greedy", strings.ReplaceAll(greedy(10), "greedy", "other"))
-	w.say("a/first", greedy(1)) // It revokes something.
+	w.say("a/first", greedy(1)) // It removes a type.
 	w.say("c/late", "resourceTypes: [{name: late, idPrefix: late}]\n")
 	w.expectFindings(w.settle(), map[string]string{"b/greedy": "E-OPENFGA-TYPES the documents of the Store have "})
 	w.expectLive(map[string]string{"a/first": "greedy0", "c/late": "late"})

@@ -9,26 +9,27 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// selection finds the most of what documents hold now that is one valid policy.
+// selection finds the largest part of the present documents that forms one valid policy.
 type selection struct {
 	options policy.Options
-	// defined are the types that are live in modules which no policy made.
+	// defined holds the live types of all modules that no policy made.
 	defined map[string]bool
-	// room is what there is for all documents together, nil if nobody knows.
+	// room is the space for all documents together. It is nil if that is unknown.
 	room *Room
-	// documents are in the order of their claims.
+	// documents are sorted by their claims.
 	documents []Document
-	// pending are the indexes of documents whose present text is to become live.
+	// pending holds the indexes of documents whose present text may still go live.
 	pending map[int]bool
 	// barred documents get no new text, whatever the others hold.
 	barred map[int]bool
-	// refused are the findings on documents, by index.
+	// refused holds the findings on documents, by index.
 	refused map[int]policy.Diagnostics
-	// result is what was chosen.
+	// result is the chosen policy.
 	result trial
 }
 
-// newSelection begins with every change pending that can be. Documents are in the order of their claims.
+// newSelection returns a selection in which every change is pending, except those that are too large. documents must be
+// sorted by their claims.
 func (in Input) newSelection(documents []Document, options policy.Options) *selection {
 	s := &selection{
 		options: options, documents: documents, defined: in.Defined, room: in.Room,
@@ -53,7 +54,7 @@ func (s *selection) bar(findings policy.Diagnostics) {
 	}
 }
 
-// settled reports whether another round would find nothing else.
+// settled reports whether another round would give the same result.
 func (s *selection) settled() bool {
 	moved, left := false, false
 	for i, d := range s.documents {
@@ -68,7 +69,7 @@ func (s *selection) isLeft(i int, d Document) bool {
 	return (d.changed || s.result.lost[i] != nil) && !s.pending[i] && !s.barred[i]
 }
 
-// accepted returns the documents with what was chosen live.
+// accepted returns the documents with the chosen texts as live texts.
 func (s *selection) accepted() []Document {
 	documents := slices.Clone(s.documents)
 	for i := range documents {
@@ -78,10 +79,10 @@ func (s *selection) accepted() []Document {
 	return documents
 }
 
-// maxTrials bounds how often a policy is checked to find out more than that a change is refused.
+// maxTrials bounds the extra checks of a policy, after the first ones that find the refused changes.
 const maxTrials = 200
 
-// choose drops changes that do not fit until what is left is valid.
+// choose drops changes that do not fit until the rest is valid.
 func (s *selection) choose() {
 	t, found := s.try(s.pending)
 	for len(found) > 0 && len(s.pending) > 0 {
@@ -94,7 +95,7 @@ func (s *selection) choose() {
 	s.readmit()
 }
 
-// readmit takes in a text that turns out to fit after all: it was refused, or cut, for want of something that was refused with it.
+// readmit accepts a refused or cut text that fits now. It had missed an element that was refused together with it.
 func (s *selection) readmit() {
 	for trials, again := 0, true; again; {
 		again = false
@@ -115,8 +116,8 @@ func (s *selection) readmit() {
 	}
 }
 
-// startingTexts returns what each document brings into a policy with some changes: its present text if that is one of these, else its
-// last valid text, as far as the present one mentions it.
+// startingTexts returns the text of each document in a policy with some changes. A changed document has its present
+// text. Any other has its last valid text, as far as the present one mentions it.
 func (s *selection) startingTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
 	texts := make([]*iaplv1alpha1.Policy, len(s.documents))
 	for i, d := range s.documents {
@@ -132,7 +133,7 @@ func (s *selection) startingTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
 	return texts
 }
 
-// narrowedTexts returns the same with only the removals among the changes.
+// narrowedTexts returns the same texts, but applies only the removals among the changes.
 func (s *selection) narrowedTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
 	texts := s.startingTexts(nil)
 	for i := range changes {

@@ -13,14 +13,15 @@ import (
 
 // Reasons of conditions.
 const (
-	// ReasonValid is that of the condition Valid when it holds.
+	// ReasonValid is the reason of the condition Valid if it holds.
 	ReasonValid = "Valid"
-	// reasonPending is that of the condition Merged of a document that is valid, and whose module is being made.
+	// reasonPending is the reason of the condition Merged of a valid document while its AuthorizationModel is not made
+	// yet.
 	reasonPending = "Pending"
 )
 
-// Status is what the status of a PolicyDocument must be, given what became of it in the policy and
-// of its module in the Store. All of it is ours.
+// Status returns the desired status of a PolicyDocument, from its validation and from the state of its module in the
+// Store. Store-sync owns all of that status.
 func Status(d *iaplv1alpha1.PolicyDocument, v Validation, verdict moduleplan.Verdict) moduleplan.Status {
 	types := []string{iaplv1alpha1.Valid, iaplv1alpha1.Merged, iaplv1alpha1.Ready}
 	valid, merged := validCondition(v), verdict.Merged

@@ -12,16 +12,17 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// trial is a valid policy that documents form.
+// trial holds a valid policy made from documents.
 type trial struct {
 	policy *policy.Policy
-	// texts are what each document says in it, nil for nothing.
+	// texts holds the part of each document in the policy, nil if it has none.
 	texts []*iaplv1alpha1.Policy
-	// lost are the findings that took something out of a document's last valid text.
+	// lost holds the findings for which elements were cut from a document's text.
 	lost map[int]policy.Diagnostics
 }
 
-// try checks the policy with some of the changes. What others lose by a removal is no finding; what they would lose by an addition is.
+// try checks the policy with some of the changes. It returns a finding if an addition makes another document lose
+// elements. Losses from a removal are no findings.
 func (s *selection) try(changes map[int]bool) (trial, policy.Diagnostics) {
 	t, found := s.hold(s.startingTexts(changes), changes)
 	if len(found) > 0 || len(t.lost) == 0 || len(changes) == 0 {
@@ -36,15 +37,15 @@ func (s *selection) try(changes map[int]bool) (trial, policy.Diagnostics) {
 	return t, found
 }
 
-// hold takes out of texts what makes the policy invalid, until it is valid. It cuts none that are fixed: what is wrong with these it
-// returns.
+// hold cuts invalid elements from texts until the policy is valid. It does not cut the fixed texts, and returns the
+// findings on those.
 func (s *selection) hold(texts []*iaplv1alpha1.Policy, fixed map[int]bool) (trial, policy.Diagnostics) {
 	t := trial{texts: texts, lost: map[int]policy.Diagnostics{}}
 	for {
 		p, found := s.check(t.texts, fixed)
 		t.policy = p
 		cut, by := false, byDocument(found)
-		if len(by) == 1 && len(fixed) == 0 && by[nobody] != nil { // All of it together is too much for what was enough before.
+		if len(by) == 1 && len(fixed) == 0 && by[nobody] != nil { // Only the whole is too much for a limit: the last text gives way.
 			by[lastOf(t.texts)] = by[nobody]
 		}
 		for i, findings := range by {
@@ -58,7 +59,7 @@ func (s *selection) hold(texts []*iaplv1alpha1.Policy, fixed map[int]bool) (tria
 	}
 }
 
-// lastOf returns the index of the text with the least claim, or nobody.
+// lastOf returns the index of the text with the weakest claim, or nobody.
 func lastOf(texts []*iaplv1alpha1.Policy) int {
 	for i := range slices.Backward(texts) {
 		if texts[i] != nil {
@@ -68,7 +69,7 @@ func lastOf(texts []*iaplv1alpha1.Policy) int {
 	return nobody
 }
 
-// check finds what is wrong with the policy that texts form, some of which are changes.
+// check returns the policy that texts form, or its errors. changes are the indexes of the changed texts.
 func (s *selection) check(texts []*iaplv1alpha1.Policy, changes map[int]bool) (*policy.Policy, policy.Diagnostics) {
 	if found := s.vast(texts, changes); found != nil {
 		return nil, found
@@ -83,7 +84,7 @@ func (s *selection) check(texts []*iaplv1alpha1.Policy, changes map[int]bool) (*
 	if p != nil {
 		found = found.Join(openfga.Check(p, unlimited())).Join(s.clashes(p))
 	}
-	// A policy of nothing is one that nobody has begun to register.
+	// An empty policy is valid: no service has registered anything yet.
 	found = slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Severity != policy.Error || d.Code == policy.CodeEmpty })
 	if len(found) == 0 && p != nil {
 		found = s.overfull(p, changes)
@@ -97,7 +98,7 @@ func (s *selection) check(texts []*iaplv1alpha1.Policy, changes map[int]bool) (*
 	return p, nil
 }
 
-// clashes finds the types of a policy that are live in a module of the Store that is no PolicyDocument.
+// clashes returns findings on the types of a policy that another live module of the Store defines.
 func (s *selection) clashes(p *policy.Policy) policy.Diagnostics {
 	var found policy.Collector
 	for _, t := range p.Types {
@@ -109,16 +110,16 @@ func (s *selection) clashes(p *policy.Policy) policy.Diagnostics {
 	return found.Diagnostics()
 }
 
-// unlimited leaves it to the merge of the whole model to judge its size.
+// unlimited returns options without limits, because the merge of the whole model checks its size.
 func unlimited() openfga.Options { return openfga.Options{MaxTypes: -1, MaxBytes: -1} }
 
-// rank is the name of a document for check: of two that claim a name, the later one is told so.
+// rank returns the name of a document for the check. If two documents claim a name, the finding is on the later one.
 func rank(i int) string { return fmt.Sprintf("%06d", i) }
 
-// nobody stands for the document of a finding about all of them.
+// nobody is the index for findings about all documents.
 const nobody = -1
 
-// byDocument are the findings on each document.
+// byDocument groups findings by document.
 func byDocument(found policy.Diagnostics) map[int]policy.Diagnostics {
 	by := map[int]policy.Diagnostics{}
 	for _, d := range found {
@@ -127,7 +128,7 @@ func byDocument(found policy.Diagnostics) map[int]policy.Diagnostics {
 	return by
 }
 
-// index is the document of a place, or nobody.
+// index returns the index of the document of a place, or nobody.
 func index(p policy.Place) int {
 	i, err := strconv.Atoi(p.File)
 	if err != nil {
@@ -136,7 +137,7 @@ func index(p policy.Place) int {
 	return i
 }
 
-// named calls a place what people do.
+// named returns a place with the name of the PolicyDocument in place of its index.
 func (s *selection) named(p policy.Place) policy.Place {
 	if i := index(p); i != nobody {
 		p.File = "PolicyDocument " + s.documents[i].Name

@@ -7,9 +7,10 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// adopt chooses among OpenFGA stores of the Store's name that nobody has, the oldest first: the one that an earlier Store
-// of the name recorded, else the oldest, if its model is the one that the status names, if it is empty, or if it may be
-// taken with all that is in it. OpenFGA takes no tuple before there is a model: without one it is empty.
+// adopt chooses among the OpenFGA stores with the Store's name that no Store owns, oldest first. It prefers one that an
+// earlier Store with the name recorded. Else it takes the oldest if that has the model of the Store's status, if it is
+// empty, or if spec.adoption allows it. A store without a model is empty, because OpenFGA accepts no tuple before a
+// model exists.
 func (in Input) adopt(obs Observed, free []Store) storeChoice {
 	for _, s := range free {
 		i := slices.IndexFunc(in.Earlier, func(o *corev1alpha1.Store) bool { return o.Status.StoreID == s.ID })
@@ -31,7 +32,7 @@ func (in Input) adopt(obs Observed, free []Store) storeChoice {
 	return storeChoice{problem: &problem{ReasonNameTaken, in.nameTaken(oldest.ID)}}
 }
 
-// nameTaken says what people can do about an OpenFGA store that is not ours.
+// nameTaken returns the message that lists what users can do about an OpenFGA store of another owner.
 func (in Input) nameTaken(id string) string {
 	rename, taken := "give the Store another name", "as it is"
 	if in.protects() {
@@ -41,8 +42,8 @@ func (in Input) nameTaken(id string) string {
 		"for which you need the right to adopt this Store", storeNamed(id), rename, taken, corev1alpha1.AdoptionAlways)
 }
 
-// foreign reports whether an OpenFGA store is older than every Store of the name that is known. One that is not, and that
-// nobody recorded, was made in a pass that did not live to record it.
+// foreign reports whether an OpenFGA store is older than every known Store with the name. A younger one without a
+// record was created in a pass that ended before it recorded the id.
 func (in Input) foreign(s Store) bool {
 	older := func(o *corev1alpha1.Store) bool { return s.CreatedAt.Before(o.CreationTimestamp.Time) }
 	return older(in.Store) && !slices.ContainsFunc(in.Earlier, func(o *corev1alpha1.Store) bool { return !older(o) })

@@ -12,13 +12,13 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// adopting lets the Store have an OpenFGA store with all that is in it.
+// adopting lets the Store take over an OpenFGA store with all its content.
 func adopting(w *world) { w.store.Spec.Adoption = corev1alpha1.AdoptionAlways }
 
-// late is a Store that comes after all that OpenFGA has.
+// late makes the Store younger than everything in OpenFGA.
 func late(w *world) { w.store.CreationTimestamp = metav1.NewTime(time.Unix(100, 0)) }
 
-// successor is a Store of which an earlier one of the name recorded this OpenFGA store.
+// successor adds an earlier Store with the name, which recorded this OpenFGA store.
 func successor(id string, adopted bool) func(*world) {
 	return func(w *world) {
 		former := w.store.DeepCopy()
@@ -27,14 +27,15 @@ func successor(id string, adopted bool) func(*world) {
 	}
 }
 
-// impostor is a Store whose predecessor is not known to have had what it is said to have had.
+// impostor removes the proof that the Store's predecessor owned the OpenFGA store.
 func impostor(w *world) { w.foreign = []string{"id1"} }
 
 func TestWhoseAnOpenFGAStoreOfTheNameIs(t *testing.T) {
 	foreign := foreignModel()
 	for name, test := range map[string]struct {
 		given []func(*world)
-		// want is StoreSynced, id the store that the Store has; outlives means that it stays when the Store goes.
+		// want is the condition StoreSynced, and id the store of the Store. outlives means that it stays after the
+		// Store.
 		want, id string
 		outlives bool
 	}{
@@ -97,7 +98,7 @@ func expectNothingMade(t *testing.T, w *world, made int) {
 	}
 }
 
-// What IAM takes over does not stay as it is, and its Store's name is a setting.
+// IAM does not keep the content of a store it takes over, and the name of its Store is a setting.
 func TestWhatIsTakenOverIsSaidAsItWillBe(t *testing.T) {
 	for protecting, want := range map[bool]string{false: "take that one over as it is", true: "name another by --iam-store, or take that one over without its tuples"} {
 		w := newWorld(late, exists("demo", foreignModel()), func(w *world) { w.protecting = protecting })
@@ -142,7 +143,7 @@ func TestADeletionPastUsSparesWhatIsNotOurs(t *testing.T) {
 
 func TestDeletingAStoreBeforeItHasOneTakesNobodysAlong(t *testing.T) {
 	w := newWorld(late, exists("demo"))
-	w.pass(1) // It is held, and has looked at nothing.
+	w.pass(1) // It has its finalizer and has read nothing yet.
 	deleting(w)
 	w.pass(1000)
 	if w.store != nil || len(w.alive()) != 1 {

@@ -12,15 +12,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/condition"
 )
 
-// maxNamed bounds how many things one message names.
+// maxNamed bounds the names in one message.
 const maxNamed = 10
 
-// known is a condition that an object has.
+// known converts a condition that an object has.
 func known(c *metav1.Condition) condition.Condition {
 	return condition.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 
-// speaks reports whether a condition is about the object's present generation.
+// speaks reports whether a condition covers the object's current generation.
 func speaks(o metav1.Object, conditions []metav1.Condition, typ string) bool {
 	c := meta.FindStatusCondition(conditions, typ)
 	return c != nil && c.ObservedGeneration == o.GetGeneration()
@@ -43,7 +43,7 @@ func undated(conditions []metav1.Condition) []metav1.Condition {
 	return conditions
 }
 
-// enumerate names the first few of names.
+// enumerate returns at most maxNamed of the names, and the number of the others.
 func enumerate(names []string) string {
 	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")

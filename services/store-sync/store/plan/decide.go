@@ -7,9 +7,9 @@ import (
 	policyplan "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
-// Decide maps the objects of a live Store and their statuses to its model. It compiles the documents beside what the last merge has of
-// other modules, carries that out in the input, and merges all of it. The input that it returns has the model in Merged, and Verdict
-// and StoreStatus read it. The plan has the verdicts on documents.
+// Decide computes the model of a live Store from its objects and their statuses. It compiles the documents beside the
+// other modules of the last merge, applies that plan to the input, and merges everything. The returned input holds the
+// model in Merged, for Verdict and StoreStatus. The plan holds the validations of documents.
 func Decide(in Input, documents []policyplan.Document, limits model.Limits) (Input, policyplan.Plan) {
 	in.merge(limits)
 	policies := policyplan.Input{

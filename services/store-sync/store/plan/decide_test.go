@@ -65,7 +65,7 @@ func (s *shop) document(name, text string) {
 	s.documents = append(s.documents, policyplan.Document{Name: name, Present: p, Created: time.Unix(s.clock, 0)})
 }
 
-// module makes an AuthorizationModel, or edits it.
+// module creates an AuthorizationModel, or edits it.
 func (s *shop) module(name, text string) {
 	for _, m := range s.in.Modules {
 		if m.Value.Name == name {
@@ -79,7 +79,7 @@ func (s *shop) module(name, text string) {
 	s.in.Modules = append(s.in.Modules, m)
 }
 
-// settle decides and records what is live, until nothing changes. The first decision is the one that is right.
+// settle decides and records the live texts until nothing changes. Already the first decision must be right.
 func (s *shop) settle() {
 	s.t.Helper()
 	var first string
@@ -108,7 +108,7 @@ func (s *shop) record() {
 	s.in.Store.Status = stored(plan.StoreStatus(s.in, obs))
 }
 
-// has wants definitions to be in the model; those with a leading "!" not.
+// has expects definitions to be in the model, and those with a leading "!" not to be.
 func (s *shop) has(names ...string) {
 	s.t.Helper()
 	for _, n := range names {
@@ -120,7 +120,7 @@ func (s *shop) has(names ...string) {
 	}
 }
 
-// state wants a module to be in a state.
+// state expects a module to be in a state.
 func (s *shop) state(source string, want model.State) {
 	s.t.Helper()
 	for _, r := range s.in.Merged.Reports {

@@ -11,7 +11,8 @@ import (
 // ReasonWaitingForTuples is the reason of the condition Deleting while tuple-sync deletes tuples.
 const ReasonWaitingForTuples = "WaitingForTuples"
 
-// deletion goes in this order: dependents, tuples, the OpenFGA store, the Store.
+// deletion returns the next action for a Store in deletion. The order is: dependents, tuples, the OpenFGA store, the
+// Store.
 func deletion(in Input, obs Observed) Action {
 	if _, waiting := blockedBy(in); waiting || !finalized(in.Store, corev1alpha1.StoreFinalizer) {
 		return Action{Verb: WriteStatus}
@@ -26,7 +27,7 @@ func deletion(in Input, obs Observed) Action {
 	return Action{Verb: RemoveFinalizer}
 }
 
-// blockedBy is what a deletion waits for.
+// blockedBy returns the condition for the obstacle of a deletion, and reports whether one exists.
 func blockedBy(in Input) (condition.Condition, bool) {
 	if len(in.Modules) > 0 {
 		names := make([]string, len(in.Modules))
@@ -47,9 +48,9 @@ func blockedBy(in Input) (condition.Condition, bool) {
 	return condition.Condition{}, false
 }
 
-// storeToDelete is the OpenFGA store that goes with a Store in deletion, "" when none does, or a
-// question first. A store that was made for this Store in a pass that did not live to record
-// it bears its name and has no model: one with a model is somebody's.
+// storeToDelete returns the OpenFGA store to delete with a Store, "" if none, or the read that must come first. An
+// OpenFGA store that this Store created without recording it has the Store's name and no model. One with a model may be
+// in use.
 func storeToDelete(in Input, obs Observed) (string, Action) {
 	switch id := in.recorded(); {
 	case stays(in.Store):
@@ -87,13 +88,13 @@ func stays(o *corev1alpha1.Store) bool {
 	return o.Spec.DeletionPolicy == corev1alpha1.DeletionRetain || o.Status.Adopted
 }
 
-// wanted reports whether another live Store has this OpenFGA store.
+// wanted reports whether another live Store records this OpenFGA store.
 func (in Input) wanted(id string) bool {
 	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id })
 }
 
-// cleanUp deletes the OpenFGA stores of Stores that were deleted past our finalizer. The last
-// state of one that we let go looks the same, so OpenFGA is asked first: a pass long after makes no write.
+// cleanUp deletes the OpenFGA stores of Stores that were deleted without waiting for our finalizer. The last state of a
+// properly deleted Store is the same, so a read of OpenFGA comes first. A pass long after writes nothing.
 func cleanUp(in Input, obs Observed) Action {
 	namesake := slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Key.Name == in.Key.Name })
 	for _, gone := range append([]*corev1alpha1.Store{in.Gone}, in.Earlier...) {
@@ -109,7 +110,7 @@ func cleanUp(in Input, obs Observed) Action {
 	return Action{Verb: WriteStatus}
 }
 
-// Left are the Stores of the name that are gone and recorded an OpenFGA store.
+// Left returns the deleted Stores with the name that recorded an OpenFGA store.
 func (in Input) Left(id string) []*corev1alpha1.Store {
 	return slices.DeleteFunc(append([]*corev1alpha1.Store{in.Gone}, in.Earlier...), func(o *corev1alpha1.Store) bool {
 		return o == nil || o.Status.StoreID != id

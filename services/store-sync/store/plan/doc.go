@@ -1,11 +1,9 @@
-// Package plan decides what store-sync does about one Store. It does no I/O and reads no clock.
+// Package plan decides the actions of store-sync for one Store. It does no I/O and reads no clock.
 //
-// In a pass over a Store, [Next] compares what Kubernetes declares ([Input]) with what is known of
-// OpenFGA ([Observed]) and names one [Action]; the caller carries it out, adds the answer to what
-// is observed and asks again, until the action is [WriteStatus]. Then [StoreStatus] and
-// [ModuleStatus] are what the objects' status must be, and [StoreOutcome] and [ModuleOutcome]
-// what to report of them.
+// In a pass over a Store, [Next] compares the desired state in Kubernetes ([Input]) with the state of OpenFGA
+// ([Observed]) and returns one [Action]. The caller carries it out, adds the answer to the observed state and calls
+// Next again, until the action is [WriteStatus]. Then [Status] with [StoreStatus], and [ModuleStatus], return the
+// desired statuses and the outcomes to report.
 //
-// Nothing is remembered between passes but what is in Kubernetes and OpenFGA, so a pass that
-// was cut off anywhere is simply begun again.
+// No state outside Kubernetes and OpenFGA survives a pass, so an interrupted pass simply starts again.
 package plan

@@ -16,33 +16,33 @@ import (
 
 var errNoTypes = errors.New("no module defines a type, and OpenFGA takes no model without: add a type, such as `type user`")
 
-// Input is what the view holds about one Store.
+// Input holds the state of one Store in the view.
 type Input struct {
-	// Key of the Store. AuthorizationModels may refer to a Store that does not exist.
+	// Key is the key of the Store. AuthorizationModels may refer to a Store that does not exist.
 	Key event.Key
-	// Store is nil unless it is alive. Gone is then its last state, where one is known.
+	// Store is nil unless the Store is alive. Gone is then its last state, if known.
 	Store, Gone *corev1alpha1.Store
-	// Earlier are the last states of those that had the name before Store or Gone.
+	// Earlier holds the last states of the Stores with the name before Store or Gone.
 	Earlier []*corev1alpha1.Store
-	// Elsewhere is the Store if it lives in another cluster: what becomes of its modules is decided there.
+	// Elsewhere is the Store if it lives in another cluster. The store-sync there decides about its modules.
 	Elsewhere *corev1alpha1.Store
-	// Change is the state of Store or Gone.
+	// Change is the change of Store or Gone.
 	Change event.Change
 	// Modules are the AuthorizationModels that refer to the Store, in any order.
 	Modules []Module
 	// Provided are further modules of a live Store, such as those of discovered resources.
 	Provided []model.Module
-	// Rivals are the other live Stores of the same name or with the same OpenFGA store.
+	// Rivals are the other live Stores with the same name or the same OpenFGA store.
 	Rivals []Rival
-	// Merged is what the modules of a live Store come to; MergeErr is set when that is no model.
+	// Merged is the merge of the modules of a live Store. MergeErr is set if that is no model.
 	Merged   model.Result
 	MergeErr error
-	// NameErr says why OpenFGA would refuse the Store's name.
+	// NameErr is the error if OpenFGA would refuse the Store's name.
 	NameErr error
-	// Resync asks for what an ordinary pass takes for granted: that the OpenFGA store still
-	// exists, bears the right name, and is the only one that does.
+	// Resync requires checks that an ordinary pass skips: the OpenFGA store exists, has the right name, and is the only
+	// one with that name.
 	Resync bool
-	// Now dates the conditions that change.
+	// Now is the transition time of conditions that change.
 	Now metav1.Time
 }
 
@@ -52,13 +52,13 @@ type Module struct {
 	Value *corev1alpha1.AuthorizationModel
 }
 
-// document is the PolicyDocument that the module was made of, "" if a person wrote it or an API asked for it.
+// document returns the PolicyDocument of the module, or "" if the module was written by hand or generated for an API.
 func (m Module) document() string { return m.Value.Annotations[corev1alpha1.DocumentAnnotation] }
 
-// FromDocument reports whether the module was made of a PolicyDocument.
+// FromDocument reports whether the module was made from a PolicyDocument.
 func (m Module) FromDocument() bool { return m.document() != "" }
 
-// empty reports whether the module was made of a document that declares nothing that a model has.
+// empty reports whether the module was made from a document without any part of a model.
 func (m Module) empty() bool { return m.document() != "" && m.Value.Spec.Model == "" }
 
 // Rival is another live Store.
@@ -67,9 +67,9 @@ type Rival struct {
 	Value *corev1alpha1.Store
 }
 
-// Sources returns the modules of the Store's model, with what was live of them: the core module, then the others in canonical order.
-// It leaves out those of other clusters, because no API server here can confirm them, and a provided module whose place an
-// AuthorizationModel takes: that one inherits what was live.
+// Sources returns the modules of the Store's model with their last live texts: the core module, then the others in
+// canonical order. It leaves out modules of other clusters, because this cluster's API server cannot confirm them. An
+// AuthorizationModel replaces a provided module for the same API that yields, and takes over its live text.
 func Sources(in Input) (core model.Module, others []model.Module) {
 	core = model.Module{DSL: in.Store.Spec.CoreModule}
 	if live := in.Store.Status.Live; live != nil {
@@ -98,7 +98,7 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 	return core, others
 }
 
-// origin names the cluster only of an AuthorizationModel that lives in another one than the Store.
+// origin returns the source of a module. It includes the cluster only if that differs from the Store's.
 func (in Input) origin(m Module) model.Origin {
 	if document := m.document(); document != "" && m.Key.Cluster == in.Key.Cluster {
 		return DocumentOrigin(document)
@@ -110,13 +110,13 @@ func (in Input) origin(m Module) model.Origin {
 	return o
 }
 
-// DocumentOrigin is that of the module of a PolicyDocument.
+// DocumentOrigin returns the origin of the module of a PolicyDocument.
 func DocumentOrigin(document string) model.Origin {
 	namespace, name := path.Split(document)
 	return model.Origin{Kind: model.Policy, Scope: strings.TrimSuffix(namespace, "/"), Name: name}
 }
 
-// mergeErr is why there is no model to write.
+// mergeErr returns the reason if no model can be written.
 func (in Input) mergeErr() error {
 	if in.MergeErr == nil && len(in.Merged.Model.GetTypeDefinitions()) == 0 {
 		return errNoTypes
@@ -124,7 +124,7 @@ func (in Input) mergeErr() error {
 	return in.MergeErr
 }
 
-// report finds what became of an AuthorizationModel in the merge.
+// report returns the result of the merge for an AuthorizationModel.
 func (in Input) report(m Module) (model.Report, bool) {
 	origin := in.origin(m)
 	i := slices.IndexFunc(in.Merged.Reports, func(r model.Report) bool { return r.Origin == origin })
@@ -134,13 +134,13 @@ func (in Input) report(m Module) (model.Report, bool) {
 	return in.Merged.Reports[i], true
 }
 
-// recorded is the id of the OpenFGA store in the Store's status.
+// recorded returns the id of the OpenFGA store in the Store's status.
 func (in Input) recorded() string { return in.Store.Status.StoreID }
 
 func (in Input) deleting() bool { return in.Store.DeletionTimestamp != nil }
 
-// holder returns the Store with the better claim to an OpenFGA store: one that records it, unless this Store records it, too,
-// and does not yield.
+// holder returns the Store with the better claim to an OpenFGA store. That is another Store that records it, unless
+// this Store records it too and does not yield.
 func (in Input) holder(obs Observed, id string) (Rival, bool) {
 	for _, r := range in.Rivals {
 		if r.Value.Status.StoreID == id && (in.recorded() != id || in.yields(r, obs.nameOf(in, id))) {
@@ -150,13 +150,14 @@ func (in Input) holder(obs Observed, id string) (Rival, bool) {
 	return Rival{}, false
 }
 
-// contested reports whether a Store of another name records the same OpenFGA store. The name that this bears then decides.
+// contested reports whether a Store with another name records the same OpenFGA store. Then the name of the OpenFGA
+// store decides.
 func (in Input) contested(id string) bool {
 	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id && r.Key.Name != in.Key.Name })
 }
 
-// yields reports whether an OpenFGA store that two Stores record belongs to the other one: the Store whose name it bears,
-// else the older.
+// holder returns the Store with the better claim to an OpenFGA store. Another Store that records it has the better
+// claim, unless this Store records it too and does not yield.
 func (in Input) yields(r Rival, name string) bool {
 	if ours, theirs := name == in.Key.Name, name == r.Key.Name; ours != theirs {
 		return theirs
@@ -168,7 +169,8 @@ func (in Input) yields(r Rival, name string) bool {
 	return r.Key.Cluster+"/"+r.Key.Name < in.Key.Cluster+"/"+in.Key.Name
 }
 
-// Finalizers are those that go on a Store before anything is made for it: tuple-sync's, too, where there will be tuples.
+// Finalizers returns the finalizers that a Store needs before anything is created for it. They include tuple-sync's if
+// the Store declares tuples.
 func Finalizers(s *corev1alpha1.Store) []string {
 	if len(s.Spec.Tuples) > 0 {
 		return []string{corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer}

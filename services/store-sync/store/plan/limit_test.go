@@ -9,7 +9,7 @@ import (
 func TestOverTheLimitsEachModuleIsToldWhatConcernsIt(t *testing.T) {
 	w := newWorld(withModules(dsl("folder")), inStep)
 	good := w.store.Status.AuthorizationModelID
-	w.limits = model.Limits{Types: 3} // As many as there are.
+	w.limits = model.Limits{Types: 3} // As many as exist.
 	w.modules = append(w.modules, module("straw", dsl("group")), module("wrong", "module wrong\n\ntype x\n  relations\n    define r: [nobody]\n"))
 	w.pass(1000)
 	w.expectConditions(t, "ModelSynced=True/ModulesRejected", "m00:Merged=True/Merged", "straw:Merged=False/LimitExceeded", "wrong:Merged=False/Rejected")

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// recordedLive is what the status of an AuthorizationModel says was live of it in this very Store.
+// recordedLive returns the recorded live text of an AuthorizationModel, if it was recorded for this very Store.
 func (in Input) recordedLive(m Module) *corev1alpha1.LiveModel {
 	if live := m.Value.Status.Live; live != nil && in.Store != nil && live.StoreUID == in.Store.UID {
 		return live
@@ -19,7 +19,8 @@ func (in Input) recordedLive(m Module) *corev1alpha1.LiveModel {
 	return nil
 }
 
-// lastLive is the text that stays where the module's own cannot be part of the model. Nothing stays of an object that is to go.
+// lastLive returns the text that stays if the module's own text cannot be part of the model. An object in deletion has
+// none.
 func (in Input) lastLive(m Module) string {
 	if live := in.recordedLive(m); live != nil && m.Value.DeletionTimestamp == nil {
 		return live.Model
@@ -27,7 +28,7 @@ func (in Input) lastLive(m Module) string {
 	return ""
 }
 
-// nextLive is what the status of an AuthorizationModel must say is live of it, once the merge is.
+// nextLive returns the record of the live text that the AuthorizationModel's status must hold once the merge is live.
 func (in Input) nextLive(m Module) *corev1alpha1.LiveModel {
 	report, _ := in.report(m)
 	was := in.recordedLive(m)
@@ -36,7 +37,7 @@ func (in Input) nextLive(m Module) *corev1alpha1.LiveModel {
 		return nil
 	case was != nil && was.Model == report.Live:
 		return was
-	case was != nil && report.Live != m.Value.Spec.Model: // What is left of it.
+	case was != nil && report.Live != m.Value.Spec.Model: // A part of the earlier text is live.
 		next.Generation = was.Generation
 		return next
 	default:
@@ -44,8 +45,8 @@ func (in Input) nextLive(m Module) *corev1alpha1.LiveModel {
 	}
 }
 
-// liveDiscovered returns the text that is live of a discovered module. A Store of an earlier release has no record of these: there
-// all count as live.
+// liveDiscovered returns the live text of a discovered module. A Store of an earlier release has no such record; there
+// all discovered modules count as live.
 func (in Input) liveDiscovered(m model.Module) string {
 	live := in.Store.Status.Live
 	if live == nil || m.Origin.Kind != model.Discovered {
@@ -61,7 +62,8 @@ func (in Input) liveDiscovered(m model.Module) string {
 	return cmp.Or(live.Discovered[i].Model, m.DSL)
 }
 
-// nextLiveCore returns what the status of the Store must say is live of the core module and the discovered ones, once the merge is.
+// nextLiveCore returns the record of live core and discovered modules that the Store's status must hold once the merge
+// is live.
 func (in Input) nextLiveCore() *corev1alpha1.LiveCoreModule {
 	was, text := in.Store.Status.Live, in.core().Live
 	next := &corev1alpha1.LiveCoreModule{Generation: in.Store.Generation, CoreModule: text, Discovered: in.nextDiscovered()}
@@ -91,7 +93,7 @@ func (in Input) nextDiscovered() []corev1alpha1.LiveDiscovered {
 	return live
 }
 
-// core is what became of the core module.
+// core returns the result of the merge for the core module.
 func (in Input) core() model.Report {
 	if len(in.Merged.Reports) == 0 {
 		return model.Report{}
@@ -99,8 +101,8 @@ func (in Input) core() model.Report {
 	return in.Merged.Reports[0]
 }
 
-// takesFromCore reports whether the merge takes something of the core module, or of a discovered one, away that the status still
-// says is live.
+// takesFromCore reports whether the merge removes a part of the core module, or of a discovered one, that the status
+// still records as live.
 func (in Input) takesFromCore() bool {
 	takes := slices.ContainsFunc(in.Merged.Reports, func(r model.Report) bool {
 		return r.Takes && (r.Origin.Kind == model.Core || r.Origin.Kind == model.Discovered)
@@ -108,25 +110,25 @@ func (in Input) takesFromCore() bool {
 	return takes && in.nextLiveCore() != in.Store.Status.Live
 }
 
-// takesFrom reports the same of an AuthorizationModel.
+// takesFrom reports the same for an AuthorizationModel.
 func (in Input) takesFrom(m Module) bool {
 	report, _ := in.report(m)
 	lost := report.Takes || m.empty() && m.Value.Status.Live != nil
 	return lost && in.ours(m) && in.nextLive(m) != in.recordedLive(m)
 }
 
-// ours reports whether the status of an AuthorizationModel is for us to write.
+// ours reports whether this service writes the status of an AuthorizationModel.
 func (in Input) ours(m Module) bool {
 	return m.Key.Cluster == in.Key.Cluster && m.Value.DeletionTimestamp == nil
 }
 
-// takes reports whether something that is live would be written away before its object's status says so: a crash
-// then, and a typo after it, would give it back.
+// takes reports whether the next model removes a live part before its object's status records that. After a crash at
+// that point, an invalid edit would restore the removed part.
 func (in Input) takes() bool {
 	return len(Taken(in)) > 0
 }
 
-// Unrecorded are the objects here whose status does not say yet which text of theirs is live, and must.
+// Unrecorded returns the objects of this cluster whose status must record a live text and does not yet.
 func Unrecorded(in Input, obs Observed) []event.Key {
 	if in.Store == nil || in.deleting() || modelProblem(in, obs, chooseStore(in, obs)) != nil {
 		return nil
@@ -143,7 +145,8 @@ func Unrecorded(in Input, obs Observed) []event.Key {
 	return keys
 }
 
-// Taken are the objects here whose status must say so before the model takes something from them.
+// Taken returns the objects of this cluster whose status must record a loss before the model removes something from
+// them.
 func Taken(in Input) []event.Key {
 	var keys []event.Key
 	if in.takesFromCore() {
@@ -157,8 +160,8 @@ func Taken(in Input) []event.Key {
 	return keys
 }
 
-// LiveRecords are the statuses that must be written before the model is: as they are, but for what is live from now on,
-// and without the digest of what no longer is.
+// LiveRecords returns the statuses to write before the model. They equal the present ones, except for the new live
+// texts and the cleared digests of texts that are no longer in the model.
 func LiveRecords(in Input) (store *corev1alpha1.StoreStatus, modules map[event.Key]corev1alpha1.AuthorizationModelStatus) {
 	outdated := in.Outdated()
 	if takes := in.takesFromCore(); takes || slices.Contains(outdated, in.Key) {

@@ -16,7 +16,7 @@ import (
 
 const unreadable = "module folder\n\ntype folder\n  relations\n    define reader [user]\n"
 
-// wide has a relation more than dsl.
+// wide returns dsl with one more relation.
 func wide() string { return dsl("folder") + "    define writer: [user]\n" }
 
 // editModule edits the first module.
@@ -29,7 +29,7 @@ func editModule(text string) func(*world) {
 
 func pass(w *world) { w.pass(1000) }
 
-// has tells what is live of type folder in the newest model.
+// has reports whether a relation of a type is in the newest model.
 func (w *world) has(typ, relation string) bool {
 	models := w.find(w.store.Status.StoreID).models
 	if len(models) == 0 {
@@ -45,7 +45,7 @@ func modelHas(m *openfgav1.AuthorizationModel, typ, relation string) bool {
 	})
 }
 
-// anotherStore is one of the same name, after the first has gone.
+// anotherStore replaces the Store by a new one with the same name.
 func anotherStore(w *world) {
 	w.fga = nil
 	w.store = &corev1alpha1.Store{
@@ -207,7 +207,7 @@ func TestNothingLiveGoesForWantOfRoomUnlessThereIsLess(t *testing.T) {
 	w := newWorld(withModules(dsl("folder"), dsl("group")), func(w *world) { w.limits = model.Limits{Types: 4} }, inStep)
 	w.modules[1].Value.CreationTimestamp = metav1.NewTime(time.Unix(5, 0))
 	w.modules = append(w.modules, module("aaa", dsl("newcomer")))
-	editModule(wide())(w) // Somebody else's change goes live all the same.
+	editModule(wide())(w) // A change of another author goes live all the same.
 	pass(w)
 	w.expectConditions(t, "m00:Merged=True/Merged", "m01:Merged=True/Merged", "aaa:Merged=False/LimitExceeded")
 	if !w.has("folder", "writer") || !w.has("group", "") {

@@ -15,7 +15,7 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Reasons of the condition Merged.
+// These are reasons of the condition Merged.
 const (
 	ReasonDuplicate     = "Duplicate"
 	ReasonStoreNotFound = "StoreNotFound"
@@ -25,10 +25,10 @@ const (
 	reasonNothingToMerge = "NothingToMerge"
 )
 
-// moduleConditions are the types that store-sync writes to an AuthorizationModel.
+// moduleConditions returns the condition types that store-sync writes to an AuthorizationModel.
 func moduleConditions() []string { return []string{corev1alpha1.Merged} }
 
-// OwnModuleStatus is the part of an AuthorizationModel's status that store-sync writes.
+// OwnModuleStatus returns the part of an AuthorizationModel's status that store-sync writes.
 func OwnModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.AuthorizationModelStatus {
 	return corev1alpha1.AuthorizationModelStatus{
 		ModelDigest: s.ModelDigest, AuthorizationModelID: s.AuthorizationModelID, Live: s.Live,
@@ -36,12 +36,12 @@ func OwnModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.Autho
 	}
 }
 
-// outReasons are those of a module that the merge does not take as its object has it.
+// outReasons returns the reasons of modules whose own text is not in the merge.
 func outReasons() []string {
 	return []string{moduleplan.ReasonRejected, corev1alpha1.LastGoodLive, ReasonLimitExceeded}
 }
 
-// ModuleStatus is what the status of an AuthorizationModel must be. The tuples there are tuple-sync's.
+// ModuleStatus returns the desired status of an AuthorizationModel. The fields about tuples belong to tuple-sync.
 func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict) moduleplan.Status {
 	has := OwnModuleStatus(o.Status)
 	s := corev1alpha1.AuthorizationModelStatus{
@@ -64,8 +64,8 @@ func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict
 	return status
 }
 
-// Verdict is what became of the module that an AuthorizationModel carries. Where there is none,
-// only a Store that is missing or in deletion says something about it.
+// Verdict returns the state of the module that an AuthorizationModel carries. Without a carrier, Merged is set only if
+// the Store is missing or in deletion.
 func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
 	v := moduleplan.Verdict{Now: in.Now}
 	v.StoreID, v.ModelID = in.storeOf(obs)
@@ -77,7 +77,7 @@ func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
 	case protects(in, carrier):
 		v.Merged, v.Room = typesLive(in, obs)
 	case i >= 0 && in.Elsewhere != nil:
-		// Its own cluster records nothing: it does not know which generation was merged there.
+		// Live stays nil: the Store's cluster does not report which generation it merged.
 		v.Merged = elsewhere(in, in.Modules[i])
 	case in.Store == nil:
 		v.Merged = no(ReasonStoreNotFound, "%s", corev1alpha1.NoStore(in.Key, carrier.Cluster))
@@ -95,7 +95,7 @@ func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
 	return v
 }
 
-// mergedCondition is that of a module of a live Store here.
+// mergedCondition returns the condition Merged of a module of a live Store of this cluster.
 func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
 	if m.empty() {
 		return condition.New(corev1alpha1.Merged, true, reasonNothingToMerge, "it declares nothing that a model has")
@@ -107,7 +107,7 @@ func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
 			return mergedAs(report)
 		}
 		latest, _ := obs.latest(c.id)
-		// Without its core nothing is known of a module: it may only lack what the core should define.
+		// Without the core module no verdict is possible: the module may only lack a type that the core should define.
 		return in.unlessLive(m, latest != nil, condition.New(corev1alpha1.Merged, false, p.reason,
 			fmt.Sprintf("Store %q has no new model: %s", in.Key.Name, p.message)))
 	}
@@ -117,7 +117,7 @@ func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
 	return mergedAs(report)
 }
 
-// storeOf is the OpenFGA store that the module's tuples belong into, and its model; "" if there is none.
+// storeOf returns the OpenFGA store for the module's tuples, and its model; "" if none exists.
 func (in Input) storeOf(obs Observed) (storeID, modelID string) {
 	switch {
 	case in.Elsewhere != nil:
@@ -129,7 +129,7 @@ func (in Input) storeOf(obs Observed) (storeID, modelID string) {
 	return id, in.modelID(obs, id)
 }
 
-// elsewhere is what the Store's own cluster found of a module of this one.
+// elsewhere returns the condition Merged that the Store's own cluster reports for a module of this one.
 func elsewhere(in Input, m Module) condition.Condition {
 	source := in.origin(m).String()
 	i := slices.IndexFunc(in.Elsewhere.Status.Modules, func(s corev1alpha1.ModuleStatus) bool { return s.Source == source })
@@ -141,8 +141,8 @@ func elsewhere(in Input, m Module) condition.Condition {
 	return mergedAs(model.Report{State: model.State(is.State), Message: is.Message})
 }
 
-// mergedAs is the condition of a module by what the merge made of it. It does not name the model,
-// or every new model would mean a write to every object that is part of it.
+// mergedAs returns the condition Merged for a result of the merge. It does not name the model. Otherwise every new
+// model would cause a write to every object in it.
 func mergedAs(r model.Report) condition.Condition {
 	switch {
 	case r.State == model.LastGoodLive:
@@ -158,7 +158,7 @@ func mergedAs(r model.Report) condition.Condition {
 	}
 }
 
-// unrevoked tells what an edit that cannot be live has not done, and how it is done now.
+// unrevoked returns the text that explains what a rejected edit has not removed, and how to remove it now.
 func unrevoked(r model.Report) string {
 	if r.Unread {
 		return "nothing that this edit removes from the model has been removed; to revoke now, apply a text that can be read, " +
@@ -168,7 +168,8 @@ func unrevoked(r model.Report) string {
 		"to revoke now, apply a text that is valid, or take tuples out of spec.tuples"
 }
 
-// unlessLive keeps the condition of a module that is part, as it is, of the model that stays live.
+// unlessLive returns the present condition of a module whose current text is part of the model that stays live, else
+// otherwise.
 func (in Input) unlessLive(m Module, kept bool, otherwise condition.Condition) condition.Condition {
 	c := meta.FindStatusCondition(m.Value.Status.Conditions, corev1alpha1.Merged)
 	now := speaks(m.Value, m.Value.Status.Conditions, corev1alpha1.Merged) || m.Value.Status.ModelDigest == m.Value.ModelDigest(in.recorded())

@@ -11,7 +11,7 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// in lists the sources of the modules that are in some state.
+// in lists the sources of the modules in one of the states.
 func (in Input) in(states ...model.State) []string {
 	var sources []string
 	for _, r := range in.Merged.Reports {
@@ -22,11 +22,11 @@ func (in Input) in(states ...model.State) []string {
 	return sources
 }
 
-// further is where more is said of modules that are not live as they are.
+// further ends messages about modules whose own text is not live. It refers to the details.
 const further = "; what edits of these that cannot be read remove from the model has not been removed: " +
 	"status.modules and their own conditions say why, and how to revoke now"
 
-// modulesInSync counts what is not live as its object has it.
+// modulesInSync returns the condition ModulesInSync, which counts the modules whose own text is not live.
 func modulesInSync(in Input, c storeChoice) condition.Condition {
 	is := func(holds bool, reason, format string, args ...any) condition.Condition {
 		return condition.New(corev1alpha1.ModulesInSync, holds, reason, fmt.Sprintf(format, args...))
@@ -45,7 +45,7 @@ func modulesInSync(in Input, c storeChoice) condition.Condition {
 	}
 }
 
-// modules is the list in a Store's status. Without an OpenFGA store nothing is merged.
+// modules returns the list for the Store's status. Without an OpenFGA store nothing is merged.
 func modules(in Input, c storeChoice) []corev1alpha1.ModuleStatus {
 	if c.problem != nil {
 		return nil
@@ -60,7 +60,7 @@ func modules(in Input, c storeChoice) []corev1alpha1.ModuleStatus {
 	return list
 }
 
-// source is where a person finds the module.
+// source returns the object that holds the module, in the form of a Store's status.
 func source(in Input, o model.Origin) string {
 	if o.Kind == model.Core {
 		return "store/" + in.Key.Name

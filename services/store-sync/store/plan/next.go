@@ -12,41 +12,41 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// Verb is one kind of step.
+// Verb names a kind of action.
 type Verb string
 
-// The steps of a pass.
+// These are the actions of a pass.
 const (
-	// WriteStatus ends the pass: write what the statuses lack.
+	// WriteStatus ends the pass: it writes what the statuses lack.
 	WriteStatus Verb = "write status"
-	// AddFinalizer puts [Finalizers] on the Store, before anything is made that must be removed again.
+	// AddFinalizer adds [Finalizers] to the Store, before anything is created that must be removed again.
 	AddFinalizer Verb = "add finalizer"
-	// FindStores asks for all stores of the Store's name.
+	// FindStores lists all OpenFGA stores with the Store's name.
 	FindStores Verb = "find stores"
-	// CreateStore makes a store of the Store's name.
+	// CreateStore creates an OpenFGA store with the Store's name.
 	CreateStore Verb = "create store"
-	// GetStore asks whether StoreID exists.
+	// GetStore reads StoreID from OpenFGA, to find out whether it exists.
 	GetStore Verb = "get store"
 	// RenameStore gives StoreID the Store's name.
 	RenameStore Verb = "rename store"
-	// Record writes the id to the Store's status, before a model makes the store precious.
+	// Record writes the id to the Store's status, before a model makes the OpenFGA store worth keeping.
 	Record Verb = "record store"
-	// RecordLive writes to statuses what is live from now on, before a model that takes something away, and takes back
-	// the digests of texts that the model has no more.
+	// RecordLive writes the new live texts to statuses before a model that removes something. It also clears the
+	// digests of texts that are no longer in the model.
 	RecordLive Verb = "record live texts"
-	// LatestModel asks for the newest model of StoreID.
+	// LatestModel reads the newest model of StoreID.
 	LatestModel Verb = "read latest model"
-	// FindOwners asks whose StoreID is by the tuples in it, which is asked of the IAM store alone.
+	// FindOwners reads from the tuples in StoreID to which cluster it belongs. Only the IAM store needs it.
 	FindOwners Verb = "find owners"
-	// WriteModel makes Model the newest of StoreID.
+	// WriteModel makes Model the newest model of StoreID.
 	WriteModel Verb = "write model"
 	// DeleteStore deletes StoreID with everything in it.
 	DeleteStore Verb = "delete store"
-	// RemoveFinalizer lets the Store go.
+	// RemoveFinalizer removes our finalizer from the Store.
 	RemoveFinalizer Verb = "remove finalizer"
 )
 
-// Finalizes reports whether a step is about our finalizer.
+// Finalizes reports whether an action changes our finalizer.
 func (v Verb) Finalizes() bool { return v == AddFinalizer || v == RemoveFinalizer }
 
 // Action is the next step of a pass.
@@ -56,18 +56,18 @@ type Action struct {
 	Model   *openfgav1.AuthorizationModel
 }
 
-// Renews reports whether the view holds more after the action that [Next] must know.
+// Renews reports whether [Next] needs a new snapshot of the view after the action.
 func (a Action) Renews() bool {
 	switch a.Verb {
 	case AddFinalizer, RemoveFinalizer, Record, RecordLive: // The objects themselves have changed.
 		return true
 	default:
-		return a.Verb == FindStores // Other Stores may have those that were found.
+		return a.Verb == FindStores // Other Stores may own the OpenFGA stores that were found.
 	}
 }
 
-// Next is the one thing to do now. It asks for nothing that is known, so a pass over a
-// Store that is in step reads the latest model, and no more.
+// Next returns the next action. It never reads what is already observed. A pass over a Store in step reads only the
+// latest model.
 func Next(in Input, obs Observed) Action {
 	switch {
 	case in.Store == nil && in.Gone == nil:
@@ -92,10 +92,10 @@ func Next(in Input, obs Observed) Action {
 	return syncModel(in, obs, c.id)
 }
 
-// syncStore makes sure of the store itself: that it is recorded and, where that is not
-// known, that it exists under the right name.
+// syncStore returns the next action for the OpenFGA store itself, if any. It must be recorded and, where that is
+// unknown, exist under the right name.
 func syncStore(in Input, obs Observed, id string) (Action, bool) {
-	synced, _ := before(in, corev1alpha1.StoreSynced) // It may be about another store, that a person replaced in the status.
+	synced, _ := before(in, corev1alpha1.StoreSynced) // The condition may be about another OpenFGA store, if a user changed the id.
 	unknown := meta.FindStatusCondition(in.Store.Status.Conditions, corev1alpha1.NameUnique) == nil || !strings.HasPrefix(synced.Message, storeNamed(id))
 	switch {
 	case (in.Resync || unknown) && !obs.Listed && obs.Created != id:
@@ -110,7 +110,7 @@ func syncStore(in Input, obs Observed, id string) (Action, bool) {
 	return Action{}, false
 }
 
-// syncModel makes the merged model the store's latest.
+// syncModel returns the next action that makes the merged model the latest one.
 func syncModel(in Input, obs Observed, id string) Action {
 	latest, known := obs.latest(id)
 	wanted := in.mergeErr() == nil && obs.Refused == nil && !model.Equal(latest, in.Merged.Model)
@@ -131,8 +131,8 @@ func syncModel(in Input, obs Observed, id string) Action {
 	return Action{Verb: WriteStatus}
 }
 
-// news reports whether an object has changed since something was said of it, here or by tuple-sync at the end: then
-// whatever is done about that goes into the store, which must be there.
+// news reports whether an object has a generation that no condition of store-sync covers, and no true Ready of
+// tuple-sync. The change will be written to the OpenFGA store, so that must exist.
 func (in Input) news() bool {
 	changed := func(o metav1.Object, conditions []metav1.Condition, typ string) bool {
 		ready := meta.IsStatusConditionTrue(conditions, corev1alpha1.Ready) && speaks(o, conditions, corev1alpha1.Ready)

@@ -22,7 +22,7 @@ func edit(text string) func(*world) {
 	}
 }
 
-// bereaved means that OpenFGA lost its data.
+// bereaved makes OpenFGA lose its data.
 func bereaved(w *world) { w.fga = nil }
 
 func deletedBehindOurBack(w *world) { w.fga[0].deleted = true }
@@ -274,10 +274,10 @@ func tuplesHeld(w *world) {
 	w.store.Finalizers = append(w.store.Finalizers, corev1alpha1.TuplesFinalizer)
 }
 
-// forced is a Store that vanished from Kubernetes without us.
+// forced deletes the Store from Kubernetes without waiting for our finalizer.
 func forced(w *world) { w.gone, w.store = w.store, nil }
 
-// before is a Store that had the name of the one that vanished.
+// before adds an earlier Store with the name of the vanished one.
 func before(id string) func(*world) {
 	return func(w *world) {
 		o := w.gone.DeepCopy()
@@ -286,12 +286,12 @@ func before(id string) func(*world) {
 	}
 }
 
-// unfinished is one that vanished before we came to it.
+// unfinished removes a Store before its first pass.
 func unfinished(w *world) {
 	w.gone = &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
 }
 
-// unrecorded is a pass that died between creating the store and writing its id down.
+// unrecorded ends a pass between the creation of the store and the record of its id.
 func unrecorded(w *world) { w.pass(3) }
 
 func TestADeletionGoesInOrder(t *testing.T) {

@@ -7,37 +7,37 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 )
 
-// Observed is what is known of OpenFGA so far in one pass. The zero value knows nothing.
+// Observed holds the state of OpenFGA that one pass has read so far. The zero value holds nothing.
 type Observed struct {
-	// Listed is true when Named holds every OpenFGA store of the Store's name, oldest first.
+	// Listed is true once Named holds every OpenFGA store with the Store's name, oldest first.
 	Listed bool
 	Named  []Store
-	// Created is the OpenFGA store made in this pass.
+	// Created is the OpenFGA store created in this pass.
 	Created string
-	// Found is the last store that was found by its id, Missing the id that was not. Absent are all
-	// that were not, or were deleted in this pass.
+	// Found is the last store found by its id, Missing the last id not found. Absent holds all ids that were not found
+	// or were deleted in this pass.
 	Found   Store
 	Missing string
 	Absent  []string
-	// Foreign are those that are not known to have been those of Stores that are gone, whatever the bus tells.
+	// Foreign holds the OpenFGA stores without proof that they belonged to deleted Stores, whatever NATS reports.
 	Foreign []string
-	// LatestOf is the store whose newest model is Latest, which is nil when it has none. Written
-	// is true when that was made in this pass; Refused says why OpenFGA would not have another.
+	// LatestOf is the store with the newest model Latest, which is nil if it has none. Written is true if this pass
+	// wrote that model. Refused is OpenFGA's refusal of another model.
 	LatestOf string
 	Latest   *openfgav1.AuthorizationModel
 	Written  bool
 	Refused  error
-	// OwnersOf is the store of which Owners was found out.
+	// OwnersOf is the store to which Owners belongs.
 	OwnersOf string
 	Owners   Owners
-	// Renamed is true when the store took the Store's name; RenameErr says why it could not.
+	// Renamed is true once the store has the Store's name. RenameErr is the refusal of that.
 	Renamed   bool
 	RenameErr error
 	// Deleted is the store deleted in this pass.
 	Deleted string
-	// Forbidden is why the API server lets us put on or take off no finalizer.
+	// Forbidden is the API server's refusal to change our finalizer.
 	Forbidden error
-	// Released is true when our finalizer was taken off the Store in this pass.
+	// Released is true once our finalizer was removed from the Store in this pass.
 	Released bool
 }
 
@@ -47,16 +47,16 @@ type Store struct {
 	CreatedAt time.Time
 }
 
-// bears reports whether the store of this id is known to have the Store's name.
+// bears reports whether a list or the creation showed that the store has the Store's name.
 func (obs Observed) bears(id string) bool {
 	return id == obs.Created || slices.ContainsFunc(obs.Named, func(s Store) bool { return s.ID == id })
 }
 
-// exists reports whether OpenFGA has confirmed the store. A model says nothing: OpenFGA takes
-// models for stores that it does not have, and keeps those of stores that were deleted.
+// exists reports whether OpenFGA has confirmed the store. A model proves nothing: OpenFGA accepts models for stores
+// that do not exist, and keeps those of deleted stores.
 func (obs Observed) exists(id string) bool { return obs.bears(id) || obs.Found.ID == id }
 
-// nameOf returns the name that an OpenFGA store bears, or "" while nobody has looked.
+// nameOf returns the name of an OpenFGA store, or "" if this pass has not read it.
 func (obs Observed) nameOf(in Input, id string) string {
 	switch {
 	case obs.bears(id):
@@ -67,7 +67,7 @@ func (obs Observed) nameOf(in Input, id string) string {
 	return ""
 }
 
-// latest is the newest model of the store; false while that is not known.
+// latest returns the newest model of the store, and false if this pass has not read it.
 func (obs Observed) latest(id string) (*openfgav1.AuthorizationModel, bool) {
 	switch id {
 	case obs.LatestOf:
@@ -78,7 +78,7 @@ func (obs Observed) latest(id string) (*openfgav1.AuthorizationModel, bool) {
 	return nil, false
 }
 
-// absent reports whether OpenFGA is known not to have a store.
+// absent reports whether this pass found that OpenFGA does not have a store.
 func (obs Observed) absent(id string) bool {
 	return id == obs.Missing || id == obs.Deleted || slices.Contains(obs.Absent, id)
 }

@@ -8,8 +8,8 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// StoreOutage is our part of a Store's status while OpenFGA gives no answer; false if it has been
-// decided on this generation, or on one that differs in its tuples alone, or the status says so.
+// StoreOutage returns our part of a Store's status while OpenFGA does not answer. It returns false if the status
+// already covers this generation, or one that differs only in tuples.
 func StoreOutage(in Input, message string) (corev1alpha1.StoreStatus, bool) {
 	s, typ := OwnStoreStatus(in.Store.Status), corev1alpha1.ModelSynced
 	switch {
@@ -22,7 +22,7 @@ func StoreOutage(in Input, message string) (corev1alpha1.StoreStatus, bool) {
 	return s, !decided
 }
 
-// ModuleOutage is the same for an AuthorizationModel.
+// ModuleOutage returns the same for an AuthorizationModel.
 func ModuleOutage(in Input, m Module, message string) (corev1alpha1.AuthorizationModelStatus, bool) {
 	s := OwnModuleStatus(m.Value.Status)
 	storeID, _ := in.storeOf(Observed{})
@@ -30,7 +30,7 @@ func ModuleOutage(in Input, m Module, message string) (corev1alpha1.Authorizatio
 	return s, !decided
 }
 
-// OutageVerdict is the verdict on a module of a member while OpenFGA gives no answer.
+// OutageVerdict returns the verdict on a module of a member while OpenFGA does not answer.
 func OutageVerdict(in Input, message string) moduleplan.Verdict {
 	return moduleplan.Verdict{Now: in.Now, Merged: unknown(corev1alpha1.Merged, message)}
 }
@@ -39,7 +39,7 @@ func unknown(typ, message string) condition.Condition {
 	return condition.Condition{Type: typ, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: message}
 }
 
-// unavailable makes a condition unknown, unless it speaks of the object's present generation.
+// unavailable sets a condition to unknown, unless it covers the object's current generation.
 func unavailable(conditions *[]metav1.Condition, o metav1.Object, now metav1.Time, typ, message string) (decided bool) {
 	if speaks(o, *conditions, typ) {
 		return true

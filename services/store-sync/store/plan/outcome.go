@@ -11,7 +11,7 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Status is what the status of the Store must be, when these are its fields.
+// Status returns the desired status of the Store with these fields, the outcome and the Events.
 func Status(in Input, obs Observed, fields corev1alpha1.StoreStatus) moduleplan.Status {
 	s := moduleplan.Status{Fields: fields, Same: sameStore(in.Store, fields)}
 	if s.Outcome, s.Message = outcome(fields.Conditions); in.writing(obs) {
@@ -33,7 +33,7 @@ func sameStore(o *corev1alpha1.Store, must corev1alpha1.StoreStatus) bool {
 	return equality.Semantic.DeepEqual(has, must)
 }
 
-// outcome is what to report of a Store with these conditions.
+// outcome returns the outcome to report for a Store with these conditions.
 func outcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
 	if c := meta.FindStatusCondition(conditions, corev1alpha1.Deleting); c != nil {
 		return eventv1.Outcome_OUTCOME_PENDING, c.Message
@@ -49,7 +49,7 @@ func outcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
 	return eventv1.Outcome_OUTCOME_APPLIED, ""
 }
 
-// notes tell people how a Store came by its OpenFGA store, and that its core module was rejected.
+// notes returns the Events about the choice of the OpenFGA store and about a rejected core module or model.
 func notes(before, after []metav1.Condition) []condition.Note {
 	var notes []condition.Note
 	if c, ok := condition.Changed(before, after, corev1alpha1.StoreSynced); ok {

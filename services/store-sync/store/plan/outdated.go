@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// Outdated are the objects here with a digest of what the next model will not have. Were it still
-// there afterwards, an object whose old text is put back would seem to be live.
+// Outdated returns the objects of this cluster whose recorded digest is of a text that the next model does not contain.
+// If the digest stayed, an object with its old text restored would seem to be live.
 func (in Input) Outdated() []event.Key {
 	var keys []event.Key
 	if digest := in.Store.Status.ModelDigest; digest != "" && (digest != in.Store.ModelDigest() || out(in.core())) {
@@ -27,7 +27,7 @@ func (in Input) Outdated() []event.Key {
 	return keys
 }
 
-// out reports whether a module is not part of the model as its object has it.
+// out reports whether the module's own text is not part of the model.
 func out(r model.Report) bool {
 	return slices.Contains([]model.State{model.Rejected, model.LastGoodLive}, r.State)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// reasonOurs is that of Adopted where nothing says otherwise.
+// reasonOurs is the reason of Adopted if no tuple contradicts it.
 const reasonOurs = "Ours"
 
 // Owners holds the tuples in an OpenFGA store that name an owner of the IAM store, and the one that would name this cluster.
 type Owners struct {
 	Owner iam.Tuple
 	Named []iam.Tuple
-	// Granted is a tuple of IAM's types that is there. It is looked for where nobody is named.
+	// Granted is a tuple of IAM's types in the store. It is read only if no tuple names an owner.
 	Granted string
 }
 
@@ -67,7 +67,7 @@ func adopted(in Input, obs Observed, id string) (condition.Condition, bool) {
 		return condition.New(corev1alpha1.Adopted, true, "Taken", "the OpenFGA store is taken over with all that is in it, by spec.adoption"), true
 	case why != "":
 		return condition.New(corev1alpha1.Adopted, false, ReasonNotAdopted, in.notAdopted(id, why)), true
-	case obs.OwnersOf == id, obs.Created == id, read && latest == nil: // OpenFGA takes no tuple before there is a model.
+	case obs.OwnersOf == id, obs.Created == id, read && latest == nil: // OpenFGA accepts no tuple before a model exists.
 		return condition.New(corev1alpha1.Adopted, true, reasonOurs, "nothing in the OpenFGA store says that it is another's"), true
 	case id != in.recorded(): // What is known is about another store.
 		return condition.Condition{}, false

@@ -23,21 +23,21 @@ func declared() []corev1alpha1.Tuple {
 // undeclared removes the owner's tuple from the Store, as a later generation.
 func undeclared(w *world) { w.store.Spec.Tuples, w.store.Generation = nil, w.store.Generation+1 }
 
-// overwritten has others write a model to the OpenFGA store that the Store has.
+// overwritten makes another owner write a model to the Store's OpenFGA store.
 func overwritten(w *world) { w.find("id1").models = append(w.find("id1").models, foreignModel()) }
 
 func owned(named ...iam.Tuple) func(*world) {
 	return func(w *world) { w.owners = plan.Owners{Owner: ours(), Named: named} }
 }
 
-// recorded is a Store whose status names what others made.
+// recorded makes the Store's status name a store of another owner.
 func recorded(w *world) {
 	exists("demo", foreignModel())(w)
 	late(w)
 	w.store.Status.StoreID = "id1"
 }
 
-// A model decides about all tuples that are there: nobody's are decided about by mistake.
+// A model decides about all tuples in the store, so it must not be written over another owner's tuples.
 func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
 	another := owned(ours(), iam.StoreOwner("permissions", "2"))
 	nobody := func(w *world) { w.owners = plan.Owners{Owner: ours(), Granted: "a/Thing:1#owner@a/User:1"} }
@@ -45,7 +45,7 @@ func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
 	for name, test := range map[string]struct {
 		given   []func(*world)
 		written bool
-		// want is Adopted, if anything is said.
+		// want is the condition Adopted, "" if it is missing.
 		want string
 	}{
 		"one that was made here":                          {[]func(*world){protecting}, true, "True/Ours"},
@@ -91,7 +91,7 @@ func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
 	}
 }
 
-// Who comes into a store that is in step is noticed, too.
+// A later claim to a store in step is found by the next resync.
 func TestWhoClaimsAStoreLaterIsNoticedFromTimeToTime(t *testing.T) {
 	w := newWorld(protecting, inStep, owned(ours(), iam.StoreOwner("x", "2")))
 	if w.pass(1000); slices.Contains(w.verbs, plan.FindOwners) {

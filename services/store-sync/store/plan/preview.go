@@ -11,7 +11,7 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// After is what the view will hold once a provider's plan has been carried out.
+// After returns the input as it will be once a provider's plan has been carried out.
 func (in Input) After(p moduleplan.Plan, now metav1.Time) Input {
 	find := func(name string) int {
 		return slices.IndexFunc(in.Modules, func(m Module) bool { return m.Key.Cluster == in.Key.Cluster && m.Key.Name == name })

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// Reasons of the condition ModelSynced; Forbidden is one of StoreSynced.
+// These are reasons of the condition ModelSynced. Forbidden is one of StoreSynced.
 const (
 	ReasonMerged          = "Merged"
 	ReasonModulesRejected = "ModulesRejected"
@@ -28,10 +28,10 @@ const (
 // MaxModules bounds the modules that a Store's status lists.
 const MaxModules = 200
 
-// maxMessage bounds what it says of each, in bytes.
+// maxMessage bounds the message for each module, in bytes.
 const maxMessage = 1024
 
-// storeConditions are the types that store-sync writes to a Store.
+// storeConditions returns the condition types that store-sync writes to a Store.
 func storeConditions() []string {
 	return []string{
 		corev1alpha1.StoreSynced, corev1alpha1.ModelSynced, corev1alpha1.ModulesInSync, corev1alpha1.NameUnique,
@@ -39,7 +39,7 @@ func storeConditions() []string {
 	}
 }
 
-// OwnStoreStatus is the part of a Store's status that store-sync writes.
+// OwnStoreStatus returns the part of a Store's status that store-sync writes.
 func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
 	return corev1alpha1.StoreStatus{
 		StoreID: s.StoreID, Adopted: s.Adopted, AuthorizationModelID: s.AuthorizationModelID, ModelDigest: s.ModelDigest, Modules: s.Modules, Live: s.Live,
@@ -47,7 +47,7 @@ func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
 	}
 }
 
-// StoreStatus is that part as it should be now. In the middle of a pass, what is not known yet stays as it was.
+// StoreStatus returns the desired value of that part. During a pass, fields that are not known yet keep their values.
 func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 	s := OwnStoreStatus(in.Store.Status)
 	types, set := storeConditions(), []condition.Condition{}
@@ -80,19 +80,19 @@ func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 	return s
 }
 
-// forbidden are the conditions of a Store that we may not change.
+// forbidden returns the conditions of a Store that the API server does not let us change.
 func forbidden(why error) []condition.Condition {
 	message := clip.Line("the API server does not let store-sync change this object, which is tried again: "+why.Error(), maxMessage)
 	return []condition.Condition{condition.New(corev1alpha1.StoreSynced, false, ReasonForbidden, message)}
 }
 
-// writing reports whether the model of a Store that is to live is still to be written: nothing is said of it until it is.
+// writing reports whether the model of a Store still has to be written. Until then the status does not report on it.
 func (in Input) writing(obs Observed) bool {
 	c := chooseStore(in, obs)
 	return obs.Forbidden == nil && !in.deleting() && modelProblem(in, obs, c) == nil && !live(in, obs, c.id)
 }
 
-// conditions are those of a Store that is to live.
+// conditions returns the conditions of a Store that is not in deletion.
 func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
 	set := []condition.Condition{storeSynced(in, obs, c)}
 	if !in.writing(obs) {
@@ -109,8 +109,8 @@ func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
 	return set
 }
 
-// before is what the Store's status says already. Neither a store's name nor its namesakes
-// depend on the spec, so that this is true of the present generation, too.
+// before returns a condition from the Store's status. The name of an OpenFGA store does not depend on the spec, and
+// neither do other stores with that name. The condition therefore holds for the current generation too.
 func before(in Input, typ string) (condition.Condition, bool) {
 	if c := meta.FindStatusCondition(in.Store.Status.Conditions, typ); c != nil {
 		return known(c), true
@@ -118,7 +118,7 @@ func before(in Input, typ string) (condition.Condition, bool) {
 	return condition.Condition{}, false
 }
 
-// modelID is the model that is live in the store.
+// modelID returns the id of the live model in the store.
 func (in Input) modelID(obs Observed, id string) string {
 	latest, known := obs.latest(id)
 	switch {
@@ -132,7 +132,7 @@ func (in Input) modelID(obs Observed, id string) string {
 	return ""
 }
 
-// live reports whether the store's newest model is known to be the merge.
+// live reports whether the store's newest model is known to equal the merge.
 func live(in Input, obs Observed, id string) bool {
 	latest, known := obs.latest(id)
 	return known && in.mergeErr() == nil && model.Equal(latest, in.Merged.Model)
@@ -172,7 +172,7 @@ func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 	return is(true, ReasonModulesRejected, message+" (status.modules says why)")
 }
 
-// modelProblem is why the merge of this generation cannot be live.
+// modelProblem returns the reason if the merge of this generation cannot be live.
 func modelProblem(in Input, obs Observed, c storeChoice) *problem {
 	err := in.mergeErr()
 	switch core, tooLarge := (*model.CoreError)(nil), (*model.LimitError)(nil); {

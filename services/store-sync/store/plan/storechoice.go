@@ -10,7 +10,7 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Reasons of the condition StoreSynced.
+// These are reasons of the condition StoreSynced.
 const (
 	ReasonCreated     = "Created"
 	ReasonAdopted     = "Adopted"
@@ -20,20 +20,20 @@ const (
 	ReasonNameTaken   = "NameTaken"
 )
 
-// storeChoice is which OpenFGA store is the Store's: an id, a problem, or a question first.
+// storeChoice is the choice of the Store's OpenFGA store: an id, a problem, or a read that must come first.
 type storeChoice struct {
 	id string
-	// adopted means that others made the store.
+	// adopted means that another owner created the store.
 	adopted bool
 	problem *problem
 	ask     Action
 }
 
-// problem is why something cannot be done, for people.
+// problem is the reason and the message of a condition that does not hold.
 type problem struct{ reason, message string }
 
-// chooseStore chooses the OpenFGA store: the recorded one as long as OpenFGA knows it, else
-// one of the Store's name that no other Store has, else a new one.
+// chooseStore chooses the OpenFGA store. It takes the recorded one as long as it exists in OpenFGA and no other Store
+// has the better claim. Else it takes one with the Store's name that no other Store owns, else a new one.
 func chooseStore(in Input, obs Observed) storeChoice {
 	id := in.recorded()
 	_, held := in.holder(obs, id)
@@ -72,7 +72,7 @@ func chooseStore(in Input, obs Observed) storeChoice {
 	return storeChoice{ask: Action{Verb: CreateStore}}
 }
 
-// lost is the recorded id that OpenFGA turned out not to know.
+// lost returns the recorded id that OpenFGA did not find.
 func lost(obs Observed, id string) string {
 	if obs.Missing == id {
 		return ""
@@ -80,7 +80,8 @@ func lost(obs Observed, id string) string {
 	return obs.Missing
 }
 
-// storeSynced tells how the Store came by its OpenFGA store, until it has another one.
+// storeSynced returns the condition StoreSynced. It names how the Store got its OpenFGA store, and stays until the
+// Store has another one.
 func storeSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 	if c.problem != nil {
 		return condition.New(corev1alpha1.StoreSynced, false, c.problem.reason, c.problem.message)
@@ -108,7 +109,8 @@ func storeSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 
 func storeNamed(id string) string { return "OpenFGA store " + id }
 
-// nameUnique warns of other OpenFGA stores of the same name; false while nobody has looked.
+// nameUnique returns the condition NameUnique, which warns of other OpenFGA stores with the same name. If this pass has
+// not listed them, it returns the last condition, and false if none exists.
 func nameUnique(in Input, obs Observed, id string) (condition.Condition, bool) {
 	if !obs.Listed {
 		return before(in, corev1alpha1.NameUnique)
@@ -126,7 +128,8 @@ func nameUnique(in Input, obs Observed, id string) (condition.Condition, bool) {
 		len(others), in.Key.Name, enumerate(ids), storeNamed(id))), true
 }
 
-// nameInSync tells of an OpenFGA store that bears another name; false while nobody has looked.
+// nameInSync returns the condition NameInSync, which warns of an OpenFGA store with another name. If this pass has not
+// read the name, it returns the last condition, and false if none exists.
 func nameInSync(in Input, obs Observed, id string) (condition.Condition, bool) {
 	switch {
 	case obs.bears(id), obs.Found.ID == id && (obs.Renamed || obs.Found.Name == in.Key.Name):

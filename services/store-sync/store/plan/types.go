@@ -11,18 +11,19 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// protects says whether a part of the model of a Store follows from a ProtectedResource.
+// protects reports whether the carrier is a ProtectedResource of a live Store.
 func protects(in Input, carrier event.Key) bool {
 	return carrier.GroupResource == kinds.ProtectedResources().GroupResource && in.Store != nil
 }
 
-// stillProtects is why a Store is not deleted while kinds are registered: it would be made again, and nobody be granted anything.
+// stillProtects reports whether kinds are still registered, and returns the condition that blocks the deletion. Without
+// the block the Store would be created again, with all grants lost.
 func stillProtects(in Input) (condition.Condition, bool) {
 	return condition.New(corev1alpha1.Deleting, true, corev1alpha1.Blocked, "ProtectedResources have their types in this Store: delete these first"),
 		slices.ContainsFunc(in.Provided, func(m model.Module) bool { return m.Types != nil && m.Types != (model.None{}) })
 }
 
-// typesLive says whether the types that follow from ProtectedResources are live, and what they had to fit into.
+// typesLive returns the condition Merged for the types of ProtectedResources, and the room that they had to fit into.
 func typesLive(in Input, obs Observed) (condition.Condition, model.Limits) {
 	if in.deleting() {
 		return condition.New(corev1alpha1.Merged, false, ReasonStoreDeleting,

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// noKinds are types that follow from no objects.
+// noKinds makes types from no objects.
 type noKinds struct{}
 
 func (noKinds) Live() []*openfgav1.TypeDefinition           { return nil }

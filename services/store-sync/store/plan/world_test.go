@@ -30,45 +30,45 @@ type document
     define owner: [user]
 `
 
-// broken can be read, and cannot live; typo cannot be read.
+// broken can be parsed and cannot live; typo cannot be parsed.
 const (
 	typo   = "module core\n\ntype user\n  relations\n    define owner [user]\n"
 	broken = "module core\n\ntype user\n  relations\n    define owner: [nobody]\n"
 )
 
-// dsl is a module with a type of the given name, which refers to the core module.
+// dsl returns a module with a type of the given name, which refers to the core module.
 func dsl(name string) string {
 	return fmt.Sprintf("module %s\n\ntype %s\n  relations\n    define reader: [user]\n", name, name)
 }
 
-// world is all that a pass can see, as plain data: the Store demo, its modules, and OpenFGA.
+// world holds everything that a pass can observe, as plain data: the Store demo, its modules, and OpenFGA.
 type world struct {
 	store   *corev1alpha1.Store
 	gone    *corev1alpha1.Store
 	earlier []*corev1alpha1.Store
 	name    string
 	modules []plan.Module
-	// protecting says that it is the Store of IAM.
+	// protecting means that it is the Store of IAM.
 	protecting bool
-	// owners is what is found in the OpenFGA store of whose it is.
+	// owners is the result of reading the owner of the OpenFGA store.
 	owners plan.Owners
 	rivals []plan.Rival
 	limits model.Limits
 	refuse error
 	resync bool
-	// told are the last statuses, of modules by name and of the Store.
+	// told holds the last statuses of modules by name, and of the Store.
 	told      map[string]moduleplan.Status
 	toldStore moduleplan.Status
 	// notes are the Events about the Store in the last pass.
 	notes []condition.Note
-	// noRename is what the open-source server says to a rename.
+	// noRename is the open-source server's answer to a rename.
 	noRename error
 
 	fga  []*fgaStore
 	made int
-	// foreign are OpenFGA stores that turn out to be others'.
+	// foreign holds OpenFGA stores that may belong to others.
 	foreign []string
-	// verbs are the steps taken, writes the number of those that changed anything.
+	// verbs are the actions taken, writes the number of those that changed anything.
 	verbs  []plan.Verb
 	writes int
 }
@@ -94,7 +94,7 @@ func newWorld(arrange ...func(*world)) *world {
 	return w
 }
 
-// inStep is a Store in step with OpenFGA.
+// inStep brings the Store in step with OpenFGA.
 func inStep(w *world) {
 	w.pass(1000)
 	w.verbs, w.writes = nil, 0
@@ -130,7 +130,7 @@ func rival(cluster, id string, age time.Duration) func(*world) {
 	}
 }
 
-// thief is another Store of this cluster that records an OpenFGA store.
+// thief adds another Store of this cluster that records an OpenFGA store.
 func thief(name, id string, age time.Duration) func(*world) {
 	return func(w *world) {
 		rival("local", id, age)(w)
@@ -139,7 +139,7 @@ func thief(name, id string, age time.Duration) func(*world) {
 	}
 }
 
-// exists puts a store into OpenFGA that nobody of ours made.
+// exists adds an OpenFGA store of another owner.
 func exists(name string, models ...*openfgav1.AuthorizationModel) func(*world) {
 	return func(w *world) { w.create(name).models = models }
 }
@@ -163,7 +163,7 @@ func (w *world) find(id string) *fgaStore {
 	return w.fga[i]
 }
 
-// alive are the stores that OpenFGA admits to.
+// alive returns the stores that OpenFGA lists.
 func (w *world) alive() []string {
 	var ids []string
 	for _, s := range w.fga {
@@ -192,7 +192,7 @@ func (w *world) input() plan.Input {
 	return in
 }
 
-// pass takes at most so many steps; a pass cut off forgets its facts, as a crash does.
+// pass takes at most so many steps. A pass that is cut off loses what it observed, as in a crash.
 func (w *world) pass(steps int) {
 	obs := plan.Observed{Foreign: w.foreign}
 	w.notes = nil
@@ -298,7 +298,7 @@ func (w *world) writeStatuses(obs plan.Observed) {
 	}
 }
 
-// write is a server-side apply of our part of the status.
+// write applies our part of the status, as server-side apply would.
 func (w *world) write(obs plan.Observed) {
 	before, in := w.store.Status, w.input()
 	status := plan.StoreStatus(in, obs)
@@ -311,7 +311,7 @@ func (w *world) write(obs plan.Observed) {
 	w.store.Status = status
 }
 
-// conditions are "Type=Status/Reason" of the Store, and of modules as "name:Type=…".
+// conditions returns "Type=Status/Reason" of the Store, and "name:Type=…" of modules.
 func (w *world) conditions() []string {
 	var all []string
 	add := func(prefix string, conditions []metav1.Condition) {

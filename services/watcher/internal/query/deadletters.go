@@ -20,8 +20,7 @@ import (
 
 const defaultPageSize = 100
 
-// ListDeadLetters lists what could not be processed, newest first. A page token is the
-// letter that the page before ended with.
+// ListDeadLetters lists dead letters, newest first. A page token holds the last letter of the previous page.
 func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) {
 	token, seal, err := rpc.Unseal(r)
 	if err != nil {
@@ -47,7 +46,7 @@ func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersR
 	return response, nil
 }
 
-// GetDeadLetter shows one letter with its message.
+// GetDeadLetter returns one letter with its message.
 func (s *Server) GetDeadLetter(ctx context.Context, r *syncv1.GetDeadLetterRequest) (*syncv1.GetDeadLetterResponse, error) {
 	letter, err := s.letter(ctx, r.GetId())
 	if err != nil {
@@ -56,7 +55,8 @@ func (s *Server) GetDeadLetter(ctx context.Context, r *syncv1.GetDeadLetterReque
 	return &syncv1.GetDeadLetterResponse{DeadLetter: wire(letter), Data: letter.Data, ChangeJson: changeJSON(letter.Data)}, nil
 }
 
-// DiscardDeadLetter puts a letter away, and what is no change off the stream of changes.
+// DiscardDeadLetter deletes a letter. It also removes the original message from the stream of changes if that is
+// malformed.
 func (s *Server) DiscardDeadLetter(ctx context.Context, r *syncv1.DiscardDeadLetterRequest) (*syncv1.DiscardDeadLetterResponse, error) {
 	letter, err := s.letter(ctx, r.GetId())
 	if err != nil {
@@ -93,7 +93,7 @@ func wire(letter trail.Letter) *syncv1.DeadLetter {
 	return m
 }
 
-// changeJSON shows a change with its object as JSON; what is no change is empty.
+// changeJSON returns a change with its object as JSON, or "" for any other message.
 func changeJSON(data []byte) string {
 	var m eventv1.ResourceChange
 	if err := proto.Unmarshal(data, &m); err != nil || m.GetRef() == nil {

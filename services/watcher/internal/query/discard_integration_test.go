@@ -15,7 +15,7 @@ import (
 func TestADiscardedLetterIsGoneAndSoIsWhatWasNoChange(t *testing.T) {
 	const nonsense = "entail.changes.nonsense.core%2Eplatform-mesh%2Eio.stores.x"
 	for name, tc := range map[string]struct {
-		// put makes the message and tells its sequence and subject.
+		// put publishes the message and returns its sequence and subject.
 		put     func(b *bed) (uint64, string)
 		removed bool
 	}{
@@ -57,7 +57,7 @@ func TestADiscardedLetterIsGoneAndSoIsWhatWasNoChange(t *testing.T) {
 	}
 }
 
-// messages is how many the stream of changes holds.
+// messages returns the number of messages on the stream of changes.
 func (b *bed) messages() uint64 {
 	b.t.Helper()
 	s, err := b.js.Stream(b.t.Context(), topology.Changes)

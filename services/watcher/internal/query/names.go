@@ -12,15 +12,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-// learnInterval is how often the API server is asked again for a kind that it did not know.
+// learnInterval is the time between two reads of short names that are still missing.
 const learnInterval = 10 * time.Second
 
-// names are what people may call kinds.
+// names holds the names of kinds that users may write.
 type names struct {
 	kinds []kinds.Kind
 
 	mu sync.RWMutex
-	// short are the names that only the API server knows.
+	// short holds the names that only the API server returns.
 	short map[event.GroupResource][]string
 }
 
@@ -28,7 +28,7 @@ func newNames(kinds []kinds.Kind) *names {
 	return &names{kinds: kinds, short: map[event.GroupResource][]string{}}
 }
 
-// find reads a resource or kind, singular or plural or short, with the group or without.
+// find returns the kind for a name: a resource or kind, in singular, plural or short form, with or without the group.
 func (n *names) find(name string) (kinds.Kind, error) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -44,8 +44,7 @@ func (n *names) find(name string) (kinds.Kind, error) {
 	return kinds.Kind{}, rpc.Invalid("%q is not a kind that the watcher follows: use one of %s", name, strings.Join(followed, ", "))
 }
 
-// learn asks the API server for short names until it knows those of every kind, or ctx
-// ends; it always waits for that.
+// learn reads missing short names from the API server at every interval until ctx ends.
 func (n *names) learn(ctx context.Context, from Source) {
 	ticker := time.NewTicker(learnInterval)
 	defer ticker.Stop()
@@ -59,7 +58,7 @@ func (n *names) learn(ctx context.Context, from Source) {
 	}
 }
 
-// learnOnce passes over what cannot be learnt now: a name that is not known is only a convenience less.
+// learnOnce ignores errors: without short names users only lose a convenience.
 func (n *names) learnOnce(ctx context.Context, from Source) {
 	for _, kind := range n.kinds {
 		n.mu.RLock()

@@ -15,9 +15,9 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// Replay publishes the present state of an object again. A dead letter that was
-// replayed is gone: if the object fails again there will be a new one. Of an object
-// that does not exist a malformed message is taken away; the sequence is then 0.
+// Replay publishes the present state of an object again. It deletes the replayed dead letter; if the object fails
+// again, a new letter appears. If the object does not exist, Replay removes a malformed message about it and returns
+// sequence 0.
 func (s *Server) Replay(ctx context.Context, r *syncv1.ReplayRequest) (*syncv1.ReplayResponse, error) {
 	key, err := s.subject(ctx, r)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Server) Replay(ctx context.Context, r *syncv1.ReplayRequest) (*syncv1.R
 	return &syncv1.ReplayResponse{Ref: key.Ref(), Sequence: ack.Sequence}, nil
 }
 
-// subject finds out what is to be replayed.
+// subject returns the key of the object to replay.
 func (s *Server) subject(ctx context.Context, r *syncv1.ReplayRequest) (event.Key, error) {
 	id := r.GetDeadLetterId()
 	if id == 0 {
@@ -73,7 +73,7 @@ func (s *Server) replay(ctx context.Context, key event.Key) (publish.Ack, error)
 	switch {
 	case err == nil:
 		if order, ok := event.CompareEpochs(last.Epoch, present.Epoch); ok && order > 0 {
-			present.Epoch = last.Epoch // The source does not know that the cluster went back in time.
+			present.Epoch = last.Epoch // The source cannot detect that the cluster's history was rewound.
 		}
 	case !errors.Is(err, source.ErrNotFound):
 		return publish.Ack{}, fault.Unavailable(err)

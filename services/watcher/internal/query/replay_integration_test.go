@@ -20,7 +20,7 @@ import (
 
 func ref(name string) *syncv1.ReplayRequest {
 	k := key(name)
-	k.Cluster = "" // Means this one.
+	k.Cluster = "" // It stands for this cluster.
 	return &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_Ref{Ref: k.Ref()}}
 }
 
@@ -28,7 +28,7 @@ func letter(id uint64) *syncv1.ReplayRequest {
 	return &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_DeadLetterId{DeadLetterId: id}}
 }
 
-// replayed replays and reads what is then on the subject of name.
+// replayed replays, and returns the message that is then on the subject of name.
 func (b *bed) replayed(request *syncv1.ReplayRequest, name string) publish.Stored {
 	b.t.Helper()
 	got, err := b.Replay(b.t.Context(), request)

@@ -1,5 +1,5 @@
-// Package query answers where a change is now. It reads the bus and the API server
-// only, so every replica can answer, leader or not.
+// Package query answers queries about the progress of changes. It reads only NATS and the API server, so every replica
+// can answer, leader or not.
 package query
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/trail"
 )
 
-// Source is the API server.
+// Source reads the API server.
 type Source interface {
 	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (source.Object, error)
 	ShortNames(ctx context.Context, kind kinds.Kind) ([]string, error)
 }
 
-// Config of a server. All fields are required.
+// Config holds the parts of a server. All fields are required.
 type Config struct {
 	Source       Source
 	Publisher    *publish.Publisher
@@ -38,7 +38,7 @@ type Config struct {
 	TombstoneTTL time.Duration
 }
 
-// Server is the SyncService.
+// Server implements SyncService.
 type Server struct {
 	cfg   Config
 	names *names
@@ -46,19 +46,19 @@ type Server struct {
 
 var _ syncv1connect.SyncServiceHandler = (*Server)(nil)
 
-// New makes a server; [Server.Run] keeps it up to date.
+// New returns a server. [Server.Run] keeps its names up to date.
 func New(cfg Config) *Server {
 	return &Server{cfg: cfg, names: newNames(cfg.Kinds)}
 }
 
-// Run learns the short names of kinds until ctx ends.
+// Run reads the short names of kinds until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	s.names.learn(ctx, s.cfg.Source)
 	return nil
 }
 
-// Handler mounts the service. Whoever may read an object may follow it; what concerns
-// the system is guarded by the paths /entail/status, /entail/deadletters and /entail/replay.
+// Handler returns the handler with the rights that callers need. A caller that may read an object may trace it. The
+// paths /entail/status, /entail/deadletters and /entail/replay guard the other calls.
 func (s *Server) Handler() rpc.Handler {
 	return rpc.NewHandler(syncv1connect.SyncServiceName, syncv1connect.NewSyncServiceHandler, syncv1connect.SyncServiceHandler(s), map[string]rpc.Access{
 		syncv1connect.SyncServiceTraceObjectProcedure:       s.mayTrace,
@@ -79,7 +79,7 @@ func (s *Server) mayTrace(request any) (rpc.Right, error) {
 	return rpc.Right{Verb: "get", GroupResource: key.GroupResource, Namespace: key.Namespace, Name: key.Name}, err
 }
 
-// named is the object that is asked about. A namespace says nothing of what has none, as with kubectl.
+// named returns the key of the requested object. It ignores the namespace of a cluster-scoped kind, as kubectl does.
 func (s *Server) named(r *syncv1.TraceObjectRequest) (event.Key, error) {
 	kind, err := s.names.find(r.GetResource())
 	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}
@@ -89,7 +89,7 @@ func (s *Server) named(r *syncv1.TraceObjectRequest) (event.Key, error) {
 	return key, err
 }
 
-// TraceObject tells an object's way.
+// TraceObject returns the last change of an object and the results of the services for it.
 func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
 	key, err := s.named(r)
 	if err != nil {
@@ -128,8 +128,8 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	return response, nil
 }
 
-// covers reports whether a result speaks of what c asks for. A service is silent about
-// a state that differs from the last one by its status only.
+// covers reports whether a result covers the change c. A service publishes no result for a state that differs from the
+// last one only in its status.
 func covers(result *eventv1.ResourceResult, c event.Change) bool {
 	if result.GetUid() != c.UID {
 		return false
@@ -138,7 +138,7 @@ func covers(result *eventv1.ResourceResult, c event.Change) bool {
 	return err == nil && order >= 0 || !c.Deleted && c.Generation > 0 && result.GetGeneration() >= c.Generation
 }
 
-// GetStatus tells how far every service has come.
+// GetStatus returns the state of the stream, of all services and of all snapshots.
 func (s *Server) GetStatus(ctx context.Context, _ *syncv1.GetStatusRequest) (*syncv1.GetStatusResponse, error) {
 	bus, err := s.cfg.Trail.Bus(ctx)
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Server) GetStatus(ctx context.Context, _ *syncv1.GetStatusRequest) (*sy
 		}
 		current := marker.GetStream() == bus.Incarnation
 		if kind.Optional && current && !marker.GetServed() {
-			continue // Nobody misses it.
+			continue // An optional kind may be missing.
 		}
 		response.Snapshots = append(response.Snapshots, &syncv1.Snapshot{Marker: marker, Current: current})
 	}

@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { testbed.Main(m) }
 
-// cluster is what the API server would say.
+// cluster is an API server with fixed answers.
 type cluster struct {
 	objects map[string]source.Object
 	err     error
@@ -54,7 +54,7 @@ func (c *cluster) ShortNames(_ context.Context, kind kinds.Kind) ([]string, erro
 	return []string{"fgastore", "store"}, c.err
 }
 
-// bed is a server on a bus of its own.
+// bed holds a server with its own NATS.
 type bed struct {
 	*Server
 	t       *testing.T
@@ -85,7 +85,7 @@ func state(name string, version int) event.Change {
 	}
 }
 
-// exists makes an object that is in the cluster and on the bus.
+// exists creates an object in the cluster and on the stream.
 func (b *bed) exists(c event.Change) publish.Ack {
 	b.t.Helper()
 	b.cluster.objects["/"+c.Key.Name] = source.Object{Change: c, Meaning: "m"}
@@ -121,7 +121,7 @@ func (b *bed) result(service string, c event.Change, outcome eventv1.Outcome) {
 	b.send(&nats.Msg{Subject: topology.ResultSubject(service, c.Key), Data: data})
 }
 
-// refused checks that err tells the caller what is wrong.
+// refused expects an error for the caller with this code and text.
 func refused(t *testing.T, err error, code connect.Code, text string) {
 	t.Helper()
 	if connect.CodeOf(err) != code || !strings.Contains(err.Error(), text) {
@@ -154,7 +154,7 @@ func TestATraceTellsWhoHasSeenTheStateThatIsPublished(t *testing.T) {
 	if len(got.GetSteps()) != 2 {
 		t.Fatalf("steps are %v", got.GetSteps())
 	}
-	for i, current := range []bool{true, false} { // Of the generation that is published; of the one before.
+	for i, current := range []bool{true, false} { // for the published generation, and for the one before
 		if step := got.GetSteps()[i]; step.GetCurrent() != current {
 			t.Errorf("step of %s is current: %v", step.GetResult().GetService(), step.GetCurrent())
 		}
@@ -269,7 +269,7 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 	}
 }
 
-// sealed is a page token of the dead letters of a service.
+// sealed returns a page token for the dead letters of a service.
 func sealed(t *testing.T, service, says string) string {
 	t.Helper()
 	_, seal, err := rpc.Unseal(&syncv1.ListDeadLettersRequest{Service: service})
@@ -285,7 +285,7 @@ func (b *bed) letter(service, subject string, data []byte) uint64 {
 	return b.letterOf(42, service, subject, data)
 }
 
-// letterOf is about the message of that sequence.
+// letterOf parks a message with this original sequence.
 func (b *bed) letterOf(sequence uint64, service, subject string, data []byte) uint64 {
 	b.t.Helper()
 	msg := nats.NewMsg(topology.DeadLetterSubject(service, subject))
@@ -366,7 +366,7 @@ func TestADeadLetterShowsItsMessage(t *testing.T) {
 	refused(t, err, connect.CodeNotFound, "no dead letter 99")
 }
 
-// Who asks for an object's trace must have the right to read that very object, by whatever name they call its kind.
+// A caller that traces an object needs the right to read that very object, under any name of its kind.
 func TestWhoeverMayReadAnObjectMayTraceIt(t *testing.T) {
 	b := newBed(t)
 	b.names.learnOnce(t.Context(), b.cluster)

@@ -20,9 +20,8 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// BenchmarkPublishWarmList measures from the start to the snapshot marker: a list over
-// HTTP, decoding, publication with acknowledgement to a stream on disk. The API
-// server's own work is done beforehand.
+// BenchmarkPublishWarmList measures the time from the start to the snapshot marker: a list over HTTP, decoding, and
+// publication with acknowledgement to a stream on disk. The API server does its own work before.
 func BenchmarkPublishWarmList(b *testing.B) {
 	const objects = 20_000
 	api := apiServer(b, objects)
@@ -114,7 +113,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// apiServer serves a list of Stores as an API server does, and watches in which nothing happens.
+// apiServer serves a list of Stores as an API server does, and watches without events.
 func apiServer(b *testing.B, objects int) *httptest.Server {
 	b.Helper()
 	const page = 100
@@ -156,7 +155,7 @@ func apiServer(b *testing.B, objects int) *httptest.Server {
 	return server
 }
 
-// store is a Store of common size as the API server sends it, 2.5 kB with managed fields.
+// store writes a Store of usual size as the API server sends it: 2.5 kB with managed fields.
 func store(body *bytes.Buffer, i int) {
 	module := strings.Repeat("type document\\n  relations\\n    define viewer: [user]\\n", 6)
 	var tuples, fields []string

@@ -26,7 +26,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// TestMain forgives the NATS server what it leaves behind when it is stopped while a stream is being made.
+// TestMain ignores the goroutines that a NATS server leaves behind if it stops while it creates a stream.
 func TestMain(m *testing.M) {
 	testbed.Main(m,
 		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server/ats.Register.func1"),
@@ -38,7 +38,7 @@ type bus struct {
 	t    testing.TB
 	dir  string
 	port int
-	// room is how much a server takes that is started; without bounds if zero.
+	// room bounds the storage of the next server that starts. Zero means no bound.
 	room   int64
 	server *server.Server
 	js     jetstream.JetStream
@@ -102,7 +102,7 @@ func (b *bus) marker() (*eventv1.SnapshotMarker, error) {
 	return b.p.LastMarker(b.t.Context(), "local", kinds.Stores().GroupResource)
 }
 
-// config is that of a reflector of c that looks at the stream often.
+// config returns the configuration of a reflector of c that checks the stream often.
 func (b *bus) config(c Source) Config {
 	return Config{
 		Source: c, Publisher: b.p, Cluster: "local", Kinds: []kinds.Kind{kinds.Stores()}, StreamReplicas: 1, Workers: 8,
@@ -132,7 +132,7 @@ func (b *bus) run(cfg Config) (stop func()) {
 	return stop
 }
 
-// becomes waits until the stream says of every object what the cluster does, and holds a current marker.
+// becomes waits until the stream holds the cluster's state of every object, and a current marker.
 func (b *bus) becomes(c *cluster) {
 	b.t.Helper()
 	eventually(b.t, func() error { return b.equal(c) })
@@ -179,7 +179,7 @@ func (b *bus) equal(c *cluster) error {
 	return nil
 }
 
-// tombstones reads those of an object's name, oldest first.
+// tombstones returns the tombstones of an object's name, oldest first.
 func (b *bus) tombstones(name string) (found []publish.Stored) {
 	b.t.Helper()
 	s := b.stream(topology.Changes)
@@ -204,7 +204,7 @@ func (b *bus) tombstones(name string) (found []publish.Stored) {
 	return found
 }
 
-// quiet waits until nothing was published for a while, and tells the last sequence.
+// quiet waits until nothing was published for a while, and returns the last sequence.
 func (b *bus) quiet() uint64 {
 	b.t.Helper()
 	last, since := b.lastSequence(), time.Now()

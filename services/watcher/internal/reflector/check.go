@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/publish"
 )
 
-// check looks at the streams from outside until ctx ends. Someone may delete, purge,
-// replace or change them, and nobody would be told.
+// check compares the streams with their configuration and content until ctx ends. Another client may delete, purge,
+// replace or change them, and NATS would not report it.
 func (r *reflector) check(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
 		began := time.Now()
@@ -40,8 +40,8 @@ func (r *reflector) checkOnce(ctx context.Context) error {
 	return r.targets.check(ctx, incarnation)
 }
 
-// check makes sure of the marker, and of one message: of a stream that was purged each is missing, of one that was restored from a
-// backup, or lost what its server had not written down, the last.
+// check verifies the snapshot marker and one message. A purged stream lacks every message. A stream that was restored
+// from a backup, or lost unsynced writes, lacks the last one.
 func (k *kindReflector) check(ctx context.Context, incarnation string) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -74,7 +74,7 @@ func (k *kindReflector) check(ctx context.Context, incarnation string) error {
 	return k.verify(ctx, probe)
 }
 
-// hasMarker reports whether the marker of a life of the stream is there, if there is to be one.
+// hasMarker reports whether the stream with this ID holds the right marker, if the kind needs one.
 func (k *kindReflector) hasMarker(ctx context.Context, incarnation string) (bool, error) {
 	if k.kind.Named {
 		return true, nil
@@ -86,7 +86,8 @@ func (k *kindReflector) hasMarker(ctx context.Context, incarnation string) (bool
 	return written.GetStream() == incarnation && k.right(written), err
 }
 
-// probe picks a message: the one under suspicion; or in turns that which came last, be it of a deletion, and that of any object.
+// probe selects a message to verify: the suspect, if any, else in turns the newest one, even a deletion, and one of any
+// object.
 func (k *kindReflector) probe() message {
 	k.turn++
 	switch {
@@ -99,20 +100,20 @@ func (k *kindReflector) probe() message {
 	return message{name, k.heads[name].sequence}
 }
 
-// stands says whether a message should still be there.
+// stands reports whether a message should still be on the stream.
 func (k *kindReflector) stands(m message) bool {
 	return m.sequence > 0 && (m == k.newest || m.sequence == k.heads[m.name].sequence)
 }
 
-// overtaken notes what somebody else published; the caller holds the lock.
+// overtaken records the version of another publisher's message. The caller must hold the lock.
 func (k *kindReflector) overtaken(by publish.Head) {
 	if by.Epoch == k.epoch {
 		k.ahead = newer(by.Version, k.ahead)
 	}
 }
 
-// verify sweeps again when a message is missing twice: once may be a replica of the stream that lags.
-// A deletion that came last and has expired is missing, too: then there is nothing to find.
+// verify starts a new sweep if a message is missing twice. A message missing once may only be a replica of the stream
+// that lags. An expired deletion that was the newest message is missing too; the sweep then finds no difference.
 func (k *kindReflector) verify(ctx context.Context, probe message) error {
 	last, err := k.cfg.Publisher.Last(ctx, k.key(probe.name))
 	missing := errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed) || err == nil && last.Sequence < probe.sequence

@@ -21,7 +21,7 @@ import (
 
 var errDown = errors.New("connection refused")
 
-// cluster is an API server with one kind, that fails when it is told to.
+// cluster is an API server with one kind. Tests can make it fail.
 type cluster struct {
 	mu sync.Mutex
 	// of is the kind, if that is not Store.
@@ -31,7 +31,7 @@ type cluster struct {
 	version int
 	objects map[string]source.Object
 	history []source.Event
-	// forgotten is the version up to which nobody can watch any more.
+	// forgotten is the version up to which no watch can start any more.
 	forgotten int
 	down      bool
 	// unread means that reads of single objects are not answered, while watches go on.
@@ -40,7 +40,7 @@ type cluster struct {
 	// changed is closed and replaced at every change; ended ends the running watches.
 	changed, ended chan struct{}
 	lists          map[string][]source.Object
-	// pages and told count what was listed and watched.
+	// pages counts the pages of lists, told the events of watches.
 	pages, told int
 }
 
@@ -70,7 +70,7 @@ func (c *cluster) record(o source.Object) {
 	c.changed = make(chan struct{})
 }
 
-// apply creates or updates an object; note is what no consumer reads, like another's status.
+// apply creates or updates an object. note stands for fields that no consumer reads, such as another owner's status.
 func (c *cluster) apply(name, spec, note string) {
 	c.put(name, spec, fmt.Appendf(nil, `{"spec":"%s","note":"%s"}`, spec, note))
 }
@@ -109,14 +109,14 @@ func (c *cluster) remove(name string) {
 	c.record(o)
 }
 
-// set changes how the cluster behaves.
+// set changes the behaviour of the cluster.
 func (c *cluster) set(change func(*cluster)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(c)
 }
 
-// backup remembers the cluster as it is; restore makes it so again, versions included.
+// backup saves the state of the cluster. restore restores that state, including versions.
 func (c *cluster) backup() (restore func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *cluster) backup() (restore func()) {
 	}
 }
 
-// Find finds nothing: there are no other kinds.
+// Find returns no kind, because no others exist.
 func (c *cluster) Find(context.Context, event.GroupResource) (kinds.Kind, error) {
 	return kinds.Kind{}, source.ErrNotServed
 }
@@ -174,7 +174,7 @@ func (c *cluster) List(_ context.Context, _ kinds.Kind, token string) (source.Pa
 	case c.unserved:
 		return source.Page{}, source.ErrNotServed
 	case token == "":
-		token = fmt.Sprintf("%d/%d", c.version, c.pages) // Each list has its own.
+		token = fmt.Sprintf("%d/%d", c.version, c.pages) // Each list has its own token.
 		c.lists[token] = slices.Collect(maps.Values(c.objects))
 	}
 	c.pages++
@@ -234,7 +234,7 @@ func (c *cluster) after(version int) ([]source.Event, chan struct{}, chan struct
 	return slices.Clone(c.history[i:]), c.changed, c.ended, nil
 }
 
-// eventually polls until what is nil, or fails with its last error.
+// eventually polls until what returns nil, or fails with its last error.
 func eventually(t testing.TB, what func() error) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

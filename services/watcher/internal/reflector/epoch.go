@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// versionEvery is after how many checks of the stream the API server is asked where it is.
+	// versionEvery is the number of checks of the stream between two checks of the API server's version.
 	versionEvery = 15
-	// rewoundFor is for how many of them a kind must have been back in time before that is believed:
-	// one of several API servers may lag.
+	// rewoundFor is the number of check intervals for which a kind must stay rewound before a new epoch begins. One of
+	// several API servers may lag.
 	rewoundFor = 5
 )
 
-// errRewound is returned when the API server is further back than what it, or the stream, told before.
+// errRewound means that the API server is at an earlier version than it or the stream had before.
 var errRewound = errors.New("resource versions went back: the cluster was restored from a backup, or somebody else " +
 	"wrote to the stream; if it stays so, everything is published anew in a few seconds; if this does not end, delete the stream " +
 	topology.Changes + ", and it will be filled anew")
 
-// errEpoch is returned when another epoch has begun.
+// errEpoch means that another epoch has begun.
 var errEpoch = errors.New("a new epoch has begun")
 
-// epoch is the one that the cluster is in, as far as is known.
+// epoch holds the newest known epoch of the cluster.
 type epoch struct {
 	mu   sync.Mutex
 	name string
@@ -42,7 +42,7 @@ func (e *epoch) current() string {
 	return e.name
 }
 
-// advance goes on to an epoch, if that is later than the current one.
+// advance sets the epoch if it is later than the current one, and reports whether it did.
 func (e *epoch) advance(to string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *reflector) begin(epoch string) {
 	}
 }
 
-// rewound tells that a kind is back in time, and begins another epoch when that has lasted.
+// rewound records that a kind is rewound, and begins another epoch once that has lasted long enough.
 func (k *kindReflector) rewound(ctx context.Context, cause error) {
 	since := k.cfg.Rewinds.add(k.label(), cause)
 	k.cfg.Metrics.rewound.WithLabelValues(k.label()).Set(1)
@@ -84,14 +84,14 @@ func (k *kindReflector) rewound(ctx context.Context, cause error) {
 	k.reflector.begin(event.NextEpoch(epoch))
 }
 
-// caughtUp notes that a kind is not back in time any more.
+// caughtUp records that a kind is not rewound any more.
 func (k *kindReflector) caughtUp() {
 	k.cfg.Rewinds.end(k.label())
 	k.cfg.Metrics.rewound.WithLabelValues(k.label()).Set(0)
 }
 
-// checkVersions asks the API server, again and again, where it is: a watch that goes on from a version
-// which is still to come tells nothing.
+// checkVersions reads the API server's versions at every interval. It is needed because a watch from a version in the
+// future yields nothing.
 func (r *reflector) checkVersions(ctx context.Context) {
 	for backoff.Sleep(ctx, versionEvery*r.cfg.CheckInterval) {
 		for _, k := range r.all() {
@@ -108,14 +108,14 @@ func (r *reflector) checkVersions(ctx context.Context) {
 	}
 }
 
-// checkVersion makes sure that the API server is not behind what is known.
+// checkVersion returns [errRewound] if the API server is behind the known versions.
 func (k *kindReflector) checkVersion(ctx context.Context) error {
 	k.mu.Lock()
 	epoch, seen, ahead := k.epoch, k.seen, k.ahead
 	k.mu.Unlock()
 	version, err := k.cfg.Source.Version(ctx, k.kind)
 	if errors.Is(err, source.ErrNotServed) {
-		return nil // The watch will find out.
+		return nil // The watch will report it.
 	}
 	if err != nil {
 		return err
@@ -126,12 +126,12 @@ func (k *kindReflector) checkVersion(ctx context.Context) error {
 		return nil
 	}
 	if k.ahead == ahead {
-		k.ahead = "" // If it is ahead indeed, the sweep that follows finds it.
+		k.ahead = "" // If the stream is really ahead, the next sweep finds it.
 	}
 	return k.compare(version, newer(seen, ahead))
 }
 
-// compare is [errRewound] when the API server's version is before what is known.
+// compare returns [errRewound] if the API server's version is before the known one.
 func (k *kindReflector) compare(version, known string) error {
 	if order, err := compare(version, known); err == nil && order < 0 {
 		return fmt.Errorf("%s is at version %s, known is %s: %w", k.label(), version, known, errRewound)
@@ -139,7 +139,7 @@ func (k *kindReflector) compare(version, known string) error {
 	return nil
 }
 
-// newer is the later of two versions.
+// newer returns the later of two versions.
 func newer(a, b string) string {
 	if order, err := compare(a, b); err == nil && order >= 0 {
 		return a

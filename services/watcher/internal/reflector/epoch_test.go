@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// value is that of a counter.
+// value returns the value of a counter.
 func value(t *testing.T, counter prometheus.Counter) float64 {
 	t.Helper()
 	var m dto.Metric
@@ -29,7 +29,7 @@ func value(t *testing.T, counter prometheus.Counter) float64 {
 	return m.GetCounter().GetValue()
 }
 
-// told waits until it is told that a kind is back in time, and what to do.
+// told waits until Rewinds reports that a kind is rewound, with the remedy.
 func told(t *testing.T, cfg Config) {
 	t.Helper()
 	eventually(t, func() error {
@@ -41,7 +41,7 @@ func told(t *testing.T, cfg Config) {
 	})
 }
 
-// enters waits until the stream is complete in an epoch, and nothing is wrong any more.
+// enters waits until the stream is complete in an epoch, and no kind is rewound any more.
 func (b *bus) enters(c *cluster, cfg Config, epoch string) {
 	b.t.Helper()
 	eventually(b.t, func() error {

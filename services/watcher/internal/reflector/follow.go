@@ -12,20 +12,20 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// Why a kind is swept again.
+// These are the reasons for a new sweep of a kind.
 var (
 	errAgain  = errors.New("the stream lost something")
 	errDue    = errors.New("the time has come")
 	errSilent = errors.New("the watch sent neither a change nor a bookmark")
 )
 
-// How often a kind is looked for that the API server does not serve.
+// These are the intervals at which a kind is listed again that the API server does not serve.
 const (
 	absentInterval         = time.Second
 	absentOptionalInterval = 15 * time.Second
 )
 
-// run follows the kind until ctx ends or going on would do harm.
+// run follows the kind until ctx ends or a fatal error occurs.
 func (k *kindReflector) run(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
@@ -53,7 +53,7 @@ func (k *kindReflector) run(ctx context.Context) error {
 	}
 }
 
-// follow sweeps and then watches. It ends with the reason to sweep again.
+// follow sweeps and then watches. It returns the reason for the next sweep.
 func (k *kindReflector) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -75,7 +75,7 @@ func (k *kindReflector) followOnce(ctx context.Context) error {
 	version, count, err := k.list(ctx, s)
 	if errors.Is(err, source.ErrNotServed) {
 		if k.finish(s, "", 0, false); k.kind.Target {
-			return err // Next time it may be served in another version.
+			return err // The next attempt may find it in another version.
 		}
 		return k.await(ctx, err)
 	}
@@ -86,14 +86,14 @@ func (k *kindReflector) followOnce(ctx context.Context) error {
 	return k.watch(ctx, version)
 }
 
-// await ends when the API server serves the kind; that is no error. The cause is why it is waited for.
+// await returns nil once the API server serves the kind. cause is the reason for the wait.
 func (k *kindReflector) await(ctx context.Context, cause error) error {
 	level, interval := slog.LevelWarn, absentInterval
 	if k.kind.Optional {
 		level, interval = slog.LevelInfo, absentOptionalInterval
 	}
 	k.cfg.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", k.label(), "version", k.kind.Version, "cause", cause)
-	defer k.open()() // There is nothing to tell of.
+	defer k.open()() // A kind that is not served counts as watched: it has no changes.
 	for backoff.Sleep(ctx, interval) {
 		_, err := k.cfg.Source.List(ctx, k.kind, "")
 		if err == nil {
@@ -106,7 +106,8 @@ func (k *kindReflector) await(ctx context.Context, cause error) error {
 	return ctx.Err()
 }
 
-// watch goes on from version until that is no longer possible. Who may not watch sweeps again and again, and says why.
+// watch continues from version until that is impossible. Without the right to watch it returns, so the kind is swept
+// again and again and the error is logged.
 func (k *kindReflector) watch(ctx context.Context, version string) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
@@ -127,8 +128,8 @@ func (k *kindReflector) watch(ctx context.Context, version string) error {
 	}
 }
 
-// watchOnce takes the events of one watch and tells how far it came. The server may be another one
-// than before, or the same one with another past.
+// watchOnce processes the events of one watch and returns its last version. The server may be another one than before,
+// or the same with a rewound history.
 func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, error) {
 	if err := k.checkVersion(ctx); err != nil {
 		return version, err

@@ -12,21 +12,20 @@ import (
 )
 
 const (
-	// unheard is how long the API server may tell nothing of a kind: it sends a bookmark about every minute.
+	// unheard bounds the time without an event of a kind. The API server sends a bookmark about every minute.
 	unheard = 3 * time.Minute
-	// unacknowledged is how long publications may fail.
+	// unacknowledged bounds the time in which all publications fail.
 	unacknowledged = 5 * time.Second
 )
 
-// Health is what a leader knows of its own work; a standby's has nothing to tell. It outlives
-// the terms of a leader.
+// Health holds the state of a leader's work. It is empty on a standby. It outlives the terms of a leader.
 type Health struct {
 	mu sync.Mutex
-	// kinds that are followed, by name; nil while this replica does not lead.
+	// kinds holds the followed kinds by name. It is nil while this replica does not lead.
 	kinds map[string]*kindHealth
-	// acknowledged is what the bus takes; answered leaves out refusals, which another replica would meet, too.
+	// acknowledged covers publications. answered leaves out refusals, which another replica would get too.
 	acknowledged, answered failing
-	// checked is what the bus tells of its streams.
+	// checked covers the checks of the streams.
 	checked failing
 	// read is the start of the last read that the API server answered.
 	read time.Time
@@ -38,13 +37,13 @@ type kindHealth struct {
 	err      error
 }
 
-// failing is since when something fails, and how; the zero value is that it does not.
+// failing holds the start of a failure and its last error. The zero value means no failure.
 type failing struct {
 	since time.Time
 	err   error
 }
 
-// note takes the outcome of an attempt that began at a time.
+// note records the outcome of an attempt that started at began.
 func (f *failing) note(began time.Time, err error) {
 	switch {
 	case err == nil:
@@ -63,14 +62,14 @@ func (f *failing) lasts() time.Duration {
 	return time.Since(f.since)
 }
 
-// begin starts a term, and returns what ends it.
+// begin starts a term, and returns the function that ends it.
 func (h *Health) begin(kinds []*kindReflector) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.acknowledged, h.answered, h.checked, h.read = failing{}, failing{}, failing{}, time.Now()
 	h.kinds = make(map[string]*kindHealth, len(kinds))
 	for _, k := range kinds {
-		if k.kind.Named { // One that cannot be listed holds up nobody.
+		if k.kind.Named { // A namespace whose Secrets cannot be listed must not delay the rest.
 			continue
 		}
 		h.kinds[k.label()] = &kindHealth{heard: time.Now()}
@@ -82,7 +81,7 @@ func (h *Health) begin(kinds []*kindReflector) (end func()) {
 	}
 }
 
-// published notes what became of a publication.
+// published records the outcome of a publication.
 func (h *Health) published(began time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +89,7 @@ func (h *Health) published(began time.Time, err error) {
 	h.answered.note(began, unanswered(err))
 }
 
-// streamChecked notes what became of a check of the stream.
+// streamChecked records the outcome of a check of the stream.
 func (h *Health) streamChecked(began time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +120,7 @@ func unanswered(err error) error {
 	return err
 }
 
-// about changes what is known of a kind, which has just been heard of unless err tells why not.
+// about changes the state of a followed kind.
 func (h *Health) about(kind string, change func(*kindHealth)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,7 +141,7 @@ func (h *Health) interrupted(kind string, err error) {
 	h.about(kind, func(k *kindHealth) { k.complete, k.err = false, err })
 }
 
-// Cluster is nil while all kinds are followed, each to the newest of which the API server tells.
+// Cluster returns nil while all kinds are followed up to the API server's newest state.
 func (h *Health) Cluster() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,7 +160,7 @@ func (h *Health) Cluster() error {
 	return errors.Join(errs...)
 }
 
-// Bus is nil while the bus takes what is published.
+// Bus returns nil while NATS accepts publications.
 func (h *Health) Bus() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,7 +170,7 @@ func (h *Health) Bus() error {
 	return nil
 }
 
-// Unanswered is for how long the bus has answered neither a publication nor a look at its streams.
+// Unanswered returns how long NATS has not answered either publications or checks of its streams.
 func (h *Health) Unanswered() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// newTerm is the health of a leader that follows one kind, which is called name.
+// newTerm returns the health of a leader that follows one kind with this name.
 func newTerm() (h *Health, name string, end func()) {
 	h = &Health{}
 	k := &kindReflector{kind: kinds.Stores()}
@@ -142,7 +142,7 @@ func TestABusThatIsFullIsToldOfAndLosesNothing(t *testing.T) {
 	}
 	eventually(t, func() error {
 		err := cfg.Health.Bus()
-		if refusal, ok := errors.AsType[*jetstream.APIError](err); !ok || refusal.ErrorCode == 10008 { // That is no leader yet.
+		if refusal, ok := errors.AsType[*jetstream.APIError](err); !ok || refusal.ErrorCode == 10008 { // Code 10008 means that NATS has no leader yet.
 			return fmt.Errorf("it says %w", err)
 		}
 		return nil

@@ -59,12 +59,12 @@ func isAnswer(err error) bool {
 	return err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
-// heartbeat is that of a time; there is none before every kind has a snapshot, nor while the bus has yet to be told of a kind of
-// targets that it is not observed any more.
+// heartbeat returns the heartbeat for a time. It returns false before every kind has a snapshot. It also returns false
+// while a kind of targets is late and its marker does not report that yet.
 func (r *reflector) heartbeat(now time.Time) (h *eventv1.Heartbeat, ok bool) {
 	oldest, versions := now, map[string]string{}
 	for _, k := range r.kinds {
-		if k.kind.Named { // Nobody decides from what is there of these.
+		if k.kind.Named { // No decision depends on the presence of these.
 			continue
 		}
 		version, current := k.current(now)
@@ -85,8 +85,8 @@ func (r *reflector) heartbeat(now time.Time) (h *eventv1.Heartbeat, ok bool) {
 	}, true
 }
 
-// current is the newest version that the API server told of, and up to when the stream holds all that
-// it had: no time before the first snapshot.
+// current returns the API server's newest version, and the time up to which the stream holds all its changes. The time
+// is zero before the first snapshot.
 func (k *kindReflector) current(now time.Time) (version string, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -114,7 +114,7 @@ func (k *kindReflector) isSilent(now time.Time) bool {
 	return k.bookmarked && !k.opened.IsZero() && now.Sub(k.heard) > maxSilence
 }
 
-// unpublished is a time, or that of the oldest change before it that is not published yet.
+// unpublished returns at, or the time of the oldest unpublished change if that is earlier.
 func (k *kindReflector) unpublished(at time.Time) time.Time {
 	for _, s := range k.waiting {
 		if s.ObservedAt.Before(at) {
@@ -124,8 +124,7 @@ func (k *kindReflector) unpublished(at time.Time) time.Time {
 	return at
 }
 
-// open notes that from now on the API server tells of every change. The function notes that it does
-// so no longer.
+// open records that a watch is open, which yields every change from now on. The returned function records its end.
 func (k *kindReflector) open() (end func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// behind is for how long the stream may lack something, by the next heartbeat; -1 if there is none.
+// behind returns how long the stream may lack changes by the next heartbeat, or -1 without a heartbeat.
 func behind(r *reflector) time.Duration {
 	h, ok := r.heartbeat(time.Now())
 	if !ok {

@@ -19,67 +19,67 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// kindReflector keeps the objects of one kind.
+// kindReflector keeps the objects of one kind on the stream.
 type kindReflector struct {
 	cfg       Config
 	reflector *reflector
 	lane      *lane
 	kind      kinds.Kind
-	// marked is told of each marker that is written.
+	// marked is called with each marker that is written.
 	marked func(*eventv1.SnapshotMarker)
-	// right says of a marker of the present stream whether it is the one that is to be there.
+	// right reports whether a marker of the present stream is the expected one.
 	right func(*eventv1.SnapshotMarker) bool
 
 	mu sync.Mutex
-	// epoch is what the kind is swept and watched in.
+	// epoch is the epoch in which the kind is swept and watched.
 	epoch string
-	// seen is the newest version that the API server told of in that epoch, ahead the newest that
-	// the stream was found to hold although nobody saw it there.
+	// seen is the newest version from the API server in that epoch. The stream may hold a newer version that this
+	// watcher did not receive from the API server: ahead is the newest such version.
 	seen, ahead string
-	// heads is what the stream holds of living objects.
+	// heads holds the message on the stream for each living object.
 	heads map[types.NamespacedName]head
-	// waiting is what has still to be published.
+	// waiting holds the states that are not published yet.
 	waiting map[types.NamespacedName]state
-	// arrived numbers the states as they come.
+	// arrived numbers the states in the order of arrival.
 	arrived uint64
-	// round numbers the sweeps. An acknowledgement from an earlier one proves nothing:
-	// the stream may have been wiped since.
+	// round numbers the sweeps. An acknowledgement from an earlier round proves nothing, because the stream may have
+	// been wiped since.
 	round int
-	// highest is the highest sequence of this kind that is known.
+	// highest is the highest known sequence of this kind.
 	highest uint64
-	// sweep is nil once its marker is written.
+	// sweep is the sweep in progress. It is nil once its marker is written.
 	sweep *sweep
-	// stream is the incarnation that the last marker speaks of; empty before the first.
+	// stream is the stream ID in the last marker. It is empty before the first.
 	stream string
-	// due is when to sweep without a reason.
+	// due is the time of the next regular sweep.
 	due time.Time
-	// restart ends what is under way, to sweep again.
+	// restart ends the work in progress and starts a new sweep.
 	restart context.CancelCauseFunc
-	// newest is the message that came last, suspect one that was not found; turn counts the looks.
+	// newest is the message published last, suspect one that was not found. turn counts the probes.
 	newest, suspect message
 	turn            int
-	// opened is when the watch under way began, closed when the last one that was open ended.
+	// opened is the start of the open watch, closed the end of the last one that counted.
 	opened, closed time.Time
-	// heard is when the API server told something last.
+	// heard is the time of the API server's last answer.
 	heard time.Time
 	// bookmarked means that the API server sends bookmarks of the kind: not every aggregated one does.
 	bookmarked bool
 }
 
-// head is a [publish.Head] without what is known anyhow.
+// head is a [publish.Head] without the fields that follow from its place.
 type head struct {
 	sequence                     uint64
 	uid, epoch, version, meaning string
 }
 
-// message is one on the stream, about an object, living or not.
+// message is a message on the stream about an object, living or not.
 type message struct {
 	name     types.NamespacedName
 	sequence uint64
 }
 
-// holds reports whether h has the meaning of o. Of an earlier epoch only the very same state will
-// do: consumers write by the version that they were told.
+// holds reports whether h has the meaning of o. In an earlier epoch only the very same version counts, because
+// consumers write by the version they received.
 func (h head) holds(o source.Object) bool {
 	return h.meaning == o.Meaning && (h.epoch == o.Epoch || h.version == o.ResourceVersion)
 }
@@ -87,15 +87,14 @@ func (h head) holds(o source.Object) bool {
 // state is the state of one object that waits for publication.
 type state struct {
 	source.Object
-	// unseen means that the object is gone without having been seen: all that is known
-	// is on the stream.
+	// unseen means that the deletion was not observed. Only the stream holds the last state.
 	unseen bool
-	// former are the last states of objects that had this name before, while it waited.
+	// former holds the last states of earlier objects with this name, replaced while it waited.
 	former []event.Change
 	order  uint64
 }
 
-// weight is what s takes of the backlog.
+// weight returns the share of s in the backlog.
 func (s state) weight() int64 {
 	all := weight(s.Change)
 	for _, c := range s.former {
@@ -106,8 +105,8 @@ func (s state) weight() int64 {
 
 func weight(c event.Change) int64 { return min(int64(len(c.Object)), backlogBytes) }
 
-// after makes s the newest state of its name: what waited before is either obsolete or, if it is
-// another object's, the last that will be known of that.
+// after returns s as the newest state of its name. The old state is obsolete or, if it belongs to another object,
+// becomes the last state of that object.
 func (s state) after(old state) state {
 	s.former = old.former
 	if old.UID != s.UID && !old.unseen {
@@ -133,7 +132,7 @@ func nameOf(k event.Key) types.NamespacedName {
 	return types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
 }
 
-// observe takes what the API server told. It waits while too much is unpublished.
+// observe enqueues a state from the API server. It blocks while the backlog is full.
 func (k *kindReflector) observe(ctx context.Context, o source.Object) error {
 	if k.known(&o) {
 		return nil
@@ -152,7 +151,7 @@ func (k *kindReflector) observe(ctx context.Context, o source.Object) error {
 	return nil
 }
 
-// known reports whether the stream holds the meaning of o already, which becomes one of this epoch.
+// known reports whether the stream already holds the meaning of o. It also sets the epoch of o.
 func (k *kindReflector) known(o *source.Object) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -178,7 +177,7 @@ func (k *kindReflector) enqueue(s state) {
 	k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
 }
 
-// do is one task: see [task].
+// do carries out one task: see [task].
 func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -207,8 +206,7 @@ func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error
 	return nil
 }
 
-// record remembers what the stream holds. The strings are copied: they would hold on
-// to the message that they were cut from.
+// record stores the message on the stream. It copies the strings, because they would keep the whole message in memory.
 func (k *kindReflector) record(h publish.Head) {
 	k.highest = max(k.highest, h.Sequence)
 	name := nameOf(h.Key)
@@ -229,7 +227,7 @@ func (k *kindReflector) record(h publish.Head) {
 	k.cfg.Metrics.objects.WithLabelValues(k.label()).Set(float64(len(k.heads)))
 }
 
-// dequeue takes s off the list, unless a newer state came meanwhile.
+// dequeue removes s from the waiting states, unless a newer state arrived meanwhile.
 func (k *kindReflector) dequeue(name types.NamespacedName, s state) {
 	if newest := k.waiting[name]; newest.order == s.order {
 		k.lane.backlog.Release(newest.weight())

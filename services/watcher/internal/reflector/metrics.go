@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Metrics of a watcher; they outlive its terms as leader.
+// Metrics are the metrics of a watcher. They outlive its terms as leader.
 type Metrics struct {
 	published *prometheus.CounterVec
 	retries   prometheus.Counter
@@ -24,7 +24,7 @@ type Metrics struct {
 	restored  *prometheus.CounterVec
 }
 
-// byKind is the label that most of them have.
+// byKind is the label of most metrics.
 const byKind = "kind"
 
 // NewMetrics registers the metrics.
@@ -68,7 +68,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 16384},
 		}, []string{byKind}),
 	}
-	for _, stream := range topology.Streams() { // An increase shows only where there was a number before.
+	for _, stream := range topology.Streams() { // A rate needs a value before the first increase.
 		m.restored.WithLabelValues(stream)
 	}
 	return m
@@ -88,14 +88,14 @@ func (m *Metrics) publication(kind string, c event.Change, ack publish.Ack, err 
 	m.published.WithLabelValues(kind, operation, result).Inc()
 }
 
-// forgetKind drops what is known of a kind that is followed no more.
+// forgetKind deletes the values of a kind that is no longer followed.
 func (m *Metrics) forgetKind(kind string) {
 	m.waiting.DeleteLabelValues(kind)
 	m.objects.DeleteLabelValues(kind)
 	m.rewound.DeleteLabelValues(kind)
 }
 
-// forget drops what only a leader knows.
+// forget deletes the values that only a leader can report.
 func (m *Metrics) forget() {
 	m.waiting.Reset()
 	m.objects.Reset()

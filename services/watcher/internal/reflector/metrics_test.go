@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// An alert asks for an increase: of what is not there it sees none.
+// An alert on an increase needs a value before the first event.
 func TestRestoredStreamsAreCountedFromZero(t *testing.T) {
 	r := &reflector{cfg: Config{Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler)}}
 	if n := testutil.CollectAndCount(r.cfg.Metrics.restored); n != len(topology.Streams()) {

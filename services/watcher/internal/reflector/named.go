@@ -13,7 +13,7 @@ import (
 // Kinds that are followed by namespace have a reflector for each, and one for all other namespaces, in which there is nothing: what
 // is on the stream of those goes.
 
-// published is what the stream holds of the kind, in its namespace if it has one.
+// published returns the messages of the kind on the stream, in its namespace if it has one.
 func (k *kindReflector) published(ctx context.Context) iter.Seq2[publish.Head, error] {
 	if k.kind.Namespace != "" {
 		return k.cfg.Publisher.HeadsIn(ctx, k.cfg.Cluster, k.kind.GroupResource, k.kind.Namespace)
@@ -21,14 +21,14 @@ func (k *kindReflector) published(ctx context.Context) iter.Seq2[publish.Head, e
 	return k.cfg.Publisher.Heads(ctx, k.cfg.Cluster, k.kind.GroupResource)
 }
 
-// elsewhere reports whether an object is another reflector's.
+// elsewhere reports whether another reflector keeps an object.
 func (k *kindReflector) elsewhere(head publish.Head) bool {
 	return k.kind.Named && k.kind.Namespace == "" && slices.ContainsFunc(k.cfg.Kinds, func(other kinds.Kind) bool {
 		return other == k.kind.In(head.Key.Namespace) && other != k.kind
 	})
 }
 
-// tell publishes a marker, unless the kind is one that none speaks of.
+// tell publishes a marker, unless the kind has none.
 func (k *kindReflector) tell(ctx context.Context, m *eventv1.SnapshotMarker) error {
 	if k.kind.Named {
 		return nil

@@ -15,15 +15,16 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// patience is for how many looks at the stream it may tell what is old of a kind before that counts as not observed.
+// patience bounds the checks of the stream during which a kind on it may be late. After them the kind counts as not
+// observed.
 const patience = 10
 
-// marked notes a marker of the kind.
+// marked records a marker of the kind.
 func (t *target) marked(m *eventv1.SnapshotMarker) {
 	t.tell(asOf{m.GetStream(), m.GetEpoch()}, m.GetProblem())
 }
 
-// tell notes what the bus tells of the kind from now on.
+// tell records what NATS holds about the kind from now on.
 func (t *target) tell(as asOf, problem string) {
 	t.mu.Lock()
 	t.told, t.problem = as, problem
@@ -31,7 +32,8 @@ func (t *target) tell(as asOf, problem string) {
 	t.targets.reflector.mark(kinds.ProtectedResources())
 }
 
-// isRight says whether a marker tells what is the case: another watcher, whose time is over, may have told something else.
+// isRight reports whether a marker states the present problem. Another watcher, after the end of its term, may have
+// written another marker.
 func (t *target) isRight(m *eventv1.SnapshotMarker) bool {
 	return !m.GetWithdrawn() && m.GetProblem() == t.refused()
 }
@@ -48,7 +50,7 @@ func (t *target) refused() string {
 	return t.problem
 }
 
-// late is for how long the bus may lack something of the kind, compared whether all that it had was compared.
+// late returns how long the stream may have missed changes of the kind. compared reports whether a sweep is complete.
 func (t *target) late(now time.Time) (late time.Duration, compared bool) {
 	t.mu.Lock()
 	k, sure := t.k, t.sure
@@ -62,10 +64,10 @@ func (t *target) late(now time.Time) (late time.Duration, compared bool) {
 	return now.Sub(sure), compared
 }
 
-// patience is for how long the bus may tell what is old.
+// patience returns how long the kind may be late.
 func (t *target) patience() time.Duration { return patience * t.targets.reflector.cfg.CheckInterval }
 
-// isLate says that the bus tells for too long that a kind is observed.
+// isLate reports whether a kind is late for too long while its marker states that it is observed.
 func (t *target) isLate(now time.Time) bool {
 	t.mu.Lock()
 	observed := t.told != asOf{} && t.problem == ""
@@ -77,7 +79,7 @@ func (t *target) isLate(now time.Time) bool {
 	return late >= t.patience()
 }
 
-// check has the bus tell that the kind cannot be followed, as long as it cannot, and has it compared again once it can.
+// check writes a marker with the problem while the kind cannot be followed. Once it can, check starts a new sweep.
 func (t *target) check(ctx context.Context, incarnation string) error {
 	if t.following.Err() != nil {
 		return nil // It is being withdrawn.
@@ -97,12 +99,13 @@ func (t *target) check(ctx context.Context, incarnation string) error {
 	case isLate && (!isTold || problem == ""):
 		return t.refuse(ctx, incarnation, "all of its objects are being read")
 	case problem != "" && compared:
-		k.sweepAgain() // What is on the bus may be old.
+		k.sweepAgain() // The state on the stream may be old.
 	}
 	return nil
 }
 
-// describe says what is wrong, and what to do: the same words as long as that is the same, whatever the attempts ran into.
+// describe returns the problem and the remedy. The text stays the same for the same problem, even if attempts fail with
+// different errors.
 func describe(err error) string {
 	var status apierrors.APIStatus
 	switch {
@@ -120,7 +123,8 @@ func describe(err error) string {
 	return "it could not be read: the log of the watcher says why"
 }
 
-// level is how loudly that is told: a kind may well be registered before anybody serves it, and its ProtectedResource says so.
+// level returns the level for the log. A kind may be registered before the API server serves it, and its
+// ProtectedResource reports that.
 func level(err error) slog.Level {
 	if errors.Is(err, source.ErrNotServed) && !apierrors.IsForbidden(err) {
 		return slog.LevelInfo
@@ -128,7 +132,7 @@ func level(err error) slog.Level {
 	return slog.LevelWarn
 }
 
-// refuse has the bus tell that the kind is not observed, and why, unless it does.
+// refuse writes a marker with the problem, unless the last marker already has it.
 func (t *target) refuse(ctx context.Context, incarnation, problem string) error {
 	r := t.targets.reflector
 	m := t.marker(incarnation)
@@ -161,8 +165,8 @@ func (t *target) marker(incarnation string) *eventv1.SnapshotMarker {
 	}
 }
 
-// told is up to when the bus tells all that the API server had; no time before that was compared. While a watch is open, the API
-// server may tell of a change at any time. Compared says that all of it was, and nothing is under way.
+// told returns the time up to which the stream holds all changes of the kind. The time is zero before the first sweep.
+// While a watch is open, that time is now, less what is unpublished. compared reports that no sweep is in progress.
 func (k *kindReflector) told(now time.Time) (at time.Time, compared bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/publish"
 )
 
-// publish brings one state to the stream, where on is believed to be, and tells what
-// the stream then holds.
+// publish publishes one state and returns the message that the stream then holds. on is the message that it should
+// replace.
 func (k *kindReflector) publish(ctx context.Context, s state, on head) (publish.Head, error) {
 	for _, former := range s.former {
 		if err := k.cfg.Publisher.PublishTombstone(ctx, former, k.options("")); err != nil {
@@ -30,18 +30,18 @@ func (k *kindReflector) publish(ctx context.Context, s state, on head) (publish.
 	}
 	expected := on.sequence
 	if on.uid != s.UID || on.epoch != s.Epoch {
-		expected = 0 // The publisher is to look at what is there.
+		expected = 0 // The publisher must read the present message.
 	}
 	return k.send(ctx, s.Change, expected, s.Meaning)
 }
 
-// options of a publication.
+// options returns the options of a publication.
 func (k *kindReflector) options(meaning string) publish.Options {
 	return publish.Options{Meaning: meaning, MetadataOnly: k.kind.MetadataOnly, TTL: k.cfg.TombstoneTTL}
 }
 
-// publishDeletion publishes the deletion of an object whose last state only the stream knows.
-// What is no state of an object at all is taken away instead.
+// publishDeletion publishes the deletion of an object whose last state only the stream holds. It removes a message that
+// is no state of an object.
 func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.Head, error) {
 	nothing := publish.Head{Key: s.Key}
 	last, err := k.cfg.Publisher.Last(ctx, s.Key)
@@ -62,7 +62,7 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.H
 		c.ResourceVersion = s.ResourceVersion
 	}
 	if !c.NewerThan(last.Change) {
-		return last.Head, nil // Somebody saw the object after our list was made.
+		return last.Head, nil // Another watcher saw the object after our list.
 	}
 	return k.send(ctx, c, last.Sequence, "")
 }

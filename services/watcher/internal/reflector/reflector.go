@@ -1,13 +1,12 @@
-// Package reflector keeps ENTAIL_CHANGES equal to the API server: the newest state of
-// every object of some kinds, and a deletion for what is gone.
+// Package reflector keeps ENTAIL_CHANGES equal to the API server: the newest state of every object of some kinds, and a
+// tombstone for each deleted one.
 //
-// Each kind has a reflector of its own. It sweeps: it reads what the stream holds (headers only),
-// lists the kind, publishes the differences, and when the last of them is
-// acknowledged writes the snapshot marker. Then it watches. Whatever may have broken
-// the equality (a watch that expired, a stream that was wiped) starts the sweep again.
+// Each kind has its own reflector. It first sweeps: it reads the messages on the stream (headers only), lists the kind
+// and publishes the differences. After the last acknowledgement it writes the snapshot marker. Then it watches. Every
+// event that may have broken the equality (a watch that expired, a stream that was wiped) starts a new sweep.
 //
-// Of an object only a fingerprint stays in memory; its state does while it waits for
-// publication, newest state only, and all that wait share one bound.
+// Memory holds only a fingerprint of each object. The newest state is in memory only while it waits for publication,
+// and one bound limits all waiting states of a lane.
 package reflector
 
 import (
@@ -38,19 +37,19 @@ import (
 )
 
 const (
-	// backlogBytes bounds the objects that wait for publication; a list or watch then waits too.
+	// backlogBytes bounds the objects that wait for publication. Lists and watches block at the bound.
 	backlogBytes = 64 << 20
-	// minRetry and maxRetry bound the wait before something is tried again.
+	// minRetry and maxRetry bound the wait before a retry.
 	minRetry = 50 * time.Millisecond
 	maxRetry = 2 * time.Second
-	// changeWorkers publish what the stream tells otherwise.
+	// changeWorkers is the number of workers for objects that the stream already holds.
 	changeWorkers = 4
 	// publishTimeout bounds one attempt to publish.
 	publishTimeout = 3 * time.Second
 )
 
-// ErrForeign is returned when the stream holds objects of another cluster under this
-// cluster's name: a sweep would declare all of them deleted.
+// ErrForeign means that the stream holds objects of another cluster under this cluster's name. A sweep would declare
+// all of them deleted.
 var ErrForeign = errors.New("the bus holds another cluster's objects under this name: " +
 	"choose another --cluster name, or delete the stream " + topology.Changes)
 
@@ -59,27 +58,27 @@ type Source interface {
 	Epoch(ctx context.Context) (string, error)
 	List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error)
 	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
-	// Find finds the kind that is served under a name, as one of targets.
+	// Find returns the served kind with a name, for use as a kind of targets.
 	Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error)
-	// Version is where the kind is now.
+	// Version returns the current version of the kind.
 	Version(ctx context.Context, kind kinds.Kind) (string, error)
 }
 
-// Config of a reflector. All fields are required.
+// Config holds the settings of a reflector. All fields are required.
 type Config struct {
 	Source         Source
 	Publisher      *publish.Publisher
 	Cluster        string
 	Kinds          []kinds.Kind
 	StreamReplicas int
-	// Workers publish at a time.
+	// Workers bounds the concurrent publications.
 	Workers int
 	// TombstoneTTL is how long the stream keeps a deletion.
 	TombstoneTTL time.Duration
-	// CheckInterval is how often the stream is looked at from outside. The API server is asked
-	// where it is every [versionEvery] of them.
+	// CheckInterval is the time between two checks of the stream. The API server's versions are checked after every
+	// [versionEvery] of them.
 	CheckInterval time.Duration
-	// Resync is how often, within a tenth, everything is compared without a reason.
+	// Resync is the time between two regular sweeps. A random part of up to a tenth is subtracted.
 	Resync     time.Duration
 	Log        *slog.Logger
 	Metrics    *Metrics
@@ -89,7 +88,7 @@ type Config struct {
 	Propagator propagation.TextMapPropagator
 }
 
-// reflector is one run.
+// reflector is one run of [Run].
 type reflector struct {
 	cfg Config
 
@@ -98,16 +97,16 @@ type reflector struct {
 	kinds    []*kindReflector
 	targets  *targets
 	warnings rate.Sometimes
-	// restoring is held while streams are looked at and restored: one request at a time.
+	// restoring is held while streams are checked and restored: one request at a time.
 	restoring sync.Mutex
-	// restored means that all streams were as they must be, once.
+	// restored means that all streams had the right configuration once.
 	restored bool
-	// copies are the streams of which it was told that they have more copies than were asked for.
+	// copies holds the streams for which too many copies were logged.
 	copies map[string]bool
 }
 
-// lane is where what is to be published waits for those who publish it: what the stream tells otherwise, and may take something
-// away, not behind what is new. Of that anybody may make very much.
+// lane holds the queues for publication. Changes of objects that the stream already holds have their own queue, because
+// they may remove something. They do not wait behind new objects, of which any user may create very many.
 type lane struct {
 	fresh, changed workqueue.TypedRateLimitingInterface[task]
 	backlog        *semaphore.Weighted
@@ -125,14 +124,13 @@ func (l *lane) shutDown() {
 	l.changed.ShutDown()
 }
 
-// task is what a worker does: publish one object, or, without a name, the marker.
+// task is one publication: of an object or, without a name, of the marker.
 type task struct {
 	on   *kindReflector
 	name types.NamespacedName
 }
 
-// Run keeps the stream equal to the API server until ctx ends, which is no error, or
-// going on would do harm.
+// Run keeps the stream equal to the API server until ctx ends, which is no error, or a fatal error occurs.
 func Run(ctx context.Context, cfg Config) error {
 	registered := newRegistrations(cfg.Source)
 	cfg.Source = registered
@@ -152,7 +150,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return group.Wait()
 }
 
-// run starts everything else once it is clear that nothing of it can do harm.
+// run starts all other work once the cluster and the stream are identified.
 func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
@@ -187,12 +185,12 @@ func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 	return nil
 }
 
-// all are the reflectors of all kinds, targets included.
+// all returns the reflectors of all kinds, including targets.
 func (r *reflector) all() []*kindReflector {
 	return append(slices.Clip(r.kinds), r.targets.reflectors()...)
 }
 
-// mark has the marker of a kind written, if it is time.
+// mark enqueues the marker of a kind.
 func (r *reflector) mark(kind kinds.Kind) {
 	for _, k := range r.kinds {
 		if k.kind == kind {
@@ -201,7 +199,7 @@ func (r *reflector) mark(kind kinds.Kind) {
 	}
 }
 
-// identify makes sure that the stream belongs to the cluster, and learns the epoch.
+// identify verifies that the stream belongs to the cluster, and sets the epoch.
 func (r *reflector) identify(ctx context.Context) error {
 	cluster, err := r.cfg.Source.Epoch(ctx)
 	if err != nil {
@@ -229,7 +227,7 @@ func (r *reflector) identify(ctx context.Context) error {
 	return nil
 }
 
-// resumeEpoch goes on in the epoch of a kind's last marker.
+// resumeEpoch continues in the epoch of a kind's last marker.
 func (r *reflector) resumeEpoch(ctx context.Context, kind kinds.Kind) error {
 	marker, err := r.cfg.Publisher.LastMarker(ctx, r.cfg.Cluster, kind.GroupResource)
 	if err == nil {
@@ -241,13 +239,13 @@ func (r *reflector) resumeEpoch(ctx context.Context, kind kinds.Kind) error {
 	return err
 }
 
-// nothing means that there is no such message, or none that says anything.
+// nothing reports whether no message exists, or only a malformed one.
 func nothing(err error) bool {
 	return errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed)
 }
 
-// checkEpoch refuses a message of another cluster; one that is nobody's is not refused. Of a
-// later epoch of this one, everything is swept again.
+// checkEpoch returns [ErrForeign] for a message of another cluster, but accepts one without an epoch. A later epoch of
+// this cluster starts a new sweep of everything.
 func (r *reflector) checkEpoch(head publish.Head) error {
 	if head.Epoch == "" {
 		return nil
@@ -263,7 +261,7 @@ func (r *reflector) checkEpoch(head publish.Head) error {
 	return nil
 }
 
-// work publishes what is in the queue until the queue is shut down. Nothing is ever given up.
+// work carries out the tasks of a queue until it is shut down. It retries for ever.
 func (r *reflector) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[task]) {
 	for {
 		t, end := queue.Get()
@@ -287,10 +285,10 @@ func (r *reflector) work(ctx context.Context, queue workqueue.TypedRateLimitingI
 	}
 }
 
-// retries is how long to wait before something is tried again.
+// retries returns the wait between retries.
 func retries() backoff.Backoff { return backoff.Backoff{Min: minRetry, Max: maxRetry} }
 
-// fatal errors are not cured by trying again.
+// fatal reports whether a retry cannot help.
 func fatal(err error) bool {
 	return errors.Is(err, ErrForeign) || errors.Is(err, source.ErrOtherCluster)
 }

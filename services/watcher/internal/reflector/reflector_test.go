@@ -126,7 +126,7 @@ func TestFormerBearersOfANameGetTombstonesEvenIfTheyWereNeverPublished(t *testin
 	}
 	b.stop()
 	told := c.told
-	c.apply("x", "v2", "") // Says more than what is published of the second.
+	c.apply("x", "v2", "") // This state is newer than the published one of the second.
 	c.remove("x")
 	c.apply("x", "v1", "")
 	third := c.uid("x")
@@ -246,10 +246,10 @@ func TestWhatHappensToTheStreamHeals(t *testing.T) {
 	}
 }
 
-// A bus that is restored from a backup says again what was, and of what went since then that it is there.
+// A stream restored from a backup holds old states, and objects that were deleted since then.
 func TestWhatABackupOfTheBusLacksIsPublishedAgain(t *testing.T) {
 	b, c := newBus(t), newCluster()
-	const many = 200 // Of which chance would find the one that changed in half a minute, as often as it is looked for here.
+	const many = 200 // With so many, random probes would need half a minute to find the changed one.
 	for i := range many {
 		c.apply(fmt.Sprint(i), "v1", "")
 	}
@@ -348,7 +348,7 @@ func TestAResyncFindsWhatNothingElseDoes(t *testing.T) {
 	b.run(cfg)
 	b.becomes(c)
 	quiet := b.quiet()
-	c.set(func(c *cluster) { delete(c.objects, "a") }) // No watch tells.
+	c.set(func(c *cluster) { delete(c.objects, "a") }) // No watch reports it.
 	b.becomes(c)
 	if got := b.quiet(); got != quiet+1 {
 		t.Errorf("%d messages for one deletion", got-quiet)

@@ -18,19 +18,20 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// registrations are the kinds that ProtectedResources register, as the API server tells of these on its way to the stream.
+// registrations holds the kinds that ProtectedResources register. It reads them from the objects that pass to the
+// stream.
 type registrations struct {
 	Source
 
 	mu sync.Mutex
-	// all are what ProtectedResources register, by their names; nil before these were listed once. listing are those of a
-	// list that is not complete yet.
+	// all holds the registrations by the names of the ProtectedResources. It is nil before the first complete list.
+	// listing holds those of a list in progress.
 	all, listing map[string]registration
-	// changed is told that there may be others than before.
+	// changed is signalled when all may have changed.
 	changed chan struct{}
 }
 
-// registration is what a ProtectedResource registers: a kind that has this name, in its words.
+// registration is the content of one ProtectedResource: the resource, and its name for the kind.
 type registration struct {
 	of   event.GroupResource
 	kind string
@@ -41,7 +42,8 @@ func newRegistrations(s Source) *registrations {
 	return &registrations{Source: s, changed: make(chan struct{}, 1)}
 }
 
-// kinds are those that are registered, in the order of their first ProtectedResources; false before that is known.
+// kinds returns the registered resources in the order of their first ProtectedResources, and false before they are
+// known.
 func (g *registrations) kinds() (of []event.GroupResource, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,7 +58,7 @@ func (g *registrations) kinds() (of []event.GroupResource, known bool) {
 	}), g.all != nil
 }
 
-// calls says whether a ProtectedResource calls a kind by this name.
+// calls reports whether a ProtectedResource of the resource has this name for the kind.
 func (g *registrations) calls(of event.GroupResource, kind string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,7 +115,7 @@ func (g *registrations) Watch(ctx context.Context, kind kinds.Kind, version stri
 	}
 }
 
-// note enters what a ProtectedResource registers, or takes it out.
+// note adds, replaces or removes the registration of a ProtectedResource.
 func note(all map[string]registration, o source.Object) {
 	var p iamv1alpha1.ProtectedResource
 	if o.Deleted || event.Decode(o.Change.Object, &p) != nil || p.DeletionTimestamp != nil || p.Spec.Plural == "" {

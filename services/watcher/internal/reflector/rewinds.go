@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Rewinds are the kinds whose resource versions went back, and since when. They outlive the terms as leader.
+// Rewinds holds the kinds whose resource versions went back, with the times. It outlives the terms as leader.
 type Rewinds struct {
 	mu    sync.Mutex
 	kinds map[string]rewind
 }
 
-// rewind is about one kind.
+// rewind describes one kind.
 type rewind struct {
 	since time.Time
 	cause error
 }
 
-// NewRewinds makes none.
+// NewRewinds returns an empty Rewinds.
 func NewRewinds() *Rewinds { return &Rewinds{kinds: map[string]rewind{}} }
 
-// Err is nil unless some kind's resource versions are back in time. It says what comes of that.
+// Err returns nil unless the resource versions of a kind went back. The error contains the consequences.
 func (r *Rewinds) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,7 +34,7 @@ func (r *Rewinds) Err() error {
 	return errors.Join(errs...)
 }
 
-// add notes what is wrong with a kind, and tells since when something is.
+// add records the problem of a kind, and returns when the problem began.
 func (r *Rewinds) add(kind string, cause error) (since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,7 @@ func (r *Rewinds) end(kind string) {
 	delete(r.kinds, kind)
 }
 
-// forget drops what only a leader knows.
+// forget deletes the values that only a leader can report.
 func (r *Rewinds) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// settling is more than a server takes to delete a stream.
+// settling bounds the time that a server takes to delete a stream.
 const settling = time.Second
 
-// incarnation tells the life of the stream of changes, which is made if there is none.
+// incarnation returns the ID of the stream of changes. It creates the stream if none exists.
 func (r *reflector) incarnation(ctx context.Context) (string, error) {
 	incarnation, err := r.cfg.Publisher.Incarnation(ctx)
 	if !errors.Is(err, publish.ErrNone) {
@@ -25,7 +25,7 @@ func (r *reflector) incarnation(ctx context.Context) (string, error) {
 	return r.cfg.Publisher.Incarnation(ctx)
 }
 
-// restore makes every stream what the table of package topology says. Nobody else does.
+// restore gives every stream the configuration of package topology. No other code does.
 func (r *reflector) restore(ctx context.Context) error {
 	r.restoring.Lock()
 	defer r.restoring.Unlock()
@@ -39,9 +39,8 @@ func (r *reflector) restore(ctx context.Context) error {
 	return err
 }
 
-// compare lists what has to be restored. What is missing must have been so for a while: a server
-// that is asked to make a stream while it deletes the one of the same name mixes up their files,
-// and acknowledges nothing any more.
+// compare lists the streams to restore. A stream must be missing for a while. A server that creates a stream while it
+// deletes one of the same name mixes up their files, and acknowledges nothing any more.
 func (r *reflector) compare(ctx context.Context) ([]topology.Difference, error) {
 	differences, err := r.cfg.Publisher.Compare(ctx, r.cfg.StreamReplicas)
 	for _, d := range differences {
@@ -60,8 +59,8 @@ func (r *reflector) compare(ctx context.Context) ([]topology.Difference, error) 
 	return differences, err
 }
 
-// restoreOne restores one stream. Another configuration may have cost it messages, and if those were
-// changes or markers, nobody may believe the markers any more.
+// restoreOne restores one stream. Another configuration may have lost messages. If those were changes or markers, the
+// markers are not valid any more.
 func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error {
 	if !d.Wrong() {
 		return nil
@@ -90,7 +89,7 @@ func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error
 	return nil
 }
 
-// tellRestored says what was restored, and counts it. At the first start, that streams are made is no news.
+// tellRestored logs and counts a restored stream. Creation at the first start is only logged.
 func (r *reflector) tellRestored(ctx context.Context, d topology.Difference) {
 	if d.Missing && !r.restored {
 		r.cfg.Log.InfoContext(ctx, "stream made", "stream", d.Stream)

@@ -16,15 +16,15 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// sweep is a comparison of stream and API server under way.
+// sweep is a comparison of the stream with the API server in progress.
 type sweep struct {
 	began       time.Time
 	incarnation string
-	// newest is the highest resource version that the stream held.
+	// newest is the highest resource version on the stream.
 	newest string
-	// seen is what the list named so far; nil once it is complete.
+	// seen holds the objects that the list has returned so far. It is nil once the list is complete.
 	seen map[types.NamespacedName]struct{}
-	// open is what has to be published before the marker: at least the state of that order.
+	// open holds the objects to publish before the marker, each with the lowest order that counts.
 	open   map[types.NamespacedName]uint64
 	marker *eventv1.SnapshotMarker
 }
@@ -35,7 +35,7 @@ func (s *sweep) listed(name types.NamespacedName) {
 	}
 }
 
-// published is true when nothing is open any more.
+// published records a publication, and reports whether the marker can follow.
 func (s *sweep) published(name types.NamespacedName, order uint64) bool {
 	if needed, ok := s.open[name]; ok && order >= needed {
 		delete(s.open, name)
@@ -43,7 +43,7 @@ func (s *sweep) published(name types.NamespacedName, order uint64) bool {
 	return s.marker != nil && len(s.open) == 0
 }
 
-// begin starts a sweep with what the stream holds.
+// begin starts a sweep and reads the messages on the stream.
 func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
 	if _, err := k.cfg.Source.Epoch(ctx); err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func (k *kindReflector) enter(ctx context.Context, s *sweep) (epoch string, err 
 	return epoch, nil
 }
 
-// leave ends the kind's epoch if there is another: consumers are to wait for the end of the sweep,
-// what they see meanwhile is of two times.
+// leave ends the kind's epoch if another has begun. Its marker makes consumers wait for the end of the sweep, because
+// until then the stream mixes states of two epochs.
 func (k *kindReflector) leave(ctx context.Context, next string) error {
 	k.mu.Lock()
 	before := k.epoch
@@ -114,7 +114,7 @@ func (k *kindReflector) leave(ctx context.Context, next string) error {
 	return nil
 }
 
-// compare takes no version for the lowest.
+// compare orders versions; an empty one is the lowest.
 func compare(a, b string) (int, error) {
 	if a == "" || b == "" {
 		return len(a) - len(b), nil
@@ -122,7 +122,7 @@ func compare(a, b string) (int, error) {
 	return resourceversion.CompareResourceVersion(a, b)
 }
 
-// list compares every object with the stream and tells the version of the list.
+// list compares every object with the stream and returns the version and the size of the list.
 func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, count int64, err error) {
 	var page source.Page
 	for first := true; first || page.Next != ""; first = false {
@@ -144,7 +144,7 @@ func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, cou
 	return page.Version, count, nil
 }
 
-// arrive makes sure that a page is not of an earlier time than what is known.
+// arrive returns [errRewound] if a page is older than the known versions.
 func (k *kindReflector) arrive(page source.Page, newest string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -161,7 +161,7 @@ func (k *kindReflector) arrive(page source.Page, newest string) error {
 	return nil
 }
 
-// finish deletes what the list did not name, and lets the marker follow when all is published.
+// finish enqueues deletions for the objects that the list lacks. The marker follows when everything is published.
 func (k *kindReflector) finish(s *sweep, version string, count int64, served bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -194,7 +194,7 @@ func (k *kindReflector) finish(s *sweep, version string, count int64, served boo
 	k.lane.fresh.Add(task{on: k})
 }
 
-// vanished enqueues the deletion of an object that was not seen to go.
+// vanished enqueues the deletion of an object whose deletion was not observed.
 func (k *kindReflector) vanished(name types.NamespacedName, version string) {
 	s, waiting := k.waiting[name]
 	switch {
@@ -212,7 +212,7 @@ func (k *kindReflector) vanished(name types.NamespacedName, version string) {
 	k.enqueue(s)
 }
 
-// mark publishes the marker when everything before it is published.
+// mark publishes the marker once everything before it is published.
 func (k *kindReflector) mark(ctx context.Context) error {
 	k.mu.Lock()
 	s := k.sweep
@@ -222,7 +222,7 @@ func (k *kindReflector) mark(ctx context.Context) error {
 	}
 	if k.kind == kinds.ProtectedResources() && !k.reflector.targets.told(asOf{s.incarnation, k.epoch}) {
 		k.mu.Unlock()
-		return nil // Who knows which kinds are registered is to know of each whether it is observed.
+		return nil // Consumers of this marker must find one of each registered kind.
 	}
 	m := s.marker
 	m.LastSequence, m.Count, m.WrittenAt = k.highest, int64(len(k.heads)), timestamppb.Now()
@@ -242,7 +242,7 @@ func (k *kindReflector) mark(ctx context.Context) error {
 	return nil
 }
 
-// complete ends s; false when another sweep began meanwhile, because the stream may have lost something.
+// complete ends s. It returns false if another sweep began meanwhile, because the stream may have lost messages.
 func (k *kindReflector) complete(s *sweep) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

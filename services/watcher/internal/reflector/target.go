@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// minRefused and maxRefused bound the wait before a kind is looked for again that could not be followed.
+	// minRefused and maxRefused bound the wait before another attempt to follow a kind.
 	minRefused = 500 * time.Millisecond
 	maxRefused = 10 * time.Second
 )
@@ -20,12 +20,12 @@ const (
 var (
 	errTooMany  = fmt.Errorf("%d kinds are followed already that were registered before, and no more than that are", maxTargets)
 	errMisnamed = errors.New("the API server calls the kind")
-	// errJudged ends what is under way, to find out whether it may go on.
+	// errJudged ends the work in progress, to check again whether the kind may be followed.
 	errJudged = errors.New("what is registered has changed")
 )
 
-// target is a kind that is followed because its objects are targets. That it cannot be followed harms nobody else: then the bus
-// tells so, and its objects count as not observed.
+// target is a kind that is followed because its objects are targets. If it cannot be followed, other kinds are not
+// affected: its marker states the problem, and its objects count as not observed.
 type target struct {
 	targets *targets
 	kind    event.GroupResource
@@ -35,19 +35,19 @@ type target struct {
 
 	mu sync.Mutex
 	k  *kindReflector
-	// sure is up to when the bus told all of it, before k could say.
+	// sure is the time up to which the stream held all changes, before k could report it.
 	sure time.Time
-	// failure is why it could not be followed when that was tried last; nil while it is.
+	// failure is the error of the last attempt to follow the kind. It is nil while the kind is followed.
 	failure error
-	// told is as of when the bus tells whether it is observed, problem why not; empty if it is.
+	// told is the stream and epoch of the last marker. problem is why the kind is not observed; empty if it is.
 	told    asOf
 	problem string
 }
 
-// asOf is the life of the stream in which something was told, and the epoch of the cluster.
+// asOf holds the stream ID and the epoch to which a marker applies.
 type asOf struct{ incarnation, epoch string }
 
-// run follows the kind as long as it is registered, and withdraws it then.
+// run follows the kind as long as it is registered, and then withdraws it.
 func (t *target) run(ctx context.Context) {
 	t.resume(ctx)
 	for attempt := 1; t.following.Err() == nil; attempt++ {
@@ -72,7 +72,7 @@ func (t *target) run(ctx context.Context) {
 	}
 }
 
-// fail notes why it is not followed, and says whether that is news.
+// fail records the failure, and reports whether it is new.
 func (t *target) fail(why error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +81,7 @@ func (t *target) fail(why error) bool {
 	return before == nil || describe(before) != describe(why)
 }
 
-// resume finds out what the bus tells already, and up to when that was so: as long as that stands, nobody waits for more.
+// resume reads the last marker, and up to when it was right. As long as the marker applies, consumers need not wait.
 func (t *target) resume(ctx context.Context) {
 	cfg := t.targets.reflector.cfg
 	m, err := cfg.Publisher.LastMarker(ctx, cfg.Cluster, t.kind)
@@ -100,7 +100,7 @@ func (t *target) resume(ctx context.Context) {
 	t.marked(m)
 }
 
-// follow follows the kind as the API server serves it now, until that fails.
+// follow follows the kind in the version that the API server serves now, until that fails.
 func (t *target) follow() error {
 	kind, err := t.targets.registered.Find(t.following, t.kind)
 	if err != nil {
@@ -121,7 +121,7 @@ func (t *target) follow() error {
 	return k.follow(t.following)
 }
 
-// reflectBy has another reflector, or none, go on with the kind. What waits in the one before is of no use to anybody.
+// reflectBy replaces the reflector of the kind by k, which may be nil. It drops the waiting states of the previous one.
 func (t *target) reflectBy(k *kindReflector) {
 	t.mu.Lock()
 	before := t.k
@@ -139,7 +139,7 @@ func (t *target) reflectBy(k *kindReflector) {
 	}
 }
 
-// judge has it found out whether the kind may be followed, if it might not.
+// judge starts a new check if the kind may no longer be followed.
 func (t *target) judge() {
 	if k := t.reflector(); k != nil && t.targets.admits(t.kind, k.kind.Kind) != nil {
 		k.mu.Lock()
@@ -155,7 +155,7 @@ func (t *target) reflector() *kindReflector {
 	return t.k
 }
 
-// withdraw takes the objects of the kind off the bus: they need not be gone.
+// withdraw removes the objects of the kind from the stream, although they may still exist.
 func (t *target) withdraw(ctx context.Context) error {
 	r := t.targets.reflector
 	incarnation, err := r.incarnation(ctx)
@@ -171,7 +171,7 @@ func (t *target) withdraw(ctx context.Context) error {
 	return r.cfg.Publisher.Marker(ctx, m)
 }
 
-// retire drops what waits: it is of a kind that is served otherwise now, or registered no more.
+// retire drops the waiting states. The kind is served in another version now, or is not registered any more.
 func (k *kindReflector) retire() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -183,7 +183,7 @@ func (k *kindReflector) retire() {
 	k.cfg.Metrics.forgetKind(k.label())
 }
 
-// hear notes that the API server told something of the kind.
+// hear records that the API server answered about the kind.
 func (k *kindReflector) hear() {
 	k.mu.Lock()
 	k.heard = time.Now()

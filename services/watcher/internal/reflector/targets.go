@@ -15,22 +15,23 @@ import (
 )
 
 const (
-	// maxTargets bounds how many kinds are followed for being targets.
+	// maxTargets bounds the kinds that are followed as targets.
 	maxTargets = 256
-	// targetWorkers publish their objects: there may be very many, and nothing else is to wait for them.
+	// targetWorkers is the number of workers for targets, in a lane of their own. Targets may be very many, and no
+	// other kind must wait for them.
 	targetWorkers = 8
 )
 
-// targets follows the kinds that are registered, but for those of IAM itself, which are followed for what they say.
+// targets follows the registered kinds, except for those of IAM itself, which are followed with their content.
 type targets struct {
 	registered *registrations
 	reflector  *reflector
 	lane       *lane
 
 	mu sync.Mutex
-	// admitted are those for whom there is room.
+	// admitted holds the kinds within the bound.
 	admitted map[event.GroupResource]bool
-	// all are the kinds that are followed, and those that are being withdrawn.
+	// all holds the kinds that are followed or are being withdrawn.
 	all map[event.GroupResource]*target
 }
 
@@ -38,7 +39,7 @@ func newTargets(r *reflector, of *registrations) *targets {
 	return &targets{registered: of, reflector: r, lane: newLane(), all: map[event.GroupResource]*target{}}
 }
 
-// run follows whatever is registered until ctx ends. What the bus has of other kinds is withdrawn.
+// run follows all registered kinds until ctx ends. It withdraws all other kinds on the stream.
 func (t *targets) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -69,13 +70,13 @@ func (t *targets) run(ctx context.Context) {
 	}
 }
 
-// wanted are the kinds that are to be followed, those first that were registered first; false before that is known.
+// wanted returns the kinds to follow, first registered first, and false before they are known.
 func (t *targets) wanted() (wanted []event.GroupResource, known bool) {
 	wanted, known = t.registered.kinds()
 	return slices.DeleteFunc(wanted, iam.Follows), known
 }
 
-// admit gives room to as many as there is for: whoever registers more harms none that was there before.
+// admit admits the first kinds up to the bound, so later registrations do not displace earlier ones.
 func (t *targets) admit(wanted []event.GroupResource) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +86,7 @@ func (t *targets) admit(wanted []event.GroupResource) {
 	}
 }
 
-// admits says why a kind cannot be followed that the API server calls so.
+// admits returns an error if the resource, with this kind at the API server, cannot be followed.
 func (t *targets) admits(of event.GroupResource, kind string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +99,7 @@ func (t *targets) admits(of event.GroupResource, kind string) error {
 	return nil
 }
 
-// resume lists the kinds that the bus tells of.
+// resume lists the kinds with a marker on the stream.
 func (t *targets) resume(ctx context.Context) []event.GroupResource {
 	for attempt := 1; ; attempt++ {
 		marked, err := t.reflector.cfg.Publisher.MarkedTargets(ctx, t.reflector.cfg.Cluster)
@@ -112,7 +113,7 @@ func (t *targets) resume(ctx context.Context) []event.GroupResource {
 	}
 }
 
-// start follows a kind, if it is not followed. One that is being withdrawn is looked at again afterwards.
+// start follows a kind that is not followed yet. A kind that is being withdrawn is considered again afterwards.
 func (t *targets) start(ctx context.Context, kind event.GroupResource, running *sync.WaitGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,7 +138,7 @@ func (t *targets) followed() map[event.GroupResource]*target {
 	return maps.Clone(t.all)
 }
 
-// reflectors are those of all that can be followed.
+// reflectors returns the reflectors of all kinds that can be followed.
 func (t *targets) reflectors() []*kindReflector {
 	var all []*kindReflector
 	for _, one := range t.followed() {
@@ -149,7 +150,7 @@ func (t *targets) reflectors() []*kindReflector {
 	return all
 }
 
-// told says whether the bus tells of every registered kind whether it is observed, as of then.
+// told reports whether every registered kind has a marker for this stream and epoch.
 func (t *targets) told(as asOf) bool {
 	wanted, known := t.wanted()
 	all := t.followed()
@@ -161,7 +162,7 @@ func (t *targets) told(as asOf) bool {
 	return known
 }
 
-// check looks after all of them: first whether they are followed, which as a rule takes no question to the bus.
+// check checks all kinds: first whether they are followed, which usually needs no request to NATS.
 func (t *targets) check(ctx context.Context, incarnation string) error {
 	for _, one := range t.followed() {
 		if err := one.check(ctx, incarnation); err != nil {
@@ -176,7 +177,7 @@ func (t *targets) check(ctx context.Context, incarnation string) error {
 	return nil
 }
 
-// settled says that the bus tells nothing of any that is too old.
+// settled reports whether no kind is late for too long.
 func (t *targets) settled(now time.Time) bool {
 	for _, one := range t.followed() {
 		if one.isLate(now) {
@@ -186,7 +187,7 @@ func (t *targets) settled(now time.Time) bool {
 	return true
 }
 
-// unmark says that what was told of any may not be on the bus any more.
+// unmark records that the markers of all kinds may be missing on the stream.
 func (t *targets) unmark() {
 	for _, one := range t.followed() {
 		one.tell(asOf{}, one.refused())

@@ -24,13 +24,13 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// realm is an API server with ProtectedResources, and kinds that they register.
+// realm is an API server with ProtectedResources and the kinds that they register.
 type realm struct {
 	*cluster
 
 	mu     sync.Mutex
 	served map[event.GroupResource]*cluster
-	// held is closed once lists of these kinds may go on; nil if they may.
+	// held blocks lists of these kinds until it is closed. Nil does not block.
 	held chan struct{}
 }
 
@@ -55,7 +55,7 @@ func (r *realm) serve(plural, kind string) *cluster {
 	return c
 }
 
-// register has a ProtectedResource register a kind, made so many hours after others.
+// register adds a ProtectedResource that registers a kind. made is its creation time in hours.
 func (r *realm) register(plural, kind string, made int) {
 	r.put(plural, plural+kind, fmt.Appendf(nil, `{"metadata":{"name":%q,"creationTimestamp":%q},"spec":{"serviceRef":{"name":"a.example"},"kind":%q,"plural":%q}}`,
 		plural, time.Unix(0, 0).UTC().Add(time.Duration(made)*time.Hour).Format(time.RFC3339), kind, plural))
@@ -98,7 +98,7 @@ func (r *realm) Watch(ctx context.Context, of kinds.Kind, version string) iter.S
 	return r.at(of).Watch(ctx, of, version)
 }
 
-// hold has lists wait until the function is called.
+// hold blocks lists until the returned function is called.
 func (r *realm) hold() (release func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func (b *bus) follow(r *realm) (stop func()) {
 	return b.run(cfg)
 }
 
-// tells waits until the bus tells of a kind that it is observed, or why not.
+// tells waits until the marker of a kind states that it is observed, or the problem.
 func (b *bus) tells(plural, problem string) {
 	b.t.Helper()
 	eventually(b.t, func() error {
@@ -145,7 +145,8 @@ func (b *bus) beat(after time.Time) {
 	})
 }
 
-// Who hears that the stream follows the API server must not be told of objects by what was before nobody followed it.
+// A heartbeat states that the stream follows the API server. It must not come while the stream still holds objects from
+// a time before the present watch of their kind.
 func TestNoHeartbeatComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *testing.T) {
 	b, r := newBus(t), newRealm()
 	oaks := r.serve("oaks", "Oak")
@@ -181,7 +182,7 @@ func TestNoHeartbeatComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *test
 	}
 }
 
-// Nor one before the bus has been told that they are not observed.
+// No heartbeat comes either before the marker states that the objects are not observed.
 func TestAHeartbeatWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
 	cfg := Config{CheckInterval: time.Second, Metrics: NewMetrics(prometheus.NewRegistry())}
 	r := &reflector{cfg: cfg}
@@ -211,7 +212,7 @@ func TestAHeartbeatWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
 	}
 }
 
-// A kind whose objects take long to read does not hold up who needs others: it is not observed until then.
+// A kind whose objects take long to read must not delay other kinds. It counts as not observed until then.
 func TestAKindThatTakesLongToReadIsNotObservedUntilThen(t *testing.T) {
 	b, r := newBus(t), newRealm()
 	r.serve("oaks", "Oak")
@@ -225,7 +226,7 @@ func TestAKindThatTakesLongToReadIsNotObservedUntilThen(t *testing.T) {
 	b.tells("oaks", "")
 }
 
-// Roles on a kind would count on objects of another.
+// Otherwise roles on a kind would apply to objects of another.
 func TestAKindIsFollowedUnderItsOwnNameAlone(t *testing.T) {
 	b, r := newBus(t), newRealm()
 	r.serve("oaks", "Oak")
@@ -243,7 +244,7 @@ func TestAKindIsFollowedUnderItsOwnNameAlone(t *testing.T) {
 	b.tells("elms", "calls the kind Elm")
 }
 
-// Who registers very many kinds takes none from those who were first.
+// Very many registrations must not displace earlier ones.
 func TestTheKindsThatWereRegisteredFirstAreFollowed(t *testing.T) {
 	b, r := newBus(t), newRealm()
 	r.serve("oaks", "Oak")
@@ -262,11 +263,11 @@ func TestTheKindsThatWereRegisteredFirstAreFollowed(t *testing.T) {
 	stop()
 	b.follow(r)
 	b.tells("oaks", "")
-	r.register("nothings-7", "Nothing", 1) // It was made before.
+	r.register("nothings-7", "Nothing", 1) // It was created before the others.
 	b.tells("oaks", "followed already")
 }
 
-// What waited to be published of a kind in a version says nothing of it in another.
+// States of a kind in one version, waiting for publication, do not apply to it in another.
 func TestNothingIsPublishedOfAKindAsItWasServedBefore(t *testing.T) {
 	b, r := newBus(t), newRealm()
 	of := &targets{reflector: &reflector{cfg: b.config(r)}, lane: laneOf(t)}
@@ -291,7 +292,7 @@ func TestNothingIsPublishedOfAKindAsItWasServedBefore(t *testing.T) {
 	}
 }
 
-// What is taken away does not wait for what somebody makes, however much that is.
+// Removals must not wait behind new objects, however many there are.
 func TestWhatTheStreamTellsOtherwiseDoesNotWaitBehindWhatIsNew(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	k := newKindReflector(&reflector{cfg: b.config(c)}, kinds.Stores(), laneOf(t))
@@ -311,7 +312,7 @@ func TestWhatTheStreamTellsOtherwiseDoesNotWaitBehindWhatIsNew(t *testing.T) {
 	}
 }
 
-// Each change of the words has all that depends on the kind looked at again.
+// Each change of the text would reconcile everything that depends on the kind.
 func TestWhatIsSaidOfAKindDoesNotChangeWithEveryAttempt(t *testing.T) {
 	oaks := schema.GroupResource{Group: "a.example", Resource: "oaks"}
 	dial := func(port string) error {
@@ -331,7 +332,7 @@ func TestWhatIsSaidOfAKindDoesNotChangeWithEveryAttempt(t *testing.T) {
 	}
 }
 
-// Nobody is warned of a kind that is registered before it is served, but of every other that is not followed.
+// A kind that is registered before it is served causes no warning. Every other kind that is not followed does.
 func TestOnlyOfAKindThatIsNotServedNobodyIsWarned(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "oaks"}, "a", errors.New("one"))
 	for _, err := range []error{
@@ -346,7 +347,7 @@ func TestOnlyOfAKindThatIsNotServedNobodyIsWarned(t *testing.T) {
 	}
 }
 
-// The number that a marker tells is that of what the stream holds up to there, whatever came since the list was made.
+// A marker counts the objects on the stream up to its sequence, including those created after the list.
 func TestAMarkerCountsWhatCameSinceTheList(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	k := newKindReflector(&reflector{cfg: b.config(c)}, kinds.Stores(), laneOf(t))

@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// TestAnyTroubleHeals does random things to a cluster, its stream, and the reflectors
-// between them, of which up to three run at a time.
+// This test makes random changes to a cluster, its stream and the reflectors between them. Up to three reflectors run
+// at a time.
 func TestAnyTroubleHeals(t *testing.T) {
 	for seed := range seeds.Range(t, 4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -14,22 +14,22 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// namespaced is one namespace whose Secrets are followed. One reflector lists and watches it, one after the other.
+// namespaced follows the Secrets of one namespace. One reflector calls list and watch, never at the same time.
 type namespaced struct {
 	kind       kinds.Kind
 	server     server
 	references *references
-	// shown are the last states of Secrets that the reflector was told of, without content.
+	// shown holds the last states of Secrets that the reflector received, without content.
 	shown map[string]event.Change
-	// refused says that people were told of a right that lacks.
+	// refused means that the missing right was logged.
 	refused atomic.Bool
 }
 
-// list reads a page, and shows what of it is named.
+// list reads a page and returns the Secrets in it that objects name.
 func (s *namespaced) list(ctx context.Context, token string) (source.Page, error) {
 	if token == "" {
 		clear(s.shown)
-		s.references.take(s.kind.Namespace) // What is named by now is seen below.
+		s.references.take(s.kind.Namespace) // The list covers all names of this moment.
 	}
 	page, err := s.server.List(ctx, s.kind, token)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *namespaced) list(ctx context.Context, token string) (source.Page, error
 	return s.show(page), nil
 }
 
-// show shows what of a page is named, as of the version that it was read at.
+// show reduces a page to the named Secrets. Their version becomes that of the read.
 func (s *namespaced) show(page source.Page) source.Page {
 	page.Objects = slices.DeleteFunc(page.Objects, func(o source.Object) bool {
 		named, _ := s.references.of(s.kind.Namespace, o.Key.Name)
@@ -57,14 +57,15 @@ func (s *namespaced) remember(c event.Change) {
 	s.shown[c.Key.Name] = c
 }
 
-// told is what a watch told.
+// told is one result of a watch.
 type told struct {
 	source.Event
 
 	err error
 }
 
-// watch tells what changes after a version, and what is named now or no longer, until the server ends it.
+// watch yields the changes after a version, and the Secrets that became named or are no longer named. It ends with the
+// watch of the server.
 func (s *namespaced) watch(ctx context.Context, version string, yield func(source.Event, error) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -98,7 +99,7 @@ func (s *namespaced) watch(ctx context.Context, version string, yield func(sourc
 	}
 }
 
-// pass is what of an event is let through: at least how far the watch has come.
+// pass returns the event for the reflector: the event itself or, for other Secrets, only the progress of the watch.
 func (s *namespaced) pass(e source.Event) source.Event {
 	name, progress := e.Key.Name, source.Event{Version: e.Version, Bookmark: true}
 	if e.Bookmark {
@@ -107,7 +108,7 @@ func (s *namespaced) pass(e source.Event) source.Event {
 	named, turned := s.references.of(s.kind.Namespace, name)
 	was, known := s.shown[name]
 	switch {
-	case !named && known: // Whoever names it again reads it again.
+	case !named && known: // A new reference reads it again.
 		return s.hide(name, e.Version)
 	case !named, !known && (turned || e.Deleted), known && !newer(e.ResourceVersion, was.ResourceVersion):
 		return progress
@@ -119,13 +120,13 @@ func (s *namespaced) pass(e source.Event) source.Event {
 	return e
 }
 
-// newer takes what does not compare for newer: nothing is lost by that.
+// newer also returns true for versions that do not compare, so that no change is lost.
 func newer(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err != nil || order > 0
 }
 
-// turn tells of Secrets that are named now, and that are named no longer.
+// turn yields the Secrets that became named or are no longer named.
 func (s *namespaced) turn(ctx context.Context, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
 	turned := s.references.take(s.kind.Namespace)
 	for i, name := range turned {
@@ -159,7 +160,7 @@ func (s *namespaced) turnOne(ctx context.Context, name, version string, yield fu
 	return true, nil
 }
 
-// hide tells of a Secret that nobody names any more as of one that is gone.
+// hide returns a deletion for a Secret that no object names any more.
 func (s *namespaced) hide(name, version string) source.Event {
 	c := s.shown[name]
 	delete(s.shown, name)

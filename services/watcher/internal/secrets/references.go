@@ -16,33 +16,33 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// maxNamed bounds how many Secrets of one namespace are followed.
+// maxNamed bounds the Secrets of one namespace that are followed.
 const maxNamed = 10_000
 
-// references are which Secrets the objects name that were listed and watched.
+// references holds the Secrets that the listed and watched objects name.
 type references struct {
 	log *slog.Logger
 
 	mu sync.Mutex
-	// by lists the Secrets that each object names, of those that are followed.
+	// by lists the followed Secrets that each object names.
 	by map[event.Key][]string
-	// names are those of Secrets, by namespace: of each that is followed.
+	// names holds the named Secrets of each followed namespace.
 	names map[string]*names
-	// listing are the objects that a list under way has brought.
+	// listing holds the objects of lists that are not complete yet.
 	listing map[event.GroupResource]map[event.Key]bool
-	// unlisted are the kinds that were not listed yet; listed is closed when there are none.
+	// unlisted holds the kinds that were not listed yet. listed is closed once it is empty.
 	unlisted map[event.GroupResource]bool
 	listed   chan struct{}
 }
 
-// names are those of Secrets in one namespace.
+// names holds the named Secrets of one namespace.
 type names struct {
-	// count is by how many objects each is named.
+	// count holds the number of objects that name each Secret.
 	count map[string]int
-	// turned are those that nobody named before, or nobody names any more; wake holds something while there are any.
+	// turned holds the Secrets that became named or are no longer named. wake is readable if it holds any.
 	turned map[string]bool
 	wake   chan struct{}
-	// full says that people were told that there are too many.
+	// full means that the excess of Secrets was logged.
 	full bool
 }
 
@@ -71,7 +71,7 @@ func refers(kind kinds.Kind) bool {
 		slices.Contains(opensearchv1.NameSecrets(), kind.Resource)
 }
 
-// await returns once all kinds that name Secrets were listed: before that nobody knows which are named.
+// await returns once all kinds that name Secrets were listed. Before that the named Secrets are unknown.
 func (r *references) await(ctx context.Context) error {
 	select {
 	case <-r.listed:
@@ -81,7 +81,7 @@ func (r *references) await(ctx context.Context) error {
 	}
 }
 
-// list takes in a page of a list. What a whole list does not have is gone.
+// list records a page of a list. Objects that a complete list lacks are gone.
 func (r *references) list(kind kinds.Kind, token string, page source.Page, err error) {
 	if !refers(kind) || err != nil && !errors.Is(err, source.ErrNotServed) {
 		return
@@ -113,7 +113,7 @@ func (r *references) list(kind kinds.Kind, token string, page source.Page, err e
 	}
 }
 
-// watch takes in what a watch of a kind tells.
+// watch records the events of a watch, and passes them on.
 func (r *references) watch(kind kinds.Kind, events iter.Seq2[source.Event, error]) iter.Seq2[source.Event, error] {
 	if !refers(kind) {
 		return events
@@ -132,7 +132,7 @@ func (r *references) watch(kind kinds.Kind, events iter.Seq2[source.Event, error
 	}
 }
 
-// note takes in which Secrets an object names; the caller holds the lock.
+// note records the Secrets that an object names. The caller must hold the lock.
 func (r *references) note(kind kinds.Kind, o source.Object) {
 	if r.names[o.Key.Namespace] == nil {
 		return
@@ -147,7 +147,7 @@ func (r *references) note(kind kinds.Kind, o source.Object) {
 	r.set(o.Key, named)
 }
 
-// set makes the Secrets that an object names these; the caller holds the lock.
+// set replaces the Secrets that an object names. The caller must hold the lock.
 func (r *references) set(object event.Key, named []string) {
 	in, before := r.names[object.Namespace], r.by[object]
 	named = slices.DeleteFunc(slices.Clone(named), func(name string) bool {
@@ -169,7 +169,7 @@ func (r *references) set(object event.Key, named []string) {
 	}
 }
 
-// full reports whether no more Secrets of a namespace are followed.
+// full reports whether a namespace has as many followed Secrets as allowed.
 func (r *references) full(namespace string, in *names) bool {
 	if len(in.count) < maxNamed {
 		return false
@@ -181,7 +181,7 @@ func (r *references) full(namespace string, in *names) bool {
 	return true
 }
 
-// turn notes that a Secret is named now, or no longer.
+// turn records that a Secret became named or is no longer named.
 func (n *names) turn(name string) {
 	n.turned[name] = true
 	select {
@@ -190,7 +190,7 @@ func (n *names) turn(name string) {
 	}
 }
 
-// of reports whether a Secret is named, and whether that has turned without anybody having taken note.
+// of reports whether a Secret is named, and whether that has changed since the last take.
 func (r *references) of(namespace, name string) (named, turned bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,7 +198,7 @@ func (r *references) of(namespace, name string) (named, turned bool) {
 	return in.count[name] > 0, in.turned[name]
 }
 
-// take takes note of what has turned.
+// take returns the changed names and clears them.
 func (r *references) take(namespace string) (turned []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +210,7 @@ func (r *references) take(namespace string) (turned []string) {
 	return turned
 }
 
-// again gives back what was taken, and could not be told.
+// again returns names from take that could not be processed.
 func (r *references) again(namespace string, turned []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,5 +219,5 @@ func (r *references) again(namespace string, turned []string) {
 	}
 }
 
-// wake is readable when something has turned.
+// wake returns a channel that is readable after a change of names.
 func (r *references) wake(namespace string) <-chan struct{} { return r.names[namespace].wake }

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// followed are users of both groups, and the Secrets of two namespaces.
+// followed returns users of both groups, and the Secrets of two namespaces.
 func followed() []kinds.Kind {
 	return append(Kinds([]string{"a", "b"}), kinds.OpenSearchUsers(), kinds.Legacy(kinds.OpenSearchUsers()), kinds.Stores())
 }
@@ -23,7 +23,7 @@ func user(kind kinds.Kind, namespace, name, secret string) source.Object {
 	return source.Object{Change: event.Change{Key: key, Object: fmt.Appendf(nil, `{"spec":{"passwordFrom":{"name":%q}}}`, secret)}}
 }
 
-// allTurned is what has turned since it was asked last, in both namespaces.
+// allTurned takes the changed names of both namespaces.
 func (r *references) allTurned() (all []string) {
 	for _, namespace := range []string{"a", "b"} {
 		for _, name := range r.take(namespace) {
@@ -133,7 +133,7 @@ func TestThereIsABoundForHowManySecretsAreFollowed(t *testing.T) {
 	note("a", "more", "s-0")
 	note("b", "other", "s")
 	note("a", "u-0", "")
-	note("a", "more", "") // Now there is room for one.
+	note("a", "more", "") // One more fits now.
 	note("a", "late", "late")
 	if got, want := r.allTurned(), []string{"a/late true", "a/s-0 false", "b/s true"}; !slices.Equal(got, want) {
 		t.Errorf("turned are %v, want %v", got, want)

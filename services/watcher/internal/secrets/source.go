@@ -1,9 +1,10 @@
-// Package secrets has the reflector follow, of the Secrets of some namespaces, those that objects name. It stands before the API
-// server: it sees which Secrets the objects name that go by, and lets no other Secret through.
+// Package secrets limits the Secrets that the reflector follows to those that objects in some namespaces name. It
+// stands between the reflector and the API server: it reads the references from the passing objects, and hides all
+// other Secrets.
 //
-// A Secret that nobody named before is read when somebody does, and one that nobody names any more is told to be deleted. So that
-// the order of both is known, a state is of the version at which it was read, and not of that at which the Secret was written; its
-// content, of which there is no more than identity and version, is as it was written.
+// A Secret that becomes named is read at that moment, and one that is no longer named is reported as deleted. To order
+// both, the version of a state is the one of the read and not that of the last write of the Secret. Its content, which
+// is no more than its identity and version, stays as it was written.
 package secrets
 
 import (
@@ -32,7 +33,7 @@ type server interface {
 	Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error)
 }
 
-// Source is the API server as the reflector sees it.
+// Source is the API server as the reflector reads it.
 type Source struct {
 	server
 
@@ -41,7 +42,8 @@ type Source struct {
 	log        *slog.Logger
 }
 
-// Kinds are Secrets as they are to be followed: in each of some namespaces, and in all others not at all.
+// Kinds returns the kinds by which Secrets are followed: one for each of some namespaces, and one without Secrets for
+// all other namespaces.
 func Kinds(namespaces []string) []kinds.Kind {
 	all := []kinds.Kind{kinds.Secrets()}
 	for _, namespace := range namespaces {
@@ -50,7 +52,7 @@ func Kinds(namespaces []string) []kinds.Kind {
 	return all
 }
 
-// New makes a source for a reflector of some kinds, for as long as that runs.
+// New returns a source for one run of a reflector of some kinds.
 func New(from server, followed []kinds.Kind, log *slog.Logger) *Source {
 	s := &Source{server: from, references: newReferences(followed, log), namespaces: map[string]*namespaced{}, log: log}
 	for _, kind := range followed {
@@ -79,7 +81,7 @@ func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (sourc
 	return page, s.refused(ctx, of, err, source.ErrNotServed)
 }
 
-// Watch tells what changes after a version.
+// Watch yields the changes after a version.
 func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error] {
 	if !kind.Named {
 		return s.references.watch(kind, s.server.Watch(ctx, kind, version))
@@ -95,7 +97,7 @@ func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) ite
 	}
 }
 
-// Version is where the kind is now.
+// Version returns the current version of the kind.
 func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 	if !kind.Named {
 		return s.server.Version(ctx, kind)
@@ -108,7 +110,7 @@ func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 	return version, s.refused(ctx, of, err, source.ErrNotServed)
 }
 
-// in is the namespace that a kind is followed in.
+// in returns the namespace in which a kind is followed.
 func (s *Source) in(kind kinds.Kind) (*namespaced, error) {
 	if of := s.namespaces[kind.Namespace]; of != nil {
 		return of, nil
@@ -116,7 +118,7 @@ func (s *Source) in(kind kinds.Kind) (*namespaced, error) {
 	return nil, fmt.Errorf("Secrets are followed in --secret-namespaces alone: %w", source.ErrNotServed) //nolint:staticcheck // It is the name of the kind.
 }
 
-// refused makes of a right that lacks what the reflector is to take it for, and tells people once.
+// refused adds to the error of a missing right the error that the reflector handles, and logs the right once.
 func (s *Source) refused(ctx context.Context, of *namespaced, err, as error) error {
 	if !apierrors.IsForbidden(err) {
 		if err == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kube"
 )
 
-// served is the kind in the version to ask for.
+// served returns the kind in the version that the API server serves, as far as is known.
 func (s *Source) served(kind kinds.Kind) kinds.Kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,16 +24,15 @@ func (s *Source) served(kind kinds.Kind) kinds.Kind {
 	return kind
 }
 
-// change asks for the kind's other version from now on.
+// change switches requests for the kind to its other version.
 func (s *Source) change(r event.GroupResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.older[r] = !s.older[r]
 }
 
-// confirmAbsence makes sure of a "not found": objects of a kind that is not served are
-// taken for deleted, so a doubt is an error. So is that the API server has the kind in its
-// other version, which will be asked for from now on.
+// confirmAbsence verifies a "not found". Objects of a kind that is not served count as deleted, so any doubt is an
+// error. It is also an error if the API server has the kind in its other version, which later requests then use.
 func (s *Source) confirmAbsence(ctx context.Context, kind kinds.Kind, cause error) error {
 	versions, err := s.versions(ctx, kind.GroupResource)
 	if err != nil {
@@ -92,13 +91,13 @@ func (s *Source) describe(ctx context.Context, kind kinds.Kind) (metav1.APIResou
 	return list.APIResources[i], true, nil
 }
 
-// ShortNames are what people may call the kind, as kubectl knows them.
+// ShortNames returns the short names and the singular name of the kind, as kubectl accepts them.
 func (s *Source) ShortNames(ctx context.Context, kind kinds.Kind) ([]string, error) {
 	resource, _, err := s.describe(ctx, s.served(kind))
 	return append(resource.ShortNames, resource.SingularName), err
 }
 
-// Find finds the kind that is served under a name, to be followed as one of targets. It is [ErrNotServed] if none is.
+// Find returns the served kind with a name, for use as a kind of targets. It returns [ErrNotServed] if none exists.
 func (s *Source) Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error) {
 	versions, err := s.versions(ctx, of)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 // Object is the state of one object.
 type Object struct {
 	event.Change
-	// Meaning is a fingerprint of what consumers act on: two states of equal meaning
-	// need not both be published.
+	// Meaning is a fingerprint of the fields that consumers use. If two states have the same meaning, only one need be
+	// published.
 	Meaning string
 }
 
-// object makes raw, as the API server sent it, what may travel.
+// object converts the JSON of the API server to the state that is published.
 func (s *Source) object(kind kinds.Kind, raw []byte) (Object, error) {
 	s.mu.Lock()
 	origin := kube.Origin{Cluster: s.cluster, Epoch: s.epoch}
@@ -35,8 +35,8 @@ func (s *Source) object(kind kinds.Kind, raw []byte) (Object, error) {
 	return Object{Meaning: meaning(kind, o.Top, o.Metadata), Change: o.Change}, nil
 }
 
-// meaning leaves out what changes with every write, and the status if nobody reads it.
-// Of a kind that travels without its content every write may matter, unless it is a target: then only what it is, and whose.
+// meaning leaves out the fields that every write changes, and the status if no consumer reads it. For a kind published
+// without content every write counts. For targets, only identity and ownership count.
 func meaning(kind kinds.Kind, top, metadata kube.Fields) string {
 	sum := sha256.New()
 	digest(sum, metadata, func(name string) bool { return name == "resourceVersion" && (!kind.MetadataOnly || kind.Target) })

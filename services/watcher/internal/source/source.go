@@ -1,6 +1,6 @@
-// Package source reads the API server: lists page by page, watches, and single
-// objects, each as an event with a fingerprint of its meaning. Objects stay the JSON
-// that the server sent, so that any kind can be read, one object in memory at a time.
+// Package source reads the API server: lists by page, watches and single objects. It returns each object as a change
+// with a fingerprint of its meaning. Objects stay in the JSON of the server, so the package can read any kind. It
+// decodes one object at a time.
 package source
 
 import (
@@ -28,7 +28,8 @@ import (
 )
 
 const (
-	// pageSize bounds the memory of a list: objects may have more than a megabyte, but not their metadata.
+	// pageSize bounds the memory of a list, because objects may exceed a megabyte. metadataPageSize is for lists of
+	// metadata.
 	pageSize         = 100
 	metadataPageSize = 500
 	// requestTimeout bounds every request but a watch.
@@ -36,15 +37,15 @@ const (
 )
 
 var (
-	// ErrNotServed is returned when the API server surely does not have the kind.
+	// ErrNotServed means that the API server definitely does not serve the kind.
 	ErrNotServed = errors.New("the API server does not serve the kind")
-	// ErrCannotBeFollowed is returned when the kind is served, but not such that it could be listed and watched.
+	// ErrCannotBeFollowed means that the kind is served, but cannot be listed and watched.
 	ErrCannotBeFollowed = errors.New("it cannot be followed")
-	// ErrNotFound is returned when there is no such object.
+	// ErrNotFound means that the object does not exist.
 	ErrNotFound = errors.New("no such object")
-	// ErrExpired is returned when a list or watch cannot go on from where it was: list again.
+	// ErrExpired means that a list or watch cannot continue from its version: list again.
 	ErrExpired = errors.New("too old to go on from")
-	// ErrOtherCluster is returned when another cluster answers than did at first.
+	// ErrOtherCluster means that another cluster answers than at first.
 	ErrOtherCluster = errors.New("another cluster answers at the API server's address")
 )
 
@@ -55,14 +56,14 @@ type Source struct {
 
 	mu    sync.Mutex
 	epoch string
-	// older are the kinds to ask for in their older version.
+	// older holds the kinds to request in their older version.
 	older map[event.GroupResource]bool
 }
 
-// New makes a source for the cluster that the bus knows by the given name.
+// New returns a source for the cluster with this name on NATS.
 func New(cfg *rest.Config, cluster string) (*Source, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1 // The API server knows better whom to slow down.
+	cfg.QPS = -1 // The API server limits requests itself.
 	cfg.Timeout = 0
 	cfg.GroupVersion = &schema.GroupVersion{}
 	cfg.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
@@ -73,8 +74,8 @@ func New(cfg *rest.Config, cluster string) (*Source, error) {
 	return &Source{api: api, cluster: cluster, older: map[event.GroupResource]bool{}}, nil
 }
 
-// Epoch asks for the cluster's identity, the UID of its kube-system namespace. From
-// the first answer on any other is [ErrOtherCluster].
+// Epoch returns the cluster's identity, the UID of its kube-system namespace. After the first answer, any other
+// identity is [ErrOtherCluster].
 func (s *Source) Epoch(ctx context.Context) (string, error) {
 	var namespace metav1.PartialObjectMetadata
 	if err := s.read(ctx, s.api.Get().AbsPath("/api/v1/namespaces", metav1.NamespaceSystem), &namespace); err != nil {
@@ -95,12 +96,11 @@ type Page struct {
 	Objects []Object
 	// Version is the resourceVersion of the whole list, the same on every page.
 	Version string
-	// Next leads to the next page; empty on the last one.
+	// Next is the token of the next page. It is empty on the last one.
 	Next string
 }
 
-// List reads one page of what the cluster holds now, not of what some cache does. An
-// empty token asks for the first page.
+// List reads one page of the cluster's present state, not of a cache. An empty token requests the first page.
 func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page, error) {
 	size := pageSize
 	if kind.MetadataOnly {
@@ -113,7 +113,7 @@ func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page,
 	return s.list(ctx, kind, params)
 }
 
-// ListNamed lists the one object of a name, if there is one. It needs no right but that to list.
+// ListNamed lists the object with a name, if it exists. It needs only the right to list.
 func (s *Source) ListNamed(ctx context.Context, kind kinds.Kind, name string) (Page, error) {
 	return s.list(ctx, kind, map[string]string{"fieldSelector": fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 }
@@ -146,8 +146,8 @@ func (s *Source) list(ctx context.Context, kind kinds.Kind, params map[string]st
 	return page, nil
 }
 
-// Version is the resourceVersion that a list of the kind would have now. Of one that is not there
-// it is [ErrNotServed]; nobody should conclude more from that.
+// Version returns the resourceVersion that a list of the kind would have now. If the kind is not found, it returns
+// [ErrNotServed] without a confirmation, so callers must not conclude more from it.
 func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 	kind = s.served(kind)
 	var list metav1.PartialObjectMetadataList
@@ -162,18 +162,18 @@ func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 	return list.ResourceVersion, nil
 }
 
-// all is a request for the objects of a kind: of its namespace, if it is followed in one alone.
+// all returns a request for the objects of a kind, in its namespace if it has one.
 func (s *Source) all(kind kinds.Kind) *rest.Request {
 	return s.api.Get().AbsPath(kube.Prefix(kind)).NamespaceIfScoped(kind.Namespace, kind.Namespace != "").Resource(kind.Resource)
 }
 
-// metadata is the kind without its content.
+// metadata returns the kind without its content.
 func metadata(kind kinds.Kind) kinds.Kind {
 	kind.MetadataOnly = true
 	return kind
 }
 
-// Get reads one object. What cannot be a name is [ErrNotFound] like a name that nobody has.
+// Get reads one object. An invalid name is [ErrNotFound], as is the name of an object that does not exist.
 func (s *Source) Get(ctx context.Context, kind kinds.Kind, namespace, name string) (Object, error) {
 	for _, segment := range []string{namespace, name} {
 		if wrong := content.IsPathSegmentName(segment); len(wrong) > 0 {
@@ -201,7 +201,7 @@ func (s *Source) read(ctx context.Context, request *rest.Request, into any) erro
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	result := request.Do(ctx)
-	if err := result.Error(); err != nil { // It has the server's words; that of Raw has not.
+	if err := result.Error(); err != nil { // Its error holds the server's message; that of Raw does not.
 		return err
 	}
 	raw, err := result.Raw()

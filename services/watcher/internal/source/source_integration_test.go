@@ -42,7 +42,7 @@ func connect(t *testing.T) (*Source, *testbed.KubeServer) {
 	return s, kube
 }
 
-// grant lets s read kinds that no service follows.
+// grant gives the source the right to read kinds that no service follows.
 func grant(t *testing.T, kube *testbed.KubeServer, kinds ...kinds.Kind) {
 	t.Helper()
 	for _, kind := range kinds {
@@ -179,7 +179,7 @@ func TestTheServerSendsNothingOfASecretButMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = api.Delete(context.WithoutCancel(t.Context()), secret.Name, metav1.DeleteOptions{}) })
-	const encoded = "aHVudGVy" // The password, as the API server would send it.
+	const encoded = "aHVudGVy" // The password in the encoding of the API server.
 	raw, err := s.api.Get().AbsPath("/api/v1/namespaces/default/secrets").SetHeader("Accept", kube.Accept(secrets(), "PartialObjectMetadataList")).Do(t.Context()).Raw()
 	if err != nil || strings.Contains(string(raw), encoded) || !strings.Contains(string(raw), secret.Name) {
 		t.Errorf("server sent %s, %v", raw, err)

@@ -18,26 +18,26 @@ import (
 	"github.com/entail-dev/entail/services/internal/kube"
 )
 
-// watchTimeout is how long one watch lasts; the next goes on where it ended.
+// watchTimeout bounds one watch. The next one continues at its end.
 const watchTimeout = 8 * time.Minute
 
-// Event is one thing that a watch tells.
+// Event is one event of a watch.
 type Event struct {
 	Object
-	// Version is where a later watch may go on from.
+	// Version is the version from which a later watch can continue.
 	Version string
-	// Bookmark means that nothing changed, and there is no object.
+	// Bookmark means that the event has no object, because nothing changed.
 	Bookmark bool
 }
 
-// frame is an event as it is sent.
+// frame is an event in the form of the wire.
 type frame struct {
 	Type   watch.EventType `json:"type"`
 	Object json.RawMessage `json:"object"`
 }
 
-// Watch tells what changes after the given version, until the server ends the watch,
-// which is no error. On [ErrExpired] list again; after any other error watch again.
+// Watch yields the changes after the given version until the server ends the watch, which is no error. After
+// [ErrExpired] list again; after any other error watch again.
 func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := s.watch(ctx, kind, version, yield); err != nil {

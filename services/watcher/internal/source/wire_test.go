@@ -17,11 +17,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// wire is an API server that answers as a test says, path by path.
+// wire is an API server with fixed answers for each path.
 type wire struct {
 	t  *testing.T
 	mu sync.Mutex
-	// answers are the bodies of each path; what is not there is not found.
+	// answers holds the bodies of each path. Other paths are not found.
 	answers map[string]func(*http.Request) (int, any)
 	asked   []*http.Request
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// maxScan bounds how many letters one call looks at to find those of one service.
+// maxScan bounds the letters that one call reads to find those of one service.
 const maxScan = 5000
 
-// ErrNoLetter is returned when there is no such dead letter.
+// ErrNoLetter means that the dead letter does not exist.
 var ErrNoLetter = errors.New("no such dead letter")
 
 // Letter is a message that a service could not process.
 type Letter struct {
-	// ID is its sequence among the dead letters.
+	// ID is the sequence in the stream of dead letters.
 	ID      uint64
 	Service string
-	// Subject and Sequence are those of the original message, Data is what it said.
+	// Subject, Sequence and Data are those of the original message.
 	Subject  string
 	Sequence uint64
 	Reason   string
@@ -32,9 +32,9 @@ type Letter struct {
 	Data     []byte
 }
 
-// Letters lists the letters of a service, or of all when it is empty, newest first and
-// older than the one named by before (0 for all). next is where the following call goes
-// on, 0 at the end; a call may find fewer than limit before that.
+// Letters lists the letters of a service, or of all services if it is empty. They are sorted newest first, and older
+// than before unless that is 0. The result next is the value of before for the following call, or 0 at the end. A call
+// may return fewer than limit letters before the end.
 func (t *Trail) Letters(ctx context.Context, service string, before uint64, limit int) (letters []Letter, next uint64, err error) {
 	stream, err := t.stream(ctx, topology.DeadLetters)
 	if err != nil {
@@ -63,7 +63,7 @@ func (t *Trail) Letters(ctx context.Context, service string, before uint64, limi
 	return letters, 0, nil
 }
 
-// CountLetters tells how many dead letters there are.
+// CountLetters returns the number of dead letters.
 func (t *Trail) CountLetters(ctx context.Context) (uint64, error) {
 	stream, err := t.stream(ctx, topology.DeadLetters)
 	if err != nil {
@@ -81,7 +81,7 @@ func (t *Trail) Letter(ctx context.Context, id uint64) (Letter, error) {
 	return letterAt(ctx, stream, id)
 }
 
-// Discard takes a letter away.
+// Discard deletes a letter.
 func (t *Trail) Discard(ctx context.Context, id uint64) error {
 	stream, err := t.stream(ctx, topology.DeadLetters)
 	if err != nil {
@@ -101,7 +101,7 @@ func letterAt(ctx context.Context, stream jetstream.Stream, id uint64) (Letter, 
 	if err != nil {
 		return Letter{}, fault.Unavailable(fmt.Errorf("read dead letter %d: %w", id, err))
 	}
-	// A header that is not a number leaves 0: unknown.
+	// An invalid header leaves 0, which means unknown.
 	sequence, _ := strconv.ParseUint(msg.Header.Get(topology.SequenceHeader), 10, 64)
 	return Letter{
 		ID: id, Service: msg.Header.Get(topology.ServiceHeader), Subject: msg.Header.Get(topology.SubjectHeader),

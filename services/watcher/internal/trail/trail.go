@@ -1,6 +1,5 @@
-// Package trail reads what the bus remembers for people who ask "where is my change":
-// what each service made of an object, how far the services have come, and what was
-// given up.
+// Package trail reads the progress of changes from NATS: the results of each service for an object, and the position of
+// each service on the stream. It also reads and discards dead letters.
 package trail
 
 import (
@@ -23,10 +22,10 @@ type Trail struct {
 	js jetstream.JetStream
 }
 
-// New makes a trail.
+// New returns a trail.
 func New(js jetstream.JetStream) *Trail { return &Trail{js: js} }
 
-// Results lists the newest word on an object of each service that said anything.
+// Results lists the newest result for an object of each service that published one.
 func (t *Trail) Results(ctx context.Context, k event.Key) ([]*eventv1.ResourceResult, error) {
 	stream, err := t.stream(ctx, topology.Results)
 	if err != nil {
@@ -50,10 +49,10 @@ func (t *Trail) Results(ctx context.Context, k event.Key) ([]*eventv1.ResourceRe
 	return results, nil
 }
 
-// Progress is how far one service has come.
+// Progress is the position of one service on the stream.
 type Progress struct {
 	Service string
-	// Pending messages are not delivered yet, InFlight ones are worked on or wait for a retry.
+	// Pending messages are not delivered yet. InFlight messages are in work or wait for a retry.
 	Pending, InFlight, Redelivered uint64
 	LastAckAt                      time.Time
 	Letters                        uint64
@@ -61,13 +60,13 @@ type Progress struct {
 
 // Bus is the state of the stream of changes.
 type Bus struct {
-	// Objects is how many objects and recent deletions it holds.
+	// Objects counts the objects and recent deletions on the stream.
 	Objects      uint64
 	LastSequence uint64
 	Incarnation  string
 }
 
-// Bus looks at the stream of changes.
+// Bus returns the state of the stream of changes.
 func (t *Trail) Bus(ctx context.Context) (Bus, error) {
 	stream, err := t.stream(ctx, topology.Changes)
 	if err != nil {
@@ -81,8 +80,8 @@ func (t *Trail) Bus(ctx context.Context) (Bus, error) {
 	return Bus{Objects: info.State.NumSubjects - wakes, LastSequence: info.State.LastSeq, Incarnation: topology.Incarnation(info)}, nil
 }
 
-// Progress tells how far every service has come. One that never started has all objects of its kinds
-// before it: none where nobody declared any, as without OpenSearch.
+// Progress returns the position of every service. For a service that never started, all objects of its kinds are
+// pending. A service without kinds on the stream, such as without OpenSearch, has none.
 func (t *Trail) Progress(ctx context.Context) ([]Progress, error) {
 	letters, err := t.stream(ctx, topology.DeadLetters)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Webhook answers who may do what, and why.
+// Command webhook answers which access subjects have, and by which bindings.
 package main
 
 import (

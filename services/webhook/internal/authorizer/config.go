@@ -9,27 +9,27 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Config says who is heard, and how they are answered. Without Listen and Listener nobody is.
+// Config holds the settings of the server. Without Listen and Listener there is no server.
 type Config struct {
 	// Listen is the address of the server. Listener replaces it when set.
 	Listen   string
 	Listener net.Listener
-	// Certificate and Key are PEM files that the server shows, ClientCA one with the authorities of who may ask.
+	// Certificate and Key are PEM files of the server. ClientCA is a PEM file with the authorities of clients.
 	Certificate, Key, ClientCA string
-	// ClientNames are the common names of who may ask.
+	// ClientNames lists the common names of the clients that may send reviews.
 	ClientNames []string
-	// ExplicitDeny makes what is refused denied, whatever other authorizers say.
+	// ExplicitDeny turns a refusal into a denial, so that no later authorizer can allow the request.
 	ExplicitDeny bool
-	// Shadow logs what would be answered, and has no opinion.
+	// Shadow logs each answer and sends no opinion instead.
 	Shadow bool
 	// DecisionLog is the share of decisions that are logged, 0 to 1.
 	DecisionLog float64
 }
 
-// Defaults is the one place where defaults are.
+// Defaults returns the default of every setting.
 func Defaults() Config { return Config{ClientNames: []string{"kube-apiserver"}} }
 
-// BindFlags makes every setting a flag.
+// BindFlags adds a flag for every setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Listen, "authorizer-listen", c.Listen, "`address` at which the API server asks who may what; nobody is answered without it")
 	fs.StringVar(&c.Certificate, "authorizer-cert", c.Certificate, "PEM `file` with the certificate to show there; read again when it changes")
@@ -41,10 +41,10 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&c.DecisionLog, "decision-log", c.DecisionLog, "`share` of decisions that are logged, 0 to 1; in shadow all are unless it says less")
 }
 
-// Enabled tells whether there is a server.
+// Enabled reports whether a server is configured.
 func (c *Config) Enabled() bool { return c.Listen != "" || c.Listener != nil }
 
-// Validate says what is wrong and what to do about it.
+// Validate returns an error that describes an invalid setting with its remedy.
 func (c *Config) Validate() error {
 	if c.DecisionLog < 0 || c.DecisionLog > 1 || c.DecisionLog != c.DecisionLog {
 		return fmt.Errorf("--decision-log %v: use a share of 0 to 1", c.DecisionLog)

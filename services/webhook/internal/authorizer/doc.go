@@ -1,4 +1,6 @@
-// Package authorizer is the server that the API server asks whether somebody may do something: it reads reviews, puts
-// questions, and answers. Whatever goes wrong on the way is no answer: the API server keeps every answer, and asks again
-// only where there was none.
+// Package authorizer serves the authorization webhook of the API server. It decodes reviews, has their questions
+// decided, and encodes the answers.
+//
+// A failure is sent as an HTTP error, never as a review with an answer. The API server caches answers, and repeats a
+// request only after an error.
 package authorizer

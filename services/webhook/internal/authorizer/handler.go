@@ -22,7 +22,7 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
-// maxKept is the largest buffer that is used again.
+// maxKept bounds the buffers that are reused.
 const maxKept = 64 << 10
 
 // handler answers reviews.
@@ -32,7 +32,7 @@ type handler struct {
 	metrics *metrics
 	tracer  trace.Tracer
 	buffers sync.Pool
-	// told lets a line through now and then: while nobody can tell, there is one for each request.
+	// told limits warnings to one per second, because every request fails while the state is unknown.
 	told rate.Sometimes
 }
 
@@ -55,7 +55,7 @@ func (h *handler) routes() http.Handler {
 	return mux
 }
 
-// failure is an answer that is none.
+// failure is an HTTP error that is sent instead of an answer.
 type failure struct {
 	code    int
 	message string
@@ -63,13 +63,14 @@ type failure struct {
 
 func (f failure) Error() string { return f.message }
 
-// later says that nobody can tell now, and not why: the API server tells users what it hears, and the reason has addresses of
-// servers in it, or names. The log has it. Nobody is told when to ask again: the API server would wait for it within the request.
+// later wraps an error for a temporary failure. The message hides the cause, because the API server shows it to users,
+// and the cause can contain names and addresses. The log contains it. No Retry-After is sent: the API server would wait
+// for it within the user's request.
 func later(err error) error {
 	return fmt.Errorf("%w: %w", failure{http.StatusServiceUnavailable, "nobody can tell now; the log of webhook says why"}, err)
 }
 
-// serve answers at a URL, which may name a project.
+// serve returns the handler of a URL. projectOf returns the project in the URL, or "".
 func (h *handler) serve(projectOf func(*http.Request) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -108,7 +109,7 @@ func (h *handler) fail(ctx context.Context, w http.ResponseWriter, err error) {
 	http.Error(w, f.message, f.code)
 }
 
-// review reads a review and decides it.
+// review decodes and decides one review.
 func (h *handler) review(ctx context.Context, w http.ResponseWriter, r *http.Request, project string, d *decision) (version string, err error) {
 	if err := h.admit(r); err != nil {
 		return "", err
@@ -131,7 +132,7 @@ func (h *handler) review(ctx context.Context, w http.ResponseWriter, r *http.Req
 	return asked.Version, h.decide(ctx, project, d)
 }
 
-// admit hears who may ask, in the one way in which they do.
+// admit returns an error unless the client may send reviews and the request has the expected form.
 func (h *handler) admit(r *http.Request) error {
 	if h.cfg.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0 ||
 		!slices.Contains(h.cfg.ClientNames, r.TLS.VerifiedChains[0][0].Subject.CommonName)) {
@@ -159,17 +160,17 @@ func unreadable(err error) error {
 	return failure{http.StatusBadRequest, "this could not be read"}
 }
 
-// decision is what becomes of a review.
+// decision is the result of a review.
 type decision struct {
 	scope  string
 	review *review.Review
-	// question is what was asked, if anything was.
+	// question is the question of the review. It is empty if none was decided.
 	question decide.Question
-	// would is what the objects say, answer what the API server hears.
+	// would is the answer by the declared objects. answer is the one that is sent: in shadow mode, no opinion.
 	would, answer review.Answer
 }
 
-// decide fills in a decision.
+// decide fills in the decision of a review.
 func (h *handler) decide(ctx context.Context, project string, d *decision) error {
 	registry, err := h.options.Registry()
 	if err != nil {
@@ -190,7 +191,7 @@ func (h *handler) decide(ctx context.Context, project string, d *decision) error
 	return nil
 }
 
-// ask has a question decided.
+// ask has the question decided within decisionTimeout.
 func (h *handler) ask(ctx context.Context, d *decision) (review.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
 	defer cancel()
@@ -206,7 +207,7 @@ func (h *handler) ask(ctx context.Context, d *decision) (review.Answer, error) {
 	return answer, nil
 }
 
-// trace makes a span for who asks for one.
+// trace starts a span if the request has a Traceparent header.
 func (h *handler) trace(r *http.Request) (context.Context, func()) {
 	ctx := r.Context()
 	if r.Header.Get("Traceparent") == "" {

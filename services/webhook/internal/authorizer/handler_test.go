@@ -35,14 +35,14 @@ const (
 
 var errDown = errors.New("dial 10.0.0.1")
 
-// fake is what a handler asks.
+// fake provides the collaborators of a handler.
 type fake struct {
 	cfg        Config
 	incomplete bool
 	allowed    bool
 	failing    bool
 	question   decide.Question
-	// traced is the span within which was decided; tracer makes those of the handler, none if it is nil.
+	// traced is the span of the decision. tracer makes the spans of the handler, or none if it is nil.
 	traced  trace.SpanContext
 	tracer  trace.TracerProvider
 	log     bytes.Buffer
@@ -73,7 +73,7 @@ func (f *fake) options() Options {
 	}
 }
 
-// post asks a handler, with a change of the request.
+// post sends a request to a handler, after a change of the request.
 func (f *fake) post(t *testing.T, url, body string, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	h, err := newHandler(f.cfg, f.options())
@@ -119,7 +119,7 @@ func TestARefusalIsNoOpinionUnlessItIsWantedToDeny(t *testing.T) {
 	}
 }
 
-// What is no answer is no 200: the API server would keep it.
+// TestWhatCannotBeAnsweredSaysSoByItsCode verifies that a failure has no status 200, which the API server would cache.
 func TestWhatCannotBeAnsweredSaysSoByItsCode(t *testing.T) {
 	large := strings.Replace(asked, "oak", strings.Repeat("x", maxReview), 1)
 	header := func(key, value string) func(*http.Request) { return func(r *http.Request) { r.Header.Set(key, value) } }
@@ -226,7 +226,8 @@ func TestSettingsThatLetEverybodyAskAreRefused(t *testing.T) {
 	}
 }
 
-// What the API server traces is traced on to whoever decides, and nothing in it is what a request says.
+// TestATraceGoesOnToWhoDecides verifies that a trace of the API server continues in the decider. No span contains a
+// value of the request.
 func TestATraceGoesOnToWhoDecides(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	f := &fake{allowed: true, tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))}

@@ -8,12 +8,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/clip"
 )
 
-// maxLogged bounds what is logged of what a request says.
+// maxLogged bounds each logged value of a request.
 const maxLogged = 200
 
-// log tells of some decisions.
+// log logs a random share of decisions.
 func (h *handler) log(ctx context.Context, d *decision) {
-	if h.cfg.DecisionLog == 0 || rand.Float64() >= h.cfg.DecisionLog { // Nobody gains by knowing which.
+	if h.cfg.DecisionLog == 0 || rand.Float64() >= h.cfg.DecisionLog { // A predictable choice would do no harm.
 		return
 	}
 	said := func(key, value string) slog.Attr { return slog.String(key, clip.Line(value, maxLogged)) }

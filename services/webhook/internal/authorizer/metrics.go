@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics tell what is decided, and how long that takes. No label has what a request says.
+// metrics counts decisions and their duration. No label contains a value of a request.
 type metrics struct {
 	decisions *prometheus.CounterVec
 	seconds   *prometheus.HistogramVec
@@ -35,7 +35,7 @@ func (m *metrics) observe(d *decision, err error, took time.Duration) {
 	m.seconds.WithLabelValues(outcome, d.scope).Observe(took.Seconds())
 }
 
-// outcome is what the objects say.
+// outcome returns the label of the decision by the declared objects.
 func (d *decision) outcome() string {
 	switch {
 	case d.would.Allowed:

@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
-// Bounds of the server. Who sends slowly is cut off.
+// Bounds of the server. A client that sends slowly is disconnected.
 const (
 	maxReview       = 1 << 20
 	maxHeader       = 32 << 10
@@ -33,12 +33,12 @@ const (
 	shutdownTimeout = 5 * time.Second
 )
 
-// Options are what a [Server] is made of. All are required.
+// Options holds the collaborators of a [Server]. All are required.
 type Options struct {
 	Rules *review.Rules
-	// Registry is what is registered now. An error says that nobody can tell who may do anything now.
+	// Registry returns the registered kinds. An error means that no question can be answered now.
 	Registry func() (*iam.Registry, error)
-	// Decide answers a question; an error says the same.
+	// Decide decides a question. An error means that the answer is unknown now.
 	Decide func(context.Context, decide.Question) (decide.Proof, bool, error)
 
 	Log        *slog.Logger
@@ -47,13 +47,13 @@ type Options struct {
 	Propagator propagation.TextMapPropagator
 }
 
-// Server answers the API server.
+// Server serves reviews of the API server.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
 }
 
-// New takes the address.
+// New returns a server that already listens.
 func New(cfg Config, o Options) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func New(cfg Config, o Options) (*Server, error) {
 	return s, nil
 }
 
-// secure shows the certificate that the files say now, and takes those of clients that they say now.
+// secure returns the TLS configuration. It always uses the current content of the certificate files.
 func secure(cfg Config, log *slog.Logger) (*tls.Config, error) {
 	pair, err := reload.Open(log, func(contents ...[]byte) (*tls.Certificate, error) {
 		pair, err := tls.X509KeyPair(contents[0], contents[1])
@@ -89,7 +89,7 @@ func secure(cfg Config, log *slog.Logger) (*tls.Config, error) {
 		return nil, fmt.Errorf("reading --authorizer-cert and --authorizer-key: %w", err)
 	}
 	shown := &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true, // Who is resumed is not asked who they are.
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true, // A resumed session would skip the check of the client certificate.
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Get(), nil },
 	}
 	if cfg.ClientCA == "" {
@@ -116,10 +116,10 @@ func authoritiesOf(contents ...[]byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Addr is where the server listens.
+// Addr returns the address at which the server listens.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Run serves until ctx ends, then lets who asked hear the answer.
+// Run serves until ctx ends. It then finishes running requests within shutdownTimeout.
 func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() {

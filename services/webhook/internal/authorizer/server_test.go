@@ -56,7 +56,7 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// sign makes a certificate and its key.
+// sign returns a certificate and its key.
 func (a *authority) sign(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -85,7 +85,7 @@ func write(t *testing.T, file string, data []byte) {
 	}
 }
 
-// served is a server with TLS, and the files that it reads.
+// served starts a server with TLS and returns its URL and configuration.
 func served(t *testing.T, server, clients *authority) (url string, cfg Config) {
 	t.Helper()
 	dir := t.TempDir()
@@ -113,7 +113,7 @@ func served(t *testing.T, server, clients *authority) (url string, cfg Config) {
 	return "https://" + s.Addr().String() + core, cfg
 }
 
-// ask gives the code of an answer, by a connection of its own.
+// ask sends a review on a new connection and returns the status.
 func ask(t *testing.T, url string, server, client *authority, name string) (code, protocol int, err error) {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: server.pool(), MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}

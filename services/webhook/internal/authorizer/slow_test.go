@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// pipes is a listener within the process, on loopback as far as it says.
+// pipes is a listener within the process, with a loopback address.
 type pipes struct {
 	net.Listener
 	conns chan net.Conn
@@ -31,7 +31,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 func (p *pipes) Close() error   { close(p.conns); return nil }
 
-// send begins a request on a connection of its own.
+// send begins a request on a new connection.
 func (p *pipes) send(t *testing.T, text string) net.Conn {
 	t.Helper()
 	client, server := net.Pipe()
@@ -76,7 +76,8 @@ func TestWhoSendsSlowlyIsCutOffAndHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// The API server asks all it asks on one connection: who sends slowly there is cut off, and holds up nobody either.
+// TestWhoSendsSlowlyOnTheConnectionOfOthersIsCutOffAndHoldsUpNobody sends slowly on the single connection of the API
+// server. The slow request is cut off, and the others are not delayed.
 func TestWhoSendsSlowlyOnTheConnectionOfOthersIsCutOffAndHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener, authority, dir := &pipes{conns: make(chan net.Conn)}, newAuthority(t), t.TempDir()

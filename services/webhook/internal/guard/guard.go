@@ -1,10 +1,16 @@
-// Package guard judges who gives rights of IAM to others, such that nobody gives what they do not have: whoever binds a role
-// must have on the target all that it gives there, whoever adds somebody to a group all that the group has, whoever adds to
-// a role all of that everywhere, and whoever gives an object to an owner all that is held there. Whoever may escalate passes
-// unasked; what the admission policies ask for, which need nobody, is asked besides.
+// Package guard answers admission webhooks for changes that give rights of IAM. It refuses a change by which a user
+// gives more than the user has:
 //
-// It decides by the index of webhook. What somebody adds to a role may be bound anywhere a moment later, or have been a moment
-// before: so nothing of what is asked depends on which of two changes was first.
+// - a binding requires all permissions of the role on the target;
+// - a group membership requires all rights of the group;
+// - an addition to a role requires the added permissions everywhere;
+// - a new owner of an object requires all rights that are held on the owner.
+//
+// A user with the verb "escalate" passes without a call of the webhook. The admission policies apply besides, and need
+// no service.
+//
+// The guard decides by the index of webhook. A role may be bound shortly before or after it grows, so no requirement
+// depends on the order of two changes.
 package guard
 
 import (
@@ -23,23 +29,23 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// Source is what the guard decides by.
+// Source holds the inputs of the guard.
 type Source struct {
-	// Index holds what is declared, if that is known to be as new as the API server's word.
+	// Index returns the index if it is proven to be as new as the API server.
 	Index func(context.Context) (*decide.Index, error)
-	// Identity is whom an authenticated user is.
+	// Identity returns the IAM subject of an authenticated user.
 	Identity func(authenticationv1.UserInfo) decide.Subject
 }
 
-// Guard judges. The zero value judges nothing yet, and what cannot be judged is refused.
+// Guard judges changes. The zero value refuses all of them until [Guard.Follow] is called.
 type Guard struct {
 	source atomic.Pointer[Source]
 }
 
-// Follow lets the guard decide.
+// Follow sets the source, from which on the guard can allow changes.
 func (g *Guard) Follow(s Source) { g.source.Store(&s) }
 
-// index is what to decide by, and whom the request is from.
+// index returns the index and the subject of the request.
 func (g *Guard) index(ctx context.Context, request *admissionv1.AdmissionRequest) (*decide.Index, decide.Subject, error) {
 	source := g.source.Load()
 	if source == nil {
@@ -52,7 +58,7 @@ func (g *Guard) index(ctx context.Context, request *admissionv1.AdmissionRequest
 	return x, source.Identity(request.UserInfo), nil
 }
 
-// decode reads an object as it is to be, and as it was, nil if there was none. It may be of any kind.
+// decode decodes the new and the old object of a request. The old one is nil for a creation.
 func decode[T any](request *admissionv1.AdmissionRequest) (is, was *T, err error) {
 	is = new(T)
 	if err := event.DecodeExactly(request.Object.Raw, is); err != nil {
@@ -68,7 +74,7 @@ func decode[T any](request *admissionv1.AdmissionRequest) (is, was *T, err error
 	return is, was, nil
 }
 
-// judgeBinding judges who gives a role to somebody.
+// judgeBinding checks the author of a PolicyBinding.
 func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	binding, _, err := decode[iamv1alpha1.PolicyBinding](request)
 	if err != nil {
@@ -84,7 +90,7 @@ func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.Admission
 	return nil
 }
 
-// judgeMembership judges who adds somebody to a group.
+// judgeMembership checks the author of a GroupMembership.
 func (g *Guard) judgeMembership(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	membership, _, err := decode[iamv1alpha1.GroupMembership](request)
 	if err != nil {
@@ -96,13 +102,13 @@ func (g *Guard) judgeMembership(ctx context.Context, request *admissionv1.Admiss
 	}
 	group := membership.Spec.GroupRef
 	if m, lacks := x.MissingToJoin(who, decide.Ref{Namespace: group.Namespace, Name: group.Name}); lacks {
-		m.Role, m.At = decide.Ref{}, decide.Place{} // What is bound to the group, and where, is not for everybody.
+		m.Role, m.At = decide.Ref{}, decide.Place{} // The author may not be allowed to read the bindings of the group.
 		return refuse(request, "the group has", m, "groups.iam.miloapis.com")
 	}
 	return nil
 }
 
-// judgeRole judges who adds permissions to a role, or lets it inherit others.
+// judgeRole checks the author of a Role that gains permissions or inherited roles.
 func (g *Guard) judgeRole(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	role, was, err := decode[iamv1alpha1.Role](request)
 	if err != nil {
@@ -126,7 +132,7 @@ func (g *Guard) judgeRole(ctx context.Context, request *admissionv1.AdmissionReq
 	return nil
 }
 
-// refs are the roles that one inherits.
+// refs lists the roles that a role inherits.
 func refs(role *iamv1alpha1.Role, namespace string) (all []decide.Ref) {
 	for _, r := range role.Spec.InheritedRoles {
 		if r.Namespace == "" {
@@ -137,7 +143,7 @@ func refs(role *iamv1alpha1.Role, namespace string) (all []decide.Ref) {
 	return all
 }
 
-// added are those that were not there.
+// added returns the elements of is that are not in was.
 func added[T comparable](is, was []T) []T {
 	before := make(map[T]struct{}, len(was))
 	for _, one := range was {
@@ -149,7 +155,7 @@ func added[T comparable](is, was []T) []T {
 	})
 }
 
-// refuse says what is missing. Of a role it says no more than whoever writes it named.
+// refuse returns a refusal that names the missing right. It names no roles and places that the author did not name.
 func refuse(request *admissionv1.AdmissionRequest, gives string, m decide.Missing, escalate string) error {
 	what := "more than " + request.UserInfo.Username + " has"
 	switch {

@@ -38,8 +38,8 @@ func TestWhoGivesMoreOwnersThanAreLookedAtIsToldSo(t *testing.T) {
 	}
 }
 
-// folders is a guard of files, and of what else is named by group, kind and plural, that may belong to folders. Whoever has the
-// role has on folder "mine" what deletes these.
+// folders returns a guard with files in folders, and with more kinds, given by group, kind and plural. On folder
+// "mine", a subject with the role may delete their objects.
 func folders(others ...[3]string) *Guard {
 	x := decide.New(nil)
 	var deletes []string
@@ -70,7 +70,7 @@ func folders(others ...[3]string) *Guard {
 
 const owned = `{"namespace":"n","ownerReferences":[{"apiVersion":"a.example/v1","kind":"Folder","name":"mine","uid":"f"}]}`
 
-// The API server keeps Events once, and serves them in two groups.
+// TestAnEventIsOneOfBothItsGroups verifies that an Event counts in both groups in which the API server serves it.
 func TestAnEventIsOneOfBothItsGroups(t *testing.T) {
 	for _, registered := range []string{"core.miloapis.com", "events.k8s.io"} {
 		g := folders([3]string{registered, "Event", "events"})
@@ -88,7 +88,7 @@ func TestAnEventIsOneOfBothItsGroups(t *testing.T) {
 	}
 }
 
-// Kinds without a schema have whatever fields somebody writes into their objects.
+// TestNoFieldIsTakenForTheOwnersOfAnObject writes similar field names into objects of a kind without a schema.
 func TestNoFieldIsTakenForTheOwnersOfAnObject(t *testing.T) {
 	g := folders()
 	for what, c := range map[string]struct{ was, is string }{

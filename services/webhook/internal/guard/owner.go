@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// judgeOwner judges who gives an object that is there to others: what is held on these is held on it from then on. One that
-// is made new was nobody's before. A refusal names on what somebody may escalate who is not asked.
+// judgeOwner returns a judge for new owners of an existing object. Rights on an owner are rights on the object from
+// then on. A new object had no rights before, so its owners need no check. The refusal names escalate as the exemption.
 func judgeOwner[T any](g *Guard, target func(*T) iam.Target, escalate string) admission.Judge {
 	return func(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 		object, was, err := decode[T](request)
@@ -41,8 +41,8 @@ func judgeOwner[T any](g *Guard, target func(*T) iam.Target, escalate string) ad
 	}
 }
 
-// typesOf are those of the objects of a kind. The API server keeps Events once, and serves them in two groups: whoever changes one
-// of the one changes that of the other.
+// typesOf returns the types of the objects of a kind. The API server stores Events once and serves them in two groups,
+// so a change of one changes the other.
 func typesOf(of metav1.GroupVersionKind) []string {
 	if of.Kind == "Event" && (of.Group == corev1.GroupName || of.Group == eventsv1.GroupName) {
 		return []string{iam.Type(corev1.GroupName, of.Kind), iam.Type(eventsv1.GroupName, of.Kind)}

@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// maxChildren is how many kinds the webhook names that have parents: as many as the watcher follows. maxNamed bounds its
-	// condition, in bytes: the API server compiles none of more than 100,000 characters.
+	// maxChildren bounds the kinds that the webhook names: as many as the watcher follows. maxNamed bounds its
+	// condition, in bytes, because the API server compiles no more than 100,000 characters.
 	maxChildren = 256
 	maxNamed    = 64 << 10
 )
 
-// What a new owner is, and who may escalate on all of its kind. Of owners of several kinds, who may escalate on everything.
+// Conditions for a new owner. They exempt users that may escalate on all objects of the owner's kind, or on everything
+// if the owners have several kinds.
 const (
 	getsAParent = `object != null && oldObject != null &&
 object.?metadata.?ownerReferences.orValue([]) != oldObject.?metadata.?ownerReferences.orValue([]) &&
@@ -37,7 +38,7 @@ b.apiVersion == o.apiVersion && b.kind == o.kind && b.name == o.name && b.uid ==
 	notWhoEscalatesAll = `!authorizer.group('*').resource('*').check('escalate').allowed()`
 )
 
-// ofParents is about objects of others that are given to one of a kind that is registered above theirs, whatever kinds these are.
+// ofParents returns the webhook for objects of other groups that get an owner of a registered parent kind.
 func (g *Guard) ofParents() admission.Webhook {
 	return admission.Webhook{
 		ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{Name: "parents.iam.miloapis.com"},
@@ -46,7 +47,7 @@ func (g *Guard) ofParents() admission.Webhook {
 	}
 }
 
-// registered implements [admission.About] by what is registered now, as long as that is known.
+// registered implements [admission.About] by the registered kinds. It changes nothing while these are unknown.
 func (g *Guard) registered(
 	ctx context.Context, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition,
 ) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
@@ -61,8 +62,9 @@ func (g *Guard) registered(
 	return below(x.Registry().Kinds())
 }
 
-// below names the kinds that have parents, and these. Organizations and projects are parents of whatever kind, registered or not.
-// If there are too many to name them, any kind may be one.
+// below returns rules and conditions that name the kinds with parents, and the parents. It leaves out organizations and
+// projects, which [Guard.ofOthers] covers for every kind. If the kinds are too many to name, the rules match every
+// kind.
 func below(all []*iam.Kind) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
 	var rules []admissionregistrationv1.RuleWithOperations
 	named := map[string]struct{}{}
@@ -91,7 +93,8 @@ func below(all []*iam.Kind) ([]admissionregistrationv1.RuleWithOperations, []adm
 	return rules, []admissionregistrationv1.MatchCondition{condition}
 }
 
-// namesOf are those by which owner references name kinds, each with what its objects are at the API server. The core group has two.
+// namesOf returns entries of a map from kind names in owner references to API resources. A kind of the core group has
+// two names.
 func namesOf(parents []*iam.Kind) (names []string) {
 	for _, k := range parents {
 		of := iam.TargetsOf(k.Resource.Spec)

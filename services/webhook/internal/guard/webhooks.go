@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Name is that of the ValidatingWebhookConfiguration.
+// Name is the name of the ValidatingWebhookConfiguration.
 const Name = "entail-webhook"
 
 // What each webhook is about. Of very many subjects it is only known whether they are the same.
@@ -20,7 +20,7 @@ const (
 	specIsNew    = `has(object.spec) && (oldObject == null || object.?spec != oldObject.?spec)`
 	ownersAreNew = `object.metadata.?ownerReferences.orValue([]) != oldObject.metadata.?ownerReferences.orValue([]) ||
 object.?spec.?ownerRef != oldObject.?spec.?ownerRef`
-	// Of other kinds any may be registered. What owns them is otherwise no business of ours, and need not wait for us.
+	// Every other kind may be registered. Changes of its other owners must not depend on this service.
 	othersGetAnOwner = `!(request.resource.resource + '.' + request.resource.group in [%s]) &&
 object != null && oldObject != null && object.?metadata.?ownerReferences.orValue([]).exists(o,
 o.apiVersion.startsWith('resourcemanager.miloapis.com/') && !oldObject.?metadata.?ownerReferences.orValue([]).exists(b,
@@ -36,7 +36,7 @@ const (
 authorizer.group('resourcemanager.miloapis.com').resource('projects').check('escalate').allowed())`
 )
 
-// Webhooks are what the API server is to ask.
+// Webhooks returns the webhooks to register at the API server.
 func (g *Guard) Webhooks() []admission.Webhook {
 	escalates := func(resource, namespace, name string) string {
 		return fmt.Sprintf(notWhoEscalates, resource, namespace, name)
@@ -60,10 +60,10 @@ func (g *Guard) Webhooks() []admission.Webhook {
 	return append(all, g.ofOthers(), g.ofParents())
 }
 
-// organizations are what somebody may escalate who gives what they like to an organization or a project.
+// organizations is the text of a refusal for the resources on which a user must have escalate.
 const organizations = "organizations.resourcemanager.miloapis.com and projects, all of them"
 
-// ofOthers is about every update there is that gives something of others to an organization or a project.
+// ofOthers returns the webhook for updates of other kinds that add an organization or a project as owner.
 func (g *Guard) ofOthers() admission.Webhook {
 	var ours []string
 	for _, kind := range kinds.IAM() {
@@ -76,7 +76,7 @@ func (g *Guard) ofOthers() admission.Webhook {
 	}}
 }
 
-// updates are all of resources, in namespaces or in none.
+// updates returns a rule for updates of the resources, in any scope.
 func updates(group string, resources ...string) admissionregistrationv1.RuleWithOperations {
 	everywhere := admissionregistrationv1.AllScopes
 	return admissionregistrationv1.RuleWithOperations{
@@ -87,8 +87,8 @@ func updates(group string, resources ...string) admissionregistrationv1.RuleWith
 	}
 }
 
-// inOne is a condition of several. The API server evaluates all conditions of a webhook: in one, its authorizer is asked only
-// about those that give an object to somebody.
+// inOne joins two conditions into one. The API server evaluates all conditions of a webhook. In a single one, it calls
+// its authorizer only for updates to which the first part applies.
 func inOne(about, who string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{Name: "it-may-give-something", Expression: about + " &&\n" + who}
 }

@@ -9,20 +9,21 @@ import (
 	"github.com/entail-dev/entail/services/internal/decide"
 )
 
-// maxText bounds what an answer says of a question.
+// maxText bounds each text of an answer, in bytes.
 const maxText = 500
 
-// Answer is what the API server hears. Neither allowed nor denied is no opinion: the next authorizer is asked.
+// Answer is the status of a review. Neither allowed nor denied means no opinion, and the API server tries the next
+// authorizer.
 type Answer struct {
 	Allowed bool `json:"allowed"`
 	Denied  bool `json:"denied,omitzero"`
-	// Reason is shown to who asked.
+	// Reason is shown to the user.
 	Reason string `json:"reason,omitzero"`
-	// EvaluationError says why there can be no opinion.
+	// EvaluationError is the reason for which no opinion is possible.
 	EvaluationError string `json:"evaluationError,omitzero"`
 }
 
-// Encode writes an answer in a version.
+// Encode returns the JSON of an answer in the given API version.
 func (a Answer) Encode(version string) ([]byte, error) {
 	a.Reason, a.EvaluationError = clip.Text(a.Reason, maxText), clip.Text(a.EvaluationError, maxText)
 	return json.Marshal(struct {
@@ -34,7 +35,7 @@ func (a Answer) Encode(version string) ([]byte, error) {
 	}{Kind: kind, APIVersion: version, Status: a})
 }
 
-// Allow is a yes, with the way from who asks to what they ask about.
+// Allow returns a yes whose reason describes the proof.
 func Allow(why decide.Proof) Answer {
 	if why.Binding.Name == "" {
 		return Answer{Allowed: true, Reason: "allowed by a PolicyBinding"}
@@ -43,12 +44,12 @@ func Allow(why decide.Proof) Answer {
 		why.Binding, holder(why.Principal), why.Role, place(why.At))}
 }
 
-// Refuse tells who asks what they lack, and nothing of what others have.
+// Refuse returns a no whose reason names the missing permission. It reveals nothing about the rights of others.
 func Refuse(permission string) Answer {
 	return Answer{Reason: fmt.Sprintf("missing permission %q", permission)}
 }
 
-// Abstain says why there is no opinion.
+// Abstain returns no opinion with the error as the reason.
 func Abstain(err error) Answer { return Answer{EvaluationError: err.Error(), Reason: err.Error()} }
 
 func holder(p decide.Principal) string {

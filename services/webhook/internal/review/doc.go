@@ -1,3 +1,3 @@
-// Package review is what the API server asks an authorizer and how it is answered, SubjectAccessReview, and the question
-// that package decide answers in between. It knows no server.
+// Package review converts a SubjectAccessReview of the API server to a question of package decide, and the result to an
+// answer. It contains no server.
 package review

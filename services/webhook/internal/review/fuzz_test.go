@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever is sent, it is decided or refused, and who has no role is never allowed.
+// FuzzReviews verifies that every input is decided or refused, and that a subject without a role is never allowed.
 func FuzzReviews(f *testing.F) {
 	f.Add([]byte(asked), "")
 	f.Add([]byte(strings.Replace(asked, `"extra":{"k":["v"]}`, `"extra":{"iam.miloapis.com/parent-api-group":["resourcemanager.miloapis.com"],`+

@@ -12,29 +12,30 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// What names a User: the UID that the authenticator gives, or the name of who has none.
+// Values of [Rules.Subject]: the UID of the authenticator, or the name if the user has no UID.
 const (
 	ByUID       = "uid"
 	ByUIDOrName = "uid-or-name"
 )
 
-// Rules say what is believed of a request. Make them with [NewRules].
+// Rules defines which parts of a request are trusted. Make it with [NewRules].
 type Rules struct {
 	// Subject is [ByUID] or [ByUIDOrName].
 	Subject string
 	// Accounts matches the names of callers who are ServiceAccounts beside those of the core API; nil if there are none.
 	Accounts *regexp.Regexp
-	// Anonymous says that bindings may be for everybody, whoever they are.
+	// Anonymous lets the groups of unauthenticated users count.
 	Anonymous bool
-	// TrustParents says that what an object is of is believed to a request, where nothing is known of the object.
+	// TrustParents lets a request define the parent of its object if the object is unknown.
 	TrustParents bool
-	// Namespaced says of a kind whose objects are known because it is registered whether these are in namespaces; nil if there is none.
+	// Namespaced reports whether objects of a registered type are in namespaces. known is false for types that are not
+	// followed. Nil means that no type is.
 	Namespaced func(typ string) (namespaced, known bool)
-	// global says of each type all of whose objects are known whether these are in no namespace.
+	// global reports, for each type of IAM, whether its objects are outside namespaces.
 	global map[string]bool
 }
 
-// NewRules completes rules.
+// NewRules returns a copy of r with the scopes of IAM types filled in.
 func NewRules(r Rules) *Rules {
 	r.global = map[string]bool{}
 	for _, k := range kinds.IAM() {
@@ -43,22 +44,22 @@ func NewRules(r Rules) *Rules {
 	return &r
 }
 
-// isGlobal says whether objects of a type are known to be in no namespace, whatever a request says.
+// isGlobal reports whether objects of a type are always outside namespaces, whatever a request contains.
 func (r *Rules) isGlobal(typ string) bool {
 	global, _ := r.scope(typ)
 	return global || typ == namespace
 }
 
-// follow says whether all objects of a type are known.
+// follow reports whether all objects of a type are followed.
 func (r *Rules) follow(typ string) bool {
 	_, followed := r.scope(typ)
 	return followed
 }
 
-// InNamespaces says whether objects of a type are known to be in namespaces.
+// InNamespaces reports whether a type is followed and its objects are in namespaces.
 func (r *Rules) InNamespaces(typ string) bool { return r.follow(typ) && !r.isGlobal(typ) }
 
-// scope says of a type all of whose objects are known whether these are in no namespace.
+// scope reports whether objects of a type are outside namespaces. known is true only for types that are followed.
 func (r *Rules) scope(typ string) (global, known bool) {
 	if global, known = r.global[typ]; !known && r.Namespaced != nil {
 		namespaced, followed := r.Namespaced(typ)
@@ -67,7 +68,8 @@ func (r *Rules) scope(typ string) (global, known bool) {
 	return global, known
 }
 
-// Identify finds whom an authenticated user is. Of who is neither a User nor an account, only groups of the system count.
+// Identify returns the subject of an authenticated user. A user that is neither a User nor a service account keeps only
+// groups of the system.
 func (r *Rules) Identify(u authenticationv1.UserInfo) decide.Subject {
 	s := decide.Subject{Groups: r.Groups(u.Groups)}
 	switch ofSystem := isOfSystem(u.Username); {
@@ -93,7 +95,7 @@ func AccountNames(expression string) (*regexp.Regexp, error) {
 
 func (r *Rules) isAccount(name string) bool { return r.Accounts != nil && r.Accounts.MatchString(name) }
 
-// Groups are those that count.
+// Groups returns the groups that count. Groups of unauthenticated users count only with Anonymous.
 func (r *Rules) Groups(all []string) []string {
 	if r.Anonymous {
 		return all
@@ -101,7 +103,7 @@ func (r *Rules) Groups(all []string) []string {
 	return without(all, func(g string) bool { return g == "system:unauthenticated" || g == "system:anonymous" })
 }
 
-// without leaves what it is given as it is.
+// without returns the elements for which drop returns false. It does not modify its argument.
 func without(all []string, drop func(string) bool) []string {
 	if !slices.ContainsFunc(all, drop) {
 		return all

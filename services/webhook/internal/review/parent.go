@@ -8,19 +8,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// The extras by which an API server says what a request is of.
+// Extras by which an API server names the parent of an object.
 const (
 	parentGroup = "iam.miloapis.com/parent-api-group"
 	parentType  = "iam.miloapis.com/parent-type"
 	parentName  = "iam.miloapis.com/parent-name"
 )
 
-// organizationNamespace is what the namespaces of organizations begin with.
+// organizationNamespace begins the names of the namespaces of organizations.
 const organizationNamespace = "organization-"
 
 var errAllNamespaces = errors.New("cross-namespace queries not allowed for organization-scoped requests")
 
-// parent is what a review says that its object is of; nothing unless each part is said once.
+// parent returns the parent that the extras of a review name. It returns an empty place unless each extra has one
+// value.
 func (r *Review) parent() decide.Place {
 	group, kind, name := r.Extra[parentGroup], r.Extra[parentType], r.Extra[parentName]
 	if len(group) != 1 || len(kind) != 1 || len(name) != 1 || kind[0] == "" || name[0] == "" {
@@ -29,7 +30,7 @@ func (r *Review) parent() decide.Place {
 	return decide.Place{Type: iam.Type(group[0], kind[0]), Ref: decide.Ref{Name: name[0]}}
 }
 
-// Scope is what a request is of, as metrics tell it: one of a few words, whatever it says.
+// Scope returns the scope of a request as a metric label. The set of labels is fixed, whatever the request contains.
 func (r *Request) Scope() string {
 	switch {
 	case r.Project != "" || r.Parent.Type == project:
@@ -40,7 +41,8 @@ func (r *Request) Scope() string {
 	return "cluster"
 }
 
-// guard keeps what is of an organization to its namespace. Elsewhere it says nothing.
+// guard returns an error if a request for an organization leaves the namespace of that organization. Other requests
+// pass.
 func (r *Request) guard(rules *Rules, typ string) error {
 	if r.Parent.Type != organization {
 		return nil
@@ -54,9 +56,12 @@ func (r *Request) guard(rules *Rules, typ string) error {
 	return nil
 }
 
-// isCredible says whether what a request is of may count. The namespace is what the request says that it is. Of a kind that is
-// followed every object is known, if only a moment later, with what it is of. And an organization has none of what may be in
-// namespaces but where the request is for its own.
+// isCredible reports whether the parent that a request names may count. A namespace as parent does not, because the
+// request itself names its namespace. Neither does the parent of a named object of a followed kind, because the view
+// holds it.
+//
+// For a kind that is not followed, an organization counts only if the request is for a namespace. [Request.guard] has
+// ensured that it is the organization's own.
 func (r *Request) isCredible(rules *Rules, q *decide.Question) bool {
 	followed := rules.follow(q.Type)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// everything may be done by who has the role of that name.
+// everything registers kinds and makes a role with all of their permissions.
 func everything(x *decide.Index) {
 	role := &iamv1alpha1.Role{}
 	register := func(group, kind, plural string, permissions []string, parents ...iamv1alpha1.ParentResourceRef) {
@@ -43,7 +43,7 @@ func everything(x *decide.Index) {
 	x.SetRole("n", "everything", role)
 }
 
-// worldOf has the organizations acme and evil, each with a project of its name, the namespace one, and a user session-less.
+// worldOf returns an index with the organizations acme and evil, a project of the same name in each, and some users.
 func worldOf(bindings ...iamv1alpha1.PolicyBinding) *decide.Index {
 	x := decide.New(func(typ string) bool { return typ == "a.example/Widget" || typ == namespace })
 	everything(x)
@@ -77,14 +77,14 @@ func onKind(group, kind string, to ...iamv1alpha1.Subject) iamv1alpha1.PolicyBin
 	return b
 }
 
-// row is a review, and what must be answered.
+// row is a review with the expected answer.
 type row struct {
 	rules    Rules
 	bindings []iamv1alpha1.PolicyBinding
 	review   Review
 	project  string
 	allowed  bool
-	// why is part of why there is no opinion.
+	// why is a part of the expected reason for no opinion.
 	why string
 }
 

@@ -12,33 +12,33 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// The types of what requests are of most often.
+// Types of the most frequent parents.
 const (
 	project      = "resourcemanager.miloapis.com/Project"
 	organization = "resourcemanager.miloapis.com/Organization"
 	namespace    = iamv1alpha1.CoreGroup + "/Namespace"
 )
 
-// Request is what somebody wants to do, before it is known what that takes.
+// Request is an intended action, before its permission is determined.
 type Request struct {
 	decide.Subject
 
 	Verb, Group, Resource, Subresource string
 	Namespace, Name                    string
-	// Project is the one at whose endpoint it is asked; empty elsewhere.
+	// Project is the project in the URL of the review, or empty.
 	Project string
-	// Parent is what the request says that the object is of.
+	// Parent is the parent that the request names.
 	Parent decide.Place
 }
 
-// Reasons for having no opinion.
+// Reasons for no opinion.
 var (
 	errMasters = errors.New("system:masters is not decided here")
 	errNobody  = errors.New("user UID is required: this request has neither that nor a name")
 	errNoUID   = errors.New("user UID is required: this authenticator gives none, and names are not taken for it (--subject=uid)")
 )
 
-// Request puts a review in these terms. There is none for what is not decided here.
+// Request converts a review. It returns an error for requests that are not decided here.
 func (r *Review) Request(rules *Rules, project string) (Request, error) {
 	switch {
 	case slices.Contains(r.Groups, "system:masters"):
@@ -56,7 +56,7 @@ func (r *Review) Request(rules *Rules, project string) (Request, error) {
 	}, nil
 }
 
-// Unidentified says why a review is about no User, if that is a mistake of how things are set up.
+// Unidentified returns an error if a review identifies no User, and the configuration is the likely cause.
 func (r *Review) Unidentified(rules *Rules) error {
 	if r.UID == "" && !isOfSystem(r.User) && rules.Subject == ByUID {
 		return errNoUID
@@ -64,7 +64,8 @@ func (r *Review) Unidentified(rules *Rules) error {
 	return nil
 }
 
-// Question finds what a request takes. It is a question that nobody is allowed, with the reason, if there is nothing.
+// Question returns the question of a request. If nothing can allow the request, it returns a question without
+// permission and the reason as an error.
 func (r *Request) Question(rules *Rules, registry *iam.Registry) (decide.Question, error) {
 	q := decide.Question{Subject: r.Subject, Namespace: r.Namespace, Name: r.Name}
 	k, permission, ok := registry.Requested(r.Group, r.Resource, r.Subresource, r.Verb)
@@ -72,7 +73,7 @@ func (r *Request) Question(rules *Rules, registry *iam.Registry) (decide.Questio
 		return q, fmt.Errorf("permission '%s' not registered", iam.Permission(r.Group, r.Resource, r.Subresource, r.Verb))
 	}
 	if r.Verb == "create" && r.Subresource == "" {
-		q.Name = "" // It may have a name, but there is no such object yet.
+		q.Name = "" // It may have a name, but the object does not exist yet.
 	}
 	if r.Project != "" {
 		q.Permission, q.Type = permission, project
@@ -83,7 +84,7 @@ func (r *Request) Question(rules *Rules, registry *iam.Registry) (decide.Questio
 		return q, err
 	}
 	if q.Permission, q.Type = permission, k.Type; rules.isGlobal(k.Type) {
-		q.Namespace = "" // That of a namespace says one all the same.
+		q.Namespace = "" // A request for a Namespace names itself as its namespace.
 	}
 	if rules.TrustParents && r.isCredible(rules, &q) {
 		q.Parent = r.Parent

@@ -23,9 +23,9 @@ const (
 	kind    = "SubjectAccessReview"
 )
 
-// Review is a question of the API server. Exactly one of Resource and NonResource is set.
+// Review is a decoded SubjectAccessReview. Exactly one of Resource and NonResource is set.
 type Review struct {
-	// Version is the one in which an answer is expected.
+	// Version is the API version of the answer.
 	Version     string
 	User, UID   string
 	Groups      []string
@@ -34,7 +34,7 @@ type Review struct {
 	NonResource *NonResource
 }
 
-// Resource is what a request for objects is about.
+// Resource holds the attributes of a request for objects.
 type Resource struct {
 	Namespace     string   `json:"namespace"`
 	Verb          string   `json:"verb"`
@@ -45,7 +45,7 @@ type Resource struct {
 	FieldSelector selector `json:"fieldSelector"`
 }
 
-// NonResource is what another request is about.
+// NonResource holds the attributes of a request for a path.
 type NonResource struct {
 	Path string `json:"path"`
 	Verb string `json:"verb"`
@@ -62,7 +62,7 @@ type requirement struct {
 	Values   []string `json:"values"`
 }
 
-// message is a SubjectAccessReview as far as it is read.
+// message lists the fields of a SubjectAccessReview that are decoded.
 type message struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -70,14 +70,15 @@ type message struct {
 		User        string              `json:"user"`
 		UID         string              `json:"uid"`
 		Groups      []string            `json:"groups"`
-		Group       []string            `json:"group"` // As v1beta1 calls them.
+		Group       []string            `json:"group"` // the name in v1beta1
 		Extra       map[string][]string `json:"extra"`
 		Resource    *Resource           `json:"resourceAttributes"`
 		NonResource *NonResource        `json:"nonResourceAttributes"`
 	} `json:"spec"`
 }
 
-// Decode reads a SubjectAccessReview. What says a thing twice, or two things of which only one can be, is none.
+// Decode decodes a SubjectAccessReview. It rejects duplicate fields, and reviews with both or neither kind of
+// attributes.
 func Decode(body []byte) (*Review, error) {
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {
@@ -106,8 +107,8 @@ func (r *Review) validate() error {
 	return nil
 }
 
-// name is the one object that a request is about, however it says so; empty if there is none. To delete a collection names
-// none, but its selector may leave no more than one.
+// name returns the name of the only object that a request concerns, or "". A deletecollection has no name, but its
+// selector can leave a single object.
 func (r *Resource) name() string {
 	if r.Name != "" || r.Verb != "deletecollection" || r.FieldSelector.Raw != "" {
 		return r.Name
@@ -120,5 +121,5 @@ func (r *Resource) name() string {
 	return ""
 }
 
-// isOfSystem says of the name of a user or a group whether it is the system's own.
+// isOfSystem reports whether the name of a user or a group is reserved for the system.
 func isOfSystem(name string) bool { return strings.HasPrefix(name, "system:") }

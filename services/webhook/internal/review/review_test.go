@@ -53,7 +53,7 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 	}
 }
 
-// A deletion of a collection says which in its selector alone; other verbs have a name where they are about one object.
+// TestADeletionOfACollectionMayNameOneObject verifies that only deletecollection takes its name from the selector.
 func TestADeletionOfACollectionMayNameOneObject(t *testing.T) {
 	one := requirement{"metadata.name", "In", []string{"oak"}}
 	for what, c := range map[string]struct {

@@ -11,11 +11,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-// path is what callers need a right to who bring all that they ask about.
+// path is the URL path to which a caller needs access if the request names no Store.
 const path = "/entail/policy"
 
-// Access asks of a caller the right to read the Store that is asked about, or to list Stores
-// for two of them. Who brings files needs the right to use the service.
+// Access returns the rights that callers need. A request about one Store needs the right to read it, one about two
+// Stores the right to list Stores. A request with only files needs access to the path of this service.
 func Access() map[string]rpc.Access {
 	return map[string]rpc.Access{
 		policyv1connect.PolicyServiceCheckPolicyProcedure:   ofOne,

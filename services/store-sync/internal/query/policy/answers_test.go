@@ -59,7 +59,7 @@ func TestThePrefixOfSpiceDB(t *testing.T) {
 	refused(t, err, connect.CodeInvalidArgument, "no target 99")
 }
 
-// unending binds an action that can only be had by who has it already.
+// unending binds an action that only its own holders can get.
 const unending = `---
 resourceTypes:
   - name: cloud

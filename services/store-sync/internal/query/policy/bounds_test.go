@@ -13,12 +13,12 @@ import (
 	"github.com/entail-dev/entail/services/policy/explain"
 )
 
-// word has letters only, as relations and actions want it.
+// word returns a name with letters only, as relations and actions require.
 func word(i int) string {
 	return strings.Map(func(r rune) rune { return r - '0' + 'a' }, fmt.Sprintf("%06d", i))
 }
 
-// repeated is a text for each number.
+// repeated joins the texts for n numbers.
 func repeated(n int, text func(i int) string) string {
 	var b strings.Builder
 	for i := range n {
@@ -42,7 +42,7 @@ func TestFindingsAreCutAndErrorsStay(t *testing.T) {
 	if f := wrong.GetFindings(); wrong.GetOk() || !f.GetTruncated() || len(f.GetDiagnostics()) != maxListed || f.GetTotal() < warnings {
 		t.Errorf("errors: ok %t, %d of %d", wrong.GetOk(), len(f.GetDiagnostics()), f.GetTotal())
 	}
-	// The long name is an error that only a valid policy is looked through for, so there are warnings beside it.
+	// The check for long names runs only on valid policies, so the policy also has warnings.
 	mixed := check(content + repeated(errs, func(i int) string { return "  - name: " + word(i) + strings.Repeat("z", maxName) + "\n" }))
 	f := mixed.GetFindings()
 	if mixed.GetOk() || f.GetTotal() < warnings+errs || !f.GetTruncated() || !slices.Equal(codes(f), slices.Repeat([]string{"E-LIMIT"}, errs)) {
@@ -50,7 +50,8 @@ func TestFindingsAreCutAndErrorsStay(t *testing.T) {
 	}
 }
 
-// multiplied binds each action to each type by one union of all types, which is the parent of each: by a role, or through the parent.
+// multiplied binds each action to each type through one union of all types, which is the parent of each. The action
+// follows from a role, or through the parent.
 func multiplied(types, actions int) string { return bound(types, actions, through) }
 
 // interlaced lets each of so many actions follow from any of them, on each of as many types.
@@ -59,12 +60,12 @@ func interlaced(n int) string {
 	return bound(n, n, func(int) string { return all })
 }
 
-// through is the condition that somebody has an action on the parent.
+// through returns the condition that the subject has an action on the parent.
 func through(i int) string {
 	return "      - relationshipAction: {relation: parent, actionName: " + word(i) + "}\n"
 }
 
-// bound is a policy with the conditions of each action besides its role.
+// bound returns a policy with conditions for each action besides its role.
 func bound(types, actions int, conditions func(i int) string) string {
 	return "unions:\n  - name: all\n    resourceTypes:\n" + repeated(types, func(i int) string { return fmt.Sprintf("      - type%d\n", i) }) +
 		"resourceTypes:\n" + repeated(types, func(i int) string {

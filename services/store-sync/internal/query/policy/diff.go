@@ -39,7 +39,8 @@ func (s *Server) DiffPolicies(ctx context.Context, r *policyv1.DiffPoliciesReque
 	return response, nil
 }
 
-// readSide is a policy to compare, of a Store what is accepted. Where nobody has registered anything yet, it is one of nothing.
+// readSide returns one of the policies to compare, for a Store its accepted part. The policy of a Store without
+// documents is empty.
 func (s *Server) readSide(ctx context.Context, m *policyv1.Policy) (*policy.Policy, policy.Diagnostics, error) {
 	p, found, err := s.read(ctx, m, true)
 	if m.GetStore() != "" && len(found) == 1 && found[0].Code == policy.CodeEmpty {

@@ -10,7 +10,7 @@ import (
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
 )
 
-// One goroutine draws thousands of types: the race detector would find nothing, and take ten times as long.
+// One goroutine draws thousands of types. The race detector could find nothing, and would take ten times as long.
 func TestADrawingIsBounded(t *testing.T) {
 	tests := map[string]struct {
 		format  policyv1.Format

@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/explain"
 )
 
-// maxText is how long an explanation is at most.
+// maxText bounds the length of an explanation, in bytes.
 const maxText = 256 << 10
 
 // ExplainAction implements PolicyService.
@@ -38,14 +38,14 @@ func (s *Server) ExplainAction(ctx context.Context, r *policyv1.ExplainActionReq
 	}, nil
 }
 
-// listing has the nodes of a tree in the order of its text. They name each other by number, so
-// that no client needs to follow messages as deep as the tree.
+// listing holds the nodes of a tree in the order of its text. Nodes refer to each other by number, so a client needs no
+// messages nested as deep as the tree.
 type listing struct {
 	nodes []*policyv1.Node
 	total int
 }
 
-// add returns the number of a node, and whether there was room for it.
+// add adds a node and returns its number. shown reports whether the node fits into the answer.
 func (l *listing) add(t *explain.Tree) (number int32, shown bool) {
 	l.total++
 	node := &policyv1.Node{
@@ -89,7 +89,7 @@ func ending(e explain.Ending) policyv1.Ending {
 	}
 }
 
-// origin is nil for what nobody wrote.
+// origin returns nil for an element without a place in a text.
 func origin(o explain.Origin) *policyv1.Origin {
 	at := place(o.Place)
 	if at == nil {
@@ -98,7 +98,7 @@ func origin(o explain.Origin) *policyv1.Origin {
 	return &policyv1.Origin{Place: at, Owner: text(o.Owner)}
 }
 
-// lines are as many as there is room for, and whether that is all of them.
+// lines returns the first lines of s, at most maxText bytes. whole reports whether they are all of s.
 func lines(s string) (shown string, whole bool) {
 	if len(s) <= maxText {
 		return s, true

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/graph"
 )
 
-// maxDrawing is how many bytes an answer has room for.
+// maxDrawing bounds the size of a drawing, in bytes.
 const maxDrawing = 4 << 20
 
 // GraphPolicy implements PolicyService.
@@ -57,7 +57,7 @@ func draw(g *graph.Graph, format policyv1.Format) ([]byte, error) {
 	}
 }
 
-// filterOf compiles expressions; an empty one filters nothing.
+// filterOf compiles the expressions of a request. An empty expression filters nothing.
 func filterOf(r *policyv1.GraphPolicyRequest) (graph.Filter, error) {
 	f := graph.Filter{Focus: r.GetFocus(), Depth: int(r.GetDepth())}
 	for _, e := range []struct {

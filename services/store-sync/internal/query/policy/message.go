@@ -9,10 +9,10 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// maxListed bounds every list of an answer, maxMessage what one of its items says.
+// maxListed bounds every list of an answer, maxMessage the bytes of each text in it.
 const maxListed, maxMessage = 1000, 2048
 
-// Findings are as many as an answer has room for: errors, and warnings where there is room for them too.
+// Findings returns at most maxListed findings. If there are more, and errors among them, it leaves out the warnings.
 func Findings(found policy.Diagnostics) *policyv1.Findings {
 	m := &policyv1.Findings{Truncated: len(found) > maxListed, Total: int32(found.Total())}
 	if m.GetTruncated() && found.HasErrors() {
@@ -37,7 +37,7 @@ func diagnostic(d policy.Diagnostic) *policyv1.Diagnostic {
 	return m
 }
 
-// place is nil for what nobody wrote.
+// place returns nil for an element without a place in a text.
 func place(p policy.Place) *policyv1.Place {
 	if p == (policy.Place{}) {
 		return nil
@@ -45,5 +45,5 @@ func place(p policy.Place) *policyv1.Place {
 	return &policyv1.Place{File: p.File, Document: int32(p.Document), Line: int32(p.Line), Column: int32(p.Column), Path: p.Path}
 }
 
-// text is what an answer can carry of a text, which may quote anything.
+// text makes a text valid UTF-8 and cuts it to maxMessage bytes. The text may quote anything.
 func text(s string) string { return clip.Text(strings.ToValidUTF8(s, "\uFFFD"), maxMessage) }

@@ -14,19 +14,19 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// What a policy may have here; the command line takes more.
+// These constants bound a policy in a request. The command line accepts larger ones.
 const (
 	maxBytes = 4 << 20
 	maxNodes = 1_000_000
-	// maxName and maxOwner are how long names may be, since answers repeat them. No engine takes a longer one.
+	// maxName and maxOwner bound the length of names, because answers repeat them. No engine accepts a longer name.
 	maxName, maxOwner = 256, 256
-	// maxParts is how many ways to an action on a type, and targets of relations, there may be
-	// together: unions multiply them.
+	// maxParts bounds the sum of all ways to an action on a type and all targets of relations. Unions multiply the
+	// ways.
 	maxParts = 200_000
 )
 
-// read is the policy that a request means, nil where it has errors. Files are beside what is accepted of a Store's
-// documents: that somebody else's is refused is nothing to them.
+// read returns the policy that a request describes, or nil if it has errors. Files are checked beside the accepted part
+// of a Store's documents, so a refused document of another author does not affect them.
 func (s *Server) read(ctx context.Context, m *policyv1.Policy, accepted bool) (*policy.Policy, policy.Diagnostics, error) {
 	documents, unreadable := Documents(m.GetFiles().GetFiles())
 	options := optionsOf(m.GetOptions())
@@ -59,18 +59,18 @@ func (s *Server) read(ctx context.Context, m *policyv1.Policy, accepted bool) (*
 	return p, found, nil
 }
 
-// object begins the name of every registered document.
+// object is the prefix of the name of every registered document.
 const object = "policydocument/"
 
-// withoutOthers leaves out what registered documents are warned of: nobody asked about them.
+// withoutOthers drops the warnings about registered documents: the request is not about them.
 func withoutOthers(found policy.Diagnostics) policy.Diagnostics {
 	return slices.DeleteFunc(found, func(d policy.Diagnostic) bool {
 		return d.Severity == policy.Warning && strings.HasPrefix(d.File, object)
 	})
 }
 
-// without leaves out the registered documents whose place others take: those of the names, and those
-// whose manifests the others are.
+// without drops the registered documents that the request replaces: those in names, and those whose manifests are among
+// others.
 func without(registered []*syntax.Document, names []string, others []*syntax.Document) ([]*syntax.Document, error) {
 	replaced := map[string]bool{}
 	for _, name := range names {
@@ -85,7 +85,7 @@ func without(registered []*syntax.Document, names []string, others []*syntax.Doc
 	return slices.DeleteFunc(slices.Clone(registered), func(d *syntax.Document) bool { return replaced[d.Source.File] }), nil
 }
 
-// Documents are those in files, within the bounds of a request.
+// Documents parses the documents in files, within the bounds of a request.
 func Documents(written []*policyv1.File) ([]*syntax.Document, policy.Diagnostics) {
 	var files []syntax.File
 	for _, f := range written {
@@ -107,7 +107,7 @@ func optionsOf(m *policyv1.Options) policy.Options {
 	}
 }
 
-// oversized finds in a valid policy what would make answers too large.
+// oversized returns findings on the parts of a valid policy that would make answers too large.
 func oversized(p *policy.Policy) policy.Diagnostics {
 	var found policy.Collector
 	name := func(source *policy.Source, at policy.Position, text string) {

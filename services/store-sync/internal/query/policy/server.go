@@ -1,6 +1,5 @@
-// Package policy answers PolicyService: what the policy library says of policies that a
-// request brings along or that are registered for a Store. It only maps, and sees to it that
-// nobody can ask for more than the process can spare.
+// Package policy serves PolicyService. It runs the policy library on policies that a request contains or that are
+// registered for a Store. It only translates messages, and bounds the work that callers can cause.
 package policy
 
 import (
@@ -15,8 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// maxAtOnce is how many requests are worked on at a time: each may take a core for a second,
-// and the process has other things to do.
+// maxAtOnce bounds the requests in work at a time. Each may use a core for a second, and the process has other work.
 const maxAtOnce = 2
 
 // Server implements PolicyService. It keeps nothing of a request.
@@ -25,11 +23,11 @@ type Server struct {
 	turns      *rpc.Turns
 }
 
-// Registered finds the documents that are registered for a Store, or what is accepted of them, and the
-// options that its model asks for. Its error is what the caller gets.
+// Registered returns the documents registered for a Store, or their accepted parts, and the options of the Store's
+// policy. The caller receives its error.
 type Registered func(ctx context.Context, store string, accepted bool) ([]*syntax.Document, policy.Options, error)
 
-// New makes one.
+// New returns a server.
 func New(registered Registered) *Server {
 	return &Server{registered: registered, turns: rpc.NewTurns(maxAtOnce)}
 }

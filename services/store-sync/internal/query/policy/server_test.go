@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// broken names a type that there is not, and an action twice.
+// broken refers to a type that does not exist, and declares an action twice.
 const broken = `resourceTypes:
   - name: tenant
     idPrefix: idntten
@@ -244,7 +244,7 @@ func TestRequestsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// TestFilesAreCheckedBesideWhatIsRegistered asks before something is applied.
+// The request comes before the files are applied.
 func TestFilesAreCheckedBesideWhatIsRegistered(t *testing.T) {
 	const volume = `resourceTypes:
   - name: volume

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// golden is a file of what the policy library is tested by.
+// golden returns a file from the tests of the policy library.
 func golden(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "policy", "testdata", "loadbalancer", name))
@@ -25,7 +25,7 @@ func golden(t *testing.T, name string) string {
 	return string(content)
 }
 
-// example is the policy of load balancers after edits, pairs of old and new text.
+// example returns the policy of load balancers after edits, given as pairs of old and new text.
 func example(t *testing.T, edits ...string) string {
 	t.Helper()
 	content := golden(t, "policy.yaml")
@@ -38,18 +38,18 @@ func example(t *testing.T, edits ...string) string {
 	return content
 }
 
-// written is a policy of one file.
+// written returns a policy of one file.
 func written(content string) *policyv1.Policy {
 	files := []*policyv1.File{{Name: "policy.yaml", Content: []byte(content)}}
 	return &policyv1.Policy{Source: &policyv1.Policy_Files{Files: &policyv1.Files{Files: files}}}
 }
 
-// registered is the policy of a Store.
+// registered returns the policy of a Store.
 func registered(store string) *policyv1.Policy {
 	return &policyv1.Policy{Source: &policyv1.Policy_Store{Store: store}}
 }
 
-// newServer makes a server for which one Store is known, "demo", with a document that says what the example does after edits.
+// newServer returns a server with one Store, "demo", with one document: the example after edits.
 func newServer(t *testing.T, edits ...string) *Server {
 	t.Helper()
 	content := example(t, edits...)
@@ -83,7 +83,7 @@ func refused(t *testing.T, err error, code connect.Code, words string) {
 	}
 }
 
-// codes are what was found, in order.
+// codes returns the codes of the findings, in order.
 func codes(f *policyv1.Findings) []string {
 	var list []string
 	for _, d := range f.GetDiagnostics() {

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// GetModel reads the model that OpenFGA answers by now.
+// GetModel returns the newest model in OpenFGA.
 func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
 	found, err := s.find(request.GetName())
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 	response := &storev1.GetModelResponse{
 		StoreId: found.Value.Status.StoreID, AuthorizationModelId: latest.GetId(), Dsl: dsl, Json: string(json), Modules: moduleMessages(found.Value),
 	}
-	// Only the merge that made a model knows which object each part comes from.
+	// Only the merge that made a model holds the source of each definition.
 	desired, err := s.merges.Merge(s.snapshot(found))
 	merged := err == nil && model.Equal(desired.Model, latest)
 	if !merged {
@@ -53,7 +53,7 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 	return response, nil
 }
 
-// DiffModel compares two models, each by its id, the live one, or the one that is asked for.
+// DiffModel compares two models. The default for the first is the live model, for the second the desired one.
 func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelRequest) (*storev1.DiffModelResponse, error) {
 	found, err := s.find(request.GetName())
 	if err != nil {
@@ -85,14 +85,14 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 	return response, err
 }
 
-// snapshot is what the view holds of a Store.
+// snapshot returns the state of a Store in the view.
 func (s *Server) snapshot(found module.Store) plan.Input {
 	in := s.state.Snapshot(found.Key, plan.Observed{})
 	in.Store = found.Value
 	return in
 }
 
-// latest is the newest model in OpenFGA.
+// latest returns the newest model in OpenFGA.
 func (s *Server) latest(ctx context.Context, found module.Store) (*openfgav1.AuthorizationModel, error) {
 	id := found.Value.Status.StoreID
 	if id == "" {
@@ -105,7 +105,7 @@ func (s *Server) latest(ctx context.Context, found module.Store) (*openfgav1.Aut
 	return latest, err
 }
 
-// byID is the model of an id.
+// byID returns the model with an id.
 func (s *Server) byID(ctx context.Context, found module.Store, id string) (*openfgav1.AuthorizationModel, error) {
 	m, err := s.fga.ReadModel(ctx, found.Value.Status.StoreID, id)
 	if errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound) {

@@ -24,13 +24,13 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// coreModule stands for the Store's own module where an AuthorizationModel can be named.
+// coreModule stands for the Store's own module in place of the name of an AuthorizationModel.
 const coreModule = "-"
 
-// previewed is where a module comes from that nobody has declared.
+// previewed is the source of a module that exists only in the request.
 const previewed = "preview"
 
-// PreviewModel decides as store-sync would and writes nothing.
+// PreviewModel makes the same decisions as store-sync and writes nothing.
 func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
 	found, err := s.find(request.GetName())
 	if err != nil {
@@ -62,22 +62,22 @@ func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModel
 	if response.Dsl, err = model.DSL(after.Merged.Model); err != nil {
 		return nil, err
 	}
-	// Where the Store's own module is broken, there is no model before, and everything is new.
+	// If the Store's core module is broken, no model exists before, and every definition counts as new.
 	response.Changes, err = changes(before.Merged.Model, after.Merged.Model)
 	return response, err
 }
 
-// proposal is what a model would be made of.
+// proposal holds the modules and documents of the previewed model.
 type proposal struct {
 	in        plan.Input
 	documents []policyplan.Document
-	// origins are where the modules come from that are previewed.
+	// origins are the sources of the previewed modules.
 	origins []model.Origin
-	// findings are what is wrong with texts of documents that cannot be read.
+	// findings are the errors in documents that cannot be read.
 	findings policy.Diagnostics
 }
 
-// judge tells what became of the modules, and of documents that would no longer be valid.
+// judge returns the states of the modules, and of the documents that would become invalid.
 func (p *proposal) judge(merged model.Result, was, todo policyplan.Plan) *storev1.PreviewModelResponse {
 	response := &storev1.PreviewModelResponse{Accepted: true}
 	if findings, errors := p.wrong(todo); errors > 0 {
@@ -103,7 +103,7 @@ func (p *proposal) judge(merged model.Result, was, todo policyplan.Plan) *storev
 	return response
 }
 
-// invalid tells of a document that would have findings.
+// invalid adds a document that would have findings to the list of modules.
 func invalid(modules []*storev1.Module, document string, v policyplan.Validation) []*storev1.Module {
 	source, f := plan.DocumentOrigin(document).String(), v.Findings[0]
 	i := slices.IndexFunc(modules, func(m *storev1.Module) bool { return m.GetSource() == source })
@@ -117,7 +117,7 @@ func invalid(modules []*storev1.Module, document string, v policyplan.Validation
 	return modules
 }
 
-// wrong returns what is wrong with the documents that are previewed, or the first of all errors.
+// wrong returns the first errors in the previewed documents, and the number of all errors.
 func (p *proposal) wrong(todo policyplan.Plan) (found policy.Diagnostics, errors int) {
 	found, errors = p.findings, len(p.findings)
 	for _, o := range p.documents {
@@ -133,7 +133,7 @@ func (p *proposal) wrong(todo policyplan.Plan) (found policy.Diagnostics, errors
 	return found, errors
 }
 
-// place puts the module that is previewed among the others.
+// place adds the previewed module to the others, or replaces the module that the request names.
 func (p *proposal) place(request *storev1.PreviewModelRequest) error {
 	at := func(name string) int {
 		return slices.IndexFunc(p.in.Modules, func(m plan.Module) bool { return m.Key == p.modelKey(name) && !m.FromDocument() })
@@ -163,12 +163,12 @@ func (p *proposal) place(request *storev1.PreviewModelRequest) error {
 	return nil
 }
 
-// modelKey is that of an AuthorizationModel in the cluster of the Store.
+// modelKey returns the key of an AuthorizationModel in the cluster of the Store.
 func (p *proposal) modelKey(name string) event.Key {
 	return event.Key{Cluster: p.in.Key.Cluster, GroupResource: kinds.AuthorizationModels().GroupResource, Name: name}
 }
 
-// propose registers documents, in the mind only.
+// propose adds the documents of a request to the proposal. It registers nothing.
 func (s *Server) propose(p *proposal, request *storev1.PreviewModelRequest, found module.Store) error {
 	documents, unreadable := querypolicy.Documents(request.GetDocuments().GetFiles())
 	if unreadable.HasErrors() {
@@ -187,7 +187,8 @@ func (s *Server) propose(p *proposal, request *storev1.PreviewModelRequest, foun
 	return nil
 }
 
-// objectsOf are the PolicyDocuments that documents would be: manifests those that they name, all others one of the given name.
+// objectsOf groups documents into PolicyDocuments. A manifest becomes the object that it names; all other documents
+// together become one object with the given name.
 func objectsOf(documents []*syntax.Document, name string) []policyplan.Document {
 	by := map[string][]*syntax.Document{}
 	var names []string

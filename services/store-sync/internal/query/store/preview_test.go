@@ -31,7 +31,7 @@ const (
 		"actionBindings: [{actionName: tenant_get, typeName: project, conditions: [{relationshipAction: {relation: parent, actionName: tenant_get}}]}]\n"
 )
 
-// server has a Store, "demo", that a PolicyDocument, team/tenants, is registered with and live in.
+// server returns a server with a Store, "demo", in which the PolicyDocument team/tenants is live.
 func server(t *testing.T) *Server {
 	t.Helper()
 	feed := moduletest.NewFeed(t)

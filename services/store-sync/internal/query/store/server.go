@@ -1,4 +1,4 @@
-// Package store answers StoreService: from the view, and from OpenFGA where a model is asked for.
+// Package store serves StoreService: from the view, and from OpenFGA for requests about models.
 package store
 
 import (
@@ -28,18 +28,19 @@ type Server struct {
 	policies *policymodule.Provider
 	fga      *fga.Client
 	complete func() error
-	// turns are for previews of documents, which may take a core for a second.
+	// turns bounds previews, because one may use a core for a second.
 	turns *rpc.Turns
 }
 
-// New makes one. complete says why the view cannot be read yet.
+// New returns a server. complete returns an error while the view is not complete.
 func New(state *store.State, merges *store.MergeCache, policies *policymodule.Provider, openFGA *fga.Client, complete func() error) *Server {
 	return &Server{state: state, merges: merges, policies: policies, fga: openFGA, complete: complete, turns: rpc.NewTurns(1)}
 }
 
 var _ storev1connect.StoreServiceHandler = (*Server)(nil)
 
-// Access asks of a caller what kubectl would: the right to read the Stores in question.
+// Access returns the rights that callers need. They are the same as for kubectl: to read or list the Stores of the
+// request.
 func Access() map[string]rpc.Access {
 	stores := kinds.Stores().GroupResource
 	return map[string]rpc.Access{
@@ -51,7 +52,7 @@ func Access() map[string]rpc.Access {
 	}
 }
 
-// ListStores lists this cluster's Stores by name.
+// ListStores returns one page of this cluster's Stores, by name.
 func (s *Server) ListStores(_ context.Context, request *storev1.ListStoresRequest) (*storev1.ListStoresResponse, error) {
 	if err := rpc.Incomplete(s.complete()); err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (s *Server) ListStores(_ context.Context, request *storev1.ListStoresReques
 	return response, nil
 }
 
-// GetStore tells one Store's state.
+// GetStore returns the state of one Store.
 func (s *Server) GetStore(_ context.Context, request *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
 	found, err := s.find(request.GetName())
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Server) GetStore(_ context.Context, request *storev1.GetStoreRequest) (
 	return &storev1.GetStoreResponse{Store: message(found.Value)}, nil
 }
 
-// find is the Store of a name.
+// find returns the Store with a name in this cluster.
 func (s *Server) find(name string) (module.Store, error) {
 	return rpc.Find(s.complete, s.state.Shared.Stores.Get, module.StoreKey(name, s.state.Shared.Cluster))
 }
@@ -105,7 +106,7 @@ func moduleMessages(s *corev1alpha1.Store) []*storev1.Module {
 	return modules
 }
 
-// remark is why a Store is not ready or, when it is, what a person must know all the same.
+// remark returns why a Store is not ready. For a ready Store it returns a warning from its other conditions, or "".
 func remark(conditions []metav1.Condition) string {
 	ready := meta.FindStatusCondition(conditions, corev1alpha1.Ready)
 	if ready == nil {
@@ -123,7 +124,7 @@ func remark(conditions []metav1.Condition) string {
 	return ""
 }
 
-// failing is the message of the first condition that does not hold.
+// failing returns the message of the first condition that is false, or "".
 func failing(conditions []metav1.Condition, types ...string) string {
 	for _, typ := range types {
 		if c := meta.FindStatusCondition(conditions, typ); c != nil && c.Status == metav1.ConditionFalse {
@@ -133,7 +134,7 @@ func failing(conditions []metav1.Condition, types ...string) string {
 	return ""
 }
 
-// since is what a condition says, and since when.
+// since returns the message of a condition with the time of its last transition.
 func since(c *metav1.Condition) string {
 	if c.LastTransitionTime.IsZero() {
 		return c.Message
