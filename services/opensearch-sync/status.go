@@ -88,10 +88,11 @@ func (s *statuses) waiting(ctx context.Context, p *consume.Pass[Key], objects []
 }
 
 // tell writes a verdict, and leaves the record.
-func (s *statuses) tell(ctx context.Context, p *consume.Pass[Key], o object, v plan.Verdict, further ...condition.Condition) error {
+func (s *statuses) tell(ctx context.Context, p *consume.Pass[Key], o object, v plan.Verdict) error {
 	if o.leaving() && o.isLost() {
 		v = plan.Verdict{State: opensearchv1.Error, Reason: "RecordMissing", Message: recordMissing + o.toForget()}
 	}
+	var further []condition.Condition
 	f := fieldsOf(o.value)
 	if has := meta.FindStatusCondition(o.value.State().Conditions, opensearchv1.OtherController); has != nil && v.Reason != plan.OtherWriter {
 		// The conflict ends when a pass finds the user in step, not during an outage.

@@ -222,7 +222,7 @@ func (h *storeHistory) discoveries(w modeltest.World) (changes []func()) {
 	switch was, is := len(h.was.Discovered), len(w.Discovered); {
 	case was < is:
 		fields := testbed.DefinitionFields(secrets, nil)
-		fields["spec"].(map[string]any)["scope"] = "Namespaced" //nolint:forcetypeassert // It is one.
+		fields["spec"].(map[string]any)["scope"] = "Namespaced"
 		changes = append(changes, func() { h.apply(kinds.Definitions(), name, fields) })
 	case was > is:
 		changes = append(changes, func() { h.Delete(kinds.Definitions(), name); h.AwaitGone(kinds.Definitions(), name) })

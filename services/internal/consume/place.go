@@ -141,7 +141,7 @@ func (p *Place) begins(msg jetstream.Msg) (turn uint64, another bool) {
 	return p.turn, another
 }
 
-// opens opens a turn, and reports whether it was still the present one.
+// opens marks a turn as open, and reports whether it was still the present one.
 func (p *Place) opens(turn uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

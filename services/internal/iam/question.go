@@ -109,8 +109,8 @@ func (o *Objects) link(c *Check, k *Kind, object, namespace string, linked map[s
 	}
 }
 
-// Split divides a check whose context has more than most tuples. The subject is allowed if any part allows it, because
-// each group grants by itself. Parts hold at most most tuples, except when the tuples that are not about groups fill
+// Split divides a check whose context has more tuples than the limit. The subject is allowed if any part allows it, because
+// each group grants by itself. Parts hold at most that many tuples, except when the tuples that are not about groups fill
 // the limit alone.
 func (c Check) Split(most int) []Check {
 	var links, groups []Tuple

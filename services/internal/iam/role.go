@@ -116,7 +116,7 @@ func (w *walk) visit(name string, role *iamv1alpha1.Role) (first int) {
 	return first
 }
 
-// take adds the result of an inherited role. For a role on the path, is is nil: [walk.close] merges these.
+// take adds the result of an inherited role. For a role on the path, the result is nil: [walk.close] merges these.
 func (s *step) take(is *inherited) {
 	if is != nil && !s.seen[is] {
 		s.seen[is] = true

@@ -14,6 +14,8 @@ import (
 const worldsPerHistory = 12
 
 // coreBase is what each core module has; its text may define more.
+//
+//nolint:gochecknoglobals // A constant table.
 var coreBase = map[string]string{
 	"user": "", "group": "", "group#member": "[user]", "core_platform-mesh_io_account": "",
 	"core_platform-mesh_io_account#member": "[user]", "core_platform-mesh_io_account#owner": "[user]",
@@ -22,6 +24,8 @@ var coreBase = map[string]string{
 
 // coreParts, moduleParts and documentParts are what texts are made of, each with its variants.
 // Types and names are few, so that texts compete and depend on each other; "nothing" is never defined.
+//
+//nolint:gochecknoglobals // Constant tables.
 var (
 	coreParts = map[string][]string{
 		"doc#viewer": {"[user]", "[user:*]", "[nothing]"}, "core_namespace#create_core_secrets": {"member"},
@@ -75,7 +79,10 @@ type author struct {
 
 // history returns random worlds, with resources that may be served.
 func history(random *rand.Rand, served []Discovered) (worlds []World) {
-	a := &author{random: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}}, served: served, discovery: random.IntN(len(served) + 1)}
+	a := &author{
+		random: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}},
+		served: served, discovery: random.IntN(len(served) + 1),
+	}
 	for len(worlds) < worldsPerHistory {
 		for range 1 + a.random.IntN(3) {
 			a.change()
@@ -229,7 +236,7 @@ func (d *draft) dsl() string {
 func (d *draft) yaml() string {
 	spec := map[string][]any{}
 	names := func(list string) (all []any) {
-		for _, name := range strings.Fields(list) {
+		for name := range strings.FieldsSeq(list) {
 			all = append(all, map[string]any{"name": name})
 		}
 		return all
@@ -248,7 +255,7 @@ func (d *draft) yaml() string {
 			spec["actions"] = append(spec["actions"], map[string]any{"name": word[1]})
 		case word[0] == "bind":
 			var conditions []any
-			for _, c := range strings.Fields(d.parts[k]) {
+			for c := range strings.FieldsSeq(d.parts[k]) {
 				if c == "role" {
 					conditions = append(conditions, map[string]any{"roleBinding": map[string]any{}})
 				} else {
@@ -260,7 +267,7 @@ func (d *draft) yaml() string {
 	}
 	text, err := yaml.Marshal(spec)
 	if err != nil {
-		panic(err)
+		panic(err) //nolint:forbidigo // Strings, lists and maps can be encoded.
 	}
 	return string(text)
 }

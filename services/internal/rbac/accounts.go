@@ -144,8 +144,9 @@ func opensearchSync() Account {
 			may("What asks for something in OpenSearch is held by a finalizer while that is there.", verbs("patch"), group, declared...),
 			statuses(group, declared...))
 	}
-	rights = append(rights, statuses(opensearchv1.GroupVersion.Group, opensearchv1.Clusters), may("What was made for an object is recorded in an annotation: admission asks who does it.", verbs("record"),
-		opensearchv1.GroupVersion.Group, declared...))
+	rights = append(rights, statuses(opensearchv1.GroupVersion.Group, opensearchv1.Clusters),
+		may("What was made for an object is recorded in an annotation: admission asks who does it.", verbs("record"),
+			opensearchv1.GroupVersion.Group, declared...))
 	return Account{
 		Service: topology.OpensearchSync, Everywhere: slices.Concat(common(), consumed(topology.OpensearchSync), rights),
 		Secrets: []Right{may("Users have their passwords in Secrets, and clusters how they are reached.", verbs("get"), corev1.GroupName, "secrets")},

@@ -17,7 +17,7 @@ func (s *shop) remove(name string) {
 // stored returns a status as the API server returns it.
 func stored(status corev1alpha1.StoreStatus) (read corev1alpha1.StoreStatus) {
 	if data, err := json.Marshal(status); err != nil || json.Unmarshal(data, &read) != nil {
-		panic("a status cannot be stored")
+		panic("a status cannot be stored") //nolint:forbidigo // It can.
 	}
 	return read
 }

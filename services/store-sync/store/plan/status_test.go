@@ -145,7 +145,7 @@ func TestStoreSyncDatesItsConditionsAfterTupleSync(t *testing.T) {
 	if w.pass(1000); w.writes != 0 {
 		t.Errorf("got %d writes while tuple-sync writes, want 0", w.writes)
 	}
-	w.store.Status.Conditions = append(before, tupleConditions(7)...)
+	w.store.Status.Conditions = slices.Concat(before, tupleConditions(7))
 	w.modules[0].Value.Status.Conditions = append(w.modules[0].Value.Status.Conditions, tupleConditions(9)...)
 	w.verbs = nil
 	if w.pass(1000); w.writes != 2 || !slices.Equal(w.verbs, []plan.Verb{plan.LatestModel, plan.WriteStatus}) {

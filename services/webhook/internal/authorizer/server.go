@@ -89,7 +89,8 @@ func secure(cfg Config, log *slog.Logger) (*tls.Config, error) {
 		return nil, fmt.Errorf("reading --authorizer-cert and --authorizer-key: %w", err)
 	}
 	shown := &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true, // A resumed session would skip the check of the client certificate.
+		// A resumed session would skip the check of the client certificate.
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Get(), nil },
 	}
 	if cfg.ClientCA == "" {
