@@ -139,8 +139,8 @@ func (in Input) recorded() string { return in.Store.Status.StoreID }
 
 func (in Input) deleting() bool { return in.Store.DeletionTimestamp != nil }
 
-// holder returns the Store with the better claim to an OpenFGA store. That is another Store that records it, unless
-// this Store records it too and does not yield.
+// holder returns the Store with the better claim to an OpenFGA store. Another Store that records it has the better
+// claim, unless this Store records it too and does not yield.
 func (in Input) holder(obs Observed, id string) (Rival, bool) {
 	for _, r := range in.Rivals {
 		if r.Value.Status.StoreID == id && (in.recorded() != id || in.yields(r, obs.nameOf(in, id))) {
