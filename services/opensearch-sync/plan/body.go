@@ -9,7 +9,7 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
 
-// BodyOf is what an object asks for.
+// BodyOf returns the content that an object declares, or nil for a kind that has no entity of its own.
 func BodyOf(o opensearchv1.Declared) Body {
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchUser:
@@ -39,7 +39,7 @@ func BodyOf(o opensearchv1.Declared) Body {
 	}
 }
 
-// reserved names of attributes say whose a user is.
+// reserved reports whether a user attribute records ownership or the password tag. Objects cannot set such attributes.
 func reserved(name string) bool {
 	return name == opensearchv1.UIDAttribute || name == opensearchv1.PasswordAttribute || name == opensearchv1.VersionAttribute
 }
@@ -71,7 +71,7 @@ func list(texts []string) []any {
 	return all
 }
 
-// described is a text, or nothing, which is left out.
+// described returns text, or nil for an empty text, so that the field is left out.
 func described(text string) any {
 	if text == "" {
 		return nil
@@ -79,14 +79,16 @@ func described(text string) any {
 	return text
 }
 
-// Tag stands for a password of an object, under a key that only those know who may write passwords anyway.
+// Tag returns a keyed hash (HMAC) of an object's password. The key is available only to clients that may write
+// passwords anyway.
 func Tag(key []byte, uid, password string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(uid + "\x00" + password))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// Approval returns the annotation that lets a user have protected roles, for this object, name, password reference and backend roles.
+// Approval returns the value of the annotation that lets a user receive protected roles. It covers this object, name,
+// password reference and list of backend roles only.
 func Approval(o *opensearchv1.OpensearchUser) string {
 	parts := []string{string(o.UID), o.Entity(), o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key}
 	parts = append(parts, sorted(o.Spec.BackendRoles)...)

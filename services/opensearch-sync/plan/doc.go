@@ -1,3 +1,6 @@
-// Package plan decides, without I/O, what is to be done so that OpenSearch has what objects ask for: from all objects of one
-// kind in a cluster, and what the server lists of it. Nothing that others made is changed.
+// Package plan decides which changes make OpenSearch hold what objects declare.
+//
+// Input is all objects of one kind in a cluster, and the listing of the server. Output is an outcome for each object
+// and ordered actions. The package does no I/O. It never changes an entity or an entry that the records of objects do
+// not claim, unless an object adopts it.
 package plan

@@ -8,10 +8,11 @@ import (
 	"slices"
 )
 
-// Kind is a kind of thing in OpenSearch, by the last part of its path in the security API. Each is one document there.
+// Kind is a kind of entity, named by the last part of its path in the security API. OpenSearch stores each kind in one
+// document.
 type Kind string
 
-// Kinds.
+// Kinds of the security API.
 const (
 	Users        Kind = "internalusers"
 	Roles        Kind = "roles"
@@ -26,10 +27,10 @@ const (
 	fieldDescription  = "description"
 )
 
-// Kinds lists them all.
+// Kinds lists all kinds.
 func Kinds() []Kind { return []Kind{ActionGroups, Tenants, Roles, Users, Mappings} }
 
-// Batch is how many things of the kind one request may be about: beyond, the server takes minutes.
+// Batch returns how many entities one request may change. With more, the server takes minutes.
 func (k Kind) Batch() int {
 	switch k {
 	case Users:
@@ -41,13 +42,13 @@ func (k Kind) Batch() int {
 	}
 }
 
-// References returns the other kind whose things those of k name, if there is one.
+// References returns the kind that entities of k name, if they name any.
 func (k Kind) References() (Kind, bool) {
 	to, refers := map[Kind]Kind{Mappings: Roles, Roles: ActionGroups}[k]
 	return to, refers
 }
 
-// fields are what may be written of a thing, and whether it is a list.
+// fields returns the writable fields of a kind. The value reports whether the field is a list.
 func (k Kind) fields() map[string]bool {
 	switch k {
 	case Users:
@@ -63,23 +64,23 @@ func (k Kind) fields() map[string]bool {
 	}
 }
 
-// Body is the content of a thing, as JSON is decoded.
+// Body is the content of an entity as decoded JSON.
 type Body map[string]any
 
-// Entity is a thing that the server lists.
+// Entity is an entity that the server lists.
 type Entity struct {
 	Body
-	// Guarded things are OpenSearch's own: reserved, hidden or static.
+	// Guarded marks an entity that OpenSearch protects: reserved, hidden or static.
 	Guarded bool
 }
 
-// Read makes an Entity of what the server lists.
+// Read returns the Entity for a listed value.
 func Read(listed map[string]any) Entity {
 	is := func(flag string) bool { on, _ := listed[flag].(bool); return on }
 	return Entity{Body: listed, Guarded: is("reserved") || is("hidden") || is("static")}
 }
 
-// Keep returns what a listed thing has of the fields that matter: a server may send any others.
+// Keep returns the fields of a listed entity that matter here, because a server may send any others.
 func (k Kind) Keep(listed map[string]any) map[string]any {
 	kept := map[string]any{}
 	for _, field := range append(slices.Collect(maps.Keys(k.fields())), "reserved", "hidden", "static") {
@@ -90,14 +91,14 @@ func (k Kind) Keep(listed map[string]any) map[string]any {
 	return kept
 }
 
-// attribute is one of a user's.
+// attribute returns an attribute of a user, or "".
 func (e Entity) attribute(name string) string {
 	attributes, _ := e.Body["attributes"].(map[string]any)
 	text, _ := attributes[name].(string)
 	return text
 }
 
-// list is a field as texts.
+// list returns the texts of a field.
 func (b Body) list(field string) []string {
 	values, _ := b[field].([]any)
 	texts := make([]string, 0, len(values))
@@ -109,8 +110,8 @@ func (b Body) list(field string) []string {
 	return texts
 }
 
-// whole is b with all fields of the kind and no others: fields are always written as a whole, for the server forgets empty
-// lists, and refuses to add to them.
+// whole returns b with all fields of the kind and no others. The server drops empty lists and refuses to add to a
+// missing one, so lists are always written as a whole.
 func (k Kind) whole(b Body) Body {
 	all := Body{}
 	for field, list := range k.fields() {
@@ -123,12 +124,12 @@ func (k Kind) whole(b Body) Body {
 		}
 	}
 	if _, ok := all[fieldDescription]; !ok && k == Tenants {
-		all[fieldDescription] = "" // Without any field it is refused.
+		all[fieldDescription] = "" // OpenSearch refuses a tenant without any field.
 	}
 	return all
 }
 
-// changed are the fields in which two contents differ.
+// changed returns the names of the fields that differ, sorted.
 func (k Kind) changed(a, b Body) (fields []string) {
 	for field := range k.fields() {
 		if text(a[field]) != text(b[field]) {
@@ -139,22 +140,21 @@ func (k Kind) changed(a, b Body) (fields []string) {
 	return fields
 }
 
-// same reports whether two contents mean the same: order and repetition of entries do not matter, nor does whether what is
-// empty is there.
+// same reports whether two contents are equivalent. Order, duplicates and empty values do not count.
 func (k Kind) same(a, b Body) bool {
 	return len(k.changed(a, b)) == 0
 }
 
-// text stands for a value, whatever the order in its lists.
+// text returns a text that is equal for equivalent values, whatever the order of their lists.
 func text(value any) string {
 	data, err := json.Marshal(normal(value))
 	if err != nil {
-		return fmt.Sprintf("%v", value) // What was decoded can be encoded.
+		return fmt.Sprintf("%v", value) // Decoded JSON can always be encoded.
 	}
 	return string(data)
 }
 
-// normal is a value without what is empty, with lists sorted; nil if nothing is left.
+// normal returns a value with lists sorted and without empty parts, or nil if nothing is left.
 func normal(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -187,22 +187,22 @@ func normal(value any) any {
 	return nil
 }
 
-// Action is one change. Without a body the thing is removed; one with a password is written by itself, for a user without
-// is one whom nobody can be.
+// Action is one change. An action without a body removes the entity. An action with a password is a request of its own,
+// because a patch without the password would create a user that cannot log in.
 type Action struct {
 	Name string
 	Body Body
-	// For is the UID of the object on whose behalf it is; of a mapping there may be several.
+	// For holds the UIDs of the objects that the change is made for. Only a mapping can have several.
 	For []string
-	// Fields are those that change; without, the thing is written as a whole.
+	// Fields lists the fields to change. Without it the entity is written as a whole.
 	Fields []string
-	// Password is that the password of For is to be written, too.
+	// Password means that the password of For is written, too.
 	Password bool
-	// Drift lists the fields that others changed, if all objects of For were in step before.
+	// Drift lists the fields that other writers changed, if all objects of For were in step before.
 	Drift []string
 }
 
-// Shows reports whether a listing has what an action meant.
+// Shows reports whether a listing contains the result of an action.
 func (k Kind) Shows(a Action, listed map[string]Entity) bool {
 	is, there := listed[a.Name]
 	if !there || a.Body == nil {
@@ -213,10 +213,10 @@ func (k Kind) Shows(a Action, listed map[string]Entity) bool {
 	})
 }
 
-// maxRequest is how large a request may become, in bytes, before another begins: servers take 10 MB at least.
+// maxRequest bounds the size of a batch, in bytes. Servers accept at least 10 MB.
 const maxRequest = 4 << 20
 
-// Batches splits actions into requests.
+// Batches splits actions into requests: single ones for actions with a password, and batches for all others.
 func Batches(k Kind, actions []Action) (alone []Action, batches [][]Action) {
 	var together []Action
 	for _, a := range actions {
@@ -240,11 +240,11 @@ func Batches(k Kind, actions []Action) (alone []Action, batches [][]Action) {
 	return alone, batches
 }
 
-// size is about how much of a request an action is.
+// size returns the approximate share of a request, in bytes.
 func (a Action) size() int {
 	data, err := json.Marshal(a.Body)
 	if err != nil {
-		return maxRequest // What was decoded can be encoded.
+		return maxRequest // Decoded JSON can always be encoded.
 	}
 	return len(a.Name) + len(data)
 }

@@ -2,7 +2,8 @@ package plan
 
 import "slices"
 
-// with is e and what other has beside it, sorted; And is that of e unless it has none.
+// with returns the union: the entries of e, then the entries that only other has, sorted. And is taken from e unless it
+// is empty there.
 func (e Entries) with(other Entries) Entries {
 	all := e.each(other, func(a, b []string) []string {
 		more := slices.DeleteFunc(sorted(b), func(s string) bool { return slices.Contains(a, s) })
@@ -14,7 +15,7 @@ func (e Entries) with(other Entries) Entries {
 	return all
 }
 
-// and is e with its And only if that is what there is: one that is not there any more is not what may be there.
+// and returns e, and drops And unless the mapping has the same list now.
 func (e Entries) and(there Entries) Entries {
 	if !sameSet(e.And, there.And) {
 		e.And = nil
@@ -22,7 +23,7 @@ func (e Entries) and(there Entries) Entries {
 	return e
 }
 
-// without is e but for what is in other. And is one thing.
+// without returns the entries of e that other lacks. It compares And as a whole.
 func (e Entries) without(other Entries) Entries {
 	left := e.each(other, func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
@@ -33,7 +34,7 @@ func (e Entries) without(other Entries) Entries {
 	return left
 }
 
-// within is what of e is in other. And is one thing.
+// within returns the entries of e that other has, too. It compares And as a whole.
 func (e Entries) within(other Entries) Entries {
 	left := e.each(other, func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
@@ -58,7 +59,7 @@ func sameSets(a, b Entries) bool {
 
 func sameSet(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
 
-// sorted is a list in order, each entry once.
+// sorted returns the texts in order and without duplicates.
 func sorted(texts []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(texts)))
 }

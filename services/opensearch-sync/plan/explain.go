@@ -2,19 +2,19 @@ package plan
 
 import "slices"
 
-// Explained is an entry of a role's mapping, and who put it there.
+// Explained is an entry of a role's mapping, with its sources.
 type Explained struct {
 	List, Value string
-	// Bindings are the UIDs of those that give it.
+	// Bindings holds the UIDs of the bindings that give the entry.
 	Bindings []string
-	// Foreign entries are there without any of them, too.
+	// Foreign marks an entry that is not in the record of any binding. Exists marks one that the mapping has now.
 	Foreign, Exists bool
 }
 
-// Entries are those of a mapping.
+// Entries returns the entries of a mapping.
 func (e Entity) Entries() Entries { return mapping{Entity: e}.has() }
 
-// Explain tells who put each entry of the mapping of a role there.
+// Explain lists the entries that the mapping of a role has or shall have, with the source of each.
 func Explain(role string, bindings []Binding, actual Entity) []Explained {
 	m := mapping{role: role, exists: true, Entity: actual, bindings: bindings}
 	has := m.has()

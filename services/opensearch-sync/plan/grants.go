@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Grants lists what mappings of protected roles give.
+// Grants lists the mappings of protected roles.
 type Grants []grant
 
 // grant is the mapping of one role that OpenSearch protects.
@@ -15,7 +15,7 @@ type grant struct {
 	users, backend, all []matcher
 }
 
-// matcher reports whether an entry of a mapping stands for a name.
+// matcher reports whether an entry of a mapping matches a name.
 type matcher func(name string) bool
 
 // GrantsOf returns the grants of all mappings whose role is reserved, hidden or static.
@@ -30,7 +30,8 @@ func GrantsOf(roles, mappings map[string]Entity) (all Grants) {
 	return all
 }
 
-// To returns the roles that a user has by its name or backend roles, sorted. It leaves out what admission decides.
+// To returns the roles that a user has by its name or backend roles, sorted. It leaves out roles for which admission
+// decides.
 func (g Grants) To(name string, backendRoles []string) (roles []string) {
 	for _, m := range g {
 		undecided := slices.DeleteFunc(slices.Clone(backendRoles), func(b string) bool { return decidedRole(b) == m.role })
@@ -71,8 +72,8 @@ func matchers(entries []string) []matcher {
 	return all
 }
 
-// newMatcher reads an entry as OpenSearch does: a pattern with * and ?, or a name. An expression between slashes matches every name
-// here, because Java reads some otherwise than Go.
+// newMatcher reads an entry as OpenSearch does: a pattern with * and ?, or a name. An expression between slashes
+// matches every name, because Java and Go read some expressions differently.
 func newMatcher(entry string) matcher {
 	switch {
 	case len(entry) > 1 && strings.HasPrefix(entry, "/") && strings.HasSuffix(entry, "/"):

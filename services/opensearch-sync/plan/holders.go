@@ -6,20 +6,22 @@ import (
 	"strings"
 )
 
-// Holder is a user that has a role: the user itself names it, or the mapping of the role names backend roles of the user.
+// Holder is a user that has a role. Either the user names the role, or the mapping of the role names backend roles of
+// the user.
 type Holder struct {
 	User         string
 	Direct       bool
 	BackendRoles []string
 }
 
-// Account is what a user of a server has: roles, and backend roles. Users of LDAP or OIDC are on no server.
+// Account holds the roles and backend roles of a user that the server stores. The server does not store users of LDAP
+// or OIDC.
 type Account struct {
 	Name                string
 	Roles, BackendRoles []string
 }
 
-// Accounts returns the users that a server lists, by name.
+// Accounts returns the users of a listing, sorted by name.
 func Accounts(users map[string]Entity) (all []Account) {
 	for name, user := range users {
 		all = append(all, Account{name, user.list("opendistro_security_roles"), user.list(fieldBackendRoles)})
@@ -28,7 +30,7 @@ func Accounts(users map[string]Entity) (all []Account) {
 	return all
 }
 
-// HoldersOf returns the accounts that have a role directly, or by the backend roles of its mapping.
+// HoldersOf returns the accounts that have a role directly or through backend roles in its mapping.
 func HoldersOf(role string, mapping Entries, accounts []Account) (all []Holder) {
 	for _, a := range accounts {
 		h := Holder{User: a.Name, Direct: slices.Contains(a.Roles, role)}
@@ -50,7 +52,8 @@ func HoldersOf(role string, mapping Entries, accounts []Account) (all []Holder) 
 	return all
 }
 
-// matching returns the texts that a pattern of OpenSearch matches. A regular expression that only Java compiles matches none here.
+// matching returns the texts that an OpenSearch pattern matches. A regular expression that Go cannot compile matches
+// nothing.
 func matching(pattern string, texts []string) (all []string) {
 	if !strings.ContainsAny(pattern, "*?/") {
 		if slices.Contains(texts, pattern) {

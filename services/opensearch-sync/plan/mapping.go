@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Entries are entries of a role's mapping. Whoever is, or has, one of the first three has the role, and so has who has all of
-// And.
+// Entries holds the entries of a role's mapping. A user has the role if it matches one entry of the first three lists,
+// or all backend roles of And.
 type Entries struct {
 	Users, BackendRoles, Hosts, And []string
 }
 
-// single are the lists in which each entry stands for itself.
+// single returns the lists in which each entry counts alone.
 func (e *Entries) single() []*[]string { return []*[]string{&e.Users, &e.BackendRoles, &e.Hosts} }
 
 func (e Entries) empty() bool {
@@ -25,36 +25,38 @@ type Binding struct {
 	Leaving bool
 	Roles   []string
 	Entries Entries
-	// Record says what is, or may be, on the server for it, by role.
+	// Record lists the entries that are, or may be, on the server for the binding, by role.
 	Record map[string]Entries
-	// Obstacle is why nothing can be written for it.
+	// Obstacle is the reason why nothing can be written for the binding.
 	Obstacle *Verdict
-	// InStep means that its last status says of this very generation that the server has it.
+	// InStep means that the last status reports this generation as ready on this server.
 	InStep bool
-	// Elsewhere means that another cluster object leads to the same server: the binding keeps what it has, and is decided there.
+	// Elsewhere means that the binding belongs to another cluster object that leads to the same server. It keeps its
+	// entries here, and is decided there.
 	Elsewhere bool
 }
 
-// BindingOutcome is what is to be done about one binding.
+// BindingOutcome is the decision about one binding.
 type BindingOutcome struct {
 	Verdict
-	// Before must be its record before anything is written, After is it once all is.
+	// Before is the record that the binding must have before any write. After is the record once all writes are done.
 	Before, After map[string]Entries
-	// Unseen means that its record has what is neither there nor wanted: nobody has seen whether it came.
+	// Unseen means that the record has entries that are neither wanted nor on the server. An earlier write may still
+	// create them.
 	Unseen bool
 }
 
-// MappingDecision is what is to be done about all bindings of a cluster.
+// MappingDecision is the plan for all bindings of a cluster.
 type MappingDecision struct {
 	Outcomes map[string]BindingOutcome
 	Actions  []Action
-	// Again means that something can only be done once the actions are.
+	// Again means that further actions become possible once these are done.
 	Again bool
 }
 
-// MappingsOf decides about the mappings of all roles that bindings speak of, from all bindings together: an entry goes with the
-// last binding that gives it. What is on the server and in nobody's record is others', and stays. While a change is contested, which
-// may still come to pass, records keep all that they have.
+// MappingsOf plans the mappings of all roles that bindings name or have recorded. It needs all bindings together: an
+// entry is removed with the last binding that gives it. Entries without a record are foreign and stay. While a change
+// is contested, it may still take effect, so records keep all entries.
 func MappingsOf(bindings []Binding, actual map[string]Entity, roles map[string]bool, contested bool) MappingDecision {
 	d := MappingDecision{Outcomes: map[string]BindingOutcome{}}
 	concerned := map[string][]Binding{}
@@ -83,13 +85,13 @@ func MappingsOf(bindings []Binding, actual map[string]Entity, roles map[string]b
 	return d
 }
 
-// mapping is that of one role, with the bindings that speak of it.
+// mapping is the mapping of one role, with the bindings that name it or have recorded it.
 type mapping struct {
 	role          string
 	exists, there bool
 	Entity
 	bindings []Binding
-	// contested means that what is recorded may still come.
+	// contested means that recorded entries may still appear on the server.
 	contested bool
 }
 
@@ -97,7 +99,7 @@ func (m mapping) wants(b Binding) bool {
 	return !b.Leaving && b.Obstacle == nil && slices.Contains(b.Roles, m.role)
 }
 
-// keeps reports whether a binding keeps what it has: something stands in its way.
+// keeps reports whether a binding keeps its recorded entries because of an obstacle.
 func (m mapping) keeps(b Binding) bool { return !b.Leaving && b.Obstacle != nil }
 
 func (m mapping) decide(d *MappingDecision) {
@@ -108,7 +110,8 @@ func (m mapping) decide(d *MappingDecision) {
 	has := m.has()
 	foreign := m.foreign(has)
 	want, conflict := m.wanted(foreign)
-	// A list of ours goes before the next one comes: a record has room for one, and must have it before it is there.
+	// A record has room for one joint list and must hold it before the write. An old list of ours is therefore removed
+	// first, and the next run writes the new one.
 	changing := len(want.And) > 0 && !sameSet(want.And, has.And) && (len(has.And) > 0 && len(foreign.And) == 0 || m.mayCome(want.And))
 	if changing {
 		want.And = nil
@@ -116,7 +119,7 @@ func (m mapping) decide(d *MappingDecision) {
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
 		record := b.Record[m.role]
-		var stays Entries // Of what is recorded, what may still come.
+		var stays Entries // Recorded entries that may still appear.
 		if m.contested {
 			stays = record
 		}
@@ -133,7 +136,7 @@ func (m mapping) decide(d *MappingDecision) {
 		default:
 			outcome.Unseen = outcome.Unseen || !record.without(has).empty()
 			put(outcome.Before, m.role, record)
-			if !m.exists && !want.empty() { // Nobody can take it away before the role is back.
+			if !m.exists && !want.empty() { // The mapping cannot be written before the role is back.
 				stays = record.within(has).with(stays)
 			}
 			put(outcome.After, m.role, stays)
@@ -155,7 +158,7 @@ func (m mapping) owners() (uids []string) {
 	return uids
 }
 
-// gives is what a binding gives beside others, and what is wrong with the rest, if anything is.
+// gives returns the entries that a binding adds to the foreign ones, and a verdict if it cannot add all of them.
 func (m mapping) gives(b Binding, foreign Entries, conflict, changing bool) (mine Entries, wrong *Verdict) {
 	mine = b.Entries.without(foreign)
 	switch {
@@ -172,12 +175,12 @@ func (m mapping) gives(b Binding, foreign Entries, conflict, changing bool) (min
 		if wrong == nil {
 			wrong = new(pending(RoleMissing, fmt.Sprintf("role %q is not in OpenSearch yet", m.role)))
 		}
-		mine = mine.within(m.has()) // What is left over from a role before.
+		mine = mine.within(m.has()) // These entries remain from an earlier role of the name.
 	}
 	return mine, wrong
 }
 
-// mayCome reports whether another list of backend roles than this one may still come.
+// mayCome reports whether a joint list other than the given one may still appear on the server.
 func (m mapping) mayCome(than []string) bool {
 	return m.contested && slices.ContainsFunc(m.bindings, func(b Binding) bool {
 		and := b.Record[m.role].And
@@ -191,7 +194,7 @@ func put(record map[string]Entries, role string, e Entries) {
 	}
 }
 
-// act adds what makes of what is there what is wanted.
+// act adds the action that turns the present mapping into want, if one is needed and possible.
 func (m mapping) act(d *MappingDecision, want Entries, owners []string) {
 	has := m.has()
 	if m.Guarded || sameSets(has, want) {
@@ -205,7 +208,7 @@ func (m mapping) act(d *MappingDecision, want Entries, owners []string) {
 	switch {
 	case want.empty() && described == "":
 	case !m.exists:
-		return // Nobody can write it, and it gives nothing to anybody.
+		return // Without its role the mapping cannot be written, and gives nothing.
 	default:
 		action.Body = Mappings.whole(Body{
 			"users": list(want.Users), fieldBackendRoles: list(want.BackendRoles), "hosts": list(want.Hosts),
@@ -218,7 +221,7 @@ func (m mapping) act(d *MappingDecision, want Entries, owners []string) {
 	d.Actions = append(d.Actions, action)
 }
 
-// refuse makes a verdict that of all bindings that want something.
+// refuse applies a verdict to all bindings that want the role, and leaves their records unchanged.
 func (m mapping) refuse(d *MappingDecision, v Verdict) {
 	for _, b := range m.bindings {
 		if !m.wants(b) {
@@ -241,8 +244,8 @@ func (m mapping) has() Entries {
 	}
 }
 
-// foreign is what is there and in nobody's record. Backend roles that are asked for together are one thing: without one of them
-// the others would give the role to more.
+// foreign returns the entries that no record claims. It treats And as a whole: with fewer backend roles the list would
+// give the role to more users.
 func (m mapping) foreign(has Entries) Entries {
 	var recorded Entries
 	joint := false
@@ -259,13 +262,13 @@ func (m mapping) foreign(has Entries) Entries {
 	return foreign
 }
 
-// wanted is what must be there: all that is foreign, in its order, and what bindings give. A binding conflicts whose list of
-// backend roles is another than the one that holds.
+// wanted returns the entries that the mapping must have: the foreign ones in their order, and those of the bindings. A
+// binding conflicts if its And differs from the one that is kept.
 func (m mapping) wanted(foreign Entries) (want Entries, conflict map[string]bool) {
 	want, conflict = foreign, map[string]bool{}
 	keep := m.has()
 	var gives Entries
-	for _, b := range m.bindings { // A role has one such list: the one that is there, if somebody still wants it, or keeps what they have.
+	for _, b := range m.bindings { // A role has one joint list. The present one stays while a binding wants or keeps it.
 		holds := m.wants(b) && sameSet(b.Entries.And, keep.And) || m.keeps(b) && sameSet(b.Record[m.role].And, keep.And)
 		if holds && len(foreign.And) == 0 {
 			want.And = keep.And

@@ -24,19 +24,19 @@ const (
 	BindNeeded     = "BindNeeded"
 	Refused        = "Refused"
 	Invalid        = "Invalid"
-	// ActionGroupMissing means that an action is named as only an action group could be.
+	// ActionGroupMissing means that a name has the form of an action group, and no such group exists.
 	ActionGroupMissing = "ActionGroupMissing"
 	NotListed          = "NotListed"
 	Writing            = "Writing"
 )
 
-// Verdict says what became of an object.
+// Verdict is the result for an object, as its status reports it.
 type Verdict struct {
 	State           opensearchv1.State
 	Reason, Message string
 }
 
-// worsen makes v another verdict if that is worse: an error is worse than a wait, a wait is worse than success.
+// worsen replaces v by other if other is worse. An error is worse than a wait, and a wait is worse than success.
 func (v *Verdict) worsen(other *Verdict) {
 	rank := map[opensearchv1.State]int{opensearchv1.Error: 2, opensearchv1.Pending: 1}
 	if other != nil && rank[other.State] > rank[v.State] {
@@ -44,7 +44,7 @@ func (v *Verdict) worsen(other *Verdict) {
 	}
 }
 
-// InStep is the verdict of what is there.
+// InStep returns the verdict for an object that OpenSearch holds as declared.
 func InStep() Verdict { return Verdict{State: opensearchv1.Created, Reason: Synced} }
 
 func failed(reason, message string) Verdict {
@@ -55,57 +55,61 @@ func pending(reason, message string) Verdict {
 	return Verdict{State: opensearchv1.Pending, Reason: reason, Message: message}
 }
 
-// Object is an object that asks for a thing of its own.
+// Object is an object that declares an OpenSearch entity of its own.
 type Object struct {
-	// UID is the object's, Source that of the one it was migrated from.
+	// UID is the UID of the object. Source is the UID of the object that it was migrated from.
 	UID, Source string
-	// Name is that of the thing.
+	// Name is the name of the entity.
 	Name    string
 	Created time.Time
-	// Leaving objects are being deleted. Gone ones are leaving, too: they were deleted before what they had was.
+	// Leaving marks an object that is being deleted. Gone marks one that was deleted before its entity was removed; it
+	// is Leaving, too.
 	Leaving, Gone bool
-	// Adopt makes what is there under the name the object's.
+	// Adopt lets the object take over an existing entity of the name.
 	Adopt bool
-	// Existing is whether there was something under the name; nil if that was never found out.
+	// Existing records whether an entity of the name existed before the object. It is nil if that was never checked.
 	Existing *bool
-	// Synced means that the object's last status says that it is in OpenSearch, or that another controller has written it since.
+	// Synced means that the last status reports the object as ready, or reports that another controller has written it
+	// since.
 	Synced bool
-	// InStep means that the last status says so of this very generation on this very server.
+	// InStep means that the last status reports this generation as ready on this server.
 	InStep bool
 	Body   Body
-	// Tag stands for the password of a user.
+	// Tag is the keyed hash of a user's password; see [Tag].
 	Tag string
-	// PasswordMissing is why there is no tag: the user keeps the password that is there.
+	// PasswordMissing is the reason why Tag is missing. The user then keeps its present password.
 	PasswordMissing *Verdict
-	// Obstacle is why nothing can be written for the object.
+	// Obstacle is the reason why nothing can be written for the object.
 	Obstacle *Verdict
-	// Grants are those of the server. Approval is the annotation that lets the object have what they give; Approved means that it does.
+	// Grants holds the grants of the server. Approval is the annotation value that allows them; Approved means that the
+	// object has it.
 	Grants   Grants
 	Approval string
 	Approved bool
 }
 
-// Outcome is what is to be done about one object.
+// Outcome is the decision about one object.
 type Outcome struct {
 	Verdict
-	// Existing is what the object's record must say before anything is written for it.
+	// Existing is the value that the object's record must hold before any write for it.
 	Existing *bool
-	// Owns means that something is, or is about to be, in OpenSearch for the object: it must not go before that.
+	// Owns means that OpenSearch has an entity of the object, or is about to. The object must not be released before
+	// its removal.
 	Owns bool
-	// Unseen means that it leaves, and what it asked for is not there: nobody has seen whether it came.
+	// Unseen means that the object leaves and its entity is absent. An earlier write may still create the entity.
 	Unseen bool
 }
 
-// Decision is what is to be done about all objects of a kind.
+// Decision is the plan for all objects of a kind.
 type Decision struct {
-	// Outcomes by UID.
+	// Outcomes holds the outcomes by UID.
 	Outcomes map[string]Outcome
 	Actions  []Action
-	// Again means that something can only be done once the actions are.
+	// Again means that further actions become possible once these are done.
 	Again bool
 }
 
-// Objects decides about all objects of a kind in a cluster that ask for things of their own.
+// Objects plans for all objects of a kind in a cluster that declare entities of their own.
 func Objects(k Kind, objects []Object, actual map[string]Entity) Decision {
 	d := Decision{Outcomes: map[string]Outcome{}}
 	byName, live := map[string][]Object{}, map[string]bool{}
@@ -113,7 +117,7 @@ func Objects(k Kind, objects []Object, actual map[string]Entity) Decision {
 		live[o.UID] = true
 	}
 	for _, o := range objects {
-		if live[o.Source] { // Nobody inherits from the living.
+		if live[o.Source] { // A live source keeps its entity.
 			o.Source = ""
 		}
 		byName[o.Name] = append(byName[o.Name], o)
@@ -128,17 +132,18 @@ func Objects(k Kind, objects []Object, actual map[string]Entity) Decision {
 	return d
 }
 
-// named are the objects that ask for a thing of one name, and what is there.
+// named holds the objects that declare one name, and the entity of that name.
 type named struct {
 	kind    Kind
 	objects []Object
 	there   bool
 	Entity
-	// heir means that there is who may have what those had who are gone.
+	// heir means that a live object can take over the entity of a deleted one.
 	heir bool
 }
 
-// owns reports whether what is there is the object's, or was that of one of the same name who is gone.
+// owns reports whether the entity belongs to o, or to a deleted object of the same name that o may succeed. Without an
+// entity, it reports whether the record claims the name.
 func (n named) owns(o Object) bool {
 	if !n.there {
 		return n.kind != Users && o.Existing != nil && !*o.Existing
@@ -146,10 +151,11 @@ func (n named) owns(o Object) bool {
 	return n.had(o) || !o.Leaving && o.Existing == nil && slices.ContainsFunc(n.objects, func(before Object) bool { return before.Gone && n.had(before) })
 }
 
-// Owns reports whether what is in OpenSearch is an object's.
+// Owns reports whether an entity in OpenSearch belongs to an object.
 func (k Kind) Owns(e Entity, o Object) bool { return named{kind: k, there: true, Entity: e}.had(o) }
 
-// had reports whether what is there is an object's by itself. A role has no mark: that of one who is gone is known by its content.
+// had reports whether the entity belongs to o itself. Users carry the UID as an attribute. Other kinds have no mark, so
+// the record decides, and for a deleted object also the content.
 func (n named) had(o Object) bool {
 	if n.kind != Users {
 		return o.Existing != nil && !*o.Existing && (!o.Gone || n.kind.same(o.Body, n.Body))
@@ -162,7 +168,7 @@ func (n named) decide(d *Decision) {
 	slices.SortFunc(n.objects, func(a, b Object) int {
 		return cmp.Or(order(n.owns(b), n.owns(a)), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 	})
-	leaving := false // What is there is about to go.
+	leaving := false // The entity is about to be removed.
 	for _, o := range n.objects {
 		if !o.Leaving {
 			continue
@@ -222,7 +228,7 @@ func (n named) live(d *Decision, o Object) {
 		return
 	}
 	outcome := Outcome{Verdict: InStep(), Owns: true}
-	if o.PasswordMissing != nil { // Rights that are taken away go all the same.
+	if o.PasswordMissing != nil { // Revocations must not wait for the password.
 		outcome.Verdict, o = *o.PasswordMissing, o.Keeps(n.Entity)
 	}
 	if n.kind != Users {
@@ -244,13 +250,14 @@ func (n named) live(d *Decision, o Object) {
 	if o.InStep {
 		a.Drift = n.drift(o)
 	}
-	if n.kind == Users && !password { // Written as a whole, a user who is gone by then would come back with no password.
+	if n.kind == Users && !password { // A whole user would come back without a password if it was removed meanwhile.
 		a.Fields = n.kind.changed(want, n.Body)
 	}
 	d.Actions = append(d.Actions, a)
 }
 
-// unapproved returns the protected roles that a write would give. A new password gives all that the user has.
+// unapproved returns the protected roles that a write would give without approval. A new password counts as giving all
+// roles of the user.
 func (n named) unapproved(o Object, password bool) []string {
 	if n.kind != Users || o.Approved {
 		return nil
@@ -263,7 +270,7 @@ func (n named) unapproved(o Object, password bool) []string {
 	return slices.DeleteFunc(gives, func(role string) bool { return slices.Contains(has, role) })
 }
 
-// wanted is what is to be there for an object.
+// wanted returns the content that OpenSearch must hold for an object. For a user it adds the attributes of ownership.
 func (n named) wanted(o Object) Body {
 	if n.kind != Users {
 		return o.Body
@@ -279,8 +286,8 @@ func (n named) wanted(o Object) Body {
 	return want
 }
 
-// drift returns the fields that others changed of what an object in step had, all of them if it is gone. A new password in a Secret
-// is no drift.
+// drift returns the fields that other writers changed since the object was in step, or all fields if the entity is
+// missing. A new password in a Secret is no drift.
 func (n named) drift(o Object) []string {
 	if !n.there {
 		return n.kind.changed(n.wanted(o), nil)
@@ -288,7 +295,8 @@ func (n named) drift(o Object) []string {
 	return n.kind.changed(n.wanted(o.Keeps(n.Entity)), n.Body)
 }
 
-// overwritten reports that the public operator has written a user after us: it leaves our attribute out.
+// overwritten reports whether the public operator has written a user after opensearch-sync. Its writes drop the
+// attribute with the password tag.
 func (n named) overwritten(o Object) bool {
 	return n.kind == Users && o.Synced && !o.Adopt &&
 		n.attribute(opensearchv1.VersionAttribute) != "" && n.attribute(opensearchv1.PasswordAttribute) == ""

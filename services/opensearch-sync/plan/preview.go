@@ -10,10 +10,11 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
 
-// Difference is what becomes of a field: both in JSON, without what is of no account, and empty if there is nothing.
+// Difference is the change of one field. Before and After hold normalized JSON and are empty for an absent value.
 type Difference struct{ Field, Before, After string }
 
-// Differences are what an action changes of what is there. The attributes that are ours are left out: one of them stands for a password.
+// Differences returns the fields that an action changes. It leaves out the reserved attributes, because one of them
+// holds the password tag.
 func (k Kind) Differences(a Action, is Entity) (all []Difference) {
 	before, after := public(is.Body), public(a.Body)
 	if a.Body != nil && len(a.Fields) > 0 {
@@ -28,7 +29,7 @@ func (k Kind) Differences(a Action, is Entity) (all []Difference) {
 	return all
 }
 
-// shown is a value in JSON, a list in the order of the alphabet.
+// shown returns a value in JSON. Lists are sorted and have no duplicates.
 func shown(value any) string {
 	if normal(value) == nil {
 		return ""
@@ -37,7 +38,7 @@ func shown(value any) string {
 	if !is {
 		data, err := json.Marshal(value)
 		if err != nil {
-			return fmt.Sprint(value) // What was decoded can be encoded.
+			return fmt.Sprint(value) // Decoded JSON can always be encoded.
 		}
 		return string(data)
 	}
@@ -49,7 +50,7 @@ func shown(value any) string {
 	return "[" + strings.Join(slices.Compact(all), ",") + "]"
 }
 
-// public is a content without attributes that are ours.
+// public returns a content without the reserved attributes.
 func public(b Body) Body {
 	all := maps.Clone(b)
 	if all == nil {
@@ -69,13 +70,13 @@ func public(b Body) Body {
 	return all
 }
 
-// Keeps is o with the password that is there for the user, whatever it is.
+// Keeps returns o with the password tag that the entity has now, so that the password stays.
 func (o Object) Keeps(is Entity) Object {
 	o.Tag = is.attribute(opensearchv1.PasswordAttribute)
 	return o
 }
 
-// Unlike are the actions that are not among others.
+// Unlike returns the actions that others does not contain.
 func Unlike(actions, others []Action) []Action {
 	return slices.DeleteFunc(slices.Clone(actions), func(a Action) bool {
 		return slices.ContainsFunc(others, func(other Action) bool {

@@ -14,7 +14,7 @@ import (
 // value is a text of an object that OpenSearch reads as a pattern.
 type value struct {
 	field, text string
-	// action means that it names an action, a group of actions, or a pattern of actions.
+	// action marks the text as an action, an action group, or a pattern of actions.
 	action bool
 }
 
@@ -31,7 +31,7 @@ func values(o opensearchv1.Declared) (all []value) {
 		for i, p := range o.Spec.IndexPermissions {
 			add(false, fmt.Sprintf("indexPermissions[%d].indexPatterns", i), p.IndexPatterns)
 			add(true, fmt.Sprintf("indexPermissions[%d].allowedActions", i), p.AllowedActions)
-			for _, mask := range p.MaskedFields { // OpenSearch itself checks what follows the name of the field.
+			for _, mask := range p.MaskedFields { // OpenSearch itself checks the text after the field name.
 				name, _, _ := strings.Cut(mask, "::")
 				add(false, fmt.Sprintf("indexPermissions[%d].maskedFields", i), []string{name})
 			}
@@ -51,9 +51,9 @@ func values(o opensearchv1.Declared) (all []value) {
 	return all
 }
 
-// CheckValues returns why OpenSearch would store the values of an object but could not use them, or nil. One pattern that does not
-// compile can keep OpenSearch from loading every later change. Names of actions are checked if groups, the action groups that
-// there are, is not nil.
+// CheckValues returns why OpenSearch would store the values of an object but could not use them, or nil. One pattern
+// that does not compile can keep OpenSearch from loading every later change. If groups is not nil, it lists the
+// existing action groups, and CheckValues also checks the names of actions.
 func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
 	all := values(o)
 	for _, v := range all {
@@ -79,12 +79,12 @@ func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
 }
 
 var (
-	// variable matches what OpenSearch replaces by attributes of a user.
+	// variable matches a placeholder that OpenSearch replaces by an attribute of the user.
 	variable = regexp.MustCompile(`\$\{(?:user[._](?:name|roles|securityRoles)|attr\.[^{}"]+)\}`)
-	// comment matches a string of JSON or a comment, which OpenSearch skips.
+	// comment matches a JSON string or a comment. OpenSearch skips comments.
 	comment = regexp.MustCompile(`(?s)("(?:[^"\\]|\\.)*")|/\*.*?\*/|//[^\n]*`)
-	// token matches a part of a regular expression that java.util.regex and regexp/syntax read alike, but for lookahead, atomic groups
-	// and possessive quantifiers.
+	// token matches one part of a regular expression. java.util.regex and regexp/syntax read these parts alike, except
+	// for lookahead, atomic groups and possessive quantifiers.
 	token = regexp.MustCompile(`(?s)\\(?:[dDwWsSntrf]|[^\pL\pN])` +
 		`|\[\^?(?:\\[dDwWsSntrf]|\\[^\pL\pN]|[^\\\[\]&^])(?:\\[dDwWsSntrf]|\\[^\pL\pN]|[^\\\[\]&])*\]` +
 		`|\(\?(?:[:=!>]|i\))` +
@@ -92,10 +92,11 @@ var (
 		`|[^\\\[{*+?]`)
 )
 
-// errUnsupported means that a regular expression has a part that is not checked, and therefore refused.
+// errUnsupported means that checkPattern cannot check a part of the expression and therefore refuses it.
 var errUnsupported = errors.New("it is not closed, or uses more than characters, classes, groups, lookahead, quantifiers and (?i)")
 
-// checkPattern returns why java.util.regex would not compile a pattern. Only those between slashes are regular expressions.
+// checkPattern returns why java.util.regex would not compile a pattern. Only text between slashes is a regular
+// expression.
 func checkPattern(text string) error {
 	if !strings.HasPrefix(text, "/") || !strings.HasSuffix(text, "/") {
 		return nil
@@ -128,7 +129,8 @@ func checkPattern(text string) error {
 // repeats reports whether a text begins with a quantifier.
 func repeats(text string) bool { return text != "" && strings.ContainsAny(text[:1], "*+?{") }
 
-// isQuery reports whether OpenSearch can read a text as the query of a role's documents; without a text there is none.
+// isQuery reports whether OpenSearch can read a text as a query for document-level security. An empty text means no
+// query.
 func isQuery(dls string) bool {
 	var query map[string]any
 	text := variable.ReplaceAllString(comment.ReplaceAllString(dls, "$1"), "0")

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// permit is asked once an address is resolved: nobody makes us call where only this process may.
+// permit returns an error if a resolved address must not be called. An OpenSearchCluster could otherwise reach
+// addresses that only this process may call.
 func (s Settings) permit(_ context.Context, _, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

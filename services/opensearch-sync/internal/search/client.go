@@ -27,54 +27,54 @@ import (
 
 const (
 	base = "/_plugins/_security/api/"
-	// dialTimeout and answerTimeout bound how long a dead cluster is waited for; changes of many things may take long.
+	// These timeouts bound how long a dead cluster delays a request. A change of many entities can take long.
 	dialTimeout   = 5 * time.Second
 	listTimeout   = 20 * time.Second
 	changeTimeout = 90 * time.Second
-	// maxAnswer bounds what is read of an answer that is no list.
+	// maxAnswer bounds an answer other than a list, in bytes.
 	maxAnswer = 1 << 20
 	// maxHeader bounds the header of an answer, in bytes.
 	maxHeader = 64 << 10
-	// maxUUID bounds what a cluster calls itself; OpenSearch has 22 letters and digits.
+	// maxUUID bounds the UUID of a cluster. OpenSearch uses 22 letters and digits.
 	maxUUID = 64
 )
 
-// Settings say how to reach a cluster.
+// Settings holds the configuration of a connection.
 type Settings struct {
-	// URL is https, with a host and nothing else but a port.
+	// URL has the scheme https, a host and an optional port, and nothing else.
 	URL string
-	// Certificate and Key, in PEM, are an administrator's; User and Password are used without.
+	// Certificate and Key, in PEM, identify an administrator. Without them User and Password are used.
 	Certificate, Key []byte
 	User, Password   string
-	// CA, in PEM, issued the server's certificate; Insecure does without.
+	// CA, in PEM, has issued the server's certificate. Insecure accepts any certificate.
 	CA       []byte
 	Insecure bool
-	// ServerName is that in the server's certificate, if it is another than the host.
+	// ServerName is the name in the server's certificate, if it differs from the host.
 	ServerName string
-	// Local lets the address be one of this machine.
+	// Local permits addresses of this machine and its link.
 	Local bool
-	// Forbidden are addresses, host:port or host alone, that are never called.
+	// Forbidden lists addresses (host, or host:port) that are never called.
 	Forbidden []string
-	// Guard is asked before each change.
+	// Guard, if set, wraps the transport, for example to check the lease before each change.
 	Guard func(http.RoundTripper) http.RoundTripper
 }
 
-// Client talks to one cluster.
+// Client calls the security API of one cluster.
 type Client struct {
 	api       *opensearch.Client
 	transport *http.Transport
-	// secrets are the client's own, which nobody is told, whatever the server answers.
+	// secrets holds the credentials of the client. No error contains them.
 	secrets []string
 	// listing has room for one list at a time.
 	listing chan struct{}
 
 	mu sync.Mutex
-	// identity is that of the cluster, since it was last dialed: another may be at the address by then.
+	// identity is the identity of the cluster since the last dial. A new connection may lead to another cluster.
 	identity Identity
 	dialed   int
 }
 
-// New makes a client, or says what is wrong with the settings. It connects to nothing yet.
+// New returns a client, or an error about the settings. It does not connect yet.
 func New(s Settings) (*Client, error) {
 	address, err := url.Parse(s.URL)
 	if err != nil || address.Scheme != "https" || address.Host == "" || address.User != nil || address.RawQuery != "" || address.Fragment != "" ||
@@ -106,7 +106,7 @@ func New(s Settings) (*Client, error) {
 	return c, nil
 }
 
-// dial forgets, with each connection, which cluster there was before.
+// dial returns a dial function that drops the known identity with each new connection.
 func (c *Client) dial(dialer *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c.mu.Lock()
@@ -126,7 +126,7 @@ func (s Settings) tls() (*tls.Config, error) {
 			return nil, errors.New("ca.crt holds no certificate")
 		}
 	case s.Insecure:
-		cfg.InsecureSkipVerify = true // Somebody who may connect has asked for it by name.
+		cfg.InsecureSkipVerify = true // The connection asks for it explicitly.
 	default:
 		return nil, errors.New("there is no CA: name a Secret with ca.crt in caSecret, or say insecureSkipVerify: true")
 	}
@@ -142,30 +142,31 @@ func (s Settings) tls() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// Close lets connections go, and ends what the client does by itself.
+// Close closes idle connections and ends the background work of the client.
 func (c *Client) Close() {
-	_ = c.api.Close() // It has nothing that could fail.
+	_ = c.api.Close() // Close has nothing that can fail here.
 	c.transport.CloseIdleConnections()
 }
 
-// unformed is what a cluster is called that has not found itself yet.
+// unformed is the UUID that a cluster reports before its nodes have formed it.
 const unformed = "_na_"
 
 // Identity distinguishes a cluster from others.
 type Identity struct {
-	// UUID is the one that the cluster reports.
+	// UUID is the UUID that the cluster reports.
 	UUID string
-	// Key is the digest of the public key that the server has proven to hold the private key of.
+	// Key is the SHA-256 digest of the server's public key. The TLS handshake proves that the server holds the private
+	// key.
 	Key [sha256.Size]byte
 }
 
-// Server is the UUID of the cluster that is connected to.
+// Server returns the UUID of the connected cluster.
 func (c *Client) Server(ctx context.Context) (string, error) {
 	is, err := c.Identify(ctx)
 	return is.UUID, err
 }
 
-// Identify asks which cluster it is that is connected to, once for each connection.
+// Identify returns the identity of the connected cluster. It sends one request for each connection.
 func (c *Client) Identify(ctx context.Context) (Identity, error) {
 	c.mu.Lock()
 	known, dialed := c.identity, c.dialed
@@ -196,20 +197,20 @@ func (c *Client) Identify(ctx context.Context) (Identity, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.dialed <= dialed+1 { // That may have been for this question.
+	if c.dialed <= dialed+1 { // This request itself may have dialed once.
 		c.identity = is
 	}
 	return is, nil
 }
 
-// operation is one of a PATCH.
+// operation is one operation of a JSON patch (RFC 6902).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// operations are what one action is made of.
+// operations returns the patch operations of one action.
 func operations(a plan.Action) (all []operation) {
 	path := "/" + pointer(a.Name)
 	switch {
@@ -218,7 +219,7 @@ func operations(a plan.Action) (all []operation) {
 	case len(a.Fields) == 0:
 		return []operation{{Op: "add", Path: path, Value: a.Body}}
 	}
-	for _, field := range a.Fields { // All of them are refused where the thing is not there any more.
+	for _, field := range a.Fields { // OpenSearch refuses all of them if the entity is gone.
 		if value, ok := a.Body[field]; ok {
 			all = append(all, operation{Op: "add", Path: path + "/" + field, Value: value})
 		} else {
@@ -228,7 +229,7 @@ func operations(a plan.Action) (all []operation) {
 	return all
 }
 
-// Patch makes several changes at once, or none.
+// Patch makes all of several changes, or none.
 func (c *Client) Patch(ctx context.Context, kind plan.Kind, actions []plan.Action) error {
 	if slices.ContainsFunc(actions, func(a plan.Action) bool { return Misread(a.Name) }) {
 		return c.removeMisread(ctx, kind, actions)
@@ -240,7 +241,7 @@ func (c *Client) Patch(ctx context.Context, kind plan.Kind, actions []plan.Actio
 	return c.change(ctx, change{http.MethodPatch, string(kind), all, ""})
 }
 
-// removeMisread removes a thing whose name has a character that a patch would change. It refuses every other change.
+// removeMisread removes an entity whose name [Misread] reports. It refuses every other change.
 func (c *Client) removeMisread(ctx context.Context, kind plan.Kind, actions []plan.Action) error {
 	if len(actions) > 1 || actions[0].Body != nil {
 		return misread()
@@ -250,7 +251,7 @@ func (c *Client) removeMisread(ctx context.Context, kind plan.Kind, actions []pl
 	return c.call(ctx, http.MethodDelete, base+string(kind)+"/"+url.PathEscape(actions[0].Name), nil)
 }
 
-// PutUser writes a user with the password.
+// PutUser writes a user together with its password.
 func (c *Client) PutUser(ctx context.Context, name string, body plan.Body, password string) error {
 	if Misread(name) {
 		return misread()
@@ -260,7 +261,7 @@ func (c *Client) PutUser(ctx context.Context, name string, body plan.Body, passw
 	return c.change(ctx, change{http.MethodPut, string(plan.Users) + "/" + url.PathEscape(name), with, password})
 }
 
-// ForgetLogins has the cluster ask everybody for the password again.
+// ForgetLogins empties the cluster's cache of logins, so that every user must authenticate again.
 func (c *Client) ForgetLogins(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
@@ -270,7 +271,7 @@ func (c *Client) ForgetLogins(ctx context.Context) error {
 	return nil
 }
 
-// change is a request that changes something. Nobody is told the secret, whatever the server answers.
+// change is a request that changes something. No error contains its secret.
 type change struct {
 	method, path string
 	body         any
@@ -287,18 +288,18 @@ func (c *Client) change(ctx context.Context, to change) error {
 	return c.call(ctx, to.method, base+to.path, data, to.secret)
 }
 
-// call makes a request, and reads the answer.
+// call sends a request and reads the answer to its end.
 func (c *Client) call(ctx context.Context, method, path string, body []byte, secrets ...string) error {
 	response, err := c.send(ctx, method, path, body, secrets...)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
-	_, err = readBody(response.Body) // A connection is used again once all is read.
+	_, err = readBody(response.Body) // HTTP reuses a connection only after the whole body was read.
 	return err
 }
 
-// send makes a request. What the server refuses is told without the secrets.
+// send sends a request. Errors contain none of the secrets.
 func (c *Client) send(ctx context.Context, method, path string, body []byte, secrets ...string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
@@ -308,7 +309,7 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte, sec
 	if body == nil {
 		request.Body, request.ContentLength = nil, 0
 	}
-	response, err := c.api.Stream(request) // It follows no redirects.
+	response, err := c.api.Stream(request) // Stream follows no redirects.
 	if err != nil {
 		return nil, fault.Unavailable(fmt.Errorf("OpenSearch gives no answer: %w", err))
 	}
@@ -323,7 +324,7 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte, sec
 	return nil, refusal(response.StatusCode, data, append(secrets, c.secrets...)...)
 }
 
-// readBody reads an answer that is no list.
+// readBody reads an answer other than a list, up to maxAnswer.
 func readBody(body io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 	switch {

@@ -1,2 +1,3 @@
-// Package search talks to the security API of one OpenSearch cluster, over TLS alone, to the one address that was asked for.
+// Package search is a client for the security API of one OpenSearch cluster. It uses TLS only, calls only the
+// configured address, and bounds every answer that it reads.
 package search

@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// maxListed bounds a list, in bytes, and maxValues what it becomes: about 30,000 users.
+	// maxListed bounds a list in bytes, and maxValues its JSON values. They allow about 30,000 users.
 	maxListed = 16 << 20
 	maxValues = 500_000
 )
 
-// errTooLarge means that a list is larger than what one cluster may take of the memory that all share.
+// errTooLarge means that a list exceeds the memory that one cluster may use.
 var errTooLarge = fmt.Errorf("OpenSearch lists more than %d bytes or %d values", maxListed, maxValues)
 
-// bounded reads a list, and fails before it has read more of it than is allowed.
+// bounded reads a list and returns an error once it exceeds its bounds.
 type bounded struct {
 	from io.Reader
-	// bytes and values are how many more it may read. Each value of JSON but the first has one of these characters before it.
+	// bytes and values count what may still be read. Every JSON value except the first follows one of the counted
+	// characters.
 	bytes, values int
 }
 
-// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	b.bytes -= n
@@ -43,7 +43,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// List reads all things of a kind. One list is read at a time, so that no cluster takes more memory than one list becomes.
+// List reads all entities of a kind. A client reads one list at a time, which bounds the memory for each cluster.
 func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Entity, error) {
 	select {
 	case c.listing <- struct{}{}:
@@ -62,13 +62,13 @@ func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Enti
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, fault.Unavailable(&busy{text: fmt.Sprintf("%v of %s", err, kind)})
-	case err != nil: // It may quote what the server has sent.
+	case err != nil: // The error may quote data of the server.
 		return nil, fault.Unavailable(fmt.Errorf("listing %s: the answer is not what OpenSearch lists, or breaks off", kind))
 	}
 	return all, nil
 }
 
-// decode reads a list thing by thing, and keeps of each what matters. A list that breaks off is an error.
+// decode reads a list entity by entity and keeps the relevant fields. A truncated list is an error.
 func decode(kind plan.Kind, from io.Reader) (map[string]plan.Entity, error) {
 	decoder, all := json.NewDecoder(from), map[string]plan.Entity{}
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
@@ -91,6 +91,6 @@ func decode(kind plan.Kind, from io.Reader) (map[string]plan.Entity, error) {
 	if _, err := decoder.Token(); err != nil {
 		return nil, err
 	}
-	_, err := io.Copy(io.Discard, from) // A connection is used again once all is read.
+	_, err := io.Copy(io.Discard, from) // HTTP reuses a connection only after the whole body was read.
 	return all, err
 }

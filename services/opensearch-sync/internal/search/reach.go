@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Classes of reasons why a server gives no answer. They quote nobody.
+// Classes of reasons why a server gives no answer. They quote no text of the server.
 const (
 	CertificateUnknown = "CertificateUnknown"
 	Refused            = "Refused"
@@ -21,10 +21,10 @@ const (
 	Unavailable        = "Unavailable"
 )
 
-// errAddress means that no connection to an address is made.
+// errAddress means that connections to the address are forbidden.
 var errAddress = errors.New("no OpenSearch of others is there")
 
-// Class returns the class of an error, and a sentence for people.
+// Class returns the class of an error, and a sentence for users.
 func Class(err error) (class, sentence string) {
 	var (
 		answered    *busy

@@ -14,26 +14,25 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// maxReason bounds what is told of OpenSearch's words, in bytes.
+// maxReason bounds a quotation of OpenSearch's answer, in bytes.
 const maxReason = 512
 
-// RefusedError is OpenSearch's answer that a request will not do as it is.
+// RefusedError means that OpenSearch rejects a request as it is.
 type RefusedError struct {
 	Code int
-	// Text is the server's own, if it is in one of the forms that its errors have.
+	// Text is the message of the server, if the answer has one of the known forms.
 	Text string
 }
 
-// Error implements error.
 func (r *RefusedError) Error() string { return r.Text }
 
-// ErrConflict means that somebody else has written a document at the same time.
+// ErrConflict means that another client has written the same document at the same time.
 var ErrConflict = errors.New("somebody else writes, too")
 
-// minRedacted is the length of secrets that are taken out of what OpenSearch says: shorter ones are in any text.
+// minRedacted is the least length of a secret that redact removes. Shorter ones occur in any text.
 const minRedacted = 4
 
-// redact takes secrets out of a text, as they are and as JSON writes them.
+// redact removes secrets from a text, both plain and encoded as JSON.
 func redact(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if len(secret) < minRedacted {
@@ -48,7 +47,7 @@ func redact(text string, secrets []string) string {
 	return text
 }
 
-// answer is the server's word on what it refuses, in any of the forms that its errors have.
+// answer is an error of the server, in any of the forms that its errors have.
 type answer struct {
 	Message string          `json:"message"`
 	Reason  string          `json:"reason"`
@@ -57,19 +56,20 @@ type answer struct {
 		Keys string `json:"keys"`
 	} `json:"invalid_keys"`
 
-	// core is an error of the server itself, whoever has called; it is a text where nothing is at the path.
+	// core is an error of the server outside the security API. For an unknown path the field is a plain text instead,
+	// nowhere.
 	core struct {
 		Type   string `json:"type"`
 		Reason string `json:"reason"`
 	}
 	nowhere string
-	// details are what it says of single values, by their names.
+	// details holds the messages about single values, by their names.
 	details string
 }
 
 func read(data []byte) (a answer) {
 	if json.Unmarshal(data, &a) == nil && json.Unmarshal(a.Error, &a.core) != nil {
-		_ = json.Unmarshal(a.Error, &a.nowhere) // It is in none of the forms.
+		_ = json.Unmarshal(a.Error, &a.nowhere) // The answer has none of the forms.
 	}
 	var all map[string]any
 	if a.Reason == "" || json.Unmarshal(data, &all) != nil {
@@ -83,7 +83,7 @@ func read(data []byte) (a answer) {
 	return a
 }
 
-// text is what the server says, if it says anything.
+// text returns the message of the server, or "".
 func (a answer) text() string {
 	text := cmp.Or(a.Message, a.Reason, a.core.Reason, a.nowhere)
 	if a.Invalid.Keys != "" {
@@ -92,7 +92,8 @@ func (a answer) text() string {
 	return text + a.details
 }
 
-// refusal makes an error of an answer. What waiting cures is marked as the dependency's fault.
+// refusal returns the error for an answer. The error is [fault.Unavailable] if waiting can cure it, and a
+// [RefusedError] otherwise.
 func refusal(code int, data []byte, secrets ...string) error {
 	a := read(data)
 	text := fmt.Sprintf("OpenSearch answers %d: %s", code, clip.Line(redact(cmp.Or(a.text(), http.StatusText(code)), secrets), maxReason))
@@ -105,8 +106,9 @@ func refusal(code int, data []byte, secrets ...string) error {
 	return &RefusedError{Code: code, Text: text}
 }
 
-// passes tells what passes by itself, or once a person has mended the connection. Refusals quote what was sent: words of the server
-// count only where nothing of that can stand, or whoever names a thing after them would have everybody wait.
+// passes reports whether the error ends by itself or once the connection is corrected. Refusals quote the request, so
+// passes compares only parts of a message that cannot contain a quotation. Otherwise a name with such words would block
+// all objects.
 func (a answer) passes(code int) bool {
 	switch code {
 	case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusRequestTimeout,
@@ -121,26 +123,26 @@ func (a answer) passes(code int) bool {
 	return code/100 == 3 || strings.HasPrefix(a.nowhere, "no handler found")
 }
 
-// pointer is a name as part of a path of a patch.
+// pointer returns a name as a part of a patch path.
 func pointer(name string) string { return strings.ReplaceAll(name, "/", "~1") }
 
-// Misread reports whether OpenSearch reads a name in a patch as another one: it decodes ~0 before ~1, so that ~01 becomes a slash.
+// Misread reports whether OpenSearch reads a name in a patch as another one. It decodes ~0 before ~1, so that ~01
+// becomes a slash.
 func Misread(name string) bool { return strings.Contains(name, "~") }
 
 func misread() error {
 	return &RefusedError{Text: "a name has the character ~, which OpenSearch reads otherwise"}
 }
 
-// busy is the server's word that it cannot answer now.
+// busy means that the server cannot answer now.
 type busy struct {
 	code int
 	text string
 }
 
-// Error implements error.
 func (b *busy) Error() string { return b.text }
 
-// Cause is what people are told of an error: the server's own words, or else the same sentence each time.
+// Cause returns the text of an error for users: the message of the server, or a fixed sentence for its class.
 func Cause(err error) string {
 	if refusal, ok := errors.AsType[*RefusedError](err); ok {
 		return refusal.Text
