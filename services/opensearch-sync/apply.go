@@ -17,34 +17,35 @@ import (
 )
 
 const (
-	// maxConflicts bounds how often one change is tried again because somebody else writes the same document.
+	// maxConflicts bounds the attempts of one change that conflicts with another writer of the document.
 	maxConflicts = 12
-	// conflictDelay is the longest wait before that.
+	// conflictDelay bounds the random wait between two attempts.
 	conflictDelay = 250 * time.Millisecond
 )
 
-// applier carries plans out. Nothing else changes OpenSearch.
+// applier executes plans. It is the only writer to OpenSearch.
 type applier struct {
 	metrics *metrics
-	// contests are told of changes that get no answer.
+	// contests receives the changes that got no answer.
 	contests *contests
 	// batchTime bounds how long one pass writes passwords; see [Config].
 	batchTime time.Duration
 }
 
-// applied is what became of actions.
+// applied is the result of a run's actions.
 type applied struct {
-	// refused are verdicts on what OpenSearch refused, by the UIDs of objects.
+	// refused holds the verdicts on refused actions, by the UIDs of objects.
 	refused map[string]plan.Verdict
-	// undone are the names of things that are not as they are to be: what was refused, and what waits for its turn.
+	// undone holds the names of entities that are not yet as planned: refused, not listed, or left for another run.
 	undone map[string]bool
-	// left means that there is more to write in another pass.
+	// left means that another run must write the rest.
 	left bool
 	// unlisted means that OpenSearch accepted a change and does not list it.
 	unlisted bool
 }
 
-// apply makes changes, one request after the other: the server keeps a kind in one document.
+// apply executes actions one request after the other, because the server keeps a kind in one document. Writes of
+// passwords end after batchTime; the rest is left for another run.
 func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actions []plan.Action, known *passwords) (applied, error) {
 	done, changes := applied{refused: map[string]plan.Verdict{}, undone: map[string]bool{}}, map[string]event.Change{}
 	for _, o := range w.objects {
@@ -67,7 +68,7 @@ func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actio
 			return done, err
 		}
 	}
-	rand.Shuffle(len(alone), func(i, j int) { alone[i], alone[j] = alone[j], alone[i] }) // Whoever is refused each time keeps nobody waiting.
+	rand.Shuffle(len(alone), func(i, j int) { alone[i], alone[j] = alone[j], alone[i] }) // An action that fails each time must not starve the others.
 	began := time.Now()
 	for _, action := range alone {
 		if time.Since(began) > a.batchTime {
@@ -105,7 +106,8 @@ func (a *applier) readBack(ctx context.Context, kind plan.Kind, w work, actions 
 	return nil
 }
 
-// batch makes changes at once; what is refused is split until it is known which one is.
+// batch sends several changes in one request. If OpenSearch refuses it, batch splits it until each refused change is
+// known.
 func (a *applier) batch(actions []plan.Action, done *applied, write func([]plan.Action) error) error {
 	err := write(actions)
 	if _, is := errors.AsType[*search.RefusedError](err); !is {
@@ -122,7 +124,8 @@ func (a *applier) batch(actions []plan.Action, done *applied, write func([]plan.
 	return a.batch(actions[half:], done, write)
 }
 
-// write makes one change, again while others write at the same time.
+// write makes one change. It retries while other clients write at the same time, and opens a contest if there is no
+// answer.
 func (a *applier) write(ctx context.Context, key Key, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()
@@ -140,7 +143,7 @@ func (a *applier) write(ctx context.Context, key Key, do func() error) error {
 	}
 }
 
-// refuses keeps what OpenSearch refused, in its own words.
+// refuses reports whether err is a refusal. If so, it stores the message as the verdict of the action's objects.
 func (d *applied) refuses(action plan.Action, err error) bool {
 	refusal, is := errors.AsType[*search.RefusedError](err)
 	if !is {

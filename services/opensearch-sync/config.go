@@ -11,35 +11,36 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 )
 
-// Config is what opensearch-sync can be told. Start from [Defaults].
+// Config holds the settings of opensearch-sync. Start from [Defaults].
 type Config struct {
 	controller.Config
-	// SecretInterval is how often the Secrets of users are read again that the watcher does not follow.
+	// SecretInterval is the interval for reading Secrets of users that the watcher does not follow.
 	SecretInterval time.Duration
-	// DriftInterval is how often OpenSearch is compared with the objects.
+	// DriftInterval is the interval for comparing OpenSearch with the objects.
 	DriftInterval time.Duration
-	// Local lets clusters be on this machine, which only a machine of one's own may.
+	// Local permits clusters at addresses of this machine. Use it for development only.
 	Local bool
-	// Legacy takes objects of the group that the public operator had before, too.
+	// Legacy also handles objects of the former API group of the public operator.
 	Legacy bool
-	// BatchTime bounds how long one pass writes passwords, which the server takes its time to hash: removals wait no longer.
+	// BatchTime bounds how long one run writes passwords. The server hashes each of them, and removals must not wait
+	// longer.
 	BatchTime time.Duration
 }
 
-// minSecretInterval keeps the API server from being asked all the time.
+// minSecretInterval bounds the load on the API server.
 const minSecretInterval = 100 * time.Millisecond
 
-// minDriftInterval keeps OpenSearch from listing everything all the time.
+// minDriftInterval bounds the load on OpenSearch.
 const minDriftInterval = time.Second
 
-// Defaults is the one place where defaults are.
+// Defaults returns the default settings.
 func Defaults() Config {
 	return Config{
 		Config: controller.Defaults(), SecretInterval: 10 * time.Second, DriftInterval: 30 * time.Second, BatchTime: 10 * time.Second,
 	}
 }
 
-// BindFlags makes every setting a flag.
+// BindFlags defines a flag for each setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.DurationVar(&c.SecretInterval, "secret-interval", c.SecretInterval,
@@ -51,7 +52,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"take objects of "+opensearchv1.LegacyGroup+", too, which the public operator must then not manage any more")
 }
 
-// Validate says what is wrong and what to do about it.
+// Validate returns an error that names each wrong setting and how to correct it.
 func (c *Config) Validate() error {
 	var interval, drift error
 	if c.SecretInterval < minSecretInterval {

@@ -21,13 +21,13 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 )
 
-// connections keeps one client per cluster, as long as how to reach it stays the same.
+// connections holds one client for each cluster while its connection settings stay the same.
 type connections struct {
 	secrets   secrets
 	local     bool
 	forbidden []string
 	guard     func(http.RoundTripper) http.RoundTripper
-	// needed reports whether anybody may still want to reach the cluster of a UID.
+	// needed reports whether the connection to the cluster with a UID may still be needed.
 	needed func(uid string) bool
 	log    *slog.Logger
 
@@ -35,21 +35,21 @@ type connections struct {
 	open map[string]*connection
 }
 
-// connection is a client, with what is known of the server.
+// connection is a client with the observed state of the server.
 type connection struct {
 	client *search.Client
 	logins *logins
 	digest [sha256.Size]byte
-	// key stands for passwords; it takes a moment the first time.
+	// key returns the key of password tags. The first call can take a moment.
 	key func() ([]byte, error)
-	// tags are those of passwords, by the UIDs of users, of the last pass over users: only the next one asks for them.
+	// tags holds the password tags of the last run over users, by UID. Only the next such run uses them.
 	tags map[string]tag
 
 	mu sync.Mutex
-	// identity is that of the server in the last pass, and address what it was reached by: URL and CA, zero without a CA.
+	// identity is the server's identity in the last run. address is a digest of the URL and CA, or zero without a CA.
 	identity search.Identity
 	address  [sha256.Size]byte
-	// asking is how many passes wait for the server; silent is why it gave no answer the last time.
+	// asking counts the runs that wait for the server. silent is the error of the last call, or nil.
 	asking int
 	silent error
 	asked  bool
@@ -60,8 +60,8 @@ func (c *connection) close() {
 	c.client.Close()
 }
 
-// enter lets a pass ask the server. One that gave no answer is asked by one pass at a time: the others would only keep workers from
-// clusters that answer. Whoever has no second chance asks anyway.
+// enter registers a run that calls the server, or returns the last error. Only one run at a time calls a server that
+// gave no answer, so that workers stay free for other clusters. anyway skips this limit for cleanups.
 func (c *connection) enter(anyway bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *connection) enter(anyway bool) error {
 	return nil
 }
 
-// leave is told what a pass got for an answer. It reports whether the server answers again.
+// leave records the result of a run's calls. It reports whether the server answers again.
 func (c *connection) leave(err error) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +82,8 @@ func (c *connection) leave(err error) (again bool) {
 	return again
 }
 
-// leadsWhere reports whether a connection of another cluster object leads to the server of c: both say the same UUID, and were
-// reached at the same address by the same CA, or have proven the same key.
+// leadsWhere reports whether other leads to the same server as c. Both must report the same UUID, and have the same URL
+// and CA or the same proven key.
 func (c *connection) leadsWhere(other *connection) bool {
 	ours, address := c.seen()
 	theirs, at := other.seen()
@@ -91,14 +91,14 @@ func (c *connection) leadsWhere(other *connection) bool {
 	return ours.UUID != "" && ours.UUID == theirs.UUID && (address != none && address == at || ours.Key != none && ours.Key == theirs.Key)
 }
 
-// seen returns which server the last pass found, and where.
+// seen returns the identity and address of the last run.
 func (c *connection) seen() (search.Identity, [sha256.Size]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.identity, c.address
 }
 
-// identify asks which server it is, and remembers it.
+// identify returns the UUID of the server and stores its identity.
 func (c *connection) identify(ctx context.Context) (string, error) {
 	is, err := c.client.Identify(ctx)
 	c.mu.Lock()
@@ -107,13 +107,12 @@ func (c *connection) identify(ctx context.Context) (string, error) {
 	return is.UUID, err
 }
 
-// notReadyError is why a cluster cannot be reached, which waits for a person or the cluster.
+// notReadyError means that a cluster cannot be reached until it is running or its settings are corrected.
 type notReadyError struct{ reason, message string }
 
-// Error implements error.
 func (e *notReadyError) Error() string { return e.message }
 
-// to returns the connection to a cluster.
+// to returns the connection to a cluster. It opens a new one if the settings have changed.
 func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (*connection, error) {
 	settings, err := c.settings(ctx, cluster)
 	if err != nil {
@@ -150,12 +149,12 @@ func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCl
 	return c.open[uid], nil
 }
 
-// stretches is how often a password is hashed for a key.
+// stretches is the number of PBKDF2 iterations for the key of password tags.
 const stretches = 600_000
 
-// tagKey is the key of what stands for passwords in a cluster, made of what lets us write any of them: nobody else can tell a password
-// from it. People may see, by a role that compares it with fields, what stands for their own: an administrator's password, which
-// people think up, is not to be guessed from that.
+// tagKey derives the key of password tags from the credentials, which can write any password anyway. Users may be able
+// to read the tag of their own password, through a role that compares it with fields. PBKDF2 keeps them from guessing
+// the administrator's password from it.
 func tagKey(uid string, s search.Settings) ([]byte, error) {
 	salt := "entail-password\x00" + uid
 	if len(s.Certificate) > 0 {
@@ -177,21 +176,22 @@ func (c *connections) sharing(to *connection) (uids []string) {
 	return uids
 }
 
-// last is the connection that there was to a cluster of which nothing is declared any more; nil without.
+// last returns the open connection to a cluster that is no longer declared, or nil.
 func (c *connections) last(uid string) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open[uid]
 }
 
-// dropUnneeded lets connections go that nobody needs any more. It reports whether one has something to do first.
+// dropUnneeded closes the connections that are no longer needed. It reports whether one must first empty its cache of
+// logins.
 func (c *connections) dropUnneeded() (busy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.drop()
 }
 
-// drop is dropUnneeded for who has the lock.
+// drop closes connections like dropUnneeded. The caller holds the lock.
 func (c *connections) drop() (busy bool) {
 	for uid, has := range c.open {
 		switch {
@@ -206,7 +206,7 @@ func (c *connections) drop() (busy bool) {
 	return busy
 }
 
-// close lets all connections go.
+// close closes all connections.
 func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +215,8 @@ func (c *connections) close() {
 	}
 }
 
-// settings are what the cluster says, with what is in the Secrets that it names.
+// settings returns the connection settings of a cluster, with the values of the Secrets that it names. The error is a
+// [notReadyError] if they are incomplete.
 func (c *connections) settings(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (search.Settings, error) {
 	r, named := reader{ctx: ctx, secrets: c.secrets, namespace: cluster.Namespace}, cluster.Secrets()
 	switch {
@@ -241,7 +242,7 @@ func (c *connections) settings(ctx context.Context, cluster *opensearchv1.OpenSe
 	return search.Settings{}, &notReadyError{reason, "how to reach the cluster is not known: " + r.err.Error()}
 }
 
-// reader puts settings together from Secrets.
+// reader builds settings from Secrets.
 type reader struct {
 	ctx       context.Context //nolint:containedctx // It lives as long as one call.
 	secrets   secrets
@@ -250,7 +251,7 @@ type reader struct {
 	err       error
 }
 
-// read reads a Secret, unless that has failed before or there is none to read.
+// read returns the data of a Secret. It does nothing after an error or for an empty name.
 func (r *reader) read(name string) map[string][]byte {
 	if r.err != nil || name == "" {
 		return nil
@@ -260,7 +261,7 @@ func (r *reader) read(name string) map[string][]byte {
 	return secret.Data
 }
 
-// all is a connection of which everything is in one Secret.
+// all reads a connection whose settings are all in one Secret.
 func (r *reader) all(named opensearchv1.ClusterSecrets) {
 	data := r.read(named.Connection)
 	r.into.URL, r.into.CA = strings.TrimSpace(string(data["url"])), data["ca.crt"]
@@ -287,7 +288,7 @@ func (r *reader) connection(c *opensearchv1.Connection, named opensearchv1.Clust
 	}
 }
 
-// operated is a cluster that the public operator runs, with the Secrets that it names so.
+// operated reads the connection to a cluster that the public operator runs.
 func (r *reader) operated(cluster *opensearchv1.OpenSearchCluster, named opensearchv1.ClusterSecrets) {
 	general := cluster.Spec.General
 	host := cmp.Or(general.OperatorClusterURL, fmt.Sprintf("%s.%s.svc.cluster.local", cmp.Or(general.ServiceName, cluster.Name), cluster.Namespace))

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// contests are the times in which changes of documents may still come to pass that nobody has seen an answer to: what is recorded of
-// them stays so, and is looked at afterwards. Who forgot it would take for others' what OpenSearch has then.
+// contests holds, for each document, until when an unanswered change may still take effect. Until then records keep
+// their entries, because a forgotten entry would later count as foreign.
 type contests struct {
 	now func() time.Time
 	// settling bounds how long a call may still take effect.
@@ -15,7 +15,8 @@ type contests struct {
 
 	mu    sync.Mutex
 	until map[Key]time.Time
-	// turn is the last that was seen, begun is when: the replica before may have sent something, too.
+	// turn is the newest term, and begun is when it was first seen. The previous leader may have sent changes shortly
+	// before.
 	turn  uint64
 	begun time.Time
 }
@@ -24,7 +25,7 @@ func newContests(now func() time.Time, settling time.Duration) *contests {
 	return &contests{now: now, settling: settling, until: map[Key]time.Time{}}
 }
 
-// open is told that a change of a document has been sent, as far as anybody knows.
+// open records that a change of a document may have been sent and got no answer.
 func (c *contests) open(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,14 +34,15 @@ func (c *contests) open(k Key) {
 	c.until[k] = now.Add(c.settling)
 }
 
-// left is for how long such a change may still come to pass: what is listed later has it. Zero if there is none.
+// left returns how long an unanswered change of a document may still take effect, or zero. A listing after that time
+// shows its result.
 func (c *contests) left(k Key) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(0, c.until[k].Sub(c.now()))
 }
 
-// young reports whether changes of the replica before may still come to pass in a turn.
+// young reports whether changes of the previous leader may still take effect in a term.
 func (c *contests) young(turn uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

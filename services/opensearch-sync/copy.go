@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// plainCopy is the length up to which a copy of a record stays readable, in bytes.
+	// plainCopy bounds a copy that is stored without compression, in bytes.
 	plainCopy = 4 << 10
-	// maxCopy bounds a copy that was compressed, in bytes.
+	// maxCopy bounds a decompressed copy, in bytes.
 	maxCopy = 16 << 20
-	// compressed precedes a copy that was compressed.
+	// compressed is the prefix of a compressed copy.
 	compressed = "gzip:"
 )
 
-// recordCopy is the record of an object as an annotation holds it. The CustomResourceDefinition of another project prunes our fields
-// of a status, and no annotation. The copy counts where the status names no server.
+// recordCopy is the copy of an object's record in an annotation. The CustomResourceDefinition of another project prunes
+// our fields of a status, but no annotations. The copy counts if the status names no server.
 type recordCopy struct {
-	// UID is that of the object: a copy that somebody applied to another object does not count.
+	// UID is the UID of the object. A copy that was applied to another object does not count.
 	UID string `json:"uid"`
-	// Server and Cluster are managedServer and managedCluster of the status.
+	// Server and Cluster correspond to managedServer and managedCluster of the status.
 	Server  string `json:"server"`
 	Cluster string `json:"cluster"`
-	// Connection is a digest of what the OpenSearchCluster said of its connection.
+	// Connection is a digest of the OpenSearchCluster's connection settings.
 	Connection  string                     `json:"connection,omitempty"`
 	Existing    *bool                      `json:"existing,omitempty"`
 	Provisioned []opensearchv1.Provisioned `json:"provisioned,omitempty"`
@@ -51,12 +51,12 @@ func (c recordCopy) encode() string {
 	}
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	_, _ = w.Write(data) // A buffer takes everything.
+	_, _ = w.Write(data) // Writes to a buffer cannot fail.
 	_ = w.Close()
 	return compressed + base64.StdEncoding.EncodeToString(packed.Bytes())
 }
 
-// copyIn returns the copy that an object has of its own record.
+// copyIn returns the copy in the annotation of an object, if it is valid and belongs to this object.
 func copyIn(o opensearchv1.Declared) (c recordCopy, ok bool) {
 	text, ok := o.GetAnnotations()[opensearchv1.RecordAnnotation]
 	if !ok {
@@ -74,7 +74,7 @@ func copyIn(o opensearchv1.Declared) (c recordCopy, ok bool) {
 	return c, err == nil && c.UID == string(o.GetUID())
 }
 
-// copyOf returns the copy of a record of an object in a cluster.
+// copyOf returns the copy for a record of an object.
 func copyOf(o object, w work, f fields) recordCopy {
 	was, _ := copyIn(o.value)
 	c := recordCopy{
@@ -87,18 +87,18 @@ func copyOf(o object, w work, f fields) recordCopy {
 	return c
 }
 
-// digestOf stands for what a cluster says of its connection.
+// digestOf returns a digest of the connection settings of a cluster.
 func digestOf(c *opensearchv1.OpenSearchCluster) string {
 	data, err := json.Marshal([]any{c.Spec, c.Annotations[opensearchv1.ConnectionAnnotation]})
 	if err != nil {
-		return "" // What was decoded can be encoded.
+		return "" // Decoded JSON can always be encoded.
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
 }
 
-// withRecord returns an object with the record that counts in its status: that of the copy if the status has lost its own, and none
-// if somebody who may has it forgotten.
+// withRecord returns an object whose status holds the record that counts. If the status has lost its record, that is
+// the copy. If the annotation to forget names the server or cluster, the record is empty.
 func withRecord(o opensearchv1.Declared) opensearchv1.Declared {
 	c, pruned := recordCopy{Server: o.State().ManagedServer, Cluster: o.State().ManagedCluster}, false
 	if c.Server == "" {
@@ -129,17 +129,17 @@ func withRecord(o opensearchv1.Declared) opensearchv1.Declared {
 	return o
 }
 
-// madeOn names the server that has what was made for an object.
+// madeOn returns the server that holds the entities of an object, for messages.
 func (o object) madeOn() string {
 	return cmp.Or(o.value.State().ManagedServer, "that its status does not name")
 }
 
-// toForget is the annotation by which an object is to be treated as if nothing had been made for it.
+// toForget returns the annotation that makes opensearch-sync drop the record of an object.
 func (o object) toForget() string {
 	return opensearchv1.ForgetAnnotation + "=" + cmp.Or(o.value.State().ManagedServer, o.value.State().ManagedCluster)
 }
 
-// keep writes the copy of a record, and holds the object if it must not go before what was made for it.
+// keep writes the copy of a record. If hold is true, it also adds the finalizer.
 func (s *statuses) keep(ctx context.Context, p *consume.Pass[Key], o object, c recordCopy, hold bool) (event.Change, error) {
 	metadata := map[string]any{"annotations": map[string]any{opensearchv1.RecordAnnotation: c.encode()}}
 	if hold {
@@ -152,12 +152,12 @@ func (s *statuses) keep(ctx context.Context, p *consume.Pass[Key], o object, c r
 		err = p.Wrote(ctx, o.Change, now)
 	}
 	if errors.Is(err, kube.ErrNotFound) {
-		err = nil // The event that says so is on its way.
+		err = nil // The event of the deletion is on its way.
 	}
 	return now, err
 }
 
-// renew writes the copy of a record that has changed, if the object has one, and returns the object's new state.
+// renew updates an existing copy that differs from c, and returns the new state of the object.
 func (s *statuses) renew(ctx context.Context, p *consume.Pass[Key], o object, c recordCopy) (event.Change, error) {
 	if _, has := copyIn(o.value); !has || hasCopy(o, c) {
 		return o.Change, nil
@@ -165,7 +165,7 @@ func (s *statuses) renew(ctx context.Context, p *consume.Pass[Key], o object, c 
 	return s.keep(ctx, p, o, c, false)
 }
 
-// hasCopy reports whether an object has a copy of a record.
+// hasCopy reports whether an object holds exactly this copy.
 func hasCopy(o object, c recordCopy) bool {
 	has, ok := copyIn(o.value)
 	return ok && has.encode() == c.encode()

@@ -10,25 +10,26 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// work is what a pass is about: the objects that are in a cluster, which can be reached.
+// work is the input of a run: a cluster that can be reached, and its objects.
 type work struct {
 	cluster *opensearchv1.OpenSearchCluster
 	objects []object
 	to      *connection
-	// server is the UUID of the one that to leads to; others are objects that were made on another one.
+	// server is the UUID of the server that to leads to. others holds objects that were made on another server.
 	server string
 	others []object
-	// unrecorded are the obstacles of objects of which nothing can be recorded.
+	// unrecorded holds the obstacles of objects whose record cannot be written.
 	unrecorded obstacles
-	// contest is for how long changes that got no answer may still come to pass.
+	// contest is how long unanswered changes may still take effect.
 	contest time.Duration
-	// young means that those of the replica before may.
+	// young means that changes of the previous leader may still take effect.
 	young bool
-	// cleanup means that the cluster is no longer declared: only what leaves is seen to.
+	// cleanup means that the cluster is no longer declared. The run then handles only deleted objects.
 	cleanup bool
 }
 
-// divide takes as objects of w those that are on its server, or nowhere yet, and as others the rest that is not gone.
+// divide splits objects: w.objects are on the server of the run or on none yet, w.others are elsewhere. It drops gone
+// objects that are elsewhere.
 func (w *work) divide(all []object) {
 	w.objects, w.others = nil, nil
 	for _, o := range all {
@@ -41,31 +42,33 @@ func (w *work) divide(all []object) {
 	}
 }
 
-// decision is a plan for objects of any kind.
+// decision is the plan for objects of any kind.
 type decision struct {
 	outcomes map[string]outcome
 	actions  []plan.Action
 	again    bool
 }
 
-// outcome is what is to be said of one object: what its record must be before anything is written, and what it is after.
+// outcome is the decision about one object. before is the record that it must have before any write, after is the
+// record afterwards.
 type outcome struct {
 	plan.Verdict
 	existing *bool
-	// holds means that the object must not go before something else has gone.
+	// holds means that the object must not be released before an entity or entry is removed.
 	holds         bool
 	before, after []opensearchv1.Provisioned
 	trimmed       bool
-	// unseen means that nobody has seen whether something came that was written for it, or was to be.
+	// unseen means that an earlier write for the object may still take effect.
 	unseen bool
 }
 
-// unseen reports whether there is who stays, or is held, of whom something may come unseen.
+// unseen reports whether an earlier write may still take effect for an object that exists.
 func (d decision) unseen(w work) bool {
 	return slices.ContainsFunc(w.objects, func(o object) bool { return !o.gone() && d.outcomes[string(o.value.GetUID())].unseen })
 }
 
-// stated is what a decision takes objects for on whose behalf something is to be written, but for the states in confirmed.
+// stated returns the states on which writes depend, for confirmation by the API server. It leaves out the states in
+// confirmed.
 func (s *state) stated(kind plan.Kind, w work, d decision, confirmed map[string]bool) (all []confirm.Statement) {
 	touched := d.touched()
 	for _, o := range w.objects {
@@ -79,10 +82,10 @@ func (s *state) stated(kind plan.Kind, w work, d decision, confirmed map[string]
 	return all
 }
 
-// stateOf names the state of an object.
+// stateOf returns a key for one state of an object.
 func stateOf(c event.Change) string { return c.UID + "/" + c.ResourceVersion }
 
-// touched are the UIDs of objects on whose behalf something is to be written.
+// touched returns the UIDs of objects for which there is an action.
 func (d decision) touched() map[string]bool {
 	all := map[string]bool{}
 	for _, a := range d.actions {

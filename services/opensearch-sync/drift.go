@@ -26,7 +26,7 @@ type drifts struct {
 	log     *slog.Logger
 }
 
-// report reports the differences that a pass repaired, by metric, log and Events of the objects.
+// report records the differences that a run repaired, in the metric, the log and Events of the objects.
 func (d *drifts) report(ctx context.Context, key Key, w work, actions []plan.Action, done applied) {
 	objects, repaired := map[string]object{}, 0
 	for _, o := range w.objects {

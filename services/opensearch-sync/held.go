@@ -9,11 +9,11 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// recordMissing tells of an object that was in step, and of which nothing is recorded.
+// recordMissing is the message for an object that was in step and has lost its record.
 const recordMissing = "OpenSearch may have what was made for this object, and its record was removed from the status and the annotation " +
 	opensearchv1.RecordAnnotation + "; remove from OpenSearch what is left, and annotate the object with "
 
-// serverChanged is the verdict on an object whose cluster leads to another server than the one that the object was made on.
+// serverChanged returns the verdict on an object whose cluster now leads to another server than the object was made on.
 func serverChanged(o object, server string) plan.Verdict {
 	return plan.Verdict{
 		State: opensearchv1.Error, Reason: plan.ClusterChanged,
@@ -22,7 +22,7 @@ func serverChanged(o object, server string) plan.Verdict {
 	}
 }
 
-// remains is the verdict on a deleted object that stays because OpenSearch still has what was made for it.
+// remains returns the verdict on a deleted object that is held because OpenSearch still has its entities.
 func remains(o object, why string) plan.Verdict {
 	return plan.Verdict{
 		State: opensearchv1.Error, Reason: "ClusterMissing",
@@ -31,8 +31,8 @@ func remains(o object, why string) plan.Verdict {
 	}
 }
 
-// members returns the objects that passes of a cluster look after. An object that was made in it, and names another cluster now,
-// keeps what it has until it is deleted.
+// members returns the objects that runs of a cluster handle. An object that was made in the cluster and now names
+// another one keeps its entities until it is deleted.
 func (s *statuses) members(c *opensearchv1.OpenSearchCluster, all []object) (members []object) {
 	for _, o := range all {
 		if managed := o.value.State().ManagedCluster; managed != "" && managed != string(c.UID) && s.elsewhere(managed) {
@@ -46,12 +46,12 @@ func (s *statuses) members(c *opensearchv1.OpenSearchCluster, all []object) (mem
 	return members
 }
 
-// hold reports objects that were made on another server than the one of the pass. Nothing is written for them, and none is released.
+// hold reports objects that were made on another server. Nothing is written for them, and none is released.
 func (s *statuses) hold(ctx context.Context, p *consume.Pass[Key], w work) error {
 	return each(ctx, w.others, func(o object) error { return s.tell(ctx, p, o, serverChanged(o, w.server)) })
 }
 
-// lastCluster returns the last state of a deleted cluster of a UID; nil if the bus has forgotten it.
+// lastCluster returns the last state of a deleted cluster by UID, or nil if the view no longer holds it.
 func (s *state) lastCluster(uid string) *opensearchv1.OpenSearchCluster {
 	for _, c := range s.clusters {
 		for _, o := range c.rows.GoneBy(byUID, uid) {

@@ -12,10 +12,10 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// parallel bounds how many Secrets are read, and statuses written, at a time in one pass.
+// parallel bounds how many Secrets a run reads, or statuses it writes, at the same time.
 const parallel = 16
 
-// each does something with every item, several at a time, and returns what went wrong. It ends early when ctx does.
+// each calls do for every item, up to parallel at a time, and joins the errors. It ends early when ctx ends.
 func each[T any](ctx context.Context, items []T, do func(T) error) error {
 	var group sync.WaitGroup
 	room, errs := make(chan struct{}, parallel), make([]error, len(items))
@@ -33,7 +33,8 @@ func each[T any](ctx context.Context, items []T, do func(T) error) error {
 	return fault.Join(errs...)
 }
 
-// planned makes of objects what the plan for a server is made from. Groups are the action groups there, nil where they do not matter.
+// planned returns the input of the plan for a server. groups lists the existing action groups, or is nil where they do
+// not matter.
 func planned(objects []object, server string, p *passwords, groups map[string]bool) []plan.Object {
 	var all []plan.Object
 	for _, o := range objects {
@@ -65,7 +66,7 @@ func (o object) says(condition string) bool {
 	return meta.IsStatusConditionTrue(o.value.State().Conditions, condition)
 }
 
-// inStep reports whether a server had what this very generation of an object asks for.
+// inStep reports whether the last status reports this generation of the object as ready on the server.
 func (o object) inStep(server string) bool {
 	status := o.value.State()
 	return !o.leaving() && o.says(opensearchv1.Ready) && status.ObservedGeneration == o.value.GetGeneration() && status.ManagedServer == server
@@ -87,8 +88,8 @@ func names(listed map[string]plan.Entity) map[string]bool {
 	return all
 }
 
-// groups returns the action groups that things of a kind may name: those referred to, or those of the kind itself with the ones that
-// are about to be made. It is nil for kinds that name none.
+// groups returns the action groups that entities of a kind may name. For roles these are the existing ones; for action
+// groups also those about to be created. It returns nil for other kinds.
 func groups(kind plan.Kind, referred map[string]bool, actual map[string]plan.Entity, objects []object) map[string]bool {
 	switch kind {
 	case plan.Roles:
@@ -104,7 +105,7 @@ func groups(kind plan.Kind, referred map[string]bool, actual map[string]plan.Ent
 	}
 }
 
-// granted returns users with what mappings on their server give.
+// granted returns users with the grants of their server.
 func granted(users []plan.Object, grants plan.Grants) []plan.Object {
 	for i := range users {
 		users[i].Grants = grants
@@ -112,7 +113,7 @@ func granted(users []plan.Object, grants plan.Grants) []plan.Object {
 	return users
 }
 
-// bindings makes of objects what the plan of mappings on a server is made from.
+// bindings returns the input of the mapping plan for a server.
 func bindings(objects []object, server string) []plan.Binding {
 	var all []plan.Binding
 	for _, o := range objects {
@@ -133,7 +134,8 @@ func bindings(objects []object, server string) []plan.Binding {
 	return all
 }
 
-// record is what a status says that is, or may be, on the server. The public operator's is taken over once.
+// record returns the entries that a status records, by role. The record of the public operator counts until the status
+// has one of ours.
 func record(s opensearchv1.OpensearchUserRoleBindingStatus) map[string]plan.Entries {
 	all := map[string]plan.Entries{}
 	if len(s.Provisioned) == 0 && s.ObservedGeneration == 0 {

@@ -9,22 +9,23 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// logins has a cluster forget whom it has let in, once more after its users have changed. It forgets them with each change; but a
-// login that it is about meanwhile, which takes as long as a hash does, is remembered afterwards with what the user was before, for
-// an hour.
+// logins empties a cluster's cache of logins again some time after its users have changed. OpenSearch empties the cache
+// with each change. But a login in progress, which takes as long as a password hash, enters the cache afterwards with
+// the old user. It would stay valid there for an hour.
 type logins struct {
-	// empty has the cluster forget them now.
+	// empty empties the cache of logins.
 	empty func(context.Context) error
 	log   *slog.Logger
 	ctx   context.Context //nolint:containedctx // It lives as long as the connection.
 	end   context.CancelFunc
-	// waiting are those that have not been forgotten yet.
+	// waiting counts the goroutines that will empty the cache, for close.
 	waiting sync.WaitGroup
 
 	mu sync.Mutex
-	// pending is how many they are.
+	// pending is the number of these goroutines.
 	pending int
-	// turn is the last in which that was asked for, if begun: what was changed before may be of a replica that ended too early.
+	// turn is the term of the last request, if begun is true. In a new term the cache is emptied once, because the
+	// previous leader may have stopped too early.
 	turn   uint64
 	begun  bool
 	closed bool
@@ -35,10 +36,11 @@ func newLogins(empty func(context.Context) error, log *slog.Logger) *logins {
 	return &logins{empty: empty, log: log, ctx: ctx, end: end}
 }
 
-// underWay is how long logins take that are under way: most of them, then those of a server that has too much to do.
+// underWay returns the waits before the cache is emptied. The first covers most logins in progress, the second those of
+// an overloaded server.
 func underWay() [2]time.Duration { return [...]time.Duration{time.Second, 9 * time.Second} }
 
-// forget is told of each pass over users, and whether it has changed any. It does not wait.
+// forget schedules the emptying of the cache if changed is true, or in the first run of a term. It does not wait.
 func (l *logins) forget(turn uint64, changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,21 +63,21 @@ func (l *logins) forget(turn uint64, changed bool) {
 				l.log.WarnContext(l.ctx, "OpenSearch does not forget who has logged in: a password from before a change may be taken for an hour",
 					slog.Any("error", err))
 				l.mu.Lock()
-				l.begun = false // The next pass asks again.
+				l.begun = false // The next run tries again.
 				l.mu.Unlock()
 			}
 		}
 	})
 }
 
-// busy reports whether there is something left to forget.
+// busy reports whether the cache is still to be emptied.
 func (l *logins) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending > 0
 }
 
-// close forgets nothing any more.
+// close cancels what is scheduled and waits for the goroutines.
 func (l *logins) close() {
 	l.mu.Lock()
 	l.closed = true

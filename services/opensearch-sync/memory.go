@@ -6,16 +6,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// minMemory is of how many objects something is remembered before it is looked for what may be forgotten.
+// minMemory bounds the values that a memory holds before it looks for obsolete ones.
 const minMemory = 1024
 
-// memory is what is remembered of objects by their UIDs, while these are known: objects come and go for years, and most are never
-// seen to go.
+// memory holds a value for each object, by UID, while the object is known. Most deletions are never observed, so it
+// drops obsolete values as it grows.
 type memory[V any] struct {
-	// known reports whether there is still an object of whom something is to be remembered.
+	// known reports whether the value of an object is still needed.
 	known func(k event.Key, uid string) bool
 	of    map[string]remembered[V]
-	// room is how many there may be before those are dropped that nobody knows.
+	// room is the number of values at which the next cleanup runs.
 	room int
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// metrics tell what is written to OpenSearch.
+// metrics counts writes to OpenSearch and repaired drift.
 type metrics struct{ writes, drift *prometheus.CounterVec }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -16,7 +16,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		Name: "entail_opensearch_drift_total", Help: "Things in OpenSearch that other software changed and opensearch-sync repaired, by kind.",
 	}, []string{"kind"})}
 	registerer.MustRegister(m.writes, m.drift)
-	for _, kind := range plan.Kinds() { // An increase shows only where there was a number before.
+	for _, kind := range plan.Kinds() { // Prometheus shows an increase only after a first sample.
 		m.drift.WithLabelValues(string(kind))
 	}
 	return m

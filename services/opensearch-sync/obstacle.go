@@ -13,10 +13,10 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// obstacles are why nothing can be written for objects, by their UIDs.
+// obstacles holds the reasons why nothing can be written for objects, by UID.
 type obstacles map[string]*plan.Verdict
 
-// on puts obstacles before those objects that stay: whoever leaves goes.
+// on sets the obstacles of objects that are not being deleted. Obstacles must not block a removal.
 func (all obstacles) on(objects []object) {
 	for i, o := range objects {
 		if verdict := all[string(o.value.GetUID())]; verdict != nil && !o.leaving() {
@@ -32,7 +32,7 @@ func recordTooLarge() *plan.Verdict {
 	}
 }
 
-// misread returns an obstacle for an object that stays and whose names OpenSearch would read otherwise.
+// misread returns an obstacle if OpenSearch would read a name otherwise. A deleted object has none.
 func misread(o object, names ...string) *plan.Verdict {
 	if o.leaving() || !slices.ContainsFunc(names, search.Misread) {
 		return nil
@@ -40,16 +40,18 @@ func misread(o object, names ...string) *plan.Verdict {
 	return &plan.Verdict{State: opensearchv1.Error, Reason: plan.Refused, Message: "a name has a ~, which OpenSearch reads otherwise; use another name"}
 }
 
-// quiet is how long another controller must not have written a status before ours is written again: the public operator comes
-// every half minute.
+// quiet is how long another controller must leave a status alone before ours is written again. The public operator
+// writes every half minute.
 const quiet = 2 * time.Minute
 
-// rivals finds out whether another controller writes the status of objects, too: it leaves out what only we say.
+// rivals detects other controllers that write the status of an object. Their writes drop the conditions that only
+// opensearch-sync writes.
 type rivals struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// struck is when objects were without a status of ours last of which one has been seen: zero if they never were.
+	// struck holds the objects whose status was once ours. The value is when the status was last seen without our
+	// conditions, or zero for never.
 	struck memory[time.Time]
 }
 
@@ -57,7 +59,7 @@ func newRivals(now func() time.Time, lives func(k event.Key, uid string) bool) *
 	return &rivals{now: now, struck: newMemory[time.Time](lives)}
 }
 
-// on puts an obstacle before objects that another controller has written of late, and reports whether there are any.
+// on sets an obstacle on objects that another controller has written within quiet, and reports whether it found any.
 func (r *rivals) on(objects []object) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,15 +85,15 @@ func (r *rivals) on(objects []object) bool {
 	return len(found) > 0
 }
 
-// reset forgets whose status was ours.
+// reset forgets all observations.
 func (r *rivals) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.struck.of = map[string]remembered[time.Time]{}
 }
 
-// wrote is told what became of a status that we have written: the event of it may wake nobody. Where a CustomResourceDefinition
-// is another's, nothing that only we say is kept.
+// wrote records a status that we have written, because its event may start no run. kept is the status as the API server
+// stored it: a foreign CustomResourceDefinition drops our conditions.
 func (r *rivals) wrote(now event.Change, kept opensearchv1.Common) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,12 +102,12 @@ func (r *rivals) wrote(now event.Change, kept opensearchv1.Common) {
 	}
 }
 
-// isOurs reports whether a status says what only we say.
+// isOurs reports whether a status has the condition that only opensearch-sync writes.
 func isOurs(status opensearchv1.Common) bool {
 	return meta.FindStatusCondition(status.Conditions, opensearchv1.Ready) != nil
 }
 
-// forget is told of objects that go.
+// forget drops the observations of a released object.
 func (r *rivals) forget(uid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,8 +1,9 @@
-// Package opensearchsync keeps users, roles, tenants, action groups and role mappings of OpenSearch clusters in step with the
-// objects that ask for them, and with nothing else: what others made stays as it is.
+// Package opensearchsync keeps users, roles, tenants, action groups and role mappings of OpenSearch clusters in step
+// with the objects that declare them. Entities of other writers stay as they are.
 //
-// What is to be done is decided in package plan; this package finds out what there is, carries the plan out, and answers
-// questions.
+// Package plan makes the decisions. This package gathers its input, executes the plan, writes statuses and answers
+// requests. Before a write, a record of it is in the status of the object. Only what a record claims is changed or
+// removed, unless an object adopts more.
 package opensearchsync
 
 import (
@@ -64,11 +65,11 @@ func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, e
 	return app, nil
 }
 
-// apiServers are the addresses of the API server, which nobody may have us call as if it were an OpenSearch.
+// apiServers returns the addresses of the API server. An OpenSearchCluster must not make opensearch-sync call them.
 func apiServers(ctx context.Context, host string) []string {
 	var all []string
 	if u, err := url.Parse(host); err == nil && u.Host != "" {
-		addresses, _ := net.DefaultResolver.LookupHost(ctx, u.Hostname()) // What has no address cannot be called by it.
+		addresses, _ := net.DefaultResolver.LookupHost(ctx, u.Hostname()) // A name without an address cannot be called.
 		for _, address := range append(addresses, u.Hostname()) {
 			port := u.Port()
 			if port == "" {

@@ -16,29 +16,29 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// passwords are those of users, by the UIDs of their objects: for one pass.
+// passwords holds the passwords of users for one run, by the UIDs of their objects.
 type passwords struct {
 	mu sync.Mutex
-	// values are those that were read in this pass; tags stand for all.
+	// values holds the passwords that this run has read. tags holds the hashes of all.
 	values map[string]string
 	tags   map[string]tag
-	// of are the references of those users.
+	// of holds the references of these users to Secrets.
 	of map[string]corev1.SecretKeySelector
-	// missing are what is wrong with those that there are not.
+	// missing holds the reason for each password that is missing.
 	missing map[string]plan.Verdict
-	// refused says that one of them may not be read.
+	// refused means that the API server forbids reading one of the Secrets.
 	refused bool
 }
 
-// tag stands for a password, as long as its Secret is as it was read.
+// tag is the keyed hash of a password. It is valid while its Secret is unchanged.
 type tag struct {
 	from source
 	text string
-	// trimmed says that the Secret has a newline more.
+	// trimmed means that the value in the Secret ends in a line break.
 	trimmed bool
 }
 
-// source is a key of a Secret in one of its states.
+// source names a key of a Secret in one of its versions.
 type source struct{ epoch, version, secret, key string }
 
 func sourceOf(user *opensearchv1.OpensearchUser, secret event.Change) source {
@@ -49,8 +49,9 @@ func newPasswords() *passwords {
 	return &passwords{values: map[string]string{}, tags: map[string]tag{}, missing: map[string]plan.Verdict{}}
 }
 
-// passwords finds out those of users that stay. It reads Secrets that have changed, and in a resync all. Where the bus does not tell
-// that one has changed, or that it may be read, it has all of that done again.
+// passwords returns the passwords of users that are not being deleted. It reads the Secrets that have changed, and all
+// of them in a resync. If the view does not follow a Secret, or reading it is forbidden, it schedules another run after
+// r.poll.
 func (r *reconciler) passwords(ctx context.Context, p *consume.Pass[Key], w work) (*passwords, error) {
 	key, err := w.to.key()
 	if err != nil {
@@ -79,7 +80,7 @@ func (r *reconciler) passwords(ctx context.Context, p *consume.Pass[Key], w work
 		defer known.mu.Unlock()
 		for _, user := range bySecret[name] {
 			if trimmed, ok := known.take(user, secret.Data, err); ok {
-				from := sourceOf(user, told[name]) // A state after that is told of, and is another.
+				from := sourceOf(user, told[name]) // A later version is another source, so the next run reads it.
 				known.tags[string(user.UID)] = tag{from, plan.Tag(key, string(user.UID), known.values[string(user.UID)]), trimmed}
 			}
 		}
@@ -94,7 +95,7 @@ func (r *reconciler) passwords(ctx context.Context, p *consume.Pass[Key], w work
 	return known, nil
 }
 
-// staying are users that stay, by the Secrets that they name.
+// staying returns the users that are not being deleted and have no obstacle, by the names of their Secrets.
 func staying(objects []object) map[string][]*opensearchv1.OpensearchUser {
 	all := map[string][]*opensearchv1.OpensearchUser{}
 	for _, o := range objects {
@@ -106,7 +107,7 @@ func staying(objects []object) map[string][]*opensearchv1.OpensearchUser {
 	return all
 }
 
-// references are where users have their passwords, by UID.
+// references returns the password references of users, by UID.
 func references(bySecret map[string][]*opensearchv1.OpensearchUser) map[string]corev1.SecretKeySelector {
 	all := map[string]corev1.SecretKeySelector{}
 	for _, users := range bySecret {
@@ -117,7 +118,7 @@ func references(bySecret map[string][]*opensearchv1.OpensearchUser) map[string]c
 	return all
 }
 
-// areOf reports whether passwords are those of objects, as these are.
+// areOf reports whether the passwords cover these objects with their present references.
 func (p *passwords) areOf(objects []object) bool {
 	for uid, reference := range references(staying(objects)) {
 		if p.of[uid] != reference {
@@ -127,7 +128,8 @@ func (p *passwords) areOf(objects []object) bool {
 	return true
 }
 
-// recall takes over what stands for the passwords of users of one Secret, if that is as it was.
+// recall reuses the tags of all users of one Secret. It reports false if one of them is missing or the Secret has
+// changed.
 func (p *passwords) recall(users []*opensearchv1.OpensearchUser, before map[string]tag, secret event.Change) bool {
 	for _, user := range users {
 		if has, ok := before[string(user.UID)]; !ok || has.from != sourceOf(user, secret) {
@@ -140,7 +142,8 @@ func (p *passwords) recall(users []*opensearchv1.OpensearchUser, before map[stri
 	return true
 }
 
-// take takes the password of a user from the data of a Secret, or keeps what is wrong. It reports whether there was a newline more.
+// take stores the password of a user from the data of a Secret, or the verdict why it is missing. trimmed reports
+// whether the value ended in a line break.
 func (p *passwords) take(user *opensearchv1.OpensearchUser, data map[string][]byte, err error) (trimmed, ok bool) {
 	uid, key := string(user.UID), user.Spec.PasswordFrom.Key
 	verdict := plan.Verdict{State: opensearchv1.Pending}
@@ -156,7 +159,7 @@ func (p *passwords) take(user *opensearchv1.OpensearchUser, data map[string][]by
 		verdict.Reason, verdict.Message = "KeyMissing", "key "+key+" does not exist in Secret "+user.Spec.PasswordFrom.Name
 	case password == "":
 		verdict.Reason, verdict.Message = "PasswordEmpty", "key "+key+" of Secret "+user.Spec.PasswordFrom.Name+" holds no password"
-	case !utf8.ValidString(password): // JSON has no such bytes: each would become the same character, which anybody can guess.
+	case !utf8.ValidString(password): // JSON replaces each invalid byte by the same character, which makes passwords guessable.
 		verdict.Reason = "PasswordNotText"
 		verdict.Message = "key " + key + " of Secret " + user.Spec.PasswordFrom.Name + " holds bytes that are no text in UTF-8: write them in base64 or hex"
 	default:
@@ -167,7 +170,7 @@ func (p *passwords) take(user *opensearchv1.OpensearchUser, data map[string][]by
 	return false, false
 }
 
-// lack reports whether an action needs a password that was not read.
+// lack reports whether an action needs a password that this run has not read.
 func (p *passwords) lack(actions []plan.Action) bool {
 	return slices.ContainsFunc(actions, func(a plan.Action) bool {
 		_, read := p.values[a.For[0]]

@@ -20,14 +20,15 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// edit is an object as it would be, or one that would be deleted.
+// edit is an object in its hypothetical state, or one that would be deleted.
 type edit struct {
 	of object
-	// password means that it is a user who is new, or whose password is to be another Secret's.
+	// password means that the object is a new user, or names another Secret for its password.
 	password bool
 }
 
-// Preview tells what would be written to a cluster if objects were applied or deleted: what is decided with them, and not without.
+// Preview returns the writes to a cluster if objects were applied or deleted. It compares the plan with these changes
+// to the plan without them.
 func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewRequest) (*opensearchv1.PreviewResponse, error) {
 	cluster, to, err := s.reach(ctx, request.GetCluster())
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 	return answer, nil
 }
 
-// edits are those that are asked about, by kind and key.
+// edits returns the requested changes, by kind and key.
 func (s *server) edits(request *opensearchv1.PreviewRequest) (map[plan.Kind]map[event.Key]edit, error) {
 	all := map[plan.Kind]map[event.Key]edit{}
 	add := func(kind plan.Kind, e edit) {
@@ -97,7 +98,7 @@ func (s *server) edits(request *opensearchv1.PreviewRequest) (map[plan.Kind]map[
 	return all, nil
 }
 
-// deleted is the object of a name in a cluster that would be deleted: of the first group that has one.
+// deleted returns the object that would be deleted, from the first group that has it in this cluster.
 func deleted(in tables, cluster *opensearchv1.ClusterRef, k event.Key) (object, bool) {
 	for _, t := range in {
 		k.GroupResource = t.is().GroupResource
@@ -108,7 +109,7 @@ func deleted(in tables, cluster *opensearchv1.ClusterRef, k event.Key) (object, 
 	return object{}, false
 }
 
-// kindOf finds a kind by its name in Kubernetes, in a group or in any: tables has one at least.
+// kindOf returns the tables of a kind by its name in Kubernetes. An empty group matches all groups.
 func (s *server) kindOf(group, name string) (kind plan.Kind, found tables, err error) {
 	for _, kind := range plan.Kinds() {
 		for _, t := range s.state.tables[kind] {
@@ -123,7 +124,8 @@ func (s *server) kindOf(group, name string) (kind plan.Kind, found tables, err e
 	return "", nil, fmt.Errorf("kind %.64q of %.64q is none of those that a cluster has", name, group)
 }
 
-// applied is an object as a manifest would make it: what is there by its name is changed.
+// applied returns the object that applying a manifest would produce. It keeps status, UID and times of a live object of
+// the name.
 func (s *server) applied(ref *opensearchv1.ClusterRef, manifest []byte) (plan.Kind, edit, error) {
 	var object struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -170,7 +172,7 @@ func (s *server) applied(ref *opensearchv1.ClusterRef, manifest []byte) (plan.Ki
 	return kind, e, nil
 }
 
-// withStatus is a manifest with the status of an object, or none: nobody sets that by applying.
+// withStatus returns a manifest with the status of object, or without one. Applying a manifest cannot change a status.
 func withStatus(manifest []byte, object any) ([]byte, error) {
 	var of, is map[string]json.RawMessage
 	if err := json.Unmarshal(manifest, &of); err != nil {
@@ -202,21 +204,22 @@ func copied(o resources.Declared) resources.Declared {
 	return is
 }
 
-// preview is of one kind.
+// preview is the preview of one kind.
 type preview struct {
 	kind    plan.Kind
 	server  string
 	edits   map[event.Key]edit
 	objects []object
-	// elsewhere are bindings of other cluster objects on the same server.
+	// elsewhere holds bindings of other cluster objects on the same server.
 	elsewhere []plan.Binding
 	actual    map[string]plan.Entity
 	grants    plan.Grants
-	// has are the names of things of another kind that those of this one name, willHave those that there would be.
+	// has holds the names of existing entities that this kind refers to. willHave holds them as they would be after the
+	// changes.
 	has, willHave map[string]bool
 }
 
-// findReferred lists the things of another kind that those of this one name, before and after what is done to them.
+// findReferred sets has and willHave from a listing of the kind and the actions planned for it.
 func (p *preview) findReferred(ctx context.Context, to *connection, of plan.Kind, made []plan.Action) error {
 	listed, err := to.client.List(ctx, of)
 	if err != nil {
@@ -232,7 +235,7 @@ func (p *preview) findReferred(ctx context.Context, to *connection, of plan.Kind
 	return nil
 }
 
-// tell adds what would be written of the kind, and said of its objects.
+// tell adds the writes and verdicts of the kind to the answer, and returns the actions.
 func (p *preview) tell(answer *opensearchv1.PreviewResponse) []plan.Action {
 	before, _ := p.decide(p.objects, p.has)
 	after, verdicts := p.decide(p.edited(), p.willHave)
@@ -262,7 +265,7 @@ func (p *preview) tell(answer *opensearchv1.PreviewResponse) []plan.Action {
 	return actions
 }
 
-// edited are the objects as they would be.
+// edited returns the objects with the changes applied.
 func (p *preview) edited() []object {
 	var all []object
 	for _, o := range p.objects {
@@ -276,7 +279,7 @@ func (p *preview) edited() []object {
 	return all
 }
 
-// decide plans for objects. Whose password would be sent is known without reading any.
+// decide plans for objects without reading a Secret. Only users with edit.password count as having a new password.
 func (p *preview) decide(objects []object, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
 	verdicts = map[string]plan.Verdict{}
 	if p.kind == plan.Mappings {

@@ -20,23 +20,22 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 )
 
-// answers is the reason of the condition Reachable where it holds.
+// answers is the reason of the condition Reachable when it is true.
 const answers = "Answers"
 
-// conditionWriter writes statuses of clusters.
 type conditionWriter interface {
 	Apply(ctx context.Context, p consume.Reporter, kind kinds.Kind, obj event.Change, fields any) (event.Change, error)
 }
 
-// reachability has clusters say whether they can be reached.
+// reachability writes the condition Reachable of clusters.
 type reachability struct {
 	writer conditionWriter
 	log    *slog.Logger
-	// undeclared means that clusters are the public operator's, whose definition has no conditions.
+	// undeclared means that the definition of clusters is the public operator's and has no conditions.
 	undeclared atomic.Bool
 }
 
-// tell writes the condition Reachable of a cluster, unless the cluster has it.
+// tell writes the condition Reachable of a cluster if its status or reason has changed.
 func (r *reachability) tell(ctx context.Context, p *consume.Pass[Key], cluster view.Object[opensearchv1.OpenSearchCluster], reason, message string) {
 	is := condition.New(opensearchv1.Reachable, reason == answers, reason, message)
 	has := cluster.Value.Status.Conditions
@@ -52,13 +51,13 @@ func (r *reachability) tell(ctx context.Context, p *consume.Pass[Key], cluster v
 	r.undeclared.Store(errors.Is(err, kube.ErrUndeclared))
 	switch {
 	case err == nil || errors.Is(err, kube.ErrUndeclared) || errors.Is(err, kube.ErrNotFound) || errors.Is(err, reconcile.ErrStale):
-		// Passes of other kinds say the same.
+		// The runs of other kinds report the same.
 	default:
 		r.log.WarnContext(ctx, "condition of the cluster not written", slog.String("cluster", cluster.Key.String()), slog.Any("error", err))
 	}
 }
 
-// ofServer tells what the last question to a server has shown.
+// ofServer reports the result of the last request to a server, if there was one.
 func (r *reachability) ofServer(ctx context.Context, p *consume.Pass[Key], cluster view.Object[opensearchv1.OpenSearchCluster], to *connection) {
 	asked, silent := to.silence()
 	if !asked {
@@ -72,7 +71,7 @@ func (r *reachability) ofServer(ctx context.Context, p *consume.Pass[Key], clust
 	r.tell(ctx, p, cluster, class, "OpenSearch gives no answer: "+sentence)
 }
 
-// silence returns whether the server was ever asked, and why it gave no answer the last time.
+// silence returns whether the server was ever called, and the error of the last call.
 func (c *connection) silence() (asked bool, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,29 +23,30 @@ import (
 )
 
 const (
-	// untilReady is how soon again it is looked whether a cluster can be reached whose connection lacks something.
+	// untilReady is the time to the next run for a cluster whose connection is not ready.
 	untilReady = 5 * time.Second
-	// untilForgotten is how soon again it is looked whether a connection can go that nobody needs.
+	// untilForgotten is the time to the next attempt to drop a connection that is no longer needed.
 	untilForgotten = 15 * time.Second
-	// reporting is the kind whose passes ask a cluster that has no objects at all: people read whether it answers.
+	// reporting is the kind whose runs also check a cluster without objects, so that its status reports whether it
+	// answers.
 	reporting = plan.ActionGroups
 )
 
-// reconciler keeps one document of one OpenSearch cluster in step with all objects that ask for something in it.
+// reconciler keeps one document of one OpenSearch cluster in step with all objects that declare entities or entries in
+// it.
 type reconciler struct {
-	state       *state
-	connections *connections
-	secrets     secrets
-	applier     *applier
-	statuses    *statuses
-	// reachability is told of clusters.
+	state        *state
+	connections  *connections
+	secrets      secrets
+	applier      *applier
+	statuses     *statuses
 	reachability *reachability
 	confirmer    *confirm.Confirmer
 	rivals       *rivals
 	contests     *contests
-	// poll is how often Secrets are read again of which the bus does not tell.
+	// poll is the interval at which Secrets that the watcher does not follow are read again.
 	poll time.Duration
-	// drift is how often OpenSearch is compared with the objects, though nothing is known to have changed.
+	// drift is the interval at which OpenSearch is compared with the objects without a known change.
 	drift  time.Duration
 	drifts *drifts
 	log    *slog.Logger
@@ -95,7 +96,7 @@ func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key], unrecorded 
 	return err
 }
 
-// unavailable tells who does not let a pass go on.
+// unavailable returns the verdict for objects whose run is blocked by the API server or OpenSearch.
 func unavailable(err error) plan.Verdict {
 	if why := kube.Refusal(err); why != "" {
 		return plan.Verdict{
@@ -105,7 +106,7 @@ func unavailable(err error) plan.Verdict {
 	return plan.Verdict{State: opensearchv1.Pending, Reason: "Unavailable", Message: search.Cause(err)}
 }
 
-// hinder puts obstacles before objects for which nothing is to be written now.
+// hinder sets the obstacles of objects for which nothing must be written now.
 func (r *reconciler) hinder(p *consume.Pass[Key], objects []object, unrecorded obstacles) {
 	unrecorded.on(objects)
 	if r.rivals.on(objects) {
@@ -113,8 +114,8 @@ func (r *reconciler) hinder(p *consume.Pass[Key], objects []object, unrecorded o
 	}
 }
 
-// cleanUp removes what deleted objects asked for from clusters that are not declared any more, as when a namespace goes. An object
-// is released by the pass that has removed it, and by nothing else.
+// cleanUp removes the entities of deleted objects from clusters that are no longer declared, for example when a
+// namespace is deleted. Only the run that has removed the entity of an object releases it.
 func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []object) error {
 	byCluster := map[string][]object{}
 	for _, o := range all {
@@ -124,7 +125,7 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []ob
 	var errs []error
 	for _, uid := range slices.Sorted(maps.Keys(byCluster)) {
 		objects := byCluster[uid]
-		if r.state.decides(uid, true) { // The passes of that cluster see to those that leave.
+		if r.state.decides(uid, true) { // The runs of that cluster handle objects that are being deleted.
 			objects = slices.DeleteFunc(objects, object.leaving)
 		}
 		errs = append(errs, r.cleanUpIn(ctx, p, uid, objects))
@@ -132,7 +133,7 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []ob
 	return fault.Join(errs...)
 }
 
-// cleanUpIn is cleanUp for the objects of one cluster that was.
+// cleanUpIn cleans up in one former cluster.
 func (r *reconciler) cleanUpIn(ctx context.Context, p *consume.Pass[Key], uid string, objects []object) error {
 	owing := slices.IndexFunc(objects, func(o object) bool { return o.leaving() && o.owes() })
 	if owing < 0 {
@@ -161,8 +162,9 @@ func (r *reconciler) cleanUpIn(ctx context.Context, p *consume.Pass[Key], uid st
 	return err
 }
 
-// wayTo returns the connection to a cluster that is not declared any more: the one that is open, or else one made from the last
-// state of the cluster. Nobody can be asked about that: an object says that it was so, and the API server that the object does.
+// wayTo returns the connection to a cluster that is no longer declared: the open one, or one made from the last state
+// of the cluster. The API server cannot confirm that state. Instead the record of o must hold its digest, and the API
+// server must confirm o.
 func (r *reconciler) wayTo(ctx context.Context, kind plan.Kind, uid string, o object) (*connection, error) {
 	if to := r.connections.last(uid); to != nil {
 		return to, nil
@@ -178,9 +180,9 @@ func (r *reconciler) wayTo(ctx context.Context, kind plan.Kind, uid string, o ob
 	return r.connections.to(ctx, was)
 }
 
-// sync makes OpenSearch what the objects ask for.
+// sync makes OpenSearch match the objects. Records are written before OpenSearch, and results after it.
 func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) error {
-	w.contest, w.young = r.contests.left(p.Key), r.contests.young(p.Turn()) // Before anything is listed: what comes later is not in it.
+	w.contest, w.young = r.contests.left(p.Key), r.contests.young(p.Turn()) // Read before the listing: later changes are not in it.
 	known := newPasswords()
 	if p.Key.Kind == plan.Users && !w.cleanup {
 		var err error
@@ -203,7 +205,7 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	if err != nil {
 		return err
 	}
-	if len(recorded) > 0 { // What is merged is what is there right before.
+	if len(recorded) > 0 { // Decide again, so that the plan merges the newest listing.
 		if w, decided, err = r.again(ctx, p, w, known); err != nil {
 			return err
 		}
@@ -217,7 +219,7 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	}
 	done, err := r.applier.apply(ctx, p, w, decided.actions, known)
 	r.wake(p, w, len(decided.actions) > 0)
-	if err != nil { // What was refused before is known all the same.
+	if err != nil { // Earlier refusals are known even so.
 		return errors.Join(err, r.statuses.refuse(ctx, p, w, decided, done))
 	}
 	if err := r.statuses.conclude(ctx, p, w, decided, done); err != nil {
@@ -231,7 +233,7 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	return nil
 }
 
-// wake asks for passes over what a change of this kind may matter to.
+// wake requests runs for keys that a change of this kind may affect.
 func (r *reconciler) wake(p *consume.Pass[Key], w work, changed bool) {
 	if p.Key.Kind == plan.Users {
 		w.to.logins.forget(p.Turn(), changed)
@@ -241,7 +243,7 @@ func (r *reconciler) wake(p *consume.Pass[Key], w work, changed bool) {
 	}
 	switch p.Key.Kind {
 	case plan.Mappings:
-		for _, uid := range r.connections.sharing(w.to) { // They may have lost what they give, too.
+		for _, uid := range r.connections.sharing(w.to) { // These bindings may have lost entries, too.
 			for _, c := range r.state.named(uid) {
 				p.Enqueue(0, Key{clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name), plan.Mappings})
 			}
@@ -254,7 +256,7 @@ func (r *reconciler) wake(p *consume.Pass[Key], w work, changed bool) {
 	}
 }
 
-// comeAgain asks for the passes that must follow one that has come to its end.
+// comeAgain schedules the runs that must follow a completed one.
 func (r *reconciler) comeAgain(p *consume.Pass[Key], w work, done applied) {
 	if p.Again(r.drift); done.left {
 		p.Enqueue(0, p.Key)
@@ -267,7 +269,7 @@ func (r *reconciler) comeAgain(p *consume.Pass[Key], w work, done applied) {
 	}
 }
 
-// look asks the server what it is and has, and plans.
+// look reads the identity and the content of the server, and plans.
 func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, known *passwords) (d decision, err error) {
 	if err := w.to.enter(w.cleanup); err != nil {
 		return d, err
@@ -276,7 +278,7 @@ func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, kn
 		if !w.to.leave(err) {
 			return
 		}
-		for _, kind := range plan.Kinds() { // The other kinds have waited for this.
+		for _, kind := range plan.Kinds() { // The other kinds have waited for this answer.
 			if kind != p.Key.Kind {
 				p.Enqueue(0, Key{p.Key.Cluster, kind})
 			}
@@ -289,7 +291,8 @@ func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, kn
 	return d, unanswered(err)
 }
 
-// again decides from what is there now that records are written.
+// again plans once more, after records were written. The error is [reconcile.ErrStale] if the new plan needs further
+// records or other passwords.
 func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, known *passwords) (work, decision, error) {
 	if w.cleanup {
 		return w, decision{}, reconcile.ErrStale
@@ -307,7 +310,7 @@ func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, kn
 	return w, decided, err
 }
 
-// decide lists what is there, and plans.
+// decide lists the entities and plans.
 func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *passwords) (decision, error) {
 	d := decision{outcomes: map[string]outcome{}}
 	referred := map[string]bool{}
@@ -336,7 +339,7 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 		return planned(w.objects, w.server, known, groups(kind, referred, actual, w.objects))
 	}
 	made := plan.Objects(kind, plans(), actual)
-	if kind == plan.Users && len(made.Actions) > 0 { // Mappings are read last: right before the write.
+	if kind == plan.Users && len(made.Actions) > 0 { // Mappings are read last, right before the write.
 		grants, err := grantsOn(ctx, w.to.client)
 		if err != nil {
 			return d, unanswered(err)
@@ -350,8 +353,8 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 	return d, nil
 }
 
-// elsewhere returns the bindings of other cluster objects that lead to the same server, with what they have there: an entry that they
-// give, too, stays. They are decided by passes of their own.
+// elsewhere returns the bindings of other cluster objects on the same server, with their recorded entries. Entries that
+// they give, too, must stay. Runs of their own decide about them.
 func elsewhere(s *state, c *connections, to *connection, server string) (all []plan.Binding) {
 	for _, o := range s.sharing(c.sharing(to)) {
 		for _, b := range bindings([]object{o}, server) {
@@ -364,7 +367,7 @@ func elsewhere(s *state, c *connections, to *connection, server string) (all []p
 	return all
 }
 
-// grantsOn lists what mappings of protected roles on a server give.
+// grantsOn returns the grants of the protected roles on a server.
 func grantsOn(ctx context.Context, client *search.Client) (plan.Grants, error) {
 	roles, err := client.List(ctx, plan.Roles)
 	if err != nil {
@@ -374,7 +377,7 @@ func grantsOn(ctx context.Context, client *search.Client) (plan.Grants, error) {
 	return plan.GrantsOf(roles, mappings), err
 }
 
-// unanswered makes whatever is wrong with a list wait: it says nothing of the objects.
+// unanswered marks every error of a listing as [fault.Unavailable], because it is not the fault of an object.
 func unanswered(err error) error {
 	if fault.IsUnavailable(err) {
 		return err

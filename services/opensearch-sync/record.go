@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// fields are the part of a status that is ours.
+// fields holds the fields of a status that opensearch-sync writes.
 type fields struct {
 	opensearchv1.Common `json:",inline"`
 	ExistingRole        *bool                      `json:"existingRole,omitempty"`
@@ -32,7 +32,7 @@ type fields struct {
 	Provisioned         []opensearchv1.Provisioned `json:"provisioned,omitempty"`
 }
 
-// fieldsOf are those that an object has.
+// fieldsOf returns these fields of an object.
 func fieldsOf(o opensearchv1.Declared) fields {
 	f := fields{Common: *o.State()}
 	f.Conditions = condition.Apply(f.Conditions, conditions(), 0, metav1.Time{})
@@ -70,7 +70,7 @@ func (f fields) same(other fields) bool {
 	return err == nil && otherErr == nil && bytes.Equal(a, b)
 }
 
-// say makes f tell of a verdict.
+// say sets state, reason and conditions for a verdict.
 func (f *fields) say(o opensearchv1.Declared, v plan.Verdict, further ...condition.Condition) {
 	f.State, f.Reason, f.ObservedGeneration = v.State, clip.Text(v.Message, maxReason), o.GetGeneration()
 	status := condition.New(opensearchv1.Ready, v.State == opensearchv1.Created, v.Reason, v.Message)
@@ -85,7 +85,7 @@ func (f *fields) say(o opensearchv1.Declared, v plan.Verdict, further ...conditi
 	f.Conditions = condition.Apply(o.State().Conditions, types, o.GetGeneration(), metav1.Now().Rfc3339Copy(), further...)
 }
 
-// recordOf is what the record of an object must be before anything is written.
+// recordOf returns the record that an object must have before any write for it.
 func recordOf(o object, w work, d outcome) fields {
 	f := fieldsOf(o.value)
 	if f.State == "" {
@@ -99,7 +99,7 @@ func recordOf(o object, w work, d outcome) fields {
 	return f
 }
 
-// lacking are the objects for which something is to be recorded, or which are to be held, first.
+// lacking returns the objects that need a new record or a finalizer before the actions run.
 func lacking(w work, d decision) (all []object) {
 	touched := d.touched()
 	for _, o := range w.objects {
@@ -118,11 +118,11 @@ func unheld(o object, is outcome) bool {
 	return is.holds && !o.leaving() && !slices.Contains(o.value.GetFinalizers(), opensearchv1.Finalizer)
 }
 
-// unrecorded reports whether there is more to record.
+// unrecorded reports whether any object lacks its record.
 func (s *statuses) unrecorded(w work, d decision) bool { return len(lacking(w, d)) > 0 }
 
-// record writes what must be known of objects before anything is written for them. It returns the states that the API server
-// has confirmed so.
+// record writes the records and finalizers that must exist before the actions run. It returns the states that the API
+// server has confirmed by these writes.
 func (s *statuses) record(ctx context.Context, p *consume.Pass[Key], w work, d decision) (recorded map[string]bool, err error) {
 	var mu sync.Mutex
 	recorded = map[string]bool{}
@@ -137,16 +137,16 @@ func (s *statuses) record(ctx context.Context, p *consume.Pass[Key], w work, d d
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if errors.Is(err, kube.ErrTooLarge) { // The others are planned without it.
+		if errors.Is(err, kube.ErrTooLarge) { // The next attempt plans without this object.
 			w.unrecorded[string(o.value.GetUID())] = recordTooLarge()
 			return fmt.Errorf("recording %s: %w", o.Key, reconcile.ErrStale)
 		}
-		recorded[stateOf(now)] = now.ResourceVersion != o.ResourceVersion // What was not written was not confirmed.
+		recorded[stateOf(now)] = now.ResourceVersion != o.ResourceVersion // Only a real write confirms the state.
 		return err
 	})
 }
 
-// provisioned is a record as a status has it.
+// provisioned returns a record in the form of the status.
 func provisioned(record map[string]plan.Entries) []opensearchv1.Provisioned {
 	var all []opensearchv1.Provisioned
 	for _, role := range slices.Sorted(maps.Keys(record)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// secretsOf are the Secrets that an object names, after its namespace.
+// secretsOf returns the Secrets that an object names, as namespace/name.
 func secretsOf[O metav1.Object](o O) (all []string) {
 	if names, ok := any(o).(interface{ SecretNames() []string }); ok {
 		for _, name := range names.SecretNames() {
@@ -29,7 +29,8 @@ func (t tableOf[T, P]) naming(secret event.Key) (clusters []event.Key) {
 	return clusters
 }
 
-// reading are the keys whose passes read a Secret: those of users with a password in it, and all of clusters that are reached by it.
+// reading returns the keys whose runs read a Secret: those of users with a password in it, and all keys of clusters
+// that use it.
 func (s *state) reading(secret event.Key) (all []Key) {
 	for _, t := range s.tables[plan.Users] {
 		for _, cluster := range t.naming(secret) {
@@ -46,7 +47,8 @@ func (s *state) reading(secret event.Key) (all []Key) {
 	return all
 }
 
-// secret is what the bus tells of a Secret beside a cluster, if it tells of every change of it.
+// secret returns the state of a Secret in the namespace of a cluster. It reports false if the view does not follow the
+// Secret.
 func (s *state) secret(cluster event.Key, name string) (event.Change, bool) {
 	o, live := s.secrets.Get(event.Key{Cluster: cluster.Cluster, GroupResource: kinds.Secrets().GroupResource, Namespace: cluster.Namespace, Name: name})
 	return o.Change, live

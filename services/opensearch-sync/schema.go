@@ -23,7 +23,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// schemas holds the kinds whose CustomResourceDefinition lacks fields of our statuses: another project has applied its own.
+// schemas holds the kinds whose CustomResourceDefinition lacks fields of our statuses, because another project has
+// installed its own.
 type schemas struct {
 	log   *slog.Logger
 	gauge *prometheus.GaugeVec
@@ -40,7 +41,8 @@ func newSchemas(registerer prometheus.Registerer, log *slog.Logger) *schemas {
 	return s
 }
 
-// set keeps whether the definition of a kind lacks our fields, as the last write of a status has shown. It reports whether that is new.
+// set records whether the definition of a kind lacks our fields, as the last write of a status has shown. It reports
+// whether that has changed.
 func (s *schemas) set(kind kinds.Kind, foreign bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +58,7 @@ func (s *schemas) set(kind kinds.Kind, foreign bool) (changed bool) {
 	return true
 }
 
-// err names the kinds, for /readyz.
+// err returns an error that names the kinds, for /readyz.
 func (s *schemas) err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,17 +73,18 @@ func (s *schemas) err() error {
 	return fmt.Errorf("%s: %s", strings.Join(names, ", "), definitionRemedy)
 }
 
-// definitionRemedy tells what to do about a definition that is another's.
+// definitionRemedy is the advice for a definition of another project.
 const definitionRemedy = "the CustomResourceDefinition drops conditions and records of this status; apply Entail's again " +
 	"(entail install), and install the public operator with installCRDs: false"
 
-// put writes a status. Where the CustomResourceDefinition is another's, it writes what that has, and why.
+// put writes a status. If the CustomResourceDefinition is another project's, it writes only the fields that exist
+// there, with the remedy as the reason.
 func (s *statuses) put(ctx context.Context, p *consume.Pass[Key], o object, f fields, status controller.Status) (event.Change, error) {
 	status.Kind, status.Object, status.Fields, status.Same = o.kind, o.Change, f, f.same(o.status())
 	now, err := s.writer.Write(ctx, p, status)
 	foreign := errors.Is(err, kube.ErrUndeclared)
 	if !status.Same && (foreign || err == nil) && s.schemas.set(o.kind, foreign) && foreign {
-		s.rivals.reset() // What is missing in a status was not dropped by a controller.
+		s.rivals.reset() // The definition, not a controller, dropped the missing fields.
 		return now, fmt.Errorf("%s: %w", o.Key, reconcile.ErrStale)
 	}
 	if !foreign {

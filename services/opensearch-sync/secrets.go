@@ -15,23 +15,23 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// secretReader is what is needed of the API server to read a Secret.
+// secretReader is the part of the Kubernetes client that reads Secrets.
 type secretReader interface {
 	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
 }
 
-// secrets reads values of Secrets. They go nowhere from here but to OpenSearch: not into the view, a log, an error or a status.
+// secrets reads values of Secrets. The values go only to OpenSearch, never into the view, a log, an error or a status.
 type secrets struct{ api secretReader }
 
-// Why a Secret gives nothing.
+// Reasons why a Secret gives no value.
 var (
 	errNoSecret        = errors.New("there is no such Secret")
 	errSecretForbidden = errors.New("opensearch-sync may not read it")
 )
 
-// get reads one Secret.
+// get reads one Secret. The error wraps errNoSecret or errSecretForbidden where these apply.
 func (s secrets) get(ctx context.Context, namespace, name string) (secret corev1.Secret, err error) {
-	if len(validation.NameIsDNSSubdomain(name, false)) > 0 { // Nobody can ask for it, and so there is none.
+	if len(validation.NameIsDNSSubdomain(name, false)) > 0 { // No Secret can have such a name.
 		return secret, fmt.Errorf("Secret %s/%s: %w", namespace, name, errNoSecret) //nolint:staticcheck // It is the name of the kind.
 	}
 	kind := kinds.Secrets()
@@ -51,7 +51,7 @@ func (s secrets) get(ctx context.Context, namespace, name string) (secret corev1
 	return secret, nil
 }
 
-// remedy is what gives the right to read Secrets of a namespace.
+// remedy returns the command that grants the right to read Secrets of a namespace.
 func remedy(namespace string) string {
 	return fmt.Sprintf("%s; to have their changes followed, too, see docs/opensearch.md", rbac.Account{Service: topology.OpensearchSync}.BindSecrets(namespace))
 }

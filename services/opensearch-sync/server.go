@@ -19,23 +19,24 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// server answers OpenSearchService, from the view and what clusters list.
+// server implements OpenSearchService with the view and listings of clusters.
 type server struct {
 	state       *state
 	connections *connections
 	confirmer   *confirm.Confirmer
-	// cluster is the one whose objects are asked about.
+	// cluster is the Kubernetes cluster whose objects the service answers for.
 	cluster string
-	// complete is nil once state can be relied on.
+	// complete returns nil once the view is complete.
 	complete func() error
 }
 
-// about is a request about an OpenSearchCluster.
+// about is a request for one OpenSearchCluster.
 type about interface {
 	GetCluster() *opensearchv1.ClusterRef
 }
 
-// handler mounts s. It asks of a caller what kubectl would, and more: who may connect to a cluster knows what is in it.
+// handler returns the handler of s. Each procedure requires the verb connect on the cluster, because its answer shows
+// the content of the cluster.
 func (s *server) handler() rpc.Handler {
 	access := map[string]rpc.Access{
 		opensearchv1connect.OpenSearchServiceListUsersProcedure:      mayConnect[opensearchv1.ListUsersRequest](),
@@ -49,7 +50,7 @@ func (s *server) handler() rpc.Handler {
 		opensearchv1connect.OpenSearchServiceName, opensearchv1connect.NewOpenSearchServiceHandler, s, access)
 }
 
-// mayConnect asks for the verb connect on clusters of the namespace that a request is about.
+// mayConnect requires the verb connect on clusters of the request's namespace.
 func mayConnect[M any, P interface {
 	*M
 	about
@@ -57,14 +58,14 @@ func mayConnect[M any, P interface {
 	return rpc.CanIn("connect", kinds.OpenSearchClusters().GroupResource, func(request *M) string { return P(request).GetCluster().GetNamespace() })
 }
 
-// listing is what a cluster has of a kind, the objects that ask for it, and which server that is.
+// listing holds the entities of one kind, the objects that declare them, and the UUID of the server.
 type listing struct {
 	actual  map[string]plan.Entity
 	objects []object
 	server  string
 }
 
-// list reads things of a kind in the cluster that a request is about.
+// list reads the entities of a kind in the cluster of a request.
 func (s *server) list(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) (l listing, err error) {
 	cluster, to, err := s.reach(ctx, ref)
 	if err != nil {
@@ -78,7 +79,7 @@ func (s *server) list(ctx context.Context, ref *opensearchv1.ClusterRef, kind pl
 	return l, err
 }
 
-// reach is the way to the cluster that a request is about.
+// reach returns the cluster of a request and the connection to it.
 func (s *server) reach(ctx context.Context, ref *opensearchv1.ClusterRef) (cluster view.Object[resources.OpenSearchCluster], to *connection, err error) {
 	key := clusterKey(s.cluster, ref.GetNamespace(), ref.GetName())
 	found, err := rpc.Find(s.complete, s.state.cluster, key)
@@ -98,13 +99,13 @@ func (s *server) reach(ctx context.Context, ref *opensearchv1.ClusterRef) (clust
 	return found, to, err
 }
 
-// ListUsers lists the users in a cluster, whoever made them.
+// ListUsers lists all users in a cluster, including those of other writers.
 func (s *server) ListUsers(ctx context.Context, request *opensearchv1.ListUsersRequest) (*opensearchv1.ListUsersResponse, error) {
 	things, err := s.things(ctx, request.GetCluster(), plan.Users)
 	return &opensearchv1.ListUsersResponse{Users: things}, err
 }
 
-// ListRoles lists the roles in a cluster.
+// ListRoles lists all roles in a cluster.
 func (s *server) ListRoles(ctx context.Context, request *opensearchv1.ListRolesRequest) (*opensearchv1.ListRolesResponse, error) {
 	things, err := s.things(ctx, request.GetCluster(), plan.Roles)
 	return &opensearchv1.ListRolesResponse{Roles: things}, err
@@ -138,7 +139,7 @@ func (s *server) things(ctx context.Context, ref *opensearchv1.ClusterRef, kind 
 	return slices.SortedFunc(maps.Values(all), func(a, b *opensearchv1.Thing) int { return cmp.Compare(a.GetName(), b.GetName()) }), nil
 }
 
-// ListMappings lists the roles that somebody has.
+// ListMappings lists the roles that have a mapping or a direct holder.
 func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMappingsRequest) (*opensearchv1.ListMappingsResponse, error) {
 	l, err := s.list(ctx, request.GetCluster(), plan.Mappings)
 	if err != nil {
@@ -174,7 +175,7 @@ func held(holders []plan.Holder) (all []*opensearchv1.Holder) {
 	return all
 }
 
-// ExplainMapping tells who put each entry of a role's mapping there.
+// ExplainMapping returns the source of each entry of a role's mapping, and the holders of the role.
 func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
 	l, err := s.list(ctx, request.GetCluster(), plan.Mappings)
 	if err != nil {

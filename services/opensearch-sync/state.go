@@ -18,57 +18,59 @@ import (
 )
 
 const (
-	// byCluster is the index of objects by the name of their cluster, after their namespace, and of clusters by theirs.
+	// byCluster indexes objects by namespace and name of their cluster.
 	byCluster = "cluster"
-	// byUID is the index of objects by the UID of the cluster that they are in, and of clusters by theirs.
+	// byUID indexes objects by the UID of the cluster in their record, and clusters by their own UID.
 	byUID = "uid"
-	// bySecret is the index of users and clusters by the Secrets that they name.
+	// bySecret indexes users and clusters by the Secrets that they name.
 	bySecret = "secret"
 )
 
-// state is what opensearch-sync decides from.
+// state holds all objects on which opensearch-sync bases its decisions.
 type state struct {
-	// clusters are in a table for each group, of which the first that has a name decides.
+	// clusters holds one table for each group. The first one that has a name decides.
 	clusters []clusters
 	tables   map[plan.Kind]tables
 	kinds    map[event.GroupResource]plan.Kind
-	// secrets are those of which the bus tells when they change.
+	// secrets holds the Secrets that the watcher follows.
 	secrets *view.Table[struct{}]
 
 	mu sync.Mutex
-	// cleared are objects that are gone of which nothing is left, with the epoch in which they went.
+	// cleared holds gone objects of which nothing is left in OpenSearch, with the epoch of their deletion.
 	cleared memory[string]
 }
 
-// clusters are those of one group.
+// clusters holds the clusters of one group.
 type clusters struct {
 	group event.GroupResource
 	rows  *view.Table[opensearchv1.OpenSearchCluster]
 }
 
-// object is one that asks for something, as the view has it.
+// object is an object that declares an entity or entries, as the view holds it.
 type object struct {
 	event.Change
 	kind kinds.Kind
-	// value has the record that counts in its status; written is the object as it was written, if that differs.
+	// value has the record that counts in its status. written is the object as the API server holds it, or nil if they
+	// are the same.
 	value, written opensearchv1.Declared
-	// obstacle is why nothing can be written for it.
+	// obstacle is the reason why nothing can be written for the object.
 	obstacle *plan.Verdict
 }
 
-// gone reports whether an object was deleted without us: by force, or as somebody took its finalizer.
+// gone reports whether an object was deleted before its entity was removed, for example because a user removed its
+// finalizer.
 func (o object) gone() bool { return o.Deleted }
 
-// leaving reports whether nothing must be left of it.
+// leaving reports whether an object is deleted or being deleted, so that nothing of it must remain.
 func (o object) leaving() bool { return o.gone() || o.value.GetDeletionTimestamp() != nil }
 
-// speaksOf reports whether the status of an object is about a server. Of one that says no server it is not known otherwise.
+// speaksOf reports whether the status of an object can be about a server. A status without a server can be about any.
 func (o object) speaksOf(server string) bool {
 	of := o.value.State().ManagedServer
 	return of == "" || of == server
 }
 
-// existing tells whether a server had what an object asks for, made by others; nil if that was never found out.
+// existing returns whether the server had the entity before the object. It returns nil if that was never checked.
 func (o object) existing(server string) *bool {
 	if !o.speaksOf(server) {
 		return nil
@@ -76,8 +78,8 @@ func (o object) existing(server string) *bool {
 	return o.value.Existing()
 }
 
-// isOn reports whether the server of a pass has what was made for an object. The server counts, and not the
-// OpenSearchCluster: the same server may be declared again, and the same OpenSearchCluster may lead to another one.
+// isOn reports whether an object was made on the server of a run, or on none yet. The server counts, not the
+// OpenSearchCluster: a server may be declared again, and an OpenSearchCluster may change its server.
 func (o object) isOn(w work) bool {
 	s := o.value.State()
 	if s.ManagedServer == "" {
@@ -86,7 +88,7 @@ func (o object) isOn(w work) bool {
 	return s.ManagedServer == w.server
 }
 
-// status returns the fields that an object was written with.
+// status returns the fields of the status as the API server holds it.
 func (o object) status() fields {
 	if o.written == nil {
 		return fieldsOf(o.value)
@@ -94,7 +96,8 @@ func (o object) status() fields {
 	return fieldsOf(o.written)
 }
 
-// isLost reports whether an object was in step, and has no record of what was made for it. Users are found by their mark.
+// isLost reports whether an object was in step and has lost its record. Users cannot be lost, because an attribute in
+// OpenSearch names their object.
 func (o object) isLost() bool {
 	s := o.value.State()
 	if s.ManagedServer != "" || s.State != opensearchv1.Created && !strings.HasPrefix(s.Reason, recordMissing) {
@@ -110,10 +113,10 @@ func (o object) isLost() bool {
 	}
 }
 
-// owes reports whether something may be in OpenSearch for an object, by its record.
+// owes reports whether OpenSearch may hold something of an object, by its record.
 func (o object) owes() bool {
 	switch value := o.value.(type) {
-	case *opensearchv1.OpensearchUser: // The user in OpenSearch names it.
+	case *opensearchv1.OpensearchUser: // The user in OpenSearch names its object.
 		return o.gone() || value.Status.ManagedCluster != ""
 	case *opensearchv1.OpensearchUserRoleBinding:
 		return len(record(value.Status)) > 0
@@ -123,30 +126,31 @@ func (o object) owes() bool {
 	}
 }
 
-// table is what is needed of a table of objects that ask for something.
+// table is a table of objects of one kind and group.
 type table interface {
-	// of are those that say they are in a cluster, or are by their record.
+	// of returns the objects that name a cluster, or that are in it by their record.
 	of(cluster event.Key, uid string) []object
-	// gone are those that were, and have been deleted since.
+	// gone returns the deleted objects that named a cluster.
 	gone(cluster event.Key) []object
-	// stated is what a decision takes an object for. Of one whose name another has by now there is nothing to ask.
+	// stated returns the state of an object for confirmation by the API server. It reports false for a gone object
+	// whose name is taken again, because its state can no longer be read.
 	stated(o object) (confirm.Statement, bool)
-	// parse reads a manifest; live is the object of a name, if there is one.
+	// parse decodes a manifest and rejects unknown fields. live returns the object of a name.
 	parse(manifest []byte) (opensearchv1.Declared, error)
 	live(k event.Key) (object, bool)
-	// is the kind in Kubernetes.
+	// is returns the kind in Kubernetes.
 	is() kinds.Kind
-	// cluster is that of the newest known state of an object, and the UID of the one that it is in by its record.
+	// cluster returns the cluster that the newest known state of an object names, and the cluster UID in its record.
 	cluster(k event.Key) (cluster event.Key, managed string, ok bool)
-	// naming are the clusters of objects that name a Secret.
+	// naming returns the clusters of objects that name a Secret.
 	naming(secret event.Key) []event.Key
-	// knows reports whether there is an object of a name and UID; if it must be gone, whether it is known that there was.
+	// knows reports whether an object of this name and UID is live, or, if gone is true, has a tombstone.
 	knows(k event.Key, uid string, gone bool) bool
-	// manages reports whether objects are in the cluster of a UID by their record.
+	// manages reports whether the record of any object names the cluster with a UID.
 	manages(uid string) bool
 }
 
-// newState declares the tables in v. Those of the legacy group are of no consequence unless they are asked for.
+// newState registers the tables in v. It uses those of the legacy group only if legacy is true.
 func newState(v *view.View, legacy bool) *state {
 	s := &state{tables: map[plan.Kind]tables{}, kinds: map[event.GroupResource]plan.Kind{}}
 	s.cleared = newMemory[string](func(k event.Key, uid string) bool { return s.table(k).knows(k, uid, true) })
@@ -168,10 +172,10 @@ func newState(v *view.View, legacy bool) *state {
 	return s
 }
 
-// both are a kind as it is now, and as it was before.
+// both returns a kind in its present and its legacy group.
 func both(kind kinds.Kind) []kinds.Kind { return []kinds.Kind{kind, kinds.Legacy(kind)} }
 
-// declared is a pointer to T that asks for something.
+// declared is the constraint for a pointer to T that is a declared object.
 type declared[T any] interface {
 	*T
 	opensearchv1.Declared
@@ -218,7 +222,7 @@ func (t tableOf[T, P]) gone(cluster event.Key) []object {
 	return t.objects(cluster, rows)
 }
 
-// objects are rows in the namespace of a cluster, each once.
+// objects returns the rows in the namespace of a cluster, each once.
 func (t tableOf[T, P]) objects(cluster event.Key, rows []view.Object[T]) (all []object) {
 	seen := map[string]bool{}
 	for _, o := range rows {
@@ -268,7 +272,7 @@ func (t tableOf[T, P]) knows(k event.Key, uid string, gone bool) bool {
 
 func (t tableOf[T, P]) manages(uid string) bool { return t.rows.Count(byUID, uid) > 0 }
 
-// declares is what matters of an object.
+// declares returns the parts of an object on which decisions depend.
 func declares(o opensearchv1.Declared) any {
 	kept, _ := copyIn(o)
 	o = withRecord(o)
@@ -287,7 +291,8 @@ func declares(o opensearchv1.Declared) any {
 	return all
 }
 
-// statedCluster is what a connection takes a cluster for.
+// statedCluster returns the state of a cluster for confirmation by the API server, as far as its connection depends on
+// it.
 func statedCluster(o view.Object[opensearchv1.OpenSearchCluster]) confirm.Statement {
 	return confirm.NewStatement(o, func(c *opensearchv1.OpenSearchCluster) (declared, recorded any) {
 		return []any{c.Spec, c.Status.Phase, c.Annotations[opensearchv1.ConnectionAnnotation], c.DeletionTimestamp != nil}, nil
@@ -302,12 +307,12 @@ func (t tableOf[T, P]) cluster(k event.Key) (cluster event.Key, managed string, 
 	return clusterKey(k.Cluster, k.Namespace, P(o.Value).Cluster()), P(o.Value).State().ManagedCluster, true
 }
 
-// clusterKey stands for the cluster of a name, in whichever group it is declared: it has one document of each kind.
+// clusterKey returns the key of a cluster, whatever group declares it. Both groups share one document of each kind.
 func clusterKey(cluster, namespace, name string) event.Key {
 	return event.Key{Cluster: cluster, GroupResource: kinds.OpenSearchClusters().GroupResource, Namespace: namespace, Name: name}
 }
 
-// keys are those that an object touches.
+// keys returns the keys that a change of an object affects.
 func (s *state) keys(k event.Key) []Key {
 	switch k.Resource {
 	case kinds.OpenSearchClusters().Resource:
@@ -332,12 +337,12 @@ func (s *state) keys(k event.Key) []Key {
 	return all
 }
 
-// table is that of an object that asks for something.
+// table returns the table of an object.
 func (s *state) table(k event.Key) table {
 	return s.tables[s.kinds[k.GroupResource]].in(k.GroupResource)
 }
 
-// everythingIn are all keys of a cluster.
+// everythingIn returns all keys of a cluster.
 func everythingIn(cluster event.Key) (all []Key) {
 	for _, kind := range plan.Kinds() {
 		all = append(all, Key{cluster, kind})
@@ -345,7 +350,7 @@ func everythingIn(cluster event.Key) (all []Key) {
 	return all
 }
 
-// cluster is the live one of a name.
+// cluster returns the live cluster of a name, from the first group that has one.
 func (s *state) cluster(k event.Key) (found view.Object[opensearchv1.OpenSearchCluster], live bool) {
 	for _, c := range s.clusters {
 		k.GroupResource = c.group
@@ -356,7 +361,7 @@ func (s *state) cluster(k event.Key) (found view.Object[opensearchv1.OpenSearchC
 	return found, live
 }
 
-// named are the live clusters of a UID: one at most.
+// named returns the live clusters with a UID, at most one.
 func (s *state) named(uid string) (all []view.Object[opensearchv1.OpenSearchCluster]) {
 	if uid == "" {
 		return nil
@@ -367,7 +372,7 @@ func (s *state) named(uid string) (all []view.Object[opensearchv1.OpenSearchClus
 	return all
 }
 
-// sharing returns the live bindings in clusters of these UIDs, by their records.
+// sharing returns the live bindings whose record names one of these cluster UIDs.
 func (s *state) sharing(uids []string) (all []object) {
 	for _, uid := range uids {
 		for _, c := range s.named(uid) {
@@ -379,7 +384,8 @@ func (s *state) sharing(uids []string) (all []object) {
 	return all
 }
 
-// decides reports whether a cluster is declared, and none before it has its name; if it must be staying, also that it does not go.
+// decides reports whether the cluster with a UID is declared and is the one that owns its name. If staying is true, the
+// cluster must also not be under deletion.
 func (s *state) decides(uid string, staying bool) bool {
 	return slices.ContainsFunc(s.named(uid), func(c view.Object[opensearchv1.OpenSearchCluster]) bool {
 		first, _ := s.cluster(clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name))
@@ -387,7 +393,8 @@ func (s *state) decides(uid string, staying bool) bool {
 	})
 }
 
-// snapshot is what a pass decides from: the cluster, if it is there, and the objects of one kind in it.
+// snapshot returns the input of a run: the cluster, unless it is missing or being deleted, and its objects of one kind.
+// Gone objects are included while OpenSearch may hold something of them.
 func (s *state) snapshot(k Key) (cluster view.Object[opensearchv1.OpenSearchCluster], objects []object) {
 	uid := ""
 	if c, live := s.cluster(k.Cluster); live && c.Value.DeletionTimestamp == nil {
@@ -402,8 +409,8 @@ func (s *state) snapshot(k Key) (cluster view.Object[opensearchv1.OpenSearchClus
 	return cluster, objects
 }
 
-// clear remembers that nothing is left of an object that is gone: what is there later under its name is of somebody else.
-// After the cluster went back in time, though, it may have been there once more.
+// clear records that nothing is left of a gone object: an entity of its name that appears later belongs to others. The
+// record ends with the epoch, because a cluster that was rewound may have had the object again.
 func (s *state) clear(o object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -417,7 +424,7 @@ func (s *state) isCleared(o object) bool {
 	return is && epoch == o.Epoch
 }
 
-// isUsed reports whether objects of any kind name a cluster.
+// isUsed reports whether an object of any kind names a cluster.
 func (s *state) isUsed(cluster event.Key) bool {
 	for _, all := range s.tables {
 		if len(all.of(cluster, "")) > 0 {
@@ -427,11 +434,10 @@ func (s *state) isUsed(cluster event.Key) bool {
 	return false
 }
 
-// lives reports whether an object is there.
+// lives reports whether an object of this UID is live.
 func (s *state) lives(k event.Key, uid string) bool { return s.table(k).knows(k, uid, false) }
 
-// needed reports whether anybody may still want to reach the cluster of a UID: one that is declared, or was when objects came to it
-// that are still there.
+// needed reports whether the cluster with a UID is declared, or the record of an object names it.
 func (s *state) needed(uid string) bool {
 	needed := len(s.named(uid)) > 0
 	for _, all := range s.tables {

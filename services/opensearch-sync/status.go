@@ -20,34 +20,35 @@ import (
 // maxReason bounds the field reason of a status, in bytes.
 const maxReason = 1024
 
-// objectWriter is what is needed of the API server.
+// objectWriter is the part of the Kubernetes client that statuses need.
 type objectWriter interface {
 	Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error)
 	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
 }
 
-// statusWriter writes statuses.
 type statusWriter interface {
 	Write(ctx context.Context, p consume.Reporter, s controller.Status) (event.Change, error)
 	Refresh(ctx context.Context, kind kinds.Kind, obj event.Change) error
 }
 
-// statuses tell what became of objects, keep their records, and hold them while something is in OpenSearch for them.
+// statuses writes the results and records of objects. It holds an object by a finalizer while OpenSearch has something
+// of it.
 type statuses struct {
 	writer statusWriter
 	kube   objectWriter
-	// elsewhere reports whether there is a cluster of a UID, in whose passes its objects are seen to.
+	// elsewhere reports whether the cluster with a UID is declared. Its own runs then handle its objects.
 	elsewhere func(uid string) bool
-	// clear is told of objects that are gone of which nothing is left.
+	// clear records that nothing is left in OpenSearch of a gone object.
 	clear func(object)
-	// rivals are told whose status is ours, and who goes.
+	// rivals receives the statuses that were written, and the objects that are released.
 	rivals  *rivals
 	schemas *schemas
-	// settling bounds how long a call of the replica before may still take effect.
+	// settling bounds how long a call of the previous leader may still take effect.
 	settling time.Duration
 }
 
-// withoutCluster reports that there is no cluster. It releases deleted objects for which nothing is in OpenSearch, and holds the others.
+// withoutCluster reports that there is no cluster. It releases deleted objects for which nothing is in OpenSearch, and
+// holds the others.
 func (s *statuses) withoutCluster(ctx context.Context, p *consume.Pass[Key], objects []object, why string) error {
 	return each(ctx, objects, func(o object) error {
 		switch {
@@ -74,7 +75,8 @@ func clusterChanged(o object) *plan.Verdict {
 	}
 }
 
-// waiting tells objects of which nothing better is known what they wait for.
+// waiting reports v for each object, unless its status holds a result for this generation. It leaves such a status as
+// it is.
 func (s *statuses) waiting(ctx context.Context, p *consume.Pass[Key], objects []object, v plan.Verdict) error {
 	return each(ctx, objects, func(o object) error {
 		state := o.value.State()
@@ -87,7 +89,7 @@ func (s *statuses) waiting(ctx context.Context, p *consume.Pass[Key], objects []
 	})
 }
 
-// tell writes a verdict, and leaves the record.
+// tell writes a verdict and leaves the record unchanged.
 func (s *statuses) tell(ctx context.Context, p *consume.Pass[Key], o object, v plan.Verdict) error {
 	if o.leaving() && o.isLost() {
 		v = plan.Verdict{State: opensearchv1.Error, Reason: "RecordMissing", Message: recordMissing + o.toForget()}
@@ -129,7 +131,7 @@ func outcomeOf(state opensearchv1.State) eventv1.Outcome {
 	}
 }
 
-// refuse says what OpenSearch has refused, whatever becomes of the rest.
+// refuse writes the verdicts on refused actions, after a run that could not complete.
 func (s *statuses) refuse(ctx context.Context, p *consume.Pass[Key], w work, d decision, done applied) error {
 	return each(ctx, w.objects, func(o object) error {
 		verdict, was := done.refused[string(o.value.GetUID())]
@@ -142,7 +144,7 @@ func (s *statuses) refuse(ctx context.Context, p *consume.Pass[Key], w work, d d
 	})
 }
 
-// conclude says what became of objects, and lets those go that leave nothing behind.
+// conclude writes the results of a run, and releases the deleted objects that leave nothing behind.
 func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d decision, done applied) error {
 	say := func(o object) error {
 		is := d.outcomes[string(o.value.GetUID())]
@@ -153,7 +155,7 @@ func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d
 			p.Report(o.Change, eventv1.Outcome_OUTCOME_REJECTED, no.Message)
 			return nil
 		case !was && done.undone[o.value.Entity()] && (o.gone() || !o.leaving() && verdict.State == opensearchv1.Created):
-			// Until it is another's, what is there is still that of who is gone.
+			// Until the new object has the entity, it belongs to the deleted one.
 			p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until "+o.value.Entity()+" is written")
 			return nil
 		case was:
@@ -184,13 +186,13 @@ func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d
 			stay = append(stay, o)
 		}
 	}
-	if err := each(ctx, stay, say); err != nil { // A record of who stays is there before who leaves is gone.
+	if err := each(ctx, stay, say); err != nil { // A new owner's record must exist before the old owner is released.
 		return err
 	}
 	return each(ctx, leave, say)
 }
 
-// leave lets an object go that may. While changes are contested, which could still bring what it asked for, it is held.
+// leave releases a deleted object. It holds the object while an unanswered change could still create its entity.
 func (s *statuses) leave(ctx context.Context, p *consume.Pass[Key], o object, w work, is outcome) error {
 	if !o.gone() && o.isLost() {
 		return s.tell(ctx, p, o, plan.Verdict{})
@@ -202,8 +204,9 @@ func (s *statuses) leave(ctx context.Context, p *consume.Pass[Key], o object, w 
 	return s.release(ctx, p, o, is.after, w.contest == 0 && (!w.young || !is.unseen))
 }
 
-// release lets an object go, with nothing in its record but what is left: who reads its last state must not think that
-// something else is still there. Of one that is gone it must be sure that nothing more comes before it is forgotten.
+// release removes the finalizer of an object. It first reduces the record to what is left, so that readers of the last
+// state find nothing else in it. A gone object is cleared only if sure is true, which means that no earlier write can
+// still take effect.
 func (s *statuses) release(ctx context.Context, p *consume.Pass[Key], o object, left []opensearchv1.Provisioned, sure bool) error {
 	defer s.rivals.forget(string(o.value.GetUID()))
 	if o.gone() {
@@ -225,7 +228,7 @@ func (s *statuses) release(ctx context.Context, p *consume.Pass[Key], o object, 
 	}
 	if !f.same(was) {
 		var err error
-		if o.status().ManagedServer == "" { // The copy counts.
+		if o.status().ManagedServer == "" { // The annotation holds the record.
 			now, err = s.keep(ctx, p, o, copyOf(o, work{cleanup: true}, f), false)
 		} else {
 			now, err = s.put(ctx, p, o, f, controller.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being deleted"})

@@ -5,10 +5,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// tables are those of one kind of thing in OpenSearch: one for each group that objects ask for it in.
+// tables holds the tables of one OpenSearch kind, one for each API group.
 type tables []table
 
-// of are the objects of all groups that say they are in a cluster, or are by their record.
+// of returns the objects of all groups that name a cluster, or that are in it by their record.
 func (all tables) of(cluster event.Key, uid string) (objects []object) {
 	for _, t := range all {
 		objects = append(objects, t.of(cluster, uid)...)
@@ -16,7 +16,7 @@ func (all tables) of(cluster event.Key, uid string) (objects []object) {
 	return objects
 }
 
-// gone are those that were, and have been deleted since.
+// gone returns the deleted objects that named a cluster.
 func (all tables) gone(cluster event.Key) (objects []object) {
 	for _, t := range all {
 		objects = append(objects, t.gone(cluster)...)
@@ -24,7 +24,7 @@ func (all tables) gone(cluster event.Key) (objects []object) {
 	return objects
 }
 
-// in is the table of a group. There is one for whatever has led to the kind.
+// in returns the table of a group. The caller has found the kind through this group, so a table exists.
 func (all tables) in(group event.GroupResource) table {
 	for _, t := range all {
 		if t.is().GroupResource == group {

@@ -1,4 +1,5 @@
-// Opensearch-sync tells in the status of each Store whether it says what it is for.
+// Opensearch-sync keeps OpenSearch clusters in step with the objects that declare users, roles, tenants, action groups
+// and role mappings.
 package main
 
 import (
