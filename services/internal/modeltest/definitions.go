@@ -8,7 +8,8 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 )
 
-// Definitions returns the definitions of a model by "type", "type#relation" and "condition NAME".
+// Definitions returns the definitions of a model. Keys have the forms "type", "type#relation" and "condition NAME".
+//
 // The text of a relation is the sorted union of its terms, such as "[user:*] or [user] or viewer from parent".
 func Definitions(model *openfgav1.AuthorizationModel) map[string]string {
 	all := map[string]string{}
@@ -56,7 +57,7 @@ func terms(u *openfgav1.Userset, direct []string) []string {
 	case *openfgav1.Userset_TupleToUserset:
 		step := u.GetTupleToUserset()
 		return []string{step.GetComputedUserset().GetRelation() + " from " + step.GetTupleset().GetRelation()}
-	default: // Histories have no intersections and exclusions.
+	default: // Histories have no intersections or exclusions.
 		return []string{u.String()}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// policy is what the text of a PolicyDocument says.
+// policy is the parsed text of a PolicyDocument.
 type policy struct {
 	ResourceTypes []struct {
 		Name          string
@@ -33,10 +33,10 @@ type policy struct {
 type vocabulary struct {
 	unions         map[string][]string
 	actions, types map[string]bool
-	role           string // The relation to those who have a role.
+	role           string // The relation that holds the members of a role.
 }
 
-// add adds the unions and actions of a document, as far as keep reports true for their keys.
+// add adds those unions and actions of a document for whose keys keep returns true.
 func (v vocabulary) add(p policy, keep func(key string) bool) {
 	for _, u := range p.Unions {
 		if _, taken := v.unions[u.Name]; !taken && keep("union "+u.Name) {
@@ -50,7 +50,7 @@ func (v vocabulary) add(p policy, keep func(key string) bool) {
 	}
 }
 
-// expand returns the types that a name stands for: those of a union that exist, or the name itself.
+// expand returns the types behind a name: the existing members of a union, or the name itself.
 func (v vocabulary) expand(name string) []string {
 	members, union := v.unions[name]
 	if !union {
@@ -59,7 +59,7 @@ func (v vocabulary) expand(name string) []string {
 	return slices.DeleteFunc(slices.Clone(members), func(t string) bool { return !v.types[t] })
 }
 
-// definitions returns what the document adds to the model, and its unions and actions.
+// definitions returns the definitions that the document adds to the model, and its unions and actions.
 func (p policy) definitions(v vocabulary) map[string]string {
 	all := map[string]string{}
 	for _, t := range p.ResourceTypes {
@@ -111,7 +111,7 @@ func split(text string) []string {
 	return strings.Split(text, or)
 }
 
-// needs returns the names that the document refers to: each is a type or a union of documents, or "action NAME".
+// needs returns the names that the document refers to. Each is a type, a union, or "action NAME".
 func (p policy) needs() (names []string) {
 	for _, t := range p.ResourceTypes {
 		for _, r := range t.Relationships {
@@ -133,8 +133,8 @@ func (p policy) needs() (names []string) {
 
 var word = regexp.MustCompile(`\w+`)
 
-// mentions reports whether a text still has the names of a definition's key: of a union, an action,
-// a type, or a relation with its type or a union that has the type.
+// mentions reports whether a text still contains the names of a definition's key. The key can name a union, an action,
+// a type or a relation. For a relation, the text needs its name, and its type or a union that contains the type.
 func (v vocabulary) mentions(text, key string) bool {
 	words := word.FindAllString(text, -1)
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "union "), "action ")

@@ -13,7 +13,7 @@ import (
 // worldsPerHistory bounds a history.
 const worldsPerHistory = 12
 
-// coreBase is what each core module has; its text may define more.
+// coreBase lists the parts of every core module. Its text may define more.
 //
 //nolint:gochecknoglobals // A constant table.
 var coreBase = map[string]string{
@@ -22,8 +22,9 @@ var coreBase = map[string]string{
 	"core_namespace": "", "core_namespace#member": "[user]", "core_namespace#owner": "[user]",
 }
 
-// coreParts, moduleParts and documentParts are what texts are made of, each with its variants.
-// Types and names are few, so that texts compete and depend on each other; "nothing" is never defined.
+// coreParts, moduleParts and documentParts list the parts of texts, with the variants of each.
+//
+// Types and names are few, so that texts compete and depend on each other. The type "nothing" is never defined.
 //
 //nolint:gochecknoglobals // Constant tables.
 var (
@@ -55,7 +56,7 @@ func resource(name string) Discovered {
 	return Discovered{Name: name + "s", Text: strings.ReplaceAll(text, "NAME", name)}
 }
 
-// draft is a text in the making. Its parts are of one of the maps above.
+// draft is a text in the making. Its parts come from one of the maps above.
 type draft struct {
 	name    string
 	module  string // The name in the module's first line.
@@ -65,7 +66,7 @@ type draft struct {
 	broken  bool // The text cannot be read.
 }
 
-// author writes a history.
+// author creates a history.
 type author struct {
 	random *rand.Rand
 
@@ -77,7 +78,7 @@ type author struct {
 	discovery int // The number of resources in served that are discovered.
 }
 
-// history returns random worlds, with resources that may be served.
+// history returns random worlds. The resources in served can be discovered in them.
 func history(random *rand.Rand, served []Discovered) (worlds []World) {
 	a := &author{
 		random: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}},
@@ -109,7 +110,7 @@ func (a *author) change() {
 	}
 }
 
-// create adds a module or a document, under a name that may have been in use before. Some modules have the text of another.
+// create adds a module or a document. Its name may have been in use before, and some modules have the text of another.
 func (a *author) create() {
 	a.created++
 	d := &draft{name: "m", created: a.created, kinds: moduleParts, parts: map[string]string{}}
@@ -132,7 +133,7 @@ func (a *author) create() {
 	a.drafts = append(a.drafts, d)
 }
 
-// twin returns a module, if there is one.
+// twin returns the first module, or nil.
 func (a *author) twin() *draft {
 	for _, d := range a.drafts {
 		if d.name[0] == 'm' {
@@ -142,7 +143,7 @@ func (a *author) twin() *draft {
 	return nil
 }
 
-// edit adds to a text, takes from it, makes it unreadable, or mends it.
+// edit adds a part to a text, removes one, makes the text unreadable, or repairs it.
 func (a *author) edit(d *draft) {
 	if d.name != "" {
 		d.module = d.name
@@ -164,7 +165,7 @@ func (a *author) edit(d *draft) {
 	}
 }
 
-// add adds or changes a part, in most cases with the type that it is of.
+// add adds or changes a part. In most cases it also adds the type of the part.
 func (a *author) add(d *draft) {
 	keys := slices.Sorted(maps.Keys(d.kinds))
 	key := keys[a.random.IntN(len(keys))]
@@ -181,7 +182,7 @@ func (a *author) add(d *draft) {
 	}
 }
 
-// world returns what is declared now.
+// world returns the present declarations.
 func (a *author) world() World {
 	core := draft{parts: maps.Clone(coreBase)}
 	maps.Copy(core.parts, a.core.parts)

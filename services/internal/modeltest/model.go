@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// model holds texts and owners of definitions by key.
+// model holds the texts and owners of definitions by key.
 type model struct{ text, owner map[string]string }
 
 func newModel() model { return model{text: map[string]string{}, owner: map[string]string{}} }
@@ -32,13 +32,12 @@ func (m model) except(owner string) model {
 	return rest
 }
 
-// remove removes a definition.
 func (m model) remove(key string) {
 	delete(m.text, key)
 	delete(m.owner, key)
 }
 
-// reader reads texts, each once.
+// reader parses texts, and caches the result for each.
 type reader struct {
 	modules  map[string]map[string]string
 	policies map[string]policy
@@ -66,7 +65,7 @@ func (r reader) module(text string) map[string]string {
 	return maps.Clone(all)
 }
 
-// policy returns what a document says: nothing if the text has an error.
+// policy returns the content of a document, or an empty policy if the text has an error.
 func (r reader) policy(text string) policy {
 	p, done := r.policies[text]
 	if !done && yaml.Unmarshal([]byte(text), &p) != nil {
@@ -76,8 +75,8 @@ func (r reader) policy(text string) policy {
 	return p
 }
 
-// references returns the keys that a term of a relation of typ refers to, and, of a step to another
-// object, one key for each target.
+// references returns the keys that a term of a relation refers to. For a term with "from", targets holds one key for
+// each type that the step leads to.
 func (m model) references(typ, term string) (keys, targets []string) {
 	if direct, ok := strings.CutPrefix(term, "["); ok {
 		ref, condition, conditional := strings.Cut(strings.TrimSuffix(direct, "]"), " with ")
@@ -96,8 +95,8 @@ func (m model) references(typ, term string) (keys, targets []string) {
 	return []string{typ + "#" + step}, targets
 }
 
-// holds reports whether the type of a relation, and all that the relation refers to, is defined.
-// A step needs one of its targets, or, if strict, all.
+// holds reports whether the type of a relation and all references of its terms are defined. A term with "from" needs
+// one of its targets, or all of them if strict is true.
 func (m model) holds(key, text string, strict bool) bool {
 	typ, _, isRelation := strings.Cut(key, "#")
 	if !isRelation {

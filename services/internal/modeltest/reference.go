@@ -8,14 +8,16 @@ import (
 )
 
 // reference checks the states of one history against docs/models.md.
-// It predicts no model. It follows each object's last live text, and checks properties of each step.
+//
+// It predicts no model. It tracks the last live text of each object, and checks properties of each step.
 type reference struct {
 	texts  reader
 	before model
-	memory map[string]memory // By the identity of objects.
+	memory map[string]memory // By object identity.
 }
 
-// memory holds the last text of an object that was live as a whole, and what the owner removed from it since.
+// memory holds the last text of an object that was live as a whole, and the definitions that its owner has removed
+// since.
 type memory struct {
 	text    string
 	removed map[string]bool
@@ -26,14 +28,15 @@ type object struct {
 	name, id, text string
 	created        int
 	document       bool
-	served         bool // The API server serves it: it is discovered.
+	served         bool // The API server serves the resource, so the object is discovered.
 	whole          bool // All of the declared text is live.
 	memory         memory
 	now            map[string]string // Definitions of the declared text; nil if it cannot be read.
 	last           map[string]string // Definitions of the last live text, without those that were removed.
 }
 
-// may returns the definitions that may be live: of the declared text, or of the last live text. Never of both.
+// may returns the definitions that may be live. They are those of the declared text or those of the last live text,
+// never of both.
 func (o *object) may() map[string]string {
 	if o.whole {
 		return o.now
@@ -44,14 +47,14 @@ func (o *object) may() map[string]string {
 // step is the change from one state to the next.
 type step struct {
 	texts         reader
-	list          []*object // The objects by name.
+	list          []*object // The objects, sorted by name.
 	before, after model
 	objects       map[string]*object
-	role          string // The relation to those who have a role.
+	role          string // The relation that holds the members of a role.
 	discovered    bool   // Discovered modules were live before, so there is a record of them.
 }
 
-// check returns an error that says how s differs from what the documentation promises of w.
+// check returns an error that names the first difference between s and the documented result for w.
 func (r *reference) check(w World, s State) error {
 	now := &step{texts: r.texts, before: r.before, after: newModel(), objects: map[string]*object{}, role: "role#subject"}
 	if w.RolesType {
@@ -79,7 +82,7 @@ func (r *reference) check(w World, s State) error {
 	return nil
 }
 
-// read fills in the objects, and adds unions and actions that are in effect to the model.
+// read sets the objects of the step. It adds unions and actions in effect to the model.
 func (s *step) read(w World, state State, memories map[string]memory) {
 	add := func(o *object) {
 		o.whole, o.memory = state.Live[o.name] == o.text, memories[o.id]
@@ -115,7 +118,8 @@ func (s *step) read(w World, state State, memories map[string]memory) {
 	}
 }
 
-// read fills in the definitions of an object, and removes from its last live text what the declared text no longer has.
+// read sets the definitions of an object. It removes from the last live text the definitions that the declared text no
+// longer has.
 func (o *object) read(s *step) {
 	if o.document {
 		o.now = s.texts.policy(o.text).definitions(s.vocabulary(o))
@@ -145,10 +149,11 @@ func (o *object) read(s *step) {
 	maps.DeleteFunc(o.last, func(k, _ string) bool { return removed[k] })
 }
 
-// needed returns the definitions of the last live text that others of it refer to, which the declared text keeps.
+// needed returns the definitions of the last live text to which kept definitions refer. A definition is kept if the
+// declared text has it, too.
 func (o *object) needed() map[string]bool {
 	needed := map[string]bool{}
-	if o.document { // Their text is taken out piece by piece.
+	if o.document { // Definitions of documents are removed one by one.
 		return needed
 	}
 	last := newModel()
@@ -197,7 +202,7 @@ func (s *step) vocabulary(trial *object) vocabulary {
 	return v
 }
 
-// twins returns the names of o and of the modules that have, or had last, a text of o.
+// twins returns the name of o, and the names of modules with the same declared or last live text.
 func (s *step) twins(o *object) []string {
 	names := []string{o.name}
 	for _, x := range s.list {

@@ -11,16 +11,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// toy is a straightforward merge, with one bug or none.
+// toy is a simple merge with one bug or none.
 type toy struct {
 	texts  reader
 	bug    string
 	memory map[string]memory
-	names  map[string]memory // By name, for one of the bugs.
+	names  map[string]memory // By name, for the bug inherits.
 	model  model
 }
 
-// Settle merges what was live, and then accepts each text that fits, the oldest first.
+// Settle keeps the live definitions, and then accepts each text that fits, the oldest first.
 func (y *toy) Settle(w World) (State, error) {
 	s := &step{texts: y.texts, before: y.model, after: newModel(), objects: map[string]*object{}, role: "role#subject"}
 	if w.RolesType {
@@ -61,12 +61,12 @@ func (y *toy) Settle(w World) (State, error) {
 	return state, nil
 }
 
-// isShared reports whether the key is of a union or an action, which no model has.
+// isShared reports whether the key is of a union or an action. No model has these.
 func isShared(key string) bool {
 	return strings.HasPrefix(key, "union ") || strings.HasPrefix(key, "action ")
 }
 
-// order returns the core module, then the older objects first, then what is discovered.
+// order returns the core module, then the other objects by age, then the discovered ones.
 func (y *toy) order(s *step) []*object {
 	rank := func(o *object) int {
 		switch {
@@ -86,7 +86,7 @@ func (y *toy) order(s *step) []*object {
 	})
 }
 
-// build makes the model of what each object may have: what was live first, then by order.
+// build merges the definitions that objects may have. Definitions that were live come first, then the order decides.
 func (y *toy) build(s *step) {
 	s.after = newModel()
 	order := y.order(s)
@@ -99,7 +99,7 @@ func (y *toy) build(s *step) {
 			}
 		}
 	}
-	for range 3 { // What a document says depends on unions and actions of others, and these on types.
+	for range 3 { // A document depends on unions and actions of others, and these on types.
 		for _, o := range order {
 			if o.document {
 				o.now = s.texts.policy(o.text).definitions(s.vocabulary(o))
@@ -122,13 +122,13 @@ func (y *toy) build(s *step) {
 				}
 			}
 		}
-		for trimmed := map[string]bool{}; y.trimAll(s, trimmed); { // What does not hold makes room for others.
+		for trimmed := map[string]bool{}; y.trimAll(s, trimmed); { // A removed definition makes room for others.
 			place(func(o *object, k string) bool { return !y.denied(s, o, k) && !trimmed[o.name+k] })
 		}
 	}
 }
 
-// trimAll removes what does not hold, notes what is gone, and reports whether there was anything.
+// trimAll removes all definitions that do not hold, marks them in trimmed, and reports whether there were any.
 func (y *toy) trimAll(s *step, trimmed map[string]bool) (changed bool) {
 	for again := true; again; {
 		again = false
@@ -143,7 +143,7 @@ func (y *toy) trimAll(s *step, trimmed map[string]bool) (changed bool) {
 	return changed
 }
 
-// trim removes from a definition what does not hold, and reports whether there was anything.
+// trim removes from a definition the terms that do not hold, and reports whether there were any.
 func (y *toy) trim(s *step, k string) bool {
 	o, text := s.objects[s.after.owner[k]], s.after.text[k]
 	terms := []string{text}
@@ -161,7 +161,7 @@ func (y *toy) trim(s *step, k string) bool {
 	return true
 }
 
-// holds reports whether a term holds. What a type's owner defines needs that type to be the owner's.
+// holds reports whether a term holds. If the owner of a definition declares its type, too, it must own the type.
 func (y *toy) holds(s *step, o *object, k, term string) bool {
 	typ, _, _ := strings.Cut(k, "#")
 	if _, own := o.may()[typ]; own && !slices.Contains(s.twins(o), s.after.owner[typ]) {
@@ -170,7 +170,8 @@ func (y *toy) holds(s *step, o *object, k, term string) bool {
 	return s.after.holds(k, term, o.document)
 }
 
-// accept makes the declared text live, and reports whether all of it, and of all that were accepted before, is.
+// accept makes the declared text of o live, and reports whether it is live as a whole with all texts accepted before.
+// Otherwise it changes nothing.
 func (y *toy) accept(s *step, o *object) bool {
 	if o.now == nil || y.bug == rejectedClaims && y.claimed(s, o) {
 		return false
@@ -206,7 +207,7 @@ func (y *toy) takes(s *step, o *object, was model) bool {
 	return false
 }
 
-// claimed reports whether a text that is not live has a definition of o.
+// claimed reports whether an older text that is not live declares a definition of o.
 func (y *toy) claimed(s *step, o *object) bool {
 	for _, x := range s.objects {
 		for k := range x.now {
@@ -232,7 +233,7 @@ func (y *toy) denied(s *step, o *object, k string) bool {
 	}
 }
 
-// spoil adds the bugs that are in what objects may have.
+// spoil applies the bugs that change the definitions that objects may have.
 func (y *toy) spoil(s *step) {
 	for _, o := range s.list {
 		switch {
@@ -248,7 +249,7 @@ func (y *toy) spoil(s *step) {
 	}
 }
 
-// The bugs of the toy.
+// Bugs of the toy.
 const (
 	rejectedTakes     = "a rejected text takes what is live from others"
 	unreadableEnds    = "an unreadable text ends what was live of its object"

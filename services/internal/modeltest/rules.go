@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// closed demands that the live model holds.
+// closed requires that all references of the live model are defined.
 func (s *step) closed() error {
 	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
 		if !s.after.holds(k, s.after.text[k], false) {
@@ -17,8 +17,8 @@ func (s *step) closed() error {
 	return nil
 }
 
-// declared demands that the owner of each live definition declares it: in the text that is live as a whole,
-// or in the last one that was, as far as the readable text still has it.
+// declared requires that the owner of each live definition declares it. The definition must be in the text that is live
+// as a whole, or in the last such text. In the second case the readable declared text must still have it.
 func (s *step) declared() error {
 	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
 		owner := s.objects[s.after.owner[k]]
@@ -33,7 +33,7 @@ func (s *step) declared() error {
 	return nil
 }
 
-// contains reports whether o may have the definition: of a document each term, otherwise the whole text.
+// contains reports whether o may have the definition. A module must have the same text; a document must have each term.
 func contains(o *object, key, text string) bool {
 	mine, has := o.may()[key]
 	if !o.document || !has {
@@ -42,12 +42,12 @@ func contains(o *object, key, text string) bool {
 	return len(without(split(text), split(mine))) == 0
 }
 
-// without returns the terms that are not among others.
+// without returns the terms that others does not contain.
 func without(terms, others []string) []string {
 	return slices.DeleteFunc(terms, func(t string) bool { return slices.Contains(others, t) })
 }
 
-// complete demands that all of a text is live that counts as live as a whole.
+// complete requires that all definitions are live of a text that is reported as live.
 func (s *step) complete() error {
 	for _, o := range s.list {
 		if !o.whole {
@@ -62,8 +62,8 @@ func (s *step) complete() error {
 	return nil
 }
 
-// kept demands that what was live, and is in the last live text of its owner still, is live and has that owner.
-// It may go only to the core module, or with what it refers to.
+// kept requires that a live definition stays live with its owner while the owner's last live text has it. There are two
+// exceptions: the core module may take it over, or its references may be gone.
 func (s *step) kept() error {
 	rest, claims := newModel(), map[string]string{}
 	maps.Copy(rest.text, s.after.text)
@@ -76,7 +76,7 @@ func (s *step) kept() error {
 		claims[k] = o.last[k]
 		if o.document {
 			claims[k] = both(both(text, o.last[k]), o.now[k])
-			if live, ok := rest.text[k]; ok { // Targets that are new do not excuse a loss.
+			if live, ok := rest.text[k]; ok { // New targets do not excuse a loss.
 				rest.text[k] = both(live, text)
 			}
 		}
@@ -89,7 +89,7 @@ func (s *step) kept() error {
 		o, owner := s.objects[s.before.owner[k]], s.after.owner[k]
 		if owner != "" && !slices.Contains(s.twins(o), owner) {
 			if !s.stands(s.after.except(owner), o, k, claims[k]) {
-				continue // It refers to what the new owner defines.
+				continue // The definition refers to others of the new owner.
 			}
 			return fmt.Errorf("%q of %q was live, and %q took it over", k, o.name, owner)
 		}
@@ -101,12 +101,12 @@ func (s *step) kept() error {
 	return nil
 }
 
-// both returns the terms that are in both relations.
+// both returns the terms that a and b have in common.
 func both(a, b string) string {
 	return strings.Join(slices.DeleteFunc(split(a), func(t string) bool { return !slices.Contains(split(b), t) }), or)
 }
 
-// restore removes from the claims what does not hold beside the rest and the other claims.
+// restore removes the claims that do not hold in rest together with the other claims.
 func (s *step) restore(rest model, claims map[string]string) {
 	for k, text := range claims {
 		if rest.owner[k] == "" {
@@ -140,8 +140,8 @@ func (s *step) restore(rest model, claims map[string]string) {
 	}
 }
 
-// stands reports whether a term of o's definition holds. A type that o declares must be o's own,
-// and documents refer to documents alone, but for roles.
+// stands reports whether a term of o's definition holds. A type that o declares must belong to o. Documents refer only
+// to definitions of documents, except for the relation of roles.
 func (s *step) stands(m model, o *object, key, term string) bool {
 	typ, _, isRelation := strings.Cut(key, "#")
 	if !isRelation {
@@ -159,14 +159,15 @@ func (s *step) stands(m model, o *object, key, term string) bool {
 	})
 }
 
-// needRoles reports whether a document that is live gives roles.
+// needRoles reports whether a live document has role bindings.
 func (s *step) needRoles() bool {
 	return slices.ContainsFunc(s.list, func(o *object) bool {
 		return o.document && o.whole && strings.Contains(o.text, "roleBinding")
 	})
 }
 
-// accepted demands that a readable text is live if nothing live claims its definitions, and all that it refers to is there.
+// accepted requires that a readable text is live if its references are defined and no other live text has its
+// definitions.
 func (s *step) accepted() error {
 	for _, o := range s.list {
 		if s.judged(o) && (o.name == CoreName || len(s.opponents(o)) == 0) && s.fits(o, nil, s.after) {
@@ -176,7 +177,8 @@ func (s *step) accepted() error {
 	return nil
 }
 
-// ranked demands that of two that were never live with a definition, what is discovered comes last, then the older comes first.
+// ranked requires an order between texts that compete for a definition which neither has had live. The older one wins,
+// and discovered modules come last.
 func (s *step) ranked() error {
 	for _, o := range s.list {
 		opponents := s.opponents(o)
@@ -195,8 +197,8 @@ func (s *step) ranked() error {
 	return nil
 }
 
-// judged reports whether the documentation says if the declared text of o must be live.
-// It is silent about an empty text, and about documents that may make others invalid. Without a core module there is no model.
+// judged reports whether the documentation defines if the declared text of o must be live. It is silent about empty
+// texts and about documents that may invalidate others. Without a core module there is no model.
 func (s *step) judged(o *object) bool {
 	cored := slices.Contains(slices.Collect(maps.Values(s.after.owner)), CoreName)
 	if o.whole || len(o.now) == 0 || !cored && o.name != CoreName {
@@ -210,7 +212,7 @@ func (s *step) judged(o *object) bool {
 	return true
 }
 
-// opponents returns the definitions of the declared text that others have.
+// opponents returns the definitions of the declared text that other objects own.
 func (s *step) opponents(o *object) (keys []string) {
 	for _, k := range slices.Sorted(maps.Keys(o.now)) {
 		if owner := s.objects[s.after.owner[k]]; owner != nil && owner != o && (owner.document || o.document || owner.text != o.text) {
@@ -220,8 +222,8 @@ func (s *step) opponents(o *object) (keys []string) {
 	return keys
 }
 
-// junior reports whether o comes before other, which now has the definition.
-// The ages of documents and modules are not comparable, and that of the roles' module is not documented.
+// junior reports whether o ranks before other, the present owner of the definition. Ages of documents and modules are
+// not comparable, and the rank of the roles' module is not documented.
 func (s *step) junior(other, o *object, key string) bool {
 	switch {
 	case other.name == CoreName, other.name == RolesName, other.document != o.document:
@@ -235,8 +237,8 @@ func (s *step) junior(other, o *object, key string) bool {
 	}
 }
 
-// fits reports whether the declared text of o holds beside what is live: without the objects that are out, and
-// only with definitions of present, the core module and the roles' module.
+// fits reports whether the declared text of o holds beside the live definitions. It ignores the objects in out. Other
+// definitions count only if present has them, or if they are of the core or roles' module.
 func (s *step) fits(o *object, out map[string]bool, present model) bool {
 	m := newModel()
 	if roles := s.objects[RolesName]; roles != nil {
@@ -258,7 +260,7 @@ func (s *step) fits(o *object, out map[string]bool, present model) bool {
 	return !o.document || s.meets(m, s.texts.policy(o.text))
 }
 
-// meets reports whether all names that the policy refers to are of documents in m, and there is a type at all.
+// meets reports whether documents in m own all names that the policy refers to, and own at least one type.
 func (s *step) meets(m model, p policy) bool {
 	of := func(k string) bool { return strings.HasPrefix(m.owner[k], "policydocument/") }
 	typed := slices.ContainsFunc(slices.Collect(maps.Keys(m.owner)), func(k string) bool { return !strings.ContainsAny(k, " #") && of(k) })

@@ -1,4 +1,7 @@
-// Package modeltest checks the model of a Store against docs/models.md, over random histories of the objects it is merged from.
+// Package modeltest checks the merged model of a Store against docs/models.md.
+//
+// It generates random histories of the objects that a Store merges, gives each to a system under test, and checks every
+// state. It shrinks a history that fails. It does not predict a model, but checks the documented properties.
 package modeltest
 
 import (
@@ -10,61 +13,63 @@ import (
 	"testing"
 )
 
-// CoreName and RolesName name the two objects of which a Store has one each, in [State].
+// CoreName and RolesName name the core module and the roles' module in [State]. A Store has one of each.
 const (
 	CoreName  = "core"
 	RolesName = "roles"
 )
 
-// World holds what is declared at one moment.
+// World holds all declarations at one moment.
 type World struct {
-	// Core is spec.coreModule of the Store.
+	// Core holds spec.coreModule of the Store.
 	Core string
-	// RolesType reports whether the Store's annotation names role#assignee, which Core declares then.
-	// Otherwise PolicyDocuments use role#subject, of the roles' module or of a person's.
+	// RolesType reports whether the Store's annotation names role#assignee; Core then declares it. Otherwise
+	// PolicyDocuments use role#subject, of the roles' module or of a user's module.
 	RolesType  bool
 	Modules    []Module
 	Documents  []Document
 	Discovered []Discovered // Empty while discovery is off.
 }
 
-// Module is an AuthorizationModel that a person wrote. State calls it "authorizationmodel/NAME".
+// Module is an AuthorizationModel of a user. State names it "authorizationmodel/NAME".
 type Module struct {
 	Name    string
-	Created int    // Created orders objects by age. An object that is made again has another.
-	Text    string // Text is spec.model.
+	Created int    // Created orders objects by age. An object that is created again has a new value.
+	Text    string // Text holds spec.model.
 }
 
-// Document is a PolicyDocument. State calls it "policydocument/NAME".
+// Document is a PolicyDocument. State names it "policydocument/NAME".
 type Document struct {
 	Name    string
 	Created int    // Created orders Modules and Documents by age.
-	Text    string // Text is YAML of resourceTypes, unions, actions and actionBindings, with the keys of the spec.
+	Text    string // Text holds YAML of resourceTypes, unions, actions and actionBindings, with the keys of the spec.
 }
 
-// Discovered is the module of a resource of the API server. State calls it "discovered/NAME".
+// Discovered is the module of an API resource. State names it "discovered/NAME".
 type Discovered struct {
-	Name string // Name is the plural, such as "secrets".
-	Text string // Text is the module that the service generated.
+	Name string // Name holds the plural, such as "secrets".
+	Text string // Text holds the generated module.
 }
 
-// State holds what is live in the merged model.
+// State holds the live part of the merged model.
 type State struct {
 	// Definitions maps "type", "type#relation" and "condition NAME" to the text, as [Definitions] returns it.
 	Definitions map[string]string
-	// Owners maps the keys of Definitions to the object that each is from.
+	// Owners maps the keys of Definitions to the objects that own them.
 	Owners map[string]string
-	// Live maps an object to its text that is live: the declared one, if all of it is. A document without types has one, too.
+	// Live maps an object to its live text. That is the declared text if all of it is live. Documents without types are
+	// included.
 	Live map[string]string
 }
 
-// System is under test. Settle gives it the next world, and returns what is live once all has settled.
+// System is the system under test. Settle applies the next world and returns the live state after everything has
+// settled.
 type System interface {
 	Settle(w World) (State, error)
 }
 
-// Run gives random histories to new systems, one to each. It reports the first difference from the
-// documentation, with the seed and the shortest history found.
+// Run gives each random history to a new system. It reports the first difference from the documentation, with the seed
+// and the shortest history found.
 func Run(t testing.TB, rounds int, seed uint64, start func() System) {
 	t.Helper()
 	for round := range rounds {
@@ -76,7 +81,7 @@ func Run(t testing.TB, rounds int, seed uint64, start func() System) {
 	}
 }
 
-// RunServed is [Run] for a slow system whose API server serves the resources. It reports the whole history.
+// RunServed is [Run] for a slow system whose API server serves the resources. It does not shrink the history.
 func RunServed(t testing.TB, rounds int, seed uint64, served []Discovered, start func() System) {
 	t.Helper()
 	for round := range rounds {
@@ -87,8 +92,9 @@ func RunServed(t testing.TB, rounds int, seed uint64, served []Discovered, start
 	}
 }
 
-// gradual returns the worlds with others between, so that PolicyDocuments change one after the other, the older ones first, after all else.
-// The documentation is silent about a module that waits for types of several documents that come at once.
+// gradual adds worlds between the given ones, so that PolicyDocuments change one by one. They change after all other
+// objects, the older ones first. The documentation does not cover a module that waits for types of several documents
+// that arrive together.
 func gradual(worlds []World) (all []World) {
 	var now World
 	for _, w := range worlds {
@@ -124,7 +130,7 @@ func difference(worlds []World, start func() System) error {
 	return nil
 }
 
-// shrink removes worlds, and objects from all worlds, as long as there is a difference.
+// shrink removes worlds and objects while the history still fails.
 func shrink(worlds []World, start func() System) []World {
 	for {
 		shorter := slices.IndexFunc(simpler(worlds), func(w []World) bool { return difference(w, start) != nil })
@@ -135,7 +141,7 @@ func shrink(worlds []World, start func() System) []World {
 	}
 }
 
-// simpler returns the histories that have one world, or one object, less.
+// simpler returns the histories with one world or one object less.
 func simpler(worlds []World) (all [][]World) {
 	names := map[string]bool{}
 	for i, w := range worlds {
@@ -158,7 +164,7 @@ func simpler(worlds []World) (all [][]World) {
 	return all
 }
 
-// texts returns the texts of a world by object, with the order of creation.
+// texts returns the texts of a world by object, each with its creation order.
 func texts(w World) map[string]string {
 	all := map[string]string{CoreName: w.Core}
 	for _, m := range w.Modules {
@@ -173,7 +179,7 @@ func texts(w World) map[string]string {
 	return all
 }
 
-// describe returns what changes from world to world.
+// describe returns the changes from world to world.
 func describe(worlds []World) string {
 	var out strings.Builder
 	last := map[string]string{}
