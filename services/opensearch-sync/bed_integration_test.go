@@ -32,16 +32,16 @@ const (
 	namespace = "default"
 	cluster   = "search"
 	soon      = 60 * time.Second
-	// first and second are passwords that the server takes.
+	// first and second are passwords that OpenSearch accepts as strong.
 	first, second = "cobalt-Ferret-91-orbit", "umbra-Lantern-37-quartz"
 )
 
-// bed is the surroundings of an opensearch-sync, with an OpenSearch.
+// bed runs opensearch-sync with all servers that it needs, including an OpenSearch.
 type bed struct {
 	*testbed.Bed
 	search *testbed.OpenSearchServer
 	core   kubernetes.Interface
-	// log is all that the service has logged.
+	// log holds the complete log of the service.
 	log testbed.Log
 }
 
@@ -58,19 +58,19 @@ func newBed(t testing.TB) *bed {
 	return b
 }
 
-// Reflector starts one that follows Secrets, too, until the test ends.
+// Reflector starts a watcher that also follows Secrets, until the test ends.
 func (b *bed) Reflector() *testbed.Reflector {
 	b.T.Helper()
 	return b.Bed.Reflector(kinds.Secrets().In(namespace))
 }
 
-// serve starts an opensearch-sync that ends with the test at the latest.
+// serve starts opensearch-sync. It stops at the latest when the test ends.
 func (b *bed) serve() *testbed.Running {
 	b.T.Helper()
 	return b.serveWith(func(*opensearchsync.Config) {})
 }
 
-// quick shortens what a service waits for before it is sure, and between two tries.
+// quick shortens the waits of the service.
 func quick(c *opensearchsync.Config) {
 	testbed.Shorten(&c.Config)
 	c.BatchTime = time.Second
@@ -79,14 +79,14 @@ func quick(c *opensearchsync.Config) {
 func (b *bed) serveWith(change func(*opensearchsync.Config)) *testbed.Running {
 	b.T.Helper()
 	cfg := opensearchsync.Defaults()
-	cfg.Local, cfg.SecretInterval = true, time.Hour // Whoever waits for a Secret is told of it.
+	cfg.Local, cfg.SecretInterval = true, time.Hour // The view follows all Secrets of the tests.
 	listener := b.Lead(topology.OpensearchSync, &cfg.Config.Config)
 	cfg.Embed.Log = b.log.Logger(b.T, slog.LevelDebug)
 	change(&cfg)
 	return b.Serve(listener, func(ctx context.Context) error { return opensearchsync.Run(ctx, cfg) })
 }
 
-// secret makes a Secret, or gives it other values, until the test ends: with all of them where kubectl apply keeps them.
+// secret creates or updates a Secret until the test ends. Like kubectl apply, it repeats the values in an annotation.
 func (b *bed) secret(name string, values map[string]string) {
 	b.T.Helper()
 	api := b.core.CoreV1().Secrets(namespace)
@@ -113,7 +113,7 @@ func (b *bed) connectAs(kind kinds.Kind) {
 	b.put(kind, cluster, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"entail.dev/connection-secret": "connection"}}})
 }
 
-// put makes an object, or changes it.
+// put creates or changes an object.
 func (b *bed) put(kind kinds.Kind, name string, content map[string]any) {
 	b.T.Helper()
 	if spec, ok := content["spec"].(map[string]any); ok && kind.Kind != kinds.OpenSearchClusters().Kind {
@@ -151,7 +151,7 @@ func (b *bed) remove(kind kinds.Kind, names ...string) {
 	}
 }
 
-// stated is an object of any kind, as far as its state is concerned.
+// stated decodes name and common status of any object.
 type stated struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            opensearchv1.Common `json:"status"`
@@ -168,7 +168,7 @@ func (b *bed) state(kind kinds.Kind, name, state, text string) {
 	})
 }
 
-// users of the mapping of a role, as the server has them; nil if there is none.
+// mapped returns the users of a role's mapping in OpenSearch, or nil.
 func (b *bed) mapped(role string) []string {
 	status, data := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/rolesmapping/"+role, nil)
 	if status != http.StatusOK {
@@ -183,7 +183,7 @@ func (b *bed) mapped(role string) []string {
 	return answer[role].Users
 }
 
-// write is an outsider's, who tries again where the service writes the same document.
+// write writes to OpenSearch like another client. It retries while the service writes the same document.
 func (b *bed) write(path string, body any) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -198,7 +198,7 @@ func (b *bed) write(path string, body any) {
 	})
 }
 
-// login waits until a user can log in, or cannot.
+// login waits until a login returns the wanted HTTP status.
 func (b *bed) login(user, password string, want int) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -209,7 +209,7 @@ func (b *bed) login(user, password string, want int) {
 	})
 }
 
-// secretLabel edits a Secret, but no value of it.
+// secretLabel edits a label of a Secret, but no value.
 func (b *bed) secretLabel(name string) {
 	b.T.Helper()
 	patch := []byte(`{"metadata":{"labels":{"edited":"yes"}}}`)
@@ -218,7 +218,7 @@ func (b *bed) secretLabel(name string) {
 	}
 }
 
-// attribute waits until a user has an attribute.
+// attribute waits until a user has an attribute with this value.
 func (b *bed) attribute(user, name, want string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -233,10 +233,10 @@ func (b *bed) attribute(user, name, want string) {
 	})
 }
 
-// authinfo is where everybody who has logged in may ask who they are.
+// authinfo is the path at which every authenticated user can read its own identity.
 const authinfo = "/_plugins/_security/authinfo"
 
-// person is somebody who comes with a password, through one connection.
+// person is a user that logs in with a password, through one connection.
 type person struct {
 	name, server string
 	http         *http.Client
@@ -248,7 +248,7 @@ func (b *bed) person(name string) person {
 	return person{name, b.search.URL(), &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}}
 }
 
-// gets is an error unless the answer has a status.
+// gets returns an error unless the answer has this HTTP status.
 func (p person) gets(ctx context.Context, status int, password, path string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.server+path, http.NoBody)
 	if err != nil {
@@ -260,7 +260,7 @@ func (p person) gets(ctx context.Context, status int, password, path string) err
 		return err
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, answer.Body) // So that the connection is used again.
+	_, _ = io.Copy(io.Discard, answer.Body) // HTTP then reuses the connection.
 	if answer.StatusCode != status {
 		return fmt.Errorf("%s gets %d, want %d", p.name, answer.StatusCode, status)
 	}

@@ -25,19 +25,19 @@ import (
 )
 
 const (
-	// many is how many users there are, and roles, and bindings.
+	// many is the number of users, of roles and of bindings.
 	many = 1000
-	// few is of how many of each the way of one request per object is measured.
+	// few is the number of each for the measurement with one request per object.
 	few = 100
-	// creators is how many objects are made at a time.
+	// creators bounds how many objects are created at the same time.
 	creators  = 16
 	benchSoon = 10 * time.Minute
 )
 
-// path is where the security API has its things.
+// path returns a path of the security API.
 func path(parts ...string) string { return "/_plugins/_security/api/" + strings.Join(parts, "/") }
 
-// client is a bare one with the rights that the service has, through the same connection.
+// client is a plain client with the rights and the connection of the service.
 type client struct {
 	b    *bed
 	http *http.Client
@@ -79,14 +79,14 @@ func (c client) do(method, path string, body any) []byte {
 	return data
 }
 
-// operation is one of a JSON patch.
+// operation is one operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// patch changes things of a kind, so many by one request.
+// patch changes entities of a kind, batch of them in each request.
 func (c client) patch(kind string, batch int, all []operation) {
 	c.b.T.Helper()
 	for part := range slices.Chunk(all, batch) {
@@ -94,7 +94,7 @@ func (c client) patch(kind string, batch int, all []operation) {
 	}
 }
 
-// Contents of what is made without Entail.
+// Contents of the entities that are written without Entail.
 func bareUser(name string) map[string]any {
 	return map[string]any{"password": first, "attributes": map[string]any{"k8s-uid": name, "entail-password": name}}
 }
@@ -104,7 +104,8 @@ func bareRole() map[string]any {
 }
 func bareMapping(user string) map[string]any { return map[string]any{"users": []string{user}} }
 
-// bare makes what many objects ask for with the fewest requests that the server takes, and removes it afterwards.
+// bare writes the same entities with the fewest requests that the server accepts, and removes them. It returns the time
+// of the writes.
 func (c client) bare() time.Duration {
 	c.b.T.Helper()
 	var roles, mappings []operation
@@ -131,7 +132,7 @@ func (c client) bare() time.Duration {
 	return took
 }
 
-// oneByOne reads and writes few objects of each kind, one request each, as who has no list does with each of them.
+// oneByOne reads and writes few objects of each kind with one request each, like a controller without lists.
 func (c client) oneByOne() time.Duration {
 	c.b.T.Helper()
 	began := time.Now()
@@ -145,7 +146,7 @@ func (c client) oneByOne() time.Duration {
 	return time.Since(began)
 }
 
-// listed counts what the server has of ours.
+// listed counts the entities of the benchmark in OpenSearch.
 func (c client) listed(kind string) (n int) {
 	c.b.T.Helper()
 	var all map[string]json.RawMessage
@@ -160,7 +161,7 @@ func (c client) listed(kind string) (n int) {
 	return n
 }
 
-// declareMany declares many users, roles and bindings, and waits until the bus has them.
+// declareMany declares many users, roles and bindings, and waits until the stream has them.
 func (b *bed) declareMany() {
 	b.T.Helper()
 	var group errgroup.Group
@@ -190,7 +191,7 @@ func (b *bed) declareMany() {
 	})
 }
 
-// awaitMade waits until OpenSearch has everything.
+// awaitMade waits until OpenSearch has all entities.
 func (c client) awaitMade() {
 	c.b.T.Helper()
 	for _, kind := range []string{"internalusers", "roles", "rolesmapping"} {
@@ -203,7 +204,7 @@ func (c client) awaitMade() {
 	}
 }
 
-// awaitCreated waits until every object says so.
+// awaitCreated waits until the status of every object reports success.
 func (b *bed) awaitCreated() {
 	b.T.Helper()
 	for _, kind := range []kinds.Kind{kinds.OpenSearchUsers(), kinds.OpenSearchRoles(), kinds.OpenSearchBindings()} {
@@ -222,9 +223,9 @@ func (b *bed) awaitCreated() {
 	}
 }
 
-// BenchmarkManyFromNothing is a thousand users, roles and bindings on the bus until OpenSearch has all of it, and until every
-// status says so, beside the fewest requests that make the same; then a look at everything in step, beside one that reads and
-// writes each object by itself.
+// BenchmarkManyFromNothing measures how long a thousand users, roles and bindings take from the stream to OpenSearch,
+// and to their statuses. It compares this with the fewest possible requests. Then it compares a resync without changes
+// with reading and writing each object by itself.
 func BenchmarkManyFromNothing(b *testing.B) {
 	bed := newBed(b)
 	bed.Reflector()
@@ -250,7 +251,7 @@ func BenchmarkManyFromNothing(b *testing.B) {
 		calls, writes := bed.search.CallsByOp(), bed.search.Writes()
 		began = time.Now()
 		bed.Resync(topology.OpensearchSync)
-		// A mapping's pass looks at the roles, too.
+		// A run over mappings lists the roles, too.
 		bed.awaitCalls(calls, map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1})
 		resync := time.Since(began)
 		bed.Settled()
@@ -261,7 +262,7 @@ func BenchmarkManyFromNothing(b *testing.B) {
 	}
 }
 
-// awaitCalls waits until there have been so many calls more than before.
+// awaitCalls waits until each operation was called at least this many times more than before.
 func (b *bed) awaitCalls(before, more map[string]int) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -282,8 +283,8 @@ func total(calls map[string]int) (n int) {
 	return n
 }
 
-// BenchmarkChangeToEffective is a user put into a binding, and taken out of it, until OpenSearch lets that user do what the role
-// says, or no longer does.
+// BenchmarkChangeToEffective measures the time from a change of a binding until OpenSearch grants or denies the right
+// to the user.
 func BenchmarkChangeToEffective(b *testing.B) {
 	const changes = 60
 	bed := newBed(b)

@@ -27,7 +27,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 )
 
-// vault is Secrets, by name, of which it counts the reads.
+// vault holds Secrets by name and counts the reads of each.
 type vault struct {
 	secrets map[string]corev1.Secret
 
@@ -48,7 +48,7 @@ func (v *vault) Get(_ context.Context, kind kinds.Kind, namespace, name string) 
 	return event.Change{Key: key, ResourceVersion: secret.ResourceVersion, Object: data}, err
 }
 
-// put makes a Secret, or gives it other values.
+// put creates or updates a Secret.
 func (v *vault) put(name string, values map[string]string) {
 	v.secrets[name] = corev1.Secret{Data: map[string][]byte{}}
 	for key, value := range values {
@@ -70,7 +70,7 @@ func clusterOf(uid string) *opensearchv1.OpenSearchCluster {
 	}}
 }
 
-// A cluster that goes, is made anew, or is reached otherwise, leaves no connection behind.
+// A cluster that is deleted, created again or reached otherwise leaves no open connection behind.
 func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
 	var open atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"cluster_uuid":"it"}`) }))
@@ -134,7 +134,7 @@ func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
 	is.close()
 }
 
-// Whoever has been removed last may still be let in by a login that was under way.
+// A login in progress may still admit a user that was just removed.
 func TestAConnectionIsClosedAfterItHasForgottenLogins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forgotten := 0

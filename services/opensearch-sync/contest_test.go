@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// settling is how long calls may take effect in these tests.
+// settling bounds how long calls may take effect in these tests.
 const settling = 10 * time.Second
 
 func TestWhatGotNoAnswerIsContestedForAWhile(t *testing.T) {

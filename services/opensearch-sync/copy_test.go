@@ -9,7 +9,8 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
 
-// bindingWith returns a binding with a copy of a record, as JSON writes it, and the status that the public operator's definition keeps.
+// bindingWith returns a binding with a copy of a record. Its status has only the fields of the public operator's
+// definition.
 func bindingWith(annotations map[string]string) *opensearchv1.OpensearchUserRoleBinding {
 	b := &opensearchv1.OpensearchUserRoleBinding{ObjectMeta: named("one")}
 	b.Annotations = annotations

@@ -19,17 +19,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// force deletes an object without whoever holds it.
+// force deletes an object and removes its finalizers.
 func (b *bed) force(kind kinds.Kind, name string) {
 	b.T.Helper()
 	api := b.Resource(kind).Namespace(namespace)
 	if err := api.Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.T.Fatal(err)
 	}
-	_, _ = api.Patch(b.T.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // It may be gone.
+	_, _ = api.Patch(b.T.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // The object may be gone already.
 }
 
-// absent waits until OpenSearch has nothing of a name.
+// absent waits until OpenSearch has no entity at a path.
 func (b *bed) absent(path string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -55,7 +55,7 @@ func TestWhatIsDeletedByForceIsDeletedInOpenSearch(t *testing.T) {
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
-	running.Stop() // Nobody is there to let them go.
+	running.Stop() // No service runs that could release them.
 	b.force(kinds.OpenSearchUsers(), "anna")
 	b.force(kinds.OpenSearchRoles(), "watchers")
 	b.force(kinds.OpenSearchBindings(), "one")
@@ -65,7 +65,7 @@ func TestWhatIsDeletedByForceIsDeletedInOpenSearch(t *testing.T) {
 	b.absent("roles/watchers")
 	b.mappedTo("theirs", "kim", "ben")
 
-	// What has the name later is of whoever makes it.
+	// Later entities of the same names belong to other writers.
 	b.write("roles/watchers", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
 	b.write("internalusers/anna", map[string]any{"password": second})
 	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim", "ben", "anna"}})
@@ -111,7 +111,8 @@ func TestWhoIsMadeAnewAfterForceHasWhatWasThere(t *testing.T) {
 	b.absent("rolesmapping/watchers")
 }
 
-// Who is made anew, and whom OpenSearch refuses, takes over later what was there, or takes it along.
+// A user object that is created again takes over the old user, even if OpenSearch refuses its password at first. If it
+// is deleted meanwhile, the old user is removed, too.
 func TestWhatIsRefusedLeavesWhatWasThereToNobody(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -159,7 +160,7 @@ func TestWithANamespaceGoesWhatWasDeclaredInIt(t *testing.T) {
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	ctx := context.WithoutCancel(t.Context())
-	for _, name := range []string{"connection", "passwords"} { // A namespace has no order.
+	for _, name := range []string{"connection", "passwords"} { // A namespace deletes its objects in any order.
 		if err := b.core.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +185,7 @@ func (b *bed) mappedTo(role string, users ...string) {
 	})
 }
 
-// A cluster that is being deleted, and held by others, can still be reached.
+// A cluster that is being deleted can still be reached while a foreign finalizer holds it.
 func TestWhileAClusterGoesWhatLeavesIsTakenOut(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

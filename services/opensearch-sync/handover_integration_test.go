@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// What the public operator has made, moved, or found, is taken over by whoever says so, and by nobody else.
+// An object takes over the entities of the public operator only if its annotations ask for it.
 func TestWhatWasThereBeforeIsTakenOverByName(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -62,7 +62,7 @@ func TestWhatWasThereBeforeIsTakenOverByName(t *testing.T) {
 	}
 }
 
-// A role that others had made, and that goes, is made as the object says.
+// A foreign role that is removed is then created as the object declares.
 func TestWhatWasOthersIsMadeOnceItIsGone(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -78,14 +78,14 @@ func TestWhatWasOthersIsMadeOnceItIsGone(t *testing.T) {
 	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
 	b.bind("one", "watchers", "anna")
 	b.mappedTo("watchers", "anna")
-	b.remove(kinds.OpenSearchRoles(), "watchers") // Before those who have it.
+	b.remove(kinds.OpenSearchRoles(), "watchers") // Before its bindings.
 	b.absent("roles/watchers")
 	b.state(kinds.OpenSearchBindings(), "one", "PENDING", "not in OpenSearch yet")
 	b.remove(kinds.OpenSearchBindings(), "one")
 	b.absent("rolesmapping/watchers")
 }
 
-// A cluster that the public operator runs is reached by what it names, or calls by its own names, as soon as it runs.
+// The public operator's cluster is reached by the Secrets and names in its spec as soon as it runs.
 func TestAClusterOfTheOperatorIsReachedAsItSays(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -121,7 +121,7 @@ func TestAClusterOfTheOperatorIsReachedAsItSays(t *testing.T) {
 	b.remove(kinds.OpenSearchClusters(), cluster)
 }
 
-// A namespace goes in whatever order its controller likes, and everything in it goes with it.
+// A namespace can delete its objects in any order. All their entities are removed.
 func TestANamespaceGoesWithAllThatIsInIt(t *testing.T) {
 	const team = "team"
 	b := newBed(t)

@@ -23,7 +23,7 @@ import (
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
-// Whatever somebody asks for, it is refused to them, and all others have what they ask for.
+// Excessive or invalid objects are refused and do not block the others.
 func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 	const roles = 20
 	b := newBed(t)
@@ -38,7 +38,7 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 		_ = b.core.CoreV1().Secrets(namespace).Delete(context.WithoutCancel(t.Context()), "raw", metav1.DeleteOptions{})
 	})
 	b.put(kinds.OpenSearchUsers(), "raw", spec(map[string]any{"passwordFrom": map[string]any{"name": "raw", "key": "key"}}))
-	b.put(kinds.OpenSearchUsers(), "evil", spec(map[string]any{ // Named as the server would say that it has no security at all.
+	b.put(kinds.OpenSearchUsers(), "evil", spec(map[string]any{ // The name repeats the server's message for missing security.
 		"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}, "opendistroSecurityRoles": []any{"no handler found"},
 	}))
 	b.state(kinds.OpenSearchUsers(), "raw", "PENDING", "no text in UTF-8")
@@ -71,7 +71,7 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 	b.state(kinds.OpenSearchBindings(), "huge", "ERROR", "split it")
 	b.bind("one", "r-0", "ben")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
-	b.mappedTo("r-0", "ben", "kim") // It keeps what it had.
+	b.mappedTo("r-0", "ben", "kim") // The binding keeps its entries.
 	b.remove(kinds.OpenSearchBindings(), "one")
 	b.mappedTo("r-0", "kim")
 	huge([]any{"lee"})
@@ -83,7 +83,7 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "raw", "evil", "ben")
 }
 
-// overwrite writes a status as a controller that knows nothing of conditions.
+// overwrite writes a status like a controller that does not support conditions.
 func (b *bed) overwrite(kind kinds.Kind, name string) {
 	b.T.Helper()
 	api := b.Resource(kind).Namespace(namespace)
@@ -153,12 +153,12 @@ func TestWhereAnotherControllerWritesNothingIsWritten(t *testing.T) {
 	b.login("anna", first, http.StatusOK)
 	b.remove(kinds.OpenSearchUsers(), "anna")
 	b.overwrite(kinds.OpenSearchRoles(), "others")
-	b.remove(kinds.OpenSearchRoles(), "others") // Whoever leaves goes.
+	b.remove(kinds.OpenSearchRoles(), "others") // An obstacle does not block a removal.
 	b.absent("roles/others")
 	b.remove(kinds.OpenSearchRoles(), "watchers")
 }
 
-// No request is made of a server that nobody vouches for.
+// A server with an untrusted certificate receives no request.
 func TestAServerThatNobodyVouchesForIsNotTalkedTo(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -200,7 +200,7 @@ func TestAServerThatNobodyVouchesForIsNotTalkedTo(t *testing.T) {
 	b.remove(kinds.OpenSearchClusters(), cluster)
 }
 
-// Of two who ask for one name, who came first keeps it, password and all.
+// If two objects declare the same name, the older one keeps the user and its password.
 func TestWhoeverAsksForTheNameOfAnotherGetsNothing(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -221,7 +221,7 @@ func TestWhoeverAsksForTheNameOfAnotherGetsNothing(t *testing.T) {
 	b.absent("internalusers/anna")
 }
 
-// Without a Secret nobody loses a password, and whatever Secret is there next gives it.
+// A user keeps its password while the Secret is missing. The next valid Secret replaces it.
 func TestAPasswordStaysUntilThereIsAnother(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -245,7 +245,8 @@ func TestAPasswordStaysUntilThereIsAnother(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
-// What may not be read is told, with what gives the right, and read once that is there: nobody tells of that.
+// The status reports a forbidden Secret and the command that grants the right. No event reports a new right, so the
+// service reads again.
 func TestASecretThatMayNotBeReadIsAskedFor(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -278,7 +279,7 @@ func TestASecretThatMayNotBeReadIsAskedFor(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "ben")
 }
 
-// Names are whatever OpenSearch takes, and so are all fields of what is declared.
+// All names and fields that OpenSearch accepts can be declared.
 func TestNamesAndFieldsAreAsTheyAreDeclared(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

@@ -21,10 +21,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// forget is the annotation by which an object is let go.
+// forget is the annotation that drops the record of an object.
 const forget = "entail.dev/forget-server"
 
-// three makes one object of each of three kinds, and returns their kinds by their names.
+// three creates one object of each of three kinds, and returns the kinds by name.
 func (b *bed) three() map[string]kinds.Kind {
 	b.T.Helper()
 	b.user("anna")
@@ -49,7 +49,7 @@ func (b *bed) server() string {
 	return is.UUID
 }
 
-// madeIn waits until an object is in step, and in the cluster that is declared now.
+// madeIn waits until an object is in step, with the present cluster in its record.
 func (b *bed) madeIn(kind kinds.Kind, name string) {
 	b.T.Helper()
 	uid := b.get(kinds.OpenSearchClusters(), cluster).GetUID()
@@ -61,7 +61,7 @@ func (b *bed) madeIn(kind kinds.Kind, name string) {
 	})
 }
 
-// held waits until an object that is being deleted says why it stays.
+// held waits until the status of a deleted object reports why it is held.
 func (b *bed) held(kind kinds.Kind, name, text string) {
 	b.T.Helper()
 	testbed.Await(b.Bed, kind.In(namespace), name, func(o *stated) error {
@@ -72,7 +72,7 @@ func (b *bed) held(kind kinds.Kind, name, text string) {
 	})
 }
 
-// nothing waits until OpenSearch has nothing of what [bed.three] makes.
+// nothing waits until OpenSearch has no entity of [bed.three].
 func (b *bed) nothing() {
 	b.T.Helper()
 	b.absent("internalusers/anna")
@@ -80,7 +80,7 @@ func (b *bed) nothing() {
 	b.absent("rolesmapping/watchers")
 }
 
-// Objects that are deleted while a pass removes others were released without being removed.
+// A regression test: objects that were deleted during a cleanup run were released although their entities remained.
 func TestObjectsDeletedAfterTheirClusterAreRemoved(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -111,7 +111,7 @@ func TestObjectsDeletedAfterTheirClusterAreRemoved(t *testing.T) {
 	}
 }
 
-// A replica that never had the connection makes it from the last state of the cluster, as long as the Secret can be read.
+// A replica that never had the connection opens it from the last state of the cluster, while the Secret is readable.
 func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -146,12 +146,12 @@ func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 	b.secret("connection", map[string]string{
 		"url": b.search.URL(), "ca.crt": string(b.search.CA()), "tls.crt": string(certificate), "tls.key": string(key),
 	})
-	b.connect() // It is the same server.
+	b.connect() // The cluster object leads to the same server.
 	b.AwaitGone(all["anna"].In(namespace), "anna")
 	b.login("anna", first, http.StatusUnauthorized)
 }
 
-// The object that describes the way to a server may be made anew, as helm, GitOps and restores do.
+// helm, GitOps and restores may create the cluster object again. Its server stays the same.
 func TestObjectsGoOnWhenTheirClusterIsMadeAnew(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -175,7 +175,8 @@ func TestObjectsGoOnWhenTheirClusterIsMadeAnew(t *testing.T) {
 	b.nothing()
 }
 
-// A cluster may lead to another server by now. Nothing is written for objects that were made on the first, and none is released.
+// A cluster object may lead to another server now. Nothing is written for objects that were made on the first one, and
+// none is released.
 func TestObjectsOfAnotherServerAreHeld(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -216,7 +217,7 @@ func TestObjectsOfAnotherServerAreHeld(t *testing.T) {
 	}
 }
 
-// Whoever may write objects may neither forge a record nor have one forgotten.
+// The right to write objects does not include the right to forge or drop records.
 func TestRecordsTakeTheVerbRecord(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -259,7 +260,8 @@ func TestRecordsTakeTheVerbRecord(t *testing.T) {
 	b.absent("roles/watchers")
 }
 
-// prune has the definition of a kind drop what the public operator's does not have, until the function is called.
+// prune makes the definition of a kind drop the fields that the public operator's lacks. The returned function restores
+// it.
 func (b *bed) prune(kind kinds.Kind) (restore func()) {
 	b.T.Helper()
 	definitions := b.Resource(kinds.Definitions())
@@ -301,7 +303,8 @@ func (b *bed) prune(kind kinds.Kind) (restore func()) {
 	return restore
 }
 
-// The public operator's chart puts its definitions over Entail's. What is revoked must go, and somebody must be told.
+// The public operator's chart may replace Entail's definitions. Revoked entries must be removed even then, and the
+// status must report the cause.
 func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -314,7 +317,7 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
 	bindings := kinds.OpenSearchBindings()
 	restore := b.prune(bindings)
-	testbed.Eventually(t, soon, func() error { // Until the API server serves the definition.
+	testbed.Eventually(t, soon, func() error { // Until the API server serves the changed definition.
 		b.annotate(bindings, "two", "look", fmt.Sprint(len(b.log.Bytes())))
 		if status, _ := b.get(bindings, "two").Object["status"].(map[string]any); status["managedServer"] != nil {
 			return fmt.Errorf("the status still is %v", status)
@@ -348,7 +351,7 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 	b.absent("rolesmapping/hr")
 }
 
-// unready waits until /readyz has a text, or is in order.
+// unready waits until /readyz contains a text, or reports success if the text is empty.
 func (b *bed) unready(running *testbed.Running, text string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {

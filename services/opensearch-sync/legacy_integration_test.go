@@ -31,7 +31,7 @@ func TestObjectsOfBothGroupsAreInOneCluster(t *testing.T) {
 			b.state(users, "anna", "CREATED", "")
 			b.state(bindings, "one", "CREATED", "")
 			b.login("anna", first, http.StatusOK)
-			b.bind("one", "watchers", "anna") // Of the same name, in the other group.
+			b.bind("one", "watchers", "anna") // An object of the same name in the other group.
 			b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 			b.user("anna")
 			b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another object asks for")
@@ -59,10 +59,10 @@ func TestObjectsOfBothGroupsAreInOneCluster(t *testing.T) {
 				t.Errorf("the preview of its deletion tells %q, %v; want %q", got, err, want)
 			}
 			b.remove(kinds.OpenSearchUsers(), "anna")
-			b.login("anna", first, http.StatusOK) // It was the other's.
+			b.login("anna", first, http.StatusOK) // The user belonged to the object of the other group.
 			b.user("anna")
 			b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another object asks for")
-			b.force(users, "anna") // Who has moved to the other group.
+			b.force(users, "anna") // The object has moved to the other group.
 			b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 			b.login("anna", first, http.StatusOK)
 			b.remove(kinds.OpenSearchUsers(), "anna")
@@ -82,7 +82,7 @@ func TestObjectsOfTheLegacyGroupAreTheOperatorsUnlessSomebodySaysOtherwise(t *te
 	b.serve()
 	users := kinds.Legacy(kinds.OpenSearchUsers())
 	b.put(users, "kim", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
-	b.user("anna") // Later: when it is there, the other has been seen.
+	b.user("anna") // Created later: once it is in step, the service has received the other one.
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.Settled()
 	b.absent("internalusers/kim")
@@ -95,7 +95,8 @@ func TestObjectsOfTheLegacyGroupAreTheOperatorsUnlessSomebodySaysOtherwise(t *te
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
-// Of two clusters of a name that of the newer group decides. Both lead to one server, so that objects go on.
+// If both groups have a cluster of one name, the newer group decides. Both lead to the same server, so objects are
+// unaffected.
 func TestObjectsGoOnWhenTheirClusterIsDeclaredInTheNewerGroup(t *testing.T) {
 	b := newBed(t)
 	b.Kube.ServeLegacyOpenSearch(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// told is a state of what the bus tells.
+// told is a state filled with test events.
 type told struct {
 	*state
 	t       *testing.T
@@ -32,7 +32,7 @@ func newTold(t *testing.T) *told {
 	return &told{newState(v, false), t, v, 0}
 }
 
-// of tells of an object as it is now, or that it is gone.
+// of applies an event about an object: its present state, or its deletion if gone is true.
 func (w *told) of(kind kinds.Kind, o metav1.Object, gone bool) event.Change {
 	w.t.Helper()
 	w.version++
@@ -67,7 +67,7 @@ func userNamed(name string) *opensearchv1.OpensearchUser {
 	return u
 }
 
-// bound is how much may be remembered when nobody is left of whom something must be.
+// bound is the largest allowed number of values when none is needed any more.
 const bound = 2 * minMemory
 
 func TestNobodyIsRememberedForEver(t *testing.T) {
@@ -78,7 +78,7 @@ func TestNobodyIsRememberedForEver(t *testing.T) {
 	rivals.wrote(event.Change{Key: w.key("stays"), UID: "uid-stays"}, *role("", true).value.State())
 	for i := range 5 * bound {
 		name := fmt.Sprint("u-", i)
-		w.clear(object{Change: event.Change{Key: w.key(name), UID: name}}) // The bus has forgotten it since.
+		w.clear(object{Change: event.Change{Key: w.key(name), UID: name}}) // The view no longer holds the object.
 		rivals.wrote(event.Change{Key: w.key(name), UID: name}, *role("", true).value.State())
 	}
 	if n := len(w.cleared.of); n > bound {
@@ -93,7 +93,7 @@ func TestNobodyIsRememberedForEver(t *testing.T) {
 	}
 }
 
-// key is that of a user.
+// key returns the key of a user.
 func (w *told) key(name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: kinds.OpenSearchUsers().GroupResource, Namespace: "default", Name: name}
 }
@@ -116,7 +116,7 @@ func TestWhatIsClearedIsNotLookedAtAgainUnlessItWasThereOnceMore(t *testing.T) {
 		t.Errorf("%d are looked at again, such as %s", len(left), left[0].Key)
 	}
 	again := w.of(kinds.OpenSearchUsers(), userNamed("u-0"), false)
-	again.Epoch = "2" // The cluster is one from before it went.
+	again.Epoch = "2" // The cluster was rewound to a time before the deletion.
 	w.tell(again)
 	again.Deleted = true
 	w.tell(again)

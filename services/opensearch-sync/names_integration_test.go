@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// raw returns a client for the OpenSearch of the bed, as opensearch-sync has it.
+// raw returns a client for the OpenSearch of the bed, with the settings of the service.
 func (b *bed) raw() *search.Client {
 	b.T.Helper()
 	certificate, key := b.search.AdminCertificate()
@@ -36,7 +36,7 @@ func (b *bed) names(c *search.Client, kind plan.Kind) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// bodies are contents that OpenSearch takes, by kind.
+// bodies returns contents that OpenSearch accepts, by kind.
 func bodies() map[plan.Kind]plan.Body {
 	return map[plan.Kind]plan.Body{
 		plan.Users: {"attributes": map[string]any{"k8s-uid": "u"}, "backend_roles": []any{"a"}}, plan.Tenants: {"description": "d"},
@@ -45,7 +45,7 @@ func bodies() map[plan.Kind]plan.Body {
 	}
 }
 
-// oddNames returns names with all that paths, patches and listings give a meaning to.
+// oddNames returns names with every character that is special in paths, patches and listings.
 func oddNames() []string {
 	return []string{
 		"a/b", "/", "a//b/", "%2F", "a%2Fb", "%7E1", "a+b", "a b", "a;b", "a,b", "a?b=c", "a#b", "a&b", "a=b", "id=1", "-", "0", "01", "*", "a*", "/.*/", ".", "..",
@@ -54,7 +54,8 @@ func oddNames() []string {
 	}
 }
 
-// Each name is written and removed in each way that the client has. Two names that OpenSearch takes for one would be one in the list.
+// Each name is written and removed in every way that the client has. If OpenSearch took two names for the same one, the
+// list would lack one.
 func TestClientWritesExactlyTheNamesThatAreMeant(t *testing.T) {
 	b := newBed(t)
 	c := b.raw()
@@ -90,14 +91,14 @@ func TestClientWritesExactlyTheNamesThatAreMeant(t *testing.T) {
 			t.Errorf("%s, removed: got %q, want %q", kind, now, before)
 		}
 	}
-	for kind, body := range bodies() { // It is part of each document, and is no name.
+	for kind, body := range bodies() { // OpenSearch has an entry _meta in each document.
 		if err := c.Patch(t.Context(), kind, []plan.Action{{Name: "_meta", Body: body}}); err == nil {
 			t.Errorf("%s _meta is written", kind)
 		}
 	}
 }
 
-// with returns the names and more of them, sorted.
+// with returns names and more, sorted.
 func with(names []string, more ...string) []string {
 	return slices.Sorted(slices.Values(slices.Concat(names, more)))
 }
@@ -116,14 +117,14 @@ func TestNameWithTildeChangesNothingElse(t *testing.T) {
 
 	c := b.raw()
 	for kind, body := range bodies() {
-		if kind == plan.Mappings { // The API server refuses the name, and so does the client where roles have it.
+		if kind == plan.Mappings { // The API server refuses such a name; for roles of a binding, the client does.
 			continue
 		}
 		content, name := maps.Clone(map[string]any(body)), string(kind)+"~1admin"
 		if kind == plan.Users {
 			content["password"] = first
 		}
-		for _, path := range []string{string(kind) + "%2Fadmin", name} { // By its path OpenSearch reads each name as it is.
+		for _, path := range []string{string(kind) + "%2Fadmin", name} { // In a path, OpenSearch reads each name as it is.
 			b.write(string(kind)+"/"+path, content)
 		}
 		before := b.names(c, kind)

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// role is an object of a UID, with the condition that only we write, or without.
+// role returns a role with a UID. If ours is true, its status has the condition that only opensearch-sync writes.
 func role(uid string, ours bool) object {
 	value := &opensearchv1.OpensearchRole{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
 	if ours {

@@ -26,7 +26,7 @@ func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
 	reflector := b.Reflector()
 	b.serve()
 	b.user("anna")
-	b.state(kinds.OpenSearchUsers(), "anna", "PENDING", "to exist") // GitOps knows no order.
+	b.state(kinds.OpenSearchUsers(), "anna", "PENDING", "to exist") // GitOps applies objects in any order.
 	b.connect()
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.login("anna", first, http.StatusOK)
@@ -109,7 +109,8 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	}
 }
 
-// A look at all that is in step asks for each list once, however many objects there are: that of roles also for their mappings, that of action groups for roles.
+// A resync of objects in step reads each list once, however many objects there are. Runs over mappings read the roles,
+// too, and runs over roles the action groups.
 func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -131,7 +132,7 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 		b.state(kinds.OpenSearchBindings(), name, "CREATED", "")
 	}
 	want, now := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1, "GET actiongroups": 1}, map[string]int{}
-	for try := 0; try < 3 && !maps.Equal(now, want); try++ { // A turn that has begun of late looks once more by itself.
+	for try := 0; try < 3 && !maps.Equal(now, want); try++ { // A new leader resyncs once more by itself.
 		b.CaughtUp(topology.OpensearchSync)
 		b.Settled()
 		before := b.search.CallsByOp()
@@ -144,7 +145,7 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 				delete(now, op)
 			}
 		}
-		delete(now, "GET /") // Which cluster it is is asked of each new connection.
+		delete(now, "GET /") // Each new connection requests the identity of the cluster.
 	}
 	if !maps.Equal(now, want) {
 		t.Errorf("it makes %v, want %v", now, want)
@@ -154,7 +155,7 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), names...)
 }
 
-// warned waits until a Kubernetes Event tells people of an object.
+// warned waits until a Kubernetes Event about an object has this reason.
 func (b *bed) warned(name, reason string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -192,7 +193,7 @@ func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
 	b.state(kinds.OpenSearchUsers(), "odd", "PENDING", "there is no such Secret")
 	b.remove(kinds.OpenSearchUsers(), "odd")
 	b.remove(kinds.OpenSearchActionGroups(), "bad")
-	b.remove(kinds.OpenSearchClusters(), cluster) // With the cluster nothing holds anything.
+	b.remove(kinds.OpenSearchClusters(), cluster) // Without a cluster and without entities nothing holds the objects.
 	b.remove(kinds.OpenSearchActionGroups(), "good")
 	b.remove(kinds.OpenSearchTenants(), "room")
 	b.remove(kinds.OpenSearchUsers(), "anna")

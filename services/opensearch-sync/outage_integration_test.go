@@ -27,14 +27,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// listed is all that the server lists of a kind, to the byte.
+// listed returns the exact listing of the server at a path.
 func (b *bed) listed(path string) string {
 	b.T.Helper()
 	status, data := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil)
 	return fmt.Sprint(status, string(data))
 }
 
-// inStep waits until anna and ben may do what their objects say.
+// inStep waits until anna and ben have the rights that their objects declare.
 func (b *bed) inStep() {
 	b.T.Helper()
 	b.login("anna", first, http.StatusOK)
@@ -46,7 +46,7 @@ func (b *bed) inStep() {
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 }
 
-// leave deletes everything, and wants nothing to be left.
+// leave deletes all objects and waits until nothing of them is left.
 func (b *bed) leave() {
 	b.T.Helper()
 	b.remove(kinds.OpenSearchBindings(), "one")
@@ -134,8 +134,8 @@ func TestWhatOpenSearchForgetsComesBack(t *testing.T) {
 	b.leave()
 }
 
-// What is asked for while OpenSearch is slow, or away for longer than anybody waits between two tries, is done in the end, and nobody is
-// told before.
+// Changes that are declared while OpenSearch is slow or unreachable take effect in the end. No status reports success
+// earlier, even if the outage is longer than the retry interval.
 func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
 	const slow, away = 500 * time.Millisecond, 4 * time.Second
 	b := newBed(t)
@@ -189,7 +189,8 @@ func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
 	}
 }
 
-// A change that got no answer may come to pass when nobody asks for it any more: it is ours all the same.
+// A change without an answer may take effect when no object declares it any more. Its entries must be removed all the
+// same.
 func TestWhatComesToPassAfterAllIsTakenBack(t *testing.T) {
 	for name, restarts := range map[string]bool{"of the same replica": false, "of the one before": true} {
 		t.Run(name, func(t *testing.T) {
@@ -236,7 +237,7 @@ func TestWhatComesToPassAfterAllIsTakenBack(t *testing.T) {
 			for name, kind := range held {
 				b.going(kind, name)
 			}
-			if restarts { // Whoever comes then has nothing to send, and so nothing that gets no answer.
+			if restarts { // The new leader has nothing to send, so it opens no contest of its own.
 				b.serve()
 			}
 			b.state(kinds.OpenSearchBindings(), "edited", "CREATED", "")
@@ -257,7 +258,7 @@ func TestWhatComesToPassAfterAllIsTakenBack(t *testing.T) {
 	}
 }
 
-// While many users wait until a slow server has written them, those who were written are told so, and who is to go goes.
+// A slow server writes many users one by one. Meanwhile the written ones are reported, and deleted ones are removed.
 func TestManyUsersKeepNobodyWaiting(t *testing.T) {
 	const users, slow = 25, 150 * time.Millisecond
 	b := newBed(t)
@@ -345,7 +346,7 @@ func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
 	b.bind("one", "watchers", "anna", "ben")
 	b.inStep()
 	const refused = "anna-Anna-anna-1"
-	b.search.FailBefore(func(_ context.Context, op string) error { // A server that repeats what it is sent, and one that is busy.
+	b.search.FailBefore(func(_ context.Context, op string) error { // The server repeats the request in its answer, or is busy.
 		switch op {
 		case "PUT internalusers/anna":
 			return testbed.AnswerInstead(http.StatusBadRequest, `{"status":"error","reason":"no good: `+second+`"}`)
@@ -363,7 +364,7 @@ func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
 
 	_, admin := b.search.AdminCertificate()
 	metrics := b.page(running.URL + "/metrics")
-	running.Stop() // What is left of its traces is sent then.
+	running.Stop() // Stop exports the remaining traces.
 	if !bytes.Contains(traces.Bytes(), []byte("opensearch-sync")) {
 		t.Error("there are no traces")
 	}
@@ -393,7 +394,7 @@ func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, found, err)
 		}
 	}
-	for name := range kept { // What finds nothing might not look.
+	for name := range kept { // Prove that the search would find a leak.
 		planted := fstest.MapFS{name: {Data: append(append([]byte{}, kept[name].Data...), second...)}}
 		if found, err := leak.Find(planted, secrets...); err != nil || len(found) == 0 {
 			t.Errorf("%s: what was planted is not found, %v", name, err)

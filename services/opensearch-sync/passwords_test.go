@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// withPassword is a user whose password is in a Secret.
+// withPassword returns a user whose password is in a Secret.
 func withPassword(name, secret string) *opensearchv1.OpensearchUser {
 	u := userNamed(name)
 	u.Spec.PasswordFrom.Name, u.Spec.PasswordFrom.Key = secret, "key"
@@ -70,7 +70,7 @@ func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
 	reads("in a resync", true, map[string]int{"one": 1, "two": 1})
 	reads("after it", false, map[string]int{})
 
-	v.put("one", map[string]string{"key": "lantern"}) // The bus has not told yet.
+	v.put("one", map[string]string{"key": "lantern"}) // The view does not have the change yet.
 	reads("before the bus tells", false, map[string]int{})
 	w.of(kinds.Secrets(), &metav1.PartialObjectMetadata{ObjectMeta: named("one")}, false)
 	reads("once the bus tells", false, map[string]int{"one": 1})
@@ -87,7 +87,8 @@ func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
 	reads("of one that is followed", false, map[string]int{})
 }
 
-// What is read may be a newer state than the one that the bus has told of: then it is not known which it was.
+// A read may return a newer version of the Secret than the view holds. The tag then counts for the version in the view,
+// so the next event causes another read.
 func TestAPasswordIsOfTheStateThatTheBusHadToldOf(t *testing.T) {
 	w, v := newTold(t), newVault()
 	r := &reconciler{state: w.state, secrets: secrets{v}}
@@ -114,7 +115,7 @@ func TestAPasswordIsOfTheStateThatTheBusHadToldOf(t *testing.T) {
 	}
 }
 
-// Passwords are of those references that users had when they were read.
+// Passwords are valid only for the references that users had when they were read.
 func TestPasswordsAreOfUsersAsTheyAre(t *testing.T) {
 	of := func(users ...*opensearchv1.OpensearchUser) (all []object) {
 		for _, u := range users {

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// manifest is an object of the cluster as it would be applied.
+// manifest returns an object of the cluster as a user would apply it.
 func (b *bed) manifest(kind, name string, spec map[string]any) []byte {
 	b.T.Helper()
 	spec["opensearchCluster"] = map[string]any{"name": cluster}
@@ -28,7 +28,7 @@ func (b *bed) manifest(kind, name string, spec map[string]any) []byte {
 	return data
 }
 
-// told is a preview in one line for each write and verdict.
+// told returns a preview as one line for each write and verdict.
 func told(m *opensearchv1.PreviewResponse) (all []string) {
 	for _, w := range m.GetWrites() {
 		line := fmt.Sprint(w.GetVerb(), " ", w.GetKind(), "/", w.GetName(), " password=", w.GetPassword())
@@ -43,7 +43,7 @@ func told(m *opensearchv1.PreviewResponse) (all []string) {
 	return all
 }
 
-// What a preview tells is what is then done, and it does nothing itself.
+// A preview returns exactly the later writes, and writes nothing itself.
 func TestAPreviewTellsWhatWouldBeWritten(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

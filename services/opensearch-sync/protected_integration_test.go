@@ -39,7 +39,7 @@ func (b *bed) alice() alice {
 		rbacv1.PolicyRule{APIGroups: []string{kinds.OpenSearchRoles().Group}, Resources: []string{kinds.OpenSearchRoles().Resource}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"mine"}, Verbs: []string{"get"}})
 	a := alice{b, b.Kube.ObjectsAs(b.T, "alice")}
-	testbed.Eventually(b.T, soon, func() error { // The rights take effect later.
+	testbed.Eventually(b.T, soon, func() error { // The API server applies new rights with a delay.
 		return a.create(kinds.OpenSearchUsers(), "dry", mine(), metav1.DryRunAll)
 	})
 	return a
@@ -89,16 +89,16 @@ func TestChangedPasswordOfProtectedUserRequiresBind(t *testing.T) {
 	b.put(kinds.OpenSearchUsers(), "ops", spec(map[string]any{
 		"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}, "backendRoles": []any{"admin"},
 	}))
-	b.state(kinds.OpenSearchUsers(), "ops", "CREATED", "") // Admission asked for bind: no annotation is needed.
+	b.state(kinds.OpenSearchUsers(), "ops", "CREATED", "") // Admission required the verb bind, so no annotation is needed.
 	a.refused(a.patch(kinds.OpenSearchUsers(), "ops", `{"spec":{"passwordFrom":{"name":"mine","key":"p"}}}`), "it gives all_access")
 	a.refused(a.patch(kinds.OpenSearchUsers(), "ops", `{"spec":{"backendRoles":["admin","dev"]}}`), "it gives all_access")
 	a.accepted(a.patch(kinds.OpenSearchUsers(), "ops", `{"spec":{"description":"operations"}}`))
 	a.accepted(a.patch(kinds.OpenSearchUsers(), "ops", `{"spec":{"backendRoles":[]}}`))
 	a.accepted(a.patch(kinds.OpenSearchUsers(), "ops", `{"spec":{"passwordFrom":{"name":"mine","key":"p"}}}`))
-	b.login("ops", second, http.StatusOK) // It has no role now.
+	b.login("ops", second, http.StatusOK) // The user has no role now.
 }
 
-// approval returns the value that the status of a user asks for.
+// approval returns the annotation value that the status of a user requires.
 func (b *bed) approval(name string) string {
 	b.T.Helper()
 	b.state(kinds.OpenSearchUsers(), name, "ERROR", "opensearch.org/bind=")
@@ -140,7 +140,7 @@ func TestUserOfProtectedMappingRequiresBind(t *testing.T) {
 		return fmt.Sprintf(`{"metadata":{"annotations":{"opensearch.org/bind":%q}}}`, value)
 	}
 	a.refused(a.patch(users, "mallory", annotation(values["mallory"])), "takes the verb bind on all")
-	b.annotate(users, "chief", "opensearch.org/bind", values["mallory"]) // An approval of another object counts for nothing.
+	b.annotate(users, "chief", "opensearch.org/bind", values["mallory"]) // The approval of another object does not count.
 	b.annotate(users, "mallory", "opensearch.org/bind", values["mallory"])
 	b.state(users, "mallory", "CREATED", "")
 	b.login("mallory", second, http.StatusOK)

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// People who write objects read why their cluster does not answer, and not only in a log.
+// The status of a cluster reports why OpenSearch does not answer, so that users need no access to the log.
 func TestAClusterSaysWhyItDoesNotAnswer(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

@@ -19,7 +19,7 @@ import (
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
-// rights is an opensearch-sync that lacks one right after the other.
+// rights runs an opensearch-sync that lacks one right after the other.
 type rights struct {
 	*bed
 
@@ -46,7 +46,7 @@ func TestOpenSearchSyncReportsEachMissingRight(t *testing.T) {
 	r.suite.Test(t)
 }
 
-// fill makes an object of each kind that is followed.
+// fill creates an object of each kind that the service follows.
 func (r *rights) fill() {
 	r.T.Helper()
 	r.put(kinds.Legacy(kinds.OpenSearchClusters()), "legacy", spec(map[string]any{}))
@@ -59,7 +59,7 @@ func (r *rights) fill() {
 	}
 }
 
-// uses is the table of what needs each right.
+// uses returns an action that needs each right.
 func (r *rights) uses() map[string]testbed.RightUse {
 	role := kinds.OpenSearchRoles()
 	return map[string]testbed.RightUse{
@@ -71,7 +71,7 @@ func (r *rights) uses() map[string]testbed.RightUse {
 			Done: func(c testbed.RightCase) { r.state(role, c.Name, "CREATED", "") },
 		},
 		"create events": {
-			Need: func(testbed.RightCase) { r.role("readall") }, // It is OpenSearch's own: an event says that it is ignored.
+			Need: func(testbed.RightCase) { r.role("readall") }, // OpenSearch protects this role: an Event reports that it is ignored.
 			Done: func(testbed.RightCase) {
 				r.state(role, "readall", "IGNORED", "")
 				r.role("logstash")
@@ -91,7 +91,7 @@ func (r *rights) uses() map[string]testbed.RightUse {
 		"patch *": {
 			Need: func(c testbed.RightCase) { r.declare(c.Kind, c.Name) },
 			Reported: func(c testbed.RightCase) {
-				if c.Resource == c.Kind.Resource { // It can still write the status.
+				if c.Resource == c.Kind.Resource { // The service can still write the status.
 					r.state(c.Kind, c.Name, "PENDING", c.Denial())
 				}
 			},
@@ -100,7 +100,7 @@ func (r *rights) uses() map[string]testbed.RightUse {
 	}
 }
 
-// declare makes an object for which something is made in OpenSearch.
+// declare creates an object that leads to an entity in OpenSearch.
 func (r *rights) declare(kind kinds.Kind, name string) {
 	r.T.Helper()
 	r.put(kind, name, spec(map[string]map[string]any{
@@ -112,7 +112,7 @@ func (r *rights) declare(kind kinds.Kind, name string) {
 	}[kind.Kind]))
 }
 
-// noted waits until there is an event about an object.
+// noted waits until there is an Event about an object.
 func (r *rights) noted(name string) {
 	r.T.Helper()
 	testbed.Eventually(r.T, soon, func() error {

@@ -17,10 +17,10 @@ import (
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
-// often is an interval at which it is seen whether Secrets are read without a reason.
+// often is a short SecretInterval that reveals unnecessary reads of Secrets.
 const often = 100 * time.Millisecond
 
-// secretReads is how often the service has read Secrets.
+// secretReads returns how often the service has read Secrets.
 func (b *bed) secretReads() (n int) {
 	for _, name := range []string{"passwords", "others", "connection"} {
 		n += b.Kube.CallsByOp()["GET /api/v1/namespaces/"+namespace+"/secrets/"+name]
@@ -28,7 +28,7 @@ func (b *bed) secretReads() (n int) {
 	return n
 }
 
-// Of Secrets that are followed, the bus tells; nobody else is asked again and again.
+// A Secret that the watcher follows is read only after it has changed.
 func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -41,7 +41,7 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 	b.login("anna", first, http.StatusOK)
 	b.CaughtUp(topology.OpensearchSync)
 	var before int
-	testbed.Eventually(t, soon, func() error { // A pass from before the bus told of the Secret comes once more.
+	testbed.Eventually(t, soon, func() error { // A run before the first event of the Secret schedules another one.
 		before = b.secretReads()
 		if b.Settled(); b.secretReads() != before {
 			return fmt.Errorf("Secrets were read %d times more", b.secretReads()-before)
@@ -51,7 +51,7 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 	if before == 0 {
 		t.Error("reads of Secrets are not counted")
 	}
-	b.secret("others", map[string]string{"anna": second}) // Nobody names it.
+	b.secret("others", map[string]string{"anna": second}) // No object names this Secret.
 	b.Settled()
 	if now := b.secretReads(); now != before {
 		t.Errorf("a Secret that nobody names has %d read", now-before)
@@ -73,7 +73,8 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
-// One Secret of many changes: the others are not read again, unless a password of them must be written once more.
+// If one of several Secrets changes, the others are not read again, unless one of their passwords must be written
+// again.
 func TestSecretsOfOthersAreReadWhenTheirPasswordIsNeeded(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -93,13 +94,13 @@ func TestSecretsOfOthersAreReadWhenTheirPasswordIsNeeded(t *testing.T) {
 	b.secret("passwords", map[string]string{"anna": second})
 	b.login("anna", second, http.StatusOK)
 	b.Settled()
-	// The look some seconds after a start may come in between: it reads both.
+	// The resync some seconds after a start may come in between and reads both.
 	if changed, other = reads("passwords")-changed, reads("others")-other; other >= changed {
 		t.Errorf("the Secret that has changed was read %d times, the other %d times", changed, other)
 	}
 
-	written := b.search.CallsByOp()["PUT internalusers/ben"]             // The look may come as soon as he is gone.
-	b.search.Do(t, http.MethodDelete, path("internalusers", "ben"), nil) // Nobody tells of that.
+	written := b.search.CallsByOp()["PUT internalusers/ben"]             // The resync may follow the deletion at once.
+	b.search.Do(t, http.MethodDelete, path("internalusers", "ben"), nil) // No event reports this.
 	b.secret("passwords", map[string]string{"anna": first})
 	b.login("anna", first, http.StatusOK)
 	b.login("ben", first, http.StatusOK)
@@ -121,7 +122,7 @@ func TestSecretsOfOthersAreReadWhenTheirPasswordIsNeeded(t *testing.T) {
 
 func TestASecretThatIsNotFollowedIsReadAgainAndAgain(t *testing.T) {
 	b := newBed(t)
-	b.Bed.Reflector() // As of a watcher without --secret-namespaces.
+	b.Bed.Reflector() // Like a watcher without --secret-namespaces.
 	b.connect()
 	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = often })
 	b.user("anna")
@@ -132,7 +133,7 @@ func TestASecretThatIsNotFollowedIsReadAgainAndAgain(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
-// Who is reached by a Secret is reached anew when that has changed, whatever is to be done there.
+// A change of a cluster's Secret opens a new connection and starts runs over all kinds.
 func TestASecretThatAClusterIsReachedByHasAllOfItLookedAt(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -153,7 +154,7 @@ func TestASecretThatAClusterIsReachedByHasAllOfItLookedAt(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
-// A login that OpenSearch is about while a password changes gets into its cache after that was emptied.
+// A login in progress while a password changes enters OpenSearch's cache after the cache was emptied.
 func TestALoginUnderWayDoesNotOutliveItsPassword(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -162,7 +163,7 @@ func TestALoginUnderWayDoesNotOutliveItsPassword(t *testing.T) {
 	b.user("anna")
 	b.login("anna", first, http.StatusOK)
 	anna, old, now := b.person("anna"), first, second
-	for range 6 { // In each second round or so one of them gets there.
+	for range 6 { // In about every second round a login meets the change.
 		ctx, end := context.WithCancel(t.Context())
 		var asking sync.WaitGroup
 		for range 8 {

@@ -24,7 +24,7 @@ func TestItIsToldWhoseEverythingIs(t *testing.T) {
 	b.connect()
 	client := opensearchv1connect.NewOpenSearchServiceClient(http.DefaultClient, b.serve().URL)
 	of := &opensearchv1.ClusterRef{Namespace: namespace, Name: cluster}
-	// A mark of another's is no way to their user.
+	// A forged mark does not give access to another object's user.
 	b.put(kinds.OpenSearchUsers(), "anna", spec(map[string]any{
 		"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}, "attributes": map[string]any{"k8s-uid": "another's", "team": "x"},
 	}))
@@ -32,12 +32,12 @@ func TestItIsToldWhoseEverythingIs(t *testing.T) {
 	b.put(kinds.OpenSearchUsers(), "kim", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
 	b.bind("one", "theirs", "anna", "ben")
 	b.bind("two", "theirs", "ben")
-	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "") // Two users of one Secret leave each other alone.
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "") // Two users may share one Secret.
 	b.state(kinds.OpenSearchUsers(), "ben", "CREATED", "")
 	b.state(kinds.OpenSearchUsers(), "kim", "ERROR", "made by others")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
-	b.Settled() // What the API server has said is in the view.
+	b.Settled() // The view now holds the written statuses.
 
 	users, err := client.ListUsers(t.Context(), &opensearchv1.ListUsersRequest{Cluster: of})
 	if err != nil {
@@ -80,7 +80,7 @@ func TestItIsToldWhoseEverythingIs(t *testing.T) {
 		t.Errorf("of a cluster that is not there: %v", err)
 	}
 
-	// What is edited in metadata alone sends no password again.
+	// An edit of metadata does not send the password again.
 	b.Settled()
 	puts := b.search.WritesByOp()["PUT internalusers/anna"]
 	b.secretLabel("passwords")

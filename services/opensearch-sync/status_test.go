@@ -20,7 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// notes are the reasons that objects were told, by their UIDs.
+// notes records the messages that statuses received, by UID.
 type notes struct {
 	mu  sync.Mutex
 	of  map[string]string
@@ -76,12 +76,12 @@ func TestMembersAndServersDecideWhichObjectsAPassLooksAfter(t *testing.T) {
 	}
 }
 
-// While what was sent for somebody may still come to pass, nobody lets them go, or forgets that they were.
+// While a change without an answer may still take effect, its object is neither released nor forgotten.
 func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
 	for name, c := range map[string]struct {
 		w            work
 		unseen, gone bool
-		// outcome is what is reported; cleared is that nothing is looked for any more.
+		// outcome is the reported outcome. cleared means that the gone object needs no further attention.
 		outcome eventv1.Outcome
 		cleared bool
 	}{
@@ -114,7 +114,7 @@ func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
 	}
 }
 
-// wroteFields keeps the last status that was written.
+// wroteFields holds the last written status.
 type wroteFields struct{ fields fields }
 
 func (w *wroteFields) Write(_ context.Context, _ consume.Reporter, s controller.Status) (event.Change, error) {
@@ -124,7 +124,7 @@ func (w *wroteFields) Write(_ context.Context, _ consume.Reporter, s controller.
 
 func (w *wroteFields) Refresh(context.Context, kinds.Kind, event.Change) error { return nil }
 
-// The verdict that another controller writes makes Ready false, and so must not end itself; nor must an outage end it.
+// The verdict OtherController makes Ready false. It must not end by its own write, nor during an outage.
 func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
 	w, written := newTold(t), &wroteFields{}
 	s := &statuses{writer: written, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, w.lives)}

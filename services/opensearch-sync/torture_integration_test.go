@@ -24,10 +24,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Nothing is recorded before a write, and none is acknowledged before it is done: whoever comes next finds what was left.
+// Each write needs a record before it and is reported only after it. The next replica therefore finds everything that a
+// crash leaves.
 func TestACrashAtAnyPointLeavesNothingInOpenSearch(t *testing.T) {
 	for name, c := range map[string]struct {
-		// op is the call at which the line is cut, and after whether that is done.
+		// op is the call at which the connection is cut. after means that the call takes effect before the cut.
 		op    string
 		after bool
 	}{
@@ -73,7 +74,7 @@ func TestACrashAtAnyPointLeavesNothingInOpenSearch(t *testing.T) {
 				line.FailBefore(nil)
 				line.FailAfter(nil)
 			}
-			b.going(kinds.OpenSearchBindings(), "one") // While nobody is there to see it.
+			b.going(kinds.OpenSearchBindings(), "one") // While no service runs.
 			b.serveWith(quick)
 			b.gone(kinds.OpenSearchBindings(), "one")
 			b.absent("rolesmapping/watchers")
@@ -84,7 +85,7 @@ func TestACrashAtAnyPointLeavesNothingInOpenSearch(t *testing.T) {
 	}
 }
 
-// going deletes an object, and does not wait.
+// going deletes an object without waiting.
 func (b *bed) going(kind kinds.Kind, name string) {
 	b.T.Helper()
 	if err := b.Resource(kind).Namespace(namespace).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -92,7 +93,7 @@ func (b *bed) going(kind kinds.Kind, name string) {
 	}
 }
 
-// gone waits until an object is.
+// gone waits until an object is deleted.
 func (b *bed) gone(kind kinds.Kind, name string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -103,7 +104,7 @@ func (b *bed) gone(kind kinds.Kind, name string) {
 	})
 }
 
-// roles returns the names of the roles of the torture. The first belongs to others.
+// roles returns the names of the roles of the torture. The first one belongs to other writers.
 func roles() []string { return []string{"theirs", "ours-0", "ours-1"} }
 
 // tortured returns the names of the users of the torture.
@@ -128,7 +129,7 @@ func TestOpenSearchSyncConvergesUnderRandomFaults(t *testing.T) {
 		},
 		Happen: func(r *rand.Rand) {
 			b.step(r)
-			if r.IntN(20) == 0 { // Others put a user of theirs beside the present ones.
+			if r.IntN(20) == 0 { // Another client adds a user to the mapping.
 				foreign = append(foreign, fmt.Sprint("lee-", len(foreign)))
 				b.join("theirs", foreign[len(foreign)-1])
 			}
@@ -140,7 +141,7 @@ func TestOpenSearchSyncConvergesUnderRandomFaults(t *testing.T) {
 	b.leaveAll(foreign)
 }
 
-// step does one thing that people do.
+// step makes one random change as a user would.
 func (b *bed) step(r *rand.Rand) {
 	b.T.Helper()
 	user, binding := tortured()[r.IntN(3)], fmt.Sprint("b-", r.IntN(3))
@@ -159,7 +160,7 @@ func (b *bed) step(r *rand.Rand) {
 	}
 }
 
-// join adds a user to the mapping of a role, as an outsider.
+// join adds a user to the mapping of a role, like another client.
 func (b *bed) join(role, user string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -172,7 +173,7 @@ func (b *bed) join(role, user string) {
 	})
 }
 
-// asDeclared compares OpenSearch with the objects, and with what others wrote.
+// asDeclared compares OpenSearch with the objects and the entries of other writers.
 func (b *bed) asDeclared(foreign []string) error {
 	b.T.Helper()
 	want := map[string][]string{"theirs": slices.Clone(foreign)}
@@ -207,7 +208,7 @@ func (b *bed) asDeclared(foreign []string) error {
 	return nil
 }
 
-// recorded returns nil if the status of a binding lists what it gives, and nothing else.
+// recorded returns nil if the status of a binding lists exactly these entries.
 func recorded(u unstructured.Unstructured, roles, users []string) error {
 	records, _, _ := unstructured.NestedSlice(u.Object, "status", "provisioned")
 	if len(records) != len(roles) || u.GetDeletionTimestamp() != nil {
@@ -225,7 +226,7 @@ func recorded(u unstructured.Unstructured, roles, users []string) error {
 	return nil
 }
 
-// leaveAll deletes all objects. Nothing of them may be left, and all that others wrote must be there.
+// leaveAll deletes all objects. Nothing of them may be left, and all entries of other writers must remain.
 func (b *bed) leaveAll(foreign []string) {
 	b.T.Helper()
 	for _, kind := range []kinds.Kind{kinds.OpenSearchBindings(), kinds.OpenSearchUsers(), kinds.OpenSearchRoles()} {

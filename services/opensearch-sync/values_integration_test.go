@@ -27,7 +27,7 @@ import (
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
-// look makes a pass over everything in the cluster, and waits until users are listed.
+// look starts runs over all kinds of the cluster, and waits until users were listed.
 func (b *bed) look(n int) {
 	b.T.Helper()
 	before := b.search.CallsByOp()
@@ -49,7 +49,7 @@ func TestUserOfAnotherControllerIsLeftAloneUntilItIsAdopted(t *testing.T) {
 		b.look(i)
 		b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another controller has written the user")
 	}
-	b.put(kinds.OpenSearchUsers(), "anna", spec(map[string]any{ // An edit is no answer to it.
+	b.put(kinds.OpenSearchUsers(), "anna", spec(map[string]any{ // An edit does not resolve the conflict.
 		"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}, "backendRoles": []any{"x"},
 	}))
 	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another controller has written the user")
@@ -60,7 +60,7 @@ func TestUserOfAnotherControllerIsLeftAloneUntilItIsAdopted(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
-// One pattern that does not compile keeps OpenSearch from loading every later change of its security.
+// One pattern that does not compile keeps OpenSearch from loading every later change of its security configuration.
 func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -94,7 +94,7 @@ func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
 	}
 	b.state(kinds.OpenSearchActionGroups(), "group", "ERROR", "spec.allowedActions")
 	b.state(kinds.OpenSearchBindings(), "bad", "ERROR", "spec.users")
-	b.user("anna") // What is written after them takes effect.
+	b.user("anna") // Later writes take effect.
 	b.bind("good", "watchers", "anna")
 	b.state(kinds.OpenSearchBindings(), "good", "CREATED", "")
 	b.login("anna", first, http.StatusOK)
@@ -157,7 +157,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
-// reported waits until an Event of an object says that drift was repaired.
+// reported waits until an Event about an object reports repaired drift.
 func (b *bed) reported(kind, name, text string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
@@ -218,7 +218,7 @@ func TestUsersWithARoleAreToldHoweverTheyHaveIt(t *testing.T) {
 	}
 }
 
-// second declares another cluster object that is connected by a Secret.
+// declare declares another cluster object that is connected by a Secret.
 func (b *bed) declare(name string, values map[string]string) {
 	b.T.Helper()
 	b.secret("connection-"+name, values)
@@ -247,10 +247,10 @@ func TestClusterObjectsOfOneServerKeepEachOthersEntries(t *testing.T) {
 	b.bindIn("other", "two", "shared", "anna")
 	b.bindIn("fake", "three", "shared", "anna")
 	b.remove(kinds.OpenSearchBindings(), "one")
-	if got := b.mapped("shared"); !slices.Equal(got, []string{"anna"}) { // It must not come back later only.
+	if got := b.mapped("shared"); !slices.Equal(got, []string{"anna"}) { // The entry must stay throughout, not only return later.
 		t.Errorf("got %q, want the entry of the other binding", got)
 	}
-	// A server that has the UUID, but neither address nor key, keeps nothing.
+	// A server that has the UUID, but neither the address nor the key, keeps no entries alive.
 	b.remove(kinds.OpenSearchBindings(), "two")
 	b.mappedTo("shared")
 	b.remove(kinds.OpenSearchBindings(), "three")
@@ -258,7 +258,7 @@ func TestClusterObjectsOfOneServerKeepEachOthersEntries(t *testing.T) {
 	b.remove(kinds.OpenSearchClusters(), "fake")
 }
 
-// impostor is a server that says the UUID of the real one, and has whatever is written to it.
+// impostor starts a server that reports the UUID of the real one and accepts all writes.
 func (b *bed) impostor() *httptest.Server {
 	b.T.Helper()
 	_, identity := b.search.Do(b.T, http.MethodGet, "/", nil)

@@ -9,14 +9,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// server is a role mapping document, as the server keeps it, with what others put there.
+// world models the role mappings on a server, with bindings and entries of other writers.
 type world struct {
 	actual   map[string]Entity
 	roles    map[string]bool
 	bindings map[string]Binding
-	// foreign are entries of others, by role.
+	// foreign holds the entries of other writers, by role.
 	foreign map[string]Entries
-	// late are actions that got no answer, and may still come to pass.
+	// late holds actions without an answer that may still take effect.
 	late []Action
 }
 
@@ -24,7 +24,7 @@ func mapped(e Entries) Entity {
 	return Entity{Body: Body{"users": list(e.Users), "backend_roles": list(e.BackendRoles), "hosts": list(e.Hosts), "and_backend_roles": list(e.And)}}
 }
 
-// apply does what is decided, one action after the other, until it is killed.
+// apply executes the first upTo actions, one after the other.
 func (w *world) apply(t *rapid.T, actions []Action, upTo int) {
 	for i, a := range actions {
 		if i >= upTo {
@@ -40,11 +40,11 @@ func (w *world) apply(t *rapid.T, actions []Action, upTo int) {
 			w.actual[a.Name] = Entity{Body: a.Body}
 		}
 		after := w.actual[a.Name].Entries()
-		for uid, b := range w.bindings { // Who has a role, and is to have it, is never without.
+		for uid, b := range w.bindings { // An entry that a binding gives before and after must never be missing.
 			var gives Entries
 			switch {
 			case b.Leaving:
-			case b.Obstacle != nil: // What it had, it keeps.
+			case b.Obstacle != nil: // The binding keeps its recorded entries.
 				gives = b.Record[a.Name]
 			case slices.Contains(b.Roles, a.Name):
 				gives = b.Entries
@@ -58,7 +58,7 @@ func (w *world) apply(t *rapid.T, actions []Action, upTo int) {
 	}
 }
 
-// come makes what got no answer come to pass, or not any more.
+// come ends all late actions. They take effect if comes is true.
 func (w *world) come(comes bool) {
 	for _, a := range w.late {
 		switch {
@@ -72,7 +72,8 @@ func (w *world) come(comes bool) {
 	w.late = nil
 }
 
-// pass is one of the service, killed at some point, or without an answer there.
+// pass simulates one run of the service. It is killed after some actions, and the next action gets no answer if lost is
+// true.
 func (w *world) pass(t *rapid.T, killed int, lost bool) (again bool) {
 	d := MappingsOf(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, len(w.late) > 0)
 	for uid, o := range d.Outcomes {
@@ -117,7 +118,7 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 					break
 				}
 				b.UID, b.Roles, b.Entries = uid, names("r", "roles"), Entries{Users: names("u", "users"), BackendRoles: names("g", "groups")}
-				if uid == "b0" { // Of two that ask for other ones together, one does not get them.
+				if uid == "b0" { // If two bindings have different joint lists, one of them gets none.
 					b.Entries.And = rapid.SampledFrom([][]string{nil, {"a", "b"}, {"c", "d"}}).Draw(t, "and")
 				}
 				w.bindings[uid] = b
@@ -130,7 +131,7 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 					w.bindings[uid] = b
 				}
 			case "outsider":
-				if len(w.late) > 0 { // What they write meanwhile may be overwritten.
+				if len(w.late) > 0 { // Concurrent writes of other clients may be overwritten.
 					break
 				}
 				role := fmt.Sprint("r", rapid.IntRange(0, 2).Draw(t, "role"))
@@ -174,7 +175,7 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 	})
 }
 
-// What is recorded, and got no answer, may come when nobody wants it any more, or something else.
+// A recorded change without an answer may take effect when the binding no longer wants it.
 func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
 	was, is := Entries{Users: []string{"anna", "ben"}, And: []string{"a", "b"}}, Entries{Users: []string{"anna"}}
 	next := Entries{Users: is.Users, And: []string{"c"}}
@@ -182,7 +183,7 @@ func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
 		b         Binding
 		has       Entries
 		contested bool
-		// want is the mapping then, record what is recorded after it.
+		// want is the mapping after the actions, and record is the record after them.
 		want, record Entries
 		reason       string
 		unseen       bool
@@ -229,7 +230,7 @@ func TestWhatIsDoneAboutAMapping(t *testing.T) {
 		bindings []Binding
 		has      Entries
 		noRole   bool
-		// want is the mapping after it; gone that there is none.
+		// want is the mapping after the actions. gone means that no mapping is left.
 		want   Entries
 		reason string
 	}{

@@ -9,7 +9,7 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
 
-// user is what asks for a user, and thing what the server lists of one.
+// user returns an object that declares a user. thing returns a user as the server lists it.
 func user(uid string, edit func(*Object)) Object {
 	o := Object{UID: uid, Name: "anna", Created: time.Unix(1, 0), Body: Body{"backend_roles": []any{"a", "b"}, "attributes": map[string]any{}}, Tag: "tag"}
 	if edit != nil {
@@ -36,7 +36,7 @@ func TestWhatIsDoneAboutUsers(t *testing.T) {
 		objects []Object
 		has     Entity
 		none    bool
-		// want is "put" with a password, "add" without, "remove" or nothing.
+		// want is "put" for a write with a password, "add" for one without, "remove", or "" for none.
 		want, reason string
 	}{
 		"is not there":               {objects: []Object{user("u", nil)}, none: true, want: "put", reason: Synced},
@@ -77,7 +77,7 @@ func TestWhatIsDoneAboutUsers(t *testing.T) {
 	}
 }
 
-// verbs is what is done about a name.
+// verbs returns the actions on a name in this notation.
 func verbs(actions []Action, name string) (all string) {
 	for _, a := range actions {
 		switch {
@@ -93,7 +93,7 @@ func verbs(actions []Action, name string) (all string) {
 	return all
 }
 
-// gone makes an object one that was deleted by force.
+// gone marks an object as deleted by force.
 func gone(o *Object) { o.Leaving, o.Gone = true, true }
 
 func TestWhatIsDoneAboutRoles(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
 
-// The verdicts on regular expressions were compared with java.util.regex on three million random ones.
+// The verdicts on regular expressions were compared with java.util.regex on three million random expressions.
 func TestCheckPatternAcceptsOnlyWhatJavaCompiles(t *testing.T) {
 	for text, want := range map[string]bool{
 		"logs-*": true, "/logs": true, "[": true, "//": true, `/logs-[0-9]{4}\.[^.]+/`: true, `/(?!\.).*/`: true, "/(?:a|b)++(?>c)/": true,

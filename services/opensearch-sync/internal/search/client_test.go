@@ -111,7 +111,7 @@ func TestNobodyIsCalledWhoIsNoOpenSearch(t *testing.T) {
 	}
 }
 
-// Whoever answers on a new connection may be another than on the one before.
+// A new connection may lead to another server than the one before.
 func TestWhichClusterItIsIsAskedOfEachConnection(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -126,7 +126,7 @@ func TestWhichClusterItIsIsAskedOfEachConnection(t *testing.T) {
 	for _, want := range []string{"cluster-1", "cluster-1", "cluster-2", "cluster-2"} {
 		if want == "cluster-2" && asked.Load() == 1 {
 			server.CloseClientConnections()
-			if _, err := c.List(t.Context(), plan.Roles); err == nil { // It finds the connection broken, and another one.
+			if _, err := c.List(t.Context(), plan.Roles); err == nil { // The old connection is broken, and the new one leads elsewhere.
 				t.Fatal("the list is no list")
 			}
 			asked.Store(1)
@@ -137,7 +137,7 @@ func TestWhichClusterItIsIsAskedOfEachConnection(t *testing.T) {
 	}
 }
 
-// Whoever is asked does not send anybody elsewhere.
+// The client follows no redirects.
 func TestNobodyIsSentElsewhere(t *testing.T) {
 	var elsewhere atomic.Int64
 	other := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -154,7 +154,7 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 	}
 }
 
-// A server, or what is before it, may repeat what it was sent.
+// A server, or a proxy before it, may repeat the request in its answer.
 func TestNobodyIsToldTheClientsOwnPassword(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
@@ -173,7 +173,7 @@ func TestNobodyIsToldTheClientsOwnPassword(t *testing.T) {
 	}
 }
 
-// lists serves one list, whatever it is asked for.
+// lists starts a server that answers every request with one list.
 func lists(t *testing.T, write func(io.Writer)) *Client {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(w) }))
@@ -186,7 +186,8 @@ func lists(t *testing.T, write func(io.Writer)) *Client {
 	return c
 }
 
-// A server of a tenant lists 62 MB of empty things, or one thing of a million values: it takes no more memory than others may need.
+// A tenant's server lists 62 MB of empty entities, or one entity with a million values. Reading it must not use memory
+// that others need.
 func TestListEndsBeforeItTakesMuchMemory(t *testing.T) {
 	for name, thing := range map[string]string{"things": `"%x":{},`, "values": `"%x":{"attributes":{"a":[[],[],[],[],[],[],[],[]]}},`, "bytes": `"%x":{"description":"` + strings.Repeat("x", 1000) + `"},`} {
 		t.Run(name, func(t *testing.T) {
