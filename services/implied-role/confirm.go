@@ -55,7 +55,8 @@ type confirmer struct {
 	told map[string]func() error
 }
 
-// confirmer returns the confirmer of the actions. It verifies the rules, and lists the sources if that is cheaper.
+// confirmer prepares the check of the actions that give rights. It verifies the rules at the API server. It also lists
+// the source bindings, if one list is cheaper than reading each of them.
 func (a *applier) confirmer(ctx context.Context, n *namespace, plans []infer.Plan, actions []infer.Action) *confirmer {
 	w := &confirmer{applier: a, namespace: n.name, planned: map[string]*infer.Binding{}, told: map[string]func() error{}}
 	for _, plan := range plans {

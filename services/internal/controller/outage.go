@@ -34,7 +34,7 @@ type Outage struct {
 // Pace waits until another status may be written.
 func (o Outage) Pace(ctx context.Context) error { return o.pace(ctx) }
 
-// Message returns a text for people.
+// Message describes the outage for the status of an object.
 func (o Outage) Message() string {
 	message := fmt.Sprintf("OpenFGA has given no answer since %s, and is asked again", o.Since.UTC().Format(time.RFC3339))
 	if o.Err != nil {

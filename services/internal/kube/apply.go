@@ -82,7 +82,8 @@ func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, objec
 }
 
 // Merge changes the given fields of an object, whoever owned them before, and returns the new state. It replaces lists
-// as a whole. metadata is a map. If seen is no longer the newest state, the error is [ErrConflict].
+// as a whole. fields["metadata"], if given, must be a map[string]any. If seen is no longer the newest state, the error
+// is [ErrConflict].
 func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error) {
 	fields, metadata := maps.Clone(fields), map[string]any{versionField: seen.ResourceVersion}
 	if given, ok := fields["metadata"].(map[string]any); ok {

@@ -134,7 +134,8 @@ func (s *RightsSuite) Restart(between ...func()) {
 	s.T = sub
 }
 
-// revoke tests one right.
+// revoke takes one right from the service, uses it, checks that the service reports the missing right, and gives it
+// back.
 func (s *RightsSuite) revoke(t *testing.T, c RightCase, use RightUse) {
 	t.Helper()
 	s.T = t

@@ -58,8 +58,7 @@ type Torture struct {
 	Pace time.Duration
 	// Within bounds the time until the backend holds the declared state.
 	Within time.Duration
-	// Failing is the percentage of calls that fail before the server receives them. The answers of as many others are
-	// lost.
+	// For the same percentage of calls, the server receives the call, but its answer is lost.
 	Failing int
 
 	failures failures

@@ -48,8 +48,8 @@ func (v *View) Age() time.Duration {
 	return age
 }
 
-// clock pairs the time of the NATS server with the time at which it was asked. With it the age of a heartbeat has an
-// upper bound, however late it is read: a paused process still has old heartbeats to read.
+// clock pairs a time of the NATS server with the local time at which the service asked for it. It gives an upper bound
+// for the age of a heartbeat. That matters for a process that was paused and then reads old heartbeats.
 type clock struct {
 	asked time.Duration
 	told  time.Time

@@ -58,7 +58,7 @@ func RegisterSink[T any](v *View, kind kinds.Kind, take func(c event.Change, val
 	return s
 }
 
-// Get returns the version of a live object.
+// Get returns the key, UID, version and epoch of a live object, without its content.
 func (s *Sink[T]) Get(k event.Key) (c event.Change, live bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -37,6 +37,6 @@ type Member struct {
 	Statement confirm.Statement
 	// Carrier is the AuthorizationModel that holds the module. It is zero if none does.
 	Carrier event.Key
-	// Status returns the desired status of the object for a verdict on the carrier.
+	// Status returns the desired status of this object for the verdict on its carrier.
 	Status func(plan.Verdict) plan.Status
 }

@@ -142,7 +142,7 @@ func (s *scope) cover(ctx context.Context, namespace string) error {
 	if slices.Contains(s.excluded, namespace) || s.since(namespace) != 0 {
 		return nil
 	}
-	// A wanted name is never dropped, and an invalid one would make every registration fail.
+	// A name stays in wanted, so an invalid one would make every later registration fail.
 	if wrong := content.IsDNS1123Label(namespace); len(wrong) > 0 {
 		return fmt.Errorf("%.100q is no name of a namespace: it %s", namespace, strings.Join(wrong, ", "))
 	}

@@ -36,7 +36,8 @@ func OwnModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.Autho
 	}
 }
 
-// outReasons returns the reasons of modules whose own text is not in the merge.
+// outReasons returns the reasons of the condition Merged that say that the current text of a module is not in the
+// merged model. An earlier text may be.
 func outReasons() []string {
 	return []string{moduleplan.ReasonRejected, corev1alpha1.LastGoodLive, ReasonLimitExceeded}
 }

@@ -106,8 +106,8 @@ func (k *kindReflector) await(ctx context.Context, cause error) error {
 	return ctx.Err()
 }
 
-// watch continues from version until that is impossible. Without the right to watch it returns, so the kind is swept
-// again and again and the error is logged.
+// watch publishes the changes after version. It returns if the version has expired, the history was rewound, or the
+// watch is forbidden. The caller then logs the error and sweeps the kind again.
 func (k *kindReflector) watch(ctx context.Context, version string) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()

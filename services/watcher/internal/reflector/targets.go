@@ -22,7 +22,8 @@ const (
 	targetWorkers = 8
 )
 
-// targets follows the registered kinds, except for those of IAM itself, which are followed with their content.
+// targets follows the kinds that ProtectedResources register, without the content of the objects. It leaves out the
+// kinds of IAM, which the watcher follows with their content anyway.
 type targets struct {
 	registered *registrations
 	reflector  *reflector

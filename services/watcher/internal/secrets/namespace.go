@@ -120,7 +120,8 @@ func (s *namespaced) pass(e source.Event) source.Event {
 	return e
 }
 
-// newer also returns true for versions that do not compare, so that no change is lost.
+// newer reports whether a version is later. It also returns true if the two cannot be compared, so that no change is
+// lost.
 func newer(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err != nil || order > 0

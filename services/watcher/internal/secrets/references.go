@@ -39,7 +39,7 @@ type references struct {
 type names struct {
 	// count holds the number of objects that name each Secret.
 	count map[string]int
-	// turned holds the Secrets that became named or are no longer named. wake is readable if it holds any.
+	// A receive from wake does not block while turned is not empty.
 	turned map[string]bool
 	wake   chan struct{}
 	// full means that the excess of Secrets was logged.
