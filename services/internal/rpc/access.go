@@ -16,7 +16,7 @@ type Right struct {
 	Path            string
 }
 
-// String returns a text for people, such as "get stores.core.platform-mesh.io/demo".
+// String returns a text for users, such as "get stores.core.platform-mesh.io/demo".
 func (r Right) String() string {
 	if r.Path != "" {
 		return r.Verb + " " + r.Path

@@ -38,8 +38,8 @@ func Incomplete(missing error) error {
 	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the service does not know everything yet, try again: %w", missing))
 }
 
-// failureOf maps an error to the one that the caller gets. An error that was made for the caller stays as it is, unless
-// it is from another server; told is then true.
+// failureOf returns the error for the caller. An error that was made for the caller stays as it is, unless it is from
+// another server. told reports whether the caller receives the cause.
 func failureOf(ctx context.Context, err error) (failure *connect.Error, told bool) {
 	made, ok := errors.AsType[*connect.Error](err)
 	switch {

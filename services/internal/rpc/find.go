@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Find returns the object that a request names. The error for the caller says that the view is incomplete, or that the
+// Find returns the object that a request names. It returns an error for the caller if the view is incomplete or the
 // object does not exist.
 func Find[T any](complete func() error, get func(event.Key) (T, bool), key event.Key) (T, error) {
 	var none T

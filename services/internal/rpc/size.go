@@ -9,15 +9,15 @@ import (
 	"connectrpc.com/connect"
 )
 
-// compression is gzip that inflates no more than a server takes: what is more than that need not
-// be known to be refused.
+// compression returns gzip that inflates only up to the bound of a message. A larger message is refused without
+// inflating the rest.
 func compression() connect.HandlerOption {
 	return connect.WithCompression("gzip",
 		func() connect.Decompressor { return &inflater{} },
 		func() connect.Compressor { return gzip.NewWriter(io.Discard) })
 }
 
-// inflater reads one byte more than the bound, which tells that it is exceeded.
+// inflater reads at most one byte more than the bound, which suffices to detect a larger message.
 type inflater struct {
 	gzip gzip.Reader
 	left int64
@@ -42,10 +42,10 @@ func (i *inflater) Read(p []byte) (int, error) {
 // Close implements [connect.Decompressor].
 func (i *inflater) Close() error { return i.gzip.Close() }
 
-// tooLarge is the body of an answer that says so: what Connect writes names a reader of its own.
+// tooLarge is the body of the answer to a message over the bound. Connect's own text names an internal reader.
 const tooLarge = `{"code":%q,"message":"the request has more than %d bytes (1 MiB), in which JSON has room for 768 KiB of files: send less at a time"}`
 
-// named answers 413 to a message over the bound, the only thing of which Connect says 429 here.
+// named answers 413 to a message over the bound. Connect answers 429 to such messages, and to nothing else here.
 func named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&sizeStatus{ResponseWriter: w}, r) })
 }
@@ -53,7 +53,7 @@ func named(next http.Handler) http.Handler {
 type sizeStatus struct {
 	http.ResponseWriter
 
-	// told says that the answer has been written.
+	// told means that the answer has been written.
 	told bool
 }
 
@@ -65,7 +65,7 @@ func (s *sizeStatus) WriteHeader(code int) {
 	}
 	s.told = true
 	s.ResponseWriter.WriteHeader(http.StatusRequestEntityTooLarge)
-	_, _ = fmt.Fprintf(s.ResponseWriter, tooLarge, connect.CodeResourceExhausted, maxBody) // Whoever sent too much may be gone.
+	_, _ = fmt.Fprintf(s.ResponseWriter, tooLarge, connect.CodeResourceExhausted, maxBody) // The client may be gone already.
 }
 
 // Write implements [http.ResponseWriter].

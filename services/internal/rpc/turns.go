@@ -8,29 +8,29 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Turns bounds how many calls do something costly at a time. The others wait, and nobody waits for all that one caller asks: whoever
-// is known has half of the turns at most.
+// Turns bounds how many costly calls run at a time. The others wait. A known caller has at most half of the turns, so
+// one caller cannot block all others.
 type Turns struct {
 	all  *semaphore.Weighted
 	each int64
 
 	mu sync.Mutex
-	// lines are those of the callers who have turns, or wait.
+	// lines holds a line for each known caller that has a turn or waits for one.
 	lines map[string]*line
 }
 
-// line is where calls of one caller wait for each other.
+// line is the queue of one caller's calls.
 type line struct {
 	turns *semaphore.Weighted
 	calls int
 }
 
-// NewTurns makes n of them.
+// NewTurns returns n turns.
 func NewTurns(n int) *Turns {
 	return &Turns{all: semaphore.NewWeighted(int64(n)), each: int64(n+1) / 2, lines: map[string]*line{}}
 }
 
-// Take waits for a turn, which giveBack ends.
+// Take waits for a turn. The caller must call giveBack at its end.
 func (t *Turns) Take(ctx context.Context) (giveBack func(), err error) {
 	leave, err := t.lineUp(ctx)
 	if err == nil {
@@ -42,7 +42,7 @@ func (t *Turns) Take(ctx context.Context) (giveBack func(), err error) {
 	return nil, fmt.Errorf("waiting for others to be answered: %w", context.Cause(ctx))
 }
 
-// lineUp waits behind the caller's other calls, if it is known whose these are.
+// lineUp waits behind other calls of the same caller, if the caller is known.
 func (t *Turns) lineUp(ctx context.Context) (leave func(), err error) {
 	caller, known := CallerOf(ctx)
 	if !known {
