@@ -27,9 +27,9 @@ type Lister interface {
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 }
 
-// bulk decides when to list all objects of a kind. Callers request objects one after the other, and usually do not say
-// how many will follow. So a kind is listed once the requested objects have cost as much as the list: the total cost is
-// at most twice the least possible one.
+// bulk decides when to list all objects of a kind. Callers request objects one by one and usually do not announce how
+// many. So a kind is listed once the requested objects have cost as much as the list. The total cost is then at most
+// twice the least possible one.
 type bulk struct {
 	lister Lister
 
@@ -41,17 +41,17 @@ type bulk struct {
 
 // demand counts the requested objects of a kind.
 type demand struct {
-	// n counts objects that were requested since, or are expected.
+	// n counts the objects that were requested since, or were announced.
 	n     int
 	since time.Time
-	// list is in progress; nil if none is.
+	// list is the list in progress, or nil.
 	list *list
 }
 
-// list is a list of all objects of a kind in progress.
+// list is a listing of all objects of a kind in progress.
 type list struct {
 	done chan struct{}
-	// changed holds the objects that changed meanwhile: their listed state may be older.
+	// changed holds the objects that changed during the listing. Their listed state may be older.
 	changed map[event.Key]bool
 }
 
@@ -191,7 +191,7 @@ func (c *Confirmer) hearAll(ctx context.Context, kind kinds.Kind, like Statement
 	return nil
 }
 
-// hearListed stores the listed state of an object, unless a newer one may be known.
+// hearListed stores the listed state of an object, unless a newer state may exist.
 func (c *Confirmer) hearListed(k event.Key, is essence, l *list) {
 	c.bulk.mu.Lock()
 	defer c.bulk.mu.Unlock()

@@ -1,6 +1,8 @@
-// Package confirm compares objects with the API server before a service acts on them. Anybody who can write to NATS
-// could publish objects that no person declared, so no service grants anything from the stream alone. A [Confirmer]
-// remembers a fingerprint of what the API server answered, so that most objects are read once only.
+// Package confirm compares objects with the API server before a service acts on them.
+//
+// Every client with write access to NATS could publish forged objects, so no service grants anything from the stream
+// alone. A [Confirmer] stores fingerprints of the states that the API server returned, so that most objects are read
+// only once. It detects differences but makes no decisions.
 package confirm
 
 import (
@@ -24,26 +26,26 @@ import (
 // It counts as an outage: where the view cannot be corrected, the service waits for the true change.
 var ErrContradicted = errors.New("the API server says otherwise of it than the bus")
 
-// maxConfirmed bounds the objects whose answers are remembered. Others are read again.
+// maxConfirmed bounds the stored fingerprints. Further objects are read each time.
 const maxConfirmed = 65536
 
-// Confirmer remembers the states that the API server itself returned, mostly in answers to our own writes.
+// Confirmer stores the states that the API server itself returned, mostly in answers to our own writes.
 type Confirmer struct {
 	cluster string
 	api     objects
 	view    *view.View
 	log     *slog.Logger
-	// known holds a [heard] for each key.
+	// known maps each key to a [heard].
 	known        *lru.Cache
 	bulk         bulk
 	contradicted *prometheus.CounterVec
 }
 
-// heard is the remembered state of an object.
+// heard is the stored state of an object.
 type heard struct {
 	essence
 
-	// asked means that it is from a read. Otherwise it is from a write of ours.
+	// asked means that the state is from a read, not from a write of ours.
 	asked bool
 }
 
@@ -52,7 +54,7 @@ type objects interface {
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 }
 
-// New returns a confirmer that remembers nothing.
+// New returns a confirmer without stored states.
 func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Confirmer {
 	c := &Confirmer{
 		cluster: cluster, api: api, view: v, log: log, known: lru.New(maxConfirmed),
@@ -69,7 +71,7 @@ func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics pr
 	v.OnChange(func(k event.Key) {
 		c.bulk.changed(k)
 		if !v.Lives(k) || c.heard(k).asked {
-			c.known.Remove(k) // Others write it, so a forged change could repeat an old answer.
+			c.known.Remove(k) // Other writers change it, so a forged change could repeat an old answer.
 		}
 	})
 	return c
@@ -81,8 +83,8 @@ func (c *Confirmer) heard(k event.Key) heard {
 	return of
 }
 
-// Confirm returns nil once the API server has returned the stated state of all objects. If it returns another state,
-// because the change is still on its way or was forged, Confirm stores that in the view and returns
+// Confirm returns nil once the API server has returned the stated state of all objects. Another state means that a
+// change is still on its way or was forged. Confirm then stores the returned state in the view and returns
 // [reconcile.ErrStale].
 func (c *Confirmer) Confirm(ctx context.Context, statements ...Statement) error {
 	open, err := c.unknown(statements)
@@ -139,7 +141,7 @@ func (c *Confirmer) knows(o opened) bool {
 	return o.stated != (essence{}) && c.heard(o.says.change.Key).essence == o.stated
 }
 
-// ConfirmRecord confirms only our record in an object, whatever others declare there. It serves work that continues
+// ConfirmRecord confirms only our record in an object, whatever its declared fields are. It serves work that continues
 // from the record.
 func (c *Confirmer) ConfirmRecord(ctx context.Context, s Statement) error {
 	o, err := open(s)
@@ -182,16 +184,16 @@ type UnreadError struct {
 
 func (e *UnreadError) Error() string { return fmt.Sprintf("reading %s: %v", e.Change.Key, e.Err) }
 
-// Unwrap returns why.
 func (e *UnreadError) Unwrap() error { return e.Err }
 
-// Readable returns nil if the API server lets this service read an object, whether or not it is there.
+// Readable returns nil if this service may read an object at the API server, even if the object does not exist.
 func (c *Confirmer) Readable(ctx context.Context, o event.Change) error {
 	_, err := c.newest(ctx, o)
 	return err
 }
 
-// newest reads an object from the API server. It contradicts objects of other clusters, which cannot be read.
+// newest reads an object from the API server. For an object of another cluster, which cannot be read, it returns
+// [ErrContradicted].
 func (c *Confirmer) newest(ctx context.Context, o event.Change) (event.Change, error) {
 	kind, ok := kinds.Of(o.Key.GroupResource)
 	if o.Key.Target { // The served version may have changed.
@@ -208,7 +210,7 @@ func (c *Confirmer) newest(ctx context.Context, o event.Change) (event.Change, e
 	return c.view.Dated(now), err
 }
 
-// Hear remembers the API server's answer to a write of ours.
+// Hear stores the API server's answer to a write of ours.
 func (c *Confirmer) Hear(s Statement, now event.Change) (essence, error) {
 	return c.hear(s, now, false)
 }
@@ -223,8 +225,8 @@ func (c *Confirmer) hear(s Statement, now event.Change, asked bool) (essence, er
 	return is, nil
 }
 
-// Learn remembers the answer to a write that the API server accepted only if the object still had the stated version.
-// The error is [reconcile.ErrStale] if the answer declares something else than was stated; the view has it.
+// Learn stores the answer to a write that required the stated version. The error is [reconcile.ErrStale] if the
+// declared fields in the answer differ from the statement. The view already holds the answer.
 func (c *Confirmer) Learn(ctx context.Context, s Statement, now event.Change) error {
 	stated, err := s.is()
 	if err != nil {
@@ -238,7 +240,7 @@ func (c *Confirmer) Learn(ctx context.Context, s Statement, now event.Change) er
 	return fmt.Errorf("%s: %w", s.change.Key, reconcile.ErrStale)
 }
 
-// Known returns the number of remembered objects.
+// Known returns the number of stored states.
 func (c *Confirmer) Known() int { return c.known.Len() }
 
 func (c *Confirmer) contradict(o event.Change) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// Statement is the state of one object from which a decision was made; it may be that the object does not exist.
+// Statement is the state of one object on which a decision is based. The state can be that the object does not exist.
 type Statement struct {
 	change event.Change
 	// is returns the fingerprint of that state. read returns the fingerprint of another state.
@@ -20,12 +20,13 @@ type Statement struct {
 
 // essence is a fingerprint of the fields that decisions depend on. It is zero for an object that does not exist.
 type essence struct {
-	// declared covers the fields that others write, recorded those that we write; zero if we write none.
+	// declared covers the fields of other writers. recorded covers the fields of this service, and is zero if there are
+	// none.
 	declared, recorded [sha256.Size]byte
 }
 
-// NewStatement states that an object is as the view holds it. matters returns the fields that count: those that others
-// declare, and those that we recorded.
+// NewStatement returns a statement that an object is as the view holds it. matters returns the fields that count: the
+// declared ones, and those that this service records.
 func NewStatement[T any](o view.Object[T], matters func(*T) (declared, recorded any)) Statement {
 	of := func(uid string, value *T) (e essence, err error) {
 		declared, recorded := matters(value)
@@ -55,8 +56,8 @@ func NewStatement[T any](o view.Object[T], matters func(*T) (declared, recorded 
 	}
 }
 
-// Outdated returns a statement whose confirmation fails with [reconcile.ErrStale]: the view learned of the state after
-// the decision.
+// Outdated returns a statement whose confirmation fails with [reconcile.ErrStale]. It serves a state that reached the
+// view after the decision.
 func Outdated(c event.Change) Statement {
 	return Statement{change: c, is: func() (essence, error) { return essence{}, fmt.Errorf("%s: %w", c.Key, reconcile.ErrStale) }}
 }
@@ -64,7 +65,7 @@ func Outdated(c event.Change) Statement {
 // Change returns the stated state.
 func (s Statement) Change() event.Change { return s.change }
 
-// Same reports whether two statements are about the same object, and others have not changed it in between.
+// Same reports whether two statements have the same object and fingerprint.
 func (s Statement) Same(other Statement) bool {
 	is, err := s.is()
 	was, otherErr := other.is()
