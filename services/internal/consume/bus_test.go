@@ -24,16 +24,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// takeover bounds the takeovers of these tests: they wait for many of them.
+// takeover shortens the takeovers, because these tests wait for many of them.
 var takeover = topology.Takeover{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
 
-// bus is a real server with our streams, and what a watcher would publish.
+// bus is a real NATS server with our streams. Its methods publish like a watcher.
 type bus struct {
 	t       *testing.T
 	js      jetstream.JetStream
 	server  *server.Server
 	options server.Options
-	// place is that of the replica that was started last.
+	// place belongs to the replica that was started last.
 	place *consume.Place
 }
 
@@ -53,7 +53,7 @@ func newBus(t *testing.T) *bus {
 	return b
 }
 
-// boot starts the server, again with the same streams on the same port.
+// boot starts the server. A second call restarts it with the same streams on the same port.
 func (b *bus) boot() {
 	b.t.Helper()
 	options := b.options
@@ -91,7 +91,7 @@ func storeKey(name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
-// publish puts an object on the bus; its group is what the test reconciler keys by.
+// publish publishes an object. The test reconciler uses its group as the key.
 func (b *bus) publish(name, group string, version int, edit ...func(*event.Change)) {
 	b.t.Helper()
 	c := event.Change{
@@ -183,7 +183,7 @@ func (g *groups) Keys(k event.Key) []string {
 		return nil
 	}
 	keys := slices.DeleteFunc(groupsOf(o.Value), func(group string) bool { return group == "" })
-	return append(keys, keys...) // The engine has to bear doubles.
+	return append(keys, keys...) // The engine must tolerate duplicates.
 }
 
 func (g *groups) Reconcile(ctx context.Context, p *consume.Pass[string]) error {
@@ -238,7 +238,7 @@ type service struct {
 	view    *view.View
 	reloads *atomic.Int32
 	stop    func()
-	// held, when it is set, holds the view up until it is closed.
+	// held, if set, blocks the view until it is closed.
 	held atomic.Pointer[chan struct{}]
 }
 
@@ -248,7 +248,7 @@ func (b *bus) start(js jetstream.JetStream, edit ...func(*consume.Config)) *serv
 	return b.startAs(js, func(g *groups) consume.Reconciler[string] { return g }, edit...)
 }
 
-// startAs runs an engine with the reconciler that as makes of the groups.
+// startAs runs an engine with the reconciler that as returns for the groups.
 func (b *bus) startAs(js jetstream.JetStream, as func(*groups) consume.Reconciler[string], edit ...func(*consume.Config)) *service {
 	b.t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -283,7 +283,7 @@ func (b *bus) startAs(js jetstream.JetStream, as func(*groups) consume.Reconcile
 	return s
 }
 
-// eventually polls until what is nil, or fails with its last error.
+// eventually polls until what returns nil, or fails with its last error.
 func eventually(t *testing.T, what func() error) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -299,7 +299,7 @@ func eventually(t *testing.T, what func() error) {
 	}
 }
 
-// durable polls until the consumer is as ok wants it.
+// durable polls until ok returns true for the consumer.
 func (b *bus) durable(ok func(*jetstream.ConsumerInfo) bool) *jetstream.ConsumerInfo {
 	b.t.Helper()
 	var info *jetstream.ConsumerInfo
@@ -316,14 +316,14 @@ func (b *bus) durable(ok func(*jetstream.ConsumerInfo) bool) *jetstream.Consumer
 	return info
 }
 
-// awake waits until the service has had its first wake, and its turn has begun.
+// awake waits until the service has handled its first wake and its turn has begun.
 func (b *bus) awake() {
 	b.t.Helper()
 	eventually(b.t, func() error { return held(b.place) })
 	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.AckFloor.Consumer > 0 })
 }
 
-// settled waits until the durable has nothing open.
+// settled waits until the durable consumer has no open message.
 func (b *bus) settled() {
 	b.t.Helper()
 	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumPending+uint64(i.NumAckPending) == 0 })

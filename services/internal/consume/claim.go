@@ -17,7 +17,7 @@ import (
 type predecessor int
 
 const (
-	// nobody means that there is no claim, or that its author gave up the turn in order.
+	// nobody means that there is no claim, or that its author gave up the turn properly.
 	nobody predecessor = iota
 	ourselves
 	another
@@ -36,7 +36,7 @@ func (p *Place) claim(ctx context.Context, turn uint64) error {
 	last, before := claimed, ourselves
 	look := func() (err error) {
 		last, before, err = p.last(ctx)
-		if !again && before == ourselves && last != claimed { // The replica before our unknown claim is not known.
+		if !again && before == ourselves && last != claimed { // The replica before our lost claim is unknown.
 			before = another
 		}
 		return err
@@ -183,7 +183,7 @@ func (p *Place) hold(ctx context.Context) {
 const vacantClaims = 2
 
 // sighting is the newest claim that a standby has seen. since is the time of the first sight, or of the last request.
-// looked is the time of the last look. Both are [bootclock.Now].
+// looked is the time of the last read. Both are [bootclock.Now].
 type sighting struct {
 	// vacant is the time for which a claim must be the newest before the first request.
 	vacant        time.Duration

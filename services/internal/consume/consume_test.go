@@ -65,7 +65,7 @@ func TestAMovedReferenceReconcilesBothEnds(t *testing.T) {
 	s.becomes(t, "new", "")
 }
 
-// The object's newest state says nothing of where it was, and neither does its message when it comes again.
+// The newest state of a moved object does not name the old key. A redelivered message does not name it either.
 func TestTheOldEndOfAMovedReferenceIsTriedUntilItSucceeds(t *testing.T) {
 	for name, meanwhile := range map[string]func(b *bus){
 		"the message comes again":     func(*bus) {},
@@ -253,7 +253,7 @@ func TestARedeliveryOfEverythingChangesNothing(t *testing.T) {
 	members, writes := s.members, s.writes
 	s.mu.Unlock()
 
-	// The durable is gone: every message comes again.
+	// The durable consumer is deleted, so every message is delivered again.
 	if err := b.js.DeleteConsumer(t.Context(), topology.Changes, "test"); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// result is the newest of a store, and how long the bus keeps it.
+// result returns the newest result for a store, and how long NATS keeps it.
 func (b *bus) result(name string) (*eventv1.ResourceResult, string, error) {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Results)

@@ -34,7 +34,7 @@ type engine[K comparable] struct {
 	requests map[K]*request
 	// running holds the requests that are being reconciled.
 	running map[K]*request
-	// routes holds the keys that each object touched at the last look.
+	// routes holds the keys that each object touched when it was last routed.
 	routes map[event.Key][]K
 	// retries holds the keys whose last reconciliation failed.
 	retries  map[K]retry
@@ -151,7 +151,7 @@ func (e *engine[K]) askAll(keys []K, resync bool) {
 	}
 }
 
-// route returns the keys that an object touches now, or touched at the last look.
+// route returns the keys that an object touches now, or touched when it was last routed.
 func (e *engine[K]) route(object event.Key) []K {
 	now := union(e.reconciler.Keys(object), nil)
 	e.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// byName reconciles a key for each object, and watches what it is told to.
+// byName reconciles one key for each object, and watches the configured objects.
 type byName struct {
 	watches []event.Key
 	later   error
@@ -31,7 +31,7 @@ func (r *byName) Reconcile(_ context.Context, p *Pass[string]) error {
 	return r.fails
 }
 
-// What nobody holds any more, and nobody asks about, is not remembered for ever: but as long as what it touched is not in order.
+// The engine forgets a deleted object that no key watches, but only after all keys that it touched are reconciled.
 func TestObjectsThatNobodyHoldsAreForgottenOnceWhatTheyTouchedIsReconciled(t *testing.T) {
 	gone := event.Key{Cluster: "c", Name: "gone"}
 	failure := errors.New("the backend is away")

@@ -139,7 +139,7 @@ func TestAStreamDeletedAndMadeAnewConverges(t *testing.T) {
 	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
-	// What the watcher does: publish all that exists. n00 was deleted in between; nobody saw it.
+	// The watcher publishes all existing objects. n00 was deleted in between, without an event.
 	for i := 1; i < 3; i++ {
 		b.publish(fmt.Sprintf("n%02d", i), "g", i+1)
 	}
@@ -184,12 +184,12 @@ func TestAPurgedStreamConverges(t *testing.T) {
 	if err := stream.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.publish("a", "g", 1) // b was deleted while nobody looked.
+	b.publish("a", "g", 1) // b was deleted without an event.
 	b.snapshot(1)
 	s.becomes(t, "g", "a@1 ")
 }
 
-// A marker's count is a hint: changes that came since make it differ for good.
+// The count of a marker is a hint, because later changes make it differ for good.
 func TestAMarkerThatMiscountsIsFollowedOnce(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "g", 1)
@@ -211,7 +211,7 @@ func TestAMarkerThatMiscountsIsFollowedOnce(t *testing.T) {
 	}
 }
 
-// Changes that came between the last marker and the start are in what is read at the start.
+// The first read includes changes between the last marker and the start.
 func TestAServiceThatStartsLaterThanTheMarkerReadsTheStreamOnce(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "g", 1)
@@ -219,7 +219,7 @@ func TestAServiceThatStartsLaterThanTheMarkerReadsTheStreamOnce(t *testing.T) {
 	b.publish("b", "g", 2)
 	s := b.start(b.js)
 	s.becomes(t, "g", "a@1 b@2 ")
-	for i := range 2 { // The marker is looked at after each change that comes.
+	for i := range 2 { // Each change causes another comparison with the marker.
 		before := s.view.Revision()
 		b.publish("c", "g", i+3)
 		eventually(t, func() error {

@@ -12,8 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/consume"
 )
 
-// freezer makes connections of a process that may stand still: then nothing is said any more, and nobody
-// is told of that.
+// freezer makes connections that can freeze like a stopped process. They then carry no data and report no error.
 type freezer struct{ frozen atomic.Bool }
 
 // Dial implements [nats.CustomDialer].
@@ -54,7 +53,7 @@ func TestAFrozenReplicaIsReplacedSoon(t *testing.T) {
 	eventually(t, second.view.Complete)
 	f.frozen.Store(true)
 	began := time.Now()
-	b.publish("a", "g", 2) // It is sent this, and never settles it.
+	b.publish("a", "g", 2) // The frozen replica receives this message and never settles it.
 	second.becomes(t, "g", "a@2 ")
 	t.Logf("replaced after %s", time.Since(began).Round(100*time.Millisecond))
 }

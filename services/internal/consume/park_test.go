@@ -59,7 +59,7 @@ func TestWhyALetterCannotBeParkedIsLogged(t *testing.T) {
 	}
 }
 
-// journal is a log that a test reads while it is written.
+// journal is a log that a test can read while it is written.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer

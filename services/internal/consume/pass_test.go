@@ -28,7 +28,7 @@ func both(c *event.Change) { c.Object = []byte(`{"group":"g","also":"h"}`) }
 func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*event.Change) // the state that was written
-		told func(*event.Change) // what the bus tells of
+		told func(*event.Change) // the state that NATS delivers
 		want int
 	}{
 		"as it was written":                  {want: 1},
@@ -79,8 +79,7 @@ func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 	}
 }
 
-// The bus keeps the newest state of an object only: what we hand back is gone once it tells of
-// our own write.
+// NATS keeps only the newest state of an object. A returned message is therefore lost once our own write replaces it.
 func TestAPassThatFailsAfterAWriteComesAgain(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -100,7 +99,7 @@ func TestAPassThatFailsAfterAWriteComesAgain(t *testing.T) {
 		if err := p.Wrote(ctx, o.Change, now); err != nil {
 			return err
 		}
-		b.put(now) // It takes the place of the message that the pass is for.
+		b.put(now) // This replaces the message of the pass.
 		return fault.Unavailable(errors.New("connection refused"))
 	})
 	b.publish("a", "g", 1)
@@ -194,7 +193,7 @@ func TestAnEnqueuedKeyThatFailsComesAgain(t *testing.T) {
 	var enqueued, failures atomic.Int32
 	s.set(func(_ context.Context, p *consume.Pass[string]) error {
 		switch {
-		case p.Key == "g" && enqueued.Add(1) == 1: // The message that comes again does not ask for h.
+		case p.Key == "g" && enqueued.Add(1) == 1: // The redelivered message does not enqueue h.
 			p.Enqueue(0, "h")
 		case p.Key == "h" && failures.Add(1) < 3:
 			return fault.Unavailable(errors.New("down"))
@@ -211,7 +210,7 @@ func TestAnEnqueuedKeyThatFailsComesAgain(t *testing.T) {
 	b.settled()
 }
 
-// ranked has groups that go first, and one that goes last.
+// ranked has groups of high priority, and one of low priority.
 type ranked struct{ *groups }
 
 func (ranked) Priority(group string) int {
@@ -306,7 +305,7 @@ entail_keys_waiting{service="test"} 3
 	}
 }
 
-// observing finds out about all groups at once.
+// observing reads the state of all groups at once.
 type observing struct {
 	*groups
 	observe func() ([]string, error)
@@ -352,8 +351,8 @@ func TestAnObserverIsAskedOncePerResyncInsteadOfEveryKey(t *testing.T) {
 	}
 }
 
-// TestADependencyThatIsDownHoldsUpNothingElse has more messages wait for one dependency than the
-// server lets wait at all.
+// TestADependencyThatIsDownHoldsUpNothingElse has more messages that wait for one dependency than the server allows to
+// be pending.
 func TestADependencyThatIsDownHoldsUpNothingElse(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -437,7 +436,7 @@ func TestWhatAPassReportsLastCountsWithAllThatItWrote(t *testing.T) {
 	}
 }
 
-// One of those that wait may be a password that nobody tells of.
+// One of the waits may be for a password whose change no event reports.
 func TestOfSeveralWaitsTheShortestCounts(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -449,7 +448,7 @@ func TestOfSeveralWaitsTheShortestCounts(t *testing.T) {
 		return nil
 	})
 	b.publish("a", "g", 1)
-	eventually(t, func() error { return s.ran("g", 20) }) // Whoever begins a turn looks some times, too.
+	eventually(t, func() error { return s.ran("g", 20) }) // A new leader resyncs some times, too.
 }
 
 func TestAWatchedObjectWakesTheKeyWhateverItTouches(t *testing.T) {
@@ -469,7 +468,7 @@ func TestAWatchedObjectWakesTheKeyWhateverItTouches(t *testing.T) {
 	b.publish("b", "h", 2)
 	s.becomes(t, "h", "b@2 ")
 	b.settled()
-	b.publish("a", "i", 3) // From g to i; h has nothing to do with it but that it was watched.
+	b.publish("a", "i", 3) // It moves from g to i. The key h only watches it.
 	s.becomes(t, "i", "a@3 ")
 	b.settled()
 	s.mu.Lock()

@@ -64,7 +64,7 @@ type Place struct {
 	until time.Duration
 	// claimed is the sequence of our last claim.
 	claimed uint64
-	// life is the creation time of the stream at the last look.
+	// life is the creation time of the stream when it was last read.
 	life string
 	// clear is the time at which the claims of all replicas before us have expired.
 	clear time.Duration

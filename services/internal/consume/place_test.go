@@ -22,7 +22,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// placed starts a replica whose place is looked at.
+// placed starts a replica and returns its place.
 func (b *bus) placed() (*service, *consume.Place) {
 	s := b.start(b.connect())
 	return s, b.place
@@ -80,7 +80,7 @@ func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
 	if err := replica.ran("g", 2); err == nil {
 		t.Error("it went on")
 	}
-	eventually(t, func() error { // The server sends it messages all the same, so the turn is its own again in the end.
+	eventually(t, func() error { // The server still sends it messages, so it gets the turn back in the end.
 		if got := replica.holds("g"); got != "a@1 " {
 			return fmt.Errorf("it holds %q", got)
 		}
@@ -102,7 +102,7 @@ func TestATurnWaitsForWhoMayStillBeSureOfTheLast(t *testing.T) {
 	}
 }
 
-// Until its last claim runs out, a replica may still act by it: whoever comes next waits for that, too.
+// Until its last claim expires, a replica may still act on it. The next replica must wait for that, too.
 func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
 	for name, before := range map[string]int{
 		"begun by a message":               1,
@@ -172,7 +172,7 @@ func TestAStandbyActsOnNothing(t *testing.T) {
 	eventually(t, func() error { return active.ran("g", 1) })
 	standby, _ := b.placed()
 	eventually(t, func() error { return standby.view.Complete() })
-	b.snapshot(7) // The view differs in number, and is read again.
+	b.snapshot(7) // The count differs from the view, so the view is loaded again.
 	eventually(t, func() error {
 		if standby.reloads.Load() == 0 {
 			return errors.New("not read again")
@@ -186,7 +186,7 @@ func TestAStandbyActsOnNothing(t *testing.T) {
 	}
 }
 
-// A standby whose view has stopped must not decide from it: the old model would come back.
+// A standby whose view has stopped must not decide from it. It would restore the old model.
 func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "old", 1)
@@ -200,7 +200,7 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 	resume := sync.OnceFunc(func() { close(resumed) })
 	t.Cleanup(resume)
 	standby.hold(resumed)
-	b.publish("b", "b", 2) // It is held up by this one.
+	b.publish("b", "b", 2) // The view of the standby stops at this change.
 	eventually(t, func() error { return active.ran("b", 1) })
 	b.publish("a", "new", 3)
 	eventually(t, func() error {
@@ -283,7 +283,7 @@ func TestACallEndsWhenThePlaceMayBeAnothers(t *testing.T) {
 	place := b.place
 	eventually(t, func() error { return held(place) })
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		js.Conn().Close() // From now on nobody knows.
+		js.Conn().Close() // From now on the claim cannot be renewed.
 		<-r.Context().Done()
 	}))
 	defer api.Close()
@@ -302,7 +302,7 @@ func TestACallEndsWhenThePlaceMayBeAnothers(t *testing.T) {
 	}
 }
 
-// What is cut may come to pass all the same: nobody knows then.
+// A canceled call may still take effect, so a call must not be canceled while the claim is valid.
 func TestACallLastsAsLongAsThePlaceIsOurs(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -312,7 +312,7 @@ func TestACallLastsAsLongAsThePlaceIsOurs(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
-		case <-time.After(takeover.Claim + time.Second): // Longer than any claim holds.
+		case <-time.After(takeover.Claim + time.Second): // Longer than any claim is valid.
 		}
 	}))
 	defer api.Close()
@@ -327,7 +327,7 @@ func TestACallLastsAsLongAsThePlaceIsOurs(t *testing.T) {
 	_ = answer.Body.Close()
 }
 
-// hold makes the view stop at the next change until resume is closed.
+// hold blocks the view at the next change until resume is closed.
 func (s *service) hold(resume chan struct{}) {
 	s.held.Store(&resume)
 }
@@ -338,7 +338,7 @@ func (s *service) heldUp(event.Key) {
 	}
 }
 
-// ran reports whether there were passes of a group, some at least.
+// ran returns an error unless a group has had at least some passes.
 func (g *groups) ran(group string, some int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

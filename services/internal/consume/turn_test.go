@@ -22,7 +22,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// repin makes the server pin a replica anew, as a change of the consumer's leader does.
+// repin makes the server pin a replica again, as a change of the consumer's leader does.
 func (b *bus) repin() {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
@@ -34,7 +34,7 @@ func (b *bus) repin() {
 	}
 }
 
-// claim is the newest claim of the turn.
+// claim returns the newest claim of the turn.
 func (b *bus) claim() (text string, err error) {
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
@@ -47,7 +47,7 @@ func (b *bus) claim() (text string, err error) {
 	return string(msg.Data), nil
 }
 
-// wake is the sequence of the newest message that asks to look at everything.
+// wake returns the sequence of the newest message that requests a resync.
 func (b *bus) wake() uint64 {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
@@ -143,14 +143,14 @@ func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
 	}
 }
 
-// unsure makes the place of a service one that it is given and cannot claim.
+// unsure gives a service a turn that it cannot claim.
 func (b *bus) unsure(c *consume.Config) {
 	away := b.connect()
 	away.Conn().Close()
 	c.Place = consume.NewPlace(away, c.Service.Name, takeover, c.Log)
 }
 
-// asked counts how often keys come into the queue.
+// asked counts how often keys are enqueued.
 type asked struct {
 	*groups
 	times *atomic.Int32
@@ -173,7 +173,7 @@ func TestKeysWaitForTheTurnWithoutBeingPutBackAgainAndAgain(t *testing.T) {
 	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending >= keys })
 	before := times.Load()
 	<-time.After(time.Second)
-	if n := times.Load() - before; n > 4*keys { // By the messages and by a wake, perhaps.
+	if n := times.Load() - before; n > 4*keys { // Perhaps once by the messages and once by a wake.
 		t.Errorf("keys came into the queue %d times while little happened", n)
 	}
 	if err := replica.ran("g0", 1); err == nil {
@@ -219,7 +219,7 @@ func TestWhoeverIsSureOfItsTurnOrStandsByIsReady(t *testing.T) {
 	})
 }
 
-// Of a key that is to be looked at again later no message tells: all are acknowledged.
+// A key that was to run again later has no message left, because all are acknowledged.
 func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -251,7 +251,7 @@ func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 	eventually(t, func() error { return standby.ran("g", 1) })
 }
 
-// What a replica said in an earlier turn is said again, for the one between may have said otherwise, and has gone.
+// A replica repeats results of an earlier turn, because the replica in between may have published others and stopped.
 func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -275,15 +275,15 @@ func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.repin()
-	b.publish("b", "h", 2) // With it, the turn begins.
+	b.publish("b", "h", 2) // The turn begins with this message.
 	eventually(t, applied)
 }
 
-// Who was cut off has something to say yet of what another has dealt with since.
+// A replica that was cut off must not publish results for objects that another one has handled since.
 func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
 	const (
-		underWay  = 2 * time.Second // No publication that has begun takes longer.
-		untilSaid = 7 * time.Second // By then what waits is tried again, however often it has failed.
+		underWay  = 2 * time.Second // No publication in progress takes longer.
+		untilSaid = 7 * time.Second // Queued results are retried within this time, after any number of failures.
 	)
 	b := newBus(t)
 	b.snapshot(0)
@@ -330,7 +330,7 @@ func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
 	}
 }
 
-// What matters is when others could know of a change, not when it was observed: the bus may have been away.
+// The publication time of a change counts, not its observation time, because NATS may have been unreachable.
 func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "g", 1, func(c *event.Change) { c.ObservedAt = time.Now().Add(-time.Hour) })
@@ -370,7 +370,7 @@ func TestWhatWeWroteOurselvesCountsAsNew(t *testing.T) {
 }
 
 func TestWhoBeginsLooksAtEverythingOnce(t *testing.T) {
-	const n = 1000 // Of two objects each.
+	const n = 1000 // The number of keys; each has two objects.
 	b := newBus(t)
 	for i := range n {
 		b.publish(fmt.Sprint("a", i), fmt.Sprint("g", i), 1)
@@ -395,7 +395,7 @@ func TestWhoBeginsLooksAtEverythingOnce(t *testing.T) {
 		})
 		return g
 	})
-	eventually(t, func() error { // What was published lately is looked at thoroughly, later.
+	eventually(t, func() error { // Recently published changes are resynced later.
 		if is := thorough.Load(); is < n {
 			return fmt.Errorf("%d thorough passes", is)
 		}

@@ -14,7 +14,7 @@ import (
 // unsettled holds the messages that are not settled at the server. The server delivers no more if they are too many.
 type unsettled struct {
 	mu sync.Mutex
-	// open holds the messages in our hands, whose leases are renewed.
+	// open holds the messages that this replica has not settled. Their leases are renewed.
 	open map[*delivery]struct{}
 	// delayed counts messages that were returned to come again later.
 	delayed int

@@ -25,7 +25,7 @@ type leased struct {
 func (m *leased) InProgress() error { m.renewals.Add(1); return m.err }
 func (m *leased) Subject() string   { return "entail.changes.test" }
 
-// What takes long must not come again meanwhile: somebody else would begin it, too.
+// A message in progress must not be redelivered, because another replica would handle it, too.
 func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bounds := topology.DefaultTakeover()
@@ -69,7 +69,7 @@ func TestHeldAndDelayedMessagesCrowdTheServerUntilTheyAreSettled(t *testing.T) {
 		}
 		one, another := &delivery{}, &delivery{}
 		u.take(one)
-		u.take(one) // A second time is the same message.
+		u.take(one) // The same message is taken twice.
 		if u.crowded() {
 			t.Error("half of what the server bears is too much")
 		}
