@@ -28,8 +28,8 @@ const (
 )
 
 // Apply applies object by server-side apply, and returns the new state. This service then owns the fields that object
-// sets, whoever owned them before. seen must still be the newest state; if it has no UID, the object must not exist.
-// Otherwise the error is [ErrConflict].
+// sets, even if another manager owned them before. seen must still be the newest state; if it has no UID, the object
+// must not exist. Otherwise the error is [ErrConflict].
 func (c *Client) Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error) {
 	patch, err := patchOf(kind, seen, object)
 	if err != nil {
@@ -81,9 +81,9 @@ func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, objec
 	return c.change(ctx, kind, raw)
 }
 
-// Merge changes the given fields of an object, whoever owned them before, and returns the new state. It replaces lists
-// as a whole. fields["metadata"], if given, must be a map[string]any. If seen is no longer the newest state, the error
-// is [ErrConflict].
+// Merge changes the given fields of an object, even if another manager owns them, and returns the new state. It
+// replaces lists as a whole. fields["metadata"], if given, must be a map[string]any. If seen is no longer the newest
+// state, the error is [ErrConflict].
 func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error) {
 	fields, metadata := maps.Clone(fields), map[string]any{versionField: seen.ResourceVersion}
 	if given, ok := fields["metadata"].(map[string]any); ok {

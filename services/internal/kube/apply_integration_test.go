@@ -175,7 +175,7 @@ func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
 	stale("of another", now)
 }
 
-// TestWhatIsMergedReplacesListsAndKeepsTheRest gives an object another owner, as who made it.
+// TestWhatIsMergedReplacesListsAndKeepsTheRest replaces the owner of an object, as the client that created it.
 func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
 	server := testbed.Kube(t)
 	c := client(t, server, topology.ImpliedRole)

@@ -17,7 +17,7 @@ const (
 	// versionField names the version in the metadata, ownersField the owner references.
 	versionField = "resourceVersion"
 	ownersField  = "ownerReferences"
-	// maxOwners bounds the owner references of a target, in bytes. A target with more counts as owned by nobody, so
+	// maxOwners bounds the owner references of a target, in bytes. A target with more is published without owners, so
 	// that it always fits into a message.
 	maxOwners = 16 << 10
 )

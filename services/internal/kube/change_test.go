@@ -81,7 +81,7 @@ func TestOfANamedKindTravelsWhichItIsAndNothingElse(t *testing.T) {
 	}
 }
 
-// It would be too large for the bus, and what was told of it before would stand.
+// Otherwise the object would be too large for NATS, and its earlier state would remain in effect.
 func TestAnObjectThatNamesVeryManyOwnersTravelsAsNobodys(t *testing.T) {
 	kind := kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
 	of := func(name string) string {
@@ -117,7 +117,7 @@ func TestWhatIsNoObjectIsNotRead(t *testing.T) {
 	}
 }
 
-// values is JSON as values, numbers as they are written.
+// values returns decoded JSON with numbers as they are written.
 func values(t *testing.T, data []byte) map[string]any {
 	t.Helper()
 	var value map[string]any

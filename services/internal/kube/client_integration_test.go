@@ -35,7 +35,7 @@ func client(t *testing.T, server *testbed.KubeServer, service string) *kube.Clie
 	return c
 }
 
-// apply makes a Store and returns its state.
+// apply creates a Store and returns its state.
 func apply(t *testing.T, server *testbed.KubeServer, c *kube.Client, name string) event.Change {
 	t.Helper()
 	server.Apply(t, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core"})
@@ -190,7 +190,7 @@ func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// From the first state, which does not know of it yet; beside one of another service; without the object at hand.
+	// Add finalizers from an old state, beside that of another service, and without the object in the state.
 	both, err := c.AddFinalizer(t.Context(), kinds.Stores(), first, corev1alpha1.TuplesFinalizer)
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 	if err != nil || after.Deleted {
 		t.Fatalf("removing one of two: deleted %v, %v", after.Deleted, err)
 	}
-	for range 2 { // The second time it is gone.
+	for range 2 { // The second time the object is gone already.
 		after, err = c.RemoveFinalizer(t.Context(), kinds.Stores(), after, corev1alpha1.TuplesFinalizer)
 		if err != nil || !after.Deleted {
 			t.Fatalf("removing the last: deleted %v, %v", after.Deleted, err)
@@ -255,7 +255,7 @@ func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
 	server := testbed.Kube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
-	for i := range 3 { // Each makes the state at hand older.
+	for i := range 3 { // Each write makes obj older.
 		patch := []byte(`{"metadata":{"labels":{"turn":"` + strings.Repeat("x", i+1) + `"}}}`)
 		if _, err := server.Objects(t).Resource(stores()).Patch(t.Context(), "demo", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)

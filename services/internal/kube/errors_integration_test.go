@@ -51,7 +51,7 @@ func TestWhatAPolicyRefusesIsForbiddenAndMayBeAllowedLater(t *testing.T) {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	add := func(i int) error { // Another finalizer each time: one that is there is no change.
+	add := func(i int) error { // Another finalizer each time, because an existing one causes no write.
 		now, err := c.Get(t.Context(), kinds.Stores(), "", "guarded")
 		if err == nil {
 			_, err = c.AddFinalizer(t.Context(), kinds.Stores(), now, fmt.Sprintf("example.com/f%d", i))

@@ -22,14 +22,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// request is one that the API server was sent.
+// request is a request that the API server received.
 type request struct {
 	method, path string
 	query        map[string]string
 	body         map[string]any
 }
 
-// field finds what is at a path of names in the body.
+// field returns the value at a path of the body.
 func (r request) field(path ...string) any {
 	var at any = r.body
 	for _, name := range path {
@@ -42,7 +42,7 @@ func (r request) field(path ...string) any {
 	return at
 }
 
-// wire is an API server that answers as a test says, with the identity of a cluster beside.
+// wire is an API server whose answers a test defines. It also serves the identity of a cluster.
 type wire struct {
 	t        *testing.T
 	mu       sync.Mutex
@@ -77,7 +77,7 @@ func (w *wire) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	}
 }
 
-// dial makes a client of an API server that answers so.
+// dial returns a client of an API server with these answers.
 func dial(t *testing.T, answer func(request) (int, any)) (*Client, *wire) {
 	t.Helper()
 	w := &wire{t: t, answer: answer}
@@ -112,7 +112,7 @@ func failure(code int, reason metav1.StatusReason) (int, any) {
 	}
 }
 
-// seen is the state of a Store as a service has it.
+// seen returns the state of a Store as a service holds it.
 func seen(t *testing.T, o map[string]any) event.Change {
 	t.Helper()
 	data, err := json.Marshal(o)
@@ -129,11 +129,11 @@ func TestAFinalizerIsWrittenByWhoSawTheNewestState(t *testing.T) {
 	const ours = "example.org/ours"
 	for name, test := range map[string]struct {
 		seen map[string]any
-		// answers are given one after the other, the last again and again.
+		// answers are returned one after the other; the last one is repeated.
 		answers []func() (int, any)
 		remove  bool
 		want    error
-		// calls are the methods, and the finalizers that were asked for.
+		// calls lists the methods and the requested finalizers.
 		calls   string
 		deleted bool
 	}{
