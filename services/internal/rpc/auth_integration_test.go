@@ -28,8 +28,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// cluster is a real API server with a user who may get the store "demo", and nothing else,
-// but for the path /entail/status.
+// cluster is a real API server with one user. The user may get the store "demo" and the path /entail/status, and
+// nothing else.
 type cluster struct {
 	admin   *rest.Config
 	service *rest.Config // the account of a service
@@ -111,7 +111,7 @@ func (c *cluster) createReader(t *testing.T) {
 	c.token = request.Status.Token
 }
 
-// call asks for a store with a token.
+// call requests a store with a token.
 func (tr *trial) call(ctx context.Context, procedure, store, token string) error {
 	request := connect.NewRequest(&storev1.GetStoreRequest{Name: store})
 	if token != "" {

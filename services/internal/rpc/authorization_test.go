@@ -24,14 +24,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// reviews is an API server that knows tokens and rights, or fails with a code.
+// reviews is an API server that answers token and access reviews, or fails with a code.
 type reviews struct {
 	t  *testing.T
 	mu sync.Mutex
-	// users by their tokens; rights that are given, as "alice may get …".
+	// users holds users by token. rights lists the granted rights, as "alice may get …".
 	users  map[string]authenticationv1.UserInfo
 	rights map[string]bool
-	// failing is the code of its answers about tokens or rights, by the resource.
+	// failing holds the error code of its answers, by resource.
 	failing map[string]int
 	tokens  []string
 	asked   []authorizationv1.SubjectAccessReviewSpec
@@ -86,7 +86,7 @@ const (
 	bobToken   = "token-of-bob"
 )
 
-// guardedBy runs a server that asks reviews; alice may get the store "demo", bob nothing.
+// guardedBy runs a server that sends its reviews to reviews. alice may get the store "demo", and bob has no right.
 func guardedBy(t *testing.T, handlers ...Handler) (*trial, *reviews) {
 	t.Helper()
 	v := &reviews{
@@ -105,7 +105,7 @@ func guardedBy(t *testing.T, handlers ...Handler) (*trial, *reviews) {
 	return serve(t, func(c *Config) { c.Auth, c.Kube = Kubernetes, kube }, handlers...), v
 }
 
-// getStore asks for a store with a header of authorization.
+// getStore requests a store with an Authorization header.
 func (tr *trial) getStore(t *testing.T, name, authorization string) error {
 	t.Helper()
 	request := connect.NewRequest(&storev1.GetStoreRequest{Name: name})
@@ -127,7 +127,7 @@ func codeOf(err error) connect.Code {
 func TestWhoMayCallIsWhoTheAPIServerKnowsAndLets(t *testing.T) {
 	for name, test := range map[string]struct {
 		store, authorization string
-		tokens, rights       int // the codes by which the API server fails
+		tokens, rights       int // the error codes of the API server
 		code                 connect.Code
 		text                 string // what the caller reads
 		log                  string

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// testFiles are certificate files that a test replaces. Each write is a later one for
-// the file system too, however coarse its clock.
+// testFiles are certificate files that a test replaces. Each write has a later file time, even on a coarse clock.
 type testFiles struct {
 	Files
 	clock *time.Time
@@ -27,7 +26,7 @@ func newFiles(t *testing.T) testFiles {
 	return testFiles{Files: Files{filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")}, clock: &clock}
 }
 
-// write makes a self-signed certificate with this name.
+// write writes a self-signed certificate with this name.
 func (f testFiles) write(t *testing.T, name string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -19,7 +19,7 @@ func (shop) PreviewModel(context.Context, *storev1.PreviewModelRequest) (*storev
 	return &storev1.PreviewModelResponse{}, nil
 }
 
-// post asks as curl does.
+// post sends a request as curl does.
 func (tr *trial) post(t *testing.T, procedure, contentType, body string) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, tr.url+procedure, strings.NewReader(body))

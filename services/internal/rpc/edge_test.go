@@ -57,7 +57,7 @@ func TestCallersReadTextsAndTheLogHoldsCauses(t *testing.T) {
 	}
 }
 
-// wireError is what a client of another server gets from it.
+// wireError returns an error that a client received from another server.
 func wireError(t *testing.T) error {
 	t.Helper()
 	other := serve(t, nil, shop{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {

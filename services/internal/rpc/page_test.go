@@ -18,7 +18,7 @@ func asking(size int32, token string) Paged {
 	return &storev1.ListStoresRequest{PageSize: size, PageToken: token}
 }
 
-// sortedKeys draws distinct keys in order, among them empty and odd ones.
+// sortedKeys draws distinct keys in order, including empty and unusual ones.
 func sortedKeys(t *rapid.T) []string {
 	keys := rapid.SliceOfDistinct(rapid.String(), itself).Draw(t, "keys")
 	slices.Sort(keys)

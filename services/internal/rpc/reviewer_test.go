@@ -23,11 +23,11 @@ func emptyReviewer(size int) *reviewer {
 	return &reviewer{answers: cache.NewLRUExpireCache(size), slots: semaphore.NewWeighted(maxQuestions)}
 }
 
-// counted asks for an answer that is good for a minute, and counts how often.
+// counted returns a function that counts its calls. Its answer is valid for a minute.
 func counted(asked *atomic.Int32, answer string, err error) func(context.Context) (string, time.Duration, error) {
 	return func(context.Context) (string, time.Duration, error) {
 		asked.Add(1)
-		<-time.After(time.Second) // of the bubble
+		<-time.After(time.Second) // synthetic time
 		return answer, time.Minute, err
 	}
 }
@@ -103,7 +103,7 @@ func TestQuestionsAtATimeAndAnswersKeptAreBounded(t *testing.T) {
 				_, err := remember(t.Context(), r, i, func(context.Context) (int, time.Duration, error) {
 					now.Add(1)
 					defer now.Add(-1)
-					<-time.After(time.Second) // of the bubble
+					<-time.After(time.Second) // synthetic time
 					return i, time.Minute, nil
 				})
 				if err != nil {

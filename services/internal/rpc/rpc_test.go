@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shop serves stores as its function says.
+// shop serves the stores that its function returns.
 type shop struct {
 	storev1connect.UnimplementedStoreServiceHandler
 
@@ -53,7 +53,7 @@ func (s shop) handler() Handler {
 	})
 }
 
-// journal is a log that tests read while it is written.
+// journal is a log that tests can read while it is written.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -84,7 +84,7 @@ type trial struct {
 	stop   func() error // waits until the server has stopped
 }
 
-// serve runs a server with the changes that a test makes to the usual settings.
+// serve runs a server with the usual settings and the changes of the test.
 func serve(t *testing.T, change func(*Config), handlers ...Handler) *trial {
 	t.Helper()
 	log := &journal{}

@@ -93,7 +93,7 @@ func (tr *trial) get(t *testing.T, path string) (int, string) {
 	return response.StatusCode, strings.TrimSpace(string(body))
 }
 
-// health asks as any gRPC client would.
+// health sends a health check as any gRPC client would.
 func (tr *trial) health(t *testing.T, service string) healthv1.HealthCheckResponse_ServingStatus {
 	t.Helper()
 	conn, err := grpc.NewClient(tr.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -231,7 +231,7 @@ func TestACallThatRunsWhenTheServerStopsIsFinished(t *testing.T) {
 	}
 }
 
-// untilRefused waits until the server takes no more connections.
+// untilRefused waits until the server refuses new connections.
 func (tr *trial) untilRefused(t *testing.T) {
 	t.Helper()
 	for {
@@ -264,7 +264,7 @@ func TestACertificateIsReplacedWhileTheServerRuns(t *testing.T) {
 	}
 }
 
-// certificate is the name on what the server shows in a handshake.
+// certificate returns the name in the certificate that the server presents.
 func (tr *trial) certificate(t *testing.T) string {
 	t.Helper()
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}}

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 )
 
-// zeros is so many bytes, compressed to a thousandth.
+// zeros returns size zero bytes, compressed to about a thousandth.
 func zeros(t *testing.T, size int64) []byte {
 	t.Helper()
 	var compressed bytes.Buffer

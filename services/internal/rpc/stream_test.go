@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// ticker streams so many messages, with pauses.
+// ticker streams a number of messages, with pauses between them.
 type ticker struct {
 	inferencev1connect.UnimplementedInferenceServiceHandler
 	count int

@@ -32,7 +32,7 @@ func TestTurnsAreTakenOneAfterAnother(t *testing.T) {
 	})
 }
 
-// Whoever asks very much waits for themselves, and others do not wait for all of it.
+// A caller with many calls waits for its own calls, and does not delay other callers by all of them.
 func TestNobodyWaitsForAllThatOneCallerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as := func(name string) context.Context {
