@@ -29,7 +29,7 @@ import (
 
 const cluster = "local"
 
-// server is an API server with bindings, a view that was told of them, and who asks the one about the other.
+// server is an API server with bindings, a view that receives their changes, and a confirmer between the two.
 type server struct {
 	*Confirmer
 
@@ -41,7 +41,7 @@ type server struct {
 	is    map[event.Key]event.Change
 	reads []string
 	lists int
-	// listing is asked when each object is listed.
+	// listing is called for each object of a list.
 	listing func(name string) error
 }
 
@@ -65,7 +65,7 @@ func keyOf(name string) event.Key {
 	return event.Key{Cluster: cluster, GroupResource: kinds.PolicyBindings().GroupResource, Namespace: "team", Name: name}
 }
 
-// declare makes a binding be so at the API server.
+// declare creates or changes a binding at the API server.
 func (s *server) declare(name, role string) event.Change {
 	b := &iamv1alpha1.PolicyBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name)}}
 	b.Spec.RoleRef.Name = role
@@ -84,14 +84,14 @@ func (s *server) declare(name, role string) event.Change {
 	return c
 }
 
-// tell has the bus tell of it.
+// tell applies a change to the view.
 func (s *server) tell(c event.Change) {
 	if err := s.view.Apply(s.t.Context(), c); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// confirm asks about bindings as the view has them, all at once.
+// confirm confirms bindings as the view has them, all at once.
 func (s *server) confirm(names ...string) error {
 	statements := make([]Statement, len(names))
 	for i, name := range names {
@@ -101,7 +101,7 @@ func (s *server) confirm(names ...string) error {
 	return s.Confirm(s.t.Context(), statements...)
 }
 
-// each asks about so many, one after the other.
+// each confirms the first bindings, one after the other.
 func (s *server) each(bindings int) {
 	s.t.Helper()
 	for i := range bindings {
@@ -123,7 +123,7 @@ func (s *server) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.
 	return now, nil
 }
 
-// List is that of the client: nothing but the object is told.
+// List returns the objects as the client does, without fields beside the object.
 func (s *server) List(context.Context, kinds.Kind, string) iter.Seq2[event.Change, error] {
 	s.mu.Lock()
 	s.lists++
@@ -149,7 +149,7 @@ func TestManyObjectsAreConfirmedByOneList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, test.bindings, 1)
 			s.each(test.asked)
-			s.each(test.asked) // All of it is known by now.
+			s.each(test.asked) // All of them are confirmed already.
 			if s.lists != test.lists || len(s.reads) != test.reads {
 				t.Errorf("%d lists and %d reads, want %d and %d", s.lists, len(s.reads), test.lists, test.reads)
 			}
@@ -187,7 +187,7 @@ func TestWhoSaysThatManyWillBeAskedForHasThemListedAtOnce(t *testing.T) {
 	}
 }
 
-// Lists of several kinds hold up no more than one does.
+// A finished list makes room for the next one.
 func TestWhoHasWaitedMakesRoomForOthers(t *testing.T) {
 	s := newServer(t, 100, 1)
 	for range 2 {
@@ -203,9 +203,9 @@ func TestWhoHasWaitedMakesRoomForOthers(t *testing.T) {
 
 func TestAListConfirmsNothingThatTheAPIServerDoesNotSay(t *testing.T) {
 	s := newServer(t, 100, 1)
-	s.declare(named(70), "owner")  // The bus has not told yet.
-	delete(s.is, keyOf(named(80))) // Nor of this.
-	s.tell(s.is[keyOf(named(90))]) // Nothing new.
+	s.declare(named(70), "owner")  // The view does not have this change yet.
+	delete(s.is, keyOf(named(80))) // The view does not have this deletion yet.
+	s.tell(s.is[keyOf(named(90))]) // The view has this state already.
 	for i, want := range map[int]error{70: reconcile.ErrStale, 80: reconcile.ErrStale, 90: nil} {
 		s.each(60)
 		if err := s.confirm(named(i)); !errors.Is(err, want) {
@@ -217,7 +217,8 @@ func TestAListConfirmsNothingThatTheAPIServerDoesNotSay(t *testing.T) {
 	}
 }
 
-// What is listed may be from before the bus told of something else, and who has the bus tell the old state once more is not believed.
+// A listed state may be older than a change in the view. A forged change that repeats the old state must not be
+// confirmed by it.
 func TestWhatChangesWhileItIsListedIsReadForItself(t *testing.T) {
 	s := newServer(t, 100, 1)
 	before := s.is[keyOf(named(99))]
