@@ -57,8 +57,8 @@ type State struct {
 	Definitions map[string]string
 	// Owners maps the keys of Definitions to the objects that own them.
 	Owners map[string]string
-	// Live maps an object to its live text. That is the declared text if all of it is live. Documents without types are
-	// included.
+	// Live maps an object to its live text. The declared text is live only if all of its definitions are. Documents
+	// without types are included.
 	Live map[string]string
 }
 
