@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// Right is a right that a caller needs at Kubernetes: Verb on a resource, on all of its kind if Name is empty, or on a
-// URL path.
+// Right is a right that a caller needs at Kubernetes: Verb on a resource, or on a URL path. An empty Name means all
+// objects of the kind.
 type Right struct {
 	Verb string
 	event.GroupResource
