@@ -12,8 +12,8 @@ import (
 )
 
 // ApplyStatus applies the fields of status, and no others, as this service's part of the status of obj, and returns the
-// new state. If obj is no longer the newest state, the error is [ErrConflict]: otherwise the API server would accept a
-// status for another object of the name. If obj is gone, the error is [ErrNotFound].
+// new state. If obj is no longer the newest state, the error is [ErrConflict]. Without this check the API server would
+// accept a status for another object of the name. If obj is gone, the error is [ErrNotFound].
 func (c *Client) ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any) (event.Change, error) {
 	patch, err := json.Marshal(map[string]any{
 		"apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind,
