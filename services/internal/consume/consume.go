@@ -1,5 +1,5 @@
-// Package consume runs the controller of a service: a durable pull consumer whose messages only mean "reconcile this
-// object again", a queue of keys with one worker per key, and one function that settles messages.
+// Package consume runs the controller of a service. It has a durable pull consumer, a queue of keys with one worker per
+// key, and one function that settles messages. A message only means "reconcile this object again".
 //
 // A message is acknowledged when every key that it touches has been reconciled, and so its effect is durable in the
 // backend. After a crash the message comes again, or the next start reconciles everything. Only the replica that holds

@@ -55,9 +55,9 @@ func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
 	}
 }
 
-// takeOver opens a turn once the replica before has surely stopped, and the view holds everything that the stream
-// holds: messages of that replica are not delivered again. It then reconciles everything, which finds what that replica
-// left half-done.
+// takeOver opens a turn once the previous replica has surely stopped and the view holds everything that the stream
+// holds. The view must be complete because messages of that replica are not delivered again. It then reconciles
+// everything, which completes the unfinished work of that replica.
 func (e *engine[K]) takeOver(ctx context.Context, turn uint64) {
 	for err := e.prepare(ctx, turn); err != nil; err = e.prepare(ctx, turn) {
 		e.cfg.Log.WarnContext(ctx, "turn not begun yet", slog.Any("error", err))

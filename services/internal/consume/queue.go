@@ -43,7 +43,7 @@ func (q queue[K]) outranks(priority int) bool {
 // order implements [workqueue.Queue]. The workqueue serializes its calls; ask is called concurrently.
 type order[K comparable] struct {
 	usual func(K) int
-	// at holds the priority of each waiting key. levels holds the keys in the order of their arrival; a key whose
+	// at holds the priority of each waiting key. levels holds the keys in the order of their arrival. A key whose
 	// priority was raised also stays in its old level, where Pop skips it.
 	at     map[K]int
 	levels map[int][]K

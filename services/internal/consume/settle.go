@@ -105,8 +105,8 @@ func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition 
 		delete(e.retries, key)
 		return disposition{verdict: park, err: err}
 	}
-	// A message that comes again, or a newer one of the same object, must enqueue this key again, although the object
-	// may have moved elsewhere, or another pass may have enqueued the key.
+	// A redelivered or newer message of the object must enqueue this key again. The object may have moved to another
+	// key, or another pass may have enqueued the key.
 	for _, d := range asked.deliveries {
 		e.touch(d.change.Key, key)
 	}
