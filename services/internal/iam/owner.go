@@ -45,8 +45,8 @@ func Judge(owner Tuple, named []Tuple) (ours bool, other *Tuple) {
 	return ours, nil
 }
 
-// Declares reports whether a Store states that its OpenFGA store is the owner's: by the owner's tuple, or by adoption with all
-// that is in it.
+// Declares reports whether a Store declares that its OpenFGA store belongs to the owner. It does so by the owner's
+// tuple, or by adoption of the store with its content.
 func Declares(s *corev1alpha1.Store, owner Tuple) bool {
 	return s.Spec.Adoption == corev1alpha1.AdoptionAlways || slices.ContainsFunc(s.Spec.Tuples, func(t corev1alpha1.Tuple) bool {
 		return t.Condition == nil && Tuple{User: t.User, Relation: t.Relation, Object: t.Object} == owner

@@ -85,8 +85,8 @@ type step struct {
 	seen map[*inherited]bool
 }
 
-// visit collects the permissions of a role. It returns the first position on the path that is in a cycle with the role,
-// or the role's own position if no earlier role is.
+// visit collects the permissions of a role. It returns the first position on the path that is in a cycle with the role.
+// If no earlier role is in such a cycle, it returns the role's own position.
 func (w *walk) visit(name string, role *iamv1alpha1.Role) (first int) {
 	s := &step{name: name, seen: map[*inherited]bool{}}
 	for _, permission := range role.Spec.IncludedPermissions {
