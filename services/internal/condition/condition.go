@@ -1,5 +1,5 @@
-// Package condition builds the conditions in statuses: only those of the calling service, sorted by type, bounded, and
-// dated by the last change of their status. It also finds the conditions that changed, for Events.
+// Package condition builds the conditions in statuses. It returns only those of the calling service, sorted by type,
+// bounded, and dated by the last change of their status. It also finds the conditions that changed, for Events.
 package condition
 
 import (
