@@ -28,7 +28,7 @@ type applier struct {
 	metrics *metrics
 	// contests receives the changes that got no answer.
 	contests *contests
-	// batchTime bounds how long one pass writes passwords; see [Config].
+	// batchTime bounds how long one run writes passwords; see [Config].
 	batchTime time.Duration
 }
 

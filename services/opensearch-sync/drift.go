@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// maxDriftEvents bounds how many Kubernetes Events one pass records about drift; the metric and the log count all of it.
+// maxDriftEvents bounds the Kubernetes Events about drift in one run. The metric and the log count all of it.
 const maxDriftEvents = 16
 
 // noter records Kubernetes Events.

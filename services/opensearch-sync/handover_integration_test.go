@@ -85,7 +85,8 @@ func TestWhatWasOthersIsMadeOnceItIsGone(t *testing.T) {
 	b.absent("rolesmapping/watchers")
 }
 
-// The public operator's cluster is reached by the Secrets and names in its spec as soon as it runs.
+// A cluster that the public operator runs is reached by the address and Secrets in its spec, or by default names, once
+// it runs.
 func TestAClusterOfTheOperatorIsReachedAsItSays(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

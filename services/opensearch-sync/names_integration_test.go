@@ -117,7 +117,7 @@ func TestNameWithTildeChangesNothingElse(t *testing.T) {
 
 	c := b.raw()
 	for kind, body := range bodies() {
-		if kind == plan.Mappings { // The API server refuses such a name; for roles of a binding, the client does.
+		if kind == plan.Mappings { // The API server and the client both refuse such a name of a role.
 			continue
 		}
 		content, name := maps.Clone(map[string]any(body)), string(kind)+"~1admin"

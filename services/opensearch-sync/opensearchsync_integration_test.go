@@ -193,7 +193,7 @@ func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
 	b.state(kinds.OpenSearchUsers(), "odd", "PENDING", "there is no such Secret")
 	b.remove(kinds.OpenSearchUsers(), "odd")
 	b.remove(kinds.OpenSearchActionGroups(), "bad")
-	b.remove(kinds.OpenSearchClusters(), cluster) // Without a cluster and without entities nothing holds the objects.
+	b.remove(kinds.OpenSearchClusters(), cluster) // Objects can be deleted without their cluster.
 	b.remove(kinds.OpenSearchActionGroups(), "good")
 	b.remove(kinds.OpenSearchTenants(), "room")
 	b.remove(kinds.OpenSearchUsers(), "anna")

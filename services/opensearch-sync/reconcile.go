@@ -291,8 +291,8 @@ func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, kn
 	return d, unanswered(err)
 }
 
-// again plans once more, after records were written. The error is [reconcile.ErrStale] if the new plan needs further
-// records or other passwords.
+// again plans once more, after records were written. The error is [reconcile.ErrStale] in a cleanup, or if the new plan
+// needs further records or other passwords.
 func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, known *passwords) (work, decision, error) {
 	if w.cleanup {
 		return w, decision{}, reconcile.ErrStale

@@ -59,7 +59,7 @@ func (r *rights) fill() {
 	}
 }
 
-// uses returns an action that needs each right.
+// uses returns, for each right, the action that needs it.
 func (r *rights) uses() map[string]testbed.RightUse {
 	role := kinds.OpenSearchRoles()
 	return map[string]testbed.RightUse{

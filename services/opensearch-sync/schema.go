@@ -77,8 +77,8 @@ func (s *schemas) err() error {
 const definitionRemedy = "the CustomResourceDefinition drops conditions and records of this status; apply Entail's again " +
 	"(entail install), and install the public operator with installCRDs: false"
 
-// put writes a status. If the CustomResourceDefinition is another project's, it writes only the fields that exist
-// there, with the remedy as the reason.
+// put writes a status. If the CustomResourceDefinition is another project's, put writes only the fields that exist
+// there. The remedy is then the reason, if there is no other.
 func (s *statuses) put(ctx context.Context, p *consume.Pass[Key], o object, f fields, status controller.Status) (event.Change, error) {
 	status.Kind, status.Object, status.Fields, status.Same = o.kind, o.Change, f, f.same(o.status())
 	now, err := s.writer.Write(ctx, p, status)

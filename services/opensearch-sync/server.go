@@ -35,8 +35,8 @@ type about interface {
 	GetCluster() *opensearchv1.ClusterRef
 }
 
-// handler returns the handler of s. Each procedure requires the verb connect on the cluster, because its answer shows
-// the content of the cluster.
+// handler returns the handler of s. Each procedure requires the verb connect on clusters of the namespace, because its
+// answer shows the content of a cluster.
 func (s *server) handler() rpc.Handler {
 	access := map[string]rpc.Access{
 		opensearchv1connect.OpenSearchServiceListUsersProcedure:      mayConnect[opensearchv1.ListUsersRequest](),

@@ -394,7 +394,7 @@ func (s *state) decides(uid string, staying bool) bool {
 }
 
 // snapshot returns the input of a run: the cluster, unless it is missing or being deleted, and its objects of one kind.
-// Gone objects are included while OpenSearch may hold something of them.
+// While the cluster is declared, gone objects are included if OpenSearch may still hold something of them.
 func (s *state) snapshot(k Key) (cluster view.Object[opensearchv1.OpenSearchCluster], objects []object) {
 	uid := ""
 	if c, live := s.cluster(k.Cluster); live && c.Value.DeletionTimestamp == nil {

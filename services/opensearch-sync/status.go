@@ -75,8 +75,8 @@ func clusterChanged(o object) *plan.Verdict {
 	}
 }
 
-// waiting reports v for each object, unless its status holds a result for this generation. It leaves such a status as
-// it is.
+// waiting reports v for each object. It keeps a status that holds a result for this generation, unless the object is
+// being deleted.
 func (s *statuses) waiting(ctx context.Context, p *consume.Pass[Key], objects []object, v plan.Verdict) error {
 	return each(ctx, objects, func(o object) error {
 		state := o.value.State()
@@ -97,7 +97,7 @@ func (s *statuses) tell(ctx context.Context, p *consume.Pass[Key], o object, v p
 	var further []condition.Condition
 	f := fieldsOf(o.value)
 	if has := meta.FindStatusCondition(o.value.State().Conditions, opensearchv1.OtherController); has != nil && v.Reason != plan.OtherWriter {
-		// The conflict ends when a pass finds the user in step, not during an outage.
+		// The conflict ends when a run finds the user in step, not during an outage.
 		further = append(further, condition.New(has.Type, o.says(has.Type), has.Reason, has.Message))
 	}
 	f.say(o.value, v, further...)

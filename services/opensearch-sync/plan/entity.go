@@ -187,8 +187,8 @@ func normal(value any) any {
 	return nil
 }
 
-// Action is one change. An action without a body removes the entity. An action with a password is a request of its own,
-// because a patch without the password would create a user that cannot log in.
+// Action is one change. An action without a body removes the entity. An action with a password is a request of its own:
+// a user that is created without one could not log in.
 type Action struct {
 	Name string
 	Body Body
