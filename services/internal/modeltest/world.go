@@ -81,7 +81,8 @@ func Run(t testing.TB, rounds int, seed uint64, start func() System) {
 	}
 }
 
-// RunServed is [Run] for a slow system whose API server serves the resources. It does not shrink the history.
+// RunServed gives random histories to a slow system whose API server serves the resources. Unlike [Run], it does not
+// shrink a history that fails.
 func RunServed(t testing.TB, rounds int, seed uint64, served []Discovered, start func() System) {
 	t.Helper()
 	for round := range rounds {

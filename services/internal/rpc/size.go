@@ -79,5 +79,5 @@ func (s *sizeStatus) Write(p []byte) (int, error) {
 // Flush implements [http.Flusher], which streams need.
 func (s *sizeStatus) Flush() { _ = http.NewResponseController(s.ResponseWriter).Flush() }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap returns the wrapped writer, for [http.ResponseController].
 func (s *sizeStatus) Unwrap() http.ResponseWriter { return s.ResponseWriter }
