@@ -89,7 +89,9 @@ func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key], unrecorded 
 		return err
 	}
 	err = r.sync(ctx, p, work{cluster: cluster, objects: objects, to: to, unrecorded: unrecorded})
-	r.reachability.ofServer(ctx, p, declared, to)
+	if r.state.reports(p.Key) { // Two kinds that get different answers would wake each other without an end.
+		r.reachability.ofServer(ctx, p, declared, to)
+	}
 	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
 		return errors.Join(err, r.statuses.waiting(ctx, p, objects, unavailable(err)))
 	}
@@ -218,7 +220,7 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 		return err
 	}
 	done, err := r.applier.apply(ctx, p, w, decided.actions, known)
-	r.wake(p, w, len(decided.actions) > 0)
+	r.wake(p, w, len(decided.actions) > 0, err == nil && len(done.undone) < len(decided.actions))
 	if err != nil { // Earlier refusals are known even so.
 		return errors.Join(err, r.statuses.refuse(ctx, p, w, decided, done))
 	}
@@ -233,10 +235,11 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	return nil
 }
 
-// wake requests runs for keys that a change of this kind may affect.
-func (r *reconciler) wake(p *consume.Pass[Key], w work, changed bool) {
+// wake requests runs for keys that a change of this kind may affect. tried means that something was written, changed that
+// it took effect: a refused change must not wake runs that are refused, too.
+func (r *reconciler) wake(p *consume.Pass[Key], w work, tried, changed bool) {
 	if p.Key.Kind == plan.Users {
-		w.to.logins.forget(p.Turn(), changed)
+		w.to.logins.forget(p.Turn(), tried)
 	}
 	if !changed {
 		return
@@ -354,14 +357,19 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 }
 
 // elsewhere returns the bindings of other cluster objects on the same server, with their recorded entries. Entries that
-// they give, too, must stay. Runs of their own decide about them.
+// they still give must stay. An entry that a binding removes at the same time does not count: otherwise each of two runs
+// would leave it to the other. Runs of their own decide about them.
 func elsewhere(s *state, c *connections, to *connection, server string) (all []plan.Binding) {
 	for _, o := range s.sharing(c.sharing(to)) {
 		for _, b := range bindings([]object{o}, server) {
-			if o.value.State().ManagedServer == server {
-				b.Leaving, b.Obstacle, b.Elsewhere = false, clusterMissing(o), true
-				all = append(all, b)
+			if o.value.State().ManagedServer != server || b.Leaving {
+				continue
 			}
+			if b.Obstacle == nil {
+				b.Record = b.StillGiven()
+			}
+			b.Obstacle, b.Elsewhere = clusterMissing(o), true
+			all = append(all, b)
 		}
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/entail-dev/entail/services/internal/fault"
 )
@@ -100,7 +101,7 @@ func notServed(err error) bool {
 
 // tooLarge also recognizes the message of etcd, which the API server returns as an internal error.
 func tooLarge(err error) bool {
-	return apierrors.IsRequestEntityTooLargeError(err) ||
+	return apierrors.IsRequestEntityTooLargeError(err) || apierrors.HasStatusCause(err, metav1.CauseType(field.ErrorTypeTooLong)) ||
 		statusOf(err).Code == http.StatusInternalServerError &&
 			(strings.Contains(err.Error(), "request is too large") || strings.Contains(err.Error(), "larger than max"))
 }

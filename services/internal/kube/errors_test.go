@@ -33,6 +33,7 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 		"made meanwhile":     {err: apierrors.NewAlreadyExists(stores, "demo"), is: ErrConflict, unavailable: true},
 		"too large":          {err: apierrors.NewRequestEntityTooLargeError("3 MB"), is: ErrTooLarge, terminal: true},
 		"too large for etcd": {err: apierrors.NewInternalError(errors.New("etcdserver: request is too large")), is: ErrTooLarge, terminal: true},
+		"too many bytes":     {err: apierrors.NewInvalid(schema.GroupKind{Kind: "Store"}, "s", field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", 1)}), is: ErrTooLarge, terminal: true},
 		"over etcd's limit":  {err: apierrors.NewInternalError(errors.New("rpc error: trying to send message larger than max")), is: ErrTooLarge, terminal: true},
 		"invalid":            {err: apierrors.NewInvalid(kind, "demo", field.ErrorList{field.Required(field.NewPath("spec"), "")})},
 		"denied by policy":   {err: policy, is: ErrForbidden, unavailable: true},

@@ -53,6 +53,8 @@ func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 		"a new user whose backend role has it":      {byRole, nil, nil, "", BindNeeded},
 		"a new user who is approved":                {byName, func(o *Object) { o.Approved = true }, nil, "put", Synced},
 		"another password":                          {byName, nil, new(thing(owned("u", "old"), "a", "b")), "", BindNeeded},
+		"another password and a backend role less":  {byName, nil, new(thing(owned("u", "old"), "a", "b", "power")), "add", BindNeeded},
+		"a changed Secret of a user in step":        {byName, func(o *Object) { o.InStep = true }, new(thing(owned("u", "old"), "a", "b")), "put", Synced},
 		"an adopted user":                           {byName, func(o *Object) { o.Adopt = true }, new(thing(nil, "a", "b")), "", BindNeeded},
 		"another backend role of a user who has it": {byName, nil, new(thing(owned("u", "tag"), "a")), "add", Synced},
 		"the backend role that has it":              {byRole, nil, new(thing(owned("u", "tag"), "a")), "", BindNeeded},
@@ -79,6 +81,32 @@ func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 				t.Errorf("got owns %t, want %t", got.Owns, want)
 			}
 		})
+	}
+}
+
+// An object without approval writes nothing, so it must not keep the user of a deleted object of the same name.
+func TestObjectsRemoveGoneUserWhoseSuccessorIsNotApproved(t *testing.T) {
+	grants := GrantsOf(map[string]Entity{"all_access": Read(map[string]any{"reserved": true})},
+		map[string]Entity{"all_access": Read(map[string]any{"users": []any{"anna"}})})
+	gone := user("old", func(o *Object) { o.Leaving, o.Gone, o.Grants = true, true, grants })
+	next := user("next", func(o *Object) { o.Grants = grants })
+	actual := map[string]Entity{"anna": thing(owned("old", "tag"))}
+	if got := verbs(Objects(Users, []Object{gone, next}, actual).Actions, "anna"); got != "remove" {
+		t.Errorf("got %q, want the user of the deleted object removed", got)
+	}
+	next.Approved = true
+	if got := verbs(Objects(Users, []Object{gone, next}, actual).Actions, "anna"); got == "remove" {
+		t.Errorf("got %q, want the user kept for the approved object", got)
+	}
+}
+
+func TestStillGivenLeavesOutWhatIsNoLongerDeclared(t *testing.T) {
+	b := Binding{
+		Roles: []string{"logs"}, Entries: Entries{Users: []string{"anna"}},
+		Record: map[string]Entries{"logs": {Users: []string{"anna", "ben"}}, "metrics": {Users: []string{"anna"}}},
+	}
+	if got := b.StillGiven(); len(got) != 1 || !slices.Equal(got["logs"].Users, []string{"anna"}) {
+		t.Errorf("got %+v, want anna on logs only", got)
 	}
 }
 

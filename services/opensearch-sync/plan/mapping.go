@@ -36,6 +36,17 @@ type Binding struct {
 	Elsewhere bool
 }
 
+// StillGiven returns the recorded entries that the binding also declares.
+func (b Binding) StillGiven() map[string]Entries {
+	given := map[string]Entries{}
+	for role, entries := range b.Record {
+		if slices.Contains(b.Roles, role) {
+			given[role] = entries.within(b.Entries)
+		}
+	}
+	return given
+}
+
 // BindingOutcome is the decision about one binding.
 type BindingOutcome struct {
 	Verdict

@@ -125,7 +125,7 @@ func Objects(k Kind, objects []Object, actual map[string]Entity) Decision {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		entity, there := actual[name]
 		n := named{kind: k, objects: byName[name], there: there, Entity: entity, heir: slices.ContainsFunc(byName[name], func(o Object) bool {
-			return !o.Leaving && o.Obstacle == nil && o.PasswordMissing == nil
+			return !o.Leaving && o.Obstacle == nil && o.PasswordMissing == nil && (o.Approved || len(o.Grants.To(o.Name, o.Body.list(fieldBackendRoles))) == 0)
 		})}
 		n.decide(&d)
 	}
@@ -244,7 +244,9 @@ func (n named) live(d *Decision, o Object) {
 		d.Outcomes[o.UID] = Outcome{Owns: owns, Verdict: failed(BindNeeded, fmt.Sprintf(
 			"a mapping gives role %q to the name or the backend roles; annotate the object with %s=%s, "+
 				"which takes the verb bind on all opensearchroles of the namespace", roles[0], opensearchv1.BindAnnotation, o.Approval))}
-		return
+		if want, password = n.reduced(o), false; !owns || n.kind.same(want, n.Body) {
+			return
+		}
 	}
 	a := Action{Name: o.Name, Body: n.kind.whole(want), For: []string{o.UID}, Password: password}
 	if o.InStep {
@@ -256,14 +258,25 @@ func (n named) live(d *Decision, o Object) {
 	d.Actions = append(d.Actions, a)
 }
 
+// reduced returns the desired user without what needs approval: the password and the backend roles stay, and only a
+// backend role that the object no longer has is removed.
+func (n named) reduced(o Object) Body {
+	want := n.wanted(o.Keeps(n.Entity))
+	kept := slices.DeleteFunc(n.list(fieldBackendRoles), func(role string) bool {
+		return !slices.Contains(o.Body.list(fieldBackendRoles), role)
+	})
+	want[fieldBackendRoles] = list(kept)
+	return want
+}
+
 // unapproved returns the protected roles that a write would give without approval. A new password counts as giving all
-// roles of the user.
+// roles of the user, unless the object was in step: then only the Secret, or the key of the tag, has changed.
 func (n named) unapproved(o Object, password bool) []string {
 	if n.kind != Users || o.Approved {
 		return nil
 	}
 	gives := o.Grants.To(o.Name, o.Body.list(fieldBackendRoles))
-	if password {
+	if password && !o.InStep {
 		return gives
 	}
 	has := o.Grants.To(o.Name, n.list(fieldBackendRoles))
