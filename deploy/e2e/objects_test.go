@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -87,9 +86,7 @@ func applySamples(t *testing.T, m *machine, file string) (readiness []func(conte
 		if _, err := api.Apply(t.Context(), object.GetName(), &object, metav1.ApplyOptions{FieldManager: "kubectl"}); err != nil {
 			t.Fatal(err)
 		}
-		if kind.Group != rbacv1.GroupName { // Roles have no status.
-			readiness = append(readiness, func(ctx context.Context) error { return ready(ctx, api, object.GetName()) })
-		}
+		readiness = append(readiness, func(ctx context.Context) error { return ready(ctx, api, object.GetName()) })
 	}
 }
 
