@@ -18,13 +18,13 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
 )
 
-// home is what was found out last of the OpenFGA store that the Store names.
+// home holds the last finding about the OpenFGA store that the Store names.
 type home struct {
-	// uid is the Store's.
+	// uid is the UID of the Store.
 	uid, storeID string
-	// adopted says that it is ours: in others nothing is changed.
+	// adopted means that this cluster owns the OpenFGA store. Without it, nothing is changed there.
 	adopted bool
-	// obstacle is why nothing of IAM is in force there, if that is known.
+	// obstacle holds the known reason why nothing of IAM is in force; nil without one.
 	obstacle *condition.Condition
 }
 
@@ -32,7 +32,7 @@ func newHome(store view.Object[corev1alpha1.Store]) *home {
 	return &home{uid: store.UID, storeID: store.Value.Status.StoreID}
 }
 
-// homeOf is what is known of the OpenFGA store that a Store names.
+// homeOf returns the finding about the OpenFGA store that a Store names.
 func (r *Reconciler) homeOf(store view.Object[corev1alpha1.Store]) home {
 	if h := r.home.Load(); h != nil && h.uid == store.UID && h.storeID == store.Value.Status.StoreID {
 		return *h
@@ -40,7 +40,7 @@ func (r *Reconciler) homeOf(store view.Object[corev1alpha1.Store]) home {
 	return home{}
 }
 
-// obstacle is why nothing of IAM is in force; nil if there is no reason, or nobody knows it yet.
+// obstacle returns the reason why nothing of IAM is in force. It returns nil if no reason exists, or none is known yet.
 func (r *Reconciler) obstacle() *condition.Condition {
 	store, known := r.State.where()
 	switch {
@@ -56,8 +56,9 @@ func missing(message string) *condition.Condition {
 	return &condition.Condition{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: iamv1alpha1.NoIAMStore, Message: message}
 }
 
-// locate finds out whether OpenFGA has the store that the Store names, and whether it is ours. OpenFGA takes tuples for one
-// that was deleted, and nobody sees them: store-sync makes another, unless the Store is to go.
+// locate checks whether OpenFGA has the store that the Store names, and whether this cluster owns it. The check is
+// needed because OpenFGA accepts tuples for a deleted store, where they have no effect. store-sync creates another
+// store, unless the Store is being deleted.
 func (r *Reconciler) locate(ctx context.Context, p Pass) error {
 	return reconcile.Retry(p.Key, func() error {
 		store, known := r.State.where()
@@ -85,8 +86,8 @@ func (r *Reconciler) locate(ctx context.Context, p Pass) error {
 	})
 }
 
-// adopt finds out whether an OpenFGA store is ours. One that was stays so as long as somebody says it: whoever takes the tuple
-// away that names us does not stop anybody from taking other things away.
+// adopt checks whether this cluster owns an OpenFGA store. An adopted store stays adopted while the Store's status
+// declares it. Deleting the owner tuple therefore does not stop the removal of other tuples.
 func (r *Reconciler) adopt(ctx context.Context, store view.Object[corev1alpha1.Store]) error {
 	cluster, err := r.Cluster.Epoch(ctx)
 	if err != nil {
@@ -104,7 +105,7 @@ func (r *Reconciler) adopt(ctx context.Context, store view.Object[corev1alpha1.S
 	adopted, refusal := iam.Adoption(store.Value, owner, named)
 	if h.adopted = adopted; adopted {
 		if err := r.Confirmer.Confirm(ctx, storeSays(store)); err != nil {
-			return err // Nobody takes a store over on the word of the bus.
+			return err // A store is adopted only after the API server confirmed the Store.
 		}
 	} else if r.emptied.Store(true); refusal != "" {
 		h.obstacle = &condition.Condition{
@@ -115,8 +116,8 @@ func (r *Reconciler) adopt(ctx context.Context, store view.Object[corev1alpha1.S
 	return nil
 }
 
-// tell has all that is declared say why it is not in force, once that is another reason than before, and the Store itself if
-// its OpenFGA store is not ours.
+// tell enqueues the status of every declared object when the obstacle changed. If the store is not adopted, it also
+// logs that and writes an event for the Store.
 func (r *Reconciler) tell(ctx context.Context, p Pass) {
 	why := condition.Condition{}
 	if is := r.obstacle(); is != nil {

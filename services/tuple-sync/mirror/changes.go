@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// late is by how much a change may be committed later than changes that come after it in OpenFGA's list.
+	// late bounds how much later a change may be committed than changes that follow it in OpenFGA's list.
 	late = time.Minute
-	// looksBack is how often changes are read from so long ago.
+	// looksBack bounds the time between two calls of [mirrored.lookBack].
 	looksBack = 10 * time.Second
 )
 
@@ -33,8 +33,8 @@ func newChange(c *openfgav1.TupleChange) change {
 	}
 }
 
-// catchUp reads what has been written since, by whomever. Who decides waits for it if nobody has read for long, so that it
-// goes on from where it was: what was committed late is found by [mirrored.lookBack].
+// catchUp reads the changes since the last call, from the saved continuation token. Decisions wait for it when the copy
+// is not fresh, so it reads nothing twice. [mirrored.lookBack] finds changes that were committed late.
 func (m *mirrored) catchUp(ctx context.Context, storeID string) error {
 	begun, since := bootclock.Now(), time.Time{}
 	if m.token == "" && !m.last.IsZero() {
@@ -53,10 +53,12 @@ func (m *mirrored) catchUp(ctx context.Context, storeID string) error {
 	return err
 }
 
-// lookBack reads again what was written lately: what was committed late is in the list before what was read already. A list
-// that lacks a change which was read is another one, as of a database that was restored: what came back with it is in no list,
-// so the whole store is read, and until that is done it is still owed. However much was written since, of the changes that came
-// last when the list was read one is lacking then. Nobody waits for who looks back.
+// lookBack reads recent changes again, because a change that is committed late appears in the list before changes
+// already read.
+//
+// If the list lacks a change that was read before, its history differs: the database was probably restored. Restored
+// tuples appear in no list, so lookBack reads the whole store. On an error it stays due. The last change of every read
+// is kept in tips, so a lost history is found however much was written since. No decision waits for lookBack.
 func (m *mirrored) lookBack(ctx context.Context, storeID string) error {
 	begun, loads := bootclock.Now(), m.loaded()
 	m.reading.Lock()
@@ -86,8 +88,8 @@ func (m *mirrored) lookBack(ctx context.Context, storeID string) error {
 	return m.rewind(ctx, storeID, since)
 }
 
-// looked notes that so many changes which came last were looked for, and which is the last of those that there are; false if
-// the copy has become one of another store.
+// looked replaces the first tips, which lookBack has searched for, by the newest change that it read. It returns false
+// if the copy was reset meanwhile.
 func (m *mirrored) looked(loads int, begun time.Duration, tips int, newest []change) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,7 +103,8 @@ func (m *mirrored) looked(loads int, begun time.Duration, tips int, newest []cha
 	return true
 }
 
-// rewind has another list of changes be followed: who goes on from a place in the one before may miss what is written in it.
+// rewind follows the list of changes from since, without a continuation token. A token of the previous history may skip
+// changes of the new one.
 func (m *mirrored) rewind(ctx context.Context, storeID string, since time.Time) error {
 	m.reading.Lock()
 	defer m.reading.Unlock()
@@ -109,15 +112,15 @@ func (m *mirrored) rewind(ctx context.Context, storeID string, since time.Time) 
 	return m.followed(ctx, storeID)
 }
 
-// owes says whether it is time to look back.
+// owes reports whether lookBack is due.
 func (m *mirrored) owes() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return bootclock.Since(m.back) >= looksBack
 }
 
-// reading is what is read of the list of changes: which tuples are there by it, which changes that are looked for were not found,
-// the last of each page, and where to go on.
+// reading collects a part of the list of changes. It holds whether each tuple exists, the expected changes not found
+// yet, the last change of each page, and the continuation token.
 type reading struct {
 	is      map[iam.Tuple]bool
 	missing map[change]bool
@@ -133,7 +136,7 @@ func newReading(token string, look []change) *reading {
 	return r
 }
 
-// readChanges reads the rest of the list, as far as it can be read.
+// readChanges reads the rest of the list. On an error, r holds everything read before it.
 func (m *mirrored) readChanges(ctx context.Context, storeID string, since time.Time, r *reading) error {
 	for {
 		page, next, err := m.openFGA.ReadChanges(ctx, storeID, r.token, since)
@@ -154,7 +157,7 @@ func (m *mirrored) readChanges(ctx context.Context, storeID string, since time.T
 	}
 }
 
-// compare doubts objects of which the list of changes says otherwise than the copy.
+// compare marks objects as doubted if the list of changes contradicts the copy.
 func (m *mirrored) compare(is map[iam.Tuple]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

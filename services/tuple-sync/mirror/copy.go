@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// fresh is how old the copy may be, as to what others write. Who takes over from another replica reads first, and whoever
-	// reads for longer than that is waited for.
+	// fresh bounds the age of the copy, as far as writes of others are concerned. A new leader reads first. A pass
+	// waits while a read takes longer than this.
 	fresh = 4 * time.Second
 )
 
-// Reader reads what an OpenFGA store holds.
+// Reader reads the content of an OpenFGA store.
 type Reader interface {
 	ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error]
 	ReadObject(ctx context.Context, storeID, object string) ([]*openfgav1.Tuple, error)
@@ -35,39 +35,39 @@ type edge struct{ relation, user string }
 // edges are the tuples of one object.
 type edges map[edge]struct{}
 
-// mirrored is a copy of what an OpenFGA store holds of IAM's types.
+// mirrored is a copy of the tuples of IAM's types in one OpenFGA store.
 type mirrored struct {
 	openFGA Reader
 
-	// reading is held by who reads the store as a whole, or its changes.
+	// reading serializes reads of the whole store and of its changes. It guards token and last.
 	reading sync.Mutex
 	token   string
-	// last is when the store changed last before its changes were followed, by its own clock.
+	// last is the time of the newest tuple when the store was loaded, by OpenFGA's clock.
 	last time.Time
 
 	mu      sync.Mutex
 	storeID string
-	// read is when its changes were last read, by our clock.
+	// read is the start of the last successful read of changes, by our clock.
 	read time.Duration
-	// tips are changes that came last when the list of changes was read, since that was read from before the time being; back
-	// is when that was done, by our clock.
+	// tips holds the last change of each page read since the last lookBack. back is the start of that lookBack, by our
+	// clock.
 	tips []change
 	back time.Duration
-	// loads counts the stores that it became a copy of, or of none.
+	// loads counts resets: loads of a store, and calls of forget.
 	loads   int
 	objects map[string]edges
-	// doubted are the objects of which the copy is perhaps untrue, by the number of the last doubt.
+	// doubted holds the objects whose copy may be wrong, with the number of their last doubt.
 	doubted map[string]uint64
-	// steady are the objects that held what they were to hold by the newest moment of which that was found out, settled.
+	// steady holds the objects that were in step at the moment settled.
 	steady  map[string]struct{}
 	settled moment
-	// raised is how many doubts there were.
+	// raised counts the doubts.
 	raised uint64
-	// waiting are keys that wait until an object is in step.
+	// waiting holds the keys that wait until an object is in step.
 	waiting map[string]map[Key]bool
-	// engaged are the objects that are being looked at, by what was declared when that began.
+	// engaged counts the running passes of each object.
 	engaged map[string]int
-	// refused are tuples that OpenFGA does not take with a model.
+	// refused holds tuples that OpenFGA refused, with the ID of the model.
 	refused map[iam.Tuple]string
 }
 
@@ -77,7 +77,7 @@ func newMirrored(openFGA Reader) *mirrored {
 	return m
 }
 
-// reset makes the copy one of another store.
+// reset replaces the copy by one of another store.
 func (m *mirrored) reset(storeID string, objects map[string]edges) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,39 +86,39 @@ func (m *mirrored) reset(storeID string, objects map[string]edges) {
 	m.loads, m.read, m.tips, m.back = m.loads+1, 0, nil, bootclock.Now()
 }
 
-// forget makes the store be read anew.
+// forget drops the copy, so that the next follow loads the store again.
 func (m *mirrored) forget() { m.reset("", map[string]edges{}) }
 
-// is reports whether this is a copy of a store.
+// is reports whether this is a copy of the given store.
 func (m *mirrored) is(storeID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.storeID == storeID
 }
 
-// isFresh reports whether this is a copy of a store by what was read lately.
+// isFresh reports whether this is a copy of the given store, and changes were read within the last fresh seconds.
 func (m *mirrored) isFresh(storeID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.storeID == storeID && bootclock.Since(m.read) < fresh
 }
 
-// loaded is how often the copy became one of a store that was not known.
+// loaded returns the number of resets.
 func (m *mirrored) loaded() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.loads
 }
 
-// follow makes the copy a fresh one of a store: it is read as a whole if it was not, and what others have written since.
-// Objects whose tuples turn out to be others are doubted from then on.
+// follow loads the store if the copy is of another one, and reads its changes. Objects that changed unexpectedly become
+// doubted.
 func (m *mirrored) follow(ctx context.Context, storeID string) error {
 	m.reading.Lock()
 	defer m.reading.Unlock()
 	return m.followed(ctx, storeID)
 }
 
-// followed does so for who reads alone.
+// followed does the work of [mirrored.follow]. The caller holds reading.
 func (m *mirrored) followed(ctx context.Context, storeID string) error {
 	if !m.is(storeID) {
 		if err := m.load(ctx, storeID); err != nil {
@@ -128,9 +128,9 @@ func (m *mirrored) followed(ctx context.Context, storeID string) error {
 	return m.catchUp(ctx, storeID)
 }
 
-// refresh does so unless that was done lately.
+// refresh calls [mirrored.followed] unless the copy is fresh.
 func (m *mirrored) refresh(ctx context.Context, storeID string) error {
-	if m.isFresh(storeID) { // Whoever reads holds up nobody as long as it is.
+	if m.isFresh(storeID) { // A running read blocks no pass while the copy is fresh.
 		return nil
 	}
 	m.reading.Lock()
@@ -141,34 +141,35 @@ func (m *mirrored) refresh(ctx context.Context, storeID string) error {
 	return m.followed(ctx, storeID)
 }
 
-// doubts are the objects of which the copy is perhaps untrue.
+// doubts lists the doubted objects.
 func (m *mirrored) doubts() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.doubted))
 }
 
-// doubt makes an object be read before the next pass decides: whether a write arrived is not known.
+// doubt makes the next pass read an object before it decides, because the result of a write is unknown.
 func (m *mirrored) doubt(object string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.raise(object)
 }
 
-// raise doubts an object; the caller holds the lock.
+// raise marks an object as doubted. The caller holds the lock.
 func (m *mirrored) raise(object string) {
 	m.raised++
 	m.doubted[object] = m.raised
 	delete(m.steady, object)
 }
 
-// sure says whether nobody doubts what the copy has of an object of a store; the caller holds the lock.
+// sure reports whether the copy is of this store and the object is not doubted. The caller holds the lock.
 func (m *mirrored) sure(storeID, object string) bool {
 	return m.storeID == storeID && m.doubted[object] == 0
 }
 
-// held are the tuples of an object by the copy, which is made true first if there is doubt. What is found that way
-// and was not known is strange. A doubt stands until what was read is kept: meanwhile nobody takes the copy for true.
+// held returns the tuples of an object. If the object is doubted, held reads it from OpenFGA, and strange lists the
+// tuples that the copy lacked. The doubt stands until the copy holds the result, so no pass relies on the old copy
+// meanwhile.
 func (m *mirrored) held(ctx context.Context, storeID, object string) (has edges, strange []iam.Tuple, err error) {
 	m.mu.Lock()
 	doubt, known, is := m.doubted[object], maps.Clone(m.objects[object]), m.storeID == storeID
@@ -196,14 +197,14 @@ func (m *mirrored) held(ctx context.Context, storeID, object string) (has edges,
 	defer m.mu.Unlock()
 	if m.storeID == storeID {
 		m.keep(object, maps.Clone(held[object]))
-		if m.doubted[object] == doubt { // Else there was another, which this may not have seen.
+		if m.doubted[object] == doubt { // A later doubt stays: this read may have missed its cause.
 			delete(m.doubted, object)
 		}
 	}
 	return held[object], strange, nil
 }
 
-// keep is what an object has; the caller holds the lock.
+// keep stores the tuples of an object. The caller holds the lock.
 func (m *mirrored) keep(object string, has edges) {
 	delete(m.steady, object)
 	if len(has) == 0 {
@@ -213,7 +214,7 @@ func (m *mirrored) keep(object string, has edges) {
 	}
 }
 
-// wrote notes a write of our own.
+// wrote applies our own write to the copy.
 func (m *mirrored) wrote(storeID, object string, add, remove []iam.Tuple) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,21 +234,22 @@ func (m *mirrored) wrote(storeID, object string, add, remove []iam.Tuple) {
 	m.keep(object, has)
 }
 
-// refuse remembers what OpenFGA does not take with a model.
+// refuse remembers that OpenFGA refused a tuple with a model.
 func (m *mirrored) refuse(t iam.Tuple, modelID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.refused[t] = modelID
 }
 
-// takes says whether OpenFGA is not known to refuse a tuple.
+// takes reports whether OpenFGA has not refused the tuple with this model.
 func (m *mirrored) takes(t iam.Tuple, modelID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.refused[t] != modelID
 }
 
-// engage notes that somebody looks at an object, and may write it: before they find out what is declared.
+// engage counts a pass that may write an object, until end is called. A pass calls it before it reads the declared
+// state.
 func (m *mirrored) engage(object string) (end func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -261,36 +263,37 @@ func (m *mirrored) engage(object string) (end func()) {
 	}
 }
 
-// mayHold says whether an object holds anything, as far as is known, or somebody may be writing it just now.
+// mayHold reports whether an object may hold tuples: by the copy, because of a doubt, or because a pass may be writing
+// it.
 func (m *mirrored) mayHold(object string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.objects[object]) > 0 || m.doubted[object] > 0 || m.engaged[object] > 0
 }
 
-// known lists all objects that hold anything.
+// known lists the objects that hold tuples, by the copy.
 func (m *mirrored) known() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.objects))
 }
 
-// empty says whether nothing holds anything, as far as is known.
+// empty reports whether the copy holds no tuples and no doubts.
 func (m *mirrored) empty() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.objects)+len(m.doubted) == 0
 }
 
-// size is how many tuples an object holds by the copy.
+// size returns the number of tuples of an object, by the copy.
 func (m *mirrored) size(object string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.objects[object])
 }
 
-// holds says whether an object surely holds what is wanted, and nothing else. That is found out once until something changes:
-// many ask of one object.
+// holds reports whether an object holds exactly the wanted tuples, without a doubt. It caches true until something
+// changes, because many keys depend on one object.
 func (m *mirrored) holds(n *snapshot, object string) bool {
 	if m.isSteady(n, object) {
 		return true
@@ -309,8 +312,8 @@ func (m *mirrored) holds(n *snapshot, object string) bool {
 	return holds
 }
 
-// settle notes that an object is in step by what is declared at a moment; the caller holds the lock. Of what was before nothing is kept:
-// objects come and go, and nobody asks of them again.
+// settle records that an object is in step at a moment. The caller holds the lock. A newer moment drops all older
+// results, which bounds their number.
 func (m *mirrored) settle(object string, at moment) {
 	if at.changes < m.settled.changes {
 		return
@@ -321,7 +324,8 @@ func (m *mirrored) settle(object string, at moment) {
 	m.steady[object] = struct{}{}
 }
 
-// isSteady says whether that was found out of an object, and nothing has changed since.
+// isSteady reports whether [mirrored.settle] recorded the object at the moment of n, and its tuples have not changed
+// since.
 func (m *mirrored) isSteady(n *snapshot, object string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -329,7 +333,7 @@ func (m *mirrored) isSteady(n *snapshot, object string) bool {
 	return ok && m.settled == n.moment && m.storeID == n.of.storeID
 }
 
-// has tells what an object holds by the copy, and whether that is sure.
+// has returns the tuples of an object by the copy, and whether they are sure.
 func (m *mirrored) has(storeID, object string) (is edges, sure bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,8 +1,9 @@
-// Package mirror keeps the tuples of IAM's types in the IAM store. They are Entail's alone, so that nothing has
-// to be recorded of them: what an object of OpenFGA is to hold follows from Roles, PolicyBindings, Groups,
-// GroupMemberships, Users and what these refer to, and is compared with a copy of what OpenFGA holds. What is
-// there and follows from nothing is somebody's back door, and goes.
+// Package mirror keeps the tuples of IAM's types in the IAM store in step with the declared objects. The wanted tuples
+// follow from Roles, PolicyBindings, Groups, GroupMemberships, Users and the objects that these name.
 //
-// The copy is read once. From then on it follows our own writes, and OpenFGA's list of changes for those of
-// others.
+// Entail owns these types alone. Therefore no record is needed, and a tuple that follows from no declared object is a
+// back door: mirror removes it. It changes nothing in a store that this cluster has not adopted.
+//
+// mirror compares with a copy of the store. It reads the whole store once. Afterwards it applies its own writes to the
+// copy, and follows OpenFGA's list of changes to find writes of others.
 package mirror

@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// inherited is what follows from the roles since they changed last.
+// inherited caches results that depend on roles only. They are valid for the version of the roles in of.
 type inherited struct {
 	mu    sync.Mutex
 	of    uint64
@@ -16,7 +16,7 @@ type inherited struct {
 	heirs map[string][]event.Key
 }
 
-// inheritance remembers what the roles give as they are now.
+// inheritance returns the cached permissions of the present roles.
 func (s *State) inheritance() *iam.Inheritance {
 	s.inherited.mu.Lock()
 	defer s.inherited.mu.Unlock()
@@ -24,15 +24,15 @@ func (s *State) inheritance() *iam.Inheritance {
 	return s.inherited.from
 }
 
-// outdate forgets what was found out before the roles changed; the caller holds the lock. What is found out later is by roles as
-// new as the number says, or newer.
+// outdate drops the cache if roles changed. The caller holds the lock. Later results use roles at least as new as the
+// version in of.
 func (s *State) outdate() {
 	if changes := s.roles.changes(); s.inherited.from == nil || s.inherited.of != changes {
 		s.inherited.of, s.inherited.from, s.inherited.heirs = changes, new(iam.Inheritance), nil
 	}
 }
 
-// inheritors are the roles that inherit each one directly, by its path.
+// inheritors returns the roles that directly inherit each role, by the path of the inherited role.
 func (s *State) inheritors() map[string][]event.Key {
 	s.inherited.mu.Lock()
 	defer s.inherited.mu.Unlock()

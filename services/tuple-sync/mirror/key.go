@@ -2,32 +2,32 @@ package mirror
 
 import "github.com/entail-dev/entail/services/internal/event"
 
-// sort is what is to be done with a key.
+// sort selects the work for a key.
 type sort int
 
 const (
 	none sort = iota
-	// tail looks at the store as a whole: is it there, what have others written, has the model changed.
+	// tail examines the store as a whole: its existence, writes of others, and a new model.
 	tail
-	// back reads again what was written lately.
+	// back reads recent changes again; see [mirrored.lookBack].
 	back
-	// whole compares all that the store holds with the copy.
+	// whole compares the whole store with the copy.
 	whole
-	// tuples makes an object of OpenFGA hold what it is to hold.
+	// tuples writes the tuples of one OpenFGA object.
 	tuples
-	// spread finds all that depends on a declared object.
+	// spread enqueues everything that depends on a declared object.
 	spread
-	// record says in a membership for whom it is, and in a project to whom it belongs.
+	// record writes the UID of the named user into a membership, or of the named organization into a project.
 	record
-	// status says in a declared object whether all that follows from it is there.
+	// status writes the conditions of a declared object.
 	status
 )
 
-// Priorities. Objects that lose something go first, then whatever may take something away, and statuses last: who gives much
-// at once holds up nobody from whom something is taken.
+// Priorities of keys. Objects that lose tuples come first, then keys that may remove some, and statuses last. Granting
+// much at once therefore delays no revocation.
 const (
 	revokes = 5
-	// takes is that of a declared object that is gone or was edited, mayTake that of an object of OpenFGA that nobody has compared.
+	// takes is for a declared object that was deleted or edited. mayTake is for OpenFGA objects that were not compared.
 	takes    = 4
 	mayTake  = 3
 	spreads  = 2
@@ -35,14 +35,14 @@ const (
 	statuses = -1
 )
 
-// Key is what is reconciled as one. The zero value is none of ours.
+// Key is the unit of reconciliation. The zero value stands for no work.
 type Key struct {
 	sort   sort
 	object string
 	owner  event.Key
 }
 
-// String is for logs.
+// String returns a description for logs.
 func (k Key) String() string {
 	switch k.sort {
 	case tail:

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// load reads a store that is not known.
+// load reads a whole store and replaces the copy.
 func (m *mirrored) load(ctx context.Context, storeID string) error {
 	held, last, err := m.readAll(ctx, storeID)
 	if err != nil {
@@ -22,8 +22,8 @@ func (m *mirrored) load(ctx context.Context, storeID string) error {
 	return nil
 }
 
-// review reads a whole store that is known, and doubts objects that hold something else than the copy says. What is written
-// meanwhile makes doubts, too: they are cleared by another look.
+// review reads the whole store, and marks objects as doubted that differ from the copy. Writes during the read also
+// cause doubts, which the next pass of the object clears.
 func (m *mirrored) review(ctx context.Context, storeID string) error {
 	held, _, err := m.readAll(ctx, storeID)
 	if err != nil {
@@ -42,7 +42,7 @@ func (m *mirrored) review(ctx context.Context, storeID string) error {
 	return nil
 }
 
-// readAll reads what a store holds of IAM's types, and when it was written last.
+// readAll returns the tuples of IAM's types in a store, and the time of its newest tuple of any type.
 func (m *mirrored) readAll(ctx context.Context, storeID string) (held map[string]edges, last time.Time, err error) {
 	held = map[string]edges{}
 	for t, err := range m.openFGA.ReadTuples(ctx, storeID) {

@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// WriteOutage has the declared objects that wait for a key say that OpenFGA gives no answer, unless they are in step. That
-// it was said wakes their keys: what has come to be in step meanwhile says so then.
+// WriteOutage writes into the declared objects that wait for a key that OpenFGA is unavailable. It skips objects that
+// are in step. The status update enqueues their keys again, so their status recovers later.
 func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why controller.Outage) error {
 	p := consume.NewPass(r.View, key, false)
 	var errs []error
@@ -39,7 +39,7 @@ func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why controller.Ou
 	return fault.Join(errs...)
 }
 
-// concerned are the declared objects of which a key finds out something, or that wait for its object.
+// concerned returns the declared objects whose status depends on a key, or that wait for its OpenFGA object.
 func (r *Reconciler) concerned(key Key) (owners []event.Key) {
 	switch key.sort {
 	case spread, record, status:
@@ -53,8 +53,9 @@ func (r *Reconciler) concerned(key Key) (owners []event.Key) {
 	return owners
 }
 
-// outage is what an object is to say; nil of one that is in step, or says so. As long as nobody can tell what OpenFGA holds,
-// what was said of the present generation stands.
+// outage returns the status of an object during an outage, or nil if nothing is to be written. That is so for objects
+// that are in step or already report the outage. While the content of OpenFGA is unknown, a status of the present
+// generation stays.
 func (r *Reconciler) outage(ctx context.Context, k event.Key, message string) (found, *said) {
 	f, live := r.State.kind(k.GroupResource).last(k)
 	if !live || !f.alive {

@@ -8,18 +8,19 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// Preview is what becomes of an OpenFGA store that is taken over as the IAM store.
+// Preview describes the effect of adopting an OpenFGA store as the IAM store.
 type Preview struct {
-	// StoreID is the OpenFGA store: the one that the Store names, else the oldest of its name; empty if there is none.
+	// StoreID is the OpenFGA store that the Store names, otherwise the oldest of its name. It is empty without such a
+	// store.
 	StoreID string
-	// Adopted says that it is ours already; if not, Message says why, and what to do.
+	// Adopted means that this cluster owns the store already. If not, Message gives the reason and the remedy.
 	Adopted bool
 	Message string
 	objects *iam.Objects
 	ends    bool
 }
 
-// Preview tells what would become of the OpenFGA store. It changes nothing.
+// Preview returns the effect of adopting the OpenFGA store. It changes nothing.
 func (r *Reconciler) Preview(ctx context.Context) (Preview, error) {
 	p := Preview{}
 	if why := r.obstacle(); why != nil {
@@ -48,8 +49,8 @@ func (r *Reconciler) Preview(ctx context.Context) (Preview, error) {
 	return p, nil
 }
 
-// Undeclared are those of the tuples that a store holds that go when it is taken over: they are of IAM's types, and nobody
-// declares them. As long as there is no model nothing is declared: what it will know, nobody can tell.
+// Undeclared returns the held tuples that an adoption removes: tuples of IAM's types that no object declares. Without a
+// model no tuple counts as declared, because the types of the future model are unknown.
 func (p Preview) Undeclared(held []tuple.Tuple) (all []tuple.Tuple) {
 	for _, t := range held {
 		if iam.OwnsObject(t.Object) && !p.declares(t) {

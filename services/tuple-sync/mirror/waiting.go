@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// await has a key asked for once somebody has made the object be in step. Look only then whether it is.
+// await enqueues a key once a pass has brought the object in step. The caller checks the object only afterwards, so
+// that no such pass is missed.
 func (m *mirrored) await(object string, key Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -22,7 +23,7 @@ func (m *mirrored) awaited(object string) []Key {
 	return slices.Collect(maps.Keys(m.waiting[object]))
 }
 
-// leave ends that.
+// leave removes a key from the waiters of an object.
 func (m *mirrored) leave(object string, key Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,7 +32,7 @@ func (m *mirrored) leave(object string, key Key) {
 	}
 }
 
-// release lists them, and ends it for all.
+// release removes and returns all keys that wait for an object.
 func (m *mirrored) release(object string) []Key {
 	m.mu.Lock()
 	defer m.mu.Unlock()
