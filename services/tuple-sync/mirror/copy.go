@@ -96,7 +96,7 @@ func (m *mirrored) is(storeID string) bool {
 	return m.storeID == storeID
 }
 
-// isFresh reports whether this is a copy of the given store, and changes were read within the last fresh seconds.
+// isFresh reports whether this is a copy of the given store, and its changes were read less than 4 seconds ago (fresh).
 func (m *mirrored) isFresh(storeID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

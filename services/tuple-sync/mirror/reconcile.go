@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// interval is how often the changes that others make in the store are looked for.
+// interval is the time between two runs of the tail, which reads the changes of others.
 const interval = time.Second
 
 // Config of a [Reconciler]. All fields are required.
@@ -40,58 +40,59 @@ type Config struct {
 	Metrics   prometheus.Registerer
 }
 
-// Cluster is what is needed of the API server beside statuses.
+// Cluster holds the calls to the API server other than status writes.
 type Cluster interface {
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
-	// Epoch is the cluster's UID.
+	// Epoch returns the UID of the cluster.
 	Epoch(ctx context.Context) (string, error)
 }
 
-// OpenFGA is what is needed of the server beside writing.
+// OpenFGA holds the read calls to OpenFGA.
 type OpenFGA interface {
 	Reader
 	GetStore(ctx context.Context, storeID string) (fga.Store, bool, error)
-	// FindStores finds all of a name, the oldest first.
+	// FindStores returns all stores of a name, the oldest first.
 	FindStores(ctx context.Context, name string) ([]fga.Store, error)
-	// Owners are the tuples in a store that say whose it is.
+	// Owners returns the tuples of a store that name its owner.
 	Owners(ctx context.Context, storeID string) ([]iam.Tuple, error)
 }
 
-// Writer changes OpenFGA stores, and tells which additions the server refuses.
+// Writer changes OpenFGA stores, and returns the additions that the server refuses.
 type Writer interface {
 	Write(ctx context.Context, w tuple.Write) (refused map[tuple.Tuple]error, err error)
 }
 
-// Models finds authorization models; nil when a store has no such.
+// Models returns authorization models. It returns nil if the store lacks the model.
 type Models interface {
 	Get(ctx context.Context, storeID, modelID string) (*plan.Model, error)
 }
 
-// Reconciler keeps the tuples of IAM, one [Key] at a time.
+// Reconciler keeps the tuples of IAM in step, one [Key] at a time.
 type Reconciler struct {
 	Config
 
 	copy *mirrored
-	// swept is what all objects were last asked for by, and loaded how often the store had been read by then with nothing to
-	// compare it with. Only the pass of the tail uses them.
+	// swept is the basis for which all objects were last enqueued. loaded is the number of resets of the copy at that
+	// time. Only the tail uses them.
 	swept  basis
 	loaded int
-	// asked is when all objects were asked for: whatever has not changed since has nothing to spread.
+	// asked is the moment when all objects were last enqueued. If nothing has changed since, spread has nothing to do.
 	asked atomic.Pointer[moment]
-	// told is why nothing was in force when people were told last, and only the tail's, too.
+	// told is the obstacle for which statuses were last enqueued; only the tail uses it.
 	told condition.Condition
-	// home is what is known of the store, and missed says that a pass did nothing for want of one that is ours.
+	// home holds the last finding about the store. missed means that a pass did nothing, because no adopted store
+	// exists.
 	home   atomic.Pointer[home]
 	missed atomic.Bool
-	// emptied says that the IAM store ends, and held nothing when it was looked at last, or is not ours.
+	// emptied means that the IAM store ends and was empty at the last check, or that it is not ours.
 	emptied atomic.Bool
-	// undeclared counts the tuples of others that were removed, refused tells that the store is not ours.
+	// undeclared counts removed tuples that others wrote. refused is 1 while the store is not ours.
 	undeclared prometheus.Counter
 	refused    prometheus.Gauge
 }
 
-// New makes one.
+// New returns a Reconciler, and registers its metrics.
 func New(cfg Config) *Reconciler {
 	r := &Reconciler{Config: cfg, copy: newMirrored(cfg.OpenFGA), undeclared: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "entail_undeclared_tuples_removed_total", Help: "Tuples of IAM's types that nobody declares, and that were removed from the IAM store.",
@@ -103,16 +104,16 @@ func New(cfg Config) *Reconciler {
 	return r
 }
 
-// Pass is one reconciliation.
+// Pass holds the arguments of one reconciliation.
 type Pass struct {
 	Key      Key
 	Resync   bool
 	Reporter consume.Reporter
-	// Enqueue asks for further keys.
+	// Enqueue requests further keys.
 	Enqueue func(priority int, keys ...Key)
 }
 
-// Keys lists what an object touches.
+// Keys returns the keys that depend on an object.
 func (r *Reconciler) Keys(k event.Key) []Key {
 	switch {
 	case k == r.State.store:
@@ -126,7 +127,7 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 		return []Key{{sort: tail}, {sort: spread, owner: k}, {sort: status, owner: k}}
 	}
 	keys := []Key{{sort: spread, owner: k}}
-	if !k.Target { // Of what is a target, others say what became of it.
+	if !k.Target { // A target has no status of ours.
 		keys = append(keys, Key{sort: status, owner: k})
 	}
 	if records(k.GroupResource) {
@@ -138,10 +139,10 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 	return keys
 }
 
-// Priority is that of a key: of objects, whether they lose something.
+// Priority returns the priority of a key. Deletions and edits come before additions.
 func (r *Reconciler) Priority(k Key) int {
 	switch k.sort {
-	case tail: // Nothing is done before it is known whose the store is.
+	case tail: // Every other key needs the owner of the store.
 		return revokes
 	case spread:
 		if r.State.taking(k.owner) {
@@ -157,7 +158,7 @@ func (r *Reconciler) Priority(k Key) int {
 	return changes
 }
 
-// Reconcile makes what a key stands for be as it is declared.
+// Reconcile does the work of one key.
 func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
 	switch p.Key.sort {
 	case tail:
@@ -179,13 +180,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
 	return nil
 }
 
-// moment is when a snapshot was made: by what was declared, at least, and by what else all tuples depend on.
+// moment identifies the input of a decision: the version of the declared objects, at least, and the basis.
 type moment struct {
 	changes uint64
 	of      basis
 }
 
-// snapshot is what a pass decides from: the store, its model, and the objects by these.
+// snapshot is the input of a pass: the store, its model, and the declared objects under this model.
 type snapshot struct {
 	moment  moment
 	of      basis
@@ -195,7 +196,7 @@ type snapshot struct {
 	store   event.Change
 }
 
-// snapshot is that of now, with a copy that is one of this store, and fresh.
+// snapshot returns the present snapshot, and makes sure that the copy is of this store and fresh.
 func (r *Reconciler) snapshot(ctx context.Context) (*snapshot, error) {
 	n, err := r.declared(ctx)
 	if n == nil || err != nil {
@@ -204,13 +205,13 @@ func (r *Reconciler) snapshot(ctx context.Context) (*snapshot, error) {
 	return n, r.copy.refresh(ctx, n.of.storeID)
 }
 
-// declared is what follows from objects, whatever the store holds; nil if the Store names no store
-// or no model, or a store that is not known to be ours.
+// declared returns the present snapshot without reading the store. It returns nil if the Store names no store or no
+// model, or the store is not adopted.
 func (r *Reconciler) declared(ctx context.Context) (*snapshot, error) {
-	changes := r.State.changes() // First: what is read later is as new, or newer.
+	changes := r.State.changes() // Read first, so that later reads are at least as new.
 	store, known := r.State.where()
 	if !known || !r.homeOf(store).adopted {
-		r.missed.Store(true) // All is looked at once there is one.
+		r.missed.Store(true) // The tail enqueues everything once a store exists.
 		return nil, nil      //nolint:nilnil // That there is none is an answer.
 	}
 	n := &snapshot{of: r.State.basis(store), says: storeSays(store), store: store.Change}
@@ -219,14 +220,14 @@ func (r *Reconciler) declared(ctx context.Context) (*snapshot, error) {
 	if n.model, err = r.Models.Get(ctx, n.of.storeID, n.of.modelID); err != nil {
 		return nil, err
 	}
-	if n.model == nil { // Not for long: what is to be done is not forgotten.
+	if n.model == nil { // store-sync writes another model soon; the key is retried.
 		return nil, fault.Unavailable(fmt.Errorf("model %s: %w", n.of.modelID, fga.ErrModelNotFound))
 	}
 	n.objects = r.State.objects(n.of, n.model)
 	return n, nil
 }
 
-// wanted are the tuples that an object is to hold.
+// wanted returns the tuples that an object must hold. It returns none if the store ends.
 func (n *snapshot) wanted(object string) []iam.Tuple {
 	if n.of.ends {
 		return nil
@@ -234,7 +235,7 @@ func (n *snapshot) wanted(object string) []iam.Tuple {
 	return n.objects.Wanted(object)
 }
 
-// difference is what an object lacks, as far as the model knows it, and what it has too much.
+// difference returns the missing tuples that the model allows and OpenFGA has not refused, and the tuples to remove.
 func (r *Reconciler) difference(n *snapshot, object string, has edges) (add, remove []iam.Tuple) {
 	wanted := map[edge]bool{}
 	for _, t := range n.wanted(object) {

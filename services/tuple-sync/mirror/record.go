@@ -16,25 +16,25 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
 )
 
-// projectStatus is the part of a Project's status that is ours.
+// projectStatus is our part of a Project's status.
 type projectStatus struct {
 	Organization *resourcemanagerv1alpha1.ProjectOrganization `json:"organization,omitempty"`
 	Conditions   []metav1.Condition                           `json:"conditions,omitempty"`
 }
 
-// unrecorded is an object that names another one, in which it is to be recorded which one of that name it means.
+// unrecorded is an object that names another one, whose UID its status does not record yet.
 type unrecorded struct {
 	found
 
 	kind kinds.Kind
-	// named is the other one.
+	// named is the object that it names.
 	named found
-	// fields are what the status is to say.
+	// fields returns the status to write.
 	fields func(uid string) any
 }
 
-// record says in a membership for whom it is, and in a project to whom it belongs, once there is one of the name, whatever
-// becomes of the object: nobody gets anything by it before, and another of the name shall not inherit it.
+// record writes the UID of the named user into a membership, or of the organization into a project. It does so once the
+// named object exists. Without the record nothing is granted, so that a later object of the same name inherits nothing.
 func (r *Reconciler) record(ctx context.Context, p Pass) error {
 	return reconcile.Retry(p.Key, func() error {
 		u := r.State.unrecorded(p.Key.owner)
@@ -51,7 +51,7 @@ func (r *Reconciler) record(ctx context.Context, p Pass) error {
 		now, err := r.Status.Apply(ctx, p.Reporter, u.kind, u.change, u.fields(uid))
 		if err != nil {
 			if errors.Is(err, kube.ErrNotFound) {
-				return nil // The event that says so is on its way.
+				return nil // The event of the deletion follows.
 			}
 			return err
 		}
@@ -63,8 +63,8 @@ func (r *Reconciler) record(ctx context.Context, p Pass) error {
 	})
 }
 
-// present is the UID that the object of a name has now, whatever was heard before of one; empty if there is none any more, or one
-// that is going.
+// present reads the UID of the object that has the name now from the API server. It returns "" if none exists, or if it
+// is being deleted.
 func (r *Reconciler) present(ctx context.Context, seen found) (uid string, err error) {
 	kind, _ := kinds.Of(seen.change.Key.GroupResource)
 	now, err := r.Cluster.Newest(ctx, kind, seen.change)
@@ -81,12 +81,13 @@ func (r *Reconciler) present(ctx context.Context, seen found) (uid string, err e
 	return now.UID, nil
 }
 
-// records says whether something is recorded in objects of a kind.
+// records reports whether objects of a kind record a UID.
 func records(kind event.GroupResource) bool {
 	return kind == kinds.GroupMemberships().GroupResource || kind == kinds.Projects().GroupResource
 }
 
-// unrecorded is an object in which something is to be recorded; nil if there is nothing, or there is nobody whom it can mean.
+// unrecorded returns an object that must record a UID. It returns nil if the record exists already, or the named object
+// does not exist.
 func (s *State) unrecorded(k event.Key) *unrecorded {
 	if !records(k.GroupResource) {
 		return nil
@@ -133,7 +134,7 @@ func (s *State) ofProject(k event.Key, u *unrecorded) (organization event.Key) {
 		u.fields = func(uid string) any {
 			return projectStatus{
 				Organization: &resourcemanagerv1alpha1.ProjectOrganization{Name: name, UID: uid},
-				Conditions:   condition.Apply(p.Value.Status.Conditions, []string{iamv1alpha1.Ready}, 0, metav1.Time{}), // Left out, what others say would go.
+				Conditions:   condition.Apply(p.Value.Status.Conditions, []string{iamv1alpha1.Ready}, 0, metav1.Time{}), // Server-side apply would delete omitted conditions.
 			}
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
 )
 
-// The parts of statuses that are ours.
+// Our parts of statuses.
 type (
 	roleStatus struct {
 		EffectivePermissions []string           `json:"effectivePermissions,omitempty"`
@@ -39,14 +39,14 @@ type (
 	}
 )
 
-// said is what a status says, and is to say.
+// said holds the present and the next status of an object.
 type said struct {
 	says          confirm.Statement
 	has, fields   any
 	before, after []metav1.Condition
 }
 
-// status says of a declared object what became of it, once all that follows from it is in OpenFGA, or gone from there.
+// status writes the status of a declared object, once OpenFGA holds everything that follows from it, and nothing else.
 func (r *Reconciler) status(ctx context.Context, p Pass) error {
 	return reconcile.Retry(p.Key, func() error {
 		k := p.Key.owner
@@ -74,7 +74,8 @@ func (r *Reconciler) status(ctx context.Context, p Pass) error {
 	})
 }
 
-// excuse says of a declared object why it is not in force. Of what never was, nothing is said before that is known to last.
+// excuse writes why a declared object is not in force. While the reason may pass soon (status Unknown), an object
+// without a status gets none.
 func (r *Reconciler) excuse(ctx context.Context, p Pass, f found, why condition.Condition) error {
 	p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_PENDING, why.Message)
 	s := r.say(nil, f.change.Key, why)
@@ -87,14 +88,16 @@ func (r *Reconciler) excuse(ctx context.Context, p Pass, f found, why condition.
 	return r.write(ctx, p, f, s)
 }
 
-// inStep tells whether all objects of OpenFGA hold what a declared one says of them. Else its key is asked for when they do.
+// inStep reports whether all OpenFGA objects of a declared object hold exactly their wanted tuples. If not, the key
+// waits for the first that does not.
 func (r *Reconciler) inStep(n *snapshot, key Key) bool {
 	for _, object := range r.State.speaksOf(key.owner) {
 		if r.copy.holds(n, object) {
 			continue
 		}
 		r.copy.await(object, key)
-		// What the model does not know yet is not there: it is looked at again when there is another.
+		// Check again: a pass may have finished before await. A tuple that the model does not allow keeps the key
+		// waiting for another model.
 		if !r.copy.holds(n, object) {
 			return false
 		}
@@ -103,7 +106,8 @@ func (r *Reconciler) inStep(n *snapshot, key Key) bool {
 	return true
 }
 
-// say finds out what is to be said; nil if others say it. Without a snapshot it is why nothing is in force, or nobody knows.
+// say returns the status to write, or nil if other software owns it. Without a snapshot, away holds the condition that
+// explains why.
 func (r *Reconciler) say(n *snapshot, k event.Key, away ...condition.Condition) *said {
 	switch k.GroupResource {
 	case kinds.ProtectedResources().GroupResource:
@@ -173,14 +177,13 @@ func (r *Reconciler) say(n *snapshot, k event.Key, away ...condition.Condition) 
 	return nil
 }
 
-// conditioned is an object with conditions.
 type conditioned[T any] interface {
 	object[T]
 	GetConditions() []metav1.Condition
 }
 
-// plain is what is to be said of an object of which there is nothing to say but whether it is ready. Software that does more for
-// such objects may have said so: that stands.
+// plain returns the status of an object that has only the condition Ready. It returns nil if Ready has a reason of
+// other software, whose condition then stays.
 func plain[T any, P conditioned[T]](t *table[T, P], k event.Key, judge func(*T) condition.Condition, away []condition.Condition) *said {
 	o, _ := t.rows.Get(k)
 	if o.Value == nil {
@@ -200,7 +203,7 @@ func plain[T any, P conditioned[T]](t *table[T, P], k event.Key, judge func(*T) 
 	return s
 }
 
-// newSaid returns the conditions of some types in the order of these: clients of the kinds' authors read them by position.
+// newSaid orders the conditions as types does, because clients of the kinds' authors read them by position.
 func newSaid(generation int64, has []metav1.Condition, types []string, set ...condition.Condition) *said {
 	return &said{
 		before: condition.InOrder(condition.Apply(has, types, 0, metav1.Time{}), types),
@@ -222,7 +225,7 @@ func (r *Reconciler) write(ctx context.Context, p Pass, f found, s *said) error 
 	}
 	switch {
 	case ready.Reason == iamv1alpha1.NotAdopted, ready.Reason == iamv1alpha1.NoIAMStore:
-		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_PENDING, ready.Message // Nobody can mend that here.
+		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_PENDING, ready.Message // The author of the object cannot correct it here.
 	case ready.Type == iamv1alpha1.Ready && ready.Status != metav1.ConditionTrue:
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_REJECTED, ready.Message
 		if c, ok := condition.Changed(s.before, s.after, iamv1alpha1.Ready); ok {

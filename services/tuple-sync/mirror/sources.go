@@ -11,10 +11,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// sources state what makes tuples of an object wanted, by their users: one way to it is enough. What is wanted no more has none.
+// sources holds, for the user of each tuple, statements that justify the tuple. One reason is enough. A tuple without
+// statements is no longer wanted.
 type sources map[string][]confirm.Statement
 
-// wants says whether it is still asked what makes the tuple of a user wanted.
+// wants reports whether the tuple of a user was requested and has no statements yet.
 func (s sources) wants(user string) bool {
 	found, asked := s[user]
 	return asked && found == nil
@@ -48,7 +49,7 @@ func (s *State) sources(o *iam.Objects, object string, add []iam.Tuple) sources 
 	return of
 }
 
-// ofGrant finds what a binding makes wanted of a grant: its subjects and its role.
+// ofGrant adds the reasons for tuples of a grant that follow from a binding: its subjects and its role.
 func (s *State) ofGrant(o *iam.Objects, b view.Object[iamv1alpha1.PolicyBinding], of sources) {
 	if b.Value.DeletionTimestamp != nil || o.TargetReason(b.Value) != "" {
 		return
@@ -70,7 +71,7 @@ func (s *State) ofGrant(o *iam.Objects, b view.Object[iamv1alpha1.PolicyBinding]
 	}
 }
 
-// ofTarget finds what makes wanted what a target holds: its grants and its parents.
+// ofTarget adds the reasons for tuples of a target: its grants and its parents.
 func (s *State) ofTarget(o *iam.Objects, object string, of sources) {
 	for _, b := range s.bindings.by(byTarget, object) {
 		role := o.RoleOfBinding(b.Value)
@@ -89,7 +90,7 @@ func (s *State) ofTarget(o *iam.Objects, object string, of sources) {
 	}
 }
 
-// acting states all that makes a binding act for a subject.
+// acting returns the statements on which a binding of one subject depends.
 func (s *State) acting(b view.Object[iamv1alpha1.PolicyBinding], role *iamv1alpha1.Role, subject iamv1alpha1.Subject) []confirm.Statement {
 	all := slices.Concat([]confirm.Statement{s.bindings.statement(b)}, s.roles.stated(role.Namespace, role.Name), s.stated(iam.TargetOf(b.Value)))
 	switch {
@@ -107,7 +108,7 @@ func (s *State) acting(b view.Object[iamv1alpha1.PolicyBinding], role *iamv1alph
 	return all
 }
 
-// closure states a role, and all that it inherits.
+// closure returns the statements of a role and of all roles that it inherits.
 func (s *State) closure(r *iamv1alpha1.Role, seen map[string]bool) []confirm.Statement {
 	name := path(r.Namespace, r.Name)
 	if seen[name] {
@@ -123,7 +124,7 @@ func (s *State) closure(r *iamv1alpha1.Role, seen map[string]bool) []confirm.Sta
 	return all
 }
 
-// roleOfGrant is the role of a grant; of other objects none.
+// roleOfGrant returns the role object of a grant, or "" for other objects.
 func roleOfGrant(object string) string {
 	id, ok := strings.CutPrefix(object, iam.GrantType+":")
 	if !ok {
@@ -133,7 +134,7 @@ func roleOfGrant(object string) string {
 	return iam.RoleType + ":" + role
 }
 
-// stated states the object that is a target.
+// stated returns the statement of the declared object behind an OpenFGA object, if it exists.
 func (s *State) stated(object string) []confirm.Statement {
 	if f, ok := s.at(object); ok {
 		return []confirm.Statement{f.says}

@@ -13,11 +13,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// recent is how many of the objects that had a name are looked at in any case: the living one, and the one before.
+// recent is the number of states of a name that always count: the newest two.
 const recent = 2
 
-// own are the objects of OpenFGA that hold what a declared object says, living or not. Others may have had its name, as many as
-// somebody likes: of what they said only that matters which may be there still.
+// own returns the OpenFGA objects whose tuples depend on k, whether it exists or was deleted. A name may have had any
+// number of earlier objects. Those count only while their OpenFGA objects may hold tuples.
 func (s *State) own(k event.Key) (objects []string) {
 	switch k.GroupResource {
 	case kinds.PolicyBindings().GroupResource:
@@ -35,7 +35,8 @@ func (s *State) own(k event.Key) (objects []string) {
 	return objects
 }
 
-// ownOf lists what those say that have, or had, a name.
+// ownOf returns the OpenFGA objects of all states of a name. If no state older than the recent ones matters, it marks
+// these as idle.
 func ownOf[T any, P object[T]](s *State, t *table[T, P], k event.Key, of func(*T) []string) (objects []string) {
 	all, resting := t.busy(k), s.mayHold != nil
 	for i, o := range all {
@@ -54,13 +55,14 @@ func ownOf[T any, P object[T]](s *State, t *table[T, P], k event.Key, of func(*T
 	return objects
 }
 
-// matters says of an object of OpenFGA, which is named by the nth of those that had a name, whether it is looked at.
+// matters reports whether an OpenFGA object counts. The states of its name are ordered from new to old, and nth is the
+// position.
 func (s *State) matters(nth int, object string) bool {
 	return nth < recent || s.mayHold == nil || s.mayHold(object)
 }
 
-// holders are those of them that can hold anything. No object of a kind that nobody registers does, and most are of such: once
-// somebody does, everything is looked at.
+// holders returns the objects of [State.own] that can hold tuples. IAM's own kinds hold none unless a ProtectedResource
+// registers them. A new registration enqueues everything.
 func (s *State) holders(k event.Key) []string {
 	return slices.DeleteFunc(s.own(k), func(object string) bool {
 		typ := iam.TypeOf(object)
@@ -68,8 +70,8 @@ func (s *State) holders(k event.Key) []string {
 	})
 }
 
-// speaksOf are those that the status of a declared object is about: who says that subjects have a role says that it gives
-// its permissions.
+// speaksOf returns the OpenFGA objects that the status of k depends on. A binding's status also depends on the tuples
+// of its role.
 func (s *State) speaksOf(k event.Key) []string {
 	objects := s.own(k)
 	if b, ok := s.bindings.rows.Get(k); ok {
@@ -80,7 +82,7 @@ func (s *State) speaksOf(k event.Key) []string {
 	return objects
 }
 
-// ofBinding are its target, and its grants by all roles that have, or had, the name.
+// ofBinding returns the target of a binding, and its grants for all roles that have or had the name.
 func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
 	target := iam.TargetOf(b)
 	objects := []string{target}
@@ -92,7 +94,7 @@ func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
 	return objects
 }
 
-// ofMembers are the groups that have, or had, the name.
+// ofMembers returns the groups that have or had the name.
 func (s *State) ofMembers(m *iamv1alpha1.GroupMembership) (objects []string) {
 	for i, g := range s.groups.ever(s.groups.key(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
 		if group := iam.GroupObject(g); s.matters(i, group) {
@@ -102,8 +104,8 @@ func (s *State) ofMembers(m *iamv1alpha1.GroupMembership) (objects []string) {
 	return objects
 }
 
-// members are the memberships of a group of OpenFGA. Each can become one of another group, and need not have led to this one
-// when it was looked at last: there may have been no such group.
+// members returns the memberships of an OpenFGA group object. The pass watches them all, because their effect may
+// change without an earlier link to this object.
 func (s *State) members(object string) (keys []event.Key) {
 	for _, g := range s.groups.by(itself, object) {
 		for _, m := range s.memberships.by(byGroup, path(g.Key.Namespace, g.Key.Name)) {
@@ -113,7 +115,7 @@ func (s *State) members(object string) (keys []event.Key) {
 	return keys
 }
 
-// dependents are the declared objects that depend on another one, beside itself.
+// dependents returns the declared objects that depend on k, without k.
 func (s *State) dependents(k event.Key) []event.Key {
 	f, _ := s.kind(k.GroupResource).last(k)
 	if f.meta == nil {
@@ -159,7 +161,7 @@ func (s *State) dependents(k event.Key) []event.Key {
 	return all
 }
 
-// heirs adds the roles that inherit one, directly or by others.
+// heirs adds the roles that inherit a role, directly or not.
 func (s *State) heirs(role string, keys map[event.Key]bool) {
 	inheritors := s.inheritors()
 	for queue := []string{role}; len(queue) > 0; queue = queue[1:] {
@@ -172,12 +174,13 @@ func (s *State) heirs(role string, keys map[event.Key]bool) {
 	}
 }
 
-// spread asks for all that depends on a declared object, and lets it go if other software holds it that is gone.
+// spread enqueues everything that depends on a declared object. It also removes the finalizer of a predecessor of this
+// service.
 func (r *Reconciler) spread(ctx context.Context, p Pass) error {
 	r.State.spreading(p.Key.owner)
 	n, err := r.snapshot(ctx)
 	if err != nil {
-		r.State.mark(p.Key.owner) // It is as urgent as before.
+		r.State.mark(p.Key.owner) // The retry is as urgent.
 		return errors.Join(err, r.letGo(ctx, p))
 	}
 	if asked := r.asked.Load(); n != nil && asked != nil && *asked == n.moment {
@@ -198,7 +201,7 @@ func (r *Reconciler) spread(ctx context.Context, p Pass) error {
 	return r.letGo(ctx, p) // Last: nothing that is taken away waits for it.
 }
 
-// revisit asks for what is said in a declared object.
+// revisit enqueues the record and the status of a declared object.
 func (r *Reconciler) revisit(p Pass, k event.Key) {
 	if k.Target {
 		return
@@ -209,7 +212,7 @@ func (r *Reconciler) revisit(p Pass, k event.Key) {
 	p.Enqueue(statuses, Key{sort: status, owner: k})
 }
 
-// finalizer is that of software that is gone; empty for kinds that it did not hold.
+// finalizer returns the finalizer that a predecessor of this service set on a kind, or "".
 func finalizer(kind event.GroupResource) string {
 	switch kind {
 	case kinds.IAMRoles().GroupResource:
@@ -226,7 +229,7 @@ func finalizer(kind event.GroupResource) string {
 	return ""
 }
 
-// letGo takes off the finalizer of an object that software holds which is gone. OpenFGA holds nothing for one in deletion.
+// letGo removes the finalizer of a predecessor from a live object. No tuple follows from an object in deletion.
 func (r *Reconciler) letGo(ctx context.Context, p Pass) error {
 	k := p.Key.owner
 	held := finalizer(k.GroupResource)
@@ -239,6 +242,6 @@ func (r *Reconciler) letGo(ctx context.Context, p Pass) error {
 	if err != nil {
 		return err
 	}
-	p.Enqueue(spreads, p.Key) // Others may have written meanwhile.
+	p.Enqueue(spreads, p.Key) // Another version may have arrived meanwhile.
 	return p.Reporter.Wrote(ctx, f.change, now)
 }

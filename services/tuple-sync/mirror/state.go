@@ -27,21 +27,21 @@ const (
 	byRole = "role"
 	// bySubject finds bindings by a subject.
 	bySubject = "subject"
-	// byTarget and byGrant find bindings by what they are on, and by role and target; byTargetType those on single objects of a type
-	// that the watcher follows.
+	// byTarget finds bindings by target, and byGrant by role and target. byTargetType finds bindings on single objects
+	// of other kinds, by type.
 	byTarget     = "target"
 	byTargetType = "target type"
 	byGrant      = "grant"
 	// byGroup and byUser find memberships.
 	byGroup = "group"
 	byUser  = "user"
-	// itself finds roles, groups and accounts by what stands for them in OpenFGA.
+	// itself finds roles, groups and accounts by their OpenFGA object.
 	itself = "itself"
-	// byType finds ProtectedResources by the type of the objects of their kind.
+	// byType finds ProtectedResources by the OpenFGA type that they register.
 	byType = "type"
 )
 
-// State is what the view says of IAM.
+// State holds the declared objects of IAM, from the view.
 type State struct {
 	store  event.Key
 	stores *view.Table[corev1alpha1.Store]
@@ -55,48 +55,48 @@ type State struct {
 	accounts      *table[iamv1alpha1.ServiceAccount, *iamv1alpha1.ServiceAccount]
 	organizations *table[resourcemanagerv1alpha1.Organization, *resourcemanagerv1alpha1.Organization]
 	projects      *table[resourcemanagerv1alpha1.Project, *resourcemanagerv1alpha1.Project]
-	// targets are the objects of all other kinds that are registered, observed which of these kinds are.
+	// targets holds the objects of all other registered kinds. observed holds which of these kinds the watcher follows.
 	targets  *table[metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata]
 	observed *observed
-	// kinds are all but the targets.
+	// kinds holds all tables but targets.
 	kinds map[event.GroupResource]followed
-	// types are the same by the types of their objects in OpenFGA.
+	// types holds the same tables by OpenFGA type.
 	types map[string]followed
-	// trust lets bindings on objects of kinds that nobody follows act.
+	// trust lets bindings act on objects of kinds that the watcher does not follow.
 	trust bool
-	// mayHold says of an object of OpenFGA whether it may hold anything now; nil if nobody knows.
+	// mayHold reports whether an OpenFGA object may hold tuples now. It is nil while that is unknown.
 	mayHold func(object string) bool
 
-	// revision counts changes of ProtectedResources, as far as they matter; judged is what they were.
+	// revision counts relevant changes of ProtectedResources. judged holds their relevant fields at the last change.
 	revision atomic.Uint64
 	judged   map[event.Key]string
 	registry cache
-	// inherited is what the roles give, and who inherits which.
+	// inherited caches role permissions and inheritors.
 	inherited inherited
-	// taken are declared objects that may have taken something away since they were spread.
+	// taken holds declared objects that may remove tuples and were not spread since.
 	taken struct {
 		mu   sync.Mutex
 		keys map[event.Key]bool
 	}
 }
 
-// cache keeps what follows from ProtectedResources.
+// cache keeps the last result of [State.objects], with its basis.
 type cache struct {
 	mu      sync.Mutex
 	of      basis
 	objects *iam.Objects
 }
 
-// basis is what all tuples depend on.
+// basis identifies the inputs that all tuples depend on.
 type basis struct {
 	storeID, modelID string
 	revision         uint64
-	// ends says that the store is to hold nothing any more.
+	// ends means that the store must become empty.
 	ends bool
 }
 
-// NewState declares the tables in v, for the IAM store of a cluster. Where that is trusted, bindings act whose target nobody
-// can look for, because objects of its kind are not followed.
+// NewState registers the tables in v, for the IAM store of a cluster. With trust, bindings act on single objects whose
+// kind the watcher does not follow.
 func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.Key, trust bool) *State {
 	cluster := store.Cluster
 	s := &State{
@@ -174,8 +174,8 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 	return s
 }
 
-// loaded judges all ProtectedResources anew: they may be what they were before, and not what the registry is of. Until now none
-// that is loaded was to be seen.
+// loaded computes judged again after a load of the view, and always raises revision. The registry may be of content
+// that the load replaced.
 func (s *State) loaded() {
 	clear(s.judged)
 	for _, k := range s.resources.rows.Keys() {
@@ -184,7 +184,7 @@ func (s *State) loaded() {
 	s.revision.Add(1)
 }
 
-// rejudged says whether a ProtectedResource has changed in what registers a kind.
+// rejudged updates judged for k, and reports whether a field changed that registration depends on.
 func (s *State) rejudged(k event.Key) bool {
 	is := ""
 	if o, ok := s.resources.rows.Get(k); ok {
@@ -203,7 +203,7 @@ func (s *State) rejudged(k event.Key) bool {
 	return is != was
 }
 
-// registerSubjects declares who can be granted something.
+// registerSubjects registers the kinds of subjects, and memberships.
 func (s *State) registerSubjects(v *view.View, cluster string) {
 	s.groups = register(v, s, config[iamv1alpha1.Group]{
 		kind: kinds.Groups(), cluster: cluster, matters: func(*iamv1alpha1.Group) (_, _ any) { return nil, nil },
@@ -232,14 +232,14 @@ func (s *State) registerSubjects(v *view.View, cluster string) {
 	})
 }
 
-// isCore says whether a subject is an account of the core API: its UID alone is compared.
+// isCore reports whether a subject is a ServiceAccount of the core API. Only its UID is compared.
 func isCore(s iamv1alpha1.Subject) bool {
 	return s.Kind == iamv1alpha1.ServiceAccountKind && s.Namespace != ""
 }
 
 func path(namespace, name string) string { return namespace + "/" + name }
 
-// subjectIndex is the same for all that name the same subject. Users and accounts of IAM have no namespace.
+// subjectIndex returns one value for all references to the same subject. It ignores the namespace of users.
 func subjectIndex(kind, namespace, name string) string {
 	if kind == iamv1alpha1.UserKind {
 		namespace = ""
@@ -247,19 +247,18 @@ func subjectIndex(kind, namespace, name string) string {
 	return kind + "/" + path(namespace, name)
 }
 
-// where is the IAM store with its model, as the Store says. One that is to go is kept until it is gone: nothing that was
-// taken away is held meanwhile.
+// where returns the Store of IAM, if its status names a store and a model. A Store in deletion counts until it is gone,
+// so that removals still reach its OpenFGA store.
 func (s *State) where() (o view.Object[corev1alpha1.Store], known bool) {
 	o, ok := s.stores.Get(s.store)
 	return o, ok && o.Value.Status.StoreID != "" && o.Value.Status.AuthorizationModelID != ""
 }
 
-// basis is what tuples depend on now.
 func (s *State) basis(o view.Object[corev1alpha1.Store]) basis {
 	return basis{o.Value.Status.StoreID, o.Value.Status.AuthorizationModelID, s.revision.Load(), s.ends(o)}
 }
 
-// changes is greater whenever what is declared may be something else.
+// changes returns a number that grows whenever the declared objects may have changed.
 func (s *State) changes() (n uint64) {
 	for _, kind := range s.all() {
 		n += kind.changes()
@@ -267,8 +266,8 @@ func (s *State) changes() (n uint64) {
 	return n + s.observed.revision.Load()
 }
 
-// ends says that the IAM store is to go, and no kind is registered any more. Whoever keeps its OpenFGA store is answered by
-// its last model: it is emptied first.
+// ends reports whether the Store is being deleted and no ProtectedResource is alive. The OpenFGA store is emptied
+// first, because clients could otherwise still query it.
 func (s *State) ends(store view.Object[corev1alpha1.Store]) bool {
 	return store.Value.DeletionTimestamp != nil && !slices.ContainsFunc(s.resources.keys(), func(k event.Key) bool {
 		f, live := s.resources.last(k)
@@ -276,7 +275,7 @@ func (s *State) ends(store view.Object[corev1alpha1.Store]) bool {
 	})
 }
 
-// objects are all that is declared, by what of it the model knows: a kind without a type there is not registered.
+// objects returns the declared objects under a model. A kind whose type the model lacks does not count as registered.
 func (s *State) objects(of basis, model *plan.Model) *iam.Objects {
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()
@@ -284,7 +283,7 @@ func (s *State) objects(of basis, model *plan.Model) *iam.Objects {
 		s.registry.of, s.registry.objects = of, s.objectsOf(model)
 	}
 	if inheritance := s.inheritance(); s.registry.objects.Inheritance != inheritance {
-		objects := *s.registry.objects // Others may still go by what roles gave before.
+		objects := *s.registry.objects // Earlier callers may still use the old permissions.
 		objects.Inheritance = inheritance
 		s.registry.objects = &objects
 	}
@@ -332,7 +331,7 @@ func first[T any](all []*T) *T {
 	return all[0]
 }
 
-// at finds what an object of OpenFGA is as a target.
+// at returns the declared object behind an OpenFGA object.
 func (s *State) at(object string) (found, bool) {
 	if kind := s.ofType(iam.TypeOf(object)); kind != nil {
 		return kind.at(object)
@@ -340,7 +339,7 @@ func (s *State) at(object string) (found, bool) {
 	return found{}, false
 }
 
-// storeSays states which OpenFGA store and model are the IAM store's, and whether it is taken over with all that is in it.
+// storeSays returns the statement about the Store: its deletion, its adoption, its OpenFGA store and its model.
 func storeSays(o view.Object[corev1alpha1.Store]) confirm.Statement {
 	return confirm.NewStatement(o, func(s *corev1alpha1.Store) (declared, recorded any) {
 		return []any{s.DeletionTimestamp, s.Spec.Adoption}, []any{s.Status.StoreID, s.Status.AuthorizationModelID}

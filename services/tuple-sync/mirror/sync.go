@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// sync makes an object of OpenFGA hold what it is to hold, and asks for who waits for that.
+// sync makes an OpenFGA object hold exactly its wanted tuples, and enqueues the keys that wait for it.
 func (r *Reconciler) sync(ctx context.Context, p Pass) error {
 	defer r.copy.engage(p.Key.object)()
 	var doors []iam.Tuple
@@ -52,12 +52,13 @@ func (r *Reconciler) sync(ctx context.Context, p Pass) error {
 	return err
 }
 
-// lost says that OpenFGA does not have the store, or its model.
+// lost reports whether OpenFGA lacks the store or its model.
 func lost(err error) bool {
 	return errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)
 }
 
-// remove takes away, on the word of the bus: whoever forges that gives nobody anything.
+// remove removes tuples without asking the API server. A forged message on NATS can therefore remove access, but never
+// grant it.
 func (r *Reconciler) remove(ctx context.Context, p Pass, n *snapshot, remove []iam.Tuple) error {
 	if len(remove) == 0 {
 		return nil
@@ -66,7 +67,7 @@ func (r *Reconciler) remove(ctx context.Context, p Pass, n *snapshot, remove []i
 	switch {
 	case lost(err):
 		r.copy.forget()
-		return fault.Unavailable(err) // store-sync makes another.
+		return fault.Unavailable(err) // store-sync creates another.
 	case err != nil:
 		r.copy.doubt(p.Key.object)
 		return err
@@ -77,13 +78,14 @@ func (r *Reconciler) remove(ctx context.Context, p Pass, n *snapshot, remove []i
 }
 
 const (
-	// chunk is how many tuples are added at a time: what has been added stays if the pass cannot go on.
+	// chunk bounds the tuples of one write. Earlier chunks stay if a later one fails.
 	chunk = 100
-	// chunks is how many of them a pass adds; then what has been taken away meanwhile is looked at.
+	// chunks bounds the writes of one pass, so that removals in the meantime need not wait longer.
 	chunks = 10
 )
 
-// add gives what the API server itself has said that is declared, or much of it: more is left then.
+// add adds tuples after the API server confirmed the objects that they follow from. It returns more if the bound of one
+// pass left some.
 func (r *Reconciler) add(ctx context.Context, p Pass, n *snapshot, add []iam.Tuple) (more bool, err error) {
 	if len(add) == 0 {
 		return false, nil
@@ -94,9 +96,9 @@ func (r *Reconciler) add(ctx context.Context, p Pass, n *snapshot, add []iam.Tup
 		statements, stated := []confirm.Statement{n.says}, map[string]bool{}
 		for _, t := range some {
 			if len(sources[t.User]) == 0 {
-				return false, fmt.Errorf("%s: %w", p.Key, reconcile.ErrStale) // It is wanted no more.
+				return false, fmt.Errorf("%s: %w", p.Key, reconcile.ErrStale) // The tuple is no longer wanted.
 			}
-			if !stated[t.User] { // The permissions of a role have all one.
+			if !stated[t.User] { // Users of a role object share their statements.
 				stated[t.User], statements = true, append(statements, sources[t.User]...)
 			}
 		}
@@ -107,7 +109,7 @@ func (r *Reconciler) add(ctx context.Context, p Pass, n *snapshot, add []iam.Tup
 	return len(now) < len(add), nil
 }
 
-// give adds tuples once all statements are confirmed.
+// give confirms all statements, then adds the tuples.
 func (r *Reconciler) give(ctx context.Context, p Pass, n *snapshot, statements []confirm.Statement, add []iam.Tuple) error {
 	if err := r.Confirmer.Confirm(ctx, statements...); err != nil {
 		return r.forbidden(err)
@@ -116,7 +118,7 @@ func (r *Reconciler) give(ctx context.Context, p Pass, n *snapshot, statements [
 	switch {
 	case lost(err):
 		r.copy.forget()
-		return fault.Unavailable(err) // store-sync makes another.
+		return fault.Unavailable(err) // store-sync creates another.
 	case err != nil:
 		r.copy.doubt(p.Key.object)
 		return err
@@ -133,7 +135,8 @@ func (r *Reconciler) give(ctx context.Context, p Pass, n *snapshot, statements [
 	return nil
 }
 
-// announce says that somebody wrote tuples that nobody declares: however many, once of an object.
+// announce counts removed tuples that others wrote. It writes one log line and one event for each object, for any
+// number of tuples.
 func (r *Reconciler) announce(ctx context.Context, object string, doors []iam.Tuple) {
 	if len(doors) == 0 {
 		return
@@ -147,7 +150,7 @@ func (r *Reconciler) announce(ctx context.Context, object string, doors []iam.Tu
 	}
 }
 
-// shared are the tuples that are in both lists.
+// shared returns the tuples that are in both lists.
 func shared(a, b []iam.Tuple) []iam.Tuple {
 	in := map[iam.Tuple]bool{}
 	for _, t := range b {

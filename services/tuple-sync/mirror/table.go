@@ -18,70 +18,70 @@ import (
 
 // Indexes that the tables of all kinds have.
 const (
-	// byObject finds by the object of OpenFGA that one is as a target.
+	// byObject finds an object by its OpenFGA object.
 	byObject = "object"
-	// byOwner finds what belongs to an owner.
+	// byOwner finds the objects of an owner.
 	byOwner = "owner"
-	// byKin finds what has owners by its type, and by theirs. Of kinds of IAM nobody asks that.
+	// byKin finds objects with owners by their own type and by those of their owners, except types of IAM's kinds.
 	byKin = "kin"
 )
 
-// found is a declared object of whatever kind.
+// found is a declared object of any kind.
 type found struct {
 	change event.Change
-	// object is its name in OpenFGA as a target.
+	// object is the OpenFGA object for it as a target.
 	object string
 	meta   *metav1.ObjectMeta
 	target iam.Target
 	alive  bool
-	// says is what is decided from it.
+	// says is the statement to confirm before anything is granted because of it.
 	says confirm.Statement
 }
 
-// followed are the objects of some kind.
+// followed is a table of any kind.
 type followed interface {
 	last(k event.Key) (o found, live bool)
 	at(object string) (found, bool)
 	target(object string) (t iam.Target, alive bool)
 	ownedBy(owner string) []found
-	// owns says whether there are such.
+	// owns reports whether an owner has objects.
 	owns(owner string) bool
-	// kin are the keys of what has owners, and is of a type, or one of the owners is.
+	// kin returns the keys of objects with owners that have the type, or an owner of it.
 	kin(typ string) []event.Key
 	keys() []event.Key
 	changes() uint64
 	rouse()
 }
 
-// object is what all kinds have in common.
+// object is the constraint on all kinds.
 type object[T any] interface {
 	*T
 	metav1.ObjectMetaAccessor
 }
 
-// table has the objects of one kind that are of this cluster.
+// table holds the objects of one kind in this cluster.
 type table[T any, P object[T]] struct {
 	cfg  config[T]
 	rows *view.Table[T]
 
 	mu sync.Mutex
-	// idle are the newest of those that had a name whose objects of OpenFGA held nothing when that was looked at, nor those of any
-	// before them: what they said is nowhere any more.
+	// idle holds, by name, the newest deleted state whose OpenFGA objects were empty at the last check. Those of all
+	// older states were empty too.
 	idle map[event.Key]event.Change
 }
 
-// config says what matters of a kind.
+// config describes one kind.
 type config[T any] struct {
 	kind    kinds.Kind
 	cluster string
-	// typ is the type of an object in OpenFGA; nil if all of the kind have the same.
+	// typ returns the OpenFGA type of an object; nil if all objects of the kind have the same.
 	typ func(*T) string
-	// target is what it is to those that have it as a target or a parent.
+	// target describes an object as a target or a parent.
 	target func(*T) (iam.Target, bool)
-	// matters are the fields that decisions depend on; see [confirm.NewStatement].
+	// matters returns the fields that decisions depend on; see [confirm.NewStatement].
 	matters func(*T) (declared, recorded any)
 	indexes map[string]func(*T) []string
-	// unsure says of a kind that its objects may be others than the table has; nil if it has those of one kind.
+	// unsure reports whether the objects of a kind may be outdated; nil for tables that never are.
 	unsure func(event.GroupResource) bool
 }
 
@@ -90,7 +90,7 @@ func metaOf[T any, P object[T]](value *T) *metav1.ObjectMeta {
 	return m
 }
 
-// register declares a table. What changes in it may take something away.
+// register declares a table in v. A change that may remove tuples marks the key.
 func register[T any, P object[T]](v *view.View, s *State, c config[T]) *table[T, P] {
 	if c.target == nil {
 		c.target = func(value *T) (iam.Target, bool) { return iam.TargetOfObject(metaOf[T, P](value)) }
@@ -137,12 +137,11 @@ func (t *table[T, P]) object(value *T) string {
 	return iam.Object(t.cfg.typ(value), m.Namespace, m.Name)
 }
 
-// by lists the living of this cluster, ordered by key.
+// by returns the live objects of this cluster in an index, ordered by key.
 func (t *table[T, P]) by(index, value string) []view.Object[T] {
 	return slices.DeleteFunc(t.rows.By(index, value), func(o view.Object[T]) bool { return o.Key.Cluster != t.cfg.cluster })
 }
 
-// values are what is found by an index.
 func (t *table[T, P]) values(index, value string) []*T {
 	var all []*T
 	for _, o := range t.by(index, value) {
@@ -151,7 +150,7 @@ func (t *table[T, P]) values(index, value string) []*T {
 	return all
 }
 
-// get finds a living one by its name; nil if there is none.
+// get returns a live object by its name, or nil.
 func (t *table[T, P]) get(namespace, name string) *T {
 	o, _ := t.rows.Get(t.key(namespace, name))
 	return o.Value
@@ -161,7 +160,7 @@ func (t *table[T, P]) key(namespace, name string) event.Key {
 	return event.Key{Cluster: t.cfg.cluster, GroupResource: t.cfg.kind.GroupResource, Namespace: namespace, Name: name}
 }
 
-// busy are the states of all that have, or had, a name, the living one first, but for those that are idle.
+// busy returns the states of a name that are not idle: the live one first, then the deleted ones.
 func (t *table[T, P]) busy(k event.Key) (all []view.Object[T]) {
 	if o, ok := t.rows.Get(k); ok {
 		all = append(all, o)
@@ -171,21 +170,22 @@ func (t *table[T, P]) busy(k event.Key) (all []view.Object[T]) {
 	return append(all, t.rows.GoneSince(k, t.idle[k])...)
 }
 
-// rest notes that one which had a name is idle, and all before it are.
+// rest marks a deleted state, and all older ones of its name, as idle.
 func (t *table[T, P]) rest(k event.Key, c event.Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.idle[k] = c
 }
 
-// rouse has all be looked at again. Of names that nobody has or had nothing is kept so.
+// rouse clears idle, so that all states count again. This also drops entries of names without any state, which bounds
+// the map.
 func (t *table[T, P]) rouse() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.idle)
 }
 
-// ever are the states of all that have, or had, a name, the living one first.
+// ever returns all states of a name, the live one first.
 func (t *table[T, P]) ever(k event.Key) (all []*T) {
 	if o, ok := t.rows.Get(k); ok {
 		all = append(all, o.Value)
@@ -208,7 +208,7 @@ func (t *table[T, P]) statement(o view.Object[T]) confirm.Statement {
 	return confirm.NewStatement(o, t.essence)
 }
 
-// essence is what decisions depend on. Labels of an object, say, are none of it, nor most of what we say of it.
+// essence returns the fields that decisions depend on. It leaves out labels and most of the status.
 func (t *table[T, P]) essence(value *T) (declared, recorded any) {
 	declared, recorded = t.cfg.matters(value)
 	m := metaOf[T, P](value)
@@ -221,7 +221,8 @@ func (t *table[T, P]) alike(was, is *T) bool {
 	return equality.Semantic.DeepEqual([]any{declaredWas, recordedWas}, []any{declared, recorded})
 }
 
-// takes says whether a change may take something away. What is recorded first does not: nothing counts before.
+// takes reports whether a change may remove tuples. The first value of a recorded field removes none, because nothing
+// was granted without it.
 func (t *table[T, P]) takes(was, is *T) bool {
 	declaredWas, recordedWas := t.essence(was)
 	declared, recorded := t.essence(is)
@@ -232,7 +233,7 @@ func (t *table[T, P]) takes(was, is *T) bool {
 
 func (t *table[T, P]) changes() uint64 { return t.rows.Changes() }
 
-// stated says of a living one what is decided from it.
+// stated returns the statement of a live object, or none.
 func (t *table[T, P]) stated(namespace, name string) []confirm.Statement {
 	if o, ok := t.rows.Get(t.key(namespace, name)); ok {
 		return []confirm.Statement{t.statement(o)}
@@ -255,7 +256,7 @@ func (t *table[T, P]) at(object string) (found, bool) {
 	return found{}, false
 }
 
-// named are those of a name in OpenFGA that are there.
+// named returns the live objects behind an OpenFGA object, without kinds that may be outdated.
 func (t *table[T, P]) named(object string) []view.Object[T] {
 	all := t.by(byObject, object)
 	if t.cfg.unsure == nil {
@@ -264,7 +265,7 @@ func (t *table[T, P]) named(object string) []view.Object[T] {
 	return slices.DeleteFunc(all, func(o view.Object[T]) bool { return t.cfg.unsure(o.Key.GroupResource) })
 }
 
-// target is what there is at a name, if that is not going.
+// target returns the target behind an OpenFGA object. It is not alive if none exists, or if it is being deleted.
 func (t *table[T, P]) target(object string) (target iam.Target, alive bool) {
 	for _, o := range t.named(object) {
 		return t.cfg.target(o.Value)
@@ -288,7 +289,7 @@ func (t *table[T, P]) kin(typ string) (keys []event.Key) {
 
 func (t *table[T, P]) owns(owner string) bool { return t.rows.Count(byOwner, owner) > 0 }
 
-// keys are those of all that live.
+// keys returns the keys of all live objects of this cluster.
 func (t *table[T, P]) keys() []event.Key {
 	return slices.DeleteFunc(t.rows.Keys(), func(k event.Key) bool { return k.Cluster != t.cfg.cluster })
 }

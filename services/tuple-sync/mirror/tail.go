@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// tail looks at the store as a whole, and does so again soon.
+// tail examines the store as a whole, and runs again after interval.
 func (r *Reconciler) tail(ctx context.Context, p Pass) error {
 	err := r.locate(ctx, p)
 	if r.tell(ctx, p); err != nil {
@@ -18,7 +18,7 @@ func (r *Reconciler) tail(ctx context.Context, p Pass) error {
 	if err != nil {
 		return err
 	}
-	if n == nil { // The Store will tell when there is one, and OpenFGA whose it is.
+	if n == nil { // A change of the Store wakes the tail; an unadopted store is polled.
 		if store, known := r.State.where(); known && !r.State.ends(store) {
 			p.Reporter.Again(interval)
 		}
@@ -51,7 +51,7 @@ func (r *Reconciler) tail(ctx context.Context, p Pass) error {
 	return nil
 }
 
-// back looks for what was committed late, and for another history, beside all who decide.
+// back runs [mirrored.lookBack] for the present store, beside the passes that decide.
 func (r *Reconciler) back(ctx context.Context, p Pass) error {
 	n, err := r.declared(ctx)
 	if n == nil || err != nil || !r.copy.is(n.of.storeID) {
@@ -62,21 +62,21 @@ func (r *Reconciler) back(ctx context.Context, p Pass) error {
 	return err
 }
 
-// dispel has objects looked at of which the copy is perhaps untrue.
+// dispel enqueues the doubted objects.
 func (r *Reconciler) dispel(p Pass) {
 	for _, object := range r.copy.doubts() {
 		p.Enqueue(revokes, Key{sort: tuples, object: object})
 	}
 }
 
-// Emptied says that nothing of IAM keeps its store: it has no model yet, or it is to go and holds nothing any more, or it is
-// not ours.
+// Emptied reports whether IAM no longer needs its store. That is so if the Store names no store or no model, if the
+// store ends and is empty, or if it is not ours.
 func (r *Reconciler) Emptied() bool {
 	_, known := r.State.where()
 	return !known || r.emptied.Load()
 }
 
-// whole reads all that the store holds; what differs from the copy is looked at with the tail. Nothing waits for it meanwhile.
+// whole compares the whole store with the copy. The tail enqueues the differing objects. No pass waits for it.
 func (r *Reconciler) whole(ctx context.Context) error {
 	n, err := r.declared(ctx)
 	if n == nil || err != nil {
@@ -85,7 +85,7 @@ func (r *Reconciler) whole(ctx context.Context) error {
 	return r.copy.review(ctx, n.of.storeID)
 }
 
-// everything asks for all objects that hold something, or are to, and for all that is said.
+// everything enqueues all OpenFGA objects that hold or may want tuples, and all statuses.
 func (r *Reconciler) everything(n *snapshot, p Pass) {
 	objects := map[string]bool{}
 	for _, object := range r.copy.known() {
@@ -100,7 +100,8 @@ func (r *Reconciler) everything(n *snapshot, p Pass) {
 	r.enqueue(n, p, objects)
 }
 
-// ask adds the objects of OpenFGA that hold what declared ones of a kind say, and asks for what is said in these.
+// ask adds the OpenFGA objects of declared objects to objects, and enqueues their statuses. It also announces to the
+// Confirmer how many will need a read.
 func (r *Reconciler) ask(p Pass, of event.GroupResource, keys []event.Key, objects map[string]bool) {
 	lacking := 0
 	for _, k := range keys {
@@ -117,8 +118,8 @@ func (r *Reconciler) ask(p Pass, of event.GroupResource, keys []event.Key, objec
 	r.Confirmer.Expect(of, lacking)
 }
 
-// gives says whether an object of OpenFGA is where those of a kind give something to somebody: if it holds nothing, the API server
-// will have to be asked about them.
+// gives reports whether objects of a kind grant something by an OpenFGA object of this type. If such an object is
+// empty, the API server must confirm them.
 func gives(kind event.GroupResource, object string) bool {
 	switch iam.TypeOf(object) {
 	case iam.GrantType:
@@ -129,17 +130,17 @@ func gives(kind event.GroupResource, object string) bool {
 	return false
 }
 
-// enqueue asks for objects, those that lose something first.
+// enqueue enqueues OpenFGA objects, those that lose tuples first.
 func (r *Reconciler) enqueue(n *snapshot, p Pass, objects map[string]bool) {
 	for object := range objects {
 		p.Enqueue(r.urgency(n, object), Key{sort: tuples, object: object})
 	}
 }
 
-// large is how many tuples an object holds that is not compared only to find out whether it loses some.
+// large bounds the number of tuples up to which an object is compared only to find its priority.
 const large = 256
 
-// urgency is the priority of an object: first come those that lose something, then those that may.
+// urgency returns the priority of an OpenFGA object: first those that lose tuples, then large ones, which may.
 func (r *Reconciler) urgency(n *snapshot, object string) int {
 	switch size := r.copy.size(object); {
 	case size == 0:

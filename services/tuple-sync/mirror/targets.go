@@ -18,28 +18,28 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
 )
 
-// observed are the kinds whose objects the watcher follows because they are registered.
+// observed holds the registered kinds, and whether the watcher follows their objects.
 type observed struct {
 	mu sync.RWMutex
-	// names lead to the types of the kinds, scopes say what is known of each. types are the same by types: of a kind that has
-	// another plural by now both may be told.
+	// names holds the type of each kind, and scopes what is known of it. types holds the same by type. Two kinds may
+	// have one type while a plural name changes.
 	names  map[event.GroupResource]string
 	scopes map[event.GroupResource]scope
 	types  map[string]scope
-	// problems are why others are not.
+	// problems holds why the watcher does not follow a kind.
 	problems map[event.GroupResource]string
-	// forbidden holds an object of each kind that the API server does not let tuple-sync read.
+	// forbidden holds, for each kind that the API server does not let tuple-sync read, one object.
 	forbidden map[event.GroupResource]unreadable
-	// told is what has changed since it was asked for last, and revision counts that.
+	// told holds the changes since the last call of news. revision counts changes.
 	told     news
 	revision atomic.Uint64
 	of       func(event.GroupResource) view.Observation
 }
 
-// scope says of a kind whether its objects are in namespaces, and whether anybody knows which there are.
+// scope holds whether the objects of a kind have namespaces, and whether the watcher follows them.
 type scope struct{ namespaced, followed bool }
 
-// followTargets declares the table of targets. Which kinds there are, the bus tells.
+// followTargets registers the table of targets. The stream brings the kinds.
 func (s *State) followTargets(v *view.View, cluster string) {
 	s.observed = &observed{
 		names: map[event.GroupResource]string{}, scopes: map[event.GroupResource]scope{}, types: map[string]scope{},
@@ -49,7 +49,7 @@ func (s *State) followTargets(v *view.View, cluster string) {
 	s.targets = register(v, s, config[metav1.PartialObjectMetadata]{
 		kind: kinds.Kind{GroupResource: kinds.Targets()}, cluster: cluster,
 		typ: func(m *metav1.PartialObjectMetadata) string {
-			gv, _ := schema.ParseGroupVersion(m.APIVersion) // Of what the watcher wrote.
+			gv, _ := schema.ParseGroupVersion(m.APIVersion) // The watcher wrote it, so it parses.
 			return iam.Type(gv.Group, m.Kind)
 		},
 		matters: func(*metav1.PartialObjectMetadata) (_, _ any) { return nil, nil },
@@ -58,7 +58,7 @@ func (s *State) followTargets(v *view.View, cluster string) {
 	v.OnTarget(s.observed.take)
 }
 
-// take takes in what is told of a kind. The tail asks for what depends on it.
+// take stores a new observation of a kind. The tail enqueues everything that depends on it.
 func (o *observed) take(kind event.GroupResource) {
 	is := o.observation(kind)
 	o.mu.Lock()
@@ -80,7 +80,7 @@ func (o *observed) take(kind event.GroupResource) {
 	}
 }
 
-// combine finds what is known of a type by all kinds that have it; the caller holds the lock.
+// combine sets the scope of a type from all kinds that have it; a followed kind wins. The caller holds the lock.
 func (o *observed) combine(typ string) {
 	delete(o.types, typ)
 	for kind, named := range o.names {
@@ -90,7 +90,7 @@ func (o *observed) combine(typ string) {
 	}
 }
 
-// unsure says of a kind whether it is told that nobody follows its objects: what is known of these may be old.
+// unsure reports whether a kind is known and not followed. Its objects in the table may be outdated.
 func (o *observed) unsure(kind event.GroupResource) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -98,7 +98,7 @@ func (o *observed) unsure(kind event.GroupResource) bool {
 	return told && !is.followed
 }
 
-// news are the kinds of which something else is told than before, and the types of their objects.
+// news holds the kinds whose observation changed, and their types.
 type news struct {
 	kinds map[event.GroupResource]bool
 	types map[string]bool
@@ -106,7 +106,7 @@ type news struct {
 
 func newNews() news { return news{map[event.GroupResource]bool{}, map[string]bool{}} }
 
-// news is what was told since this was asked last.
+// news returns the changes since its last call.
 func (o *observed) news() news {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -115,7 +115,7 @@ func (o *observed) news() news {
 	return told
 }
 
-// observe asks for all that depends on whether the objects of kinds are known. Nobody else waits for that.
+// observe enqueues everything that depends on the changed kinds.
 func (r *Reconciler) observe(n *snapshot, p Pass, told news) {
 	if len(told.kinds) == 0 {
 		return
@@ -152,7 +152,7 @@ func (o *observed) scope(typ string) scope {
 	return o.types[typ]
 }
 
-// kind finds the objects of a kind; nil if nobody follows it.
+// kind returns the table of a kind, or nil.
 func (s *State) kind(of event.GroupResource) followed {
 	if of.Target {
 		return s.targets
@@ -160,10 +160,10 @@ func (s *State) kind(of event.GroupResource) followed {
 	return s.kinds[of]
 }
 
-// all are those of all kinds.
+// all returns all tables.
 func (s *State) all() []followed { return append(slices.Collect(maps.Values(s.kinds)), s.targets) }
 
-// ofType finds the objects of a type; nil if nobody knows which there are.
+// ofType returns the table of a type; nil if the watcher does not follow its objects.
 func (s *State) ofType(typ string) followed {
 	if kind := s.types[typ]; kind != nil {
 		return kind
@@ -174,7 +174,7 @@ func (s *State) ofType(typ string) followed {
 	return nil
 }
 
-// scope says of a type whether its objects are in namespaces, and whether anybody knows which there are.
+// scope reports whether the objects of a type have namespaces, and whether the watcher follows them.
 func (s *State) scope(typ string) (namespaced, followed bool) {
 	for _, kind := range kinds.IAM() {
 		if iam.Type(kind.Group, kind.Kind) == typ {
@@ -185,7 +185,7 @@ func (s *State) scope(typ string) (namespaced, followed bool) {
 	return of.namespaced, of.followed
 }
 
-// owned are the targets that may have parents. The others hold what bindings say, and nothing else.
+// owned returns the targets that may have parents. The tuples of other targets follow from bindings alone.
 func (s *State) owned() (objects []string) {
 	for _, k := range s.targets.keys() {
 		if f, _ := s.targets.last(k); len(f.target.Owners) > 0 {
@@ -195,20 +195,20 @@ func (s *State) owned() (objects []string) {
 	return objects
 }
 
-// isMeant says whether there is a binding on a target, or whatever belongs to it or to which it belongs: most are nobody's.
+// isMeant reports whether a target matters: it has a binding or an owner, or it owns something. Most targets do not.
 func (s *State) isMeant(f found) bool {
 	owner := ownerIndex(iam.TypeOf(f.object), f.meta.Name)
 	return len(f.target.Owners) > 0 || s.bindings.rows.Count(byTarget, f.object) > 0 ||
 		slices.ContainsFunc(s.all(), func(k followed) bool { return k.owns(owner) })
 }
 
-// idle says that nothing follows from a target, nor followed from what it was.
+// idle reports whether a target has no tuples and none can follow from it.
 func (r *Reconciler) idle(k event.Key) bool {
 	f, _ := r.State.targets.last(k)
 	return f.meta == nil || r.copy.size(f.object) == 0 && !r.State.isMeant(f)
 }
 
-// observation is what is to be said of whether the objects of a registered kind are looked for.
+// observation returns the condition Observed of a registered kind.
 func (s *State) observation(p *iamv1alpha1.ProtectedResource) condition.Condition {
 	typ, of := iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind), iam.TargetsOf(p.Spec)
 	is := s.observed.observation(of)

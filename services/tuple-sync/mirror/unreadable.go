@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// readAgain is how long until the API server is asked again for an object that it did not let tuple-sync read.
+	// readAgain is the time between two reads of a forbidden object.
 	readAgain = 5 * time.Second
-	// refusalGrace is how long it may refuse before the kind counts as not followed: one that has just started may not know its
-	// roles yet, and what is held on objects of the kind is removed then.
+	// refusalGrace bounds how long reads may be forbidden before the kind counts as not followed, which removes its
+	// tuples. A new API server may not have loaded its roles yet.
 	refusalGrace = 10 * time.Second
 )
 
-// unreadable is an object that the API server does not let tuple-sync read, since when, and whether its kind counts as not followed.
+// unreadable is an object that the API server forbids tuple-sync to read. lasts means that its kind counts as not
+// followed.
 type unreadable struct {
 	change       event.Change
 	why          string
@@ -30,7 +31,7 @@ type unreadable struct {
 	lasts        bool
 }
 
-// observation returns what is known of a kind, by the watcher and by what tuple-sync may read.
+// observation returns the watcher's observation of a kind, unless tuple-sync may not read the kind.
 func (o *observed) observation(kind event.GroupResource) view.Observation {
 	is := o.of(kind)
 	o.mu.RLock()
@@ -42,7 +43,7 @@ func (o *observed) observation(kind event.GroupResource) view.Observation {
 	return is
 }
 
-// forbid notes that an object cannot be read, and reports whether its kind counts as not followed from now on.
+// forbid records a forbidden read, and reports whether the kind now counts as not followed.
 func (o *observed) forbid(change event.Change, why string) bool {
 	kind, now := change.Key.GroupResource, time.Now()
 	o.mu.Lock()
@@ -59,7 +60,7 @@ func (o *observed) forbid(change event.Change, why string) bool {
 	return f.lasts
 }
 
-// due returns the objects that are to be read again.
+// due returns the forbidden objects to read again.
 func (o *observed) due() map[event.GroupResource]event.Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -80,8 +81,8 @@ func (o *observed) allow(kind event.GroupResource) {
 	o.take(kind)
 }
 
-// forbidden handles the error of a statement that the API server did not let tuple-sync confirm. Once that lasts, the key is
-// planned again without objects of that kind; other errors are returned.
+// forbidden handles a forbidden read of a target. Once that lasts, it returns [reconcile.ErrStale], so that the key is
+// planned without the kind. It returns other errors unchanged.
 func (r *Reconciler) forbidden(err error) error {
 	unread := (*confirm.UnreadError)(nil)
 	if errors.As(err, &unread) && unread.Change.Key.Target && errors.Is(err, kube.ErrForbidden) &&
@@ -91,7 +92,7 @@ func (r *Reconciler) forbidden(err error) error {
 	return err
 }
 
-// readForbidden reads again what the API server forbade, and follows kinds that it allows by now.
+// readForbidden reads forbidden objects again, and follows kinds that it may read now.
 func (r *Reconciler) readForbidden(ctx context.Context) {
 	for kind, change := range r.State.observed.due() {
 		switch err := r.Confirmer.Readable(ctx, change); {

@@ -6,7 +6,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// NotAdopted is what people are told of a store that is not ours.
+// NotAdopted returns the message for a store that this cluster has not adopted.
 func NotAdopted(s *corev1alpha1.Store, refusal string) string {
 	return fmt.Sprintf("OpenFGA store %s is not known to be this cluster's: %s; nothing of IAM is written there, and nothing removed, until it is. "+
 		"`entail iam adopt --dry-run` lists what would be deleted; then take it over by spec.adoption: %s of Store %s, for which you need the right "+

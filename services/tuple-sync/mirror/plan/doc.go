@@ -1,2 +1,2 @@
-// Package plan decides what the statuses of what is declared say. It does no I/O.
+// Package plan decides the conditions of IAM's declared objects. It does no I/O.
 package plan

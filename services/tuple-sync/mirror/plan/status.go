@@ -13,13 +13,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// permissionFormat is what a permission looks like: group/resource.verb.
+// permissionFormat matches a permission: group/resource.verb.
 var permissionFormat = regexp.MustCompile(`^[^/]+/[^.]+\.[^.]+$`)
 
-// maxEffective is how many bytes of permissions a status lists: with more an object may be too large to be written at all.
+// maxEffective bounds the permissions that a status lists, in bytes. A larger object may exceed the limits of the API
+// server.
 const maxEffective = 256 << 10
 
-// fitting are as many of the first permissions as a status lists.
+// fitting returns the first permissions, as many as maxEffective allows.
 func fitting(permissions []string) []string {
 	size := 0
 	for i, permission := range permissions {
@@ -30,7 +31,7 @@ func fitting(permissions []string) []string {
 	return permissions
 }
 
-// Role is what is to be said of a Role, and what it gives, as far as that has room in a status.
+// Role returns the conditions of a Role, and its effective permissions up to maxEffective.
 func Role(o *iam.Objects, r *iamv1alpha1.Role) (effective []string, conditions []condition.Condition) {
 	gives := o.Effective(r)
 	valid := condition.New(iamv1alpha1.PermissionsValid, true, iamv1alpha1.ValidationSuccessful, "every permission is one that some ProtectedResource has")
@@ -61,7 +62,7 @@ func Role(o *iam.Objects, r *iamv1alpha1.Role) (effective []string, conditions [
 	return effective, []condition.Condition{valid, ready}
 }
 
-// PolicyBinding is what is to be said of one. What is wrong first is why it is not ready.
+// PolicyBinding returns the conditions of a PolicyBinding. The first failed one gives the reason of Ready.
 func PolicyBinding(o *iam.Objects, b *iamv1alpha1.PolicyBinding) []condition.Condition {
 	target := condition.New(iamv1alpha1.TargetValid, true, iamv1alpha1.ValidationSuccessful, "the target is there")
 	if reason := o.TargetReason(b); reason != "" {
@@ -130,7 +131,7 @@ func targetMessage(reason string) string {
 	return "no ProtectedResource in force registers this kind"
 }
 
-// GroupMembership is what is to be said of one.
+// GroupMembership returns the conditions of a GroupMembership.
 func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition.Condition {
 	user := condition.New(iamv1alpha1.UserRefValid, true, iamv1alpha1.ValidationSuccessful, "the user is there")
 	is, reason := o.Member(m)
@@ -161,10 +162,10 @@ func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition
 	return []condition.Condition{user, group, ready}
 }
 
-// User is what is to be said of one. What it has, other objects say.
+// User returns the condition Ready of a User.
 func User(u *iamv1alpha1.User) condition.Condition { return subject(u.Status.State, "the user") }
 
-// ServiceAccount is what is to be said of one.
+// ServiceAccount returns the condition Ready of a ServiceAccount.
 func ServiceAccount(a *iamv1alpha1.ServiceAccount) condition.Condition {
 	return subject(a.Spec.State, "the account")
 }
@@ -176,17 +177,17 @@ func subject(state iamv1alpha1.ActivationState, what string) condition.Condition
 	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, what+" may be given roles")
 }
 
-// Group is what is to be said of one.
+// Group returns the condition Ready of a Group.
 func Group(*iamv1alpha1.Group) condition.Condition {
 	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "the group has the members that its GroupMemberships say")
 }
 
-// Organization is what is to be said of one.
+// Organization returns the condition Ready of an Organization.
 func Organization(*resourcemanagerv1alpha1.Organization) condition.Condition {
 	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "roles may be given on it, and projects may belong to it")
 }
 
-// Project is what is to be said of one.
+// Project returns the condition Ready of a Project.
 func Project(o *iam.Objects, p *resourcemanagerv1alpha1.Project) condition.Condition {
 	target, _ := iam.TargetOfProject(p)
 	owner, name := target.Owners[len(target.Owners)-1], p.Spec.OwnerRef.Name
@@ -204,8 +205,7 @@ func Project(o *iam.Objects, p *resourcemanagerv1alpha1.Project) condition.Condi
 	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "it belongs to Organization "+name)
 }
 
-// Ours reports whether a reason of Ready is one that is given here to users, accounts, groups, organizations and projects, or
-// that of what nobody has said anything of.
+// Ours reports whether a reason of Ready comes from this package, or is the default of a new object.
 func Ours(reason string) bool {
 	switch reason {
 	case "Unknown", iamv1alpha1.Reconciled, iamv1alpha1.ReferenceInvalid, iamv1alpha1.NotAdopted, iamv1alpha1.NoIAMStore, corev1alpha1.BackendUnavailable:
@@ -214,7 +214,8 @@ func Ours(reason string) bool {
 	return false
 }
 
-// Observed is what is to be said of a ProtectedResource by who looks for targets; the problem is why there are none to look for.
+// Observed returns the condition Observed of a ProtectedResource. The problem is why the watcher does not follow its
+// kind.
 func Observed(followed, trusted bool, problem string) condition.Condition {
 	problem = cmp.Or(problem, "objects of this kind are not followed yet")
 	switch {
@@ -228,15 +229,15 @@ func Observed(followed, trusted bool, problem string) condition.Condition {
 		problem+"; bindings on single objects give nothing, those on the kind or a parent do")
 }
 
-// RoleTypes are the conditions of a Role.
+// RoleTypes lists the conditions of a Role in order.
 func RoleTypes() []string { return []string{iamv1alpha1.PermissionsValid, iamv1alpha1.Ready} }
 
-// PolicyBindingTypes are those of a PolicyBinding.
+// PolicyBindingTypes lists the conditions of a PolicyBinding in order.
 func PolicyBindingTypes() []string {
 	return []string{iamv1alpha1.TargetValid, iamv1alpha1.SubjectValid, iamv1alpha1.RoleValid, iamv1alpha1.Ready}
 }
 
-// GroupMembershipTypes are those of a GroupMembership.
+// GroupMembershipTypes lists the conditions of a GroupMembership in order.
 func GroupMembershipTypes() []string {
 	return []string{iamv1alpha1.UserRefValid, iamv1alpha1.GroupRefValid, iamv1alpha1.Ready}
 }
