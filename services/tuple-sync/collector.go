@@ -11,14 +11,14 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// full is how many tuples go in one call.
+// full bounds the tuples of one call that several writes share.
 const full = 100
 
-// collector makes few calls of many small writes: who comes while a call is under way goes with the next one, and nobody
-// waits when there is none. What takes away goes before what adds.
+// collector combines many small writes into few calls. Writes that arrive during a call share the next one; without a
+// running call a write starts at once. Removals go before additions.
 //
-// Each call is made by one of those whose writes are in it, with that one's context, so that the fence is checked for all of
-// them: they are of one turn. Then the next one leads.
+// One of the combined writes makes the call, with its own context. The fence is thereby checked for all, because they
+// are of one turn.
 type collector struct {
 	writer changer
 
@@ -27,26 +27,26 @@ type collector struct {
 	waiting []*part
 }
 
-// changer makes the calls.
+// changer writes to OpenFGA.
 type changer interface {
 	Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error)
 }
 
-// errUnanswered is what becomes of a part until there is an answer.
+// errUnanswered is the error of a part without an answer; the part is tried again.
 var errUnanswered = fmt.Errorf("writing with others: %w", reconcile.ErrStale)
 
-// part is what somebody has to write, and what became of it.
+// part is one write and its result.
 type part struct {
 	tuple.Write
 
-	// turn is sent to once it is this one's to lead, or closed when it is done.
+	// turn receives a value when this part must make the call. It is closed when another part has done so.
 	turn    chan struct{}
 	done    bool
 	refused map[tuple.Tuple]error
 	err     error
 }
 
-// Write makes one change, together with those of others.
+// Write makes one change, possibly in one call with others.
 func (c *collector) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
 	p := &part{Write: change, turn: make(chan struct{}, 1), err: errUnanswered}
 	c.mu.Lock()
@@ -69,7 +69,8 @@ func (c *collector) Write(ctx context.Context, change tuple.Write) (refused map[
 	return p.refused, p.err
 }
 
-// dismiss tells others what became of theirs. If the time of who led was up, theirs was not, and they try again.
+// dismiss wakes the other parts of a call. If the caller's context ended, their own may not have, so failed parts are
+// tried again.
 func dismiss(others []*part, late bool) {
 	for _, p := range others {
 		if p.err != nil && late {
@@ -80,7 +81,7 @@ func dismiss(others []*part, late bool) {
 	}
 }
 
-// collect takes those that go with a part, if any are to: that one first, and who fits beside it.
+// collect removes p from the waiting parts and returns it. With others, it adds the parts that fit into the same call.
 func (c *collector) collect(p *part, others bool) []*part {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,13 +97,14 @@ func (c *collector) collect(p *part, others bool) []*part {
 	return call
 }
 
-// goesWith says whether two parts can be one call: they are of one turn, on one store, and both add or both take away.
+// goesWith reports whether two parts can share a call. Store, model, turn and Sure must be equal, and both must only
+// add or only remove.
 func (p *part) goesWith(other *part) bool {
 	return p.StoreID == other.StoreID && p.ModelID == other.ModelID && p.Turn == other.Turn && p.Sure == other.Sure &&
 		(len(p.Add) == 0) == (len(other.Add) == 0) && (len(p.Remove) == 0) == (len(other.Remove) == 0)
 }
 
-// next has another lead: who takes something away, if there is one.
+// next wakes the next part to make a call: one with removals, if one exists.
 func (c *collector) next() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +115,7 @@ func (c *collector) next() {
 	c.waiting[i].turn <- struct{}{}
 }
 
-// call writes parts, and finds out for each what became of it.
+// call writes parts together, and sets the result of each.
 func (c *collector) call(ctx context.Context, parts []*part) {
 	refused, err := c.writer.Write(ctx, together(parts))
 	switch {
@@ -121,7 +123,7 @@ func (c *collector) call(ctx context.Context, parts []*part) {
 		parts[0].refused, parts[0].err = refused, err
 		return
 	case err != nil && !fault.IsUnavailable(err) && ctx.Err() == nil:
-		for _, p := range parts { // One of them is to blame, and the others are not to be held up by it.
+		for _, p := range parts { // One part causes the error and must not fail the others.
 			c.call(ctx, []*part{p})
 		}
 		return
@@ -138,7 +140,7 @@ func (c *collector) call(ctx context.Context, parts []*part) {
 			good = append(good, p)
 		}
 	}
-	if len(good) > 0 { // They are there, but nobody was told of it.
+	if len(good) > 0 { // Their tuples were written, but not announced.
 		c.call(ctx, good)
 	}
 }
@@ -151,7 +153,7 @@ func put(refused map[tuple.Tuple]error, t tuple.Tuple, why error) map[tuple.Tupl
 	return refused
 }
 
-// together is one write of several.
+// together combines parts into one write.
 func together(parts []*part) tuple.Write {
 	all := parts[0].Write
 	all.Add, all.Remove = slices.Clone(all.Add), slices.Clone(all.Remove)

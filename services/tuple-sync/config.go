@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-// Config is what tuple-sync can be told. Start from [Defaults].
+// Config holds the settings of tuple-sync. Start from [Defaults].
 type Config struct {
 	controller.Config
 	OpenFGA fga.Config
@@ -22,22 +22,23 @@ type Config struct {
 	AccountType       string
 	// IAMStore is the name of the Store for IAM.
 	IAMStore string
-	// UnobservedTargets is what becomes of bindings on objects of kinds that nobody follows: refuse or trust.
+	// UnobservedTargets decides about bindings on single objects of kinds that the watcher does not follow: refuse or
+	// trust.
 	UnobservedTargets string
-	// RemovedTuplesRetention is how long a Store records the tuples that were removed; zero if it does not.
+	// RemovedTuplesRetention is the time for which a Store records removed tuples; zero records none.
 	RemovedTuplesRetention time.Duration
 }
 
-// What becomes of bindings on what cannot be looked for.
+// Values of UnobservedTargets.
 const (
 	refuse = "refuse"
 	trust  = "trust"
 )
 
-// maxRetention bounds how long removed tuples are recorded.
+// maxRetention bounds RemovedTuplesRetention.
 const maxRetention = 366 * 24 * time.Hour
 
-// Defaults is the one place where defaults are.
+// Defaults returns the defaults of all settings.
 func Defaults() Config {
 	return Config{
 		Config: controller.Defaults(), AccountType: corev1alpha1.AccountType, IAMStore: "iam", UnobservedTargets: refuse,
@@ -45,7 +46,7 @@ func Defaults() Config {
 	}
 }
 
-// BindFlags makes every setting a flag.
+// BindFlags defines a flag for every setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	c.OpenFGA.BindFlags(fs)
@@ -59,7 +60,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.AccountType, "account-type", c.AccountType, "`type` of accounts in models")
 }
 
-// Validate says what is wrong and what to do about it.
+// Validate returns an error that names each wrong setting and the remedy.
 func (c *Config) Validate() error {
 	var accountType error
 	if c.AllowMemberTuples && !tuple.IsValidObject(c.AccountType+":x") {

@@ -7,26 +7,26 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/mirror"
 )
 
-// Key is what is reconciled as one: hundreds of thousands are kept, and compared often, so it is no larger than a pointer. It is
-// a [ledger.Key] or a [mirror.Key].
+// Key is the unit of reconciliation: a [ledger.Key] or a [mirror.Key]. It is as small as a pointer, because the queue
+// holds and compares hundreds of thousands.
 type Key struct{ is unique.Handle[any] }
 
 func ofLedger(k ledger.Key) Key { return Key{unique.Make[any](k)} }
 func ofMirror(k mirror.Key) Key { return Key{unique.Make[any](k)} }
 
-// ledger is the key of the ledger, unless it is one of the mirror.
+// ledger returns the key of the ledger, or the zero value for a key of the mirror.
 func (k Key) ledger() ledger.Key {
 	of, _ := k.is.Value().(ledger.Key)
 	return of
 }
 
-// mirror is the key of the mirror, if it is one.
+// mirror returns the key of the mirror, and whether it is one.
 func (k Key) mirror() (of mirror.Key, is bool) {
 	of, is = k.is.Value().(mirror.Key)
 	return of, is
 }
 
-// String is for people.
+// String returns a description for people.
 func (k Key) String() string {
 	if of, is := k.mirror(); is {
 		return of.String()
@@ -34,5 +34,5 @@ func (k Key) String() string {
 	return k.ledger().String()
 }
 
-// MarshalText is for logs.
+// MarshalText returns [Key.String], for logs.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// metrics tell what is written to OpenFGA.
+// metrics counts writes to OpenFGA.
 type metrics struct {
 	tuples     *prometheus.CounterVec
 	difference prometheus.Histogram

@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// maxModels bounds how many models are kept; one may take 300 KiB.
+	// maxModels bounds the number of cached models; one may take 300 KiB.
 	maxModels = 128
-	// modelTTL is for how long. They never change, but what the server refused it may take another day.
+	// modelTTL bounds the age of a cached model. Models never change, but the server may later accept a tuple that it
+	// refused.
 	modelTTL = 24 * time.Hour
 )
 
-// modelCache keeps authorization models by id.
+// modelCache caches authorization models by ID.
 type modelCache struct {
 	openFGA modelReader
 	kept    *cache.LRUExpireCache
@@ -33,7 +34,7 @@ func newModelCache(openFGA modelReader) *modelCache {
 	return &modelCache{openFGA: openFGA, kept: cache.NewLRUExpireCache(maxModels)}
 }
 
-// Get finds a model; nil when the store has no such.
+// Get returns a model. It returns nil if the store lacks the model.
 func (c *modelCache) Get(ctx context.Context, storeID, modelID string) (*plan.Model, error) {
 	if storeID == "" || modelID == "" {
 		return nil, nil //nolint:nilnil // No model is an answer.
@@ -57,8 +58,8 @@ func (c *modelCache) Get(ctx context.Context, storeID, modelID string) (*plan.Mo
 	return model, nil
 }
 
-// Put keeps a model, in the place of the one that nobody has asked for longest.
+// Put caches a model. A full cache drops the least recently used one.
 func (c *modelCache) Put(model *plan.Model) { c.kept.Add(model.ID(), model, modelTTL) }
 
-// Drop forgets a model that the server has lost.
+// Drop removes a model that the server has lost.
 func (c *modelCache) Drop(model *plan.Model) { c.kept.Remove(model.ID()) }

@@ -10,10 +10,10 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/mirror"
 )
 
-// reconciler leads objects and keys to who keeps tuples for them.
+// reconciler passes objects and keys to the ledger and the mirror.
 type reconciler struct {
 	ledger *ledger.Reconciler
-	// mirror is nil where nobody keeps those of IAM.
+	// mirror is nil if the tuples of IAM are not kept.
 	mirror  *mirror.Reconciler
 	outages *controller.Outages[Key]
 }

@@ -1,10 +1,9 @@
-// Package tuplesync keeps the relationship tuples in OpenFGA stores in step with what Stores
-// and AuthorizationModels declare, and with nothing else: tuples that other software writes
-// stay as they are. In the IAM store it also keeps those that follow from roles, bindings, groups and
-// users; of their types there are no others.
+// Package tuplesync keeps the relationship tuples in OpenFGA in step with what Stores and AuthorizationModels declare.
+// It leaves tuples of other software as they are. In the IAM store it also keeps the tuples of roles, bindings, groups
+// and users; it removes all other tuples of their types.
 //
-// Packages ledger and mirror do that; this package puts the service together, and has what all who keep
-// tuples share: the one writer, and the models by which tuples are judged.
+// Packages ledger and mirror do the work. This package assembles the service, and holds what both share: the writer and
+// the model cache.
 package tuplesync
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/mirror"
 )
 
-// Run runs tuple-sync until ctx ends or a part of it fails.
+// Run runs tuple-sync until ctx ends or a part fails.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("configuration of %s: %w", topology.TupleSync, err)
@@ -33,7 +32,7 @@ func Run(ctx context.Context, cfg Config) error {
 	})
 }
 
-// free is how many workers no list of the API server's holds up: who loses something need not wait for who gains much.
+// free is the number of workers that never wait for a list of the API server, so that large grants delay no revocation.
 const free = 2
 
 func build(cfg Config, rt *service.Runtime) (service.App, error) {

@@ -11,20 +11,20 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// writer changes OpenFGA stores on behalf of all who keep tuples there, and announces it.
+// writer writes to OpenFGA stores for the ledger and the mirror, and announces each change.
 type writer struct {
 	openFGA  tupleWriter
 	announce func(*eventv1.StoreChanged)
 	metrics  *metrics
 }
 
-// tupleWriter is what is needed of OpenFGA.
+// tupleWriter holds the calls to OpenFGA.
 type tupleWriter interface {
 	Write(ctx context.Context, storeID, modelID string, add, remove []*openfgav1.TupleKey) error
 }
 
-// Write adds, then removes. Which additions the server refuses is found out: then all others are
-// made, nothing is removed, and nothing announced, for the caller has to think again.
+// Write adds and removes tuples. If the server refuses additions, Write makes the others, removes nothing, announces
+// nothing, and returns the refused ones. The caller must then plan again.
 func (w *writer) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
 	err = w.send(ctx, change, change.Add, change.Remove)
 	switch {
@@ -52,7 +52,7 @@ func (w *writer) send(ctx context.Context, change tuple.Write, add, remove []tup
 	return w.openFGA.Write(ctx, change.StoreID, change.ModelID, tuple.Keys(add), tuple.Keys(remove))
 }
 
-// isolate writes all that can be written, by halves, and collects what cannot.
+// isolate writes every tuple that the server accepts, by halving the list, and collects the refused ones.
 func (w *writer) isolate(ctx context.Context, change tuple.Write, add []tuple.Tuple, refused map[tuple.Tuple]error) error {
 	err := w.send(ctx, change, add, nil)
 	if !errors.Is(err, fga.ErrInvalidTuple) {

@@ -13,13 +13,13 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/mirror"
 )
 
-// IAM tells what becomes of the IAM store.
+// IAM returns the effect of adopting the IAM store.
 type IAM interface {
 	Preview(ctx context.Context) (mirror.Preview, error)
 }
 
-// PreviewAdoption lists what goes from the IAM store when it is taken over. As in ListUndeclaredTuples, OpenFGA is read before
-// it is asked what is declared.
+// PreviewAdoption lists the tuples that adopting the IAM store removes. It reads OpenFGA before the declared state, as
+// ListUndeclaredTuples does.
 func (s *Server) PreviewAdoption(ctx context.Context, r *tuplev1.PreviewAdoptionRequest) (*tuplev1.PreviewAdoptionResponse, error) {
 	if _, err := s.find(s.cfg.IAMStore); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (s *Server) PreviewAdoption(ctx context.Context, r *tuplev1.PreviewAdoption
 	return response, nil
 }
 
-// doomed are those of a page that go.
+// doomed returns the tuples of a page that adoption removes.
 func doomed(p mirror.Preview, page []*openfgav1.Tuple) (all []*tuplev1.PreviewAdoptionResponse_Tuple) {
 	held, written := make([]tuple.Tuple, len(page)), make(map[tuple.ID]*timestamppb.Timestamp, len(page))
 	for i, t := range page {

@@ -17,13 +17,13 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// declaration is a tuple with everybody who declares it.
+// declaration is a tuple with all objects that declare it.
 type declaration struct {
 	tuple.Tuple
 	owners []*tuplev1.Owner
 }
 
-// declarations lists all tuples that are declared for a Store, in the order of their keys.
+// declarations lists all tuples declared for a Store, ordered by key.
 func (s *Server) declarations(ctx context.Context, store view.Object[corev1alpha1.Store]) ([]declaration, error) {
 	model, err := s.cfg.Models.Get(ctx, store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Server) declarations(ctx context.Context, store view.Object[corev1alpha
 	return all, nil
 }
 
-// owner tells how far somebody has come with one of their tuples.
+// owner returns the state of one tuple of an object.
 func owner(of *plan.Owner, v plan.Verdict, written map[tuple.Tuple]struct{}) *tuplev1.Owner {
 	_, live := written[v.Tuple]
 	o := &tuplev1.Owner{
@@ -72,10 +72,10 @@ func kindOf(o *plan.Owner) string {
 	return "AuthorizationModel"
 }
 
-// maxKey bounds what a page token has to carry of a tuple that may be of any length.
+// maxKey bounds the part of a tuple that a page token holds, in bytes. Tuples may have any length.
 const maxKey = 900
 
-// key orders declarations and tells them apart.
+// key returns a value that orders declarations and is unique. It ends with a hash if the tuple is longer than maxKey.
 func (d declaration) key() string {
 	key := strings.Join([]string{d.Object, d.Relation, d.User, d.Condition, d.Context}, "\x00")
 	if len(key) <= maxKey {

@@ -1,5 +1,5 @@
-// Package query answers TupleService: what is declared from the view, what follows from it by
-// OpenFGA.
+// Package query implements TupleService. It answers from the view what is declared, and from OpenFGA what follows from
+// it.
 package query
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// OpenFGA is what is asked of it.
+// OpenFGA holds the calls to OpenFGA.
 type OpenFGA interface {
 	ReadTuple(ctx context.Context, storeID string, key *openfgav1.TupleKey) (*openfgav1.Tuple, bool, error)
 	ReadPage(ctx context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error)
@@ -34,7 +34,7 @@ type OpenFGA interface {
 	Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error)
 }
 
-// Models finds authorization models; nil when a store has no such.
+// Models returns authorization models. It returns nil if the store lacks the model.
 type Models interface {
 	Get(ctx context.Context, storeID, modelID string) (*plan.Model, error)
 }
@@ -42,13 +42,13 @@ type Models interface {
 // Config of a [Server]. All fields are required.
 type Config struct {
 	State *ledger.State
-	// Cluster is the one whose Stores are asked about.
+	// Cluster is the name of the cluster whose Stores are served.
 	Cluster string
-	// Complete is nil once State can be relied on.
+	// Complete returns nil once State is complete.
 	Complete func() error
 	Models   Models
 	OpenFGA  OpenFGA
-	// IAMStore is the name of the Store that IAM has.
+	// IAMStore is the name of the Store of IAM.
 	IAMStore string
 	IAM      IAM
 }
@@ -56,10 +56,9 @@ type Config struct {
 // Server implements TupleService.
 type Server struct{ cfg Config }
 
-// New makes one.
 func New(cfg Config) *Server { return &Server{cfg: cfg} }
 
-// Handler mounts s. It asks of a caller what kubectl would: the right to read the Store in question.
+// Handler returns the RPC handler of s. A caller needs the right to read the Store in question.
 func (s *Server) Handler() rpc.Handler {
 	return rpc.NewHandler[tuplev1connect.TupleServiceHandler](tuplev1connect.TupleServiceName, tuplev1connect.NewTupleServiceHandler, s, access(s.cfg.IAMStore))
 }
@@ -77,7 +76,7 @@ func access(iamStore string) map[string]rpc.Access {
 	}
 }
 
-// ListTuples lists declared tuples with the objects that want them.
+// ListTuples lists declared tuples with the objects that declare them.
 func (s *Server) ListTuples(ctx context.Context, r *tuplev1.ListTuplesRequest) (*tuplev1.ListTuplesResponse, error) {
 	kind, name, ok := strings.Cut(r.GetOwner(), "/")
 	if !ok && r.GetOwner() != "" {
@@ -101,10 +100,10 @@ func (s *Server) ListTuples(ctx context.Context, r *tuplev1.ListTuplesRequest) (
 	return response, nil
 }
 
-// matches treats an empty pattern as any.
+// matches reports whether a value equals a pattern; an empty pattern matches any value.
 func matches(pattern, value string) bool { return pattern == "" || pattern == value }
 
-// ExplainTuple tells who wants a tuple, and whether OpenFGA has it.
+// ExplainTuple returns the objects that declare a tuple, and whether OpenFGA holds it.
 func (s *Server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleRequest) (*tuplev1.ExplainTupleResponse, error) {
 	id := tuple.ID{Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser()}
 	found, err := s.declared(ctx, r.GetStore(), func(d declaration) bool { return d.ID == id })
@@ -137,7 +136,7 @@ func (s *Server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleReques
 	return response, nil
 }
 
-// Check asks OpenFGA whether a user has a relation to an object.
+// Check returns OpenFGA's answer whether a user has a relation to an object.
 func (s *Server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.CheckResponse, error) {
 	status, err := s.live(r.GetStore())
 	if err != nil {
@@ -162,7 +161,7 @@ func (s *Server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.C
 	return &tuplev1.CheckResponse{Allowed: answer.GetAllowed(), StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID}, nil
 }
 
-// ListObjects asks OpenFGA which objects of a type a user has a relation to.
+// ListObjects returns the objects of a type to which a user has a relation, by OpenFGA.
 func (s *Server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest) (*tuplev1.ListObjectsResponse, error) {
 	status, err := s.live(r.GetStore())
 	if err != nil {
@@ -178,7 +177,7 @@ func (s *Server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest)
 	return &tuplev1.ListObjectsResponse{Objects: answer.GetObjects()}, nil
 }
 
-// Expand asks OpenFGA for the tree behind a relation, and says who declares its tuples.
+// Expand returns OpenFGA's tree behind a relation, with the objects that declare its tuples.
 func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1.ExpandResponse, error) {
 	status, err := s.live(r.GetStore())
 	if err != nil {
@@ -208,7 +207,7 @@ func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1
 	return response, nil
 }
 
-// declared lists the declared tuples of a Store that keep wants.
+// declared lists the declared tuples of a Store for which keep returns true.
 func (s *Server) declared(ctx context.Context, name string, keep func(declaration) bool) ([]declaration, error) {
 	store, err := s.find(name)
 	if err != nil {
@@ -232,7 +231,7 @@ func (s *Server) find(name string) (view.Object[corev1alpha1.Store], error) {
 		event.Key{Cluster: s.cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: name})
 }
 
-// live finds a Store that OpenFGA can be asked about.
+// live returns the status of a Store that OpenFGA can answer for.
 func (s *Server) live(name string) (*corev1alpha1.StoreStatus, error) {
 	store, err := s.find(name)
 	if err != nil {
@@ -245,7 +244,8 @@ func (s *Server) live(name string) (*corev1alpha1.StoreStatus, error) {
 	return status, nil
 }
 
-// refused tells a caller what OpenFGA does not like about a question. Its troubles are not the caller's business.
+// refused converts an error of OpenFGA for the caller. It passes on what is wrong with the request, and hides internal
+// errors.
 func refused(err error) error {
 	switch {
 	case fault.IsUnavailable(err):

@@ -14,11 +14,11 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// lookedAt is at how many tuples of a store a page looks that does not say.
+// lookedAt is the default number of tuples that one page reads.
 const lookedAt = 100
 
-// ListUndeclaredTuples lists what OpenFGA holds and nobody declares. OpenFGA is read before the view is
-// asked: what is written meanwhile was declared before.
+// ListUndeclaredTuples lists the tuples that OpenFGA holds and no object declares. It reads OpenFGA before the view: a
+// tuple written meanwhile was declared before.
 func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndeclaredTuplesRequest) (*tuplev1.ListUndeclaredTuplesResponse, error) {
 	store, err := s.find(r.GetStore())
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndecl
 	return response, nil
 }
 
-// read reads so many tuples of a store, and tells where the next are.
+// read reads n tuples of a store, and returns the token of the next page.
 func (s *Server) read(ctx context.Context, storeID string, n int32, token string) (all []*openfgav1.Tuple, next string, err error) {
 	for next = token; n > 0; {
 		page, following, err := s.cfg.OpenFGA.ReadPage(ctx, storeID, n, next)

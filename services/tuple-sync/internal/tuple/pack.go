@@ -14,12 +14,12 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// maxUnpacked bounds a list that was packed, in bytes: more than any object can declare.
+// maxUnpacked bounds an unpacked list, in bytes. No object can declare more.
 const maxUnpacked = 4 << 20
 
 var errUnpacked = errors.New("the list takes more than 4 MiB")
 
-// Pack makes a long list small. What packs to other bytes may be the same list all the same.
+// Pack compresses a list of tuples. Equal lists may have different packed bytes.
 func Pack(tuples []Tuple) ([]byte, error) {
 	list := make([]corev1alpha1.Tuple, len(tuples))
 	for i, t := range tuples {
@@ -28,7 +28,7 @@ func Pack(tuples []Tuple) ([]byte, error) {
 	return PackList(list)
 }
 
-// PackList packs a list of anything that has JSON.
+// PackList compresses the JSON of a list.
 func PackList[T any](list []T) ([]byte, error) {
 	text, err := json.Marshal(list)
 	if err == nil && len(text) > maxUnpacked {
@@ -44,7 +44,7 @@ func PackList[T any](list []T) ([]byte, error) {
 	return encoder.EncodeAll(text, nil), nil
 }
 
-// Unpack reads a list that was packed.
+// Unpack reads a packed list of tuples.
 func Unpack(packed []byte) ([]Tuple, error) {
 	list, err := UnpackList[corev1alpha1.Tuple](packed)
 	if err != nil {
@@ -53,7 +53,7 @@ func Unpack(packed []byte) ([]Tuple, error) {
 	return ParseAll(list), nil
 }
 
-// UnpackList reads what [PackList] packed. Somebody may have made it to fill our memory.
+// UnpackList reads a list packed by [PackList]. It bounds memory, because a user may forge the list.
 func UnpackList[T any](packed []byte) ([]T, error) {
 	decoder, err := zstd.NewReader(bytes.NewReader(packed),
 		zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderLowmem(true))
@@ -83,7 +83,7 @@ func (t Tuple) Compare(other Tuple) int {
 	return strings.Compare(t.Condition+"\x00"+t.Context, other.Condition+"\x00"+other.Context)
 }
 
-// Sorted is a list in order, each tuple once.
+// Sorted returns a sorted copy without duplicates.
 func Sorted(tuples []Tuple) []Tuple {
 	tuples = slices.Clone(tuples)
 	slices.SortFunc(tuples, Tuple.Compare)

@@ -1,5 +1,5 @@
-// Package tuple has relationship tuples in a form that compares with ==, and their other forms:
-// as people declare them, and as OpenFGA takes and holds them.
+// Package tuple defines relationship tuples that compare with ==. It converts them from and to declared tuples and
+// OpenFGA's form.
 package tuple
 
 import (
@@ -21,10 +21,10 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// ID is what OpenFGA tells tuples apart by. The condition is no part of it.
+// ID identifies a tuple in OpenFGA. The condition does not belong to it.
 type ID struct{ Object, Relation, User string }
 
-// String is the tuple as people write it: object#relation@user.
+// String returns the usual notation: object#relation@user.
 func (i ID) String() string { return i.Object + "#" + i.Relation + "@" + i.User }
 
 // Tuple is a tuple in a form that compares with ==.
@@ -32,12 +32,12 @@ type Tuple struct {
 	ID
 	// Condition is the name of a condition, empty for none.
 	Condition string
-	// Context of the condition as canonical JSON, empty for none.
+	// Context holds the condition's context as canonical JSON, empty for none.
 	Context string
 }
 
-// Parse reads a tuple as people declare it. It refuses nothing: a context that OpenFGA cannot hold
-// stays as it is, and [Tuple.Validate] returns the error.
+// Parse converts a declared tuple. It never fails: it keeps a context that OpenFGA cannot hold, and [Tuple.Validate]
+// returns the error.
 func Parse(t corev1alpha1.Tuple) Tuple {
 	parsed := Tuple{ID: ID{t.Object, t.Relation, t.User}}
 	if t.Condition == nil {
@@ -56,7 +56,7 @@ func Parse(t corev1alpha1.Tuple) Tuple {
 	return parsed
 }
 
-// ParseAll reads a list, keeping the first of equal tuples.
+// ParseAll converts a list, and keeps the first of equal tuples.
 func ParseAll(list []corev1alpha1.Tuple) []Tuple {
 	if len(list) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func ParseAll(list []corev1alpha1.Tuple) []Tuple {
 	return parsed
 }
 
-// Of is a tuple that OpenFGA holds.
+// Of converts a tuple from OpenFGA.
 func Of(k *openfgav1.TupleKey) Tuple {
 	return Tuple{
 		ID:        ID{k.GetObject(), k.GetRelation(), k.GetUser()},
@@ -81,19 +81,19 @@ func Of(k *openfgav1.TupleKey) Tuple {
 	}
 }
 
-// canonical gives equal contexts one spelling; the empty one is "".
+// canonical returns one spelling for equal contexts, and "" for an empty one.
 func canonical(context *structpb.Struct) string {
 	if len(context.GetFields()) == 0 {
 		return ""
 	}
 	text, err := json.Marshal(context.AsMap())
 	if err != nil {
-		return err.Error() // A number that JSON cannot say; it equals nothing.
+		return err.Error() // JSON cannot hold the number; the text equals no other context.
 	}
 	return string(text)
 }
 
-// Key is t as OpenFGA takes it.
+// Key returns t in OpenFGA's form.
 func (t Tuple) Key() *openfgav1.TupleKey {
 	key := &openfgav1.TupleKey{Object: t.Object, Relation: t.Relation, User: t.User}
 	if t.Condition == "" {
@@ -101,12 +101,12 @@ func (t Tuple) Key() *openfgav1.TupleKey {
 	}
 	key.Condition = &openfgav1.RelationshipCondition{Name: t.Condition, Context: &structpb.Struct{}}
 	if t.Context != "" {
-		_ = key.GetCondition().GetContext().UnmarshalJSON([]byte(t.Context)) // What is no object is refused before.
+		_ = key.GetCondition().GetContext().UnmarshalJSON([]byte(t.Context)) // Validate has refused other JSON before.
 	}
 	return key
 }
 
-// Keys are tuples as OpenFGA takes them.
+// Keys converts tuples to OpenFGA's form.
 func Keys(tuples []Tuple) []*openfgav1.TupleKey {
 	keys := make([]*openfgav1.TupleKey, len(tuples))
 	for i, t := range tuples {
@@ -115,7 +115,7 @@ func Keys(tuples []Tuple) []*openfgav1.TupleKey {
 	return keys
 }
 
-// Declared is t as people declare it, and as it is recorded.
+// Declared returns t as objects declare and record it.
 func (t Tuple) Declared() corev1alpha1.Tuple {
 	declared := corev1alpha1.Tuple{Object: t.Object, Relation: t.Relation, User: t.User}
 	if t.Condition == "" {
@@ -128,7 +128,7 @@ func (t Tuple) Declared() corev1alpha1.Tuple {
 	return declared
 }
 
-// Size is about what t takes in an object's JSON, in bytes.
+// Size estimates the bytes of t in an object's JSON.
 func (t Tuple) Size() int {
 	const names = len(`{"object":"","relation":"","user":""},`)
 	size := names + len(t.Object) + len(t.Relation) + len(t.User)
@@ -141,7 +141,7 @@ func (t Tuple) Size() int {
 // maxContext is the largest condition context that OpenFGA accepts, in bytes.
 const maxContext = 32 * 1024
 
-// Mistakes that no model can make good.
+// Errors that are independent of the model.
 var (
 	errObject   = errors.New("the object must be type:id, without spaces or a second ':'")
 	errAnyone   = errors.New("the object must be a single one, not type:*")
@@ -151,7 +151,7 @@ var (
 	errContext  = errors.New("the context of the condition must be a JSON object")
 )
 
-// Validate tells what is wrong with t whatever the model.
+// Validate returns an error if t is malformed, whatever the model.
 func (t Tuple) Validate() error {
 	_, id := fgatuple.SplitObject(t.Object)
 	switch {
@@ -204,7 +204,7 @@ func exactNumbers(context []byte) error {
 	}
 }
 
-// cause is the part of a field's error that tells a person something.
+// cause returns the part of a field's error that helps a reader.
 func cause(err error) error {
 	var field interface {
 		Field() string
@@ -225,7 +225,7 @@ func (i ID) Compare(other ID) int {
 	return cmp.Or(cmp.Compare(i.Object, other.Object), cmp.Compare(i.Relation, other.Relation), cmp.Compare(i.User, other.User))
 }
 
-// Reason is the part of OpenFGA's answer about one that does not repeat the tuple.
+// Reason returns OpenFGA's message about a tuple without the tuple itself.
 func Reason(err error) string {
 	text := status.Convert(err).Message()
 	if _, reason, ok := strings.Cut(text, "Reason: "); ok {
@@ -234,20 +234,19 @@ func Reason(err error) string {
 	return text
 }
 
-// Write is a change of one store: it is to hold all of Add, and nothing of Remove that is not
-// in Add, too.
+// Write is a change of one store. Afterwards the store holds all of Add, and nothing of Remove that is not in Add.
 type Write struct {
 	StoreID string
-	// ModelID is the model by which additions are judged.
+	// ModelID is the model that additions must satisfy.
 	ModelID     string
 	Add, Remove []Tuple
-	// Sure means that what is removed must have been: else a store without a model has no tuples, and nothing is to be done.
+	// Sure makes a removal fail if the store or its model is missing. Without it, such a store counts as empty.
 	Sure bool
-	// Turn is that of the pass which decided it: what different turns decided is not written in one call.
+	// Turn is the turn of the deciding pass. One call never combines different turns.
 	Turn uint64
 }
 
-// Objects are those whose tuples change, each once.
+// Objects returns the objects whose tuples change, each once.
 func (w Write) Objects() []string {
 	var objects []string
 	seen := map[string]struct{}{}
