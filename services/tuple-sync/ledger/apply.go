@@ -25,14 +25,14 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// Cluster is what is needed of the API server beside statuses.
+// Cluster holds the calls to the API server other than status writes.
 type Cluster interface {
 	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
 	AddFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
 	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
 }
 
-// Reader reads what an OpenFGA store holds.
+// Reader reads the content of an OpenFGA store.
 type Reader interface {
 	GetStore(ctx context.Context, storeID string) (fga.Store, bool, error)
 	ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error]
@@ -40,21 +40,20 @@ type Reader interface {
 	ReadChanges(ctx context.Context, storeID, token string, since time.Time) ([]*openfgav1.TupleChange, string, error)
 }
 
-// Writer changes OpenFGA stores. It tells which additions the server refuses, and has made none
-// of the change final then.
+// Writer changes OpenFGA stores. It returns the additions that the server refuses; then the caller must plan again.
 type Writer interface {
 	Write(ctx context.Context, w tuple.Write) (refused map[tuple.Tuple]error, err error)
 }
 
-// Models finds authorization models; nil when a store has no such.
+// Models caches authorization models. Get returns nil if the store lacks the model.
 type Models interface {
 	Get(ctx context.Context, storeID, modelID string) (*plan.Model, error)
 	Put(model *plan.Model)
 	Drop(model *plan.Model)
 }
 
-// applier carries out plans. It alone knows the API server and OpenFGA. An error at any point
-// leaves what the next plan can take up; [reconcile.ErrStale] asks for that plan at once.
+// applier executes plans. Only it writes to the API server and OpenFGA. After an error at any point the next plan can
+// continue; [reconcile.ErrStale] requests that plan at once.
 type applier struct {
 	state   *State
 	records *records
@@ -65,7 +64,7 @@ type applier struct {
 	writer  Writer
 	models  Models
 	log     *slog.Logger
-	// retention is how long removed tuples are recorded; zero if they are not.
+	// retention is the time for which removed tuples are recorded; zero records none.
 	retention time.Duration
 	restored  func(tuples int)
 }
@@ -80,7 +79,7 @@ func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.
 		return err
 	}
 	if slices.ContainsFunc(decided.Actions, func(action plan.Action) bool { return action.AddFinalizer }) {
-		return reconcile.ErrStale // The objects may have changed by then.
+		return reconcile.ErrStale // The objects may have changed meanwhile.
 	}
 	if len(decided.Remove) > 0 {
 		if err := a.each(ctx, p, s, decided, a.confirmGone); err != nil {
@@ -105,10 +104,11 @@ func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.
 	return nil
 }
 
-// step does one part of an action to its object.
+// step executes one part of an action.
 type step func(ctx context.Context, p *pass, o *object, action plan.Action) error
 
-// each does a step for all objects.
+// each executes a step for all actions. An object that cannot be changed becomes unwritable, and the others are planned
+// again.
 func (a *applier) each(ctx context.Context, p *pass, s *snapshot, decided plan.Plan, do step) error {
 	for _, action := range decided.Actions {
 		o := s.objects[action.Evaluation.Owner.UID]
@@ -129,7 +129,7 @@ func (a *applier) each(ctx context.Context, p *pass, s *snapshot, decided plan.P
 	return nil
 }
 
-// forbidden sets an object aside, and tells why if that is not forbidden, too.
+// forbidden marks an object as unwritable, and writes the reason to its status if that is allowed.
 func (a *applier) forbidden(ctx context.Context, p *pass, o *object, why error) {
 	if p.forbidden == nil {
 		p.forbidden = why
@@ -144,7 +144,7 @@ func (a *applier) forbidden(ctx context.Context, p *pass, o *object, why error) 
 	}
 }
 
-// tellUnreadable makes an object say that its record cannot be read. It leaves the record as it is.
+// tellUnreadable writes to an object's status that its record cannot be read. It keeps the record.
 func (a *applier) tellUnreadable(ctx context.Context, p *pass, o *object) error {
 	if o.unreadable == nil || !errors.Is(p.unwritable[o.UID], o.unreadable) {
 		return nil
@@ -158,11 +158,11 @@ func (a *applier) tellUnreadable(ctx context.Context, p *pass, o *object) error 
 		return err
 	}
 	switch _, err = a.status.Apply(ctx, p.reporter, o.kind, o.change, fields); {
-	case errors.Is(err, kube.ErrForbidden): // Only this status is late: others go on.
+	case errors.Is(err, kube.ErrForbidden): // Only this status waits; other objects continue.
 		p.forbidden = err
 	case errors.Is(err, reconcile.ErrStale), fault.IsUnavailable(err):
 		return err
-	case err != nil: // Others go on.
+	case err != nil: // Other objects continue.
 		a.log.WarnContext(ctx, "unreadable record not told", slog.String("object", o.Key.String()), slog.Any("error", err))
 	default:
 		a.status.Note(ctx, o.change, condition.Note{Warning: true, Reason: u.Condition.Reason, Message: u.Condition.Message})
@@ -170,7 +170,8 @@ func (a *applier) tellUnreadable(ctx context.Context, p *pass, o *object) error 
 	return nil
 }
 
-// addFinalizer holds an object. What has changed meanwhile is in the next plan, which follows anyway.
+// addFinalizer adds our finalizer. On a conflict it reads the object again and succeeds, because another plan follows
+// anyway.
 func (a *applier) addFinalizer(ctx context.Context, p *pass, o *object, action plan.Action) error {
 	if !action.AddFinalizer {
 		return nil
@@ -188,8 +189,8 @@ func (a *applier) addFinalizer(ctx context.Context, p *pass, o *object, action p
 	return err
 }
 
-// confirmGone asks the API server whether an object is really gone before its tuples are removed. Of one that lives, and is
-// said to have been another before its cluster went back in time, it asks once what it is now: that is planned from.
+// confirmGone verifies a deletion with the API server before tuples are removed. If the object still exists, the view
+// takes its present state and the plan is stale. A former state of a living object is verified once per pass.
 func (a *applier) confirmGone(ctx context.Context, p *pass, o *object, _ plan.Action) error {
 	if !o.Deleted || p.confirmed[o.UID] {
 		return nil
@@ -216,12 +217,12 @@ func (a *applier) intend(ctx context.Context, p *pass, o *object, action plan.Ac
 	return a.writeStatus(ctx, p, o, action.Intent)
 }
 
-// commit records what is in the store.
+// commit records the tuples that are in the store now.
 func (a *applier) commit(ctx context.Context, p *pass, o *object, action plan.Action) error {
 	return a.writeStatus(ctx, p, o, action.Commit)
 }
 
-// removeFinalizer lets an object go.
+// removeFinalizer removes our finalizer, so that the object can be deleted.
 func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, action plan.Action) error {
 	if !action.RemoveFinalizer {
 		return nil
@@ -237,8 +238,8 @@ func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, actio
 	return nil
 }
 
-// write changes the store. What the server refuses although the model allows it is remembered
-// with the model, and everything is planned again without it.
+// write changes the store. If the server refuses tuples that the model allows, write remembers them with the model, and
+// the plan is stale.
 func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) error {
 	if in.StoreID != "" && (len(decided.Write) > 0 || decided.Promises()) {
 		if err := a.exists(ctx, in.StoreID); err != nil {
@@ -259,15 +260,15 @@ func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) e
 		a.models.Put(in.Model.Refusing(refused))
 		return reconcile.ErrStale
 	case errors.Is(err, fga.ErrModelNotFound), errors.Is(err, fga.ErrStoreNotFound):
-		// The server has lost the model: nothing can be added until store-sync has written one.
+		// The server has lost the model. Nothing can be added until store-sync has written another.
 		a.models.Drop(in.Model)
 		return reconcile.ErrStale
 	}
 	return err
 }
 
-// exists makes sure of a store: OpenFGA takes tuples for one that was deleted, and nobody sees them.
-// store-sync, who looks for it after every change, makes another.
+// exists returns an error if the store was deleted. OpenFGA accepts tuples for a deleted store, where they have no
+// effect. store-sync checks for it after every change, and creates another.
 func (a *applier) exists(ctx context.Context, storeID string) error {
 	_, found, err := a.openFGA.GetStore(ctx, storeID)
 	if err == nil && !found {
@@ -276,8 +277,7 @@ func (a *applier) exists(ctx context.Context, storeID string) error {
 	return err
 }
 
-// observe reads which of the strays, of the recorded removals, and of the tuples that anybody declares or has recorded, the
-// store holds.
+// observe reads the store, and keeps the tuples that are strays, recorded removals, declared or recorded.
 func (a *applier) observe(ctx context.Context, in *plan.Input) error {
 	in.Observed, in.Written = map[tuple.ID]tuple.Tuple{}, map[tuple.ID]time.Time{}
 	ours := map[tuple.ID]struct{}{}

@@ -7,14 +7,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// Key is what is reconciled as one: an OpenFGA store with all that is in it, or an
-// object that has no store.
+// Key is the unit of reconciliation: an OpenFGA store with all its owners, or an object without a store.
 type Key struct {
 	StoreID string
 	Owner   event.Key
 }
 
-// String is for logs.
+// String returns a description for logs.
 func (k Key) String() string {
 	if k.StoreID != "" {
 		return "OpenFGA store " + k.StoreID
@@ -22,9 +21,9 @@ func (k Key) String() string {
 	return k.Owner.String()
 }
 
-// Keys lists what an object touches: the store it belongs to and the store it has tuples in.
-// Others may depend on it: the deletion of a Store on those that refer to it, and they on
-// whether it exists.
+// Keys returns the keys that depend on an object: the store of its record and the store that it belongs to. A Store
+// without an OpenFGA store also affects its AuthorizationModels. An AuthorizationModel affects its Store, whose
+// deletion waits for it.
 func (s *State) Keys(k event.Key) []Key {
 	switch k.GroupResource {
 	case kinds.Stores().GroupResource:
@@ -74,7 +73,7 @@ func (s *State) keysOfModel(k event.Key) []Key {
 	return keys
 }
 
-// keysAt are those of a living Store.
+// keysAt returns the keys of a live Store.
 func (s *State) keysAt(store event.Key) []Key {
 	o, ok := s.Stores.Get(store)
 	if !ok {

@@ -17,29 +17,29 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// object is an owner together with what it takes to write to it.
+// object is an owner with everything needed to write its status.
 type object struct {
 	plan.Owner
 	kind kinds.Kind
-	// change is the state that the facts are from, without the object's bytes.
+	// change is the state that the facts come from, without the object's bytes.
 	change event.Change
-	// conditions of the object, of all services.
+	// conditions holds the conditions of all services.
 	conditions []metav1.Condition
-	// infos are the AccountInfos by which a Store declares more.
+	// infos lists the AccountInfos that add member tuples to a Store.
 	infos []event.Key
-	// modelID is that of the model of a Store's OpenFGA store; of an AuthorizationModel, of the first
-	// model that it is part of.
+	// modelID is the model of a Store's OpenFGA store. For an AuthorizationModel it is the first model that contains
+	// it.
 	modelID string
-	// recorded is where the record is from; unreadable says why it cannot be read.
+	// recorded is the record as stored; unreadable is the error of reading it.
 	recorded   recorded
 	unreadable error
-	// removed is the record of removed tuples of a Store.
+	// removed is a Store's record of removed tuples.
 	removed *corev1alpha1.RemovedTuples
-	// former means that the object lives, and this is a state from before its cluster went back in time.
+	// former means that the object lives, and this state is from before its cluster's history was rewound.
 	former bool
 }
 
-// baseSize is roughly what an object's JSON takes beside its texts and tuples, in bytes.
+// baseSize estimates the JSON of an object without texts and tuples, in bytes.
 const baseSize = 4096
 
 func storeObject(p *packs, o view.Object[corev1alpha1.Store]) object {
@@ -62,14 +62,15 @@ func storeObject(p *packs, o view.Object[corev1alpha1.Store]) object {
 	return out
 }
 
-// text notes whether the module that is live is the object's present one. Of a text that this generation brought that is
-// so when store-sync says it, and not when it is about to write the model. Both texts are in the object, or will be.
+// text sets Outdated if the live module is not the object's present one. A module of this generation counts as live
+// only once store-sync reports so, not while it writes the model. Size counts both texts, because the object holds or
+// will hold both.
 func (o *object) text(now, live string, generation int64) {
 	o.Outdated = now != live || generation == o.Generation && !o.ModuleLive
 	o.Size += quoted(now) + max(quoted(now), quoted(live))
 }
 
-// modelObject is an AuthorizationModel that belongs to the given Store, if there is one, with its OpenFGA store.
+// modelObject returns the object of an AuthorizationModel. of is its Store, or nil, and target the OpenFGA store.
 func modelObject(p *packs, o view.Object[corev1alpha1.AuthorizationModel], of *corev1alpha1.Store, target string) object {
 	m := o.Value
 	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions)
@@ -86,27 +87,27 @@ func modelObject(p *packs, o view.Object[corev1alpha1.AuthorizationModel], of *c
 	return out
 }
 
-// bear takes in the record of an object.
+// bear sets the record of an object.
 func (o *object) bear(p *packs, r recorded) {
 	o.recorded = r
 	o.Record, o.unreadable = r.record(p)
 }
 
-// deletedObject is one that was deleted past us, with the condition that we wrote last.
+// deletedObject returns an object that was deleted without our finalizer, with the last condition that we wrote.
 func deletedObject(last event.Change, r plan.Record, c plan.Condition) object {
 	kind, _ := kinds.Of(last.Key.GroupResource)
 	return object{kind: kind, change: last, Owner: plan.Owner{Key: last.Key, UID: last.UID, Deleted: true, Record: r, Condition: c}}
 }
 
-// formerObject is what a living object was before its cluster went back in time. It is an owner of
-// its own, which wants nothing any more.
+// formerObject returns the state of a living object from before its cluster's history was rewound. It is an owner of
+// its own, and declares nothing.
 func formerObject(last event.Change, r plan.Record, c plan.Condition) object {
 	o := deletedObject(last, r, c)
 	o.UID, o.former = last.UID+"@"+last.Epoch, true
 	return o
 }
 
-// newObject sets what is alike for all kinds.
+// newObject sets the fields that all kinds share.
 func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, conditions []metav1.Condition) object {
 	out := object{kind: kind, change: change, conditions: conditions, Owner: plan.Owner{
 		Key: change.Key, UID: change.UID, Generation: change.Generation, Created: m.CreationTimestamp.Time,
@@ -122,7 +123,7 @@ func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, condit
 	return out
 }
 
-// written is a condition that we wrote.
+// written returns a condition of ours, or the zero value.
 func written(conditions []metav1.Condition, typ string) plan.Condition {
 	c := meta.FindStatusCondition(conditions, typ)
 	if c == nil {
@@ -134,8 +135,8 @@ func written(conditions []metav1.Condition, typ string) plan.Condition {
 	}
 }
 
-// judge takes in what store-sync says, in conditions of these types; the last is where it decides on
-// the object's module. What it found is true of this generation, too, if that asks for the same.
+// judge reads the conditions of store-sync. The last type is its decision on the object's module. A decision holds for
+// this generation too, if the model digest is the same.
 func (o *object) judge(live, asked string, types ...string) {
 	for i, typ := range types {
 		c := meta.FindStatusCondition(o.conditions, typ)
@@ -154,14 +155,14 @@ func (o *object) judge(live, asked string, types ...string) {
 	}
 }
 
-// quoted is about what a text takes in JSON.
+// quoted estimates the bytes of a text in JSON.
 func quoted(text string) int {
 	return len(text) + strings.Count(text, "\n") + strings.Count(text, `"`) + strings.Count(text, "\t") + strings.Count(text, `\`)
 }
 
-// sameFor means that a plan made for one state holds for the other. Nobody but us writes our
-// condition: another one is that of a predecessor, who may have been at work since. What is declared
-// is compared, too: the bus may have told what the API server does not say.
+// sameFor reports whether a plan made for one state holds for the other. Another condition means that a previous leader
+// wrote, and may have changed tuples since. Declared tuples are compared too, because the stream may lag behind the API
+// server.
 func sameFor(was, now object) bool {
 	return equality.Semantic.DeepEqual(was.removed, now.removed) && was.UID == now.UID && was.Generation == now.Generation && was.Deleting == now.Deleting &&
 		was.HasFinalizer == now.HasFinalizer && was.Condition == now.Condition && was.Outdated == now.Outdated &&

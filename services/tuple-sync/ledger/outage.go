@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// WriteOutage has the objects of a key say that OpenFGA gives no answer, unless they are in step. It
-// changes no record, nor what is said of it, and so no plan.
+// WriteOutage writes to the objects of a key that OpenFGA is unavailable, unless they are in step. It changes no
+// record, and thereby no plan.
 func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why controller.Outage) error {
 	p := consume.NewPass(r.applier.view, key, false)
 	var errs []error

@@ -10,16 +10,16 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// packs remembers what packed lists hold, in order, and what long lists of the view say: everybody who looks at an
-// object with a long record asks, and to unpack it takes longer than all else that is done about it.
+// packs caches the tuples of packed records and of long declared lists. Every pass reads them, and unpacking takes
+// longer than the rest of the pass.
 type packs struct {
 	mu    sync.Mutex
 	lists *lru.Cache
-	// bytes is what they take, about.
+	// bytes estimates the size of the cache.
 	bytes int
 }
 
-// maxPacks bounds how many are remembered, and maxPackBytes what they take. They share their tuples with [records].
+// maxPacks bounds the number of cached lists, and maxPackBytes their size. They share tuples with [records].
 const (
 	maxPacks     = 64
 	maxPackBytes = 64 << 20
@@ -34,7 +34,7 @@ func newPacks() *packs {
 	return p
 }
 
-// parse reads a list that the view holds, which nobody changes.
+// parse returns the tuples of a list of the view, which is never modified.
 func (p *packs) parse(declared []corev1alpha1.Tuple) []tuple.Tuple {
 	if len(declared) <= corev1alpha1.LongRecord {
 		return tuple.ParseAll(declared)
@@ -84,11 +84,11 @@ func (p *packs) keep(list lru.Key, tuples []tuple.Tuple) {
 	}
 }
 
-// size is about what a list takes: the packed one, or that of the view, and the tuples in it.
+// size estimates the bytes of a list and its tuples.
 func size(list lru.Key, tuples []tuple.Tuple) int {
 	packed, _ := list.(string)
 	n := len(packed)
-	if _, ofView := list.(*corev1alpha1.Tuple); ofView { // Its texts are those of the tuples.
+	if _, ofView := list.(*corev1alpha1.Tuple); ofView { // The list shares its strings with the tuples.
 		n += len(tuples) * int(unsafe.Sizeof(corev1alpha1.Tuple{}))
 	}
 	for _, t := range tuples {

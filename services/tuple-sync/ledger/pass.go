@@ -2,15 +2,15 @@ package ledger
 
 import "github.com/entail-dev/entail/services/internal/consume"
 
-// pass is what one reconciliation knows, whatever becomes of its plans.
+// pass holds the state of one reconciliation across its plans.
 type pass struct {
 	reporter consume.Reporter
 	key      Key
 	resync   bool
-	// unwritable are objects that the API server refuses to change, by UID. The others go on.
+	// unwritable holds objects that cannot be changed, by UID. The others continue.
 	unwritable map[string]error
-	// confirmed are objects of which the API server has said what they are now, by UID.
+	// confirmed holds the former states verified with the API server, by UID.
 	confirmed map[string]bool
-	// forbidden is why an object could not be changed that waiting may open.
+	// forbidden is the last error of the API server that a later retry may resolve.
 	forbidden error
 }

@@ -1,9 +1,8 @@
-// Package ledger keeps the tuples that Stores and AuthorizationModels declare in OpenFGA, and
-// in each object's status a record of what is there on its behalf. All records together are the
-// ledger: OpenFGA itself does not know on whose behalf a tuple is there.
+// Package ledger keeps the tuples that Stores and AuthorizationModels declare in OpenFGA. Each object's status records
+// the tuples that are there because of it. All records together are the ledger. It is needed because OpenFGA does not
+// store which object a tuple belongs to.
 //
-// What to do is decided in package plan; this package finds out who wants what, and carries
-// the plan out.
+// Package plan decides what to do. This package collects the owners, and executes the plan.
 package ledger
 
 import (
@@ -22,14 +21,14 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// interval is how often it is looked whether a Store may go.
+// interval is the time between two checks whether a Store can be deleted.
 const interval = time.Second
 
 // Config of a [Reconciler]. All fields are required.
 type Config struct {
 	State *State
 	View  *view.View
-	// Home is the name of Cluster. Objects of others are somebody else's to hold and to record.
+	// Home is the name of Cluster. Objects of other clusters are never written.
 	Home    string
 	Cluster Cluster
 	Status  *controller.StatusWriter
@@ -37,19 +36,19 @@ type Config struct {
 	Writer  Writer
 	Models  Models
 	Log     *slog.Logger
-	// Replica tells this one from others.
+	// Replica is the name of this replica.
 	Replica string
-	// Now is [bootclock.Now] but in tests.
+	// Now is [bootclock.Now], except in tests.
 	Now func() time.Duration
-	// Settling bounds how long calls of the replica before may still take effect.
+	// Settling bounds how long calls of the previous leader may still take effect.
 	Settling time.Duration
-	// Retention is how long removed tuples are recorded; zero if they are not.
+	// Retention is the time for which removed tuples are recorded; zero records none.
 	Retention time.Duration
-	// Restored counts tuples that were removed again because they were restored.
+	// Restored counts tuples that were removed again after a restore of OpenFGA.
 	Restored func(tuples int)
 }
 
-// Reconciler keeps declared tuples, one [Key] at a time.
+// Reconciler keeps declared tuples in step, one [Key] at a time.
 type Reconciler struct {
 	state   *State
 	models  Models
@@ -60,7 +59,6 @@ type Reconciler struct {
 	now     func() time.Duration
 }
 
-// New makes one.
 func New(cfg Config) *Reconciler {
 	r := newRecords(cfg.Settling)
 	return &Reconciler{state: cfg.State, models: cfg.Models, records: r, replica: cfg.Replica, home: cfg.Home, now: cfg.Now, applier: &applier{
@@ -70,11 +68,11 @@ func New(cfg Config) *Reconciler {
 	}}
 }
 
-// Keys lists what an object touches.
+// Keys returns the keys that depend on an object.
 func (r *Reconciler) Keys(object event.Key) []Key { return r.state.Keys(object) }
 
-// Reconcile makes a store hold what is declared for it. It plans until nothing is left to do:
-// what it did for one object may be what another waits for, and no event will tell it of that.
+// Reconcile makes a store hold the tuples declared for it. It plans until nothing is left to do, because one object may
+// wait for what the plan did for another, and no event follows.
 func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key, resync bool) error {
 	p := &pass{reporter: to, key: key, resync: resync, unwritable: map[string]error{}, confirmed: map[string]bool{}}
 	return reconcile.Retry(key, func() error {
@@ -109,8 +107,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key
 	})
 }
 
-// snapshot gathers all that has to do with the key of p. It reads the store's tuples only
-// if it must: at a resync, or where a record may not be true.
+// snapshot collects the input of a plan. It reads the store's tuples only at a resync, when a record may be wrong, or
+// after a restore of OpenFGA.
 func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	storeID := p.key.StoreID
 	s := &snapshot{input: plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.strays(storeID)}, objects: map[string]*object{}, begun: r.now()}
@@ -122,7 +120,7 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 		switch {
 		case o.Key.Cluster != r.home:
 			p.unwritable[o.UID] = fmt.Errorf("tuples are recorded in the cluster of their object: no tuple-sync of cluster %q does that here", o.Key.Cluster)
-		case o.unreadable != nil: // Whatever were done to its tuples would be a guess.
+		case o.unreadable != nil: // Its tuples are unknown.
 			p.unwritable[o.UID] = o.unreadable
 		}
 		_, o.Unwritable = p.unwritable[o.UID]
@@ -131,7 +129,7 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 		s.wait = max(s.wait, o.Contested)
 		owner := o.Owner
 		if !o.IsStore && o.modelID > modelID {
-			// The bus has not told yet of the model that the module is part of. Their ids have an order.
+			// The Store's change with the newer model has not arrived yet. Model IDs are ordered by time.
 			owner.ModuleJudged, owner.ModuleLive = false, false
 		}
 		s.input.Owners = append(s.input.Owners, owner)
@@ -149,7 +147,7 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	return s, r.readStore(ctx, p, s, thorough)
 }
 
-// modelOf is the model by which the tuples of a store are judged.
+// modelOf returns the model ID of a store, or "".
 func modelOf(storeID string, objects []object) string {
 	modelID := ""
 	for _, o := range objects {
@@ -160,8 +158,8 @@ func modelOf(storeID string, objects []object) string {
 	return modelID
 }
 
-// objects lists all that have to do with the key of p. Whichever of them changes will wake it,
-// even if it has nothing to do with the key any more.
+// objects returns all objects related to the key of p. It watches them, so that a change of one enqueues the key even
+// if the object is no longer related.
 func (r *Reconciler) objects(p *pass) []object {
 	objects := r.state.under(p.key)
 	for p.reporter.Watch(watched(objects)...) {

@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// recorded is where a status keeps the record of tuples: one by one, or packed where they are many. Whoever
-// finds both takes them together.
+// recorded is the record of tuples as a status stores it: one by one, or packed if they are many. A reader combines
+// both.
 type recorded struct {
 	StoreID string
 	Tuples  []corev1alpha1.Tuple
@@ -25,8 +25,8 @@ func recordedOfModel(m *corev1alpha1.AuthorizationModel, target string) recorded
 	return recorded{m.Status.StoreID, m.Status.ManagedTuples, m.Status.Ledger}.at(target)
 }
 
-// at names the store of a record. One without is from before there was such a field: then it speaks of
-// the store that the object belongs to. Of nothing there is no store.
+// at fills in the store of a record. A record without a store is from before that field existed, and belongs to target.
+// An empty record has no store.
 func (r recorded) at(target string) recorded {
 	switch {
 	case r.empty():
@@ -39,7 +39,7 @@ func (r recorded) at(target string) recorded {
 
 func (r recorded) empty() bool { return len(r.Tuples) == 0 && r.Ledger == nil }
 
-// record reads it. Of what cannot be read only the store is known.
+// record decodes the record. On an error it is incomplete, but its store is known.
 func (r recorded) record(p *packs) (plan.Record, error) {
 	if r.empty() {
 		return plan.Record{}, nil
@@ -62,8 +62,8 @@ func (r recorded) record(p *packs) (plan.Record, error) {
 	return out, nil
 }
 
-// keep is r when it is to list tuples instead. While they are written, what is added to a long list is
-// kept beside it.
+// keep returns the record to store for tuples. While tuples are being written, additions to a long list are stored
+// beside it, which avoids packing it again.
 func (r recorded) keep(p *packs, storeID string, tuples []tuple.Tuple, writing bool) (recorded, error) {
 	if len(tuples) <= corev1alpha1.LongRecord {
 		return recorded{StoreID: storeID, Tuples: declared(tuples)}, nil
@@ -95,7 +95,7 @@ func declared(tuples []tuple.Tuple) []corev1alpha1.Tuple {
 	return list
 }
 
-// without is what of all is not in some; false if some are not in all.
+// without returns the tuples of all that are not in some. It returns false if some has others.
 func without(all, some []tuple.Tuple) (rest []tuple.Tuple, ok bool) {
 	has := make(map[tuple.Tuple]struct{}, len(some))
 	for _, t := range some {

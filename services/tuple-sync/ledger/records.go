@@ -13,51 +13,48 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// records are those that this process knows to be true: those it has found when it first
-// looked at a store, written, or compared with OpenFGA.
+// records holds the records that this process has verified: found at its first look at a store, written, or compared
+// with OpenFGA.
 //
-// A record that appears later was written by somebody else, a predecessor as a rule, and
-// what it speaks of may have been undone by this process before it knew: so the store
-// is read before such a record is trusted. And a record that is kept here outlives its object.
+// Another record was usually written by a previous leader. This process may have undone its tuples before it received
+// the record, so it reads the store before it relies on it. A record outlives its object here.
 type records struct {
-	// settling bounds how long calls of the replica before may still take effect.
+	// settling bounds how long calls of the previous leader may still take effect.
 	settling time.Duration
 
 	mu sync.Mutex
-	// kept by OpenFGA store and UID of the object.
+	// kept holds records by OpenFGA store and UID of the object.
 	kept map[string]map[string]kept
-	// passed are the stores that this process has looked at lately.
+	// passed holds the stores that had a pass.
 	passed *cache.LRUExpireCache
-	// compared are the stores, with their models, that this process has compared with the record of removals.
+	// compared holds the stores, with their models, that were compared with the record of removals.
 	compared *cache.LRUExpireCache
-	// contests by store and UID of the object.
+	// contests holds contests by store and UID of the object.
 	contests map[string]map[string]contest
-	// written are tuples, by store, that were written and are perhaps in nobody's record.
+	// written holds tuples, by store, that this process wrote and possibly no record lists.
 	written map[string]map[tuple.ID]tuple.Tuple
-	// cleaned is what has been removed of objects that were deleted past us, by UID. What is forgotten
-	// is removed once more, which changes nothing.
+	// cleaned holds the removed records of objects that were deleted without our finalizer, by UID. A dropped entry
+	// only causes another removal, which changes nothing.
 	cleaned *cache.LRUExpireCache
 }
 
-// maxRemembered and memoryTTL bound what is remembered of stores, and of objects that are gone: their
-// tombstones are, too, by then.
+// maxRemembered and memoryTTL bound the caches of stores and of deleted objects. Tombstones expire before memoryTTL.
 const (
 	maxRemembered = 65536
 	memoryTTL     = 8 * 24 * time.Hour
 )
 
-// kept is a record with the state of the object that bears it.
+// kept is a record with the state of its object.
 type kept struct {
 	change event.Change
 	tuples []tuple.Tuple
 }
 
-// contest is about a record that another replica was about to carry out: it may still do so until
-// some time, by the clock of the configuration.
+// contest means that another replica may still execute a record, until a time of the configured clock.
 type contest struct {
 	version string
 	until   time.Duration
-	// over means that the store was read after that.
+	// over means that the store was read after that time.
 	over bool
 }
 
@@ -70,23 +67,23 @@ func newRecords(settling time.Duration) *records {
 	}
 }
 
-// firstPass reports whether nobody has asked this of a store before. Passes of one store follow each other.
+// firstPass reports whether this is the first pass of a store. Passes of one store run one after the other.
 func (r *records) firstPass(storeID string) bool {
 	_, again := r.passed.Get(storeID)
 	r.passed.Add(storeID, nil, memoryTTL)
 	return !again
 }
 
-// noteCompared notes that a store was compared with the record of removals.
+// noteCompared records that a store was compared with the record of removals.
 func (r *records) noteCompared(life string) { r.compared.Add(life, nil, memoryTTL) }
 
-// isCompared reports whether this process has compared a store with the record of removals.
+// isCompared reports whether [records.noteCompared] was called for a store and its model.
 func (r *records) isCompared(life string) bool {
 	_, ok := r.compared.Get(life)
 	return ok
 }
 
-// trusts reports whether the record of o is known to be true.
+// trusts reports whether the record of o is verified or empty.
 func (r *records) trusts(o object) bool {
 	if len(o.Record.Tuples) == 0 {
 		return true
@@ -97,7 +94,7 @@ func (r *records) trusts(o object) bool {
 	return ok && !o.Deleted && slices.Equal(k.tuples, o.Record.Tuples)
 }
 
-// contest opens one, unless it is about the same record as the last.
+// contest starts a contest, unless the last one was about the same version.
 func (r *records) contest(storeID string, o object, until time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,9 +106,8 @@ func (r *records) contest(storeID string, o object, until time.Duration) {
 	}
 }
 
-// doubt reports whether the store must be read before the record of an object is believed. Of the
-// first look at a store only what may still be carried out by another is doubted, be the object there
-// or gone.
+// doubt reports whether the store must be read before the record of an object is used. In the first pass of a store,
+// only deleted objects and contested records need that.
 func (r *records) doubt(storeID string, o *object, first bool, now time.Duration) (thorough bool) {
 	if o.Record.StoreID == storeID && !r.trusts(*o) {
 		thorough = o.Deleted || !first
@@ -130,7 +126,7 @@ func (r *records) doubt(storeID string, o *object, first bool, now time.Duration
 	return thorough
 }
 
-// wrote notes what is about to be written to a store, before anybody's record says that it is there.
+// wrote stores the tuples of a write that is about to start, before any commit.
 func (r *records) wrote(storeID string, tuples []tuple.Tuple) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,14 +138,14 @@ func (r *records) wrote(storeID string, tuples []tuple.Tuple) {
 	}
 }
 
-// strays are tuples that this process wrote for a plan that it could not carry out to the end.
+// strays returns tuples that this process wrote for a plan that did not finish.
 func (r *records) strays(storeID string) []tuple.Tuple {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.written[storeID]))
 }
 
-// finish ends the matter of what was written, and of who is not contested any more.
+// finish drops the written tuples of a store, and closes contests whose time has passed.
 func (r *records) finish(storeID string, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +156,7 @@ func (r *records) finish(storeID string, now time.Duration) {
 	}
 }
 
-// keep takes the record of o in one store for true.
+// keep stores the record of o in one store as verified.
 func (r *records) keep(storeID string, o object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,8 +170,7 @@ func (r *records) keep(storeID string, o object) {
 	r.kept[storeID][o.UID] = kept{o.change, o.Record.Tuples}
 }
 
-// clean ends the matter of an object that was deleted past us, unless it turns out that its last
-// record was another.
+// clean marks a deleted object as done, until a different last record of it appears.
 func (r *records) clean(storeID string, o object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,7 +178,7 @@ func (r *records) clean(storeID string, o object) {
 	r.cleaned.Add(o.UID, o.Record.Tuples, memoryTTL)
 }
 
-// drop forgets a record; the caller holds the lock.
+// drop removes a record. The caller holds the lock.
 func (r *records) drop(storeID, uid string) {
 	delete(r.kept[storeID], uid)
 	if delete(r.contests[storeID], uid); len(r.contests[storeID]) == 0 {
@@ -194,9 +189,9 @@ func (r *records) drop(storeID, uid string) {
 	}
 }
 
-// orphans lists the objects that were deleted past us and whose tuples may still be in a store:
-// as their tombstones tell, and those that are only remembered here because they vanished unseen.
-// The others who have to do with the store are live.
+// orphans returns objects that were deleted without our finalizer, and whose tuples may still be in a store. They come
+// from tombstones, or from kept records of objects that vanished without one. live lists the other objects of the
+// store.
 func (r *records) orphans(s *State, storeID string, live []object) []object {
 	r.mu.Lock()
 	defer r.mu.Unlock()

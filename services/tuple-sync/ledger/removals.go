@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// clockSkew bounds how much this clock is ahead of OpenFGA's. If it is more, a store is read that was not restored.
+	// clockSkew bounds how far this clock is ahead of OpenFGA's. A larger skew only causes a needless read of a store.
 	clockSkew = time.Minute
-	// maxChangePages bounds how many pages of changes are read to find one of them.
+	// maxChangePages bounds the pages of changes that are read to find one change.
 	maxChangePages = 50
-	// few is how many tuples are read one by one, and concurrentReads how many at once.
+	// few bounds the tuples that are read one by one, and concurrentReads how many at once.
 	few, concurrentReads = 4, 8
-	// readAhead is how many tuples of the store are read for each of many that are looked up.
+	// readAhead bounds the tuples of the store that are read for each tuple to find.
 	readAhead = 25
 )
 
 // tuplesRestored is the reason of the Event about restored tuples.
 const tuplesRestored = "TuplesRestored"
 
-// removals reads the record of what was removed from a store.
+// removals decodes the record of tuples removed from a store.
 func (o *object) removals(storeID string) (plan.Removals, error) {
 	if o == nil || o.removed == nil || o.removed.StoreID != storeID {
 		return plan.Removals{}, nil
@@ -38,7 +38,8 @@ func (o *object) removals(storeID string) (plan.Removals, error) {
 	return plan.UnpackRemovals(o.removed)
 }
 
-// beginRemovals returns the empty record for a Store that has none of this OpenFGA store; nil if it needs none.
+// beginRemovals returns an empty record for a Store that has none for this OpenFGA store. It returns nil if the Store
+// needs none.
 func (a *applier) beginRemovals(storeID string, o *object) *corev1alpha1.RemovedTuples {
 	if a.retention == 0 || !o.RecordsRemovals(storeID) || o.removed != nil && o.removed.StoreID == storeID {
 		return nil
@@ -46,8 +47,9 @@ func (a *applier) beginRemovals(storeID string, o *object) *corev1alpha1.Removed
 	return plan.BeginRemovals(storeID, time.Now())
 }
 
-// readStore reads what the store holds if the plan needs it: when a record may not be true, at a resync, and when OpenFGA may have
-// been restored. That is checked at the start, and with each new model: store-sync writes one if OpenFGA lost the last.
+// readStore reads the store if the plan needs it: when a record may be wrong, at a resync, and when OpenFGA may have
+// been restored. It checks for a restore at the start and with each new model, because store-sync writes one if OpenFGA
+// lost the last.
 func (r *Reconciler) readStore(ctx context.Context, p *pass, s *snapshot, thorough bool) (err error) {
 	storeID := s.input.StoreID
 	if storeID == "" || !thorough && r.records.isCompared(s.life) {
@@ -71,8 +73,8 @@ func (r *Reconciler) readStore(ctx context.Context, p *pass, s *snapshot, thorou
 	return nil
 }
 
-// hasLost reports whether OpenFGA's list of changes lacks the last recorded removal: a database restored from a copy that was made
-// before does.
+// hasLost reports whether OpenFGA's list of changes lacks the last recorded removal. It does if the database was
+// restored from an earlier backup.
 func (a *applier) hasLost(ctx context.Context, storeID string, last plan.Removal) (bool, error) {
 	token, since := "", last.Removed.Add(-clockSkew)
 	for range maxChangePages {
@@ -92,7 +94,7 @@ func (a *applier) hasLost(ctx context.Context, storeID string, last plan.Removal
 	return true, nil
 }
 
-// recordRemovals adds to the plan that the Store records what is removed.
+// recordRemovals adds the removed tuples to the record of the Store in the plan.
 func (a *applier) recordRemovals(ctx context.Context, s *snapshot, decided *plan.Plan) error {
 	if a.retention == 0 || s.input.StoreID == "" {
 		return nil
@@ -103,16 +105,16 @@ func (a *applier) recordRemovals(ctx context.Context, s *snapshot, decided *plan
 		if written, err = a.writtenAt(ctx, s.input.StoreID, decided.Remove); err != nil {
 			return err
 		}
-		removals, _ = s.store.removals(s.input.StoreID) // If it cannot be read, it begins again.
+		removals, _ = s.store.removals(s.input.StoreID) // An unreadable record starts again.
 	}
-	if len(removals.List) == 0 { // What this process records first, it need not look for.
+	if len(removals.List) == 0 { // The first record of this process needs no comparison.
 		a.records.noteCompared(s.life)
 	}
 	return decided.RecordRemovals(removals, written, time.Now(), a.retention)
 }
 
-// writtenAt reads when OpenFGA wrote each of these tuples, if it holds it. Of many it reads the store first, page by page, as far
-// as that may take fewer calls than one for each.
+// writtenAt returns when OpenFGA wrote each of these tuples that it holds. For many tuples it first reads pages of the
+// store, while that may take fewer calls than single reads.
 func (a *applier) writtenAt(ctx context.Context, storeID string, tuples []tuple.Tuple) (map[tuple.ID]time.Time, error) {
 	written, missing := make(map[tuple.ID]time.Time, len(tuples)), make(map[tuple.ID]bool, len(tuples))
 	for _, t := range tuples {
@@ -149,7 +151,7 @@ func (a *applier) writtenAt(ctx context.Context, storeID string, tuples []tuple.
 	return written, group.Wait()
 }
 
-// noteRestored reports restored tuples that were removed again, in an Event about the Store, the log and a metric.
+// noteRestored reports restored tuples that were removed again, by an Event of the Store, a log line and a metric.
 func (a *applier) noteRestored(ctx context.Context, s *snapshot, decided plan.Plan) {
 	n := len(decided.Restored)
 	if n == 0 {

@@ -15,9 +15,9 @@ import (
 
 // Names of indexes.
 const (
-	// byStoreID finds Stores by the OpenFGA store that is theirs.
+	// byStoreID finds Stores by their OpenFGA store.
 	byStoreID = "storeId"
-	// byRecord finds objects by the OpenFGA store that their record speaks of.
+	// byRecord finds objects by the OpenFGA store of their record.
 	byRecord = "record"
 	// byStoreName finds AuthorizationModels by the name of the Store they refer to.
 	byStoreName = "storeRef"
@@ -27,20 +27,21 @@ const (
 	byOrganization = "organization"
 )
 
-// State is who wants tuples where, as the view has it.
+// State holds the owners of tuples, from the view.
 type State struct {
 	Stores *view.Table[corev1alpha1.Store]
 	Models *view.Table[corev1alpha1.AuthorizationModel]
 	infos  *view.Table[corev1alpha1.AccountInfo]
-	// accountType is the type of the accounts that everybody is a member of; empty if nobody is.
+	// accountType is the type of the accounts that every user is a member of; empty for none.
 	accountType string
-	// iam is the Store of IAM, and emptied says whether it may go, as far as its types are concerned.
+	// iam is the Store of IAM. emptied reports whether IAM no longer needs it.
 	iam     event.Key
 	emptied func() bool
 	packs   *packs
 }
 
-// NewState declares the tables in v, where a Store is that of IAM. With an account type everybody is a member of accounts.
+// NewState registers the tables in v; iam is the Store of IAM. With an account type, every user is a member of
+// accounts.
 func NewState(v *view.View, iam event.Key, accountType string) *State {
 	return &State{
 		accountType: accountType, iam: iam, emptied: func() bool { return true }, packs: newPacks(),
@@ -60,7 +61,7 @@ func NewState(v *view.View, iam event.Key, accountType string) *State {
 	}
 }
 
-// unreadable is the value of an object in the index byUnreadable.
+// unreadable returns the values of an object in the index byUnreadable.
 func unreadable(conditions []metav1.Condition) []string {
 	if c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced); c != nil && c.Reason == plan.RecordUnreadable {
 		return []string{plan.RecordUnreadable}
@@ -68,34 +69,34 @@ func unreadable(conditions []metav1.Condition) []string {
 	return nil
 }
 
-// Unreadable returns the number of objects that say that their record cannot be read.
+// Unreadable returns the number of objects whose status reports an unreadable record.
 func (s *State) Unreadable() int {
 	return s.Stores.Count(byUnreadable, plan.RecordUnreadable) + s.Models.Count(byUnreadable, plan.RecordUnreadable)
 }
 
-// KeepUntil keeps the Store of IAM, and what it declares, until it is emptied of what is not declared here.
+// KeepUntil sets the condition that the deletion of the Store of IAM waits for.
 func (s *State) KeepUntil(emptied func() bool) { s.emptied = emptied }
 
-// snapshot is what a plan is made from, and the objects behind it by UID.
+// snapshot holds the input of a plan, and its objects by UID.
 type snapshot struct {
 	input   plan.Input
 	objects map[string]*object
-	// store is the Store whose OpenFGA store it is; nil if there is none.
+	// store is the Store of the OpenFGA store, or nil.
 	store *object
-	// begun is when it was taken, by the clock of the configuration; wait is how long another
-	// replica may still write what somebody's record speaks of.
+	// begun is the time of the snapshot, by the configured clock. wait bounds how long another replica may still write
+	// a recorded tuple.
 	begun, wait time.Duration
-	// life names the store with its model.
+	// life identifies the store with its model.
 	life string
 }
 
-// organization names the Store of the organization that a kcp workspace belongs to.
+// organization returns the key of the Store of a kcp workspace's organization.
 func organization(i *corev1alpha1.AccountInfo) event.Key {
 	org := i.Spec.Organization
 	return event.Key{Cluster: org.OriginCluster, GroupResource: kinds.Stores().GroupResource, Name: org.Name}
 }
 
-// dependents lists the live AuthorizationModels that refer to a Store.
+// dependents returns the live AuthorizationModels that refer to a Store.
 func (s *State) dependents(store event.Key) []view.Object[corev1alpha1.AuthorizationModel] {
 	var found []view.Object[corev1alpha1.AuthorizationModel]
 	for _, m := range s.Models.By(byStoreName, store.Name) {
@@ -137,7 +138,7 @@ func (s *State) model(o view.Object[corev1alpha1.AuthorizationModel]) object {
 	return out
 }
 
-// lookUp finds a live object of either kind.
+// lookUp returns a live object of either kind.
 func (s *State) lookUp(key event.Key) (object, bool) {
 	if o, ok := s.Stores.Get(key); ok {
 		return s.store(o), true
@@ -148,7 +149,7 @@ func (s *State) lookUp(key event.Key) (object, bool) {
 	return object{}, false
 }
 
-// under lists the live objects that have to do with what is reconciled as one.
+// under returns the live objects of a key.
 func (s *State) under(key Key) []object {
 	if key.StoreID != "" {
 		return s.owners(key.StoreID)
@@ -159,7 +160,7 @@ func (s *State) under(key Key) []object {
 	return nil
 }
 
-// owners lists the live objects that have to do with an OpenFGA store, each once.
+// owners returns the live objects that belong to an OpenFGA store or have a record of it, each once.
 func (s *State) owners(storeID string) []object {
 	stores, models := map[event.Key]view.Object[corev1alpha1.Store]{}, map[event.Key]view.Object[corev1alpha1.AuthorizationModel]{}
 	for _, o := range s.Stores.By(byStoreID, storeID) {
@@ -184,11 +185,11 @@ func (s *State) owners(storeID string) []object {
 	return objects
 }
 
-// deleted lists the objects that were deleted although they had a record of a store.
+// deleted returns the objects that were deleted with a record of a store.
 func (s *State) deleted(storeID string) []object {
 	var objects []object
 	add := func(last event.Change, from recorded, conditions []metav1.Condition) {
-		r, _ := from.record(s.packs) // Of what cannot be read there is nothing to remove.
+		r, _ := from.record(s.packs) // An unreadable record gives nothing to remove.
 		gone := deletedObject
 		if s.lives(last.Key, last.UID) {
 			gone = formerObject
@@ -209,8 +210,8 @@ func (s *State) lives(key event.Key, uid string) bool {
 	return live && o.UID == uid
 }
 
-// accountsForItself reports whether an object is still there, or was deleted in good order: in either case
-// it needs nobody to remember its record.
+// accountsForItself reports whether an object exists, or was deleted with an empty record. Then no kept record is
+// needed.
 func (s *State) accountsForItself(key event.Key, uid string) bool {
 	if s.lives(key, uid) {
 		return true
@@ -228,7 +229,7 @@ func (s *State) accountsForItself(key event.Key, uid string) bool {
 	return false
 }
 
-// Owners lists all who declare tuples for a Store.
+// Owners returns all objects that declare tuples for a Store.
 func (s *State) Owners(store view.Object[corev1alpha1.Store]) []plan.Owner {
 	var objects []object
 	if id := store.Value.Status.StoreID; id != "" {

@@ -16,10 +16,10 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// maxConflicts bounds how often one status is written again because others write the same object.
+// maxConflicts bounds the attempts to write one status while others write the same object.
 const maxConflicts = 8
 
-// storeStatus and modelStatus are the parts of a status that are ours.
+// storeStatus and modelStatus are our parts of a status.
 type storeStatus struct {
 	ManagedTuples        []corev1alpha1.Tuple        `json:"managedTuples,omitempty"`
 	Ledger               *corev1alpha1.Ledger        `json:"ledger,omitempty"`
@@ -39,7 +39,7 @@ type modelStatus struct {
 	Conditions         []metav1.Condition   `json:"conditions"`
 }
 
-// status is u as part of the object's status.
+// status converts u to our part of the object's status.
 func (o *object) status(p *packs, u *plan.StatusUpdate) (any, error) {
 	r, err := o.recorded.keep(p, u.Record.StoreID, u.Record.Tuples, u.Condition.Reason == plan.Syncing)
 	if err != nil {
@@ -68,7 +68,7 @@ func (o *object) status(p *packs, u *plan.StatusUpdate) (any, error) {
 	}, nil
 }
 
-// set dates a condition, unless it was never decided. Its message is bounded by package plan: that of the tuples names many.
+// set sets a condition, unless it has no reason yet. Package plan bounds its message.
 func set(conditions *[]metav1.Condition, typ string, c plan.Condition) {
 	if c.Reason == "" {
 		return
@@ -82,7 +82,8 @@ func set(conditions *[]metav1.Condition, typ string, c plan.Condition) {
 	})
 }
 
-// writeStatus records by compare-and-swap, again if all that has changed does not concern the plan.
+// writeStatus writes a status by compare-and-swap. It tries again if the object changed in ways that the plan does not
+// depend on.
 func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.StatusUpdate) error {
 	if u == nil {
 		return nil
@@ -115,7 +116,7 @@ func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.S
 	return reconcile.ErrStale
 }
 
-// follow makes o its newest state. The plan is stale if it was not made for that.
+// follow replaces o by its newest state. It returns [reconcile.ErrStale] if the plan does not hold for that.
 func (a *applier) follow(o *object) error {
 	now, ok := a.state.lookUp(o.Key)
 	if !ok || !sameFor(*o, now) {
@@ -126,7 +127,7 @@ func (a *applier) follow(o *object) error {
 	return nil
 }
 
-// report remembers what is now known to be true, and tells what became of each object.
+// report stores the records that are verified now, and reports the outcome of each object.
 func (a *applier) report(p *pass, s *snapshot, decided plan.Plan) {
 	for _, action := range decided.Actions {
 		o := s.objects[action.Evaluation.Owner.UID]
@@ -136,7 +137,7 @@ func (a *applier) report(p *pass, s *snapshot, decided plan.Plan) {
 			a.records.keep(p.key.StoreID, *o)
 		}
 		if _, taken := a.state.lookUp(o.Key); taken && o.Deleted {
-			continue // The word on the object that has the name now stands.
+			continue // The outcome of the present object of the name counts.
 		}
 		outcome, message := outcomeOf(action.NextCondition)
 		if err, ok := p.unwritable[o.UID]; ok {

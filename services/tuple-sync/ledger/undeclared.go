@@ -8,14 +8,14 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// Undeclared lists which of the tuples that an OpenFGA store holds nobody declares, and what becomes of them.
-// written is when OpenFGA wrote each of these tuples.
+// Undeclared returns the tuples of an OpenFGA store that no object declares, with their fate. written is when OpenFGA
+// wrote each of these tuples.
 func (s *State) Undeclared(storeID string, model *plan.Model, held []tuple.Tuple, written map[tuple.ID]time.Time) []plan.Undeclared {
 	iam, _ := s.Stores.Get(s.iam)
 	in := plan.Input{StoreID: storeID, Model: model, Written: written, Reserved: iam.Value != nil && iam.Value.Status.StoreID == storeID}
 	for _, o := range slices.Concat(s.owners(storeID), s.deleted(storeID)) {
 		if o.IsStore && o.TargetStoreID == storeID {
-			in.Removals, _ = o.removals(storeID) // Of what cannot be read nothing is known.
+			in.Removals, _ = o.removals(storeID) // An unreadable record counts as empty.
 		}
 		o.Unwritable = o.unreadable != nil
 		in.Owners = append(in.Owners, o.Owner)
