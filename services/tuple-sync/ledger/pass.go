@@ -11,6 +11,6 @@ type pass struct {
 	unwritable map[string]error
 	// confirmed holds the former states verified with the API server, by UID.
 	confirmed map[string]bool
-	// forbidden is the last error of the API server that a later retry may resolve.
+	// forbidden holds a refusal of the API server that a later retry may resolve.
 	forbidden error
 }

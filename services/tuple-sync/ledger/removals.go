@@ -136,7 +136,9 @@ func (a *applier) writtenAt(ctx context.Context, storeID string, tuples []tuple.
 	}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(concurrentReads)
+	if group.SetLimit(concurrentReads); len(tuples) <= few {
+		group.SetLimit(1)
+	}
 	for id := range missing {
 		group.Go(func() error {
 			t, found, err := a.openFGA.ReadTuple(ctx, storeID, tuple.Tuple{ID: id}.Key())

@@ -7,26 +7,26 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// Action is what is to be done with one owner, possibly nothing. Intent and Commit make its
-// record a write-ahead log: what may be in the store is written down before, what is there after.
+// Action holds the steps for one owner, possibly none. Intent and Commit make its record a write-ahead log. Intent
+// records what may be in the store before the write, and Commit what is there after it.
 type Action struct {
 	Evaluation *Evaluation
-	// AddFinalizer asks for our finalizer on the object.
+	// AddFinalizer requests our finalizer on the object.
 	AddFinalizer bool
-	// Intent is to be recorded before, Commit after the tuples are written and removed;
-	// nil means that there is nothing to record.
+	// Intent is written before the tuples are written and removed, Commit afterwards. Nil means that nothing is to be
+	// recorded.
 	Intent, Commit *StatusUpdate
-	// RemoveFinalizer asks to take our finalizer off.
+	// RemoveFinalizer requests the removal of our finalizer.
 	RemoveFinalizer bool
-	// NextCondition is the one that results.
+	// NextCondition is the resulting condition.
 	NextCondition Condition
 }
 
-// StatusUpdate is what is written to an owner's status.
+// StatusUpdate is a status to write to an owner.
 type StatusUpdate struct {
 	Record           Record
 	Condition, Ready Condition
-	// StoreID is the store that the status is to name: the one that the condition speaks of.
+	// StoreID is the store that the condition is about.
 	StoreID string
 	// Removed is the new record of removed tuples; nil leaves it as it is.
 	Removed *corev1alpha1.RemovedTuples
@@ -54,7 +54,7 @@ func (d *draft) action(e *Evaluation) Action {
 		if o.Ready.Unknown { // Only what is done puts an end to that.
 			a.Intent.Ready = o.Ready
 		}
-	case d.in.Model == nil && o.Outdated && o.moved(): // It stays known where its tuples come from.
+	case d.in.Model == nil && o.Outdated && o.moved(): // The status keeps the store that the tuples came from.
 	case e.phase == deleting, !known && o.Condition.Reason != Syncing && o.Ready.Reason != corev1alpha1.BackendUnavailable && !o.waits():
 	case next != o.Condition, o.Sum(next) != o.Ready, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
 		a.Commit = d.update(e, o.Record.Tuples, next)
@@ -63,7 +63,7 @@ func (d *draft) action(e *Evaluation) Action {
 		a.Commit, a.RemoveFinalizer, a.NextCondition = nil, false, e.syncing(d.in.Writer)
 	}
 	if a.Intent != nil && len(d.write)+len(d.remove) == 0 && a.Intent.isOf(o) {
-		a.Intent = nil // It was announced before, and nothing is left to do.
+		a.Intent = nil // The status holds it already, and nothing is left to do.
 	}
 	return a
 }
@@ -76,7 +76,7 @@ func (u *StatusUpdate) isOf(o *Owner) bool {
 func (d *draft) update(e *Evaluation, tuples []tuple.Tuple, c Condition) *StatusUpdate {
 	u := &StatusUpdate{Condition: c, Ready: e.Owner.Sum(c), StoreID: d.statusStore(e, tuples)}
 	if len(tuples) > corev1alpha1.LongRecord {
-		tuples = tuple.Sorted(tuples) // As it is read again.
+		tuples = tuple.Sorted(tuples) // Reading returns this order.
 	}
 	if len(tuples) > 0 {
 		u.Record = Record{StoreID: d.in.StoreID, Tuples: tuples}
@@ -84,7 +84,7 @@ func (d *draft) update(e *Evaluation, tuples []tuple.Tuple, c Condition) *Status
 	return u
 }
 
-// statusStore is the store with the tuples, or the one that refuses them all.
+// statusStore returns the store of the tuples, also if it refuses all of them.
 func (d *draft) statusStore(e *Evaluation, tuples []tuple.Tuple) string {
 	if len(tuples) > 0 || e.phase == here && len(e.Owner.Declared) > 0 {
 		return d.in.StoreID

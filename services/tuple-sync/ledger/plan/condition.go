@@ -10,12 +10,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/clip"
 )
 
-// Condition is what people read about an owner's tuples, or about all of it.
+// Condition is a condition of an owner: of its tuples, or Ready.
 type Condition struct {
-	// OK means that it holds, Unknown that nobody can tell.
+	// OK means status True, and Unknown status Unknown.
 	OK, Unknown     bool
 	Reason, Message string
-	// Generation that it speaks of.
+	// Generation is the observed generation.
 	Generation int64
 }
 
@@ -31,50 +31,50 @@ const (
 	Invalid = "Invalid"
 	// StoreNotFound: there is no Store of the name referred to.
 	StoreNotFound = "StoreNotFound"
-	// Forbidden: the API server does not let us do what must come first.
+	// Forbidden: the API server refuses a change that must come first.
 	Forbidden = "Forbidden"
-	// RecordUnreadable: nobody knows which tuples are there on behalf of the object.
+	// RecordUnreadable: the object's tuples in the store are unknown.
 	RecordUnreadable = corev1alpha1.RecordUnreadable
-	// Removed: nothing is left, the object may go.
+	// Removed: no tuple is left, and the object can be deleted.
 	Removed = "Removed"
 )
 
 // Reasons of Ready beside those of the tuples and of store-sync.
 const (
-	// Ready: all is well.
+	// Ready: everything that the object declares is live.
 	Ready = "Ready"
 	// ModelPending: store-sync has not decided on this generation yet.
 	ModelPending = "ModelPending"
-	// Deleting: the object goes as soon as nothing holds it.
+	// Deleting: the object is being deleted.
 	Deleting = "Deleting"
 )
 
 const (
-	// maxListed is how many tuples a message names.
+	// maxListed bounds the tuples that a message lists.
 	maxListed = 10
-	// maxReason bounds what it says about each, in bytes.
+	// maxReason bounds each listed tuple and its reason, in bytes.
 	maxReason = 300
-	// maxRefusal bounds what it says of the API server's refusal, in bytes.
+	// maxRefusal bounds a message about a refusal of the API server, in bytes.
 	maxRefusal = 1024
 	// maxSummary bounds the message of Ready, in bytes.
 	maxSummary = 1024
 )
 
-// Forbid is the condition of an owner that we may not change.
+// Forbid returns the condition of an owner that the API server does not let us change.
 func Forbid(o *Owner, why error) Condition {
 	message := clip.Line("The API server does not let tuple-sync change this object, which is tried again: "+why.Error(), maxRefusal)
 	return Condition{Reason: Forbidden, Message: message, Generation: o.Generation}
 }
 
-// Unreadable is the condition of an owner whose record cannot be read.
+// Unreadable returns the condition of an owner whose record cannot be read.
 func Unreadable(o *Owner, why error) Condition {
 	message := clip.Line("None of this object's tuples is changed, because the record of them cannot be read: "+why.Error()+
 		". Put the record back, or remove status.ledger: then `entail tuples undeclared` lists what this object no longer declares.", maxRefusal)
 	return Condition{Reason: RecordUnreadable, Message: message, Generation: o.Generation}
 }
 
-// Sum is Ready, when c is said of the owner's tuples: what this generation adds to the model is live,
-// and its tuples were judged by that model and are there.
+// Sum returns Ready, given the condition of the owner's tuples. Ready holds once this generation's module is live, and
+// its tuples were checked by that model and are in the store.
 func (o *Owner) Sum(c Condition) Condition {
 	r := Condition{Generation: o.Generation}
 	switch {
@@ -97,12 +97,13 @@ func (o *Owner) Sum(c Condition) Condition {
 	return r
 }
 
-// waits reports whether store-sync gets no answer from OpenFGA.
+// waits reports whether OpenFGA does not answer store-sync.
 func (o *Owner) waits() bool {
 	return o.Obstacle.Type != "" && o.Obstacle.Status == metav1.ConditionUnknown
 }
 
-// Unavailable is what an owner says while OpenFGA gives no answer; nil if it is in step, or says so.
+// Unavailable returns the status of an owner while OpenFGA is unavailable. It returns nil if the owner is in step, or
+// its status reports that already.
 func Unavailable(o *Owner, message string) *StatusUpdate {
 	unavailable := Condition{Unknown: true, Reason: corev1alpha1.BackendUnavailable, Message: clip.Text(message, maxSummary), Generation: o.Generation}
 	if o.Ready.Generation == o.Generation && o.Condition.Reason != Syncing ||
@@ -116,14 +117,14 @@ func Unavailable(o *Owner, message string) *StatusUpdate {
 	return u
 }
 
-// syncing is the condition while tuples are being written. It names who writes, so that whoever
-// takes over changes the object: then the one before can no longer record that it is done.
+// syncing returns the condition while tuples are being written. It names the writer, so a new leader always changes the
+// object. The previous leader's commit then fails.
 func (e *Evaluation) syncing(writer string) Condition {
 	return Condition{Reason: Syncing, Message: fmt.Sprintf("Tuples are being written by %s.", writer), Generation: e.Owner.Generation}
 }
 
-// condition is the one to write when everything planned has been done; false when it
-// is better to wait for store-sync, which has not decided on this generation yet.
+// condition returns the condition to write after the plan. It returns false if store-sync has not decided on this
+// generation yet, and the condition may wait for that.
 func (e *Evaluation) condition(model *Model) (Condition, bool) {
 	c := Condition{Reason: Pending, Generation: e.Owner.Generation}
 	switch e.phase {

@@ -1,15 +1,13 @@
 // Package plan decides what to do about the declared tuples of one OpenFGA store, without I/O.
 //
-// OpenFGA does not know on whose behalf a tuple is there, so every owner keeps a
-// record, in its own status, of the tuples that are or may be in the store for it.
-// Two rules make the record trustworthy at any moment, whoever crashes:
+// OpenFGA does not store which owner a tuple belongs to. Therefore each owner records, in its own status, the tuples
+// that are or may be in the store for it. Two rules make the record reliable at any moment, whichever replica crashes:
 //
-//   - A tuple is in OpenFGA only while some owner's record lists it: records are
-//     extended before tuples are written and shortened after they are deleted.
-//   - An owner is in step, which its condition says, only while all that its record
-//     lists is in OpenFGA. Before anything of an owner is touched it is marked
-//     [Syncing], by compare-and-swap, so that whoever acts on an old state fails
-//     before it can do harm, and whoever comes later writes everything again.
+//   - A tuple is in OpenFGA only while some owner's record lists it: records are extended before tuples are written and
+//     shortened after they are deleted.
+//   - An owner's condition reports that it is in step only while OpenFGA holds everything that its record lists. Before
+//     any of its tuples change, it is marked [Syncing], by compare-and-swap. A replica with an old state thereby fails
+//     before it does harm, and a later one writes everything again.
 //
 // [Make] turns the owners of a store into a [Plan] that keeps both rules.
 package plan

@@ -6,18 +6,18 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// draft is a plan in the making.
+// draft is an unfinished plan.
 type draft struct {
 	in      Input
 	claims  map[tuple.ID]claim
 	touched map[*Evaluation]bool
 	write   map[tuple.ID]tuple.Tuple
 	remove  map[tuple.ID]tuple.Tuple
-	// contested are what another replica may still write or remove.
+	// contested holds tuples that another replica may still write or remove.
 	contested map[tuple.ID]bool
 }
 
-// add plans to write what e desires and may lack. Without a model that is only what is recorded.
+// add plans to write the desired tuples of e that may be missing. Without a model it adds none.
 func (d *draft) add(e *Evaluation) {
 	if e.phase != here || d.in.Model == nil {
 		return
@@ -38,8 +38,8 @@ func (d *draft) add(e *Evaluation) {
 	}
 }
 
-// drop plans to remove what e no longer desires, unless somebody else does: then it is handed
-// over, or the tuple could end up in nobody's record.
+// drop plans to remove recorded tuples that e no longer desires. A tuple that another owner claims is handed over
+// instead. Otherwise no record might list it.
 func (d *draft) drop(e *Evaluation) {
 	if e.phase == unrelated {
 		return
@@ -63,7 +63,7 @@ func (d *draft) drop(e *Evaluation) {
 	}
 }
 
-// takeOut plans to remove a tuple that may be there.
+// takeOut plans to remove a tuple that may exist.
 func (d *draft) takeOut(t tuple.Tuple) {
 	_, there := d.in.Observed[t.ID]
 	if (there || d.in.Observed == nil) && t.Validate() == nil {
@@ -71,7 +71,7 @@ func (d *draft) takeOut(t tuple.Tuple) {
 	}
 }
 
-// handOver makes the other claimant answer for a tuple that e lets go: not before e's record can be closed.
+// handOver makes the other claimant record a tuple that e gives up. It does nothing before e's record can be closed.
 func (d *draft) handOver(e *Evaluation, other claim) {
 	if e.phase == deleted || e.Owner.Contested > 0 {
 		return
@@ -82,7 +82,7 @@ func (d *draft) handOver(e *Evaluation, other claim) {
 	}
 }
 
-// union lists first, and what of second has another ID.
+// union returns first, and the tuples of second with other IDs.
 func union(first, second []tuple.Tuple) []tuple.Tuple {
 	ids := make(map[tuple.ID]struct{}, len(first))
 	for _, t := range first {

@@ -10,49 +10,49 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// State of a declared tuple.
+// State is the result for a declared tuple.
 type State int
 
 // States.
 const (
-	// Accepted tuples are wanted in the store.
+	// Accepted tuples should be in the store.
 	Accepted State = iota
-	// Waiting tuples may be accepted when the store or the module they need is there.
+	// Waiting tuples may be accepted once their store or module exists.
 	Waiting
-	// Refused tuples are a mistake.
+	// Refused tuples need a correction.
 	Refused
 )
 
-// Verdict is what is found about one declared tuple.
+// Verdict is the decision on one declared tuple.
 type Verdict struct {
 	tuple.Tuple
 	State  State
 	Reason string
 
-	// recorded means that the owner's record has this very tuple.
+	// recorded means that the owner's record lists exactly this tuple.
 	recorded bool
 }
 
-// Evaluation is what is found about one owner.
+// Evaluation is the decision on one owner.
 type Evaluation struct {
 	Owner *Owner
-	// Verdicts on its declared tuples, in their order.
+	// Verdicts holds the decisions in the order of Declared.
 	Verdicts []Verdict
 
 	phase phase
-	// desired is what the store is to hold on its behalf.
+	// desired lists the tuples that the store should hold for the owner.
 	desired []tuple.Tuple
 }
 
-// claim is a tuple that some owner wants.
+// claim is a tuple that an owner desires.
 type claim struct {
 	tuple.Tuple
 	by       *Evaluation
 	recorded bool
 }
 
-// beats reports whether a claim to a tuple is stronger than another one, which wants it under another condition. What is recorded of an
-// owner whose store is unknown stays.
+// beats reports whether c is stronger than a claim to the same ID with another condition. Recorded tuples of an owner
+// whose store is unknown cannot be beaten.
 func (c claim) beats(o claim) bool {
 	return o.by.phase == here && precedence.Compare(c.by.claimTo(c.recorded), o.by.claimTo(o.recorded)) < 0
 }
@@ -70,11 +70,11 @@ var (
 	errOtherSays = errors.New("the same tuple is declared with another condition")
 )
 
-// maxObject is how large an object may become: what the API server stores, less a margin.
+// maxObject bounds the size of an object, in bytes: the API server's limit less a margin.
 const maxObject = 1536*1024 - 64*1024
 
-// Evaluate decides on every owner of a store. Where two contradict, the stronger claim wins: see package precedence. Without a model
-// nothing is decided: what is recorded stays.
+// Evaluate decides on every owner of a store. If two contradict each other, the stronger claim wins; see package
+// precedence. Without a model, recorded tuples stay and new ones wait.
 func Evaluate(storeID string, owners []Owner, model *Model) []*Evaluation {
 	evaluations, _ := evaluate(storeID, owners, model)
 	return evaluations
@@ -111,7 +111,7 @@ func evaluate(storeID string, owners []Owner, model *Model) ([]*Evaluation, map[
 	return all, claims
 }
 
-// keep has the owner want all that is recorded.
+// keep makes the owner desire everything recorded.
 func (e *Evaluation) keep(claims map[tuple.ID]claim) {
 	e.desired = e.Owner.Record.Tuples
 	for _, t := range e.desired {
@@ -119,7 +119,7 @@ func (e *Evaluation) keep(claims map[tuple.ID]claim) {
 	}
 }
 
-// claimAccepted claims the tuples that are accepted so far.
+// claimAccepted claims the tuples accepted so far.
 func (e *Evaluation) claimAccepted(claims map[tuple.ID]claim) {
 	for _, v := range e.Verdicts {
 		if v.State == Accepted {
@@ -134,7 +134,7 @@ func (e *Evaluation) wait(why error) {
 	}
 }
 
-// Written are the tuples that are in the store on the owner's behalf, as far as its record tells.
+// Written returns the tuples in the store for the owner, if its record is in step.
 func (e *Evaluation) Written() map[tuple.Tuple]struct{} {
 	if !e.Owner.inStep() {
 		return nil
@@ -142,10 +142,10 @@ func (e *Evaluation) Written() map[tuple.Tuple]struct{} {
 	return set(e.Owner.Record.Tuples)
 }
 
-// KeepsRecord means that the plan was made to have all of the owner's record in the store.
+// KeepsRecord reports whether the plan puts the owner's whole record into the store.
 func (e *Evaluation) KeepsRecord() bool { return e.phase == here && !e.Owner.Unwritable }
 
-// claimTo returns the owner's claim to a tuple, which is recorded or not.
+// claimTo returns the owner's claim to a tuple.
 func (e *Evaluation) claimTo(recorded bool) precedence.Claim {
 	c := precedence.Claim{
 		Core: e.Owner.IsStore, Live: precedence.None, Created: e.Owner.Created, Name: e.Owner.Key.Tokens() + "\x00" + e.Owner.UID,
@@ -156,7 +156,7 @@ func (e *Evaluation) claimTo(recorded bool) precedence.Claim {
 	return c
 }
 
-// claim notes that the owner wants a tuple, unless there is a claim to it that is as strong.
+// claim adds the owner's claim to a tuple, unless an equal or stronger one exists.
 func (e *Evaluation) claim(claims map[tuple.ID]claim, t tuple.Tuple, recorded bool) {
 	c := claim{t, e, recorded}
 	if other, taken := claims[t.ID]; !taken || other.Tuple != t && c.beats(other) {
@@ -164,7 +164,7 @@ func (e *Evaluation) claim(claims map[tuple.ID]claim, t tuple.Tuple, recorded bo
 	}
 }
 
-// yield refuses the owner the tuples to which others have stronger claims; it desires the rest.
+// yield refuses accepted tuples with a stronger claim of another owner. The owner desires the rest.
 func (e *Evaluation) yield(claims map[tuple.ID]claim) {
 	for i := range e.Verdicts {
 		v := &e.Verdicts[i]
@@ -179,7 +179,7 @@ func (e *Evaluation) yield(claims map[tuple.ID]claim) {
 	}
 }
 
-// decide judges each declared tuple, whatever others declare.
+// decide decides on each declared tuple without regard to other owners.
 func (e *Evaluation) decide(model *Model) {
 	recorded := set(e.Owner.Record.Tuples)
 	declared := make(map[tuple.ID]struct{}, len(e.Owner.Declared))
@@ -216,7 +216,7 @@ func (e *Evaluation) decide(model *Model) {
 	}
 }
 
-// ask lets the model decide. While the owner's own module is not part of it, it may be wrong.
+// ask validates a tuple against the model. Until the owner's module is live, an invalid tuple waits.
 func (e *Evaluation) ask(model *Model, v *Verdict) {
 	err := model.Validate(v.Tuple)
 	if err == nil {
@@ -230,7 +230,7 @@ func (e *Evaluation) ask(model *Model, v *Verdict) {
 
 func (v *Verdict) refuse(err error) { v.State, v.Reason = Refused, err.Error() }
 
-// room is how much more may be recorded, in bytes.
+// room returns how many bytes of records the object can still hold.
 func (e *Evaluation) room() int {
 	room := maxObject - e.Owner.Size
 	for _, tuples := range [][]tuple.Tuple{e.Owner.Declared, e.Owner.Record.Tuples} {

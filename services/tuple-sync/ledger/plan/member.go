@@ -5,11 +5,11 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// Account is one that everybody is to be a member of.
+// Account is an account that every user is a member of.
 type Account struct{ Type, Cluster, Name string }
 
-// WithMembers adds to declared tuples what makes every authenticated user a member of
-// accounts. Of two that differ in their condition only, the declared one stays.
+// WithMembers adds the tuples that make every authenticated user a member of accounts. A declared tuple with the same
+// ID stays instead.
 func WithMembers(declared []tuple.Tuple, accounts ...Account) []tuple.Tuple {
 	if len(accounts) == 0 {
 		return declared
@@ -23,8 +23,8 @@ func WithMembers(declared []tuple.Tuple, accounts ...Account) []tuple.Tuple {
 	return union(declared, members)
 }
 
-// AccountsOf lists the accounts of a Store that everybody is to be a member of: the one
-// that its label names, and that of the kcp organization that it belongs to.
+// AccountsOf lists the accounts of a Store that every user is a member of: that of its label, and that of its kcp
+// organization.
 func AccountsOf(accountType, cluster string, s *corev1alpha1.Store, infos []*corev1alpha1.AccountInfo) []Account {
 	var accounts []Account
 	if name := s.Labels[corev1alpha1.AccountNameLabel]; name != "" {

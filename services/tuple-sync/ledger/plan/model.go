@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// Model is an authorization model that tells which tuples may be written.
+// Model is an authorization model that validates tuples.
 type Model struct {
 	types   *typesystem.TypeSystem
 	refused map[tuple.Tuple]error
@@ -30,11 +30,11 @@ func NewModel(m *openfgav1.AuthorizationModel) (*Model, error) {
 	return &Model{types: types}, nil
 }
 
-// ID of the model in its store.
+// ID returns the ID of the model in its store.
 func (m *Model) ID() string { return m.types.GetAuthorizationModelID() }
 
-// Refusing is m with what the server refused although m allows it. The
-// server is right: it may be of another version or have other limits.
+// Refusing returns m with tuples that the server refused although m allows them. The server decides: its version or its
+// limits may differ.
 func (m *Model) Refusing(refused map[tuple.Tuple]error) *Model {
 	all := make(map[tuple.Tuple]error, len(m.refused)+len(refused))
 	for _, some := range []map[tuple.Tuple]error{m.refused, refused} {
@@ -43,16 +43,15 @@ func (m *Model) Refusing(refused map[tuple.Tuple]error) *Model {
 	return &Model{types: m.types, refused: all}
 }
 
-// Has tells whether the model has a type.
+// Has reports whether the model has a type.
 func (m *Model) Has(typ string) bool {
 	_, ok := m.types.GetTypeDefinition(typ)
 	return ok
 }
 
-// Validate tells why a well-formed tuple cannot be in a store with this model. It is
-// OpenFGA's own judgement of what may be written: the one part of its API that judges
-// tuples without writing them is the check of a ListUsers request, whose contextual
-// tuples must be such as could be written.
+// Validate returns why a well-formed tuple cannot be in a store with this model. It uses OpenFGA's own check of a
+// ListUsers request, whose contextual tuples must be writable. No other part of its API validates tuples without
+// writing them.
 func (m *Model) Validate(t tuple.Tuple) error {
 	if err, ok := m.refused[t]; ok {
 		return err
@@ -68,7 +67,8 @@ func (m *Model) Validate(t tuple.Tuple) error {
 	return errors.New(tuple.Reason(err))
 }
 
-// untraced is for a library that starts a span per call, of which a pass makes thousands.
+// untraced returns a context without tracing, for a library that starts a span per call. A pass makes thousands of
+// calls.
 func untraced() context.Context {
 	unsampled := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}})
 	return trace.ContextWithSpanContext(context.Background(), unsampled)

@@ -9,79 +9,77 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// Owner is an object that wants tuples, as far as a plan needs to know it.
+// Owner holds the facts about an object that declares tuples.
 type Owner struct {
 	Key event.Key
 	UID string
-	// Generation of the object that these facts are from.
+	// Generation is the generation of these facts.
 	Generation int64
-	// IsStore owners come before others where two contradict: they are the Store itself.
+	// IsStore marks the Store itself, which has the strongest claims.
 	IsStore bool
 	Created time.Time
 
-	// Declared are the tuples that the object asks for.
 	Declared []tuple.Tuple
-	// Record is what is, or may be, in a store on behalf of this object.
+	// Record lists the tuples that are or may be in a store because of this object.
 	Record Record
-	// StatusStoreID is the store that the status names, be anything recorded in it or not.
+	// StatusStoreID is the store that the status names, even if nothing is recorded.
 	StatusStoreID string
-	// TargetStoreID is the OpenFGA store that the tuples belong in; empty while there is none.
+	// TargetStoreID is the OpenFGA store for the tuples; empty while none exists.
 	TargetStoreID string
-	// Store is the Store object it refers to, or is. StoreMissing means that there is none.
+	// Store is the Store that it refers to, or is. StoreMissing means that this Store does not exist.
 	Store        event.Key
 	StoreMissing bool
-	// Reserved means that the Store is that of IAM, where some types are not for others to declare tuples of.
+	// Reserved means that the Store is that of IAM, where tuples of some types cannot be declared.
 	Reserved bool
-	// RecordedElsewhere means that another Store than the one it refers to has the recorded store.
+	// RecordedElsewhere means that another Store owns the OpenFGA store of the record.
 	RecordedElsewhere bool
 
-	// Deleting means that the object goes as soon as nothing holds it.
+	// Deleting means that the object has a deletion timestamp.
 	Deleting bool
-	// HasDependents means that others still need it: deleting or not, its tuples stay.
+	// HasDependents means that others still need it. Its tuples then stay even during deletion.
 	HasDependents bool
-	// HasFinalizer means that ours is on it.
+	// HasFinalizer means that our finalizer is set.
 	HasFinalizer bool
-	// Deleted means that the object is no more, although its record was not cleared:
-	// somebody took our finalizer off.
+	// Deleted means that the object no longer exists, although its record was not cleared: a client removed our
+	// finalizer.
 	Deleted bool
-	// Unwritable means that the API server refuses changes of it: it stays as it is.
+	// Unwritable means that the object cannot be changed, so it stays as it is.
 	Unwritable bool
 
-	// Contested is for how long another replica may still write what the record speaks of: until then
-	// it answers for all of that, and is not closed; nobody else is told to have any of it.
+	// Contested bounds how long another replica may still execute the record. Until then the record stays open, and no
+	// tuple of it is handed over.
 	Contested time.Duration
 
-	// Condition of its tuples, and Ready, are those that we wrote last.
+	// Condition, of the tuples, and Ready are the last that we wrote.
 	Condition, Ready Condition
-	// ModuleJudged means that store-sync has decided on this generation of the object's module,
-	// ModuleLive that the module is part of the live model.
+	// ModuleJudged means that store-sync has decided on this generation's module, and ModuleLive that the module is
+	// live.
 	ModuleJudged, ModuleLive bool
-	// Obstacle is what store-sync says against the object being ready; it has no type if nothing.
+	// Obstacle is a condition of store-sync that prevents Ready; its type is empty for none.
 	Obstacle condition.Condition
-	// Outdated means that an earlier text of the object's module is live in its place: what this
-	// generation gives waits for its own.
+	// Outdated means that an earlier version of the object's module is live. New tuples then wait.
 	Outdated bool
-	// Size is about that of the object without any tuple, in bytes.
+	// Size estimates the object without any tuple, in bytes.
 	Size int
 }
 
-// Lingers says that the Store of IAM is to go, and is still needed: no event tells when it is not.
+// Lingers reports whether the Store of IAM is being deleted and still needed. No event announces the end of that.
 func (o *Owner) Lingers() bool { return o.Reserved && o.IsStore && o.Deleting && o.HasDependents }
 
-// claimsStore says whether a tuple says whose the IAM store is, and is not the Store's to declare. Nobody asks who extends the Store
-// whether they may take it over, and whoever says that it is another's has it left alone.
+// claimsStore reports whether a tuple names an owner of the IAM store that this object may not declare. Otherwise any
+// author of an extension could adopt the store, or disown it.
 func (o *Owner) claimsStore(t tuple.Tuple) bool {
 	named := iam.Tuple{User: t.User, Relation: t.Relation, Object: t.Object}
 	return o.Reserved && iam.NamesOwner(named) && (!o.IsStore || iam.OwnerOf(named) != o.Store.Name)
 }
 
-// Record is what was, or may have been, written to a store.
+// Record lists tuples that were, or may have been, written to a store.
 type Record struct {
 	StoreID string
 	Tuples  []tuple.Tuple
 }
 
-// inStep says that everything recorded is in the store.
+// inStep reports whether everything recorded is in the store.
 func (o *Owner) inStep() bool {
 	switch o.Condition.Reason {
 	case Synced, Pending, Invalid:
@@ -90,28 +88,29 @@ func (o *Owner) inStep() bool {
 	return len(o.Record.Tuples) == 0
 }
 
-// moved says that the owner's tuples were in another store before: that none is recorded here does not mean that it is new.
+// moved reports whether the owner's tuples were in another store before. An empty record then does not mean that the
+// owner is new.
 func (o *Owner) moved() bool {
 	return o.Condition.Reason == Syncing && o.StatusStoreID != o.TargetStoreID
 }
 
-// phase is what an owner is to one store.
+// phase is the relation of an owner to one store.
 type phase int
 
 const (
-	// unrelated: nothing here, or not before the other end of a move is done.
+	// unrelated: nothing to do here, or the other store of a move comes first.
 	unrelated phase = iota
-	// noStore: has no store yet and nothing recorded.
+	// noStore: no store and nothing recorded.
 	noStore
-	// storeUnknown: has lost sight of its store; what is recorded stays as it is.
+	// storeUnknown: its store is unknown, or it cannot be changed; the record stays.
 	storeUnknown
 	// here: its tuples belong here.
 	here
-	// leaving: its tuples belong elsewhere now.
+	// leaving: its tuples belong to another store now.
 	leaving
-	// deleting: it goes.
+	// deleting: the object is being deleted.
 	deleting
-	// deleted: it went past us.
+	// deleted: the object was deleted without our finalizer.
 	deleted
 )
 

@@ -7,51 +7,51 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// Input is what a plan is made from.
+// Input is the input of a plan.
 type Input struct {
-	// StoreID is the OpenFGA store; empty for owners that have none.
+	// StoreID is the OpenFGA store; empty for an owner without one.
 	StoreID string
 	Owners  []Owner
 	// Reserved means that the store is that of IAM.
 	Reserved bool
 	// Writer names this replica.
 	Writer string
-	// Model of the store; nil while there is none: then nothing is written.
+	// Model is the model of the store. Without one nothing is written.
 	Model *Model
-	// Strays may be in the store although no owner has recorded them.
+	// Strays lists tuples that may be in the store although no record lists them.
 	Strays []tuple.Tuple
-	// Observed is what the store holds of the strays and of the tuples that any owner declares or has
-	// recorded, nil when nobody has looked. A plan with it repairs what differs.
+	// Observed holds what the store has of the strays, the recorded removals, and all declared and recorded tuples. It
+	// is nil if the store was not read. A plan with it repairs differences.
 	Observed map[tuple.ID]tuple.Tuple
 	// Written is when OpenFGA wrote each observed tuple.
 	Written map[tuple.ID]time.Time
-	// Removals are recorded for the store. They are read with Observed.
+	// Removals holds the recorded removals of the store. They are read with Observed.
 	Removals Removals
 }
 
-// Plan is to be carried out in this order: every action's AddFinalizer, every Intent, Write and
-// Remove, every Commit, every RemoveFinalizer. Whoever stops midway plans again.
+// Plan is executed in this order: every AddFinalizer, every Intent, Write and Remove, every Commit, every
+// RemoveFinalizer. After an error a new plan is made.
 type Plan struct {
 	Actions []Action
 	// Write and Remove concern the whole store.
 	Write, Remove []tuple.Tuple
-	// Restored are those of Remove that were removed before, and are there again as they were.
+	// Restored lists the tuples of Remove that were removed before, and that a restore brought back.
 	Restored []tuple.ID
 
 	claims map[tuple.ID]claim
 }
 
-// Idle means that a plan changes nothing anywhere.
+// Idle reports whether a plan changes nothing.
 func (p Plan) Idle() bool {
 	return len(p.Write) == 0 && len(p.Remove) == 0 && !slices.ContainsFunc(p.Actions, Action.works)
 }
 
-// Promises means that an object becomes ready by the plan.
+// Promises reports whether an object becomes ready by the plan.
 func (p Plan) Promises() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Commit != nil && a.Commit.Ready.OK })
 }
 
-// Make decides what to do in one store.
+// Make returns the plan for one store.
 func Make(in Input) Plan {
 	evaluations, claims := evaluate(in.StoreID, in.Owners, in.Model)
 	d := draft{

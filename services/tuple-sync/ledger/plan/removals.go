@@ -29,15 +29,15 @@ type Removal struct {
 	Removed time.Time
 }
 
-// Removals is the record of the tuples that were removed lately from one OpenFGA store. It outlives the objects that declared them.
+// Removals records the recently removed tuples of one OpenFGA store. It outlives the objects that declared them.
 type Removals struct {
-	// Since is when the record begins; zero if there is none.
+	// Since is the start of the record; zero without one.
 	Since time.Time
 	// Truncated means that removals within the retention are missing.
 	Truncated bool
 	// List starts with the earliest removal, and has each tuple once.
 	List []Removal
-	// size is that of the packed list, in bytes.
+	// size is the size of the packed list, in bytes.
 	size int
 }
 
@@ -46,7 +46,7 @@ func BeginRemovals(storeID string, now time.Time) *corev1alpha1.RemovedTuples {
 	return &corev1alpha1.RemovedTuples{StoreID: storeID, Since: metav1.NewTime(now.Truncate(time.Second))}
 }
 
-// UnpackRemovals reads a record. One that cannot be read counts as truncated.
+// UnpackRemovals decodes a record. An unreadable record counts as truncated.
 func UnpackRemovals(packed *corev1alpha1.RemovedTuples) (Removals, error) {
 	r := Removals{Since: packed.Since.Time, Truncated: packed.Truncated, size: len(packed.Data)}
 	if len(packed.Data) == 0 {
@@ -60,7 +60,7 @@ func UnpackRemovals(packed *corev1alpha1.RemovedTuples) (Removals, error) {
 	return r, nil
 }
 
-// pack returns the record in at most so many bytes of data, without the earliest removals if need be.
+// pack encodes the record in at most limit bytes of data. It drops the earliest removals if needed.
 func (r Removals) pack(storeID string, limit int) (*corev1alpha1.RemovedTuples, error) {
 	for {
 		data, err := tuple.PackList(r.List)
@@ -176,7 +176,7 @@ func (in Input) restored(evaluations []*Evaluation, claims map[tuple.ID]claim) m
 	return found
 }
 
-// RemovalsCondition says since when a record lists all removals.
+// RemovalsCondition reports since when a record is complete.
 func RemovalsCondition(r *corev1alpha1.RemovedTuples, generation int64) Condition {
 	since := r.Since.UTC().Format(time.RFC3339)
 	if r.Truncated {

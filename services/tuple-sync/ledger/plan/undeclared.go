@@ -9,35 +9,34 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// Fate is what becomes of a tuple that a store holds and nobody declares.
+// Fate is the future of a tuple that a store holds and no object declares.
 type Fate int
 
 // Fates.
 const (
-	// Unmanaged tuples are in nobody's record: other software wrote them, and they stay.
+	// Unmanaged tuples are in no record: other software wrote them, and they stay.
 	Unmanaged Fate = iota
-	// ToBeRemoved are those that are recorded, or restored, and go.
+	// ToBeRemoved tuples are recorded or restored, and will be removed.
 	ToBeRemoved
-	// ToBeReplaced are those that are declared with another condition.
+	// ToBeReplaced tuples are declared with another condition.
 	ToBeReplaced
-	// Contested are those whose record is being carried out, or may still be by another replica: they go after that.
+	// Contested tuples are in a record that a replica executes, or may still execute. They are removed afterwards.
 	Contested
-	// Kept are those that are recorded, and stay until it is known again what belongs into the store.
+	// Kept tuples are recorded, and stay until the declared tuples of the store are known again.
 	Kept
 )
 
-// Undeclared is a tuple that a store holds and nobody declares.
+// Undeclared is a tuple that a store holds and no object declares.
 type Undeclared struct {
 	tuple.Tuple
 	Fate Fate
-	// Recorders are the owners who have it in their record.
+	// Recorders lists the owners that record the tuple.
 	Recorders []*Owner
-	// Reason tells people why that becomes of it.
+	// Reason explains the fate to people.
 	Reason string
 }
 
-// FindUndeclared lists which of the tuples that the store holds nobody declares, and what [Make] has in
-// mind for them.
+// FindUndeclared returns the held tuples that no object declares, and what [Make] plans for them.
 func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
 	evaluations, claims := evaluate(in.StoreID, in.Owners, in.Model)
 	declared, recorders := map[tuple.Tuple]struct{}{}, map[tuple.ID][]*Evaluation{}
@@ -68,12 +67,12 @@ func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
 	return found
 }
 
-// declaresFor means that what the owner declares belongs into a store, be it there yet or not.
+// declaresFor reports whether the owner's declared tuples belong to a store, written or not.
 func (o *Owner) declaresFor(storeID string) bool {
 	return o.TargetStoreID == storeID && !o.Deleted && (!o.Deleting || o.HasDependents)
 }
 
-// undeclared decides on one tuple, which these have recorded.
+// undeclared decides on one tuple, given the evaluations of the owners that record it.
 func undeclared(t tuple.Tuple, claims map[tuple.ID]claim, recorders []*Evaluation, model *Model) Undeclared {
 	u := Undeclared{Tuple: t}
 	for _, e := range recorders {
@@ -96,7 +95,7 @@ func undeclared(t tuple.Tuple, claims map[tuple.ID]claim, recorders []*Evaluatio
 	return u
 }
 
-// farewell is why an owner wants a recorded tuple no more.
+// farewell returns why an owner no longer desires a recorded tuple.
 func farewell(e *Evaluation) string {
 	switch e.phase {
 	case deleted:
