@@ -89,6 +89,8 @@ func (w *world) restore(from int) {
 }
 
 func (w *world) ReadTuple(_ context.Context, storeID string, key *openfgav1.TupleKey) (found *openfgav1.Tuple, ok bool, err error) {
+	w.reading.Lock() // Of many tuples, several are read at a time.
+	defer w.reading.Unlock()
 	err = w.call("read one", func() error {
 		var t tuple.Tuple
 		t, ok = w.contents[storeID][tuple.Of(key).ID]

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
@@ -114,6 +115,7 @@ func (w *world) now() time.Duration { return w.clock }
 // world is an API server and an OpenFGA server in one, in memory, whose every call can
 // fail before or after its effect, or be overtaken by somebody else's change.
 type world struct {
+	reading sync.Mutex
 	rapid.TB
 	history
 	things   map[event.Key]*thing

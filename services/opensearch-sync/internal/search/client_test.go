@@ -212,7 +212,7 @@ func TestListEndsBeforeItTakesMuchMemory(t *testing.T) {
 			}
 			took := (after.TotalAlloc - before.TotalAlloc) >> 20
 			t.Logf("%d MiB allocated", took)
-			if took > 200 {
+			if took > 600 { // The race detector allocates, too. Without the bound it is thousands.
 				t.Errorf("got %d MiB allocated", took)
 			}
 		})
