@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// owner is the tuple that names the cluster of a bed, or another.
+// owner returns the tuple that names a cluster as the owner of the store.
 func owner(cluster string) tuple.Tuple { return convert(iam.StoreOwner("iam", cluster)) }
 
 // declare has the Store be so, with its OpenFGA store.
@@ -46,7 +46,7 @@ func namesOwner(t *openfgav1.Tuple) bool {
 	return iam.NamesOwner(iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}) || strings.HasPrefix(k.GetObject(), "store:")
 }
 
-// gauge is the value of a metric of the mirror's.
+// gauge returns the value of a metric of the mirror.
 func (b *bed) gauge(name string) float64 {
 	b.t.Helper()
 	families, err := b.metrics.Gather()
@@ -86,7 +86,7 @@ func declaring(cluster string) corev1alpha1.StoreSpec {
 	return corev1alpha1.StoreSpec{Tuples: []corev1alpha1.Tuple{{Object: o.Object, Relation: o.Relation, User: o.User}}}
 }
 
-// Whoever has a store of this name, with types of such names, loses nothing by IAM being there.
+// Existing stores of the same name, with types of the same names, lose nothing when IAM is installed.
 func TestAStoreThatIsNotOursIsLeftAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec corev1alpha1.StoreSpec
@@ -161,7 +161,7 @@ func TestAStoreIsOursOnceItSaysSo(t *testing.T) {
 	b.wantAll("False/" + iamv1alpha1.NotAdopted)
 }
 
-// Who forges a message does not get others' tuples deleted.
+// A forged message must not delete tuples of others.
 func TestNobodyTakesAStoreOverOnTheWordOfTheBus(t *testing.T) {
 	b, theirs := foreign(t)
 	b.declare(corev1alpha1.StoreSpec{})
@@ -174,7 +174,7 @@ func TestNobodyTakesAStoreOverOnTheWordOfTheBus(t *testing.T) {
 	}
 }
 
-// A Store that is not ours goes without us, and with all that is in it as it is.
+// A Store that is not ours is deleted without us, and its OpenFGA store stays as it is.
 func TestAStoreThatIsNotOursIsNotHeld(t *testing.T) {
 	b, theirs := foreign(t)
 	b.declare(corev1alpha1.StoreSpec{})
@@ -188,7 +188,7 @@ func TestAStoreThatIsNotOursIsNotHeld(t *testing.T) {
 	}
 }
 
-// Who reads a status is not told that there is something where there is no store.
+// A status must not report success while no store exists.
 func TestNothingIsReadyWithoutAStore(t *testing.T) {
 	for name, lose := range map[string]func(*bed){
 		"the Store is gone":               func(b *bed) { b.drop(kinds.Stores(), "iam") },
@@ -217,7 +217,7 @@ func TestNothingIsReadyWithoutAStore(t *testing.T) {
 	}
 }
 
-// What changed while the Store named no store is not forgotten when it names the same again.
+// Changes made while the Store named no store are applied when it names the same store again.
 func TestNothingIsForgottenWhileThereIsNoStore(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
@@ -234,7 +234,7 @@ func TestNothingIsForgottenWhileThereIsNoStore(t *testing.T) {
 	b.inStep("naming it again,")
 }
 
-// Whoever takes a store over can know before what they lose by it.
+// An administrator can list the losses before an adoption.
 func TestWhatGoesWithAnAdoptionIsKnownBefore(t *testing.T) {
 	b, theirs := foreign(t)
 	tuples := func() (all []tuple.Tuple) {

@@ -57,7 +57,7 @@ type bed struct {
 	api, gone map[event.Key]event.Change
 	notes     []condition.Note
 	version   int
-	// reads and lists count what was asked of the API server, by kind.
+	// reads and lists count requests to the API server, by kind.
 	reads, lists map[event.GroupResource]int
 	// dirty are the keys that are asked for, with their priorities, and done those that had their turn. routes are the keys
 	// that objects had last.
@@ -65,15 +65,14 @@ type bed struct {
 	done   []Key
 	routes map[event.Key][]Key
 	model  *plan.Model
-	// backwards turns the order of keys of one priority round.
+	// backwards reverses the order of keys of one priority.
 	backwards bool
-	// passing means that it is the mirror that writes.
+	// passing means that the mirror is the writer.
 	passing bool
 	// fail is what becomes of a call that changes something.
 	fail func() error
 	// stuck is why no finalizer can be taken off, if there is a reason.
-	stuck error
-	// metrics are the mirror's own.
+	stuck   error
 	metrics *prometheus.Registry
 }
 
@@ -195,7 +194,6 @@ func (b *bed) take(c event.Change) {
 	}
 }
 
-// drop removes an object.
 func (b *bed) drop(kind kinds.Kind, name string) {
 	b.t.Helper()
 	c := b.api[b.keyOf(kind, name)]
@@ -208,7 +206,7 @@ func (b *bed) drop(kind kinds.Kind, name string) {
 	b.take(c)
 }
 
-// next is the key whose turn it is.
+// next returns the next key.
 func (b *bed) next() Key {
 	return slices.SortedFunc(maps.Keys(b.dirty), func(x, y Key) int {
 		names := strings.Compare(x.String(), y.String())
@@ -219,7 +217,7 @@ func (b *bed) next() Key {
 	})[0]
 }
 
-// work gives all keys their turns until none is left.
+// work reconciles all keys until none is left.
 func (b *bed) work() {
 	b.t.Helper()
 	b.done = nil
@@ -255,7 +253,7 @@ func (b *bed) try(turns int) {
 	}
 }
 
-// errTrouble is why calls fail.
+// errTrouble is the error of failing calls.
 var errTrouble = fault.Unavailable(errors.New("no answer"))
 
 func (b *bed) pass(k Key, resync bool) error {
@@ -280,7 +278,7 @@ func (w watcher) Watch(objects ...event.Key) bool {
 	return false
 }
 
-// Newest, List, RemoveFinalizer, Epoch, ApplyStatus and Event are the API server's.
+// Newest, List, RemoveFinalizer, Epoch, ApplyStatus and Event implement the API server.
 func (b *bed) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.Change, error) {
 	b.reads[c.Key.GroupResource]++
 	now, there := b.api[c.Key]
@@ -355,7 +353,7 @@ func (b *bed) Event(_ context.Context, _ event.Change, note condition.Note) erro
 	return nil
 }
 
-// Get finds the one model.
+// Get returns the one model.
 func (b *bed) Get(context.Context, string, string) (*plan.Model, error) { return b.model, nil }
 
 // Write writes to the store, and refuses what it is to.
@@ -379,7 +377,7 @@ func (s *server) Write(_ context.Context, w tuple.Write) (map[tuple.Tuple]error,
 		s.change(t, false)
 	}
 	if err := s.fail(); err != nil {
-		return nil, err // Nobody knows that it was done.
+		return nil, err // The caller cannot know that the write succeeded.
 	}
 	return refused, nil
 }
@@ -408,7 +406,7 @@ func (s *server) FindStores(context.Context, string) ([]fga.Store, error) {
 	return []fga.Store{{ID: "store"}, {ID: "younger"}}, nil
 }
 
-// holds are all tuples, in order.
+// holds returns all tuples in order.
 func (s *server) holds() []string {
 	var all []string
 	for _, t := range s.tuples {
@@ -443,7 +441,7 @@ func (b *bed) subject(kind kinds.Kind, name string) iamv1alpha1.Subject {
 	return iamv1alpha1.Subject{Kind: kind.Kind, Namespace: k.Namespace, Name: name, UID: b.api[k].UID}
 }
 
-// bind gives subjects a role on all documents.
+// bind grants subjects a role on all documents.
 func (b *bed) bind(name, role string, subjects ...iamv1alpha1.Subject) {
 	b.t.Helper()
 	p := &iamv1alpha1.PolicyBinding{Spec: iamv1alpha1.PolicyBindingSpec{RoleRef: iamv1alpha1.RoleReference{Name: role}, Subjects: subjects}}

@@ -30,7 +30,7 @@ type server struct {
 	// page is how many changes are told at a time, if not all; stumble fails one call that reads, if there is one.
 	page    int
 	stumble func(call string) error
-	// reading, if there is one, holds up who reads everything until it is closed; begun is closed first.
+	// reading, if set, blocks reads of the whole store until it is closed; begun is closed first.
 	begun, reading chan struct{}
 	// asked is called while an object is read, if it is there.
 	asked func()
@@ -123,7 +123,7 @@ func (s *server) commit(at time.Time, t *openfgav1.TupleKey, written bool) {
 	}
 }
 
-// doubted are the objects that the copy doubts once it has followed the store.
+// doubtedAfter returns the doubted objects after the copy has followed the store.
 func (m *mirrored) doubtedAfter(t *testing.T) []string {
 	t.Helper()
 	if err := m.looks(t.Context()); err != nil {
@@ -157,7 +157,7 @@ func (m *mirrored) looks(ctx context.Context) error {
 	return m.lookBack(ctx, "store")
 }
 
-// wait makes the next look be one back.
+// wait makes the next lookBack due.
 func (m *mirrored) wait() { m.back -= looksBack }
 
 // fails makes the next look one back, which must fail: so is the one after that.
@@ -230,7 +230,7 @@ func TestADatabaseThatWasRestoredIsReadAnew(t *testing.T) {
 	}
 }
 
-// Whoever writes after a database was restored does not hide that it was.
+// Writes after a restore of the database must not hide the restore.
 func TestARestoredDatabaseIsReadAnewThoughSomebodyHasWrittenToIt(t *testing.T) {
 	for name, backed := range map[string]int{"long before": 1, "after it was looked back": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestARestoredDatabaseIsReadAnewThoughSomebodyHasWrittenToIt(t *testing.T) {
 	}
 }
 
-// Whoever looks back has nobody wait.
+// A running lookBack blocks no pass.
 func TestWhoLooksBackHoldsUpNobody(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
@@ -290,7 +290,7 @@ func TestWhoLooksBackHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// Whoever restores a database has it stumble at first: what came back with it is looked for until it has been.
+// A restored database may fail at first; lookBack stays due until it succeeds.
 func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
 	s, now := &server{}, time.Now()
 	m := newMirrored(s)
@@ -314,7 +314,7 @@ func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
 	m.wantDoubts(t, "once it can be read", "a", "b")
 }
 
-// What was read of a list that could not be read to its end is not read again.
+// The part of the list that was read before an error is kept.
 func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
 	s, now := &server{page: 2}, time.Now()
 	m := newMirrored(s)
@@ -337,8 +337,7 @@ func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
 	m.wantDoubts(t, "once it can be read", "b", "c", "d")
 }
 
-// Who asks while an object is read because of a doubt is not told of it as if there were none; and a doubt that comes meanwhile is
-// not forgotten.
+// While a doubted object is being read, the copy still reports the doubt. A doubt raised meanwhile stays.
 func TestADoubtStandsUntilTheObjectWasRead(t *testing.T) {
 	object := iam.GroupType + ":a"
 	s := &server{tuples: []*openfgav1.Tuple{{Key: tupleOf("a", "alice")}}}

@@ -12,12 +12,12 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// door is a tuple that nobody declares.
+// door returns a tuple that no object declares.
 func door(user string) tuple.Tuple {
 	return tuple.Tuple{ID: tuple.ID{Object: iam.GroupType + ":door", Relation: "member", User: iam.User(user)}}
 }
 
-// However many tuples somebody writes who may, they are told of in one Event of each object.
+// Any number of undeclared tuples of one object cause one Event.
 func TestTuplesThatNobodyDeclaresAreToldOfOnce(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
@@ -38,7 +38,7 @@ func TestTuplesThatNobodyDeclaresAreToldOfOnce(t *testing.T) {
 	}
 }
 
-// What is taken away because it is declared no more was nobody's back door.
+// A tuple removed because its declaration ended is no back door.
 func TestARevocationIsNotToldAsSomebodysDoing(t *testing.T) {
 	b := newBed(t)
 	b.peopled()

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// doom begins the deletion of the Store.
+// doom starts the deletion of the Store.
 func (b *bed) doom() {
 	b.t.Helper()
 	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{
@@ -31,7 +31,7 @@ func (b *bed) unprotect() {
 	}
 }
 
-// Whoever asks the OpenFGA store of a Store that is gone is answered by its last model.
+// OpenFGA still answers requests for the store of a deleted Store, by its last model.
 func TestAStoreThatGoesWithTheLastKindIsEmptiedFirst(t *testing.T) {
 	for name, steps := range map[string][]func(*bed){
 		"the Store first": {(*bed).doom, (*bed).unprotect},
@@ -77,7 +77,7 @@ func TestAStoreThatGoesIsNotHeldByAModelItNeverHad(t *testing.T) {
 	}
 }
 
-// Whatever holds up that an object goes for good, or is written at all, holds up no revocation.
+// A blocked deletion of an object, or a failing write to it, blocks no revocation.
 func TestAFinalizerThatStaysKeepsNoAccess(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
@@ -99,7 +99,7 @@ func TestAFinalizerThatStaysKeepsNoAccess(t *testing.T) {
 	}
 }
 
-// Software that is gone held objects of six kinds by names that are known.
+// A predecessor of this service set finalizers on six kinds; their names are known.
 func TestWhatOtherSoftwareHeldIsLetGo(t *testing.T) {
 	b := newBed(t)
 	b.peopled()

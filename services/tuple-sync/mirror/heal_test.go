@@ -38,7 +38,7 @@ func TestAStoreThatWasEmptiedIsFilledAgain(t *testing.T) {
 	b.inStep("after a resync")
 }
 
-// Streams of kinds are independent of each other: whatever comes first, in the end all is there.
+// Streams of kinds are independent: the result is complete in any order of arrival.
 func TestABindingThatComesBeforeAllThatItNames(t *testing.T) {
 	whole := newBed(t)
 	whole.peopled()
@@ -65,7 +65,7 @@ func TestABindingThatComesBeforeAllThatItNames(t *testing.T) {
 	}
 }
 
-// A model that OpenFGA does not find for a moment, as a replica that lags, makes nobody forget what is to be taken away.
+// A replica of OpenFGA that lags may not find a model for a moment. Pending removals survive that.
 func TestNothingIsForgottenWhileTheModelIsNotFound(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
@@ -81,7 +81,7 @@ func TestNothingIsForgottenWhileTheModelIsNotFound(t *testing.T) {
 	}
 }
 
-// However long it takes to read everything, nothing that is taken away waits for it.
+// However long a read of the whole store takes, no revocation waits for it.
 func TestAReaderThatHangsHoldsUpNoRevocation(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
@@ -102,7 +102,7 @@ func TestAReaderThatHangsHoldsUpNoRevocation(t *testing.T) {
 	}
 }
 
-// Nor for who reads what was written a minute ago.
+// No revocation waits for a slow lookBack either.
 func TestAReaderOfChangesThatHangsHoldsUpNoRevocation(t *testing.T) {
 	b := newBed(t)
 	b.peopled()

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Whoever gives much at once holds up nobody from whom something is taken.
+// Large grants delay no revocation.
 func TestWhatIsTakenAwayOvertakesThousandsThatGive(t *testing.T) {
 	for name, take := range map[string]func(*bed){
 		"a binding goes":             func(b *bed) { b.drop(kinds.PolicyBindings(), "bob") },
@@ -85,7 +85,7 @@ func (b *bed) going(user string) {
 	b.put(kinds.Users(), user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}})
 }
 
-// What was marked is not for ever.
+// The mark of an object ends.
 func TestWhatTookSomethingAwayIsUsualAgain(t *testing.T) {
 	b := newBed(t)
 	b.peopled()

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// parentOf is the organization that a project has in the store.
+// parentOf returns the organization of a project in the store.
 func (b *bed) parentOf(project string) string {
 	object := projectType + ":" + project + "#p@"
 	for _, held := range b.openFGA.holds() {
@@ -23,7 +23,7 @@ func (b *bed) parentOf(project string) string {
 	return ""
 }
 
-// Whoever makes an organization anew under its old name does not get the projects of the one before.
+// A new organization under an old name does not receive the projects of the previous one.
 func TestAProjectBelongsToTheOrganizationThatWasFirstFound(t *testing.T) {
 	for _, backwards := range []bool{false, true} {
 		b := newBed(t)
@@ -56,7 +56,7 @@ func TestAProjectBelongsToTheOrganizationThatWasFirstFound(t *testing.T) {
 	}
 }
 
-// What software says that does more for an object is not for us to correct.
+// The mirror does not overwrite a Ready condition of other software.
 func TestWhatOthersSayOfWhetherAnObjectIsReadyStands(t *testing.T) {
 	for reason, want := range map[string]string{"Unknown": "True/Reconciled", "SigningUp": "Unknown/SigningUp"} {
 		b := newBed(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// Whatever people do, and whatever fails, the store holds what follows from the objects in the end, and who is then told
-// of everything once more writes nothing.
+// Whatever changes and fails, the store finally holds what follows from the objects. A mirror that then starts again
+// writes nothing.
 func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
 	for seed := range seeds.Range(t, 150) {
 		b, r := newBed(t), rand.New(rand.NewPCG(seed, 1))
@@ -58,7 +58,7 @@ func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
 	}
 }
 
-// In whatever order all that was declared goes, each takes with it what follows from it, and nothing is left.
+// Objects may be deleted in any order: each removes its tuples, and none is left.
 func TestInWhateverOrderAllGoesNothingIsLeft(t *testing.T) {
 	for seed := range seeds.Range(t, 80) {
 		b, r := newBed(t), rand.New(rand.NewPCG(seed, 2))

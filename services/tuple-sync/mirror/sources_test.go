@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// forge has the bus say of an object what the API server does not: the newest of many states.
+// forge publishes, as the newest state of an object, one that the API server does not have.
 func (b *bed) forge(kind kinds.Kind, name string, edit func(c *event.Change, object, spec map[string]any)) {
 	b.t.Helper()
 	c, object := b.api[b.keyOf(kind, name)], map[string]any{}
@@ -30,7 +30,7 @@ func (b *bed) forge(kind kinds.Kind, name string, edit func(c *event.Change, obj
 	b.take(c)
 }
 
-// Whoever has the watcher's rights on the bus, and says one thing that is not so, gives nobody anything.
+// A client with the watcher's rights on NATS grants nothing by a false message.
 func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 	eve := func(c *event.Change, object, _ map[string]any) {
 		c.UID = "eve"
@@ -96,7 +96,7 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 				}
 				b.work()
 				b.follow()
-				for _, w := range b.openFGA.writes[calls:] { // Also what is taken back at once was given.
+				for _, w := range b.openFGA.writes[calls:] { // A tuple that is removed at once was granted too.
 					for _, tuple := range w.Add {
 						if !slices.Contains(before, tuple.String()) {
 							t.Errorf("%s was written", tuple)
@@ -108,7 +108,7 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 	}
 }
 
-// Who was confirmed once, and has been suspended since, is told to be as before.
+// A user was confirmed once and suspended later; a forged message then reports the old state.
 func TestAnOldTruthIsNotBelievedAgain(t *testing.T) {
 	b := newBed(t)
 	b.peopled()

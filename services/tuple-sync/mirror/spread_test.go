@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// has says whether a user is in a group by OpenFGA.
+// has reports whether a user is in a group, by OpenFGA.
 func (b *bed) has(group, user string) bool {
 	return slices.Contains(b.openFGA.holds(), iam.GroupType+":"+b.api[b.keyOf(kinds.Groups(), group)].UID+"#member@"+iam.User(user))
 }

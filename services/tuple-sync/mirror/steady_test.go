@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// That an object is in step is not found out again as long as nothing changes: then it is.
+// An object in step is not compared again until something changes.
 func TestWhatWasInStepIsNotSoForEver(t *testing.T) {
 	for name, change := range map[string]func(b *bed, group string){
 		"what is declared": func(b *bed, _ string) { b.join("m", "bob", "staff") },
@@ -50,7 +50,7 @@ func TestWhatWasInStepIsNotSoForEver(t *testing.T) {
 	}
 }
 
-// Whoever may write bindings makes as many as they like, one after the other: of those that are gone nothing is kept.
+// A client may create and delete any number of bindings; nothing of deleted ones is kept.
 func TestOfWhatComesAndGoesNothingIsKept(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
@@ -80,7 +80,7 @@ func TestOfWhatComesAndGoesNothingIsKept(t *testing.T) {
 	}
 }
 
-// What one said that had a name long ago is looked at as long as it may be in OpenFGA, or be on its way there.
+// An earlier state of a name counts while its tuples may be in OpenFGA, or are being written.
 func TestWhatMayBeThereIsLookedAtWhoeverHadTheNameSince(t *testing.T) {
 	for name, there := range map[string]func(b *bed, grant string){
 		"it is":         func(*bed, string) {},
@@ -109,7 +109,7 @@ func TestWhatMayBeThereIsLookedAtWhoeverHadTheNameSince(t *testing.T) {
 	}
 }
 
-// What is said of objects, however often, makes nobody find out anew what follows from them.
+// A status change, however often, causes no new comparison.
 func TestWhatIsSaidOfAnObjectLeavesAllInStep(t *testing.T) {
 	b := newBed(t)
 	b.put(kinds.Users(), "alice", &iamv1alpha1.User{})

@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
 
-// There may be very many objects of a registered kind, of which most are nobody's: none of them holds anybody up.
+// A registered kind may have very many objects without any binding. They block no pass.
 func TestATargetThatNobodyMeansIsNotLookedAt(t *testing.T) {
 	b := newBed(t)
 	b.owned()
@@ -170,7 +170,7 @@ func TestABindingSaysWhyItsTargetIsNotKnown(t *testing.T) {
 	}
 }
 
-// targetOf is the reason by which a binding says whether its target is there.
+// targetOf returns the reason of a binding's condition TargetValid.
 func (b *bed) targetOf(binding string) string {
 	b.t.Helper()
 	var p iamv1alpha1.PolicyBinding
@@ -281,7 +281,7 @@ func TestWhatBelongsToATargetIsItsAsLongAsBothAreThere(t *testing.T) {
 	}
 }
 
-// grantOf is the grant on an object.
+// grantOf returns the grant on an object.
 func grantOf(tuples []string, object string) string {
 	for _, tuple := range tuples {
 		if grant, ok := strings.CutPrefix(tuple, object+"#b@"); ok {
@@ -291,7 +291,7 @@ func grantOf(tuples []string, object string) string {
 	return "none"
 }
 
-// owned has an organization with two projects, and a document in one.
+// owned creates an organization with two projects, and a document in one.
 func (b *bed) owned() {
 	b.t.Helper()
 	b.State.observed.types[docType] = scope{followed: true}
@@ -306,7 +306,7 @@ func (b *bed) owned() {
 	}
 }
 
-// registered are documents in projects, and projects in organizations.
+// registered returns ProtectedResources for documents in projects and projects in organizations.
 func registered() map[string]*iamv1alpha1.ProtectedResource {
 	return map[string]*iamv1alpha1.ProtectedResource{
 		"docs": protect(docType, "docs", projectType), "projects": protect(projectType, "projects", orgType), "orgs": protect(orgType, "organizations"),

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// An API server that has just started may refuse for a moment: nobody loses what they have by that.
+// A new API server may refuse reads for a moment; that removes no access.
 func TestAKindIsNotFollowedOnceARefusalLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		docs := docKind().GroupResource
