@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// none is what is refused.
+// none returns no refused tuples.
 func none() map[tuple.Tuple]error { return nil }
 
 // gated is an OpenFGA that makes each call when it is let.
@@ -72,7 +72,7 @@ func (c *crowd) await(n int) {
 	}
 }
 
-// gather has many write while a call is under way, and returns when all of them wait.
+// gather starts many writes during a call, and returns when all of them wait.
 func (c *crowd) gather(writes map[string]tuple.Write) {
 	c.t.Helper()
 	c.write(c.t.Context(), "first", tuple.Write{StoreID: "S", Add: []tuple.Tuple{named("first")}})
@@ -84,7 +84,7 @@ func (c *crowd) gather(writes map[string]tuple.Write) {
 	c.openFGA.let <- struct{}{}
 }
 
-// calls lets all calls be made, and returns how many tuples each added and took away.
+// calls lets all calls proceed, and returns how many tuples each added and removed.
 func (c *crowd) calls(n int) (all []string) {
 	c.t.Helper()
 	for range n {
@@ -179,7 +179,7 @@ func TestWhenOpenFGAGivesNoAnswerAllAreTold(t *testing.T) {
 	}
 }
 
-// Who leads may have no time left: the others have.
+// The context of the calling part may end while those of the other parts live.
 func TestTheEndOfOneIsNotThatOfOthers(t *testing.T) {
 	c := newCrowd(t)
 	ctx, cancel := context.WithCancel(t.Context())

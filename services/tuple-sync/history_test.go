@@ -19,7 +19,7 @@ type history struct {
 	now       int64
 	written   map[held]time.Time
 	deletions []deletion
-	// restored are tuples that a restore brought back.
+	// restored holds tuples that a restore brought back.
 	restored map[held]bool
 }
 
@@ -42,7 +42,7 @@ func (h *history) tick() time.Time {
 	return time.Unix(h.now, 0)
 }
 
-// deleted notes a deletion, and checks that the Store recorded it before.
+// deleted records a deletion, and checks that the Store recorded it before.
 func (w *world) deleted(storeID string, t tuple.Tuple) {
 	key := held{storeID, t.ID}
 	d := deletion{storeID, t, w.written[key], w.tick()}
@@ -75,7 +75,7 @@ func (w *world) remembers(d deletion) bool {
 	return false
 }
 
-// restore brings back the recorded tuples that were there before a deletion, and forgets that and later deletions.
+// restore brings back the recorded tuples from before a deletion, and drops that and later deletions.
 func (w *world) restore(from int) {
 	before, back := w.deletions[from].at, w.deletions[from:]
 	w.deletions = w.deletions[:from]

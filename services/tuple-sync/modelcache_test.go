@@ -73,7 +73,7 @@ func TestNoModelIsAnAnswerAndAnOutageIsNot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			openFGA := &answers{err: c.err}
 			cache := newModelCache(openFGA)
-			for range 2 { // An absence is not kept: the model may come.
+			for range 2 { // An absence is not cached: the model may appear later.
 				if got, err := cache.Get(t.Context(), c.store, c.model); got != nil || !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 					t.Errorf("got %v, %v; want %v", got, err, c.want)
 				}

@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// What is told of somebody else of the same name holds nobody's revocation up.
+// A forged change of another object of the same name blocks no revocation.
 func TestAForgedNamesakeIsForgotten(t *testing.T) {
 	s := newFixture(t)
 	m := s.module("m", one)
@@ -25,7 +25,7 @@ func TestAForgedNamesakeIsForgotten(t *testing.T) {
 	s.expect("doc:2#viewer@user:2")
 }
 
-// What is told of a cluster that went back in time takes nothing away that is declared there.
+// A forged rewind of a cluster's history removes no declared tuple.
 func TestAForgedReturnInTimeTakesNothingAway(t *testing.T) {
 	s := newFixture(t)
 	m := s.module("m", one)

@@ -24,7 +24,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/ledger"
 )
 
-// process is one life of the service.
+// process is one run of the service.
 type process struct {
 	t rapid.TB
 	*reconciler
@@ -34,7 +34,7 @@ type process struct {
 	dirty  map[Key]bool
 	// wrote is which key wrote a state that the bus has not told of.
 	wrote map[written]Key
-	// waiting keys are to come again when time has passed.
+	// waiting holds keys to run again after some time.
 	waiting map[Key]bool
 	// later is why a pass asked for its key again.
 	later error
@@ -80,13 +80,13 @@ func (n noting) Watch(objects ...event.Key) (again bool) {
 
 func (n noting) Later(why error) { n.process.later = why }
 
-// reconcile makes one pass.
+// reconcile runs one pass.
 func (p *process) reconcile(k Key, resync bool) (*consume.Pass[Key], error) {
 	pass := consume.NewPass(p.view, k, resync)
 	return pass, p.ledger.Reconcile(context.Background(), noting{pass, p}, k.ledger(), resync)
 }
 
-// settling is how long calls of a process that is dead may take effect.
+// settling bounds how long calls of a dead process may take effect.
 const settling = 10 * time.Second
 
 var errCrash = errors.New("the process is dead")

@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// simulation is the service among people, store-sync, and a bus that lags behind.
+// simulation runs the service with users, store-sync, and a stream that lags behind.
 type simulation struct {
 	*world
 	t   *rapid.T
@@ -195,7 +195,7 @@ func (s *simulation) delete() {
 	s.changed(a)
 }
 
-// strip takes all finalizers off by force.
+// strip removes all finalizers by force.
 func (s *simulation) strip() {
 	a := s.pick()
 	if a == nil || rapid.IntRange(0, 2).Draw(s.t, "really") > 0 {
@@ -383,7 +383,7 @@ func (s *simulation) lately() {
 	}
 }
 
-// settleDown delivers everything and works until nothing is left, then looks again.
+// settleDown delivers everything and works until nothing is left, then resyncs.
 func (s *simulation) settleDown() {
 	if s.overtaken {
 		s.lately()

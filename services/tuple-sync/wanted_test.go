@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// wanted is the specification: what a store is to hold, from the objects alone.
+// wanted is the specification: it computes the content of a store from the objects alone.
 func (w *world) wanted(storeID string) map[tuple.ID]tuple.Tuple {
 	return w.wantedBy(storeID, func(*thing) bool { return true })
 }

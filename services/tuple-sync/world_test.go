@@ -126,7 +126,7 @@ type world struct {
 	contents map[string]map[tuple.ID]tuple.Tuple
 	models   map[string]*openfgav1.AuthorizationModel
 	foreign  map[tuple.ID]tuple.Tuple
-	// lost are the records of objects that were deleted with a finalizer taken off by force.
+	// lost holds the records of objects that were deleted after a finalizer was removed by force.
 	lost map[event.Key]plan.Record
 	// abandoned are tuples of objects that were deleted while their Store did not exist: these
 	// go without a call to OpenFGA, and store-sync has the rest.
@@ -140,7 +140,7 @@ type world struct {
 	calls map[string]int
 	// writes that had an effect.
 	writes int
-	// broken is the first invariant that did not hold.
+	// broken is the first violation of an invariant.
 	broken error
 	// tell is for the trace of a test.
 	tell func(format string, args ...any)

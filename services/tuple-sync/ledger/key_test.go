@@ -46,7 +46,7 @@ func (b *bus) tell(key event.Key, object any, deleted bool) {
 	}
 }
 
-// distinct is keys without doubles, which the engine drops.
+// distinct returns keys without duplicates, which the engine drops.
 func distinct(keys []Key) []Key {
 	var all []Key
 	for _, k := range keys {

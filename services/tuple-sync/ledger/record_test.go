@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// numbered are tuples in order.
+// numbered returns tuples in order.
 func numbered(from, to int) []tuple.Tuple {
 	var list []tuple.Tuple
 	for i := from; i < to; i++ {

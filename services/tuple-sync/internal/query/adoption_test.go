@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/mirror"
 )
 
-// preview is an IAM that answers so.
+// preview is an IAM with a fixed answer.
 type preview struct {
 	is  mirror.Preview
 	err error

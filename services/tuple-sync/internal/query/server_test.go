@@ -20,7 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
-// lines is a list of tuples in words.
+// lines formats a list of tuples.
 func lines(tuples []*tuplev1.Tuple) []string {
 	var all []string
 	for _, t := range tuples {
@@ -137,7 +137,7 @@ func TestTuplesOfAStoreThatIsNotThereYetArePending(t *testing.T) {
 	}
 }
 
-// answers is an OpenFGA that says one thing.
+// answers is an OpenFGA with a fixed answer.
 type answers struct {
 	OpenFGA
 	err error

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// holder is an OpenFGA whose stores hold these tuples, at most 100 a page.
+// holder is an OpenFGA whose stores hold the given tuples, in pages of at most 100.
 type holder struct {
 	OpenFGA
 	tuples []corev1alpha1.Tuple
@@ -103,7 +103,7 @@ func TestAPageTokenOfAnotherStoreIsRefused(t *testing.T) {
 	}
 }
 
-// silent is an OpenFGA that gives no answer.
+// silent is an OpenFGA that does not answer.
 type silent struct{ OpenFGA }
 
 func (silent) ReadPage(context.Context, string, int32, string) ([]*openfgav1.Tuple, string, error) {

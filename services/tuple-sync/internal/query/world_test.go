@@ -29,7 +29,7 @@ condition large(size: int) {
 }
 `
 
-// world is what a server answers from, with the Store "a", whose OpenFGA store is S1.
+// world holds the data of a server, with the Store "a", whose OpenFGA store is S1.
 type world struct {
 	t     *testing.T
 	view  *view.View
