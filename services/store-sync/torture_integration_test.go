@@ -122,7 +122,7 @@ func (b *bed) asDeclared() error {
 		}
 		policy := made[d.Spec.StoreRef.Name]
 		policy.Documents = append(policy.Documents, policies.Document{
-			Name: d.Namespace + "/" + d.Name, Present: &d.Spec.Policy, Created: d.CreationTimestamp.Time,
+			Name: d.Namespace + "/" + d.Name, UID: string(d.UID), Present: &d.Spec.Policy, Created: d.CreationTimestamp.Time,
 		})
 		made[d.Spec.StoreRef.Name] = policy
 	}
