@@ -434,7 +434,7 @@ func (s *state) isUsed(cluster event.Key) bool {
 	return false
 }
 
-// reports reports whether runs of a key write the condition of its cluster: those of the first kind with objects.
+// reports returns whether runs of a key write the condition of its cluster: those of the first kind with objects.
 func (s *state) reports(k Key) bool {
 	for _, kind := range plan.Kinds() {
 		if len(s.tables[kind].of(k.Cluster, "")) > 0 {

@@ -59,6 +59,7 @@ type Reconciler struct {
 	now     func() time.Duration
 }
 
+// New returns a reconciler without records.
 func New(cfg Config) *Reconciler {
 	r := newRecords(cfg.Settling)
 	return &Reconciler{state: cfg.State, models: cfg.Models, records: r, replica: cfg.Replica, home: cfg.Home, now: cfg.Now, applier: &applier{

@@ -134,7 +134,7 @@ func (s *State) ofProject(k event.Key, u *unrecorded) (organization event.Key) {
 		u.fields = func(uid string) any {
 			return projectStatus{
 				Organization: &resourcemanagerv1alpha1.ProjectOrganization{Name: name, UID: uid},
-				Conditions:   condition.Apply(p.Value.Status.Conditions, []string{iamv1alpha1.Ready}, 0, metav1.Time{}), // Server-side apply would delete omitted conditions.
+				Conditions:   condition.Apply(p.Value.Status.Conditions, []string{iamv1alpha1.Ready}, 0, metav1.Time{}), // Apply deletes omitted conditions.
 			}
 		}
 	}

@@ -56,6 +56,7 @@ type Config struct {
 // Server implements TupleService.
 type Server struct{ cfg Config }
 
+// New returns a server of the queries.
 func New(cfg Config) *Server { return &Server{cfg: cfg} }
 
 // Handler returns the RPC handler of s. A caller needs the right to read the Store in question.
