@@ -17,7 +17,7 @@ import (
 
 const resourceManager = "resourcemanager.miloapis.com"
 
-// declare makes an object of the first version of its "group/Kind", and gives its UID.
+// declare creates an object of a "group/Kind" in version v1alpha1, and returns its UID.
 func declare(t *testing.T, objects dynamic.Interface, typ, name string, spec map[string]any) (uid string) {
 	t.Helper()
 	group, kind, _ := strings.Cut(typ, "/")
@@ -35,7 +35,8 @@ func declare(t *testing.T, objects dynamic.Interface, typ, name string, spec map
 	return string(made.GetUID())
 }
 
-// iamBindingsGiveAccess binds a role on an organization to a user, asks the command line, and deletes the binding.
+// iamBindingsGiveAccess binds a role on an organization to a user, checks the answers of the command line, and deletes
+// the binding.
 func iamBindingsGiveAccess(t *testing.T, m *machine) {
 	t.Helper()
 	objects := m.objects(t)
@@ -79,7 +80,7 @@ func iamBindingsGiveAccess(t *testing.T, m *machine) {
 	eventually(t, soon, "alice may no more", says(1, "no: it takes", "can-i", "alice", "get", "projects/web"))
 }
 
-// iamSamplesAreReady applies the samples of IAM and asks what groups may do.
+// iamSamplesAreReady applies the samples of IAM and checks the access of groups.
 func iamSamplesAreReady(t *testing.T, m *machine) {
 	t.Helper()
 	for _, isReady := range applySamples(t, m, "iam.yaml") {

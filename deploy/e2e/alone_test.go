@@ -28,7 +28,8 @@ type core_platform-mesh_io_account
   relations
     define member: [role#assignee]`
 
-// TestEntailUpRunsWithoutCheckout runs the program in an empty folder, in a cluster of another name, with settings of a service.
+// TestEntailUpRunsWithoutCheckout runs the program in an empty folder, with another cluster name and settings of a
+// service.
 func TestEntailUpRunsWithoutCheckout(t *testing.T) {
 	dir := t.TempDir()
 	flags := []string{"--samples", "builtin", "--cluster", "dev", "--set", "tuple-sync.allow-member-tuples-enabled=true", "--set", "tuple-sync.workers=4"}

@@ -10,15 +10,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// of is what a request says that its object is of.
+// of returns the extra fields with which a request claims the parent of its object.
 func of(group, kind, name string) map[string][]string {
 	return map[string][]string{
 		"iam.miloapis.com/parent-api-group": {group}, "iam.miloapis.com/parent-type": {kind}, "iam.miloapis.com/parent-name": {name},
 	}
 }
 
-// attacks are by people who have a little, and claim more. Mallory may do everything with the organization evil and with the
-// project of it, and nothing else.
+// attacks sends requests of a user with little access who claims more. Mallory has full access to the project of
+// organization evil, and no other access.
 func attacks(t *testing.T, m *machine) {
 	t.Helper()
 	all := []any{".get", ".list", ".delete", ".deletecollection", ".patch", ".create", ".update"}
@@ -93,7 +93,7 @@ func attacks(t *testing.T, m *machine) {
 	everything(t, m.as(t, as))
 }
 
-// everything is what `kubectl auth can-i '*' '*'`, `can-i get /metrics` and `can-i --list` ask.
+// everything sends the reviews of `kubectl auth can-i '*' '*'`, `can-i get /metrics` and `can-i --list`.
 func everything(t *testing.T, p *person) {
 	t.Helper()
 	const reviews = "POST /apis/authorization.k8s.io/v1/selfsubject"

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// protected registers kinds, each with a role for all of its permissions.
+// protected registers kinds with their permissions.
 func protected(t *testing.T, m *machine) {
 	t.Helper()
 	verbs := []any{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
@@ -40,7 +40,7 @@ func protected(t *testing.T, m *machine) {
 	register("core.miloapis.com", "ReplicationController", "scale.update")
 }
 
-// give binds a role with permissions of a kind, "group/Kind", to all objects of the kind.
+// give creates a role with permissions of a "group/Kind", and binds it to a subject on all objects of the kind.
 func (m *machine) give(t *testing.T, name, typ string, subject map[string]any, permissions ...any) {
 	t.Helper()
 	group, kind, _ := strings.Cut(typ, "/")
@@ -94,7 +94,7 @@ func apiServerAsksEntail(t *testing.T, m *machine) {
 	eventually(t, soon, "alice is refused again", alice.may(allProjects, false))
 }
 
-// requests are of each sort that the API server tells apart.
+// requests sends one request of each sort that the API server distinguishes.
 func requests(t *testing.T, m *machine, toAlice map[string]any, alice *person) {
 	t.Helper()
 	m.give(t, "configmaps", "core.miloapis.com/ConfigMap", toAlice, ".watch", ".deletecollection", ".create", ".patch")
@@ -131,7 +131,7 @@ func requests(t *testing.T, m *machine, toAlice map[string]any, alice *person) {
 	aggregated(t, m, toAlice, alice)
 }
 
-// applies is about who applies what is not there: that is to create, too.
+// applies checks server-side apply of an absent object, which also requires create.
 func applies(t *testing.T, m *machine, alice *person) {
 	t.Helper()
 	const request = "APPLY /api/v1/namespaces/default/configmaps/applied?fieldManager=test"
@@ -150,7 +150,7 @@ func applies(t *testing.T, m *machine, alice *person) {
 	}
 }
 
-// aggregated is about an API that another server serves, which is away: who may is told just that.
+// aggregated checks an API of another server that is away. An allowed user learns that it is away.
 func aggregated(t *testing.T, m *machine, toAlice map[string]any, alice *person) {
 	t.Helper()
 	service := &unstructured.Unstructured{Object: map[string]any{
@@ -181,7 +181,7 @@ func aggregated(t *testing.T, m *machine, toAlice map[string]any, alice *person)
 	}
 }
 
-// others are who is no User by name.
+// others checks subjects other than a User by name: groups, UIDs, service accounts and nodes.
 func others(t *testing.T, m *machine) {
 	t.Helper()
 	m.give(t, "staff", resourceManager+"/Project", map[string]any{"kind": "Group", "name": "oidc:staff"}, ".list")
@@ -217,7 +217,8 @@ func others(t *testing.T, m *machine) {
 	}
 }
 
-// unanswered stops all but the API server: whom RBAC lets in does not notice, and nobody else is let in.
+// unanswered freezes all processes but the API server. Users with RBAC access do not notice, and all others are
+// refused.
 func unanswered(t *testing.T, m *machine, alice *person) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(m.config(t))
@@ -242,7 +243,7 @@ func unanswered(t *testing.T, m *machine, alice *person) {
 		}
 		eventually(t, soon, "alice may again", alice.may(allProjects, true))
 	}()
-	quick, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Sooner than the API server gives up waiting for an answer.
+	quick, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Less than the API server's timeout for the webhook.
 	defer cancel()
 	if err := carol.may(allProjects, true)(quick); err != nil {
 		t.Errorf("whom RBAC lets in is harmed: %v", err)

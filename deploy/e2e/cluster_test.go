@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// userCluster is a cluster that is there before `entail up` and after it.
+// userCluster starts a cluster that outlives `entail up`.
 func userCluster(t *testing.T) (kubeconfig, server string) {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(filepath.Dir(entail(t).Path), "kube-local"))
@@ -111,7 +111,7 @@ func sampleComesAndGoes(t *testing.T, objects dynamic.Interface, meanwhile func(
 	eventually(t, soon, "the store is gone", func(ctx context.Context) error { return gone(ctx, stores, "demo") })
 }
 
-// mayDoAllButImpersonate gives a user every right but to impersonate others.
+// mayDoAllButImpersonate gives a user all rights except impersonation.
 func mayDoAllButImpersonate(t *testing.T, objects dynamic.Interface, user string) {
 	t.Helper()
 	group := rbacv1.SchemeGroupVersion

@@ -23,8 +23,8 @@ import (
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
 )
 
-// everythingIsScraped starts Prometheus with the shipped alerts, and expects each service among its targets and no alert that
-// fires. Grafana does not start: no package has it.
+// everythingIsScraped starts Prometheus with the shipped alerts. It requires every service among the targets, and no
+// firing alert. Grafana does not start, because no package provides it.
 func everythingIsScraped(t *testing.T) {
 	t.Helper()
 	startPrometheus(t)
@@ -66,7 +66,7 @@ func everythingIsScraped(t *testing.T) {
 	}
 }
 
-// alert is a rule in an answer of Prometheus.
+// alert is a rule in a response of Prometheus.
 type alert struct {
 	Name, LastError, State, Query string
 }
@@ -89,7 +89,7 @@ func alerts(t *testing.T) map[string]alert {
 	return named
 }
 
-// prometheus sends a query to its API.
+// prometheus sends a query to the API of Prometheus.
 func prometheus(ctx context.Context, what string, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:19090/api/v1/"+what, http.NoBody)
 	if err != nil {
@@ -103,7 +103,8 @@ func prometheus(ctx context.Context, what string, answer any) error {
 	return json.NewDecoder(response.Body).Decode(answer)
 }
 
-// alertsFire makes alerts fire by their causes. The unit test alerts_test.yaml covers the alerts that need more time.
+// alertsFire causes faults and requires their alerts. The unit test alerts_test.yaml covers the alerts that need more
+// time.
 func alertsFire(t *testing.T, m *machine) {
 	t.Helper()
 	shortenAlerts(t)
@@ -118,7 +119,7 @@ func alertsFire(t *testing.T, m *machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each fault stays while the next ones come. Everything starts again only once, at the end.
+	// Each fault stays during the next ones. Everything restarts only once, at the end.
 	for _, fault := range []struct {
 		name   string
 		inject func()
@@ -156,7 +157,7 @@ func alertsFire(t *testing.T, m *machine) {
 	start(t)
 }
 
-// countersExist waits until every counter that an alert watches has a value before anything was counted.
+// countersExist waits until every counter in an alert has a value, even if it counted nothing yet.
 func countersExist(t *testing.T) {
 	t.Helper()
 	eventually(t, soon, "every counter of an alert exists", func(ctx context.Context) error {
@@ -173,14 +174,14 @@ func countersExist(t *testing.T) {
 	})
 }
 
-// expectAlerts waits until each of the alerts has fired, and asks questions meanwhile.
+// expectAlerts waits until each of the alerts has fired. It sends checks meanwhile.
 func expectAlerts(t *testing.T, m *machine, fault string, names []string) {
 	t.Helper()
 	questions := tuplev1connect.NewTupleServiceClient(&http.Client{Transport: bearer(m.token(t))}, m.TupleService)
 	question := &tuplev1.CheckRequest{Store: "demo", Key: &tuplev1.TupleKey{User: "user:anybody", Relation: "viewer", Object: "document:roadmap"}}
 	fired := map[string]bool{}
 	eventually(t, 2*soon, fault+": its alerts have fired", func(ctx context.Context) error {
-		_, _ = questions.Check(ctx, question) // The answer does not matter: an alert watches failing questions.
+		_, _ = questions.Check(ctx, question) // The result does not matter: an alert watches failures.
 		var errs []error
 		rules := alerts(t)
 		for _, name := range names {
@@ -192,7 +193,7 @@ func expectAlerts(t *testing.T, m *machine, fault string, names []string) {
 	})
 }
 
-// prometheusFiles is where Prometheus reads its configuration and its alerts, on this machine.
+// prometheusFiles is the folder in the checkout with the configuration and alerts of Prometheus.
 const prometheusFiles = ".tmp/compose-test"
 
 // startPrometheus starts Prometheus with the shipped files, but scrapes, discovers and evaluates every second.
@@ -216,7 +217,7 @@ func startPrometheus(t *testing.T) {
 	start(t, "prometheus")
 }
 
-// shortenAlerts has Prometheus read the alerts again, with seconds instead of minutes.
+// shortenAlerts makes Prometheus read the alerts again, with seconds instead of minutes.
 func shortenAlerts(t *testing.T) {
 	t.Helper()
 	writeShortened(t, "observability/alerts.yaml", map[string]string{`\[\d+m\]`: "[5s]", `for: \d+m`: "for: 0s", `(entail_view_age_seconds\)) > 30`: "$1 > 5"})
@@ -229,7 +230,7 @@ func shortenAlerts(t *testing.T) {
 	})
 }
 
-// writeShortened writes a file of deploy for Prometheus, with other text for each pattern. A container sees the change.
+// writeShortened writes a file of deploy for Prometheus, with each pattern replaced. The container sees the change.
 func writeShortened(t *testing.T, from string, replacements map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "deploy", from))
@@ -251,7 +252,7 @@ func writeShortened(t *testing.T, from string, replacements map[string]string) {
 	}
 }
 
-// theDashboardShows expects a result for every query of the dashboard, after a change.
+// theDashboardShows makes a change, and requires a result for every query of the dashboard.
 func theDashboardShows(t *testing.T, m *machine) {
 	t.Helper()
 	dropTuplesOf(t, m.objects(t).Resource(resource("stores")), "user:beth")

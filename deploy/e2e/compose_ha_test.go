@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// replicasAreReplaced kills the leader of NATS and one replica of each service at once, then the other replicas. Each time a
-// change is applied by those that are left. One of both times the leader of each service was killed.
+// replicasAreReplaced kills the leader of NATS and one replica of each service at once, then the other replicas. Each
+// time, the remaining replicas must apply a change. One of the two times, the leader of each service is killed.
 func replicasAreReplaced(t *testing.T, m *machine) {
 	t.Helper()
 	stores := m.objects(t).Resource(resource("stores"))

@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
 )
 
-// declarers is how many users declare at a time.
+// declarers is the number of users that declare concurrently.
 const declarers = 3
 
 // nothingIsLost kills the services and OpenFGA, and restarts NATS and the API server, while users declare tuples. Afterwards

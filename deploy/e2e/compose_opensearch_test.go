@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// openSearchFollowsSample takes the steps of docs/compose.md for OpenSearch, and applies its sample.
+// openSearchFollowsSample follows the steps of docs/compose.md for OpenSearch, and applies its sample.
 func openSearchFollowsSample(t *testing.T, m *machine) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(m.config(t))
@@ -52,7 +52,7 @@ func openSearchFollowsSample(t *testing.T, m *machine) {
 		}
 	}
 	for i, isReady := range applySamples(t, m, "opensearch.yaml") {
-		if i > 1 { // The cluster and the Secret, which come first, are nobody's.
+		if i > 1 { // The first two, the cluster and the Secret, have no condition Ready.
 			eventually(t, soon, "what the sample declares is ready", isReady)
 		}
 	}
@@ -86,7 +86,7 @@ func openSearchFollowsSample(t *testing.T, m *machine) {
 	eventually(t, soon, "the binding is gone", func(ctx context.Context) error { return gone(ctx, bindings, "operators") })
 }
 
-// measures returns an error unless a service has this line among its metrics.
+// measures returns an error unless the metrics of a service contain the line.
 func measures(ctx context.Context, service, line string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, service+"/metrics", http.NoBody)
 	if err != nil {

@@ -4,7 +4,7 @@ package e2e
 
 import "testing"
 
-// TestProfilesRunInContainers starts everything once with the profiles opensearch and ha, which do not depend on each other.
+// TestProfilesRunInContainers starts everything once with both profiles, opensearch and ha, which are independent.
 func TestProfilesRunInContainers(t *testing.T) {
 	t.Setenv("COMPOSE_PROFILES", "opensearch,ha")
 	t.Setenv("ENTAIL_SECRET_NAMESPACES", "default")

@@ -22,7 +22,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// nothingIsTold looks for every secret in what Docker tells of containers, images and their logs, and in the file as it is read.
+// nothingIsTold searches for every secret in Docker's descriptions of containers and images, in the logs, and in the
+// resolved compose file.
 func nothingIsTold(t *testing.T) {
 	t.Helper()
 	containers := strings.Fields(compose(t, "ps", "--all", "--quiet"))
@@ -42,7 +43,7 @@ func nothingIsTold(t *testing.T) {
 	}
 }
 
-// data is a copy of what a container keeps.
+// data copies the data of a container, and returns the folder.
 func data(t *testing.T, of string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), of)
@@ -50,7 +51,7 @@ func data(t *testing.T, of string) string {
 	return dir
 }
 
-// secrets are all that `init` and the API server made, by where they are. Of a private key it is a line.
+// secrets returns all secrets that `init` and the API server created, by path. For a private key, it returns one line.
 func secrets(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -75,7 +76,7 @@ func secrets(t *testing.T) map[string]string {
 	return all
 }
 
-// imagesHoldNothingElse than what docs/images.md says, in no layer.
+// imagesHoldNothingElse requires that every layer has only the files that docs/images.md lists.
 func imagesHoldNothingElse(t *testing.T) {
 	t.Helper()
 	images, tag := map[string]bool{}, os.Getenv("ENTAIL_VERSION")
@@ -95,7 +96,7 @@ func imagesHoldNothingElse(t *testing.T) {
 	}
 }
 
-// anImageThatIsBuiltAgainIsTheSame also where no layer is taken from before.
+// anImageThatIsBuiltAgainIsTheSame builds an image without cached layers, and requires the same ID.
 func anImageThatIsBuiltAgainIsTheSame(t *testing.T) {
 	t.Helper()
 	id := func(tag string) string {
@@ -110,7 +111,7 @@ func anImageThatIsBuiltAgainIsTheSame(t *testing.T) {
 	docker(t, "image", "rm", "entail/watcher:again")
 }
 
-// filesOf lists what is in the layers of an image.
+// filesOf lists the files in the layers of an image.
 func filesOf(t *testing.T, image string) (names []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "docker", "save", image)
@@ -131,7 +132,7 @@ func filesOf(t *testing.T, image string) (names []string) {
 		}
 		for layer := tar.NewReader(saved); blob.Typeflag == tar.TypeReg; {
 			file, err := layer.Next()
-			if err != nil { // Its end, or it is a description and no layer.
+			if err != nil { // The end of a layer, or a blob that is no layer.
 				break
 			}
 			names = append(names, file.Name)
@@ -143,7 +144,7 @@ func filesOf(t *testing.T, image string) (names []string) {
 	return names
 }
 
-// onTheBus is a connection as one of the users of NATS. What is refused to it is sent to refused.
+// onTheBus connects to NATS as one of its users. Permission errors are sent to refused.
 func onTheBus(t *testing.T, who string, refused chan<- error) *nats.Conn {
 	t.Helper()
 	dir := filepath.Join(data(t, "init"), "nats-"+who)
@@ -166,7 +167,7 @@ func onTheBus(t *testing.T, who string, refused chan<- error) *nats.Conn {
 	return conn
 }
 
-// theBusIsGuarded tries what tuple-sync must not, as tuple-sync.
+// theBusIsGuarded tries forbidden operations as tuple-sync.
 func theBusIsGuarded(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)

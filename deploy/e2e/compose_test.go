@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// docker runs a command of Docker in the checkout, and returns what it says.
+// docker runs a docker command in the checkout, and returns its output.
 func docker(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := tryDocker(t, args...)
@@ -32,7 +32,7 @@ func docker(t *testing.T, args ...string) string {
 
 func tryDocker(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "docker", args...) // At the end of a test, too.
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "docker", args...) // Also during the cleanup of a test.
 	cmd.Dir = root
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -43,7 +43,7 @@ func tryDocker(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// composing is docker compose with the images that scripts/compose-test.sh chose.
+// composing returns the arguments of docker compose with the images that scripts/compose-test.sh chose.
 func composing() []string { return []string{"compose", "--env-file", ".tmp/standins/env"} }
 
 func compose(t *testing.T, args ...string) string {
@@ -51,8 +51,8 @@ func compose(t *testing.T, args ...string) string {
 	return docker(t, append(composing(), args...)...)
 }
 
-// start has everything run, what was killed or stopped, too, and waits until it is healthy. Compose gives up at once where
-// something is not healthy yet that lacked what was killed.
+// start starts everything, including killed and stopped services, and waits until all are healthy. It retries, because
+// compose gives up as soon as a dependent of a killed service is unhealthy.
 func start(t *testing.T, services ...string) {
 	t.Helper()
 	args := append([]string{"up", "--detach", "--wait", "--wait-timeout", "180"}, services...)
@@ -62,7 +62,7 @@ func start(t *testing.T, services ...string) {
 	})
 }
 
-// removeAtEnd removes all that there is at the end of a test, which tells what it was if the test failed.
+// removeAtEnd removes all containers and volumes at the end of a test. It logs their state first if the test failed.
 func removeAtEnd(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -73,7 +73,7 @@ func removeAtEnd(t *testing.T) {
 	})
 }
 
-// composed is what `docker compose up` started, as one sees it from this machine.
+// composed starts the compose file, and returns its addresses on this machine.
 func composed(t *testing.T) *machine {
 	t.Helper()
 	start(t)
@@ -92,14 +92,14 @@ func composed(t *testing.T) *machine {
 	return m
 }
 
-// containerAddress returns the address of a service's container, for ports that it does not publish.
+// containerAddress returns the IP address of a service's container, for ports that are not published.
 func containerAddress(t *testing.T, service string) string {
 	t.Helper()
 	container := strings.TrimSpace(compose(t, "ps", "--quiet", service))
 	return strings.TrimSpace(docker(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", container))
 }
 
-// token is one of a service account that may read the sample.
+// token returns the token of a service account that may read the sample.
 func (m *machine) token(t *testing.T) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(m.config(t))
@@ -144,7 +144,8 @@ func TestEverythingRunsInContainers(t *testing.T) {
 	nothingIsLeft(t, m)
 }
 
-// nothingIsLeft takes everything out of the cluster, by what docs/compose.md says: then nobody holds anything.
+// nothingIsLeft uninstalls everything as docs/compose.md describes, and requires that no object and no finalizer is
+// left.
 func nothingIsLeft(t *testing.T, m *machine) {
 	t.Helper()
 	t.Log(compose(t, "run", "--rm", "install", "uninstall", "--delete-objects", "--kubeconfig", "/etc/entail/kubeconfig"))
@@ -163,12 +164,12 @@ func nothingIsLeft(t *testing.T, m *machine) {
 	}
 	made := compose(t, "exec", "postgres", "psql", "--username=openfga", "--dbname=openfga", "--tuples-only",
 		"--no-align", "--command=SELECT name FROM store WHERE deleted_at IS NULL UNION ALL SELECT 'a tuple of ' || store FROM tuple")
-	if strings.TrimSpace(made) != "iam" { // Which is retained, without tuples: its Store says so.
+	if strings.TrimSpace(made) != "iam" { // Its Store retains it, without tuples.
 		t.Errorf("OpenFGA has %s", strings.TrimSpace(made))
 	}
 }
 
-// asked makes sure that who has a token is answered, and nobody else.
+// asked requires that requests with a valid token are answered, and no others.
 func asked(t *testing.T, m *machine) {
 	t.Helper()
 	for _, test := range []struct {

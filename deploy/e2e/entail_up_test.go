@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// TestEntailUp runs every story that needs neither flags nor a restart, one after another on one `entail up`. A start takes
-// more time than all of these stories. Each begins in a cluster without objects.
+// TestEntailUp runs every story that needs neither flags nor a restart, one after another on one `entail up`. A start
+// takes longer than all of these stories. Each story begins in a cluster without objects.
 func TestEntailUp(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("KUBECONFIG", "/nowhere/kubeconfig")
@@ -45,8 +45,8 @@ func TestEntailUp(t *testing.T) {
 	m.stop(t, syscall.SIGTERM)
 }
 
-// removeObjects deletes every custom resource but the Store of IAM, which Entail makes, and every RoleBinding of the default
-// namespace. It waits until they are gone.
+// removeObjects deletes every custom resource except the Store of IAM, which Entail creates, and every RoleBinding in
+// the default namespace. It waits until they are gone.
 func removeObjects(t *testing.T, m *machine) {
 	t.Helper()
 	objects := m.objects(t)
@@ -64,7 +64,7 @@ func removeObjects(t *testing.T, m *machine) {
 	})
 }
 
-// removeAll deletes all objects but one, and returns an error while there are any.
+// removeAll deletes all objects except one, and returns an error while any exists.
 func removeAll(ctx context.Context, objects dynamic.ResourceInterface, kept string) error {
 	list, err := objects.List(ctx, metav1.ListOptions{})
 	if err != nil {

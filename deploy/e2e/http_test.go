@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// TestServicesUseHTTPOfOpenFGA puts a proxy between services and OpenFGA, which counts the writes.
+// TestServicesUseHTTPOfOpenFGA runs services with a proxy before OpenFGA that counts the writes.
 func TestServicesUseHTTPOfOpenFGA(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 
 const exitNotFound = 3
 
-// readmeJourney applies the first sample as the README says, asks about it, and edits it.
+// readmeJourney applies the first sample as the README describes, checks access, and edits it.
 func readmeJourney(t *testing.T, m *machine) {
 	t.Helper()
 	objects := m.objects(t)
@@ -59,7 +59,7 @@ func readmeJourney(t *testing.T, m *machine) {
 	check(t, m, "user:anne editor document:roadmap", true)
 }
 
-// traceIsComplete asks the command line for an object's way.
+// traceIsComplete checks the trace of an object.
 func traceIsComplete(t *testing.T, m *machine, object string) {
 	t.Helper()
 	out, code := m.ask(t, "trace", object, "--wait", "20s", "-o", "json")

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// kubectl gives what it prints, and its exit code.
+// kubectl runs kubectl, and returns its output and exit code.
 func (m *machine) kubectl(t *testing.T, args ...string) (said string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "kubectl"), append([]string{"--kubeconfig", m.Kubeconfig}, args...)...)
@@ -32,7 +32,8 @@ func (m *machine) kubectl(t *testing.T, args ...string) (said string, code int) 
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// people use kubectl. Alice may list and get projects, execute in pods and watch ConfigMaps, and oidc:staff may list projects.
+// people runs kubectl as several users. Alice may list and get projects, execute in pods and watch ConfigMaps. Group
+// oidc:staff may list projects.
 func people(t *testing.T, m *machine) {
 	t.Helper()
 	const projects = "projects." + resourceManager
@@ -62,7 +63,7 @@ func people(t *testing.T, m *machine) {
 		"--as bob get " + projects:                                                    {1, "missing permission"},
 		"--as system:serviceaccount:default:default auth can-i list " + projects:      {1, "no"},
 		"--as system:anonymous --as-group system:unauthenticated get " + projects:     {1, "orbidden"},
-		"--as alice --as-group system:masters auth can-i delete " + projects:          {0, "yes"}, // That the API server decides itself.
+		"--as alice --as-group system:masters auth can-i delete " + projects:          {0, "yes"}, // The API server decides this itself.
 		"--as alice -n default create token default":                                  {1, "not registered"},
 		"--as alice -n default auth can-i create serviceaccounts --subresource token": {1, "not registered"},
 	} {
@@ -72,7 +73,7 @@ func people(t *testing.T, m *machine) {
 	}
 }
 
-// programs use client-go. One is alice, another an account with a token of its own.
+// programs uses client-go, as alice and as service accounts with tokens.
 func programs(t *testing.T, m *machine) {
 	t.Helper()
 	projects := schema.GroupVersionResource{Group: resourceManager, Version: "v1alpha1", Resource: "projects"}

@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// pace is how long each of those who declare waits between two texts.
+	// pace is the time between two declarations of a declarer.
 	pace = 100 * time.Millisecond
-	// kept is how many users a text names: who came earlier is withdrawn.
+	// kept is the number of users in a declaration; earlier users are removed.
 	kept = 20
 )
 
-// load is people who go on declaring.
+// load is a set of declarers that run concurrently.
 type load struct {
 	people []*declarer
 	enough chan struct{}
 	busy   sync.WaitGroup
 }
 
-// loaded has so many begin.
+// loaded starts a number of declarers.
 func loaded(t *testing.T, stores dynamic.ResourceInterface, people int) *load {
 	t.Helper()
 	l := &load{enough: make(chan struct{})}
@@ -48,7 +48,7 @@ func loaded(t *testing.T, stores dynamic.ResourceInterface, people int) *load {
 	return l
 }
 
-// follow waits until what is declared by now, or later, is applied.
+// follow waits until a declaration of now or later is applied, for every declarer.
 func (l *load) follow(t *testing.T, client tuplev1connect.TupleServiceClient, what string) {
 	t.Helper()
 	for _, d := range l.people {
@@ -57,7 +57,7 @@ func (l *load) follow(t *testing.T, client tuplev1connect.TupleServiceClient, wh
 	}
 }
 
-// stop ends it. Then everything must be as they declared last.
+// stop stops the declarers, and requires that their last declarations are applied.
 func (l *load) stop(t *testing.T, client tuplev1connect.TupleServiceClient) {
 	t.Helper()
 	close(l.enough)
@@ -67,13 +67,13 @@ func (l *load) stop(t *testing.T, client tuplev1connect.TupleServiceClient) {
 	}
 }
 
-// declarer declares tuples in a store of its own.
+// declarer declares tuples in its own store.
 type declarer struct {
 	stores dynamic.ResourceInterface
 	name   string
-	// users is how many there were until now: the last ones are declared.
+	// users counts the users so far; the last ones are declared.
 	users atomic.Int64
-	// refused counts what the API server did not take at once.
+	// refused counts the requests that the API server did not accept.
 	refused int
 }
 
@@ -91,7 +91,8 @@ func newDeclarer(t *testing.T, stores dynamic.ResourceInterface, name string) *d
 	return &declarer{stores: stores, name: name}
 }
 
-// run declares one more user at a time. What the API server does not take, whoever asks again knows to be the same.
+// run declares one more user at a time. It repeats a failed request unchanged, because the API server may have accepted
+// it.
 func (d *declarer) run(ctx context.Context, enough <-chan struct{}) {
 	for {
 		select {
@@ -112,7 +113,7 @@ func (d *declarer) run(ctx context.Context, enough <-chan struct{}) {
 	}
 }
 
-// declare names the last of so many users.
+// declare declares the last of the first users users.
 func (d *declarer) declare(ctx context.Context, users int64) error {
 	tuples := []map[string]string{}
 	for i := max(0, users-kept); i < users; i++ {
@@ -128,7 +129,7 @@ func (d *declarer) declare(ctx context.Context, users int64) error {
 
 func user(i int64) string { return fmt.Sprintf("user:%d", i) }
 
-// may asks about a user.
+// may reports whether a user is a viewer.
 func (d *declarer) may(ctx context.Context, client tuplev1connect.TupleServiceClient, i int64) (bool, error) {
 	answer, err := client.Check(ctx, &tuplev1.CheckRequest{
 		Store: d.name, Key: &tuplev1.TupleKey{Object: "document:1", Relation: "viewer", User: user(i)},
@@ -136,7 +137,8 @@ func (d *declarer) may(ctx context.Context, client tuplev1connect.TupleServiceCl
 	return answer.GetAllowed(), err
 }
 
-// keepsUp asks about one who is declared for a while and for a while to come, and came after others.
+// keepsUp checks a user that was declared some time ago, stays declared for some time, and came after the given number
+// of users.
 func (d *declarer) keepsUp(ctx context.Context, client tuplev1connect.TupleServiceClient, after int64) error {
 	asked := d.users.Load() - kept/4
 	if asked < after {
@@ -149,7 +151,7 @@ func (d *declarer) keepsUp(ctx context.Context, client tuplev1connect.TupleServi
 	return err
 }
 
-// check asks about everybody whom it ever declared, and for tuples that nobody does.
+// check checks every user that was ever declared, and requires that no undeclared tuple exists.
 func (d *declarer) check(t *testing.T, client tuplev1connect.TupleServiceClient) {
 	t.Helper()
 	eventually(t, soon, d.name+" is ready", func(ctx context.Context) error { return ready(ctx, d.stores, d.name) })
@@ -173,7 +175,7 @@ func (d *declarer) check(t *testing.T, client tuplev1connect.TupleServiceClient)
 	t.Logf("%s: %d users, of whom the API server did not take %d at once", d.name, users, d.refused)
 }
 
-// answeredMeanwhile asks all the time while something is done, and nobody may be turned away.
+// answeredMeanwhile sends checks while do runs, and requires that all are answered.
 func answeredMeanwhile(t *testing.T, m *machine, do func()) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
@@ -203,7 +205,7 @@ func answeredMeanwhile(t *testing.T, m *machine, do func()) {
 	}
 }
 
-// bearer is a token that goes with every request.
+// bearer is a transport that adds a token to every request.
 type bearer string
 
 func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {

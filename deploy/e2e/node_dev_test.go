@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestDevOverlayRunsOnNode installs the overlay on a node, declares tuples while pods are killed and rolled, and removes it.
+// TestDevOverlayRunsOnNode installs the overlay on a node, and declares tuples while pods are killed and rolled. Then
+// it uninstalls everything.
 func TestDevOverlayRunsOnNode(t *testing.T) {
 	overlay := ours(t, "dev")
 	m := installed(t, overlay)
@@ -37,14 +38,14 @@ func samplesAreReady(t *testing.T, m *machine) {
 	t.Helper()
 	for _, file := range []string{"store.yaml", "impliedroles.yaml", "iam.yaml"} {
 		for i, isReady := range applySamples(t, m, file) {
-			if file != "impliedroles.yaml" { // Rules are accepted, and never ready.
+			if file != "impliedroles.yaml" { // Rules have no condition Ready.
 				eventually(t, soon, fmt.Sprintf("object %d of %s is ready", i, file), isReady)
 			}
 		}
 	}
 }
 
-// takenAway removes everything, in the order that docs/operations.md says.
+// takenAway uninstalls everything, in the order of docs/operations.md.
 func takenAway(t *testing.T, m *machine, overlay string) {
 	t.Helper()
 	if out, code := m.ask(t, "uninstall", "--delete-objects", "--kubeconfig", m.Kubeconfig); code != 0 {

@@ -30,7 +30,7 @@ func TestHAOverlayRunsOnNode(t *testing.T) {
 	for _, pod := range podsOf(t, "nats") {
 		surviveLossOf(t, m, stores, pod)
 	}
-	for _, pod := range podsOf(t, "tuple-sync") { // The loss of the first makes the second the leader, if it was not.
+	for _, pod := range podsOf(t, "tuple-sync") { // After the loss of the first, the second is the leader.
 		surviveLossOf(t, m, stores, pod)
 	}
 	leader := kubectl(t, "-n", namespace, "get", "lease", "entail-watcher", "-o", "jsonpath={.spec.holderIdentity}")
@@ -42,7 +42,8 @@ func TestHAOverlayRunsOnNode(t *testing.T) {
 	surviveLossOf(t, m, stores, pods[i])
 }
 
-// surviveLossOf kills a pod and expects that a change is applied without it. It returns when every pod is ready again.
+// surviveLossOf kills a pod, and requires that a change is applied without it. It returns when every pod is ready
+// again.
 func surviveLossOf(t *testing.T, m *machine, stores dynamic.ResourceInterface, pod string) {
 	t.Helper()
 	killed(t, pod)

@@ -25,7 +25,7 @@ func kubectl(t *testing.T, args ...string) string {
 	return strings.TrimSpace(command(t, root, "kubectl", args...))
 }
 
-// ours is an overlay with the images that scripts/node-test.sh has put on the node.
+// ours returns an overlay with the images that scripts/node-test.sh put on the node.
 func ours(t *testing.T, overlay string) string {
 	t.Helper()
 	text := "resources: [DEPLOY/overlays/" + overlay + "]\nimages:\n"
@@ -40,7 +40,7 @@ func ours(t *testing.T, overlay string) string {
 	return overlayOf(t, text)
 }
 
-// services are those that have a workload.
+// services returns the services that have a workload.
 func services(t *testing.T) (names []string) {
 	t.Helper()
 	workloads, err := filepath.Glob(filepath.Join(root, "deploy", "base", "*", "workload.yaml"))
@@ -53,7 +53,7 @@ func services(t *testing.T) (names []string) {
 	return names
 }
 
-// installed does what docs/kubernetes.md says, and waits until all pods are ready.
+// installed installs an overlay as docs/kubernetes.md describes, and waits until all pods are ready.
 func installed(t *testing.T, overlay string) *machine {
 	t.Helper()
 	t.Cleanup(func() {
@@ -65,19 +65,19 @@ func installed(t *testing.T, overlay string) *machine {
 	kubectl(t, "apply", "-k", overlay)
 	rolledOut(t)
 	m := &machine{Kubeconfig: os.Getenv("KUBECONFIG")}
-	m.http.Timeout = 2 * time.Second // What is sent to a pod that has gone is answered by nobody.
+	m.http.Timeout = 2 * time.Second // A request to a deleted pod gets no answer.
 	m.TupleService = "http://" + kubectl(t, "-n", namespace, "get", "service", "tuple-sync", "-o", "jsonpath={.spec.clusterIP}") + ":8080"
 	return m
 }
 
-// rolledOut waits until every pod is there and ready.
+// rolledOut waits until every pod exists and is ready.
 func rolledOut(t *testing.T) {
 	t.Helper()
 	kubectl(t, "-n", namespace, "rollout", "status", "deployment", "--timeout=180s")
 	kubectl(t, "-n", namespace, "rollout", "status", "statefulset", "--timeout=180s")
 }
 
-// tell says how things were when a test failed.
+// tell logs the pods, events and logs of a failed test.
 func tell(t *testing.T) {
 	for _, args := range [][]string{
 		{"-n", namespace, "get", "pods", "-o", "wide"},
@@ -89,7 +89,7 @@ func tell(t *testing.T) {
 	}
 }
 
-// killed takes a process without a word, and then its pod.
+// killed kills the process of a pod with SIGKILL, and then deletes the pod.
 func killed(t *testing.T, pod string) {
 	t.Helper()
 	container := kubectl(t, "-n", namespace, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
@@ -97,13 +97,13 @@ func killed(t *testing.T, pod string) {
 	kubectl(t, "-n", namespace, "delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
 }
 
-// podsOf are the names of those of a service.
+// podsOf returns the names of a service's pods.
 func podsOf(t *testing.T, service string) []string {
 	t.Helper()
 	return strings.Fields(kubectl(t, "-n", namespace, "get", "pods", "--selector=app.kubernetes.io/name="+service, "-o", "jsonpath={.items[*].metadata.name}"))
 }
 
-// everyServiceIsItsOwn looks at who runs, and as whom.
+// everyServiceIsItsOwn checks the replicas and the account of every service.
 func everyServiceIsItsOwn(t *testing.T, m *machine, replicas int32) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(m.config(t))
@@ -126,7 +126,7 @@ func everyServiceIsItsOwn(t *testing.T, m *machine, replicas int32) {
 	}
 }
 
-// mayNothingElse asks the API server about what no service has to do with.
+// mayNothingElse requires that a service lacks rights that no service needs.
 func mayNothingElse(t *testing.T, client kubernetes.Interface, service string) {
 	t.Helper()
 	for _, right := range []authorizationv1.ResourceAttributes{

@@ -28,14 +28,14 @@ import (
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 )
 
-// soon bounds what should take well under a second: two cores may be busy.
+// soon bounds steps that take well under a second on an idle machine; both cores may be busy.
 const soon = 60 * time.Second
 
 func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "core.platform-mesh.io", Version: "v1alpha1", Resource: name}
 }
 
-// check asks a question such as "user:beth viewer document:roadmap".
+// check checks a question such as "user:beth viewer document:roadmap".
 func check(t *testing.T, m *machine, question string, want bool) {
 	t.Helper()
 	if err := answers(t.Context(), m, question, want); err != nil {
@@ -90,7 +90,7 @@ func applySamples(t *testing.T, m *machine, file string) (readiness []func(conte
 	}
 }
 
-// dropTuplesOf takes a user's tuples out of the store's spec.
+// dropTuplesOf removes a user's tuples from the spec of the store.
 func dropTuplesOf(t *testing.T, stores dynamic.ResourceInterface, user string) {
 	t.Helper()
 	store, err := stores.Get(t.Context(), "demo", metav1.GetOptions{})
@@ -127,7 +127,7 @@ func ready(ctx context.Context, objects dynamic.ResourceInterface, name string) 
 	return err
 }
 
-// condition is its status, reason and message, when it speaks of the present generation.
+// condition returns the status, reason and message of a condition for the present generation.
 func condition(ctx context.Context, objects dynamic.ResourceInterface, name, kind string) (string, error) {
 	object, err := objects.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -153,7 +153,7 @@ func gone(ctx context.Context, objects dynamic.ResourceInterface, name string) e
 	return err
 }
 
-// field is one of the store's, as text.
+// field returns a field of the store, as text.
 func field(t *testing.T, stores dynamic.ResourceInterface, path ...string) string {
 	t.Helper()
 	object, err := stores.Get(t.Context(), "demo", metav1.GetOptions{})

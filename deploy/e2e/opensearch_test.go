@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestOpenSearchFollowsSample changes a password, and takes a role away that two bindings give.
+// TestOpenSearchFollowsSample changes a password, and deletes two bindings that give the same role.
 func TestOpenSearchFollowsSample(t *testing.T) {
 	dir, err := os.MkdirTemp("", "entail-e2e-") //nolint:usetesting // OpenSearch does not run as root, and passes through it.
 	if err != nil {
@@ -65,14 +65,14 @@ func TestOpenSearchFollowsSample(t *testing.T) {
 	m.stop(t, syscall.SIGTERM)
 }
 
-// searchSays asks OpenSearch as somebody, and wants a status.
+// searchSays sends a request to OpenSearch as a user, and requires a status.
 func (m *machine) searchSays(ctx context.Context, want int, name, password, path string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(m.OpenSearch, "/")+path, http.NoBody)
 	if err != nil {
 		return err
 	}
 	request.SetBasicAuth(name, password)
-	// The authority of this server is in a directory of its own user; who it is, is not what is tested.
+	// The server's authority is in a directory of another user, and its identity is not under test.
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	answer, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
@@ -85,7 +85,7 @@ func (m *machine) searchSays(ctx context.Context, want int, name, password, path
 	return nil
 }
 
-// statusError is an answer of OpenSearch, not the lack of one.
+// statusError is a response of OpenSearch with another status, unlike a failed connection.
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("answers %d", int(e)) }

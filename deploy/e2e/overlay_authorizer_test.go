@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// typed is the object of a kind and a name.
+// typed returns the object of a kind and a name.
 func typed[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
 	t.Helper()
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
@@ -30,7 +30,7 @@ func typed[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name
 
 const authorizerPort = 8443
 
-// The API server is led to a port at which webhook listens, that it may reach, and where it must show a certificate.
+// The kubeconfig of the API server names a port on which the webhook listens, and which the network policy opens.
 func TestTheComponentAuthorizerAnswersWhereTheKubeconfigLeads(t *testing.T) {
 	objects := built(t, overlayWith(t, "authorizer"))
 	pod := pods(t, objects)["webhook"]
@@ -57,7 +57,8 @@ func TestTheComponentAuthorizerAnswersWhereTheKubeconfigLeads(t *testing.T) {
 	}
 }
 
-// What a variable is called that no flag has would be left out, and webhook would answer nobody, or everybody.
+// Every variable must match a flag. A misspelled one would be ignored, and the webhook would answer no request, or any
+// client.
 func TestTheComponentAuthorizerSetsWhatThereIs(t *testing.T) {
 	pod := pods(t, built(t, overlayWith(t, "authorizer")))["webhook"]
 	c := pod.Spec.Containers[0]

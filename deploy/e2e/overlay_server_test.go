@@ -23,10 +23,10 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// gatewayAPI is the module whose schemas routes must fit.
+// gatewayAPI is the module with the schemas of routes.
 const gatewayAPI = "sigs.k8s.io/gateway-api@v1.5.1"
 
-// serveRoutes has the API server serve the kind HTTPRoute, as it is published.
+// serveRoutes installs the published kind HTTPRoute in the API server.
 func serveRoutes(t *testing.T, objects dynamic.Interface) {
 	t.Helper()
 	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", gatewayAPI)
@@ -53,7 +53,7 @@ func serveRoutes(t *testing.T, objects dynamic.Interface) {
 	}
 }
 
-// judge is an API server that is asked whether it would take objects.
+// judge checks with an API server whether it would accept objects.
 type judge struct {
 	objects dynamic.Interface
 	mapper  meta.RESTMapper
@@ -84,7 +84,7 @@ func newJudge(t *testing.T, m *machine) judge {
 	return j
 }
 
-// takes is why it would not take an object; unknown fields are refused, too.
+// takes returns an error if the API server would reject an object. Unknown fields are an error, too.
 func (j judge) takes(ctx context.Context, object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind()
 	mapping, err := j.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -108,14 +108,14 @@ func (j judge) takes(ctx context.Context, object *unstructured.Unstructured) err
 	return nil
 }
 
-// overlaysAreAccepted asks the API server whether it would accept every object of every overlay.
+// overlaysAreAccepted requires that the API server would accept every object of every overlay.
 func overlaysAreAccepted(t *testing.T, m *machine) {
 	t.Helper()
 	j, routes := newJudge(t, m), overlayWith(t, "httproute")
 	for _, dir := range append(overlays(t), overlayWith(t, "ingress"), routes) {
 		for _, object := range built(t, dir) {
 			if object.GetKind() == "ValidatingWebhookConfiguration" {
-				object.SetName(object.GetName() + "-other") // What runs here is asked at a URL.
+				object.SetName(object.GetName() + "-other") // The installed one has a URL instead of a Service.
 			}
 			if err := j.takes(t.Context(), object); err != nil {
 				t.Errorf("%s: %v", dir, err)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// overlays are those that are shipped.
+// overlays returns the folders of the shipped overlays.
 func overlays(t *testing.T) []string {
 	t.Helper()
 	dirs, err := filepath.Glob("../overlays/*")
@@ -26,7 +26,7 @@ func overlays(t *testing.T) []string {
 	return dirs
 }
 
-// built is what kubectl apply -k would apply.
+// built returns the objects that kubectl apply -k would apply.
 func built(t *testing.T, dir string) []*unstructured.Unstructured {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
@@ -48,7 +48,7 @@ func built(t *testing.T, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-// pods are the templates of all pods, by the name of what makes them.
+// pods returns the templates of all pods, by the name of their workload.
 func pods(t *testing.T, objects []*unstructured.Unstructured) map[string]*corev1.PodTemplateSpec {
 	t.Helper()
 	all := map[string]*corev1.PodTemplateSpec{}
@@ -90,7 +90,7 @@ func TestPodsOfOverlaysAreRestricted(t *testing.T) {
 	}
 }
 
-// What is in a manifest, and what a variable says, can be read by more people than a file of a Secret.
+// More people can read manifests and variables than files of a Secret.
 func TestNoSecretIsInAManifestOrAVariable(t *testing.T) {
 	for _, dir := range overlays(t) {
 		objects := built(t, dir)
@@ -116,7 +116,7 @@ func TestNoSecretIsInAManifestOrAVariable(t *testing.T) {
 	}
 }
 
-// Each server is guarded, keeps out of the way of an eviction, and is found where the others look.
+// Each workload has a network policy, its account and its settings, and a Service unless it is a Job.
 func TestEveryPodOfAnOverlayHasWhatItNeeds(t *testing.T) {
 	for _, dir := range overlays(t) {
 		have := map[string]bool{}
@@ -146,7 +146,7 @@ func TestEveryPodOfAnOverlayHasWhatItNeeds(t *testing.T) {
 	}
 }
 
-// A port that is declared is one that somebody may reach, and the other way round.
+// Network policies open only ports that the pod declares, and no rule opens all ports.
 func TestNetworkPoliciesSpeakOfPortsThatAreThere(t *testing.T) {
 	for _, dir := range overlays(t) {
 		objects := built(t, dir)
@@ -181,7 +181,7 @@ func TestNetworkPoliciesSpeakOfPortsThatAreThere(t *testing.T) {
 	}
 }
 
-// overlayOf is one of a user's, elsewhere, whose text calls this folder DEPLOY.
+// overlayOf writes an overlay outside of the checkout. DEPLOY in its text stands for the path of folder deploy.
 func overlayOf(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -199,7 +199,7 @@ func overlayOf(t *testing.T, text string) string {
 	return dir
 }
 
-// overlayWith has a component.
+// overlayWith returns the overlay dev with a component.
 func overlayWith(t *testing.T, component string) string {
 	t.Helper()
 	return overlayOf(t, "resources: [DEPLOY/overlays/dev]\ncomponents: [DEPLOY/components/"+component+"]\n")

@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// person asks the API server as somebody.
+// person sends requests to the API server as an impersonated user.
 type person struct {
 	http *http.Client
 	host string
 }
 
-// as is `kubectl --as`.
+// as returns a person, as `kubectl --as` does.
 func (m *machine) as(t *testing.T, who rest.ImpersonationConfig) *person {
 	t.Helper()
 	cfg := rest.CopyConfig(m.config(t))
@@ -32,10 +32,10 @@ func (m *machine) as(t *testing.T, who rest.ImpersonationConfig) *person {
 	return &person{client, cfg.Host}
 }
 
-// apply is the method of requests that are a server-side apply.
+// apply is the method for a server-side apply.
 const apply = "APPLY"
 
-// send gives the code of an answer, and the answer.
+// send sends a request, and returns the status code and body.
 func (p *person) send(ctx context.Context, request, body string) (code int, answer string, err error) {
 	method, path, _ := strings.Cut(request, " ")
 	content := map[string]string{http.MethodPatch: "application/merge-patch+json", apply: "application/apply-patch+yaml"}[method]
@@ -56,7 +56,7 @@ func (p *person) send(ctx context.Context, request, body string) (code int, answ
 	return response.StatusCode, string(data), err
 }
 
-// may says whether a request passes authorization, whatever comes of it.
+// may returns a check whether a request passes authorization, whatever its result.
 func (p *person) may(request string, want bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		code, answer, err := p.send(ctx, request, "{}")

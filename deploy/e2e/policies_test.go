@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// policyDocumentsBecomeModel applies the sample of policy documents before its store, and deletes a document that others need.
+// policyDocumentsBecomeModel applies the sample documents before their store, and deletes a document that others need.
 func policyDocumentsBecomeModel(t *testing.T, m *machine) {
 	t.Helper()
-	applySamples(t, m, "policydocuments/loadbalancer.yaml") // Before there is a store: it comes when it comes.
+	applySamples(t, m, "policydocuments/loadbalancer.yaml") // The store may be created later.
 	applySamples(t, m, "store.yaml")
 	documents := m.objects(t).Resource(schema.GroupVersionResource{
 		Group: "iapl.infratographer.com", Version: "v1alpha1", Resource: "policydocuments",

@@ -32,7 +32,7 @@ const (
 	stopTimeout  = time.Minute
 )
 
-// anyPorts keeps tests off each other and off whatever runs on this machine.
+// anyPorts returns flags for free ports, so that tests do not disturb each other or other programs.
 func anyPorts() []string {
 	var flags []string
 	for _, server := range []string{"kube", "nats", "openfga", "openfga-http", "watcher", "store-sync", "tuple-sync", "implied-role", "admission", "store-admission", "webhook", "authorizer", "webhook-admission", "opensearch-sync", "opensearch"} {
@@ -41,7 +41,7 @@ func anyPorts() []string {
 	return flags
 }
 
-// entail is the built program with arguments, to be run in the checkout.
+// entail returns a command that runs the built program in the checkout.
 func entail(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(cmp.Or(os.Getenv("ENTAIL_BIN"), filepath.Join(root, "bin")), "entail"))
@@ -71,7 +71,7 @@ func up(t *testing.T, stateDir string, flags ...string) *machine {
 	return upIn(t, root, stateDir, flags...)
 }
 
-// upIn does so in a folder that need not be the checkout.
+// upIn starts `entail up` in a folder, which may be outside of the checkout.
 func upIn(t *testing.T, dir, stateDir string, flags ...string) *machine {
 	t.Helper()
 	args := append([]string{"up", "-o", "json", "--state-dir", stateDir}, append(anyPorts(), flags...)...)
@@ -103,7 +103,7 @@ func upIn(t *testing.T, dir, stateDir string, flags ...string) *machine {
 	return m
 }
 
-// stop sends a signal; the process must then end in order.
+// stop sends a signal, and requires that the process ends in order.
 func (m *machine) stop(t *testing.T, signal os.Signal) {
 	t.Helper()
 	if err := m.process.Process.Signal(signal); err != nil {
@@ -120,7 +120,7 @@ func (m *machine) stop(t *testing.T, signal os.Signal) {
 	}
 }
 
-// config returns how to reach the Kubernetes API, without a limit on requests.
+// config returns the configuration for the Kubernetes API, without a limit on requests.
 func (m *machine) config(t *testing.T) *rest.Config {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", m.Kubeconfig)
@@ -131,7 +131,7 @@ func (m *machine) config(t *testing.T) *rest.Config {
 	return cfg
 }
 
-// objects is the Kubernetes API.
+// objects returns a client of the Kubernetes API.
 func (m *machine) objects(t *testing.T) dynamic.Interface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(m.config(t))
@@ -162,7 +162,7 @@ func (m *machine) ask(t *testing.T, args ...string) (out []byte, code int) {
 	return out, cmd.ProcessState.ExitCode()
 }
 
-// eventually asks every few milliseconds until the answer is nil.
+// eventually calls ask every few milliseconds until it returns nil, and fails the test after within.
 func eventually(t *testing.T, within time.Duration, what string, ask func(context.Context) error) {
 	t.Helper()
 	begun := time.Now()
@@ -182,7 +182,7 @@ func eventually(t *testing.T, within time.Duration, what string, ask func(contex
 	}
 }
 
-// words is what a process says, readable while it speaks.
+// words holds the output of a process. It can be read while the process runs.
 type words struct {
 	mu   sync.Mutex
 	said bytes.Buffer

@@ -39,7 +39,7 @@ func stateBelongsToOneProcess(t *testing.T, m *machine, state string) {
 	}
 }
 
-// The starts run at the same time, for each waits most of its time.
+// The starts run in parallel, because each mostly waits.
 func TestEntailUpEndsInOrderWhenInterruptedDuringStart(t *testing.T) {
 	for _, step := range []string{"starting servers", "applying CRDs", "starting services"} {
 		t.Run(step, func(t *testing.T) {

@@ -46,7 +46,7 @@ func checksums(t *testing.T, archives string) string {
 	return string(sums)
 }
 
-// copyOfCheckout copies every file that Git has, or would add, into a folder without Git.
+// copyOfCheckout copies every file that Git has or would add to a folder without Git.
 func copyOfCheckout(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func copyOfCheckout(t *testing.T) string {
 	return dir
 }
 
-// copyFile copies a file, and makes the folders above it.
+// copyFile copies a file, and creates its parent folders.
 func copyFile(from, to string, mode fs.FileMode) error {
 	data, err := os.ReadFile(from)
 	if err != nil {

@@ -59,7 +59,7 @@ func makeRelease(t *testing.T, checkout string) string {
 	return out
 }
 
-// setCommit names a commit to the build scripts, which a copy without Git does not know.
+// setCommit sets the commit for the build scripts, because a copy without Git has none.
 func setCommit(t *testing.T) {
 	t.Helper()
 	t.Setenv("COMMIT", strings.Repeat("c", 40))

@@ -18,7 +18,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// TestRestartKeepsStateAndEditedSamples edits a sample and restarts. The edit and the store stay, until they are deleted.
+// TestRestartKeepsStateAndEditedSamples edits a sample and restarts. The edit and the store stay until they are
+// deleted.
 func TestRestartKeepsStateAndEditedSamples(t *testing.T) {
 	state := t.TempDir()
 	m := up(t, state, "--samples", "deploy/samples")
@@ -49,7 +50,7 @@ func TestRestartKeepsStateAndEditedSamples(t *testing.T) {
 	m.stop(t, os.Interrupt)
 }
 
-// deletionIsInOrder deletes the store first: it waits for the model that refers to it.
+// deletionIsInOrder deletes the store first, whose deletion waits for the model that refers to it.
 func deletionIsInOrder(t *testing.T, m *machine, stores, models dynamic.ResourceInterface) {
 	t.Helper()
 	if err := stores.Delete(t.Context(), "demo", metav1.DeleteOptions{}); err != nil {
@@ -77,7 +78,7 @@ func deletionIsInOrder(t *testing.T, m *machine, stores, models dynamic.Resource
 	})
 }
 
-// storeIsGone asks OpenFGA itself.
+// storeIsGone checks in OpenFGA itself that the store is gone.
 func storeIsGone(t *testing.T, m *machine, id string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m.OpenFGAHTTP+"/stores", http.NoBody)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// share has other software define a kind, too.
+// share applies a kind as other software, too.
 func (m *machine) share(t *testing.T, kind, group string) {
 	t.Helper()
 	definitions := m.objects(t).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
@@ -71,7 +71,7 @@ func TestUninstallRefusesWhileServicesHoldObjectsOfOthers(t *testing.T) {
 	}
 }
 
-// wantNotFound is nil if nothing is there.
+// wantNotFound returns nil if err means that an object does not exist.
 func wantNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -19,8 +19,9 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// TestUpgradeContinuesWithStateOfEarlierRelease lets the program of scripts/earlier.sh make a state. Then the program of today,
-// the earlier one and the one of today continue with it in turn, as docs/operations.md promises, and uninstall everything.
+// TestUpgradeContinuesWithStateOfEarlierRelease creates state with the program of scripts/earlier.sh. Then the present
+// program, the earlier one and the present one continue with it, as docs/operations.md promises. Finally it uninstalls
+// everything.
 func TestUpgradeContinuesWithStateOfEarlierRelease(t *testing.T) {
 	now, err := filepath.Abs(filepath.Dir(entail(t).Path))
 	if err != nil {
@@ -74,7 +75,7 @@ func roleBindings(objects dynamic.Interface) dynamic.ResourceInterface {
 	return objects.Resource(rbacv1.SchemeGroupVersion.WithResource("rolebindings")).Namespace("default")
 }
 
-// bind makes a user an admin. Three more roles follow from that by the sample.
+// bind makes a user an admin. The sample implies three more roles.
 func bind(t *testing.T, objects dynamic.Interface, user string) {
 	t.Helper()
 	binding := &unstructured.Unstructured{Object: map[string]any{
@@ -87,7 +88,7 @@ func bind(t *testing.T, objects dynamic.Interface, user string) {
 	}
 }
 
-// settled waits until every object of the samples is ready, and every binding has the bindings that follow from it.
+// settled waits until every object of the samples is ready, and every implied RoleBinding exists.
 func settled(t *testing.T, objects dynamic.Interface) {
 	t.Helper()
 	iam := func(name string) schema.GroupVersionResource {

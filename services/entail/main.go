@@ -1,4 +1,4 @@
-// Command entail runs the whole system on one machine, and tells where a change is now.
+// Command entail runs the whole system on one machine, queries its APIs, and works on policies.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal ends the work in order; the second one ends the process.
+	// The first signal stops the work in order. The second one ends the process.
 	context.AfterFunc(ctx, stop)
 	os.Exit(command.Run(ctx, os.Args[1:], command.Surroundings{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,

@@ -15,10 +15,10 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/nemesis"
 )
 
-// ciRuns bounds the runs of CI that it may take to find a bug: each draws other operations.
+// ciRuns bounds the CI campaigns that may be needed to find a bug. Each one draws other operations.
 const ciRuns = 3
 
-// campaigns returns the campaigns of which one must find a bug.
+// campaigns returns the campaigns, one of which must find the bug.
 func (m mutant) campaigns(t *testing.T) []campaign.Config {
 	t.Helper()
 	cfg := ciCampaign(t)
@@ -61,7 +61,7 @@ func TestABugPutInOnPurposeIsFound(t *testing.T) {
 	}
 }
 
-// build builds the service with its bug. The checkout stays as it is.
+// build builds the service with its bug. It does not change the checkout.
 func (m mutant) build(t *testing.T, root string) string {
 	t.Helper()
 	file := filepath.Join(root, "services", m.file)

@@ -17,7 +17,8 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
 )
 
-// ciMinutes and ciRounds bound the campaign of CI from below. The fourth round ends with a replay.
+// ciMinutes and ciRounds are the minimum duration and number of rounds of the CI campaign. The fourth round ends with a
+// replay.
 const ciMinutes, ciRounds = 2 * time.Minute, 4
 
 // ciCampaign returns the campaign that CI runs: blows on one NATS server and two replicas of every service.
@@ -62,7 +63,7 @@ func runCampaign(t *testing.T, cfg campaign.Config) *campaign.Report {
 	return report
 }
 
-// requireNoFinding runs a campaign that must find nothing, and must have tried enough.
+// requireNoFinding runs a campaign, and requires no finding and enough rounds, operations and observations.
 func requireNoFinding(t *testing.T, cfg campaign.Config) {
 	t.Helper()
 	report := runCampaign(t, cfg)

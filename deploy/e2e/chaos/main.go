@@ -1,5 +1,5 @@
-// Command chaos runs Entail as processes of its own on real servers, strikes it, and checks that it
-// ends up as the objects say; docs/reliability.md tells what it does and what it cannot show.
+// Command chaos runs Entail as processes on real servers, strikes it, and checks that it ends in the declared state.
+// docs/reliability.md describes the campaign and its limits.
 package main
 
 import (
@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return outcome(report, errors.Join(err, report.Write(out)))
 }
 
-// outcome returns an error, and so the exit code 1, for a campaign with findings.
+// outcome returns an error for a campaign with findings, so that the exit code is 1.
 func outcome(report *campaign.Report, err error) error {
 	if n := len(report.Findings); err == nil && n > 0 {
 		return fmt.Errorf("%w: %d", errFound, n)
@@ -105,7 +105,7 @@ func checkBinaries(cfg system.Config) error {
 	return nil
 }
 
-// chosen are the blows of these names.
+// chosen returns the blows of these names, or all, or the safe ones.
 func chosen(names string) ([]nemesis.Blow, error) {
 	switch names {
 	case "all":

@@ -19,14 +19,14 @@ const (
 	byNightly = "nightly"
 )
 
-// mutant is a service with a bug put in on purpose.
+// mutant is a service with a deliberate bug.
 type mutant struct {
 	// foundBy is byCI or byNightly; docs/reliability.md has the same table.
 	foundBy string
-	// shows are the kinds of violations that the bug leads to. Another kind is another fault.
+	// shows holds the kinds of violations that the bug causes. Any other kind means another fault.
 	shows   []checker.Kind
 	service string
-	// file is below services/; each text of before becomes that of after.
+	// file is relative to services/. Each text of before is replaced by the same element of after.
 	file          string
 	before, after []string
 }
@@ -97,7 +97,7 @@ func mutants() map[string]mutant {
 	})
 `},
 		},
-		// At rest this bug cannot be seen, nor the one before it.
+		// A system at rest shows neither this bug nor the one before it.
 		"tuple-sync writes a revoked tuple again for three seconds": {
 			foundBy: byNightly, shows: []checker.Kind{checker.Leak, checker.Allow},
 			service: "tuple-sync", file: "internal/fga/write.go",

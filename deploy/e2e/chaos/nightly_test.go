@@ -9,7 +9,8 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/nemesis"
 )
 
-// The hour of chaos runs on three NATS servers. This is the shape of CI, for longer and with every blow it can take.
+// The main nightly campaign has three NATS servers. This one has the shape of CI, but runs longer and with all its
+// possible blows.
 func TestSystemWithOneNATSServerEndsAsDeclaredAfterAllBlows(t *testing.T) {
 	cfg := ciCampaign(t)
 	cfg.For, cfg.Blows = 5*time.Minute, nemesis.Safe()

@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// tooLong bounds a change while a quorum lives. On an idle machine it takes 15 s at most, on a busy one some times
-	// that. A dead connection that is not noticed takes minutes.
+	// tooLong bounds a change while a quorum is alive. An idle machine needs at most 15 s, a busy one several times
+	// that. Without detection, a dead connection costs minutes.
 	tooLong = 90 * time.Second
-	// calmWithin bounds the wait until nothing is wrong any more.
+	// calmWithin bounds the wait until the system is healthy.
 	calmWithin = 3 * time.Minute
 )
 
 // silence is a fault that closes no connection.
 type silence struct {
-	// strike takes the i-th NATS server or machine away, and returns a function that brings it back.
+	// strike silences the i-th NATS server or machine, and returns the function that restores it.
 	strike func(s *system.System, i int) (heal func())
-	// leading returns the NATS server or the machine that a change depends on most.
+	// leading returns the NATS server or machine on which a change depends most.
 	leading func(c *changer, t *testing.T) int
 }
 
@@ -75,7 +75,7 @@ func freezeMachine(s *system.System, i int) func() {
 	}
 }
 
-// setRoutes changes every path between a NATS server and the others.
+// setRoutes sets the mode of every path between a NATS server and the others.
 func setRoutes(s *system.System, i int, mode system.Mode) {
 	for from, paths := range s.Routes {
 		for to, p := range paths {
@@ -129,7 +129,7 @@ func startChanger(t *testing.T) *changer {
 	return c
 }
 
-// change declares another tuple in the place of the last.
+// change replaces the declared tuple by another one.
 func (c *changer) change(t *testing.T) {
 	t.Helper()
 	c.number++
@@ -145,7 +145,7 @@ func (c *changer) change(t *testing.T) {
 	}
 }
 
-// applied returns nil when the store holds the tuple that was declared last, and no other.
+// applied returns nil if the store holds exactly the tuple that was declared last.
 func (c *changer) applied(ctx context.Context) error {
 	want := []checker.Tuple{{Object: fmt.Sprint("doc:", c.number), Relation: "viewer", User: "user:a"}}
 	ids, err := c.openFGA.Stores(ctx)
@@ -174,7 +174,7 @@ func await(ctx context.Context, within time.Duration, condition func(context.Con
 			return nil
 		case ctx.Err() == nil:
 			last = err
-		default: // The condition was cut short: the error before it says more.
+		default: // The context ended: keep the error before it.
 			return fmt.Errorf("not within %s: %w", within, errors.Join(last, err))
 		}
 		select {
@@ -242,7 +242,7 @@ func (c *changer) calm(t *testing.T) {
 	require(t, c.applied)
 }
 
-// changeUnder strikes when all is calm, and requires the next change to be applied in time.
+// changeUnder strikes a healthy system, and requires that the next change is applied in time.
 func (c *changer) changeUnder(t *testing.T, s silence, i int) {
 	t.Helper()
 	c.calm(t)

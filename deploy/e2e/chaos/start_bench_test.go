@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
 )
 
-// BenchmarkFirstStart is how long all services take to be ready, two replicas of each, with three NATS servers that have just
-// been started and hold nothing.
+// BenchmarkFirstStart measures the time until all services are ready. Each has two replicas, and three NATS servers
+// start empty.
 func BenchmarkFirstStart(b *testing.B) {
 	root, err := filepath.Abs(checkout)
 	if err != nil {

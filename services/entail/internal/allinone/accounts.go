@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// applyAccounts makes the accounts that services run as. In a cluster of the user's that is
-// only so where the user may impersonate them; else services act as the user.
+// applyAccounts creates the accounts that services run as. In an external cluster it does so only if the user may
+// impersonate them. Otherwise services act as the user.
 func (m *machine) applyAccounts(ctx context.Context, deploy fs.FS) error {
 	var err error
 	if m.servers.accounts = m.servers.local != nil; !m.servers.accounts {
@@ -30,13 +30,13 @@ func (m *machine) applyAccounts(ctx context.Context, deploy fs.FS) error {
 	}
 	err = devserver.ApplyAccounts(ctx, m.servers.kube, deploy)
 	if err != nil || m.servers.local == nil {
-		return err // Who may do what in a cluster of the user's is not ours to say.
+		return err // Entail does not decide access in the user's cluster.
 	}
 	return devserver.ApplyRoles(ctx, m.servers.kube, deploy)
 }
 
-// mayImpersonate tells whether whoever cfg is of may act as every service. Who acts as
-// somebody else already may not.
+// mayImpersonate reports whether the user of cfg may impersonate every service. A user that is impersonated already may
+// not.
 func mayImpersonate(ctx context.Context, cfg *rest.Config) (bool, error) {
 	if cfg.Impersonate.UserName != "" {
 		return false, nil
@@ -59,7 +59,7 @@ func mayImpersonate(ctx context.Context, cfg *rest.Config) (bool, error) {
 	return true, nil
 }
 
-// as leads a service to the API server: as its own account, or as the user.
+// as returns the configuration with which a service calls the API server: as its own account, or as the user.
 func (s *servers) as(service string) (*rest.Config, error) {
 	if s.local != nil {
 		return s.local.ConfigOf(service)

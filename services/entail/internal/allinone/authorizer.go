@@ -18,8 +18,8 @@ import (
 	"github.com/entail-dev/entail/deploy"
 )
 
-// authorizer is where the local API server asks who may do what its RBAC does not allow. The address is had from the start, for
-// the API server is told of it before there is anybody who answers.
+// authorizer is the webhook that the local API server calls for requests that its RBAC does not allow. The listener is
+// opened first, because the API server is configured with the address before the webhook serves.
 type authorizer struct {
 	listener net.Listener
 	dir      string
@@ -27,7 +27,8 @@ type authorizer struct {
 
 func (a *authorizer) file(name string) string { return filepath.Join(a.dir, name) }
 
-// prepareAuthorizer writes what the API server and webhook read. A cluster of the user's asks whom it is told to ask.
+// prepareAuthorizer writes the files that the API server and the webhook read. It does nothing for an external cluster,
+// which has its own authorizers.
 func (m *machine) prepareAuthorizer() error {
 	if m.cfg.ExternalCluster() {
 		return nil
@@ -44,7 +45,7 @@ func (m *machine) prepareAuthorizer() error {
 	return nil
 }
 
-// write makes a certificate anew, and the files that lead the API server to who shows it.
+// write creates a new certificate, and the files with which the API server finds and trusts the webhook.
 func (a *authorizer) write() error {
 	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: loopback})
 	if err != nil {
@@ -71,7 +72,7 @@ func (a *authorizer) write() error {
 	return errors.Join(errs...)
 }
 
-// authorization is the shipped configuration without what needs nodes, of which the local API server knows nothing.
+// authorization returns the shipped configuration without the Node authorizer: the local API server has no nodes.
 func authorization(kubeconfig string) ([]byte, error) {
 	shipped, err := fs.ReadFile(deploy.Files, "authorization/authorization.yaml")
 	if err != nil {

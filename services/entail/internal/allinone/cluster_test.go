@@ -25,14 +25,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// api is a cluster of the user's, that serves Stores.
+// api is an external cluster that serves Stores.
 type api struct {
 	t  *testing.T
 	mu sync.Mutex
-	// there are the paths of objects that exist; created those that were made.
+	// there holds the names of existing objects; created lists the objects that the code created.
 	there   map[string]bool
 	created []string
-	// allowed are the accounts that the user may impersonate.
+	// allowed holds the accounts that the user may impersonate.
 	allowed map[string]bool
 	broken  bool
 }
@@ -231,7 +231,7 @@ func TestAServiceIsAwaitedUntilItIsReady(t *testing.T) {
 func TestAServiceThatEndsByItselfEndsEverything(t *testing.T) {
 	for name, test := range map[string]struct {
 		run  func(context.Context, surroundings) error
-		want string // of what ends everything
+		want string // cause of the end of everything
 		end  string
 	}{
 		"it fails":         {run: func(context.Context, surroundings) error { return errors.New("no bus") }, want: "store-sync ended; its log is", end: "store-sync: no bus"},
@@ -264,7 +264,7 @@ func TestAServiceThatEndsByItselfEndsEverything(t *testing.T) {
 	}
 }
 
-// standing is servers that a service can be led to.
+// standing starts NATS, and returns servers with which a service can start.
 func standing(t *testing.T) *servers {
 	t.Helper()
 	logs := newLogs(t.TempDir(), &bytes.Buffer{})

@@ -20,52 +20,52 @@ import (
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-// Config says what to run and where. Start from [Defaults].
+// Config configures [Run]. Start from [Defaults].
 type Config struct {
 	// StateDir holds everything that survives a restart, and the logs.
 	StateDir string
 	Ports    Ports
-	// Cluster is the name of the cluster on the bus, and in references to its Stores.
+	// Cluster is the name of the cluster in the stream, and in references to its Stores.
 	Cluster  string
 	Services Services
-	// Kubeconfig is a file that leads to a cluster of the user's; UseCluster takes what
-	// kubectl would. Without both, a local API server is started.
+	// Kubeconfig is the kubeconfig file of an external cluster. UseCluster selects the cluster that kubectl would use.
+	// Without both, a local API server is started.
 	Kubeconfig string
 	UseCluster bool
-	// AdmissionURL is where the API server of the user's cluster finds this machine; without it, it
-	// cannot ask who may write rules, and none hold there.
+	// AdmissionURL is the URL at which the API server of an external cluster reaches this machine. Without it, that API
+	// server cannot check the authors of ImpliedRoles, and no rule is in force there.
 	AdmissionURL string
-	// OpenSearch runs one beside the local API server; it must be installed.
+	// OpenSearch starts an OpenSearch beside the local API server. It must be installed.
 	OpenSearch bool
-	// Manifests is the directory with crd/, admission/ and base/; empty means those in this program.
+	// Manifests is the directory with crd/, admission/ and base/; empty means the manifests in this program.
 	Manifests string
 	// Samples is a file or directory of objects to create where they are missing, or [BuiltIn].
 	Samples string
-	// Progress is for people, warnings included.
+	// Progress receives progress and warnings as text for people.
 	Progress io.Writer
-	// Ready is told once everything serves.
+	// Ready is called once everything serves.
 	Ready func(Endpoints) error
 
-	// authorization is a file that tells the local API server whom to ask.
+	// authorization is the file with the authorizers of the local API server.
 	authorization string
 }
 
-// BuiltIn means the samples in this program.
+// BuiltIn is the value of [Config.Samples] for the samples in this program.
 const BuiltIn = "builtin"
 
-// Ports on loopback; 0 takes a free one.
+// Ports holds the ports on loopback; 0 takes a free one.
 type Ports struct {
 	Kube, NATS, OpenFGA, OpenFGAHTTP, Watcher, StoreSync, TupleSync, ImpliedRole, Admission, StoreAdmission, Webhook, Authorizer, WebhookAdmission,
 	OpenSearchSync, OpenSearch int
 }
 
-// Defaults have ports that seldom clash: well-known ones plus 10,000.
+// Defaults returns the default settings. Most ports are well-known ones plus 10,000, which seldom clash.
 func Defaults() Config {
 	services := Services{
 		Watcher: watcher.Defaults(), StoreSync: storesync.Defaults(), TupleSync: tuplesync.Defaults(), ImpliedRole: impliedrole.Defaults(),
 		Webhook: webhook.Defaults(), OpenSearchSync: opensearchsync.Defaults(),
 	}
-	services.Webhook.Subject = webhook.ByUIDOrName // Certificates and `kubectl --as` have names alone.
+	services.Webhook.Subject = webhook.ByUIDOrName // Certificates and `kubectl --as` carry only names.
 	return Config{
 		StateDir: ".entail",
 		Cluster:  services.Watcher.Cluster,
@@ -78,7 +78,7 @@ func Defaults() Config {
 	}
 }
 
-// BindFlags makes every setting a flag.
+// BindFlags binds every setting to a flag.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.StateDir, "state-dir", c.StateDir, "`directory` for all state and logs")
 	fs.StringVar(&c.Cluster, "cluster", c.Cluster,
@@ -99,13 +99,13 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	}
 }
 
-// ExternalCluster tells whether the user's cluster is used.
+// ExternalCluster reports whether a cluster of the user is used instead of a local API server.
 func (c *Config) ExternalCluster() bool { return c.UseCluster || c.Kubeconfig != "" }
 
-// guarded tells whether the API server can ask who may write rules.
+// guarded reports whether the API server can call the webhooks that check the authors of rules.
 func (c *Config) guarded() bool { return !c.ExternalCluster() || c.AdmissionURL != "" }
 
-// port is one of the ports with the flag that sets it.
+// port is one of the ports, with the flag that sets it.
 type port struct {
 	number   *int
 	flag, of string
@@ -131,7 +131,7 @@ func (p *Ports) all() []port {
 	}
 }
 
-// check refuses, with the flags that cure it, what could not run.
+// check returns an error for settings that cannot work. The error names the flags to change.
 func (c *Config) check() error {
 	errs := []error{c.Services.validate(c.Cluster)}
 	if c.AdmissionURL != "" && !c.ExternalCluster() {
@@ -160,7 +160,7 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// unused tells of a port that nobody listens on.
+// unused reports whether no server listens on p with these settings.
 func (c *Config) unused(p port) bool {
 	switch p.number {
 	case &c.Ports.Kube, &c.Ports.StoreAdmission, &c.Ports.Authorizer, &c.Ports.WebhookAdmission:
@@ -174,13 +174,13 @@ func (c *Config) unused(p port) bool {
 	}
 }
 
-// keepCluster refuses another name than the state was made with: the bus holds objects under that one,
-// and nobody would tell of their end.
+// keepCluster requires the cluster name with which the state was created. The stream holds objects under that name, and
+// with another name their deletions would never be published.
 func (c *Config) keepCluster(dir string) error {
 	path := filepath.Join(dir, "cluster")
 	made, err := os.ReadFile(path)
 	if _, old := os.Stat(filepath.Join(dir, "nats")); errors.Is(err, os.ErrNotExist) && old == nil {
-		made, err = []byte(Defaults().Cluster), nil // There was no other name before there was this file.
+		made, err = []byte(Defaults().Cluster), nil // State older than this file has the default name.
 	}
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -195,7 +195,7 @@ func (c *Config) keepCluster(dir string) error {
 	return nil
 }
 
-// free tells whether p can be had, by having it for a moment.
+// free returns an error if p cannot be opened. It listens on p for a moment.
 func (p port) free() error {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(*p.number)))
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -210,8 +210,8 @@ func (p port) free() error {
 
 const loopback = "127.0.0.1"
 
-// stateDir makes the directory of the state and returns its absolute path. It is the
-// user's alone: it holds the keys of the local API server.
+// stateDir creates the state directory and returns its absolute path. Only its owner may read it, because it holds the
+// keys of the local API server.
 func (c *Config) stateDir() (string, error) {
 	dir, err := filepath.Abs(c.StateDir)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// taken is a port that somebody else listens on.
+// taken returns a port on which another listener is open.
 func taken(t *testing.T) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))

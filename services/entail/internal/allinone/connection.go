@@ -16,13 +16,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// The Secret by which an OpenSearchCluster finds the OpenSearch beside it: annotation entail.dev/connection-secret.
+// The Secret from which an OpenSearchCluster takes the connection to the local OpenSearch: annotation
+// entail.dev/connection-secret.
 const (
 	connectionNamespace = metav1.NamespaceDefault
 	connectionName      = "local-opensearch"
 )
 
-// applyConnection keeps in a Secret how to reach the server, as its administrator.
+// applyConnection writes the URL and the administrator's certificate of the server to a Secret.
 func applyConnection(ctx context.Context, cfg *rest.Config, server *opensearch.Server) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -41,7 +42,8 @@ func applyConnection(ctx context.Context, cfg *rest.Config, server *opensearch.S
 	return nil
 }
 
-// secretNamespaces are those whose Secrets are followed: that of this Secret, unless others are set.
+// secretNamespaces returns the namespaces whose Secrets are watched: the configured ones, otherwise the namespace of
+// the connection Secret.
 func (c *Config) secretNamespaces() []string {
 	if set := c.Services.Watcher.SecretNamespaces; len(set) > 0 || !c.OpenSearch {
 		return set
@@ -49,7 +51,8 @@ func (c *Config) secretNamespaces() []string {
 	return []string{connectionNamespace}
 }
 
-// allowSecrets lets services do with that Secret, and those beside it, what they may where people say so.
+// allowSecrets binds the roles for Secrets to the services in the namespace of the connection Secret. In other
+// clusters, an administrator creates these bindings.
 func allowSecrets(ctx context.Context, cfg *rest.Config) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// stateDirectory is as the one of a user: theirs alone.
+// stateDirectory returns a directory with the permissions of a real state directory: only its owner may use it.
 func stateDirectory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "entail-state-") //nolint:usetesting // The directories of tests are their user's alone.
@@ -67,7 +67,7 @@ func TestTheSecretLeadsToOpenSearchAsItsAdministratorOverRestarts(t *testing.T) 
 	}
 }
 
-// deleteIndex asks for what only an administrator may, of a server that a Secret leads to.
+// deleteIndex sends a request that only an administrator may send to the server in the Secret, and returns the status.
 func deleteIndex(t *testing.T, connection map[string][]byte) (status int) {
 	t.Helper()
 	pair, err := tls.X509KeyPair(connection["tls.crt"], connection["tls.key"])

@@ -7,12 +7,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/permission"
 )
 
-// Endpoints is where everything is, once it serves.
+// Endpoints holds the addresses of all parts, once they serve.
 type Endpoints struct {
 	Kubernetes string `json:"kubernetes"`
-	// Kubeconfig is empty when kubectl finds the cluster by itself.
+	// Kubeconfig is empty if kubectl finds the cluster without it.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
-	// NATS has a name and password in it: those of a person, who may do everything.
+	// NATS contains a name and a password: those of the administrator.
 	NATS             string `json:"nats"`
 	OpenFGA          string `json:"openfga"`
 	OpenFGAHTTP      string `json:"openfgaHttp"`
@@ -23,7 +23,8 @@ type Endpoints struct {
 	AccessService    string `json:"accessService"`
 	// OpenSearchService is empty when OpenSearch does not run.
 	OpenSearchService string `json:"openSearchService,omitempty"`
-	// OpenSearch is empty when it does not run. Its administrator's password is in a file.
+	// OpenSearch is empty when OpenSearch does not run. OpenSearchPassword is the file with its administrator's
+	// password.
 	OpenSearch         string  `json:"openSearch,omitempty"`
 	OpenSearchPassword string  `json:"openSearchPasswordFile,omitempty"`
 	StateDir           string  `json:"stateDir"`

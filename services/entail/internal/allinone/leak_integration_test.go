@@ -25,10 +25,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// On disk, passwords are where the API server keeps Secrets, and nowhere else: not in the files of the bus, of OpenFGA or of
-// OpenSearch, nor in any log.
+// On disk, passwords are only in the store of the API server, which holds Secrets. They are in no file of NATS, OpenFGA
+// or OpenSearch, and in no log.
 func TestPasswordsAreInNoFileButThoseOfTheAPIServer(t *testing.T) {
-	const before, after = "cobalt-Ferret-91-orbit", "cobalt-Ferret-92-orbit" // The first is the sample's.
+	const before, after = "cobalt-Ferret-91-orbit", "cobalt-Ferret-92-orbit" // The sample has the first one.
 	m := upWithOpenSearch(t)
 	loginOf(t, m.at, before)
 	access, err := clientcmd.BuildConfigFromFlags("", m.at.Kubeconfig)
@@ -61,14 +61,14 @@ func TestPasswordsAreInNoFileButThoseOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// upMachine is an `entail up --opensearch` with the samples.
+// upMachine is a running `entail up --opensearch` with the samples.
 type upMachine struct {
 	at   Endpoints
 	dir  string
 	stop func()
 }
 
-// upWithOpenSearch starts one, which ends with the test at the latest.
+// upWithOpenSearch starts an upMachine. It stops with the test at the latest.
 func upWithOpenSearch(t testing.TB) *upMachine {
 	t.Helper()
 	cfg := Defaults()
@@ -93,7 +93,7 @@ func upWithOpenSearch(t testing.TB) *upMachine {
 	return m
 }
 
-// loginOf waits until the sample's anna may log in.
+// loginOf waits until user anna of the sample can log in.
 func loginOf(t testing.TB, at Endpoints, password string) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

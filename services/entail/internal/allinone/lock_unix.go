@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// lock keeps a second process off the state in dir. The operating system frees it when
-// this process ends, however that ends. The file holds the process id, for people.
+// lock prevents a second process from using the state in dir. The operating system releases the lock when this process
+// ends, even after a crash. The file holds the process ID, for the error message.
 func lock(dir string) (unlock func(), err error) {
 	path := filepath.Join(dir, "pid")
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -22,7 +22,7 @@ func lock(dir string) (unlock func(), err error) {
 	}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		holder, _ := os.ReadFile(path) // It only makes the message better.
+		holder, _ := os.ReadFile(path) // The process ID only improves the message.
 		return nil, errors.Join(fmt.Errorf("state in %s is in use by process %s: stop that one, or choose another --state-dir",
 			dir, strings.TrimSpace(string(holder))), file.Close())
 	}

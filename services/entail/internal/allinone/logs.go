@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// maxLogBytes bounds each log; when it is full it becomes NAME.log.old and starts anew.
+// maxLogBytes bounds each log file, in bytes. A full file is renamed to NAME.log.old, and a new one begins.
 const maxLogBytes = 32 << 20
 
-// logs writes what each part says to a file of its own, and warnings to the terminal too.
+// logs writes the log of each part to its own file, and warnings to the terminal as well.
 type logs struct {
 	dir      string
 	terminal slog.Handler
@@ -29,7 +29,7 @@ func newLogs(dir string, terminal io.Writer) *logs {
 	})}
 }
 
-// timeOfDay leaves out the date, which whoever sits at the terminal knows.
+// timeOfDay removes the date from the time, because a terminal shows the present day.
 func timeOfDay(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey {
 		a.Value = slog.StringValue(a.Value.Time().Format(time.TimeOnly))
@@ -37,7 +37,7 @@ func timeOfDay(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// open is the log of one part.
+// open returns the logger of one part.
 func (l *logs) open(name string) (*slog.Logger, error) {
 	file := &logFile{path: filepath.Join(l.dir, name+".log")}
 	if err := file.renew(); err != nil {
@@ -82,10 +82,10 @@ func (f *logFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// renew begins the file; what was in it is kept once.
+// renew begins a new file. It keeps the previous content in one old file.
 func (f *logFile) renew() error {
 	if f.file != nil {
-		_ = f.file.Close() // Nothing is lost: every write has been passed on.
+		_ = f.file.Close() // No data is lost: every write has reached the file.
 	}
 	if err := os.Rename(f.path, f.path+".old"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("keep log %s: %w", f.path, err)

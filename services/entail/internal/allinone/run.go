@@ -20,7 +20,7 @@ var (
 	errOpenSearch = errors.New("OpenSearch ended by itself")
 )
 
-// Run runs everything until ctx ends, which is no error, or a part of it fails.
+// Run runs everything until ctx ends or a part fails. The end of ctx is no error.
 func Run(ctx context.Context, cfg Config) error {
 	dir, err := cfg.stateDir()
 	if err != nil {
@@ -46,20 +46,20 @@ func Run(ctx context.Context, cfg Config) error {
 		err = context.Cause(alive)
 	}
 	if ctx.Err() != nil {
-		err = nil // It was told to stop, perhaps while it started.
+		err = nil // The caller ended ctx, perhaps during the start.
 	}
 	m.printf("stopping")
 	return errors.Join(err, m.down())
 }
 
-// machine is everything that runs, from the ground up.
+// machine holds all running parts, from the servers up to the services.
 type machine struct {
 	cfg  Config
 	dir  string
 	logs *logs
 	fail context.CancelCauseFunc
 
-	// authorizer is where the local API server asks.
+	// authorizer is nil when an external cluster is used.
 	authorizer *authorizer
 	servers    *servers
 	services   []*worker
@@ -69,7 +69,7 @@ func (m *machine) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(m.cfg.Progress, format+"\n", args...)
 }
 
-// up starts everything and tells when it serves.
+// up starts everything, and calls Ready once it serves.
 func (m *machine) up(ctx context.Context) error {
 	begun := time.Now()
 	libraries, err := m.logs.open("libraries")
@@ -140,8 +140,8 @@ func (m *machine) createSamples(ctx context.Context) error {
 	return err
 }
 
-// down stops everything from the top: first who brings news, then who acts on them,
-// then what they act on.
+// down stops everything from the top: first the watcher, which publishes changes, then the other services, then the
+// servers.
 func (m *machine) down() error {
 	var errs []error
 	for _, w := range m.services {
@@ -151,7 +151,7 @@ func (m *machine) down() error {
 		errs = append(errs, m.servers.stop())
 	}
 	if m.authorizer != nil {
-		_ = m.authorizer.listener.Close() // The service has closed it, if it came so far.
+		_ = m.authorizer.listener.Close() // The webhook has closed it already if it started.
 	}
 	return errors.Join(append(errs, m.logs.close())...)
 }

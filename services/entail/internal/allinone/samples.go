@@ -27,21 +27,21 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
-// openSearchSample needs an OpenSearch.
+// openSearchSample is the sample that requires OpenSearch.
 const openSearchSample = "opensearch.yaml"
 
-// maxSample bounds one file of samples.
+// maxSample bounds one file of samples, in bytes.
 const maxSample = 4 << 20
 
-// samples are manifests at a path.
+// samples names the manifests at a path.
 type samples struct {
 	path string
-	// openSearch takes those for OpenSearch, too.
+	// openSearch includes the sample for OpenSearch.
 	openSearch bool
 }
 
-// createSamples creates the objects in the manifests that do not exist. What
-// exists stays as it is: it may have been edited. It returns what it created.
+// createSamples creates the objects in the manifests that do not exist, and returns their names. Existing objects stay
+// unchanged, because a user may have edited them.
 func createSamples(ctx context.Context, cfg *rest.Config, from samples) ([]string, error) {
 	objects, err := from.read()
 	if err != nil {
@@ -101,13 +101,13 @@ func create(ctx context.Context, client dynamic.Interface, mapper meta.RESTMappe
 	return err == nil, err
 }
 
-// isBusy says whether the API server, or a webhook that it asked, had no time.
+// isBusy reports whether the API server, or a webhook that it called, failed for the moment.
 func isBusy(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// recordApplied notes what was created where `kubectl apply` looks for it, so that
-// applying an edited sample later does what one expects of it.
+// recordApplied writes the annotation that `kubectl apply` compares with, so that a later apply of an edited sample
+// also removes fields.
 func recordApplied(object *unstructured.Unstructured) error {
 	manifest, err := json.Marshal(object)
 	if err != nil {
@@ -122,7 +122,7 @@ func recordApplied(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// read reads a file, or every *.yaml file of a directory, by name; or our samples.
+// read reads a file, or every *.yaml file of a directory in the order of names, or the built-in samples.
 func (s samples) read() ([]*unstructured.Unstructured, error) {
 	dir, files, err := s.find()
 	if err != nil {
@@ -139,7 +139,7 @@ func (s samples) read() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// find tells which files the path means, and where they are.
+// find returns the files at the path, and the file system that holds them.
 func (s samples) find() (dir fs.FS, files []string, err error) {
 	if s.path == BuiltIn {
 		files, err = fs.Glob(deploy.Files, "samples/*.yaml")
@@ -157,7 +157,7 @@ func (s samples) find() (dir fs.FS, files []string, err error) {
 	return dir, s.without(files), err
 }
 
-// without leaves out what would wait for an OpenSearch that is not there.
+// without removes the sample for OpenSearch if OpenSearch does not run.
 func (s samples) without(files []string) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return !s.openSearch && path.Base(file) == openSearchSample })
 }

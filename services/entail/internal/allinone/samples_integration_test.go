@@ -25,7 +25,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// On a slow machine the API server waits in vain for a webhook now and then. Here there is none for a while.
+// On a slow machine, the API server sometimes gets no answer from a webhook. Here no webhook answers for a while.
 func TestSamplesWaitForWhoIsAskedAboutThem(t *testing.T) {
 	server := testbed.Kube(t)
 	api := kubernetes.NewForConfigOrDie(server.Admin())

@@ -24,10 +24,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// BenchmarkSecretToRefusal is a password changed in its Secret, until OpenSearch refuses the old one: in a cluster of two users, then
-// beside many more, each with a Secret of its own. Beside it one is written by one request. Of both it is asked from the start:
-// OpenSearch hashes each password that is written, and each that is tried, one after the other, and the one that is tried when the
-// password changes is still a wrong one.
+// BenchmarkSecretToRefusal measures the time from a changed password in a Secret until OpenSearch refuses the old one.
+// It does so with two users, then beside many more, each with its own Secret. For comparison, it also measures a
+// password that one request writes.
+//
+// Both sides try the new password from the start. OpenSearch hashes each written and each tried password one after the
+// other, and the one tried during the change is still wrong.
 func BenchmarkSecretToRefusal(b *testing.B) {
 	m := upWithOpenSearch(b)
 	access, err := clientcmd.BuildConfigFromFlags("", m.at.Kubeconfig)
@@ -37,7 +39,7 @@ func BenchmarkSecretToRefusal(b *testing.B) {
 	access.QPS = -1
 	secrets, others := kubernetes.NewForConfigOrDie(access), dynamic.NewForConfigOrDie(access)
 	write := writer(b, secrets)
-	passwords, last := 0, "cobalt-Ferret-91-orbit" // The sample's.
+	passwords, last := 0, "cobalt-Ferret-91-orbit" // The password of the sample.
 	for _, beside := range []int{0, 100} {
 		b.Run(fmt.Sprint("beside=", beside), func(b *testing.B) {
 			declareBeside(b, secrets, others, beside)
@@ -82,7 +84,8 @@ func report(b *testing.B, name string, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)*99/100].Milliseconds()), "ms/"+name+"p99")
 }
 
-// writer writes the password of a user that nobody declares, through one connection, as an administrator.
+// writer returns a function that writes the password of an undeclared user, as an administrator and through one
+// connection.
 func writer(b *testing.B, secrets kubernetes.Interface) func(password string) error {
 	b.Helper()
 	s, err := secrets.CoreV1().Secrets("default").Get(b.Context(), "local-opensearch", metav1.GetOptions{})
@@ -113,7 +116,7 @@ func writer(b *testing.B, secrets kubernetes.Interface) func(password string) er
 	}
 }
 
-// declareBeside declares users with Secrets of their own, and waits until all are in OpenSearch.
+// declareBeside declares n users with their own Secrets, and waits until OpenSearch has all of them.
 func declareBeside(b *testing.B, secrets kubernetes.Interface, objects dynamic.Interface, n int) {
 	b.Helper()
 	kind := kinds.OpenSearchUsers()
@@ -147,8 +150,8 @@ func declareBeside(b *testing.B, secrets kubernetes.Interface, objects dynamic.I
 	})
 }
 
-// refused waits until somebody is let in by the next password, and no more by the last. Nobody tries that one meanwhile: a login that
-// OpenSearch is about when the password changes stays in its cache of logins for a moment.
+// refused waits until the next password is accepted, then requires that the last one is refused. It does not try the
+// last one earlier: OpenSearch caches for a moment a login that was in progress during the change.
 func refused(b *testing.B, at Endpoints, name, last, next string) {
 	b.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
@@ -164,7 +167,7 @@ func refused(b *testing.B, at Endpoints, name, last, next string) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		_, _ = io.Copy(io.Discard, answer.Body) // So that the connection is used again.
+		_, _ = io.Copy(io.Discard, answer.Body) // Reading the body allows reuse of the connection.
 		_ = answer.Body.Close()
 		return answer.StatusCode
 	}

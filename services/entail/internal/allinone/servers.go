@@ -16,24 +16,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// servers is what the services stand on.
+// servers holds the servers that the services use.
 type servers struct {
 	nats    *embedded.NATS
 	openFGA *embedded.OpenFGA
-	// local is nil when the user's cluster is used.
+	// local is nil when an external cluster is used.
 	local *devserver.KubeLocal
-	// openSearch is nil when nobody asked for it.
+	// openSearch is nil unless the configuration includes it.
 	openSearch *opensearch.Server
 
-	// kube is the user's, or an administrator's; see [servers.as].
+	// kube has the rights of the user, or of an administrator of the local API server. Services use [servers.as].
 	kube *rest.Config
-	// accounts means that every service has its own.
+	// accounts is true if every service has its own account.
 	accounts bool
-	// kubeconfig is the file to use with kubectl; empty when it is kubectl's own.
+	// kubeconfig is the file to use with kubectl; empty means kubectl's default.
 	kubeconfig string
 }
 
-// serverNames are what is started, for people.
+// serverNames returns the names of the servers to start, for people.
 func (c *Config) serverNames() []string {
 	names := []string{"NATS", "OpenFGA", "Kubernetes"}
 	if c.OpenSearch {
@@ -42,7 +42,7 @@ func (c *Config) serverNames() []string {
 	return names
 }
 
-// startServers starts them side by side: the API server takes the longest by far.
+// startServers starts the servers concurrently. The API server takes the longest by far.
 func startServers(ctx context.Context, cfg Config, dir string, l *logs) (*servers, error) {
 	s := &servers{}
 	group, ctx := errgroup.WithContext(ctx)
@@ -101,7 +101,8 @@ func (s *servers) startKube(ctx context.Context, cfg Config, dir string) error {
 	return err
 }
 
-// startOpenSearch starts it in a part of dir. It does not run as root: its own user may then pass through dir.
+// startOpenSearch starts OpenSearch in a part of dir. OpenSearch does not run as root, so its user receives the right
+// to pass through dir.
 func (s *servers) startOpenSearch(ctx context.Context, cfg Config, dir string) error {
 	home, err := opensearch.Find()
 	if err != nil {
@@ -127,7 +128,7 @@ func (s *servers) useCluster(cfg Config) error {
 	return nil
 }
 
-// failed is closed when the local API server ends by itself.
+// failed returns a channel that is closed when the local API server ends unexpectedly.
 func (s *servers) failed() <-chan struct{} {
 	if s.local == nil {
 		return nil
@@ -135,7 +136,7 @@ func (s *servers) failed() <-chan struct{} {
 	return s.local.Done()
 }
 
-// searchFailed is closed when OpenSearch ends by itself.
+// searchFailed returns a channel that is closed when OpenSearch ends unexpectedly.
 func (s *servers) searchFailed() <-chan struct{} {
 	if s.openSearch == nil {
 		return nil

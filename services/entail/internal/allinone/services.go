@@ -34,18 +34,18 @@ const (
 	maxAnswer   = 4 << 10
 )
 
-// runners are the services in the order in which they start and stop: the watcher comes
-// first, for it brings the others work.
+// runners returns the services in the order in which they start and stop. The watcher comes first, because it publishes
+// the changes that the others process.
 func (m *machine) runners() []runner {
 	all := []runner{
 		{topology.Watcher, m.cfg.Ports.Watcher, func(ctx context.Context, around surroundings) error {
 			cfg := m.cfg.Services.Watcher
 			around.settle(&cfg.Config)
 			if !m.servers.accounts {
-				cfg.LeaseNamespace = metav1.NamespaceDefault // The services' own is there only with accounts.
+				cfg.LeaseNamespace = metav1.NamespaceDefault // The namespace of services exists only with accounts.
 			}
 			if !m.cfg.ExternalCluster() {
-				cfg.Identity = "entail-up" // Nobody else is there: the seat of one that was killed is ours.
+				cfg.Identity = "entail-up" // No other replica exists: take over the lease of a killed process.
 			}
 			cfg.SecretNamespaces = m.cfg.secretNamespaces()
 			return watcher.Run(ctx, cfg)
@@ -54,7 +54,7 @@ func (m *machine) runners() []runner {
 			cfg := m.cfg.Services.StoreSync
 			around.settle(&cfg.Config.Config)
 			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
-			if !m.cfg.ExternalCluster() { // Another's API server need not know of two addresses here: this one is a convenience.
+			if !m.cfg.ExternalCluster() { // Optional: an external API server need not reach a second address.
 				var err error
 				if cfg.Admission, err = asked(loopback, m.cfg.Ports.StoreAdmission, "store-admission-port", ""); err != nil {
 					return err
@@ -105,7 +105,8 @@ func (m *machine) runners() []runner {
 	}})
 }
 
-// admission is where the API server asks: ours on loopback, one of the user's as they say.
+// admission returns the address at which the API server calls implied-role: loopback for the local one, --admission-url
+// for an external one.
 func (m *machine) admission() (admission.Config, error) {
 	if !m.cfg.guarded() {
 		m.printf("no ImpliedRoles hold in your cluster: its API server cannot ask who may write them (--admission-url)")
@@ -118,7 +119,7 @@ func (m *machine) admission() (admission.Config, error) {
 	return asked(host, m.cfg.Ports.Admission, "admission-port", m.cfg.AdmissionURL)
 }
 
-// asked is a port where the API server asks, by a URL if that is another.
+// asked listens on a port for calls of the API server. An empty url means the address of the listener.
 func asked(host string, port int, flag, url string) (admission.Config, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
@@ -127,14 +128,14 @@ func asked(host string, port int, flag, url string) (admission.Config, error) {
 	return admission.Config{Listener: listener, URL: cmp.Or(url, "https://"+listener.Addr().String())}, nil
 }
 
-// runner is a service that can be run.
+// runner is a service with the function that runs it.
 type runner struct {
 	name string
 	port int
 	run  func(context.Context, surroundings) error
 }
 
-// surroundings are what this process gives a service instead of what flags lead to.
+// surroundings holds the settings that this process supplies to a service in place of flags.
 type surroundings struct {
 	cluster, nats string
 	embed         service.Embed
@@ -147,7 +148,7 @@ func (s surroundings) settle(cfg *service.Config) {
 	cfg.Embed = s.embed
 }
 
-// worker is a service that runs.
+// worker is a running service.
 type worker struct {
 	name, address string
 	cancel        context.CancelFunc
@@ -168,8 +169,7 @@ func (m *machine) startServices(ctx context.Context) ([]*worker, error) {
 	return workers, nil
 }
 
-// start runs a service until its worker is told to end; ctx ending is not enough, for
-// services end in order.
+// start runs a service until [worker.end]. The end of ctx does not stop it, because services stop in order.
 func (m *machine) start(ctx context.Context, r runner) (*worker, error) {
 	log, err := m.logs.open(r.name)
 	if err != nil {
@@ -201,14 +201,14 @@ func (m *machine) start(ctx context.Context, r runner) (*worker, error) {
 	return w, nil
 }
 
-// end stops a service, waits for it, and tells what went wrong in it.
+// end stops a service, waits for it, and returns its error.
 func (w *worker) end() error {
 	w.cancel()
 	<-w.done
 	return w.err
 }
 
-// awaitReady returns when every service says that it is ready.
+// awaitReady waits until every service reports that it is ready.
 func awaitReady(ctx context.Context, workers []*worker) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -242,6 +242,6 @@ func (w *worker) ready(ctx context.Context) (answer string, ok bool) {
 		return err.Error(), false
 	}
 	defer response.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // What could be read is told.
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // A partial body is still useful in the error.
 	return strings.TrimSpace(string(body)), response.StatusCode == http.StatusOK
 }

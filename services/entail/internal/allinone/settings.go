@@ -20,8 +20,8 @@ import (
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-// Services are the settings of each service. What [Run] itself decides is not taken from them; an
-// OpenFGA target is, and empty means ours.
+// Services holds the settings of each service. [Run] overrides cluster, servers, addresses and logs. It keeps a target
+// of OpenFGA; an empty one means the embedded OpenFGA.
 type Services struct {
 	Watcher        watcher.Config
 	StoreSync      storesync.Config
@@ -31,7 +31,7 @@ type Services struct {
 	OpenSearchSync opensearchsync.Config
 }
 
-// tenant is a service with its settings; openFGA is nil for one that does not talk to it.
+// tenant is a service with its settings. openFGA is nil for a service that does not use OpenFGA.
 type tenant struct {
 	name     string
 	settings interface {
@@ -53,7 +53,7 @@ func (s *Services) all() []tenant {
 	}
 }
 
-// validate says what a service would refuse to start with.
+// validate returns the errors with which services would refuse to start.
 func (s Services) validate(cluster string) error {
 	var errs []error
 	for _, t := range s.all() {
@@ -68,7 +68,7 @@ func (s Services) validate(cluster string) error {
 	return errors.Join(errs...)
 }
 
-// assignments is the flag that sets flags of services, one at a time.
+// assignments is the value of --set, which sets one flag of one service at a time.
 type assignments []*pflag.FlagSet
 
 func (s *Services) assignments() assignments {
@@ -84,7 +84,7 @@ func (s *Services) assignments() assignments {
 	return all
 }
 
-// Set makes SERVICE.FLAG=VALUE so, or says what there is to set.
+// Set applies SERVICE.FLAG=VALUE. Its error lists the valid services or flags.
 func (a assignments) Set(assignment string) error {
 	place, value, complete := strings.Cut(assignment, "=")
 	name, flag, _ := strings.Cut(place, ".")
@@ -105,10 +105,10 @@ func (a assignments) Set(assignment string) error {
 	return nil
 }
 
-// String is empty: what is set is in the settings.
+// String returns an empty text: the settings hold the values.
 func (a assignments) String() string { return "" }
 
-// Type is what takes the place of a value in help.
+// Type returns the placeholder of the value in the help.
 func (a assignments) Type() string { return "SERVICE.FLAG=VALUE" }
 
 func (a assignments) services() []string {
@@ -129,8 +129,7 @@ func settable(fs *pflag.FlagSet) []string {
 	return names
 }
 
-// decided tells of a flag that it is about what one process gives all services: their cluster,
-// servers, addresses and logs.
+// decided reports whether `entail up` sets the flag itself: cluster, servers, addresses, admission, leases and logs.
 func decided(flag string) bool {
 	about := func(prefix string) bool { return strings.HasPrefix(flag, prefix) }
 	return slices.ContainsFunc([]string{"nats-", "tls-", "admission-", "authorizer-", "lease-"}, about) ||

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// parsed are settings from a command line.
+// parsed returns the settings of a command line.
 func parsed(t *testing.T, args ...string) Config {
 	t.Helper()
 	cfg := Defaults()

@@ -1,5 +1,4 @@
-// Package assertion runs the assertions about a policy that its authors write down: with
-// these relationships, this one may and that one may not. OpenFGA itself decides, embedded
-// and in memory; where it decides otherwise than asserted, the package tells by which way
-// a subject came to its permission, or where all ways end.
+// Package assertion runs the assertions that authors write about a policy: with these relationships, this subject may
+// and that one may not. An embedded OpenFGA in memory decides. If its answer differs from an assertion, the package
+// returns the path by which the subject has the action, or the ends of all paths.
 package assertion

@@ -15,24 +15,24 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// Failure is an assertion that does not hold, or a line that makes no sense.
+// Failure is an assertion that does not hold, or a line that cannot be read.
 type Failure struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
-	// Scenario is its name, if it has one.
+	// Scenario is the name of the scenario; it may be empty.
 	Scenario string `json:"scenario,omitempty"`
 	Message  string `json:"message"`
-	// Trail tells why.
+	// Trail explains the answer of OpenFGA.
 	Trail []string `json:"trail,omitempty"`
 }
 
-// Result is what came of all assertions.
+// Result counts passed assertions and lists failures.
 type Result struct {
 	Passed   int       `json:"passed"`
 	Failures []Failure `json:"failures"`
 }
 
-// Lines are the failures for people.
+// Lines returns the failures for people, each with its trail.
 func (r Result) Lines() []string {
 	var lines []string
 	for _, f := range r.Failures {
@@ -48,19 +48,19 @@ func (r Result) Lines() []string {
 	return lines
 }
 
-// Text is the result for people.
+// Text returns the result for people.
 func (r Result) Text() string {
 	lines := append(r.Lines(), fmt.Sprintf("%d passed, %d failed", r.Passed, len(r.Failures)))
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Subject is a policy with the model that was compiled of it.
+// Subject is a policy with its compiled model.
 type Subject struct {
 	Policy *policy.Policy
 	Model  *openfgav1.AuthorizationModel
 }
 
-// Run asks OpenFGA every question. An error means that it could not be asked.
+// Run checks every assertion with OpenFGA. It returns an error only if OpenFGA cannot be reached or rejects the model.
 func Run(ctx context.Context, s Subject, scenarios []Scenario) (Result, error) {
 	server, err := embedded.StartOpenFGA(embedded.OpenFGAConfig{MaxTypes: max(len(s.Model.GetTypeDefinitions()), 1), MaxModelBytes: MaxBytes})
 	if err != nil {
@@ -82,7 +82,7 @@ func Run(ctx context.Context, s Subject, scenarios []Scenario) (Result, error) {
 	return result, nil
 }
 
-// trial is one scenario in a store of its own.
+// trial is one scenario with its own store.
 type trial struct {
 	Subject
 	Scenario
@@ -132,7 +132,7 @@ func (t *trial) write(ctx context.Context, r tuple) error {
 	return t.client.Write(ctx, t.store, t.modelID, []*openfgav1.TupleKey{{Object: r.object, Relation: r.relation, User: r.user}}, nil)
 }
 
-// ask puts one question and compares the answer.
+// ask checks one assertion and compares the answer.
 func (t *trial) ask(ctx context.Context, line Line, want bool) error {
 	q, err := line.question()
 	if err == nil {
@@ -149,7 +149,7 @@ func (t *trial) ask(ctx context.Context, line Line, want bool) error {
 	switch {
 	case fault.IsUnavailable(err) || ctx.Err() != nil:
 		return fmt.Errorf("line %d: %w", line.Line, err)
-	case err != nil: // Such as one that leads deeper than OpenFGA goes: the others are asked all the same.
+	case err != nil: // For example too deep for OpenFGA: check the others.
 		t.fail(line, fmt.Sprintf("OpenFGA does not answer whether %s may %s on %s: %v", q.subject, q.action, q.object, err))
 	case answer.GetAllowed() == want:
 		t.result.Passed++
@@ -161,8 +161,7 @@ func (t *trial) ask(ctx context.Context, line Line, want bool) error {
 	return nil
 }
 
-// possible refuses a question about what the policy does not have: a misspelt name would
-// always be denied.
+// possible rejects a question about a type or action that the policy lacks. A misspelled name would always be denied.
 func (t *trial) possible(q question) error {
 	kind := t.Policy.Type(typeOf(q.object))
 	if kind == nil {

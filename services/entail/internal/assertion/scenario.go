@@ -10,32 +10,32 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of a file of assertions.
+// Bounds of a file of assertions: bytes, documents and lines.
 const (
 	MaxBytes     = 4 << 20
 	maxScenarios = 1000
 	maxLines     = 20_000
 )
 
-// Scenario is one YAML document: relationships, and what must follow from them.
+// Scenario is one YAML document: relationships, and the answers that must follow from them.
 type Scenario struct {
 	File string `yaml:"-"`
-	// Name is for people.
+	// Name appears in failures.
 	Name string `yaml:"name"`
-	// Tuples are relationships, as object#relation@user.
+	// Tuples holds relationships in the form object#relation@user.
 	Tuples []Line `yaml:"tuples"`
-	// Allow and Deny are questions, as "subject action object".
+	// Allow and Deny hold questions in the form "subject action object".
 	Allow []Line `yaml:"allow"`
 	Deny  []Line `yaml:"deny"`
 }
 
-// Line is a text with its line in the file.
+// Line is a text with its line number in the file.
 type Line struct {
 	Text string
 	Line int
 }
 
-// UnmarshalYAML reads a plain text.
+// UnmarshalYAML accepts only a text.
 func (l *Line) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind != yaml.ScalarNode || node.Tag != "!!str" {
 		return fmt.Errorf("line %d: a text is expected, in quotes if need be", node.Line)
@@ -58,7 +58,7 @@ func (l Line) tuple() (tuple, error) {
 	return tuple{object, relation, user}, nil
 }
 
-// question asks whether subject may take action on object.
+// question is whether subject may take action on object.
 type question struct{ subject, action, object string }
 
 func (l Line) question() (question, error) {
@@ -69,7 +69,7 @@ func (l Line) question() (question, error) {
 	return question{words[0], words[1], words[2]}, nil
 }
 
-// typeOf is what stands before the colon of type:id; empty when that is not what it is.
+// typeOf returns the type of type:id, or an empty text for any other form.
 func typeOf(object string) string {
 	kind, id, _ := strings.Cut(object, ":")
 	if id == "" {

@@ -8,13 +8,13 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// maxTrail bounds how many lines an explanation has.
+// maxTrail bounds the lines of an explanation.
 const maxTrail = 20
 
 // world is a policy with relationships.
 type world struct {
 	policy *policy.Policy
-	// users by object#relation, in the order of the file.
+	// users holds the users by object#relation, in the order of the file.
 	users map[string][]string
 }
 
@@ -27,14 +27,15 @@ func newWorld(p *policy.Policy, tuples []tuple) *world {
 	return w
 }
 
-// place is an action on an object, and how one came there.
+// place is an action on an object, with the place and relation that led to it.
 type place struct {
 	object, action string
 	from           *place
 	by             string
 }
 
-// explain tells by which way the subject has the action, or else where the ways end.
+// explain returns the path by which the subject has the action, or the ends of all paths. It searches breadth first, so
+// the path is a shortest one.
 func (w *world) explain(q question) []string {
 	queue := []*place{{object: q.object, action: q.action}}
 	seen := map[[2]string]bool{{q.object, q.action}: true}
@@ -74,7 +75,7 @@ func (w *world) bound(at *place) *policy.Binding {
 	return nil
 }
 
-// granted tells which role gives the action here, or what comes nearest to one.
+// granted returns the role that gives the action at this place, or the roles that lack only the membership.
 func (w *world) granted(at *place, bound *policy.Binding, subject string) (yes string, near []string) {
 	if !bound.RoleBinding {
 		return "", nil
@@ -94,7 +95,7 @@ func (w *world) granted(at *place, bound *policy.Binding, subject string) (yes s
 	return "", near
 }
 
-// way is how one came to a place, from the first.
+// way returns the steps from the first place to p.
 func (p *place) way() []string {
 	if p.from == nil {
 		return nil

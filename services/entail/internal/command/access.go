@@ -34,7 +34,7 @@ func newExplainRole(around Surroundings) *cobra.Command {
 	completeFirst(cmd, cluster{around.Getenv}.roles(&namespace))
 	cmd.Flags().StringVar(&who, "for", "", "`subject` in question")
 	completeFlag(cmd, "for", completeSubject)
-	// The flag was defined one line above, so this cannot fail.
+	// This cannot fail: the flag is defined above.
 	_ = cmd.MarkFlagRequired("for")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` that the subject is in: Kubernetes does not know them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -121,7 +121,7 @@ func newPreviewBinding(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-// bindingWrite is the write that a preview is of.
+// bindingWrite returns the write that the request previews.
 func bindingWrite(r *inferencev1.PreviewBindingRequest) write {
 	subjects := make([]any, len(r.GetSubjects()))
 	for i, s := range r.GetSubjects() {
@@ -153,8 +153,8 @@ func bindingRequest(role string, subjects []string) (*inferencev1.PreviewBinding
 	return request, nil
 }
 
-// parseSubject reads what subjectHelp says, which is how answers name subjects, too. A user's name
-// may have colons in it.
+// parseSubject reads the forms that subjectHelp lists. Answers name subjects in the same way. The name of a user may
+// contain colons.
 func parseSubject(argument string) (*inferencev1.Subject, error) {
 	subject := &inferencev1.Subject{Kind: "User", Name: argument}
 	for prefix, kind := range map[string]string{"user:": "User", "group:": "Group", "serviceaccount:": "ServiceAccount"} {

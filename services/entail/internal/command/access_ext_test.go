@@ -162,7 +162,7 @@ func TestAnswersAreAsFreshAsAskedFor(t *testing.T) {
 	}
 }
 
-// namespaced is a question about a namespace.
+// namespaced is a request with a namespace.
 type namespaced interface{ GetNamespace() string }
 
 func TestEveryCommandIsAboutTheNamespaceOfTheKubeconfig(t *testing.T) {

@@ -16,8 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-// question is what every command has that asks an API: where to ask, by which client, and how to
-// write the answer.
+// question holds the parts that every command for an API needs: the connection, the client and the output format.
 type question[Client any] struct {
 	connection connection
 	client     func(connect.HTTPClient, string, ...connect.ClientOption) Client
@@ -34,7 +33,7 @@ func newQuestion[Client any](
 	return q
 }
 
-// ask puts a question by a method of the client, and writes the answer.
+// ask calls a method of the client and writes the answer.
 func ask[Client, Request any, Answer proto.Message](
 	cmd *cobra.Command, q *question[Client], method func(Client, context.Context, Request) (Answer, error), request Request,
 	table func(report.Page, Answer),
@@ -50,7 +49,7 @@ func ask[Client, Request any, Answer proto.Message](
 	return answer, q.write(cmd.OutOrStdout(), answer, func(p report.Page) { table(p, answer) })
 }
 
-// write writes the answer: m for programs, or the table for people.
+// write writes m for programs, or the table for people.
 func (q *question[Client]) write(w io.Writer, m proto.Message, table func(report.Page)) error {
 	if q.format != report.Table {
 		return report.Message(w, q.format, m)
@@ -66,7 +65,7 @@ func (q *question[Client]) write(w io.Writer, m proto.Message, table func(report
 	return nil
 }
 
-// colorful tells whether w is a terminal whose owner has not asked for no color.
+// colorful reports whether w is a terminal that accepts color; NO_COLOR and TERM=dumb turn color off.
 func colorful(w io.Writer, getenv func(string) string) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"

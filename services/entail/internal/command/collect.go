@@ -8,10 +8,10 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
-// maxPage is the largest page that an API gives.
+// maxPage is the largest page that an API returns.
 const maxPage = 1000
 
-// collect follows the pages of a list until there are enough rows, or no more; next is where others are.
+// collect reads pages of a list until it has limit rows or the list ends. next is the token of the next page.
 func collect[Row any](limit int, page func(left int32, token string) (rows []Row, next string, err error)) (all []Row, next string, err error) {
 	for {
 		rows, following, err := page(int32(min(limit-len(all), maxPage)), next)
@@ -24,7 +24,7 @@ func collect[Row any](limit int, page func(left int32, token string) (rows []Row
 	}
 }
 
-// bindLimit makes --limit a flag: how many rows are enough.
+// bindLimit defines --limit, the number of rows after which reading stops. It must be at least 1.
 func bindLimit(cmd *cobra.Command, limit *int, enough int, usage string) {
 	cmd.Flags().IntVar(limit, "limit", enough, usage)
 	cmd.PreRunE = func(*cobra.Command, []string) error {

@@ -20,7 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/command"
 )
 
-// answers is a SyncService that gives prepared answers.
+// answers is a SyncService with prepared answers.
 type answers struct {
 	syncv1connect.UnimplementedSyncServiceHandler
 	trace  func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error)
@@ -66,7 +66,7 @@ func serve(t *testing.T, a answers, wrap func(http.Handler) http.Handler) (url s
 	return server.URL
 }
 
-// outcome is what a run of the program leaves behind.
+// outcome holds the output and the exit code of a run.
 type outcome struct {
 	code     int
 	out, err string

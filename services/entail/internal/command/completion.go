@@ -17,16 +17,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Who presses a key wants neither an error nor a wait: what cannot be had in a moment is not offered.
+// Bounds of a completion. A completion neither fails nor blocks: names that do not arrive in time are left out.
 const (
 	completionTimeout = time.Second
 	maxCompletions    = 2000
 )
 
-// offered are the names that a shell may offer, whatever has been typed.
+// offered returns the names that a shell may offer. They need not match the typed text.
 type offered func(ctx context.Context, typed string) []string
 
-// completeFirst completes the first argument, and no other.
+// completeFirst completes only the first argument.
 func completeFirst(cmd *cobra.Command, names offered) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -37,10 +37,11 @@ func completeFirst(cmd *cobra.Command, names offered) {
 }
 
 func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, complete) // It fails for flags that were not defined.
+	_ = cmd.RegisterFlagCompletionFunc(flag, complete) // It fails only for undefined flags.
 }
 
-// complete is a [cobra.CompletionFunc]. It ends in time even where a kubeconfig asks for a login that does not.
+// complete is a [cobra.CompletionFunc]. It returns within completionTimeout, even if the kubeconfig starts a login that
+// does not end.
 func (o offered) complete(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
@@ -59,12 +60,12 @@ func (o offered) complete(cmd *cobra.Command, _ []string, typed string) ([]strin
 	}
 }
 
-// completeSubject offers how a subject begins: Kubernetes knows of no users and groups.
+// completeSubject offers only the prefixes of subjects, because Kubernetes does not list users and groups.
 func completeSubject(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"user:", "group:", "serviceaccount:"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// cluster is that of the kubeconfig, seen with the rights of its user, as kubectl does.
+// cluster is the cluster of the kubeconfig, read with the rights of its user, as kubectl does.
 type cluster struct {
 	getenv func(string) string
 }
@@ -73,12 +74,12 @@ func (c cluster) namespaces(ctx context.Context, _ string) []string {
 	return c.names(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "")
 }
 
-// of offers the objects of a kind in a namespace, which is known once the flags are read.
+// of offers the objects of a kind in a namespace. It takes a pointer, because flags are read later.
 func (c cluster) of(kind kinds.Kind, namespace *string) offered {
 	return func(ctx context.Context, _ string) []string { return c.names(ctx, kind.Served(), *namespace) }
 }
 
-// objects offers KIND/ of all kinds that services follow, then KIND/NAME, as [parseObject] reads them.
+// objects offers KIND/ for all kinds that services use, then KIND/NAME, as [parseObject] reads them.
 func (c cluster) objects(namespace *string) offered {
 	return func(ctx context.Context, typed string) []string {
 		var names []string
@@ -118,7 +119,7 @@ func (c cluster) roles(namespace *string) offered {
 	}
 }
 
-// names are none where they cannot be read.
+// names returns at most maxCompletions names, and none if the list fails.
 func (c cluster) names(ctx context.Context, resource schema.GroupVersionResource, namespace string) []string {
 	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig(c.getenv), &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {

@@ -32,8 +32,8 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
-// api is a service that answers questions: its name, the environment variable with its
-// URL, and where `entail up` serves it. Of these, a flag wins.
+// api is a query API: its name, the environment variable with its URL, and its port in `entail up`. A flag wins over
+// both.
 type api struct {
 	name, env string
 	port      int
@@ -52,7 +52,7 @@ func accessQuestion(cmd *cobra.Command, around Surroundings) *question[accessv1c
 	return q
 }
 
-// bindMinRevision lets an answer wait for what somebody knows.
+// bindMinRevision defines --min-revision. An answer then waits until it is at least as new as that revision.
 func bindMinRevision(cmd *cobra.Command, c *connection) {
 	cmd.Flags().StringVar(&c.minRevision, "min-revision", "",
 		"wait for what is known: the `revision` of an earlier answer, or of a trace (-o json has it)")
@@ -64,7 +64,7 @@ func inferenceQuestion(cmd *cobra.Command, around Surroundings) *question[infere
 	return q
 }
 
-// inferenceWatch is for a stream, which has tokens to go on from.
+// inferenceWatch has no --min-revision: a watch resumes from tokens.
 func inferenceWatch(cmd *cobra.Command, around Surroundings) *question[inferencev1connect.InferenceServiceClient] {
 	of := api{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
 	return newQuestion(cmd, around, of, inferencev1connect.NewInferenceServiceClient)
@@ -84,7 +84,7 @@ func searchQuestion(cmd *cobra.Command, around Surroundings) *question[opensearc
 	return newQuestion(cmd, around, of, opensearchv1connect.NewOpenSearchServiceClient)
 }
 
-// storeAPI is the StoreService, and the PolicyService beside it.
+// storeAPI returns the API of store-sync, which serves StoreService and PolicyService.
 func storeAPI() api {
 	return api{"StoreService", "ENTAIL_STORE_SERVER", allinone.Defaults().Ports.StoreSync}
 }
@@ -104,12 +104,12 @@ const (
 	maxToken       = 64 << 10
 )
 
-// connection says how to reach an API.
+// connection holds the settings with which a command reaches an API.
 type connection struct {
 	api                              api
 	server, token, tokenFile, caFile string
 	minRevision, after               string
-	// object is what after names.
+	// object is the parsed value of after.
 	object  *eventv1.ObjectRef
 	timeout time.Duration
 }
@@ -124,7 +124,7 @@ func (c *connection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
 	fs.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one question may take")
 }
 
-// dial makes a client of an API.
+// dial returns a client of an API.
 func dial[Client any](c *connection, client func(connect.HTTPClient, string, ...connect.ClientOption) Client) (Client, error) {
 	transport, err := c.open()
 	if err != nil {
@@ -134,7 +134,7 @@ func dial[Client any](c *connection, client func(connect.HTTPClient, string, ...
 	return client(&http.Client{Transport: transport, Timeout: c.timeout}, c.server, options...), nil
 }
 
-// fresh asks for an answer that is no older than the revision that is known, where a question can.
+// fresh sets the minimum revision and object in every request that has a field for them.
 func (c *connection) fresh(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		if m, ok := request.Any().(proto.Message); ok && (c.minRevision != "" || c.object != nil) {
@@ -151,7 +151,8 @@ func (c *connection) fresh(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// open checks the connection's settings.
+// open validates the settings and returns the transport. It refuses to send a token over plain HTTP, except on
+// loopback.
 func (c *connection) open() (http.RoundTripper, error) {
 	server, err := url.Parse(c.server)
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
@@ -233,7 +234,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// describe adds to an error what a person can do about it.
+// describe adds a hint to an error, if the user can act on it.
 func describe(err error) string {
 	if errors.Is(err, exit.ErrUsage) {
 		return err.Error() + " (--help shows how)"

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/command"
 )
 
-// secured is a SyncService behind a certificate of an authority of its own, which the file holds.
+// secured starts a SyncService over TLS, and returns its URL and the file with its authority.
 func secured(t *testing.T) (url, authority string) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -121,7 +121,7 @@ func TestKindsAreOfferedForTheFirstArgument(t *testing.T) {
 	}
 }
 
-// A disk that is full, a pipe that is closed.
+// broken is a writer that always fails, like a full disk or a closed pipe.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-// errDrift tells scripts that RoleBindings are not as they should be.
+// errDrift makes the command fail if RoleBindings differ from the rules.
 var errDrift = errors.New("what is there is not what follows from the rules")
 
 func newDrift(around Surroundings) *cobra.Command {
@@ -45,7 +45,7 @@ func newWatch(around Surroundings) *cobra.Command {
 	bindNamespaces(cmd, around.Getenv, &namespace, "only this namespace")
 	cmd.Flags().StringVar(&token, "resume", "", "go on after the `token` of an earlier message (-o json has it)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		q.connection.timeout = 0 // It has no end of its own.
+		q.connection.timeout = 0 // A watch has no deadline.
 		client, err := dial(&q.connection, q.client)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ type failure struct {
 	ExitCode int    `json:"exitCode"`
 }
 
-// writeFailure writes the error of a command: for people, or as JSON where the command line asks for output for programs.
+// writeFailure writes the error of a command as text, or as JSON if the command line selects output for programs.
 func writeFailure(w io.Writer, args []string, err error) {
 	text := "entail: " + describe(err)
 	if forPrograms(args) {
@@ -27,11 +27,11 @@ func writeFailure(w io.Writer, args []string, err error) {
 	_, _ = fmt.Fprintln(w, text)
 }
 
-// forPrograms reads --output even of a command line that cannot be read otherwise. JSON is YAML, too.
+// forPrograms reads --output even from an invalid command line. It writes JSON for yaml as well, because JSON is YAML.
 func forPrograms(args []string) bool {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	output := flags.StringP("output", "o", "", "")
-	_ = flags.Parse(args) // What is wrong with it is told already.
+	_ = flags.Parse(args) // Cobra reports errors of the command line.
 	return slices.Contains([]string{"json", "yaml", "sarif"}, *output)
 }

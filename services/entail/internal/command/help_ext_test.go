@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/command"
 )
 
-// everything is where all services answer, and say that all is well.
+// everything starts all APIs with good answers, and returns the environment with their URLs.
 func everything(t *testing.T) (env map[string]string) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -52,7 +52,7 @@ func everything(t *testing.T) (env map[string]string) {
 	}
 }
 
-// TestTheExamplesOfTheHelpWork runs each; those of `entail policy` have a test of their own.
+// TestTheExamplesOfTheHelpWork runs each example; package policycommand tests those of `entail policy`.
 func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	env := everything(t)
 	t.Chdir(t.TempDir())
@@ -72,7 +72,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 		}
 		for line := range strings.Lines(cmd.Example) {
 			ran++
-			ours, _, _ := strings.Cut(line, " | ") // What follows is not ours to run.
+			ours, _, _ := strings.Cut(line, " | ") // Only run the command before a pipe.
 			words := strings.Fields(ours)
 			if len(words) == 0 || !strings.HasPrefix(strings.Join(words, " ")+" ", cmd.CommandPath()+" ") {
 				t.Errorf("%s has the example %q", cmd.CommandPath(), line)
@@ -88,7 +88,8 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	}
 }
 
-// leaves are the commands that do something, but for those that run servers, change a cluster, or that others test.
+// leaves returns the commands without subcommands. It leaves out those that run servers or change a cluster, and those
+// that other tests cover.
 func leaves(cmd *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, sub := range cmd.Commands() {

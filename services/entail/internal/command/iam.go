@@ -41,7 +41,7 @@ func newIAMKinds(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-// protected are all kinds that are.
+// protected returns all protected kinds.
 func protected(cmd *cobra.Command, q *question[accessv1connect.AccessServiceClient]) (*accessv1.ListProtectedResourcesResponse, error) {
 	client, err := dial(&q.connection, q.client)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// maxReasons is the most that the API gives.
+// maxReasons is the largest number of paths that the API returns.
 const maxReasons = 100
 
 func newInferences(around Surroundings) *cobra.Command {
@@ -55,7 +55,7 @@ func newInferences(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-// listInferences follows the pages.
+// listInferences reads all pages.
 func listInferences(
 	ctx context.Context, client inferencev1connect.InferenceServiceClient, namespace string,
 ) (*inferencev1.ListInferencesResponse, error) {
@@ -138,13 +138,13 @@ func listHolders(
 
 const (
 	pageSize = 500
-	// maxRows bounds what one command reads.
+	// maxRows bounds the rows that one command reads.
 	maxRows = 50_000
-	// maxPages bounds how often it asks: a page may hold less than was asked for.
+	// maxPages bounds the requests of one command, because a page may hold fewer rows than requested.
 	maxPages = 10_000
 )
 
-// everyPage asks until there is no next page. ask tells how much there is so far.
+// everyPage calls ask until no page follows, or there are too many rows. ask returns the number of rows so far.
 func everyPage(ask func(token string) (next string, have int, err error)) error {
 	token := ""
 	for range maxPages {
@@ -160,7 +160,7 @@ func everyPage(ask func(token string) (next string, have int, err error)) error 
 	return fmt.Errorf("%w: there are more than %d rows: ask about less, or ask the API page by page", exit.ErrUsage, maxRows)
 }
 
-// parseRole reads NAME, a Role, or clusterrole/NAME.
+// parseRole reads NAME for a Role, or clusterrole/NAME.
 func parseRole(argument string) (*inferencev1.Role, error) {
 	kind, name, ok := strings.Cut(argument, "/")
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 )
 
-// inferences is an InferenceService that gives prepared answers and notes the questions.
+// inferences is an InferenceService with prepared answers that keeps the last request.
 type inferences struct {
 	inferencev1connect.UnimplementedInferenceServiceHandler
 	explained *inferencev1.ExplainBindingRequest
@@ -23,7 +23,7 @@ type inferences struct {
 	preview   *inferencev1.Preview
 	pages     int
 	drift     *inferencev1.CheckDriftResponse
-	// asked is the question that was put last.
+	// asked is the last request.
 	asked any
 	// env is the environment of the command.
 	env map[string]string

@@ -50,7 +50,7 @@ date. The services themselves are not started: that is what deploy/overlays or d
 	return cmd
 }
 
-// clusterConfig leads to the API server that a kubeconfig names, or that kubectl would use.
+// clusterConfig returns the configuration of a kubeconfig file, or the one that kubectl would use.
 func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

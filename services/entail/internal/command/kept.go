@@ -22,13 +22,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// earlierText is an object of which an earlier text is live in place of its own.
+// earlierText is an object whose earlier version is live because its current one is invalid.
 type earlierText struct {
 	Kind      string    `json:"kind"`
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name"`
 	Since     time.Time `json:"since"`
-	// Message says why, and how to revoke what an edit took out.
+	// Message gives the reason, and how to revoke the access that the current version removed.
 	Message string `json:"message"`
 }
 
@@ -43,7 +43,7 @@ func printEarlierTexts(cmd *cobra.Command, texts []earlierText) {
 	}
 }
 
-// withEarlierTexts returns m as JSON with the field earlierTexts. Without known, the field is absent.
+// withEarlierTexts returns m as JSON with the field earlierTexts. The field is absent if known is false.
 func withEarlierTexts(m proto.Message, texts []earlierText, known bool) ([]byte, error) {
 	document, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(m)
 	if err != nil || !known {
@@ -59,7 +59,8 @@ func withEarlierTexts(m proto.Message, texts []earlierText, known bool) ([]byte,
 	return json.Marshal(fields)
 }
 
-// earlierTexts lists them with the rights of the caller, as kubectl does. Without a kubeconfig, or without the rights, they are not known.
+// earlierTexts lists these objects with the rights of the caller, as kubectl does. known is false without a kubeconfig
+// or without the rights.
 func (c cluster) earlierTexts(cmd *cobra.Command) (texts []earlierText, known bool) {
 	if kubeconfig(c.getenv).CurrentContext == "" {
 		return nil, false
@@ -79,7 +80,7 @@ func (c cluster) earlierTexts(cmd *cobra.Command) (texts []earlierText, known bo
 	return texts, err == nil
 }
 
-// addEarlierTexts adds those of one kind.
+// addEarlierTexts appends the objects of one kind.
 func addEarlierTexts[T any, P interface {
 	*T
 	Kept() *metav1.Condition

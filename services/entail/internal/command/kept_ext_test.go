@@ -17,7 +17,7 @@ import (
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 )
 
-// apiServer lists these objects, and nothing else. It returns a kubeconfig that leads there.
+// apiServer starts an API server that only lists these objects, and returns a kubeconfig for it.
 func apiServer(t *testing.T, lists map[string]any) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

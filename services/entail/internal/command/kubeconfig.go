@@ -11,13 +11,13 @@ import (
 	"k8s.io/client-go/util/homedir"
 )
 
-// bindNamespace makes -n a flag. Without it, the namespace is that of the kubeconfig, as with kubectl.
+// bindNamespace defines -n. Its default is the namespace of the kubeconfig, as with kubectl.
 func bindNamespace(cmd *cobra.Command, getenv func(string) string, namespace *string, usage string) {
 	cmd.Flags().StringVarP(namespace, "namespace", "n", kubeNamespace(getenv), usage)
 	completeFlag(cmd, "namespace", offered(cluster{getenv}.namespaces).complete)
 }
 
-// bindNamespaces is bindNamespace for a command that may be about all of them: then there is none.
+// bindNamespaces defines -n and -A. With -A the namespace is empty, which means all namespaces.
 func bindNamespaces(cmd *cobra.Command, getenv func(string) string, namespace *string, usage string) {
 	bindNamespace(cmd, getenv, namespace, usage)
 	cmd.Flags().BoolFuncP("all-namespaces", "A", "all namespaces", func(value string) error {
@@ -30,7 +30,7 @@ func bindNamespaces(cmd *cobra.Command, getenv func(string) string, namespace *s
 	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 }
 
-// kubeNamespace is the namespace of the current context; default where nothing names one.
+// kubeNamespace returns the namespace of the current context, or "default".
 func kubeNamespace(getenv func(string) string) string {
 	config := kubeconfig(getenv)
 	if current := config.Contexts[config.CurrentContext]; current != nil {
@@ -39,7 +39,7 @@ func kubeNamespace(getenv func(string) string) string {
 	return "default"
 }
 
-// kubeconfig is that of kubectl; empty where there is none that can be read.
+// kubeconfig returns the configuration of kubectl; it is empty if none can be read.
 func kubeconfig(getenv func(string) string) *clientcmdapi.Config {
 	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(getenv(clientcmd.RecommendedConfigPathEnvVar))}
 	if len(rules.Precedence) == 0 {

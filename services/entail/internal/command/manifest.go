@@ -17,20 +17,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// maxManifest bounds a file of objects.
+// maxManifest bounds a file of objects, in bytes.
 const maxManifest = 4 << 20
 
-// declared is an object of a kind.
+// declared constrains P to the pointer of an API type.
 type declared[T any] interface {
 	*T
 	metav1.Object
 	runtime.Object
 }
 
-// errNotNamed means that an object is of another kind, or has no name.
+// errNotNamed is the error for an object of another kind or without a name.
 var errNotNamed = errors.New("is not a named")
 
-// readObjects reads the objects of one kind in all documents of a file, which errors call as is said.
+// readObjects reads the objects of one kind from all documents of a file. what names the content in errors.
 func readObjects[T any, P declared[T]](in io.Reader, file string, kind kinds.Kind, what string) ([]T, error) {
 	if file == "" {
 		return nil, nil
@@ -52,7 +52,7 @@ func readObjects[T any, P declared[T]](in io.Reader, file string, kind kinds.Kin
 			return nil, fmt.Errorf("document %d of the %s: %w", n, what, err)
 		}
 		if len(document.Raw) == 0 {
-			continue // What stands between two lines of ---.
+			continue // An empty document.
 		}
 		some, err := parseDocument[T, P](document.Raw, kind.Kind)
 		if err != nil {
@@ -85,7 +85,7 @@ func parseDocument[T any, P declared[T]](data []byte, want string) ([]T, error) 
 	return objects, nil
 }
 
-// parseOne reads an object, which need not say its kind if it is of a list of that kind.
+// parseOne reads an object. An item of a typed list may omit its kind.
 func parseOne[T any, P declared[T]](data []byte, kind, want string) (T, error) {
 	var object T
 	if err := json.Unmarshal(data, &object); err != nil {

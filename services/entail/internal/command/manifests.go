@@ -52,7 +52,7 @@ func writeManifests(dir string) error {
 	return err
 }
 
-// printManifests prints files as the documents of one.
+// printManifests prints several files as one stream of YAML documents.
 func printManifests(cmd *cobra.Command, paths []string) error {
 	var documents []string
 	for _, given := range paths {

@@ -13,10 +13,10 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-// maxModule is the most that PreviewModel takes, in bytes.
+// maxModule is the largest module that PreviewModel accepts, in bytes.
 const maxModule = 256 << 10
 
-// errRejected tells scripts that a module would not be part of the model.
+// errRejected makes the command fail if the module would be rejected.
 var errRejected = errors.New("the module would be rejected")
 
 func newModel(around Surroundings) *cobra.Command {
@@ -62,7 +62,7 @@ which manifests are the PolicyDocuments that they name and all else is one more.
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with the module, or file or folder with policies; - is standard input")
 	cmd.Flags().StringVar(&replaces, "replaces", "",
 		"`name` of the AuthorizationModel whose module it replaces, - for the Store's core module, or namespace/name of a PolicyDocument")
-	_ = cmd.MarkFlagRequired("filename") // The flag was defined two lines above.
+	_ = cmd.MarkFlagRequired("filename") // This cannot fail: the flag is defined above.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		documents, module, err := policycommand.Documents(cmd.InOrStdin(), file)
 		if err == nil && documents == nil && (len(module) == 0 || len(module) > maxModule) {

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 )
 
-// models is a StoreService that gives prepared answers and notes the questions.
+// models is a StoreService with prepared answers that keeps the last request.
 type models struct {
 	storev1connect.UnimplementedStoreServiceHandler
 	preview   *storev1.PreviewModelResponse

@@ -28,7 +28,7 @@ func parseObject(argument, namespace string) (object, error) {
 	return o, nil
 }
 
-// parseFollowed reads KIND/NAME or KIND/NAMESPACE/NAME of an object that IAM follows.
+// parseFollowed reads KIND/NAME or KIND/NAMESPACE/NAME of an object of a kind of IAM.
 func parseFollowed(argument string) (*eventv1.ObjectRef, error) {
 	kind, name, _ := strings.Cut(argument, "/")
 	var names []string

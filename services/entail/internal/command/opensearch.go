@@ -16,7 +16,7 @@ func newOpenSearch(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-// bindCluster lets somebody name an OpenSearchCluster.
+// bindCluster defines the flags that name an OpenSearchCluster.
 func bindCluster(cmd *cobra.Command) *opensearchv1.ClusterRef {
 	of := &opensearchv1.ClusterRef{}
 	cmd.Flags().StringVarP(&of.Namespace, "namespace", "n", "default", "`namespace` of the OpenSearchCluster")

@@ -19,7 +19,7 @@ import (
 // readersFile is a binding of the cluster.
 const readersFile = "kind: OpensearchUserRoleBinding\nmetadata: {name: readers}\nspec: {users: [anna]}\n"
 
-// search is an OpenSearchService of a cluster with one of each.
+// search is an OpenSearchService of a cluster with one object of each kind.
 type search struct {
 	opensearchv1connect.UnimplementedOpenSearchServiceHandler
 	asked []*opensearchv1.ClusterRef

@@ -47,7 +47,7 @@ them. No Secret of a user is read for it: whether a password is there is told wh
 	return cmd
 }
 
-// searchWrites are the writes that a preview is of; the request asks about them.
+// searchWrites returns the writes to preview, and adds them to the request.
 func searchWrites(in io.Reader, file string, deleted []string, request *opensearchv1.PreviewRequest) (writes []write, err error) {
 	var data []byte
 	if file != "" {
@@ -89,7 +89,7 @@ func searchWrites(in io.Reader, file string, deleted []string, request *opensear
 	return writes, nil
 }
 
-// searchKind finds a kind whose objects ask for something in OpenSearch.
+// searchKind returns the kind of this name, if its objects are applied to OpenSearch.
 func searchKind(name string) (kinds.Kind, error) {
 	for _, kind := range searchKinds() {
 		if kind.Kind == name {

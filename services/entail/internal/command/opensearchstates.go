@@ -18,15 +18,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// searchKinds are those whose objects ask for something in OpenSearch.
+// searchKinds returns the kinds whose objects are applied to OpenSearch.
 func searchKinds() []kinds.Kind {
 	return []kinds.Kind{
 		kinds.OpenSearchUsers(), kinds.OpenSearchRoles(), kinds.OpenSearchBindings(), kinds.OpenSearchTenants(), kinds.OpenSearchActionGroups(),
 	}
 }
 
-// tellSearchStates counts the objects of OpenSearch clusters by what became of them, with the rights of who asks. Where there are none,
-// nothing is told. Who has no kubeconfig asks nobody.
+// tellSearchStates prints how many objects of each OpenSearch kind are in each state, with the rights of the caller. It
+// prints nothing for a kind without objects, and nothing without a kubeconfig.
 func (c cluster) tellSearchStates(cmd *cobra.Command) {
 	if kubeconfig(c.getenv).CurrentContext == "" {
 		return

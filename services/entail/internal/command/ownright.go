@@ -22,10 +22,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// errNotYou tells scripts that a preview is of what its caller may not do.
+// errNotYou makes a preview fail if its caller may not make the change.
 var errNotYou = errors.New("the API server would refuse you")
 
-// write is what a preview is of: an object that would be made, or changed in some fields, or deleted.
+// write is one change to preview: an object to create, fields to change, or an object to delete.
 type write struct {
 	kind   kinds.Kind
 	name   string
@@ -33,9 +33,9 @@ type write struct {
 	remove bool
 }
 
-// tellOwnRight has the API server try writes on behalf of who asks, as kubectl would make them, and keep
-// nothing: all that judges them judges, each as if it came alone. That a write is refused is an error; where
-// nobody can tell, that is told. Who has no kubeconfig asks nobody.
+// tellOwnRight sends each write to the API server as a dry run, with the rights of the caller. All admission applies,
+// to each write as if it came alone. A refused write is an error. If the answer is unknown, the command prints so and
+// succeeds. Without a kubeconfig it does nothing.
 func (c cluster) tellOwnRight(cmd *cobra.Command, namespace string, writes []write) error {
 	if kubeconfig(c.getenv).CurrentContext == "" {
 		return nil
@@ -60,7 +60,7 @@ func (c cluster) tellOwnRight(cmd *cobra.Command, namespace string, writes []wri
 	return nil
 }
 
-// refuses tells what another try with the same right will be answered, too.
+// refuses reports whether the status code is a final refusal: another attempt with the same rights would fail, too.
 func refuses(code int32) bool {
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
 		!slices.Contains([]int32{http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests}, code)
@@ -75,8 +75,8 @@ func (c cluster) objectsOf() (dynamic.Interface, error) {
 	return dynamic.NewForConfig(config)
 }
 
-// try changes what is there, and makes what is not: who may do one need not be allowed the other, and what somebody gains by a
-// change is less than what the whole object gives.
+// try patches the object, and creates it if the patch finds no object or is forbidden. A caller may have only one of
+// the two rights, and a change may gain less than the whole object gives.
 func (w write) try(ctx context.Context, objects dynamic.ResourceInterface) error {
 	all := []string{metav1.DryRunAll}
 	if w.remove {

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-// Help says how a resource is named, and who asks.
+// Parts of the help: names of resources, and names of subjects.
 const (
 	resourceHelp = `A resource is named in the plural as some ProtectedResource does, with its API group where
 several have it, and the name of an object: projects/web, projects.resourcemanager.miloapis.com.`
@@ -25,7 +25,7 @@ without it, whoever the token belongs to: to ask about others takes the right to
 subjectaccessreviews, to ask about oneself none.`
 )
 
-// whose is a question about a resource.
+// whose holds the flags of a question about a resource.
 type whose struct {
 	namespace, subresource, project string
 	groups                          []string
@@ -33,7 +33,7 @@ type whose struct {
 
 func (w *whose) bind(cmd *cobra.Command, around Surroundings) {
 	bindNamespace(cmd, around.Getenv, &w.namespace, "namespace of the object, if objects of its kind have one: without, only what holds in all of them counts")
-	w.namespace = "" // Most kinds that are protected have none: it is named or not meant.
+	w.namespace = "" // Most protected kinds are cluster-scoped: require -n.
 	cmd.Flags().Lookup("namespace").DefValue = ""
 	cmd.Flags().StringVar(&w.subresource, "subresource", "", "subresource in question, such as status")
 	cmd.Flags().StringVar(&w.project, "project", "", "ask as at the endpoint of this Project")
@@ -173,7 +173,7 @@ func newWhatCan(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-// hintNamespace tells people beside an answer that there may be another one about a namespace. For programs it is in the answer.
+// hintNamespace prints a hint for people if a namespace may change the answer. Output for programs has a field for it.
 func hintNamespace(cmd *cobra.Command, format report.Format, args []string, answer interface{ GetNoNamespace() bool }) {
 	if answer.GetNoNamespace() && format == report.Table {
 		cmd.PrintErrf("%s: objects of this kind are in namespaces, and without -n only what holds in all of them counts\n", args[len(args)-1])
@@ -196,7 +196,7 @@ func (w *whose) about(
 	return subject, resource, err
 }
 
-// subject reads NAME, user:NAME, serviceaccount:UID or group:NAME. Without an argument it is whoever asks.
+// subject reads NAME, user:NAME, serviceaccount:UID or group:NAME. Without an argument the subject is the caller.
 func (w *whose) subject(args []string) (*accessv1.Subject, error) {
 	if len(args) == 0 && len(w.groups) == 0 {
 		return &accessv1.Subject{}, nil
@@ -220,7 +220,7 @@ func (w *whose) subject(args []string) (*accessv1.Subject, error) {
 	return &accessv1.Subject{User: argument, Groups: w.groups}, nil
 }
 
-// resource reads RESOURCE[.GROUP][/NAME]. Without a group it is the one that is registered.
+// resource reads RESOURCE[.GROUP][/NAME]. Without a group, exactly one ProtectedResource must register the name.
 func (w *whose) resource(ctx context.Context, client accessv1connect.AccessServiceClient, argument string) (*accessv1.Resource, error) {
 	plural, name, named := strings.Cut(argument, "/")
 	plural, group, grouped := strings.Cut(plural, ".")
@@ -238,7 +238,7 @@ func (w *whose) resource(ctx context.Context, client accessv1connect.AccessServi
 	}, nil
 }
 
-// groupOf finds the API group of a resource among those that are protected.
+// groupOf returns the API group of a protected resource. It returns an error if no group or several groups have it.
 func groupOf(ctx context.Context, client accessv1connect.AccessServiceClient, plural string) (string, error) {
 	all, err := protectedResources(ctx, client)
 	if answer := new(connect.Error); errors.As(err, &answer) && answer.Code() == connect.CodePermissionDenied {
@@ -264,7 +264,7 @@ func groupOf(ctx context.Context, client accessv1connect.AccessServiceClient, pl
 	return "", fmt.Errorf("%w: several API groups have %q, name one: %s", exit.ErrUsage, plural, plural+"."+strings.Join(groups, ", "+plural+"."))
 }
 
-// protectedResources lists all.
+// protectedResources reads all pages.
 func protectedResources(ctx context.Context, client accessv1connect.AccessServiceClient) (*accessv1.ListProtectedResourcesResponse, error) {
 	all := &accessv1.ListProtectedResourcesResponse{}
 	err := everyPage(func(token string) (next string, have int, err error) {

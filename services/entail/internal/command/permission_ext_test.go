@@ -14,19 +14,19 @@ import (
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
 )
 
-// access answers as it is told, and keeps the last question.
+// access is an AccessService with the configured answer. It keeps the last request.
 type access struct {
 	accessv1connect.UnimplementedAccessServiceHandler
 
 	allowed bool
-	// without says that the question names no namespace, and must.
+	// without reports in the answer that the request lacks a namespace.
 	without bool
 	pages   int
 	subject *accessv1.Subject
 	about   *accessv1.Resource
 	least   *accessv1.AtLeast
 	preview *accessv1.PreviewBindingRequest
-	// listing is what who lists kinds is refused with.
+	// listing is the error of a request to list kinds; nil means success.
 	listing error
 }
 

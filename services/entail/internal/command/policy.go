@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/policycommand"
 )
 
-// policyServer is the PolicyService, which is where the StoreService is.
+// policyServer connects to PolicyService, which store-sync serves.
 func policyServer(around Surroundings) policycommand.Server {
 	return func(flags *pflag.FlagSet) policycommand.Dial {
 		c := &connection{api: storeAPI()}

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
 )
 
-// policies is a PolicyService that finds one thing and notes the question.
+// policies is a PolicyService with one finding that keeps the last request.
 type policies struct {
 	policyv1connect.UnimplementedPolicyServiceHandler
 	asked    *policyv1.Policy

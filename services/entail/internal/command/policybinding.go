@@ -25,7 +25,7 @@ func newPreviewPolicyBinding(around Surroundings) *cobra.Command {
 	q := accessQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the PolicyBinding, unless the file says another")
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with one PolicyBinding; - is standard input")
-	_ = cmd.MarkFlagRequired("filename") // The flag was defined one line above.
+	_ = cmd.MarkFlagRequired("filename") // This cannot fail: the flag is defined above.
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		bindings, err := readObjects[iamv1alpha1.PolicyBinding](cmd.InOrStdin(), file, kinds.PolicyBindings(), "bindings")
 		if err == nil && len(bindings) != 1 {

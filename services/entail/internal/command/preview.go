@@ -16,10 +16,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// errRefused tells scripts that a preview found something that would not count.
+// errRefused makes a preview fail if a rule would not be accepted.
 var errRefused = errors.New("some rules would not be accepted")
 
-// ownRightHelp says whose right a preview tells of.
+// ownRightHelp is the help for [cluster.tellOwnRight].
 const ownRightHelp = `Nothing is written. The API server of your kubeconfig is asked, too, whether you may do this, each
 change as if it came alone; exit code 1 when it would refuse you.`
 
@@ -70,7 +70,7 @@ func newPreviewRules(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-// ruleWrites are the writes that a preview is of.
+// ruleWrites returns the writes that the request previews.
 func ruleWrites(request *inferencev1.PreviewRulesRequest) []write {
 	writes := make([]write, len(request.GetChanges()))
 	for i, c := range request.GetChanges() {
@@ -84,7 +84,8 @@ func ruleWrites(request *inferencev1.PreviewRulesRequest) []write {
 	return writes
 }
 
-// previewRequest asks for the rules in a file, which must be of one namespace: the given one, if only that will do.
+// previewRequest returns the request for the rules in a file. All rules must be in one namespace; with only, in the
+// given one.
 func previewRequest(in io.Reader, file, namespace string, only bool) (*inferencev1.PreviewRulesRequest, error) {
 	request := &inferencev1.PreviewRulesRequest{}
 	if only {

@@ -42,7 +42,7 @@ by itself. It never brings back an older state.`,
 	return cmd
 }
 
-// replayRequest names a dead letter, or the object that the server knows by KIND/NAME.
+// replayRequest names a dead letter by ID, or an object whose full reference the server returns for KIND/NAME.
 func replayRequest(
 	ctx context.Context, client syncv1connect.SyncServiceClient, argument, namespace string,
 ) (*syncv1.ReplayRequest, error) {

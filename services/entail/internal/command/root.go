@@ -1,6 +1,5 @@
-// Package command is the command line of entail: one file for each command, named
-// after it. Commands that ask are clients of the query APIs and know no more than these
-// answer; `up` runs the servers.
+// Package command is the command line of entail, with about one file for each command. Commands that query are clients
+// of the query APIs and print only their answers. `up` runs the servers.
 package command
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/policycommand"
 )
 
-// Surroundings is all that a command sees of the world besides its arguments.
+// Surroundings holds everything that a command reads from its environment besides its arguments.
 type Surroundings struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -27,7 +26,7 @@ func Run(ctx context.Context, args []string, around Surroundings) int {
 	started := false
 	root := newRoot(around)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		// Cobra asks this, too, but only afterwards.
+		// Cobra validates these as well, but only after this hook.
 		err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
 		started = err == nil
 		return err
@@ -38,7 +37,7 @@ func Run(ctx context.Context, args []string, around Surroundings) int {
 		return exit.OK
 	}
 	if !started {
-		// Whatever cobra refuses before it runs a command is about the command line.
+		// Every error before a command runs is an error of the command line.
 		err = fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	if !errors.Is(err, exit.ErrTold) {
@@ -47,7 +46,7 @@ func Run(ctx context.Context, args []string, around Surroundings) int {
 	return exit.Code(err)
 }
 
-// Root is the whole command line, for who goes through it.
+// Root returns the whole command line, for callers that walk through it.
 func Root(around Surroundings) *cobra.Command { return newRoot(around) }
 
 func newRoot(around Surroundings) *cobra.Command {

@@ -17,8 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// sharedObjects lists objects that stay when we go, although services work for them: all of kinds that others defined, too, and those
-// of others' own kinds that services hold.
+// sharedObjects lists objects that uninstall leaves behind although services act on them. These are all objects of
+// kinds that other software applied as well, and objects of foreign kinds that carry a finalizer of Entail.
 func sharedObjects(ctx context.Context, client dynamic.Interface) (theirs []leftObject, err error) {
 	_, shared, err := devserver.Kinds(ctx, client, deploy.Files)
 	if err != nil {
@@ -30,7 +30,7 @@ func sharedObjects(ctx context.Context, client dynamic.Interface) (theirs []left
 	for _, kind := range append(kinds.LegacyOpenSearch(), kinds.Bindings()) {
 		list, err := client.Resource(kind.Served()).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
-			continue // It is not served.
+			continue // The kind is not served.
 		}
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", kind.GroupResource, err)
@@ -44,7 +44,7 @@ func sharedObjects(ctx context.Context, client dynamic.Interface) (theirs []left
 	return theirs, nil
 }
 
-// refusal says why nothing is removed, and what to do.
+// refusal returns the error that uninstall removed nothing, with the objects and what to do.
 func refusal(theirs []leftObject) error {
 	return fmt.Errorf(`%w: kinds that other software applied, too, have %s, for which services make things, and which would never be let go:
 %s

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// pollInterval is how often --wait asks again.
+// pollInterval is the time between two requests of --wait.
 const pollInterval = 100 * time.Millisecond
 
 func newTrace(around Surroundings) *cobra.Command {
@@ -52,8 +52,8 @@ func newTrace(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-// follow asks until the object has come all its way, or for as long as the caller
-// waits. The trace is the newest one, even when there is an error.
+// follow polls until every service is done with the newest state, or patience ends. With no patience it sends one
+// request. It returns the newest trace even with an error.
 func follow(ctx context.Context, client syncv1connect.SyncServiceClient, o object, patience time.Duration) (*syncv1.TraceObjectResponse, error) {
 	request := &syncv1.TraceObjectRequest{Resource: o.kind, Namespace: o.namespace, Name: o.name}
 	if patience <= 0 {
@@ -81,14 +81,14 @@ func follow(ctx context.Context, client syncv1connect.SyncServiceClient, o objec
 	}
 }
 
-// retryable: the object may be about to appear, the server about to start.
+// retryable reports whether the object may still appear or the server may still start.
 func retryable(err error) bool {
 	code := connect.CodeOf(err)
 	return code == connect.CodeNotFound || code == connect.CodeUnavailable
 }
 
-// settled tells whether some service is not done with the newest state, and else what
-// those said that could not do what it asks for.
+// settled reports whether a service is not done with the newest state. verdict joins the errors of services that
+// rejected it or gave it up.
 func settled(m *syncv1.TraceObjectResponse) (waiting bool, verdict error) {
 	for _, step := range m.GetSteps() {
 		result := step.GetResult()

@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-// defaultTuples is how many tuples are listed unless more are asked for.
+// defaultTuples is the default of --limit.
 const defaultTuples = 1000
 
 func newTuples(around Surroundings) *cobra.Command {

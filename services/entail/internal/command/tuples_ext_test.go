@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
 )
 
-// tuples is a TupleService with three pages of each list, the second of them empty.
+// tuples is a TupleService with three pages of each list; the second page is empty.
 type tuples struct {
 	tuplev1connect.UnimplementedTupleServiceHandler
 	listed     []*tuplev1.ListTuplesRequest

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// uninstallPoll is how often objects are looked for that are to go.
+	// uninstallPoll is the time between two lists of the remaining objects.
 	uninstallPoll = 500 * time.Millisecond
-	// maxStuck bounds how many objects are named that do not go.
+	// maxStuck bounds how many remaining objects an error names.
 	maxStuck = 20
 )
 
@@ -54,7 +54,7 @@ stays, with Secrets and volumes.`,
 		if err != nil {
 			return err
 		}
-		cfg.QPS = -1 // There are dozens, and people wait.
+		cfg.QPS = -1 // There are dozens of requests, and a user waits.
 		client, err := dynamic.NewForConfig(cfg)
 		if err != nil {
 			return fmt.Errorf("preparing to talk to the API server: %w", err)
@@ -73,10 +73,10 @@ stays, with Secrets and volumes.`,
 	return cmd
 }
 
-// removal says what may go beside what nobody misses.
+// removal holds the flags that allow deletions, or leave shared objects behind.
 type removal struct{ deleteObjects, leaveShared bool }
 
-// clear returns when there are no objects of our kinds any more; unless they may go, it is an error that there are some.
+// clear returns once no objects of Entail's own kinds exist. Without --delete-objects, existing objects are an error.
 func (r removal) clear(ctx context.Context, client dynamic.Interface) error {
 	theirs, err := sharedObjects(ctx, client)
 	if err != nil {
@@ -95,13 +95,13 @@ func (r removal) clear(ctx context.Context, client dynamic.Interface) error {
 	return deleteAll(ctx, client, left)
 }
 
-// leftObject is one of a kind of ours.
+// leftObject is an existing object that uninstall has to consider.
 type leftObject struct {
 	resource schema.GroupVersionResource
 	object   unstructured.Unstructured
 }
 
-// String names the object, and what holds it.
+// String returns the name of the object, and its finalizers.
 func (l leftObject) String() string {
 	text := fmt.Sprintf("%s %s", l.resource.GroupResource(), strings.TrimPrefix(l.object.GetNamespace()+"/"+l.object.GetName(), "/"))
 	if held := l.object.GetFinalizers(); len(held) > 0 {
@@ -110,7 +110,7 @@ func (l leftObject) String() string {
 	return text
 }
 
-// leftObjects lists all objects of kinds that are ours alone.
+// leftObjects lists all objects of kinds that only Entail applies.
 func leftObjects(ctx context.Context, client dynamic.Interface) ([]leftObject, error) {
 	own, _, err := devserver.Kinds(ctx, client, deploy.Files)
 	if err != nil {
@@ -119,7 +119,7 @@ func leftObjects(ctx context.Context, client dynamic.Interface) ([]leftObject, e
 	return objectsOf(ctx, client, own)
 }
 
-// objectsOf lists all objects of kinds.
+// objectsOf lists all objects of the kinds in these definitions.
 func objectsOf(ctx context.Context, client dynamic.Interface, definitions []*unstructured.Unstructured) (all []leftObject, err error) {
 	for _, u := range definitions {
 		resource, err := resourceOf(u)
@@ -137,7 +137,7 @@ func objectsOf(ctx context.Context, client dynamic.Interface, definitions []*uns
 	return all, nil
 }
 
-// resourceOf is what a definition of a kind stores.
+// resourceOf returns the resource of a definition, in the version that the API server stores.
 func resourceOf(definition *unstructured.Unstructured) (of schema.GroupVersionResource, err error) {
 	of.Group, _, _ = unstructured.NestedString(definition.Object, "spec", "group")
 	of.Resource, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "plural")
@@ -153,7 +153,7 @@ func resourceOf(definition *unstructured.Unstructured) (of schema.GroupVersionRe
 	return of, nil
 }
 
-// counted tells how many there are of each kind.
+// counted returns the number of objects of each kind, as text.
 func counted(left []leftObject) string {
 	n := map[string]int{}
 	for _, l := range left {
@@ -166,7 +166,8 @@ func counted(left []leftObject) string {
 	return strings.Join(words, ", ")
 }
 
-// deleteAll deletes objects until there are none: while some are there, services may make others.
+// deleteAll deletes objects until none exists. It lists them again each time, because services may create more
+// meanwhile.
 func deleteAll(ctx context.Context, client dynamic.Interface, left []leftObject) (err error) {
 	for len(left) > 0 {
 		for _, l := range left {
@@ -188,12 +189,12 @@ func deleteAll(ctx context.Context, client dynamic.Interface, left []leftObject)
 	return nil
 }
 
-// stuck names what does not go, and what holds it.
+// stuck returns the error that names the remaining objects and their finalizers.
 func stuck(ctx context.Context, left []leftObject) error {
 	return fmt.Errorf("%w: %d objects are still there; do their services run? Nothing else was removed:\n%s", context.Cause(ctx), len(left), named(left))
 }
 
-// named lists objects, a line each.
+// named returns one line for each object, at most maxStuck.
 func named(objects []leftObject) string {
 	var names []string
 	for _, o := range objects[:min(len(objects), maxStuck)] {

@@ -62,7 +62,7 @@ when you are done.`,
 	return cmd
 }
 
-// welcome tells a newcomer where everything is and what to try.
+// welcome prints the addresses of all parts, and first commands to try.
 func welcome(cmd *cobra.Command, e allinone.Endpoints) {
 	cmd.Printf(`
 Entail is ready after %.1f s. State and logs are in %s.

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// A certificate is made anew when less than renewal of its life is left.
+// Lifetimes. A server certificate is replaced when less than renewal of its life is left.
 const (
 	authorityLife = 20 * 365 * 24 * time.Hour
 	serverLife    = 2 * 365 * 24 * time.Hour
@@ -33,8 +33,8 @@ type authority struct {
 	now              time.Time
 }
 
-// loadAuthority reads the one that is there. It is never replaced by itself: all who trust it would have
-// to be started again.
+// loadAuthority reads the existing authority, or creates one if both files are absent. It never replaces one, because
+// every process that trusts it would need a restart.
 func loadAuthority(files map[string][]byte, now time.Time) (*authority, error) {
 	a := &authority{certificate: files[authorityFile], key: files["ca.key"], now: now}
 	if len(a.certificate) == 0 && len(a.key) == 0 {
@@ -63,8 +63,8 @@ func (a *authority) files() map[string][]byte {
 	return map[string][]byte{authorityFile: a.certificate, "ca.key": a.key}
 }
 
-// server is a certificate for a server that others call by hosts, on this machine, in a network of
-// containers, or in the namespace of services.
+// server returns a certificate for the given host names: on this machine, in a container network, and in the namespace
+// of services. It keeps the existing certificate if that is still good.
 func (a *authority) server(have map[string][]byte, name string, hosts []string) (map[string][]byte, error) {
 	names := []string{"localhost"}
 	for _, host := range hosts {
@@ -75,14 +75,14 @@ func (a *authority) server(have map[string][]byte, name string, hosts []string) 
 	}
 	certificate, key, err := a.sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotAfter: a.now.Add(serverLife), KeyUsage: x509.KeyUsageDigitalSignature,
-		// Servers of one cluster call each other.
+		// Servers of one cluster are also clients of each other.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames:    names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	})
 	return map[string][]byte{certificateFile: certificate, keyFile: key}, err
 }
 
-// good tells whether a certificate will do for a while.
+// good reports whether the certificate has these names and this issuer, and lives longer than renewal.
 func (a *authority) good(have map[string][]byte, names []string) bool {
 	pair, err := tls.X509KeyPair(have[certificateFile], have[keyFile])
 	if err != nil || !slices.Equal(pair.Leaf.DNSNames, names) || a.now.Add(renewal).After(pair.Leaf.NotAfter) {
@@ -91,7 +91,7 @@ func (a *authority) good(have map[string][]byte, names []string) bool {
 	return pair.Leaf.CheckSignatureFrom(a.leaf) == nil
 }
 
-// sign makes a key and its certificate; an authority without one makes its own.
+// sign creates a key and its certificate. An authority without a certificate signs its own.
 func (a *authority) sign(template *x509.Certificate) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

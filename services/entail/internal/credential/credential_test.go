@@ -19,10 +19,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// now is when most certificates of these tests are made: they are used, so it is not long ago.
+// now returns the creation time of most certificates in these tests. It is recent, because the tests use them.
 func now() time.Time { return time.Now().Truncate(time.Hour) }
 
-// all is every part that there can be.
+// all returns the options that include every part.
 func all() Options { return Options{OpenSearch: true} }
 
 func complete(t *testing.T, keeper Keeper, at time.Time) []string {
@@ -43,7 +43,7 @@ func TestWhatIsThereStays(t *testing.T) {
 	if again := complete(t, dir, now().Add(24*time.Hour)); len(again) != 0 {
 		t.Errorf("changed %q a day later", again)
 	}
-	// Who has lost their seed gets another, and the server is told.
+	// A lost seed is replaced, and the server receives the new public key.
 	lost := filepath.Join(string(dir), "nats-tuple-sync")
 	if err := os.RemoveAll(lost); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestNoSecretIsWhereItNeedNotBe(t *testing.T) {
 	}
 }
 
-// serve runs NATS as a cluster would, with what was made.
+// serve runs NATS with the created credentials, as a cluster would.
 func serve(t *testing.T, dir string) *server.Server {
 	t.Helper()
 	files := filepath.Join(dir, "nats-server")

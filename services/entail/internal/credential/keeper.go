@@ -17,10 +17,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// maxFile bounds one file that is read.
+// maxFile bounds one file, in bytes. The rest of a larger file is ignored.
 const maxFile = 1 << 20
 
-// Names are of all that a set holds.
+// Names returns the names of all entries that a [Set] may hold.
 func Names() []string {
 	names := []string{"ca", "openfga-client"}
 	for name := range (Options{OpenSearch: true}).servers() {
@@ -32,10 +32,10 @@ func Names() []string {
 	return names
 }
 
-// Dir keeps a set as files, in a folder for each name.
+// Dir is a [Keeper] in a directory, with one folder for each name.
 type Dir string
 
-// Load reads all files.
+// Load reads the files of all names.
 func (d Dir) Load(context.Context) (Set, error) {
 	set := Set{}
 	for _, name := range Names() {
@@ -65,7 +65,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxFile))
 }
 
-// Save writes files that the owner alone may read, or the group too where the server is another user. None is ever half written.
+// Save writes files that only their owner may read; for the OpenSearch server, its group may, too. A rename replaces
+// each file, so a file is never half written.
 func (d Dir) Save(_ context.Context, name string, files map[string][]byte) error {
 	dir, group := filepath.Join(string(d), name), os.FileMode(0)
 	if name == openSearchServer {
@@ -79,7 +80,7 @@ func (d Dir) Save(_ context.Context, name string, files map[string][]byte) error
 		return fmt.Errorf("writing credentials: %w", err)
 	}
 	for file, data := range files {
-		// Beside the folder: what is in it is the set's.
+		// The draft is outside the folder, because Load reads all files in it.
 		path := filepath.Join(string(d), "."+name+"-"+file)
 		err := os.WriteFile(path, data, 0o600)
 		if err == nil {
@@ -95,18 +96,19 @@ func (d Dir) Save(_ context.Context, name string, files map[string][]byte) error
 	return nil
 }
 
-// Secrets keeps a set in the namespace of services, as the Secret entail-ca and others of its names.
+// Secrets is a [Keeper] in the namespace of services. The authority is Secret entail-ca; the other Secrets have the
+// names of their entries.
 type Secrets struct {
 	client corev1client.SecretInterface
 	read   map[string]*corev1.Secret
 }
 
-// NewSecrets makes a keeper.
+// NewSecrets returns a keeper that uses client.
 func NewSecrets(client corev1client.SecretsGetter) *Secrets {
 	return &Secrets{client: client.Secrets(rbac.Namespace), read: map[string]*corev1.Secret{}}
 }
 
-// Load reads those Secrets that are there.
+// Load reads the Secrets that exist.
 func (s *Secrets) Load(ctx context.Context) (Set, error) {
 	set := Set{}
 	for _, name := range Names() {
@@ -122,7 +124,7 @@ func (s *Secrets) Load(ctx context.Context) (Set, error) {
 	return set, nil
 }
 
-// Save makes a Secret, or changes the one that was read: if somebody else did meanwhile, it fails.
+// Save creates a Secret, or updates the one that Load read. It fails if the Secret changed since.
 func (s *Secrets) Save(ctx context.Context, name string, files map[string][]byte) error {
 	var err error
 	if secret := s.read[name].DeepCopy(); secret != nil {
@@ -139,7 +141,8 @@ func (s *Secrets) Save(ctx context.Context, name string, files map[string][]byte
 	return nil
 }
 
-// secretName says of the authority whose it is.
+// secretName returns the name of the Secret. It adds a prefix for the authority, because "ca" does not say to which
+// software it belongs.
 func secretName(name string) string {
 	if name == "ca" {
 		return "entail-ca"

@@ -1,9 +1,9 @@
-// Package credential makes what the parts of an installation know each other by: an authority and
-// certificates, nkeys, keys, passwords. It makes what is missing and keeps what is there, so that it can
-// be run at every start; what follows from others, such as the users of NATS, is written anew.
+// Package credential creates the credentials by which the parts of an installation authenticate each other: an
+// authority, certificates, nkeys, keys and passwords. It creates missing ones and keeps existing ones, so it can run at
+// every start. It rewrites files that derive from others, such as the users of NATS.
 //
-// The parts trust nobody else. Nothing of it is in a manifest, an image or a variable: a [Keeper] holds it,
-// a directory or the Secrets of a namespace.
+// The parts trust no other authority. No credential is in a manifest, an image or a variable: a [Keeper] holds them, in
+// a directory or in Secrets.
 package credential
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/permission"
 )
 
-// Set is files by the name of who has them together, and their own.
+// Set holds files by the name of the entry that they belong to, then by file name.
 type Set map[string]map[string][]byte
 
 // Names of files.
@@ -33,21 +33,21 @@ const (
 	passwordFile    = "password"
 )
 
-// Keeper holds a set.
+// Keeper stores a set.
 type Keeper interface {
-	// Load is what there is.
+	// Load returns the stored files.
 	Load(ctx context.Context) (Set, error)
-	// Save keeps the files of one name, which have changed.
+	// Save stores the files of one name. It is called only if they changed.
 	Save(ctx context.Context, name string, files map[string][]byte) error
 }
 
-// Options say what there is to be beside what every installation has.
+// Options selects credentials beyond those that every installation has.
 type Options struct {
-	// OpenSearch is a server of it, with an administrator.
+	// OpenSearch adds certificates for an OpenSearch server and its administrator.
 	OpenSearch bool
 }
 
-// Complete has the keeper hold all that is needed, and returns the names of what was made or changed.
+// Complete stores all required credentials, and returns the names of those that it created or changed.
 func Complete(ctx context.Context, keeper Keeper, now time.Time, o Options) ([]string, error) {
 	have, err := keeper.Load(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func Complete(ctx context.Context, keeper Keeper, now time.Time, o Options) ([]s
 	return changed, nil
 }
 
-// completed is what there must be, as far as possible what there is.
+// completed returns the required credentials. It keeps the existing ones where it can.
 func (s Set) completed(now time.Time, o Options) (Set, error) {
 	authority, err := loadAuthority(s["ca"], now)
 	if err != nil {
@@ -93,11 +93,11 @@ func (s Set) completed(now time.Time, o Options) (Set, error) {
 	return want, nil
 }
 
-// openSearchServer is whose files its user reads by their group: in its image that is another user than ours.
+// openSearchServer is the entry whose files are readable by their group. The OpenSearch image runs as another user.
 const openSearchServer = "opensearch-server"
 
-// servers are who needs a certificate, and under which names others call them. The administrator of OpenSearch, whom nobody
-// calls, proves to be that by one.
+// servers returns the entries that need a certificate, each with its host names. The administrator of OpenSearch has no
+// host name and uses its certificate only as a client.
 func (o Options) servers() map[string][]string {
 	servers := map[string][]string{
 		"nats-server":    {"nats", "*.nats-peers"},
@@ -110,7 +110,7 @@ func (o Options) servers() map[string][]string {
 	return servers
 }
 
-// addUsers gives everybody on the bus a seed, and the server their public halves.
+// addUsers adds a seed for every user of NATS, and their public keys for the server.
 func (s Set) addUsers(want Set, authority *authority) error {
 	public := map[string]string{}
 	for _, user := range permission.Names() {
@@ -136,7 +136,7 @@ func (s Set) addUsers(want Set, authority *authority) error {
 	return err
 }
 
-// secret is what is there, or a new one.
+// secret returns the existing file, or a new random text.
 func (s Set) secret(name, file string) []byte {
 	if there := s[name][file]; len(there) > 0 {
 		return there
@@ -144,8 +144,8 @@ func (s Set) secret(name, file string) []byte {
 	return []byte(rand.Text())
 }
 
-// openFGAConfig is what OpenFGA may not be told in a variable. Its server and its migration call the same
-// setting by two names.
+// openFGAConfig returns the settings that must not be in a variable. The server and the migration of OpenFGA use
+// different names for the same setting.
 func openFGAConfig(token, password []byte) []byte {
 	return fmt.Appendf(nil, `authn:
   method: preshared

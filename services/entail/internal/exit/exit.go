@@ -1,5 +1,4 @@
-// Package exit maps what went wrong to the exit code that tells a script so. The codes are
-// part of the program's contract.
+// Package exit maps errors to exit codes, which scripts rely on. The codes are part of the contract of the program.
 package exit
 
 import (
@@ -11,27 +10,27 @@ import (
 // Exit codes.
 const (
 	OK = iota
-	// Failure is every failure that has no code of its own.
+	// Failure is the code of every error without a code of its own.
 	Failure
-	// Usage: the command line or a value in it is wrong.
+	// Usage means that the command line or a value in it is wrong.
 	Usage
-	// NotFound: what was asked about does not exist.
+	// NotFound means that the requested object does not exist.
 	NotFound
-	// Unavailable: the server cannot be reached or has no answer yet.
+	// Unavailable means that the server cannot be reached or has no answer yet.
 	Unavailable
 )
 
-// Help is what --help says of them.
+// Help is the text of the exit codes in --help.
 const Help = `Exit codes: 0 done, 1 failure, 2 wrong usage, 3 not found,
 4 the server cannot be reached or has no answer yet.`
 
 // ErrUsage marks errors of the command line.
 var ErrUsage = errors.New("wrong usage")
 
-// ErrTold marks errors that an output tells already in a form for programs: nothing is added to it.
+// ErrTold marks errors that the output already contains; no error text is printed for them.
 var ErrTold = errors.New("told")
 
-// Code is the code of an error; one with a method ExitCode has its own.
+// Code returns the exit code of an error. An error with a method ExitCode returns its own.
 func Code(err error) int {
 	var own interface{ ExitCode() int }
 	switch {

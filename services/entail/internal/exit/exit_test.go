@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
-// worse is an error with a code of its own.
+// worse is an error with its own exit code.
 type worse int
 
 func (w worse) Error() string { return fmt.Sprint("worse ", int(w)) }

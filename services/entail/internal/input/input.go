@@ -1,4 +1,4 @@
-// Package input reads what a command is given by the name of a file.
+// Package input reads the files that commands take as arguments.
 package input
 
 import (
@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Read reads a file, or in for -, but no more than most bytes.
+// Read reads a file, up to a limit of bytes. The name - stands for in.
 func Read(in io.Reader, name string, most int64) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name)

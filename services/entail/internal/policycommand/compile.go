@@ -16,10 +16,10 @@ import (
 	"github.com/entail-dev/entail/services/policy/spicedb"
 )
 
-// errDrift tells scripts that what is in a file is not what the policy compiles to.
+// errDrift makes the command fail if a file differs from the compiled policy.
 var errDrift = errors.New("the file is not what the policy compiles to: compile it again")
 
-// Targets of compilation.
+// Targets of compilation, the values of --target.
 const (
 	targetSpiceDB = "spicedb"
 	targetDSL     = "openfga-dsl"
@@ -27,13 +27,13 @@ const (
 	targetModules = "openfga-modules"
 )
 
-// artifact is a file that a policy compiles to; it has no name where there is just one.
+// artifact is one output of the compiler. Its name is empty if it is the only one.
 type artifact struct {
 	name    string
 	content []byte
 }
 
-// compilation is what flags say about it.
+// compilation holds the flags of `policy compile`.
 type compilation struct {
 	target, out, against string
 	spicedb              spicedb.Options
@@ -123,7 +123,8 @@ func (c *compilation) emit(cmd *cobra.Command, made []artifact) error {
 	return nil
 }
 
-// compare tells whether files hold what was made.
+// compare returns an error if the files differ from the compiled ones. For modules, it also rejects any other *.fga
+// file in the folder.
 func compare(path string, made []artifact) error {
 	for _, a := range made {
 		name := filepath.Join(path, a.name)
@@ -150,7 +151,8 @@ func compare(path string, made []artifact) error {
 	return nil
 }
 
-// replaceFile writes a file in one step: whoever reads it meanwhile has the old one whole. A link stays one.
+// replaceFile replaces a file in one step, so a concurrent reader reads the old or the new content. It keeps a symbolic
+// link and writes its target.
 func replaceFile(name string, content []byte) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
@@ -166,7 +168,7 @@ func replaceFile(name string, content []byte) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	defer os.Remove(draft.Name()) // It has gone by then if all went well.
+	defer os.Remove(draft.Name()) // After a rename the draft no longer exists.
 	_, err = draft.Write(content)
 	err = errors.Join(err, draft.Chmod(mode), draft.Close())
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/explain"
 )
 
-// Exit codes by the worst class of a change, above those that every command has.
+// Exit codes by the worst class of a change, above the codes of package exit.
 const (
 	exitNarrowing = iota + 10
 	exitWidening
@@ -22,12 +22,12 @@ const (
 	exitBreakingData
 )
 
-// classError is a difference that is not harmless; the exit code tells its class.
+// classError is the error for a change that is not harmless. Its exit code depends on the class.
 type classError struct{ class diff.Class }
 
 func (e classError) Error() string { return "the new policy is " + string(e.class) }
 
-// ExitCode implements what [exit.Code] asks for.
+// ExitCode returns the code that [exit.Code] uses.
 func (e classError) ExitCode() int {
 	return map[diff.Class]int{
 		diff.Narrowing: exitNarrowing, diff.Widening: exitWidening, diff.BreakingForIDs: exitBreakingIDs, diff.BreakingForData: exitBreakingData,
@@ -75,7 +75,7 @@ harmless, %d narrowing, %d widening, %d breaking for ids, %d breaking for data.`
 	return cmd
 }
 
-// changes are what is different in files, from what is registered or from other files.
+// changes returns the changes between two sets of files, or from the policy of a Store to the files.
 func (r *registered) changes(cmd *cobra.Command, paths []string, f *findings) ([]diff.Change, error) {
 	if r.store == "" {
 		before, err := f.policy(cmd, paths[:1])
@@ -110,7 +110,7 @@ func newExplain() *cobra.Command {
 	bindPolicyOptions(cmd.Flags(), &options)
 	format.Bind(cmd)
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` or folder of the policy; several separated by commas")
-	_ = cmd.MarkFlagRequired("filename") // The flag was defined one line above.
+	_ = cmd.MarkFlagRequired("filename") // This cannot fail: the flag is defined above.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := findingsOf(format, options).policy(cmd, files)
 		if err != nil {
@@ -125,7 +125,7 @@ func newExplain() *cobra.Command {
 	return cmd
 }
 
-// writeEither writes text for people, or the value behind it for programs.
+// writeEither writes text for people, or value for programs.
 func writeEither(w io.Writer, format report.Format, value any, text string) error {
 	if format == report.Table {
 		if _, err := io.WriteString(w, text); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// bindPolicyOptions makes the choices that the language leaves open flags.
+// bindPolicyOptions defines the flags for the options of the policy language.
 func bindPolicyOptions(fs *pflag.FlagSet, o *policy.Options) {
 	def := policy.Options{}.OrDefault()
 	fs.BoolVar(&o.Strict, "strict", false, "warn of _ in the names of types and relations")
@@ -25,7 +25,8 @@ func bindPolicyOptions(fs *pflag.FlagSet, o *policy.Options) {
 	fs.BoolVar(&o.Partial, "partial", false, "leave out the types of roles and subjects: something else defines them")
 }
 
-// check reads files and folders as one policy, beside others. The policy is nil where there are errors.
+// check reads files and folders as one policy, together with the files of --with. The policy is nil if there are
+// errors.
 func (f *findings) check(in io.Reader, paths []string) (*policy.Policy, policy.Diagnostics, error) {
 	if err := f.options.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
@@ -57,7 +58,7 @@ func (f *findings) documents(r *reader, paths []string) ([]*syntax.Document, pol
 	return documents, wrong, nil
 }
 
-// besides are the others but those whose place the documents take, since they are manifests of the same object.
+// besides returns the other documents, without manifests of objects that the documents replace.
 func besides(documents, others []*syntax.Document) []*syntax.Document {
 	taken := map[string]bool{}
 	for _, d := range documents {
@@ -66,7 +67,7 @@ func besides(documents, others []*syntax.Document) []*syntax.Document {
 	return slices.DeleteFunc(slices.Clone(others), func(d *syntax.Document) bool { return taken[d.Object] })
 }
 
-// withoutWarnings leaves out what others are warned of: nobody asked about them.
+// withoutWarnings removes warnings in the files of other services, because the command is not about them. Errors stay.
 func withoutWarnings(found policy.Diagnostics, others []*syntax.Document) policy.Diagnostics {
 	of := map[string]bool{}
 	for _, d := range others {
@@ -75,5 +76,5 @@ func withoutWarnings(found policy.Diagnostics, others []*syntax.Document) policy
 	return slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Severity == policy.Warning && of[d.File] })
 }
 
-// errFindings tells scripts that something was found.
+// errFindings makes the command fail if there are findings.
 var errFindings = errors.New("there are findings")

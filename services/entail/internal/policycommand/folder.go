@@ -17,19 +17,20 @@ import (
 )
 
 const (
-	// maxPolicyBytes is more than a policy may have: it is refused for what was read only in part.
+	// maxPolicyBytes bounds all files together. It exceeds the limit of a policy, so a file that was cut off is always
+	// rejected.
 	maxPolicyBytes = 33 << 20
 	maxPolicyFiles = 10_000
 )
 
-// files are what paths lead to.
+// files holds the files at the given paths.
 type files struct {
 	policies []syntax.File
-	// assertions are files found below folders that hold no policy but assertions about one.
+	// assertions holds files below folders that contain assertions instead of policies.
 	assertions []syntax.File
 }
 
-// reader reads each file once, by whatever names and links it is reached.
+// reader reads each file once, even if several names or links lead to it.
 type reader struct {
 	in     io.Reader
 	seen   map[string]bool
@@ -47,7 +48,7 @@ func policyFiles(in io.Reader, paths []string) ([]syntax.File, error) {
 	return found.policies, err
 }
 
-// read reads files, every *.yaml and *.yml below folders but for what is hidden, and standard input for -.
+// read reads files, and standard input for -. Below folders it reads every *.yaml and *.yml file that is not hidden.
 func (r *reader) read(paths []string) (files, error) {
 	var found files
 	for _, path := range paths {
@@ -75,7 +76,7 @@ func (r *reader) path(path string, found *files) error {
 	return err
 }
 
-// named reads a folder that somebody named, and therefore has policies or had them read already.
+// named reads a folder that the user named. It fails if the folder has no files and none below it was read before.
 func (r *reader) named(dir string, found *files) error {
 	if !r.first(dir) {
 		return nil
@@ -90,14 +91,14 @@ func (r *reader) named(dir string, found *files) error {
 	return nil
 }
 
-// overlaps reports whether something below the folder has been read.
+// overlaps reports whether a file below the folder was read before.
 func (r *reader) overlaps(dir string) bool {
 	below := identity(dir) + string(filepath.Separator)
 	return slices.ContainsFunc(slices.Collect(maps.Keys(r.seen)), func(name string) bool { return strings.HasPrefix(name, below) })
 }
 
-// folder reads what is in a folder, and in the folders in it. Hidden ones are not for people: .git, and
-// those that Kubernetes keeps behind the links of a mounted ConfigMap.
+// folder reads a folder and its subfolders. It skips hidden entries, such as .git and the folders of a mounted
+// ConfigMap behind its links.
 func (r *reader) folder(dir string, found *files) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -123,7 +124,7 @@ func (r *reader) folder(dir string, found *files) error {
 	return nil
 }
 
-// below reads a file that nobody named.
+// below reads a file in a folder, as policy or as assertions.
 func (r *reader) below(name string, found *files) error {
 	file, err := r.file(name)
 	switch {
@@ -137,7 +138,7 @@ func (r *reader) below(name string, found *files) error {
 	return nil
 }
 
-// file reads a file; it has no name if it has been read before.
+// file reads a file. The result has no name if the file was read before.
 func (r *reader) file(name string) (syntax.File, error) {
 	if !r.first(name) {
 		return syntax.File{}, nil
@@ -162,7 +163,7 @@ func (r *reader) first(name string) bool {
 	return true
 }
 
-// identity is one name for all that lead to the same file.
+// identity returns one name for all names and links of a file.
 func identity(name string) string {
 	if whole, err := filepath.Abs(name); err == nil && name != "-" {
 		name = whole
@@ -183,7 +184,7 @@ var (
 	isPolicy = regexp.MustCompile(`(?mi)^(resourceTypes|unions|actions|actionBindings|apiVersion):`)
 )
 
-// isAssertions tells files of assertions from policies by their name, or by what stands at the beginning of lines.
+// isAssertions reports whether a file holds assertions: by its name, or by the keys at the beginning of lines.
 func isAssertions(f syntax.File) bool {
 	return testName.MatchString(f.Name) || asserts.Match(f.Content) && !isPolicy.Match(f.Content)
 }

@@ -18,7 +18,7 @@ const (
 	assertions = "tuples: [role:a#subject@user:alice, 'volume:v#get_role@role:a#subject']\nallow: [user:alice get volume:v]\n"
 )
 
-// inFolder makes files and links in a folder of the test's own, and goes there.
+// inFolder creates files and links in a temporary folder, and makes it the working directory.
 func inFolder(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -88,7 +88,7 @@ func TestTheSamplesAreFoldersThatPass(t *testing.T) {
 	}
 }
 
-// TestTheExamplesOfTheHelpWork runs each, in a folder that has what they name.
+// TestTheExamplesOfTheHelpWork runs each example, in a folder with the files that it names.
 func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "policy", "testdata", "loadbalancer", "policy.yaml"))
 	if err != nil {
@@ -122,7 +122,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	}
 }
 
-// examples are those of a command that need no server, without what a shell would make of their output.
+// examples returns the examples of a command that need no server, without pipes and redirections.
 func examples(cmd *cobra.Command) []string {
 	var all []string
 	for line := range strings.Lines(cmd.Example) {

@@ -14,18 +14,18 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// errUnformatted tells scripts that files are not as `policy fmt` would write them.
+// errUnformatted is the error for a file that `policy fmt` would change.
 var errUnformatted = errors.New("not formatted")
 
-// formatting is what flags say about it.
+// formatting holds the flags and the findings of `policy fmt`.
 type formatting struct {
 	write, list bool
 	as          string
 	object      format.Object
 	findings    findings
-	// found are the findings in all files.
+	// found holds the findings in all files.
 	found policy.Diagnostics
-	// printed says that a file is on standard output already.
+	// printed is true once a file has been written to standard output.
 	printed bool
 }
 
@@ -68,7 +68,7 @@ that kubectl applies; it is named for who provides it ("# Provided by NAME" at i
 	return cmd
 }
 
-// Forms of documents.
+// Forms of documents, the values of --as.
 const asFile, asManifest = "file", "manifest"
 
 func (f *formatting) validate() error {

@@ -64,13 +64,13 @@ func draw(cmd *cobra.Command, g *graph.Graph, to string) error {
 	return nil
 }
 
-// choice is what flags say of what is drawn.
+// choice holds the flags that select what to draw.
 type choice struct {
 	filter                           graph.Filter
 	types, actions, owners, collapse string
 }
 
-// compile compiles expressions; an empty one filters nothing.
+// compile compiles the expressions of the flags. An empty one does not filter.
 func (c *choice) compile() error {
 	for expression, compiled := range map[*string]**regexp.Regexp{
 		&c.types: &c.filter.Types, &c.actions: &c.filter.Actions, &c.owners: &c.filter.Owners, &c.collapse: &c.filter.Collapse,

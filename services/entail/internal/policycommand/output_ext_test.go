@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestJSONIsJSONWhateverIsFound asks every command about a policy with errors.
+// TestJSONIsJSONWhateverIsFound runs every command on a policy with errors.
 func TestJSONIsJSONWhateverIsFound(t *testing.T) {
 	inFolder(t, map[string]string{"bad.yaml": brokenPolicy, "worse.yaml": "a: b\n", "good.yaml": volume, "access.yaml": assertions})
 	for name, args := range map[string][]string{
@@ -67,7 +67,7 @@ func TestWhatGoesWrongIsJSON(t *testing.T) {
 	}
 }
 
-// TestAHundredThousandBindingsCompile has a schema that is larger than SpiceDB takes unless it is told to.
+// TestAHundredThousandBindingsCompile compiles a schema that exceeds the default limit of SpiceDB.
 func TestAHundredThousandBindingsCompile(t *testing.T) {
 	var types, members, actions, bindings strings.Builder
 	for i := range 100 {

@@ -1,6 +1,6 @@
-// Package policycommand is `entail policy`: the policy language at work on files. It needs
-// no server. Its commands end with 1 when they have found something, and with 2 when they
-// could not look.
+// Package policycommand is `entail policy`, which applies the policy language to files. Only --store uses a server. A
+// command exits with 1 if it has findings, and with 2 if it cannot read its input. `policy diff` has codes of its own
+// for classes of changes.
 package policycommand
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// New is the command with all that it has below.
+// New returns the command `policy` with its subcommands.
 func New(server Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
@@ -32,18 +32,18 @@ func New(server Server) *cobra.Command {
 	return cmd
 }
 
-// Forms of findings.
+// Forms of findings, values of --output.
 const asText, asJSON = "text", "json"
 
-// findings says how findings are written.
+// findings checks policies and writes their findings.
 type findings struct {
 	format  string
 	options policy.Options
-	// with are files and folders that belong to the policy, and that nobody asked about.
+	// with holds files and folders of other services that belong to the policy.
 	with []string
-	// answer says that what is on standard output is for programs, findings too.
+	// answer is true if standard output is for programs. Errors then go there as well, in place of the result.
 	answer bool
-	// files are those that findings are about.
+	// files holds the files that findings quote.
 	files []syntax.File
 }
 
@@ -59,7 +59,7 @@ func (f *findings) bindOutput(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.format, "output", "o", asText, "how to write findings: text, json or sarif")
 }
 
-// findingsOf are those of a command that answers in one of the forms of results.
+// findingsOf returns the findings of a command whose results have the given format.
 func findingsOf(format report.Format, o policy.Options) *findings {
 	if format == report.Table {
 		return &findings{format: asText, options: o}
@@ -67,7 +67,7 @@ func findingsOf(format report.Format, o policy.Options) *findings {
 	return &findings{format: asJSON, options: o, answer: true}
 }
 
-// write writes findings, and fails where there are errors among them.
+// write writes findings. It returns an error if one of them is an error.
 func (f *findings) write(w io.Writer, found policy.Diagnostics) error {
 	formats := map[string]func(policy.Diagnostics) ([]byte, error){
 		asText: func(ds policy.Diagnostics) ([]byte, error) { return []byte(policyreport.Text(ds, f.files...)), nil },
@@ -89,7 +89,7 @@ func (f *findings) write(w io.Writer, found policy.Diagnostics) error {
 	return f.failure()
 }
 
-// failure is the error of a command that has found something, and written it.
+// failure returns the error of a command that has written its findings.
 func (f *findings) failure() error {
 	if f.format == asText {
 		return errFindings
@@ -97,8 +97,8 @@ func (f *findings) failure() error {
 	return fmt.Errorf("%w: %w", exit.ErrTold, errFindings)
 }
 
-// policy checks files for a command that has something to do with the policy then; findings go to standard error,
-// or take the place of the answer.
+// policy checks files and returns their policy. Findings go to standard error; for programs, errors replace the result
+// on standard output.
 func (f *findings) policy(cmd *cobra.Command, paths []string) (*policy.Policy, error) {
 	p, found, err := f.check(cmd.InOrStdin(), paths)
 	if err != nil {

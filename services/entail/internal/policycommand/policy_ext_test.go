@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/command"
 )
 
-// outcome is what a run of the program leaves behind.
+// outcome holds the output and the exit code of a run.
 type outcome struct {
 	code     int
 	out, err string
@@ -28,7 +28,7 @@ func run(t *testing.T, args ...string) outcome {
 	return outcome{code, out.String(), err.String()}
 }
 
-// fixture is the example of the language, one document a file.
+// fixture returns the folder with the example of the language, one document in each file.
 func fixture(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "..", "policy", "testdata", "loadbalancer", "policy.yaml"))

@@ -17,13 +17,13 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// Server binds the flags of the connection to the PolicyService, and returns what makes a client.
+// Server defines the flags of the connection to PolicyService, and returns the function that connects.
 type Server func(*pflag.FlagSet) Dial
 
-// Dial makes a client of the PolicyService.
+// Dial returns a client of PolicyService.
 type Dial func() (policyv1connect.PolicyServiceClient, error)
 
-// registered says which documents of a Store files are one policy with.
+// registered names the Store whose registered documents form one policy with the files.
 type registered struct {
 	dial     Dial
 	store    string
@@ -38,7 +38,7 @@ func newRegistered(cmd *cobra.Command, server Server) *registered {
 	return r
 }
 
-// check sends the files to the service, and returns what it found in them.
+// check sends the files to the service, and returns its findings.
 func (r *registered) check(cmd *cobra.Command, paths []string, o policy.Options) (policy.Diagnostics, []syntax.File, error) {
 	request, files, err := r.policy(cmd, paths, o)
 	if err != nil {
@@ -52,8 +52,8 @@ func (r *registered) check(cmd *cobra.Command, paths []string, o policy.Options)
 	return report.Diagnostics(answer.GetFindings()), files, err
 }
 
-// diff asks the service what the files would change, were they registered. What was found in them is
-// the answer where it is errors.
+// diff returns the changes if the files were registered. It also returns the findings in the new policy, and those in
+// the old one if that has errors.
 func (r *registered) diff(cmd *cobra.Command, paths []string, o policy.Options) ([]diff.Change, policy.Diagnostics, []syntax.File, error) {
 	request, files, err := r.policy(cmd, paths, o)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *registered) diff(cmd *cobra.Command, paths []string, o policy.Options) 
 	return changes, found, files, err
 }
 
-// policy is the policy of the files beside what is registered.
+// policy returns the policy of the files, together with the documents of the Store.
 func (r *registered) policy(cmd *cobra.Command, paths []string, o policy.Options) (*policyv1.Policy, []syntax.File, error) {
 	files, err := policyFiles(cmd.InOrStdin(), paths)
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *registered) policy(cmd *cobra.Command, paths []string, o policy.Options
 	return request, files, nil
 }
 
-// Documents are the files that a path leads to, if they are of a policy: text is that of the only one otherwise.
+// Documents reads the files at a path. If the only file is not a policy, it returns the content as text.
 func Documents(in io.Reader, path string) (documents *policyv1.Files, text []byte, err error) {
 	files, err := policyFiles(in, []string{path})
 	if err != nil {
@@ -120,7 +120,7 @@ func message(files []syntax.File) *policyv1.Files {
 	return m
 }
 
-// chosen reports whether a flag asks for options other than those of the Store.
+// chosen reports whether a flag sets an option of the policy language. Otherwise the options of the Store apply.
 func chosen(flags *pflag.FlagSet) bool {
 	own, changed := pflag.NewFlagSet("", pflag.ContinueOnError), false
 	bindPolicyOptions(own, &policy.Options{})

@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// errAssertions tells scripts that an assertion does not hold.
+// errAssertions makes the command fail if an assertion does not hold.
 var errAssertions = errors.New("assertions failed")
 
 func newTest() *cobra.Command {
@@ -74,7 +74,7 @@ is in them; those are asked unless --assertions names others.`,
 	return cmd
 }
 
-// compiled is the policy in the files with its model.
+// compiled returns the policy in the files, with its model.
 func compiled(cmd *cobra.Command, paths []string, f *findings) (assertion.Subject, error) {
 	p, err := f.policy(cmd, paths)
 	if err != nil {
@@ -91,7 +91,7 @@ func compiled(cmd *cobra.Command, paths []string, f *findings) (assertion.Subjec
 	return assertion.Subject{Policy: p, Model: model}, nil
 }
 
-// readScenarios reads the files of assertions that are named, or else those beside the policy.
+// readScenarios reads the named files of assertions. If none is named, it reads those in the folders of the policy.
 func readScenarios(in io.Reader, paths, named []string) ([]assertion.Scenario, error) {
 	var files []syntax.File
 	for _, name := range named {

@@ -29,8 +29,8 @@ func key(object string) *openfgav1.TupleKey {
 	return &openfgav1.TupleKey{Object: "doc:" + object, Relation: "viewer", User: "user:anne"}
 }
 
-// One tuple is added to a Store of an idle system: from the answer to the person's
-// request to the tuple in OpenFGA.
+// One tuple is added to a Store of an idle system. The time is from the answer to the user's request to the tuple in
+// OpenFGA.
 func BenchmarkChangeToTuple(b *testing.B) {
 	s := startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
 	id := s.stores(b, 1)["bench-000"]
@@ -60,7 +60,7 @@ func BenchmarkChangeToTuple(b *testing.B) {
 	b.ReportMetric(ms(took[len(took)*99/100]), "p99-ms")
 }
 
-// idle tells whether all that was asked for is in order.
+// idle returns a check that every Store is Ready.
 func (s *together) idle(b *testing.B) func() error {
 	return func() error {
 		found, err := list[corev1alpha1.Store](b.Context(), s.objects, kinds.Stores())
@@ -80,11 +80,10 @@ const (
 	convergeTuples = 100
 )
 
-// 10,000 tuples are declared on 100 Stores while tuple-sync is down: how fast does it
-// catch up from its start? Beside it, in the same run, two loops write as many to OpenFGA
-// by calls of 100: a bare one, and one that also records the tuples in the status of a
-// Store before each call and that they are there after it. So much it takes to leak no
-// tuple in a crash.
+// 10,000 tuples are declared on 100 Stores while tuple-sync is down: how fast does it catch up after its start? In the
+// same run, two loops write as many tuples to OpenFGA in calls of 100. The first loop only writes. The second one also
+// records the tuples in the status of a Store before each call, and the result after it. A crash leaks no tuple only
+// with these records.
 func BenchmarkConverge10000Tuples(b *testing.B) {
 	s := startTogether(b)
 	bare := s.loop(b, "bare", func(int, bool) {})
@@ -95,7 +94,7 @@ func BenchmarkConverge10000Tuples(b *testing.B) {
 	s.start(b, topology.Watcher)
 	s.start(b, topology.StoreSync)
 	ids := s.stores(b, convergeStores)
-	s.catchUp(b, -1, ids) // From now on tuple-sync holds the Stores by its finalizer.
+	s.catchUp(b, -1, ids) // From now on the Stores have tuple-sync's finalizer.
 	var entail time.Duration
 	for round := 0; b.Loop(); round++ {
 		entail += s.catchUp(b, round, ids)
@@ -108,7 +107,7 @@ func BenchmarkConverge10000Tuples(b *testing.B) {
 	b.ReportMetric(recorded.Seconds()/each, "of-recorded")
 }
 
-// loop writes 10,000 tuples to stores of its own, and has each call recorded.
+// loop writes 10,000 tuples to its own stores, and calls record before and after each call. It returns the time.
 func (s *together) loop(b *testing.B, prefix string, record func(store int, done bool)) time.Duration {
 	b.Helper()
 	merged, err := model.Merge(model.Module{DSL: core}, nil, model.Limits{})
@@ -139,7 +138,7 @@ func (s *together) loop(b *testing.B, prefix string, record func(store int, done
 	return time.Since(begun)
 }
 
-// recorder writes statuses of Stores that no service sees.
+// recorder returns a function that writes the status of Stores that no service watches.
 func (s *together) recorder(b *testing.B) func(store int, done bool) {
 	b.Helper()
 	client, err := kube.New(s.kube.Admin(), "local", "test")
@@ -170,7 +169,7 @@ func (s *together) recorder(b *testing.B) func(store int, done bool) {
 	}
 }
 
-// tuplesOf are the 100 tuples of every Store in one round.
+// tuplesOf returns the 100 tuples of every Store in one round.
 func tuplesOf(round int) []corev1alpha1.Tuple {
 	tuples := make([]corev1alpha1.Tuple, convergeTuples)
 	for i := range tuples {
@@ -179,15 +178,15 @@ func tuplesOf(round int) []corev1alpha1.Tuple {
 	return tuples
 }
 
-// catchUp gives every Store 100 tuples, starts tuple-sync and waits until OpenFGA holds
-// them. What it took does not include taking them away again.
+// catchUp gives every Store 100 tuples, starts tuple-sync and waits until OpenFGA holds them. The returned time
+// excludes the later deletion of the tuples.
 func (s *together) catchUp(b *testing.B, round int, ids map[string]string) time.Duration {
 	b.Helper()
 	tuples := tuplesOf(round)
 	for name := range ids {
 		s.kube.Apply(b, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: core, Tuples: tuples})
 	}
-	<-time.After(time.Second) // The others have seen it, too.
+	<-time.After(time.Second) // By now the other services have processed it.
 	begun := time.Now()
 	stop := s.start(b, topology.TupleSync)
 	last := key(fmt.Sprintf("%d-%d", round, convergeTuples-1))

@@ -18,16 +18,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// side is one of those that are measured beside each other, in turns, on the same servers: the services, a [loop], and one
-// that records what it does as the least that it takes to leak nothing in a crash. What is visible is asked of OpenFGA, from
-// the moment before the first request of a person.
+// side is one of the three systems that are compared in turns on the same servers: the services, a [loop], and a loop
+// that records its writes. The records are the least that prevents leaks in a crash. The benchmark reads OpenFGA to
+// find out when a change is visible. Time starts before the user's first request.
 type side struct {
 	name           string
 	kind           kinds.Kind
 	visible, ready []time.Duration
 }
 
-// beside measures services and loops that put so many tuples into one call.
+// beside starts the services and both loops. The loops put perCall tuples into one call.
 func beside(b *testing.B, perCall int) (s *together, sides []*side) {
 	b.Helper()
 	s = startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
@@ -40,8 +40,8 @@ func beside(b *testing.B, perCall int) (s *together, sides []*side) {
 	return s, sides
 }
 
-// change is what becomes of some Stores: the tuples that they declare from now on, and one that OpenFGA is to
-// hold in the end, or not.
+// change is a change to some Stores: their new tuples, and one tuple that OpenFGA must hold in the end, or must not if
+// gone is true.
 type change struct {
 	stores []string
 	tuples []corev1alpha1.Tuple
@@ -49,7 +49,7 @@ type change struct {
 	gone   bool
 }
 
-// measure has a change made, and notes how long it took to be visible, and to be Ready.
+// measure applies a change, and records the times until it is visible and until it is Ready.
 func (s *together) measure(b *testing.B, on *side, c change) {
 	b.Helper()
 	begun := time.Now()
@@ -81,7 +81,7 @@ func (s *together) measure(b *testing.B, on *side, c change) {
 	on.ready = append(on.ready, time.Since(begun))
 }
 
-// clear deletes Stores of a side, and waits until they are gone.
+// clear deletes Stores of a side, and waits until none of its kind exists.
 func (s *together) clear(b *testing.B, on *side, names []string) {
 	b.Helper()
 	objects := s.objects.Resource(on.kind.Served())
@@ -99,7 +99,7 @@ func (s *together) clear(b *testing.B, on *side, names []string) {
 	})
 }
 
-// compare reports medians, and how many times as fast as the loops the services are.
+// compare reports the medians of the services, and the factor by which each loop is slower.
 func compare(b *testing.B, what string, sides []*side) {
 	b.Helper()
 	middle := func(took []time.Duration) float64 {
@@ -117,10 +117,10 @@ func compare(b *testing.B, what string, sides []*side) {
 	}
 }
 
-// turns is how often each side has its turn in each place.
+// turns is the number of turns of each side at each position.
 const turns = 3
 
-// new Stores appear at once, each with its tuples, and go again.
+// newStores creates Stores at once, each with its tuples, and deletes them again.
 func newStores(b *testing.B, perCall, stores, each int) {
 	b.Helper()
 	s, sides := beside(b, perCall)
@@ -142,13 +142,13 @@ func newStores(b *testing.B, perCall, stores, each int) {
 	compare(b, "", sides)
 }
 
-// 10,000 tuples are declared in 100 Stores, none of which was there before.
+// 10,000 tuples are declared in 100 new Stores.
 func BenchmarkBesideNewStores(b *testing.B) { newStores(b, fga.DefaultMaxTuples, 100, 100) }
 
-// 1,000 tuples are declared in one new Store: more than a call holds, so the loop writes one after the other.
+// 1,000 tuples are declared in one new Store. The loops write one tuple in each call, one after the other.
 func BenchmarkBesideALargeStore(b *testing.B) { newStores(b, 1, 1, 1000) }
 
-// One of three tuples of a Store comes and goes.
+// One of three tuples of a Store is added and removed.
 func BenchmarkBesideOneTuple(b *testing.B) {
 	s, sides := beside(b, fga.DefaultMaxTuples)
 	two, one := []corev1alpha1.Tuple{tuple("1"), tuple("2")}, []string{"one"}

@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// team is a namespace with a role, a binding and a rule.
+// team creates a namespace with two roles, a binding and a rule, and returns its name.
 func team(t *testing.T, k *testbed.KubeServer) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(k.Admin())
@@ -58,7 +58,7 @@ func team(t *testing.T, k *testbed.KubeServer) string {
 	return ns.Name
 }
 
-// kubeconfigOf leads a person to the server, who is in a namespace.
+// kubeconfigOf returns a kubeconfig of the server for a user in a namespace.
 func kubeconfigOf(t *testing.T, k *testbed.KubeServer, namespace, person string) string {
 	t.Helper()
 	cfg, file := k.Admin(), filepath.Join(t.TempDir(), "kubeconfig")
@@ -79,7 +79,7 @@ func kubeconfigOf(t *testing.T, k *testbed.KubeServer, namespace, person string)
 	return file
 }
 
-// offers are what a shell would offer.
+// offers returns the completions that a shell would offer.
 func offers(t *testing.T, kubeconfig string, typed ...string) []string {
 	t.Helper()
 	var out strings.Builder
@@ -88,7 +88,7 @@ func offers(t *testing.T, kubeconfig string, typed ...string) []string {
 		Getenv: func(name string) string { return map[string]string{"KUBECONFIG": kubeconfig}[name] },
 	})
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	return lines[:len(lines)-1] // The last tells the shell what to do with the others.
+	return lines[:len(lines)-1] // The last line is a directive for the shell.
 }
 
 func TestTheShellOffersWhatThereIs(t *testing.T) {

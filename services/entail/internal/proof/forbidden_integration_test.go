@@ -16,10 +16,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// guarded is a Store that services may not change.
+// guarded is a Store that services may not patch for a while.
 const guarded = "guarded"
 
-// shows waits until it has a condition of its present generation.
+// shows waits until the Store has a condition with this reason for its present generation.
 func (s *together) shows(t *testing.T, typ, reason string) {
 	t.Helper()
 	testbed.Eventually(t, time.Minute, func() error {

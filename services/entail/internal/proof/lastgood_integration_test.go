@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// awaitTuples waits until a Store has these tuples, and no others.
+// awaitTuples waits until a Store has exactly these tuples.
 func (s *together) awaitTuples(t *testing.T, store string, want ...string) {
 	t.Helper()
 	testbed.Eventually(t, time.Minute, func() error {
@@ -55,7 +55,7 @@ func TestATypoTakesNoTuplesAwayGivesNoneAndOutlivesOpenFGA(t *testing.T) {
 	apply(": [user]", "a", "b")
 	s.awaitTuples(t, "bench-000", "file:a", "file:b")
 	apply(" [user]", "a", "c")
-	s.awaitTuples(t, "bench-000", "file:a") // b is no longer declared, c waits.
+	s.awaitTuples(t, "bench-000", "file:a") // b is no longer declared; c waits for the model.
 	if err := s.openFGA.DeleteStore(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}

@@ -18,11 +18,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// longStore is how many tuples a large Store has.
+// longStore is the number of tuples of a large Store.
 const longStore = 5000
 
-// One tuple of a Store of 5,000 becomes another, on an idle system: from the answer to the person's request to the
-// tuple in OpenFGA, and to Ready in the Store's status.
+// One of 5,000 tuples of a Store changes on an idle system. The times are from the answer to the user's request to the
+// tuple in OpenFGA, and to Ready in the status of the Store.
 func BenchmarkChangeInALongStore(b *testing.B) {
 	s := startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
 	id := s.stores(b, 1)["bench-000"]
@@ -48,7 +48,7 @@ func BenchmarkChangeInALongStore(b *testing.B) {
 			_, found, err := s.openFGA.ReadTuple(b.Context(), id, key(object))
 			return found, err
 		}))
-		for <-became < generation { // It speaks of one before.
+		for <-became < generation { // An earlier generation.
 		}
 		settled = append(settled, time.Since(begun))
 	}
@@ -58,8 +58,8 @@ func BenchmarkChangeInALongStore(b *testing.B) {
 	b.ReportMetric(ms(settled[len(settled)*99/100]), "ready-p99-ms")
 }
 
-// watchReady tells of every generation of a Store that becomes Ready, the present one first. It reads no more of
-// an object than that.
+// watchReady returns a channel with every generation of a Store that becomes Ready, from the present one on. It decodes
+// only the fields that it needs.
 func (s *together) watchReady(b *testing.B) <-chan int64 {
 	b.Helper()
 	path := "/apis/" + corev1alpha1.GroupVersion.String() + "/" + corev1alpha1.Stores

@@ -32,28 +32,29 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// loop keeps objects like Stores in step as an operator of one process does, from a watch at the API server straight
-// to OpenFGA. It writes to the API server twice: finalizers, and in the end a status. So a crash leaks tuples, and all of
-// them are written again at every event. It is kind to itself: nothing is discovered, and there is one kind.
+// loop reconciles objects like Stores as a simple operator does: in one process, from a watch of the API server
+// directly to OpenFGA. It writes finalizers, and a status at the end. So a crash leaks tuples, and every event writes
+// all of them again. The comparison favors the loop: it has no discovery and only one kind.
 type loop struct {
 	kind kinds.Kind
-	// records means that a status names the store, and what will be in it, before: a crash leaks nothing then.
+	// records makes the loop write the store and its future tuples to a status before it writes them. A crash then
+	// leaks nothing.
 	records bool
 	objects dynamic.NamespaceableResourceInterface
 	seen    cache.Indexer
 	openFGA *fga.Client
-	// perCall is how many tuples go into one call.
+	// perCall is the number of tuples in one call.
 	perCall int
 }
 
-// looped is the kind that a loop keeps: Store, in a group of its own, so that nobody else sees it.
+// looped returns the kind that a loop reconciles: Store in another API group, so that no service watches it.
 func looped(group string) kinds.Kind {
 	kind := kinds.Stores()
 	kind.GroupResource = event.GroupResource{Group: group, Resource: kind.Resource}
 	return kind
 }
 
-// define makes the API server serve the kind, until the benchmark ends.
+// define installs the kind in the API server until the benchmark ends.
 func (l *loop) define(b *testing.B, s *together) {
 	b.Helper()
 	text, err := deploy.Files.ReadFile("crd/core.platform-mesh.io_stores.yaml")
@@ -85,7 +86,7 @@ func (l *loop) define(b *testing.B, s *together) {
 	})
 }
 
-// startLoop runs one until the benchmark ends.
+// startLoop runs a loop until the benchmark ends.
 func (s *together) startLoop(b *testing.B, l *loop) {
 	b.Helper()
 	l.openFGA = s.backend.Client(b)
@@ -150,7 +151,7 @@ func (l *loop) reconcile(ctx context.Context, name string) error {
 	return l.patch(ctx, name, map[string]any{"status": status}, "status")
 }
 
-// sync makes the calls of one reconciliation, in their order.
+// sync makes the calls of one reconciliation in order.
 func (l *loop) sync(ctx context.Context, o corev1alpha1.Store, status *corev1alpha1.StoreStatus) error {
 	if err := l.syncStore(ctx, o.Name, status); err != nil {
 		return err
@@ -182,7 +183,7 @@ func (l *loop) sync(ctx context.Context, o corev1alpha1.Store, status *corev1alp
 	return nil
 }
 
-// record names what will be in the store beside what is, unless that is said already.
+// record writes the store and its future tuples to the status, unless the status holds them already.
 func (l *loop) record(ctx context.Context, o corev1alpha1.Store, status *corev1alpha1.StoreStatus) error {
 	added := slices.DeleteFunc(slices.Clone(o.Spec.Tuples), func(t corev1alpha1.Tuple) bool { return slices.Contains(status.ManagedTuples, t) })
 	if !l.records || status.StoreID == o.Status.StoreID && len(added) == 0 {

@@ -25,12 +25,12 @@ import (
 	"github.com/entail-dev/entail/services/watcher"
 )
 
-// serviceEnv makes this test binary one of the services, so that it ends as a process does.
+// serviceEnv makes this test binary run one of the services, so that a service can be killed as a process.
 const serviceEnv = "ENTAIL_TEST_SERVICE"
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(serviceEnv); name != "" {
-		go func() { // Its end is ours: a test that dies leaves nothing behind.
+		go func() { // Exit with the parent: a dead test leaves no processes.
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			os.Exit(3)
 		}()
@@ -46,14 +46,14 @@ func TestMain(m *testing.M) {
 	testbed.Main(m)
 }
 
-// surroundings are the servers that a service works with.
+// surroundings holds the servers that a service uses.
 type surroundings struct {
 	nats, kubeconfig string
 	openFGA          fga.Config
 	embed            service.Embed
 }
 
-// run is one service until ctx ends. It resyncs too seldom for that to heal anything here.
+// run runs one service until ctx ends. It resyncs once an hour, so a resync cannot hide a fault in these tests.
 func run(ctx context.Context, name string, around surroundings) error {
 	cfg := service.Defaults()
 	cfg.NATS.URL, cfg.Kube.Kubeconfig, cfg.Embed = around.nats, around.kubeconfig, around.embed
@@ -75,10 +75,11 @@ func run(ctx context.Context, name string, around surroundings) error {
 	}
 }
 
-// memoryLimit is the Go runtime's soft limit for a service. The rest of 500 MiB is its code and the runtime's own.
+// memoryLimit is the soft memory limit of the Go runtime for a service. The rest of 500 MiB is for its code and the
+// runtime itself.
 const memoryLimit = "400MiB"
 
-// process is a service that runs as a process of its own and can be killed.
+// process is a service in its own process, which can be killed.
 type process struct {
 	t      testing.TB
 	name   string
@@ -120,13 +121,13 @@ func (p *process) start() {
 	}
 }
 
-// kill is kill -9.
+// kill ends the process with SIGKILL.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
 
-// stop is a polite end; it must succeed.
+// stop ends the process with SIGTERM, and requires that it succeeds.
 func (p *process) stop() {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -137,7 +138,7 @@ func (p *process) stop() {
 	}
 }
 
-// memory is what the process has resident, in MiB: at most so far, and now.
+// memory returns the resident memory of the process in MiB: the peak and the present value.
 func (p *process) memory() (peak, now float64) {
 	p.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

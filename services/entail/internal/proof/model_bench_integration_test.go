@@ -20,7 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
-// accounts is a core module that generated modules build on. It has three types.
+// accounts is a core module for generated modules to extend. It has three types.
 const accounts = `module core
 
 type user
@@ -36,7 +36,7 @@ type core_platform-mesh_io_account
     define member: [role#assignee] or owner or member from parent
 `
 
-// manyModels is a Store with modules such as are generated for APIs.
+// manyModels is a Store with modules like those that are generated for APIs.
 type manyModels struct {
 	*together
 	store string
@@ -55,7 +55,7 @@ func startManyModels(b *testing.B, n int) *manyModels {
 	return s
 }
 
-// text is the i-th module. A model may have a hundred types, so the last modules only extend one.
+// text returns the i-th module. A model may have at most 100 types, so the last modules only extend one.
 func text(b *testing.B, i int) string {
 	b.Helper()
 	name := fmt.Sprintf("part%02d", i)
@@ -75,7 +75,7 @@ func (s *manyModels) apply(b *testing.B, i int, text string) {
 		corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "bench"}, Model: text})
 }
 
-// awaitModules waits until everything is Ready.
+// awaitModules waits until all modules and the Store are Ready.
 func (s *manyModels) awaitModules(b *testing.B) {
 	b.Helper()
 	testbed.Eventually(b, time.Minute, func() error {
@@ -97,8 +97,8 @@ func (s *manyModels) awaitModules(b *testing.B) {
 	})
 }
 
-// One module of a store of a hundred, the core module among them, is changed: from the answer to the person's request
-// to the new model in OpenFGA.
+// One module of a store changes. The store has 100 modules, including the core module. The time is from the answer to
+// the user's request to the new model in OpenFGA.
 func BenchmarkChangeToModel(b *testing.B) {
 	s := startManyModels(b, 99)
 	var took []time.Duration
@@ -121,7 +121,8 @@ func BenchmarkChangeToModel(b *testing.B) {
 	report(b, took)
 }
 
-// One module of sixty is broken: from the answer to the person's request to the reason in the status of its object.
+// One of sixty modules becomes invalid. The time is from the answer to the user's request to the reason in the status
+// of its object.
 func BenchmarkChangeToRejection(b *testing.B) {
 	s := startManyModels(b, 60)
 	var took []time.Duration
@@ -145,7 +146,7 @@ func BenchmarkChangeToRejection(b *testing.B) {
 	report(b, took)
 }
 
-// until measures how long something takes to become so.
+// until returns the time until is returns true.
 func until(b *testing.B, is func() (bool, error)) time.Duration {
 	b.Helper()
 	begun := time.Now()

@@ -20,7 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// says waits until Ready of the present generation of an object is so, and returns the message.
+// says waits until Ready of the object's present generation has this status and reason, and returns the message.
 func (s *together) says(t *testing.T, kind kinds.Kind, name string, status metav1.ConditionStatus, reason string) (message string) {
 	t.Helper()
 	testbed.Eventually(t, time.Minute, func() error {

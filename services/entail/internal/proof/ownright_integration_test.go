@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// judging is an implied-role that judges who writes rules and binds roles.
+// judging starts an implied-role whose webhooks check the authors of rules and bindings.
 func judging(t *testing.T, b *testbed.Bed) *testbed.Running {
 	t.Helper()
 	webhooks := testbed.Listen(t)
@@ -32,7 +32,7 @@ func judging(t *testing.T, b *testbed.Bed) *testbed.Running {
 	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
 }
 
-// grantPerson lets a user write rules, and bind a role, in a namespace.
+// grantPerson allows a user to write rules and bindings, and to bind one role, in a namespace.
 func grantPerson(t *testing.T, b *testbed.Bed, namespace, name, role string) {
 	t.Helper()
 	b.Kube.GrantUser(t, namespace, name,
@@ -41,8 +41,8 @@ func grantPerson(t *testing.T, b *testbed.Bed, namespace, name, role string) {
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{role}, Verbs: []string{"bind"}})
 }
 
-// TestAPreviewTellsWhetherItsCallerMay previews as somebody who may bind writer, which implies reader, but not
-// reader, and as an administrator.
+// TestAPreviewTellsWhetherItsCallerMay runs previews as two users. The first one may bind writer, which implies reader,
+// but not reader. The second one is an administrator.
 func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
 	b := testbed.NewBed(t)
 	ns := team(t, b.Kube)
@@ -83,7 +83,7 @@ func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
 	} {
 		config := kubeconfigOf(t, b.Kube, ns, c.who)
 		args := append(append([]string{"preview"}, c.args...), "-n", ns, "--server", server)
-		testbed.Eventually(t, time.Minute, func() error { // The service starts, and the API server comes to ask it.
+		testbed.Eventually(t, time.Minute, func() error { // The API server begins to call the new service.
 			var out, err strings.Builder
 			code := command.Run(t.Context(), args, command.Surroundings{
 				In: strings.NewReader(""), Out: &out, Err: &err,

@@ -30,15 +30,15 @@ import (
 )
 
 const (
-	// editsEnv is how many edits there shall be, beyond what fits into every run of the tests.
+	// editsEnv sets a larger number of edits than fits into every run of the tests.
 	editsEnv    = "ENTAIL_READY_EDITS"
 	readyEdits  = 120
 	readyStores = 2
 	readyParts  = 4
 )
 
-// judged is either kind of object with what the check needs of it. Each has one type of its own, so
-// that what it asks for depends on no other.
+// judged holds the fields of a Store or an AuthorizationModel that the check needs. Each object declares one type of
+// its own, so it depends on no other object.
 type judged struct {
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -65,29 +65,29 @@ func read(u *unstructured.Unstructured) (*judged, error) {
 	return o, json.Unmarshal(data, o)
 }
 
-// ownType is that of an object.
+// ownType returns the type that an object declares.
 func ownType(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// slip is a line that cannot be read: the object's last live text stays.
+// slip is a line that does not parse: the last valid version of the object stays live.
 const slip = "    define slip [user]\n"
 
-// fits reports whether the object's own text can be read, and every tuple is of a relation that it defines.
+// fits reports whether the object's text parses, and defines the relation of every tuple.
 func (o *judged) fits() bool {
 	return !strings.Contains(o.Spec.CoreModule+o.Spec.Model, slip) && !slices.ContainsFunc(o.Spec.Tuples, func(t corev1alpha1.Tuple) bool {
 		return !strings.Contains(o.Spec.CoreModule+o.Spec.Model, "define "+t.Relation+":")
 	})
 }
 
-// claims reports whether it says that it is ready as it is.
+// claims reports whether the object is Ready in its present generation.
 func (o *judged) claims() bool {
 	return o.Status.ObservedGeneration == o.Generation && ready(o.Status.Conditions, o.Generation)
 }
 
-// promise watches every version of the objects, and compares those that say that they are ready with OpenFGA.
+// promise watches every version of the objects, and compares the Ready ones with OpenFGA.
 type promise struct {
 	*together
 	t *testing.T
-	// kept counts promises that nobody changed while they were compared.
+	// kept counts comparisons during which the object did not change.
 	kept atomic.Int32
 }
 
@@ -124,7 +124,7 @@ func (p *promise) watch(ctx context.Context, kind kinds.Kind) {
 	}
 }
 
-// conclude counts a comparison only if nobody has changed the object by then.
+// conclude counts a comparison only if the object has not changed meanwhile.
 func (p *promise) conclude(ctx context.Context, kind kinds.Kind, o *judged, wrong string) error {
 	now, err := p.objects.Resource(kind.Served()).Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil || now.GetGeneration() != o.Generation {
@@ -136,7 +136,7 @@ func (p *promise) conclude(ctx context.Context, kind kinds.Kind, o *judged, wron
 	return nil
 }
 
-// compare tells what of an object OpenFGA lacks.
+// compare returns a difference between an object and OpenFGA, or an empty text.
 func (p *promise) compare(ctx context.Context, o *judged) (wrong string, err error) {
 	id := o.Status.StoreID
 	if o.Kind != "Store" {
@@ -181,7 +181,7 @@ func relationsIn(text string) []string {
 	return found
 }
 
-// edit changes an object: its text, its tuples, or both. Every so often a tuple is left without its relation.
+// edit changes an object: its text, its tuples, or both. It sometimes removes the relation of a tuple.
 func (p *promise) edit(name, end string) {
 	p.t.Helper()
 	text := "module " + ownType(name) + "\n"
@@ -212,7 +212,8 @@ func (p *promise) edit(name, end string) {
 	})
 }
 
-// concluded waits until all objects say of their present generation whether they are ready, and are if they can be.
+// concluded waits until all objects have a Ready condition for their present generation, and are Ready exactly if they
+// fit.
 func (p *promise) concluded(names ...string) {
 	p.t.Helper()
 	testbed.Eventually(p.t, time.Minute, func() error {

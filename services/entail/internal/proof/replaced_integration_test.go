@@ -17,7 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// A Store that is made anew past all finalizers while nobody looks may have the OpenFGA store of the one before, and nothing in it.
+// A Store is deleted without its finalizers and created again while no service runs. It may keep the OpenFGA store of
+// its predecessor, but none of its tuples.
 func TestAStoreReplacedWhileNobodyLookedGrantsNothingOfTheOneBefore(t *testing.T) {
 	const name = "replaced"
 	s := startTogether(t, topology.Watcher)

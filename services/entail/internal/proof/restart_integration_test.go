@@ -31,10 +31,9 @@ const (
 	crowd        = crowdStores * (1 + crowdModules)
 )
 
-// A service starts with 100,000 converged objects in the stream: 1,000 Stores with 99
-// AuthorizationModels each, a tuple in every one. First it has never run before, then it
-// is restarted, then once more as a process of its own, whose memory is measured. It is
-// converged when it has said so of every object.
+// A service starts with 100,000 converged objects in the stream: 1,000 Stores with 99 AuthorizationModels each, and one
+// tuple in every object. The service starts for the first time, then again, then as its own process, whose memory is
+// measured. It has converged once it has published a result for every object.
 func BenchmarkRestartWith100000Objects(b *testing.B) {
 	for _, name := range []string{topology.StoreSync, topology.TupleSync} {
 		b.Run(name, func(b *testing.B) {
@@ -59,7 +58,7 @@ func BenchmarkRestartWith100000Objects(b *testing.B) {
 	}
 }
 
-// crowdBed is servers that hold what 100,000 converged objects ask for.
+// crowdBed holds the servers with the state of 100,000 converged objects.
 type crowdBed struct {
 	bus     *testbed.NATSServer
 	openFGA *testbed.OpenFGAServer
@@ -67,7 +66,7 @@ type crowdBed struct {
 	js      jetstream.JetStream
 }
 
-// newCrowd lets the services bring one Store with its modules to rest, and publishes a thousand like it.
+// newCrowd lets the services converge one Store with its modules, and publishes 1,000 copies of it.
 func newCrowd(b *testing.B) *crowdBed {
 	b.Helper()
 	c := &crowdBed{bus: testbed.NATS(b), openFGA: testbed.OpenFGA(b), kube: testbed.Kube(b)}
@@ -92,7 +91,7 @@ func newCrowd(b *testing.B) *crowdBed {
 
 const patternName = "pattern"
 
-// pattern is the objects of one converged Store, as JSON by kind and name.
+// pattern holds the objects of one converged Store, as JSON by kind and name.
 type pattern struct {
 	objects          map[kinds.Kind]map[string]string
 	storeID, modelID string
@@ -114,7 +113,7 @@ func patternOf(b *testing.B) *pattern {
 	return p
 }
 
-// read takes the objects if they are at rest.
+// read reads the objects, or returns an error if they have not converged.
 func (p *pattern) read(b *testing.B) error {
 	b.Helper()
 	stores, err := list[corev1alpha1.Store](b.Context(), p.bed.objects, kinds.Stores())
@@ -154,7 +153,7 @@ func (p *pattern) read(b *testing.B) error {
 	return nil
 }
 
-// publish makes the i-th copy of the pattern, in OpenFGA and on the bus.
+// publish creates the i-th copy of the pattern in OpenFGA and on the stream, and returns the number of its objects.
 func (c *crowdBed) publish(b *testing.B, p *pattern, i int) int {
 	b.Helper()
 	client := c.openFGA.Client(b)
@@ -220,7 +219,7 @@ func (c *crowdBed) mark(b *testing.B, kind event.GroupResource, count int64) {
 	}
 }
 
-// converge starts one service and waits until it has said of every object that it is applied.
+// converge starts one service and waits until it has published a result for every object. It returns the time.
 func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func())) time.Duration {
 	b.Helper()
 	before := c.said(b)
@@ -238,7 +237,7 @@ func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func()
 	return took
 }
 
-// around is what a service works with; its writes are counted only in this process.
+// around returns the surroundings of a service. Only writes of services in this process are counted.
 func (c *crowdBed) around(b *testing.B, name string) surroundings {
 	b.Helper()
 	return surroundings{
@@ -261,7 +260,7 @@ func (c *crowdBed) run(b *testing.B, name string) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// said is how many results have been published.
+// said returns the number of published results.
 func (c *crowdBed) said(b *testing.B) uint64 {
 	b.Helper()
 	stream, err := c.js.Stream(b.Context(), topology.Results)

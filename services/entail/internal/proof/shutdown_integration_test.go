@@ -21,10 +21,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// gracePeriod is what Kubernetes gives a pod to end.
+// gracePeriod is the default time that Kubernetes gives a pod to stop.
 const gracePeriod = 30 * time.Second
 
-// path leads to a server, until it is cut, or falls silent as when a machine on it dies.
+// path forwards connections to a server. It can be cut, or fall silent as if the machine of the server died.
 type path struct {
 	listener net.Listener
 	server   string
@@ -64,7 +64,7 @@ func (p *path) serve() {
 	}
 }
 
-// pass takes to one end what comes from the other, and drops it while the path is silent.
+// pass copies data from one connection to the other, and drops it while the path is silent.
 func (p *path) pass(to, from net.Conn) {
 	defer to.Close()
 	buffer := make([]byte, 32<<10)
@@ -100,10 +100,10 @@ func (p *path) cut() {
 	}
 }
 
-// paths are those of one system of services.
+// paths holds the paths to the servers of one system.
 type paths struct{ nats, openFGA, kube *path }
 
-// startOnPaths starts the services as processes that reach every server by a path.
+// startOnPaths starts the services as processes that reach every server through a path.
 func startOnPaths(t *testing.T) (*testbed.KubeServer, paths, []*process) {
 	t.Helper()
 	bus, openFGA, kube := testbed.NATS(t), testbed.OpenFGA(t), testbed.Kube(t)
@@ -128,7 +128,7 @@ func parsed(t *testing.T, address string) *url.URL {
 	return u
 }
 
-// by is a kubeconfig that leads by a path.
+// by returns a copy of a kubeconfig whose server is the path.
 func by(t *testing.T, p *path, file string) string {
 	t.Helper()
 	cfg, err := clientcmd.LoadFromFile(file)
@@ -145,7 +145,7 @@ func by(t *testing.T, p *path, file string) string {
 	return led
 }
 
-// end is a polite end within the grace period.
+// end sends SIGTERM, and kills the process after the grace period.
 func (p *process) end() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -176,7 +176,7 @@ func TestServicesEndInOrderWhateverIsAway(t *testing.T) {
 				lose(dependency(paths))
 				spec.Tuples = nil
 				kube.Apply(t, kinds.Stores(), "ending", spec)
-				<-time.After(time.Second) // In the middle of it.
+				<-time.After(time.Second) // Stop the services during the work.
 				var ends sync.WaitGroup
 				for _, p := range services {
 					ends.Go(func() {

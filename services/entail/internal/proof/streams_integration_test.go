@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// harms are what somebody may do to one stream.
+// harms returns the ways in which a user may damage a stream.
 func harms() map[string]func(ctx context.Context, js jetstream.JetStream, stream jetstream.Stream) error {
 	return map[string]func(ctx context.Context, js jetstream.JetStream, stream jetstream.Stream) error{
 		"deleted": func(ctx context.Context, js jetstream.JetStream, stream jetstream.Stream) error {
@@ -65,7 +65,7 @@ func TestAStreamThatIsHarmedIsBackWithWhatItHeld(t *testing.T) {
 	}
 }
 
-// settled is nil when all that the Store asks for is live.
+// settled returns nil once Store "changed" is Ready.
 func (s *together) settled() error {
 	found, err := list[corev1alpha1.Store](context.Background(), s.objects, kinds.Stores())
 	if err != nil {
@@ -77,10 +77,10 @@ func (s *together) settled() error {
 	return nil
 }
 
-// untouched is a Store that nobody changes: whatever the bus holds of it, it held before or was given again.
+// untouched is a Store that never changes. All its messages either survived or were published again.
 const untouched = "untouched"
 
-// complete is nil when every stream is as it must be and holds what can be said again of a Store.
+// complete returns nil once every stream has its configuration and holds the messages about Store untouched.
 func complete(ctx context.Context, js jetstream.JetStream) error {
 	errs := []error{topology.Present(ctx, js)}
 	key := event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: untouched}

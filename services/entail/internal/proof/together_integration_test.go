@@ -21,15 +21,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/testbed"
 )
 
-// together is services in this process on servers of the test's own.
+// together holds services in this process, and the servers of the test that they use.
 type together struct {
 	bus     *testbed.NATSServer
 	kube    *testbed.KubeServer
 	objects dynamic.Interface
 	openFGA *fga.Client
-	// backend is the server that openFGA talks to.
+	// backend is the server behind openFGA.
 	backend *testbed.OpenFGAServer
-	// around leads to all servers but NATS and Kubernetes, where every service is somebody else.
+	// around holds all servers except NATS and Kubernetes, where every service has its own account.
 	around surroundings
 }
 
@@ -47,7 +47,7 @@ func startTogether(t testing.TB, names ...string) *together {
 	return s
 }
 
-// start runs a service until the test ends or the function is called.
+// start runs a service until the test ends or the caller calls stop.
 func (s *together) start(t testing.TB, name string) (stop func()) {
 	t.Helper()
 	around := s.around
@@ -64,8 +64,8 @@ func (s *together) start(t testing.TB, name string) (stop func()) {
 	return stop
 }
 
-// stores applies n Stores with the core module and no tuples, and returns their names
-// and OpenFGA ids once they have a model.
+// stores applies n Stores with the core module and no tuples. Once they have a model, it returns their names and
+// OpenFGA IDs.
 func (s *together) stores(t testing.TB, n int) map[string]string {
 	t.Helper()
 	for i := range n {

@@ -26,14 +26,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// collector takes in what OpenTelemetry exporters send.
+// collector receives the exports of OpenTelemetry.
 type collector struct {
 	mu sync.Mutex
-	// traces are what was done, by whom, by the id of the trace.
+	// traces holds the spans, with their services, by trace ID.
 	traces map[string][]string
 }
 
-// startCollector makes all services of this process export to it.
+// startCollector makes all services of this process export to a new collector.
 func startCollector(t *testing.T) *collector {
 	t.Helper()
 	c := &collector{traces: map[string][]string{}}
@@ -44,7 +44,7 @@ func startCollector(t *testing.T) *collector {
 	return c
 }
 
-// ServeHTTP takes one export.
+// ServeHTTP stores one export.
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var export collectorv1.ExportTraceServiceRequest
 	body, err := io.ReadAll(r.Body)
@@ -77,7 +77,7 @@ func attribute(all []*commonv1.KeyValue, key string) string {
 	return ""
 }
 
-// holds finds the trace that has all of these spans.
+// holds returns a trace that has all of these spans.
 func (c *collector) holds(spans ...string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *collector) text() string {
 	return text.String()
 }
 
-// lines is a log that many write to.
+// lines is a log with concurrent writers.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -139,8 +139,8 @@ func TestAChangeIsOneTraceThroughAllServicesToEachWrite(t *testing.T) {
 	if !log.hold(`"service":"store-sync"`, `"msg":"OpenFGA changed"`, `"trace_id":"`+model+`"`) {
 		t.Errorf("no log line names trace %s", model)
 	}
-	// A reconciliation that is under way reads the object anew, and does what an edit asks that it
-	// meets: nothing is left then for the trace of that edit, and the next one is looked at.
+	// A reconciliation in progress reads the object again and may apply a later edit. Then no work is left for the
+	// trace of that edit, so the test makes another edit.
 	var edited time.Time
 	testbed.Eventually(t, time.Minute, func() error {
 		if time.Since(edited) > 5*time.Second {

@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// requests are those of all services to the API server about Stores and AuthorizationModels, by what they do.
+// requests counts the requests of all services about Stores and AuthorizationModels, by operation.
 func (s *together) requests() map[string]int {
 	about := s.kube.CallsByOp()
 	maps.DeleteFunc(about, func(op string, _ int) bool {
@@ -27,7 +27,7 @@ func (s *together) requests() map[string]int {
 	return about
 }
 
-// rest waits until there are no more requests for a while.
+// rest waits until no request has been made for one second.
 func (s *together) rest(t *testing.T) {
 	t.Helper()
 	last, since := s.requests(), time.Now()
@@ -42,7 +42,7 @@ func (s *together) rest(t *testing.T) {
 	})
 }
 
-// costs has a change done, and wants at most so many writes and reads until all is ready and at rest.
+// costs makes a change, and requires at most so many writes and reads until the system is at rest.
 func (s *together) costs(t *testing.T, what string, writes, reads int, change func()) {
 	t.Helper()
 	before := s.requests()
@@ -113,9 +113,9 @@ func TestAChangeTakesNoMoreWritesThanItMust(t *testing.T) {
 	s.costs(t, "another tuple", 3, 0, store(core, tuple("1"), tuple("2")))
 	s.costs(t, "a tuple less", 3, 0, store(core, tuple("1")))
 	s.costs(t, "a core that gives more", 3, 0, store(core+"type team\n", tuple("1")))
-	// What takes away is written down before, and so confirmed before.
+	// A change that revokes access is recorded first, and verified before that.
 	s.costs(t, "a core that gives less", 3, 1, store(core, tuple("1")))
-	// The Store names each new model. Both services begin with a new module at once: now and then one finds that the
+	// The Store names each new model. Both services start on a new module at once, so one sometimes finds that the
 	// other has written to it since.
 	s.costs(t, "a new module", 4+1+3, 1+3, module(part, on("part:1")))
 	s.costs(t, "another tuple of a module", 3, 0, module(part, on("part:1"), on("part:2")))

@@ -6,7 +6,7 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 )
 
-// Role tells why somebody holds a role.
+// Role explains why a subject holds a role.
 func (p Page) Role(m *inferencev1.ExplainRoleResponse) {
 	if !m.GetHeld() {
 		p.linef("They do not hold it.")
@@ -23,7 +23,7 @@ func (p Page) Role(m *inferencev1.ExplainRoleResponse) {
 	p.more(m.GetTruncated())
 }
 
-// bindingName says of what kind a binding is.
+// bindingName returns the kind and name of a binding.
 func bindingName(name string) string {
 	if kind, name, is := strings.Cut(name, "/"); is {
 		return kind + " " + name
@@ -39,7 +39,7 @@ func (p Page) steps(path []*inferencev1.Step) {
 	}
 }
 
-// EffectiveRoles lists what roles somebody holds.
+// EffectiveRoles lists the roles that a subject holds.
 func (p Page) EffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) {
 	if len(m.GetRoles()) == 0 {
 		p.linef("They hold no role here.")
@@ -58,7 +58,7 @@ func origin(o inferencev1.Origin) string {
 	return strings.ToLower(strings.TrimPrefix(o.String(), "ORIGIN_"))
 }
 
-// Drift lists the RoleBindings that are not as they should be, and the rules that nobody judged.
+// Drift lists the RoleBindings that differ from the rules, and the rules and bindings whose author was never checked.
 func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
 	for _, rule := range m.GetUnjudged() {
 		p.linef("Rule %s was written while nobody judged who writes rules.", rule)
@@ -89,7 +89,7 @@ func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
 	p.more(m.GetTruncated())
 }
 
-// Watched tells of a message of a watch.
+// Watched prints one message of a watch.
 func (p Page) Watched(m *inferencev1.WatchInferencesResponse) {
 	for _, in := range m.GetUpserted() {
 		p.linef("%s: %s implies %s", in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal()))

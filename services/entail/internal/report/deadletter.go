@@ -7,10 +7,10 @@ import (
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 )
 
-// maxReason keeps a list readable; the whole reason is in the letter itself.
+// maxReason bounds a reason in a list, in characters; the dead letter itself holds the whole reason.
 const maxReason = 100
 
-// DeadLetters lists what could not be processed.
+// DeadLetters lists dead letters.
 func (p Page) DeadLetters(letters []*syncv1.DeadLetter) {
 	if len(letters) == 0 {
 		p.linef("no dead letters")
@@ -25,7 +25,7 @@ func (p Page) DeadLetters(letters []*syncv1.DeadLetter) {
 	p.table([]string{"ID", "SERVICE", "OBJECT", "PARKED", "REASON"}, rows)
 }
 
-// DeadLetter shows one of them with its message.
+// DeadLetter shows a dead letter with its message.
 func (p Page) DeadLetter(m *syncv1.GetDeadLetterResponse) {
 	l := m.GetDeadLetter()
 	for _, field := range [][2]string{
@@ -63,12 +63,12 @@ func shorten(s string) string {
 	return string([]rune(s)[:maxReason-1]) + "…"
 }
 
-// Replayed tells what was published again.
+// Replayed prints the object that was published again.
 func (p Page) Replayed(m *syncv1.ReplayResponse) {
 	p.linef("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
 }
 
-// Discarded tells what was put away.
+// Discarded prints the dead letter that was discarded.
 func (p Page) Discarded(m *syncv1.DiscardDeadLetterResponse) {
 	l := m.GetDeadLetter()
 	if m.GetMessageRemoved() {

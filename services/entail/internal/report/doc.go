@@ -1,4 +1,3 @@
-// Package report writes the answers of the query APIs: tables and timelines for
-// people, JSON and YAML for programs. What it writes depends on nothing but its
-// arguments; the present time is one of them.
+// Package report writes the answers of the query APIs: tables and timelines for people, JSON and YAML for programs. Its
+// output depends only on its arguments, which include the present time.
 package report

@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// Diagnostics are findings of the service; the last says how many it found where it does not list all.
+// Diagnostics returns the findings of the service. If the service does not list all, the last one holds the total.
 func Diagnostics(m *policyv1.Findings) policy.Diagnostics {
 	var found policy.Diagnostics
 	for _, d := range m.GetDiagnostics() {
@@ -37,7 +37,7 @@ func diagnostic(m *policyv1.Diagnostic) policy.Diagnostic {
 	return d
 }
 
-// Place is where something is written, as the service says it.
+// Place converts a place of the service.
 func Place(m *policyv1.Place) policy.Place {
 	return policy.Place{File: m.GetFile(), Document: int(m.GetDocument()), Line: int(m.GetLine()), Column: int(m.GetColumn()), Path: m.GetPath()}
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is how an answer is written. It is a value of the flag --output.
+// Format is the format of an answer, the value of --output.
 type Format string
 
 // Formats.
@@ -24,13 +24,13 @@ const (
 	YAML  Format = "yaml"
 )
 
-// Formats lists them, for help and completion.
+// Formats returns all formats, for help and completion.
 func Formats() []string { return []string{string(Table), string(JSON), string(YAML)} }
 
-// String is the flag's value.
+// String returns the value of the flag.
 func (f *Format) String() string { return string(*f) }
 
-// Type is the flag's kind in the help.
+// Type returns the placeholder of the value in the help.
 func (f *Format) Type() string { return "FORMAT" }
 
 // Set accepts one of [Formats].
@@ -42,10 +42,10 @@ func (f *Format) Set(value string) error {
 	return nil
 }
 
-// Bind makes f the flag --output.
+// Bind defines the flag --output for f.
 func (f *Format) Bind(cmd *cobra.Command) {
 	cmd.Flags().VarP(f, "output", "o", "table, json or yaml")
-	// The flag was defined one line above, so this cannot fail.
+	// This cannot fail: the flag is defined above.
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(Formats(), cobra.ShellCompDirectiveNoFileComp))
 }
 

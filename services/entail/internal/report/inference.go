@@ -7,7 +7,7 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 )
 
-// Inferences lists what every role implies.
+// Inferences lists the roles that each role implies.
 func (p Page) Inferences(m *inferencev1.ListInferencesResponse) {
 	if len(m.GetInferences()) == 0 {
 		p.linef("No role implies another.")
@@ -20,7 +20,7 @@ func (p Page) Inferences(m *inferencev1.ListInferencesResponse) {
 	p.table([]string{"NAMESPACE", headRole, "IMPLIES"}, rows)
 }
 
-// Binding tells why a RoleBinding is there, or what it implies.
+// Binding explains why a RoleBinding exists, or which ones it implies.
 func (p Page) Binding(m *inferencev1.ExplainBindingResponse) {
 	p.linef("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()),
 		andMore(subjectNames(m.GetSubjects()), len(m.GetSubjects()), m.GetSubjectsTotal()))
@@ -62,7 +62,7 @@ func (p Page) more(truncated bool) {
 	}
 }
 
-// Holders lists who holds a role.
+// Holders lists the subjects that hold a role.
 func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) {
 	if len(m.GetHolders()) == 0 {
 		p.linef("Nobody holds it.")
@@ -76,7 +76,7 @@ func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) {
 	p.table([]string{"SUBJECT", "HOW", "BY BINDING"}, rows)
 }
 
-// Preview tells what a change would do.
+// Preview prints the effects of a change.
 func (p Page) Preview(m *inferencev1.Preview) {
 	rows := make([]row, 0, len(m.GetSubjects()))
 	for _, s := range m.GetSubjects() {
@@ -116,7 +116,7 @@ func roleName(r *inferencev1.Role) string {
 	return r.GetName()
 }
 
-// andMore adds to a list how many of all are not in it.
+// andMore appends the number of items that the list leaves out.
 func andMore(list string, listed int, total int64) string {
 	if more := total - int64(listed); more > 0 {
 		return fmt.Sprintf("%s and %d more", list, more)
@@ -124,7 +124,7 @@ func andMore(list string, listed int, total int64) string {
 	return list
 }
 
-// someRoles are those of all roles that are listed.
+// someRoles returns the listed roles, and the number of those left out.
 func someRoles(roles []*inferencev1.Role, total int64) string {
 	return andMore(roleNames(roles), len(roles), total)
 }

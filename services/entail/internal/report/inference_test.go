@@ -21,7 +21,7 @@ func inference(parent string, direct, all []string) *inferencev1.Inference {
 	return &inferencev1.Inference{Namespace: "team-a", Parent: role(parent), Direct: roles(direct...), ChildRoles: roles(all...)}
 }
 
-// example is that of the design.
+// example returns the example of the design document.
 func example() *inferencev1.ListInferencesResponse {
 	return &inferencev1.ListInferencesResponse{Inferences: []*inferencev1.Inference{
 		inference("admin", []string{"developer", "reviewer"}, []string{"developer", "noob", "pro", "reviewer", "writer"}),

@@ -7,8 +7,7 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 )
 
-// InferenceTree draws which role implies which by a rule of its own. A role that was
-// drawn before is not drawn in full again; so a cycle ends.
+// InferenceTree draws which role directly implies which. It draws the children of a role only once, so a cycle ends.
 func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) {
 	byNamespace := map[string]tree{}
 	for _, in := range m.GetInferences() {
@@ -30,10 +29,10 @@ func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) {
 	}
 }
 
-// tree is the rows of a namespace by role.
+// tree holds the inferences of a namespace by the name of the parent role.
 type tree map[string]*inferencev1.Inference
 
-// roots are the roles that nothing implies, then one of each cycle that no root leads to.
+// roots returns the roles that no role implies, then one role of each cycle that no root reaches.
 func (t tree) roots() []string {
 	implied, reached := map[string]bool{}, map[string]bool{}
 	for _, in := range t {
@@ -58,7 +57,7 @@ func (t tree) roots() []string {
 	return roots
 }
 
-// twig is a role where it stands in the drawing.
+// twig is a role at one place of the drawing.
 type twig struct {
 	name, stem, joint string
 }

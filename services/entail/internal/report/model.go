@@ -12,7 +12,7 @@ func (p Page) Model(m *storev1.GetModelResponse) {
 	p.text(m.GetDsl())
 }
 
-// Provenance tells where each part of a model comes from.
+// Provenance lists the source of each part of a model.
 func (p Page) Provenance(m *storev1.GetModelResponse) {
 	rows := make([]row, len(m.GetDefinitions()))
 	for i, d := range m.GetDefinitions() {
@@ -25,7 +25,7 @@ func (p Page) Provenance(m *storev1.GetModelResponse) {
 	p.table([]string{"DEFINITION", "MODULE", "SOURCE"}, rows)
 }
 
-// ModelPreview tells what a module would do.
+// ModelPreview prints the effects of a module on the model.
 func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
 	if !m.GetAccepted() {
 		p.linef("Rejected: %s", m.GetMessage())
@@ -45,7 +45,7 @@ func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
 	p.ModelChanges(m.GetChanges())
 }
 
-// ModelChanges tells how one model differs from another.
+// ModelChanges lists the differences between two models.
 func (p Page) ModelChanges(changes []*storev1.ModelChange) {
 	if len(changes) == 0 {
 		p.linef("The models mean the same.")
@@ -61,7 +61,7 @@ func (p Page) ModelChanges(changes []*storev1.ModelChange) {
 	p.table([]string{"DEFINITION", "CHANGE", "NOW ALSO", "NO LONGER", "AFTER"}, rows)
 }
 
-// text writes lines as they are, but for control characters.
+// text writes lines unchanged, except for control characters.
 func (p Page) text(text string) {
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		p.linef("%s", line)

@@ -10,7 +10,7 @@ import (
 
 const day = 24 * time.Hour
 
-// clock is the time of day of a moment, with its date when that is not today's.
+// clock returns the time of day, with the date if the time is more than 24 hours away.
 func (p Page) clock(at *timestamppb.Timestamp) string {
 	if at == nil {
 		return ""
@@ -22,7 +22,7 @@ func (p Page) clock(at *timestamppb.Timestamp) string {
 	return local.Format("15:04:05.000")
 }
 
-// ago is how long ago a moment was, roughly.
+// ago returns the rough time since at.
 func (p Page) ago(at *timestamppb.Timestamp) string {
 	if at == nil {
 		return "never"
@@ -30,7 +30,7 @@ func (p Page) ago(at *timestamppb.Timestamp) string {
 	return rough(p.Now.Sub(at.AsTime())) + " ago"
 }
 
-// rough keeps the one unit that matters.
+// rough returns a duration in its largest useful unit.
 func rough(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -46,7 +46,7 @@ func rough(d time.Duration) string {
 	}
 }
 
-// after is the time from one moment to a later one.
+// after returns the time between two moments.
 func after(from, to *timestamppb.Timestamp) string {
 	if from == nil || to == nil {
 		return ""

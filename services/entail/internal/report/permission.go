@@ -9,7 +9,7 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Access tells whether somebody may.
+// Access prints whether a subject has access, and by which grant.
 func (p Page) Access(m *accessv1.CheckAccessResponse) {
 	if m.GetAllowed() {
 		p.linef("yes: %s", grantText(m.GetGrant()))
@@ -25,7 +25,7 @@ func missing(permission string) string {
 	return "it takes " + permission
 }
 
-// AccessTree tells why somebody may, or what is missing.
+// AccessTree explains why a subject has access, or what it lacks.
 func (p Page) AccessTree(m *accessv1.ExplainAccessResponse) {
 	if !m.GetAllowed() {
 		p.lacking(m)
@@ -45,7 +45,7 @@ func (p Page) AccessTree(m *accessv1.ExplainAccessResponse) {
 	p.branches(roles)
 }
 
-// branches draws each line below the one before.
+// branches draws each line as the child of the line before.
 func (p Page) branches(lines []string) {
 	for i, line := range lines {
 		p.linef("%s└─ %s", strings.Repeat("   ", i), line)
@@ -74,7 +74,7 @@ func (p Page) lacking(m *accessv1.ExplainAccessResponse) {
 	}
 }
 
-// WhoCan lists who may.
+// WhoCan lists the subjects that have access.
 func (p Page) WhoCan(m *accessv1.WhoCanResponse) {
 	if len(m.GetHolders()) == 0 {
 		p.linef("Nobody: %s.", missing(m.GetPermission()))
@@ -91,7 +91,7 @@ func (p Page) WhoCan(m *accessv1.WhoCanResponse) {
 	p.more(m.GetTruncated())
 }
 
-// WhatCan lists what somebody may.
+// WhatCan lists the access that a subject has.
 func (p Page) WhatCan(m *accessv1.WhatCanResponse) {
 	if len(m.GetRights()) == 0 {
 		p.linef("Nothing.")
@@ -107,7 +107,7 @@ func (p Page) WhatCan(m *accessv1.WhatCanResponse) {
 	p.table([]string{"ON", headRole, "BY BINDING", "PERMISSIONS"}, rows)
 }
 
-// Gains tells what a PolicyBinding would give.
+// Gains lists the access that a PolicyBinding would give.
 func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
 	if m.GetNoRole() {
 		p.linef("There is no such Role: nobody would gain anything for now.")
@@ -133,7 +133,7 @@ func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
 	}
 }
 
-// missingText is what somebody does not have, or nobody can have yet.
+// missingText returns the permission or role that the caller lacks. It may be one that cannot be held yet.
 func missingText(m *accessv1.Missing) string {
 	switch {
 	case m.GetPermission() != "":
@@ -144,7 +144,7 @@ func missingText(m *accessv1.Missing) string {
 	return "what role " + nameText(m.GetRole()) + " will give, which is not there"
 }
 
-// ProtectedResources lists the kinds that are protected.
+// ProtectedResources lists the protected kinds.
 func (p Page) ProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
 	if len(m.GetResources()) == 0 {
 		p.linef("No kind is protected.")
@@ -161,7 +161,7 @@ func (p Page) ProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
 	p.table([]string{"TYPE", "PLURAL", "VERBS", "BELOW", headState}, rows)
 }
 
-// ModelStatus tells how large the model of IAM is, and whether OpenFGA has it.
+// ModelStatus prints the size of the IAM model, and whether OpenFGA has it.
 func (p Page) ModelStatus(m *accessv1.GetModelStatusResponse) {
 	p.linef("%s, %s: %s, %s in the model of Store %s.", count(m.GetKinds(), "kind"), count(m.GetPermissions(), "permission"),
 		count(m.GetTypes(), "type"), count(m.GetBytes(), "byte"), m.GetStore())
@@ -174,7 +174,7 @@ func (p Page) ModelStatus(m *accessv1.GetModelStatusResponse) {
 	p.linef("Answers are from a state that is at most %s old.", m.GetAge().AsDuration().Round(time.Millisecond))
 }
 
-// permissionsText puts those of each resource together: "example.com/trees: get, list".
+// permissionsText groups permissions by resource: "example.com/trees: get, list".
 func permissionsText(permissions []string) string {
 	var resources []string
 	of := map[string][]string{}
@@ -191,7 +191,7 @@ func permissionsText(permissions []string) string {
 	return strings.Join(resources, "; ")
 }
 
-// verbs are what permissions of one resource end with.
+// verbs returns the verbs of permissions of one resource, each with its subresource.
 func verbs(permissions []string) string {
 	all := make([]string, len(permissions))
 	for i, p := range permissions {
@@ -200,7 +200,7 @@ func verbs(permissions []string) string {
 	return strings.Join(all, ", ")
 }
 
-// resource is GROUP/PLURAL of a permission.
+// resource returns GROUP/PLURAL of a permission.
 func resource(permission string) string {
 	group, rest, _ := strings.Cut(permission, "/")
 	return group + "/" + rest[:max(0, strings.IndexAny(rest, "./"))]
@@ -224,7 +224,7 @@ func nameText(n *accessv1.Name) string {
 	return n.GetNamespace() + "/" + n.GetName()
 }
 
-// placeText names kinds as kubectl does: several API groups may have one of a name.
+// placeText names kinds as kubectl does, with the API group: several groups may have a kind of the same name.
 func placeText(p *accessv1.Place) string {
 	group, kind, _ := strings.Cut(p.GetType(), "/")
 	if group != iamv1alpha1.CoreGroup {

@@ -15,7 +15,7 @@ func named(namespace, name string) *accessv1.Name {
 	return &accessv1.Name{Namespace: namespace, Name: name}
 }
 
-// onAcme is the role reader on an organization, for a group.
+// onAcme returns a grant of role reader on an organization.
 func onAcme() *accessv1.Grant {
 	return &accessv1.Grant{
 		Binding: named("default", "on-acme"), Role: named("default", "reader"),

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-// noon is when everything in these tests is observed; they look at it ten seconds later.
+// noon returns the time of all observations in these tests, plus later. The reports are made ten seconds after noon.
 func noon(later time.Duration) *timestamppb.Timestamp {
 	return timestamppb.New(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC).Add(later))
 }

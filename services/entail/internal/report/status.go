@@ -6,7 +6,7 @@ import (
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 )
 
-// Status tells how far every service has come.
+// Status prints the progress of every service.
 func (p Page) Status(m *syncv1.GetStatusResponse) {
 	services := make([]row, 0, len(m.GetServices()))
 	for _, s := range m.GetServices() {
@@ -49,7 +49,7 @@ func (p Page) snapshots(all []*syncv1.Snapshot) []row {
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// resourceName is "stores.core.platform-mesh.io".
+// resourceName returns a name such as "stores.core.platform-mesh.io".
 func resourceName(group, resource string) string {
 	if group == "" {
 		return resource

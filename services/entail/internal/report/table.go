@@ -9,15 +9,15 @@ import (
 	"unicode"
 )
 
-// Page is where tables and timelines are written.
+// Page is the destination of tables and timelines.
 type Page struct {
-	// Out remembers its first error, which whoever flushes it is told.
+	// Out keeps its first error and returns it from Flush.
 	Out *bufio.Writer
-	// Color marks what went well and what did not.
+	// Color enables colors for good and bad states.
 	Color bool
-	// Now is what "ago" counts from.
+	// Now is the present time, for relative times.
 	Now time.Time
-	// Zone of the times of day; nil means UTC.
+	// Zone is the time zone of times of day; nil means UTC.
 	Zone *time.Location
 }
 
@@ -27,13 +27,13 @@ const (
 	headState = "STATE"
 )
 
-// row is one line of a table; ink colors its last cell, where it cannot disturb the alignment.
+// row is one line of a table. ink colors only its last cell, so that the alignment stays correct.
 type row struct {
 	cells []string
 	ink   ink
 }
 
-// ink is a color by its meaning.
+// ink is an escape sequence for a color.
 type ink string
 
 const (
@@ -66,8 +66,8 @@ func (p Page) linef(format string, args ...any) {
 	fmt.Fprintln(p.Out, harmless(fmt.Sprintf(format, args...)))
 }
 
-// harmless replaces every control character, and all that is not seen or turns round what is: a text from elsewhere must not
-// break lines, move the cursor or look like another.
+// harmless replaces control characters, invisible ones and those that change the text direction. Text from elsewhere
+// must not break lines, move the cursor or imitate other text.
 func harmless(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
@@ -77,7 +77,7 @@ func harmless(s string) string {
 	}, s)
 }
 
-// count is "1 write", "2 writes".
+// count returns a number with its noun: "1 write", "2 writes".
 func count[N ~int | ~int32 | ~int64 | ~uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -11,7 +11,7 @@ import (
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 )
 
-// Trace tells an object's way as a timeline: observed, published, applied by whom.
+// Trace prints the progress of an object as a timeline: observed, published, applied by each service.
 func (p Page) Trace(m *syncv1.TraceObjectResponse) {
 	fate := ""
 	if m.GetOperation() == eventv1.Operation_OPERATION_DELETE {
@@ -21,8 +21,8 @@ func (p Page) Trace(m *syncv1.TraceObjectResponse) {
 	p.table([]string{"TIME", "AFTER", "STEP"}, p.timeline(m))
 }
 
-// timeline is what happened, by time, and then what is yet to happen. A service may have
-// acted on an earlier state that asked for the same; then that state is on the line too.
+// timeline returns past events by time, then the awaited ones. If a service acted on an earlier, equivalent state, the
+// timeline includes that state, too.
 func (p Page) timeline(m *syncv1.TraceObjectResponse) []row {
 	observed := func(at *timestamppb.Timestamp, version string) moment {
 		return moment{at: at.AsTime(), row: row{cells: []string{p.clock(at), "", "observed as resource version " + version}}}
@@ -56,7 +56,7 @@ func (p Page) timeline(m *syncv1.TraceObjectResponse) []row {
 	return append(rows, future...)
 }
 
-// moment is a line with its time.
+// moment is a row with its time.
 type moment struct {
 	at  time.Time
 	row row
@@ -77,7 +77,7 @@ func (p Page) awaited(result *eventv1.ResourceResult) row {
 	return row{cells: []string{"", "", what}, ink: wait}
 }
 
-// deed is what a service did.
+// deed returns what a service did, with its color.
 func deed(result *eventv1.ResourceResult) (string, ink) {
 	verb, paint := verdict(result.GetOutcome())
 	what := verb + " " + result.GetService()
@@ -92,7 +92,7 @@ func deed(result *eventv1.ResourceResult) (string, ink) {
 	return what, paint
 }
 
-// verdict is an outcome in the words of a timeline.
+// verdict returns the words for an outcome, with its color.
 func verdict(o eventv1.Outcome) (string, ink) {
 	switch o {
 	case eventv1.Outcome_OUTCOME_APPLIED:
@@ -110,7 +110,7 @@ func verdict(o eventv1.Outcome) (string, ink) {
 	}
 }
 
-// ObjectName is for people: "stores.core.platform-mesh.io/demo".
+// ObjectName returns a name for people, such as "stores.core.platform-mesh.io/demo".
 func ObjectName(ref *eventv1.ObjectRef) string {
 	name := resourceName(ref.GetGroup(), ref.GetResource()) + "/"
 	if ref.GetNamespace() != "" {

@@ -28,7 +28,7 @@ func (p Page) Tuples(m *tuplev1.ListTuplesResponse) {
 	p.more(m.GetNextPageToken() != "")
 }
 
-// UndeclaredTuples lists those that nobody declares.
+// UndeclaredTuples lists the tuples that no object declares.
 func (p Page) UndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 	if len(m.GetTuples()) == 0 {
 		p.linef("All that the store holds is declared.")
@@ -48,7 +48,7 @@ func (p Page) UndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 	p.more(m.GetNextPageToken() != "")
 }
 
-// Adoption lists those that go with the IAM store being taken over.
+// Adoption lists the tuples that are deleted when the IAM store is taken over.
 func (p Page) Adoption(m *tuplev1.PreviewAdoptionResponse) {
 	if m.GetAdopted() {
 		p.linef("OpenFGA store %s of Store %s is this cluster's: what nobody declares goes without being asked for.", m.GetStoreId(), m.GetStore())
@@ -68,7 +68,7 @@ func (p Page) Adoption(m *tuplev1.PreviewAdoptionResponse) {
 	p.more(m.GetNextPageToken() != "")
 }
 
-// tupleText is a tuple as people write it.
+// tupleText returns a tuple in the usual notation, object#relation@user.
 func tupleText(key *tuplev1.TupleKey, c *tuplev1.Condition) string {
 	text := key.GetObject() + "#" + key.GetRelation() + "@" + key.GetUser()
 	if c == nil {
@@ -78,14 +78,14 @@ func tupleText(key *tuplev1.TupleKey, c *tuplev1.Condition) string {
 	if len(c.GetContext().GetFields()) == 0 {
 		return text
 	}
-	context, err := json.Marshal(c.GetContext().AsMap()) // Its keys in order, unlike those of protojson.
+	context, err := json.Marshal(c.GetContext().AsMap()) // Unlike protojson, this sorts the keys.
 	if err != nil {
 		return text
 	}
 	return text + string(context)
 }
 
-// enumWord is a value of an enum in plain words.
+// enumWord returns an enum value as plain words.
 func enumWord(value, prefix string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(value, prefix), "_", " "))
 }

@@ -162,7 +162,7 @@ func TestAFormatIsAFlagThatNamesWhatItTakes(t *testing.T) {
 	}
 }
 
-// full is a disk that takes nothing.
+// full is a writer that always fails, like a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }

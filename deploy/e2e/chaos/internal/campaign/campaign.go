@@ -1,5 +1,5 @@
-// Package campaign lets a workload and a nemesis loose on a system, round after round, and has it
-// checked after each. What it finds it keeps, with all that is needed to read and repeat it.
+// Package campaign runs a workload and a nemesis on a system in rounds, and checks the system after each round. It
+// keeps every finding, with the seed, history and logs that are needed to read and repeat it.
 package campaign
 
 import (
@@ -17,30 +17,31 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
 )
 
-// Config says what to do.
+// Config configures a campaign.
 type Config struct {
-	// System is run anew for each episode, below Dir.
+	// System is started for each episode, in a directory below Dir.
 	System system.Config
-	// Seed decides about every operation and every blow. First is the episode to begin with.
+	// Seed determines every operation and every blow. First is the number of the first episode.
 	Seed  uint64
 	First int
-	// Blows to choose from.
+	// Blows holds the blows to draw from.
 	Blows []nemesis.Blow
-	// For is how long to go on, and Rounds the least number of rounds, on a machine however slow. The last round ends later.
+	// For is the duration, and Rounds the minimum number of rounds, which a slow machine reaches later. The last round
+	// may end after For.
 	For    time.Duration
 	Rounds int
-	// Settle is how long a system may take to come to rest.
+	// Settle bounds the time in which a system must come to rest.
 	Settle time.Duration
-	// Findings is after how many to end; 0 is never.
+	// Findings is the number of findings that ends the campaign; 0 means no limit.
 	Findings int
-	// Out hears how it goes.
+	// Out receives the progress.
 	Out io.Writer
 }
 
-// Finding is the end of an episode in which violations were seen.
+// Finding is an episode that ended with violations.
 type Finding struct {
 	Episode, Round int
-	// Blows are those since the system was last at rest.
+	// Blows lists the blows since the system was last at rest.
 	Blows      []string
 	Violations []checker.Violation
 	// Dir keeps logs, history, objects and state.
@@ -57,18 +58,18 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// Report is what a campaign did and found.
+// Report counts the work of a campaign and lists its findings.
 type Report struct {
 	Episodes, Rounds, Operations, Replays, Looks int
-	// Blows is how often each sort struck.
+	// Blows counts the strikes by the name of the blow.
 	Blows    map[string]int
 	Findings []Finding
 	// Slowest is the longest time that a system took to come to rest.
 	Slowest time.Duration
 }
 
-// Run runs a campaign and prints its seed before anything else. It returns an error if it could not go on; findings
-// are in the report.
+// Run runs a campaign and prints its seed first. It returns an error if it could not continue; findings are in the
+// report.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	report := &Report{Blows: map[string]int{}}
 	_, _ = fmt.Fprintf(cfg.Out, "seed %d\n", cfg.Seed)
@@ -94,7 +95,7 @@ func (c Config) isOver(until time.Time, report *Report) bool {
 	return time.Now().After(until) && report.Rounds >= c.Rounds
 }
 
-// Write writes what was done and found.
+// Write writes the report as text.
 func (r *Report) Write(to io.Writer) error {
 	_, err := fmt.Fprintf(to, "%d episodes, %d rounds, %d operations, %d replays, %d looks of the monitor, %s at most until rest\n",
 		r.Episodes, r.Rounds, r.Operations, r.Replays, r.Looks, r.Slowest.Round(100*time.Millisecond))
@@ -112,7 +113,7 @@ func (r *Report) Write(to io.Writer) error {
 	return errors.Join(err, more)
 }
 
-// names are the blows' first words.
+// names returns the first word of each blow.
 func names(blows []string) []string {
 	all := make([]string, len(blows))
 	for i, b := range blows {

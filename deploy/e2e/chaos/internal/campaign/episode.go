@@ -38,13 +38,13 @@ type episode struct {
 	afflicts sync.WaitGroup
 
 	mu sync.Mutex
-	// seen are the violations, in the order in which they were seen.
+	// seen lists the violations in the order of their observation.
 	seen []checker.Violation
-	// struck are the blows since the last rest.
+	// struck lists the blows since the last rest.
 	struck []string
 }
 
-// Streams of random numbers of an episode: none draws from another's.
+// Streams of random numbers of an episode. Each purpose has its own, so one never changes the numbers of another.
 const (
 	ofOperations = iota
 	ofBlows
@@ -60,7 +60,7 @@ func (c Config) shape() nemesis.Shape {
 	return nemesis.Shape{Nodes: c.System.Nodes, Replicas: c.System.Replicas}
 }
 
-// runEpisode runs one system until a violation is seen or the campaign is over.
+// runEpisode runs one system until a violation is observed or the campaign is over.
 func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, report *Report) (*Finding, error) {
 	e, closeAll, err := newEpisode(ctx, cfg, number, report)
 	if err != nil {
@@ -78,10 +78,10 @@ func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, re
 		return &Finding{Episode: number, Round: round, Blows: e.struck, Violations: seen, Dir: e.dir}, nil
 	}
 	closeAll()
-	return nil, e.discard() // Not before: servers that live write there.
+	return nil, e.discard() // Not earlier: running servers write there.
 }
 
-// runRounds runs rounds beside the monitor and returns the number of the last.
+// runRounds runs rounds while the monitor runs, and returns the number of the last round.
 func (e *episode) runRounds(ctx context.Context, until time.Time) int {
 	watching, stop := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
@@ -141,7 +141,7 @@ func newEpisode(ctx context.Context, cfg Config, number int, report *Report) (e 
 	return e, backwards, err
 }
 
-// connect opens the episode's own ways to the servers, and makes what has to be there before anything else.
+// connect opens direct connections to the servers, and creates the objects that must exist before the first round.
 func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
 	admin, err := e.system.Admin()
 	if err != nil {
@@ -184,7 +184,7 @@ func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
 	return closers, nil
 }
 
-// maxSeen bounds the violations that are kept: one cause may show many times.
+// maxSeen bounds the violations that are kept, because one cause may show many times.
 const maxSeen = 20
 
 // accuse records a violation. It may be called concurrently.
@@ -201,7 +201,7 @@ func (e *episode) accuse(err error) {
 	}
 }
 
-// violations returns what was seen until now, and every process that ended by itself.
+// violations returns the violations so far, including every process that ended unexpectedly.
 func (e *episode) violations() []checker.Violation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -212,14 +212,14 @@ func (e *episode) violations() []checker.Violation {
 	return seen
 }
 
-// begin says that an operation begins.
+// begin records that an operation begins, before the API server receives it.
 func (e *episode) begin(o workload.Operation) {
 	e.history.Addf(history.Operation, "%s", o)
 	e.monitor.Before(o)
 	e.report.Operations++
 }
 
-// keep writes down what the objects are like, and what the services are doing. It ends them.
+// keep writes the objects and the goroutines of the services to disk. It ends the services.
 func (e *episode) keep(ctx context.Context) {
 	defer func() {
 		for _, r := range e.system.Services {
@@ -242,5 +242,5 @@ func (e *episode) keep(ctx context.Context) {
 	}
 }
 
-// discard leaves the history alone of what found nothing.
+// discard deletes the state of an episode without a finding, and keeps its history.
 func (e *episode) discard() error { return os.RemoveAll(filepath.Join(e.dir, "state")) }

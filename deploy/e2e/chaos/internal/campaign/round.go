@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// replayEvery is after how many rounds everything is replayed.
+	// replayEvery is the number of rounds from one replay to the next.
 	replayEvery = 4
-	// healWithin bounds what a blow takes to be healed when its time is up.
+	// healWithin bounds the time in which all temporary blows must be healed.
 	healWithin = 2 * time.Minute
 )
 
-// round is blows amid operations, then rest.
+// round strikes during operations, then waits for rest. Lasting blows are healed after that, and the system must come
+// to rest again.
 func (e *episode) round(ctx context.Context, number int) error {
 	e.struck = nil
 	lasting, err := e.strikeAll(ctx, e.nemesis.Round())
@@ -45,7 +46,8 @@ func (e *episode) round(ctx context.Context, number int) error {
 	return nil
 }
 
-// strikeAll strikes, each blow amid a burst of changes: most that goes wrong does so then.
+// strikeAll strikes each blow during a burst of changes, because most faults show then. It returns the functions that
+// heal lasting blows.
 func (e *episode) strikeAll(ctx context.Context, strikes []nemesis.Strike) (lasting []func() error, err error) {
 	e.target.Observe(ctx)
 	if err := e.operate(ctx, 1+e.plan.IntN(6), 200*time.Millisecond); err != nil {
@@ -72,8 +74,8 @@ func (e *episode) strikeAll(ctx context.Context, strikes []nemesis.Strike) (last
 	return lasting, e.healed(ctx)
 }
 
-// operateUnder operates under a blow: another burst, a lull in which it is digested or not, and
-// more, not so fast.
+// operateUnder makes changes under a blow: a burst, a pause in which the system may or may not process it, and slower
+// changes.
 func (e *episode) operateUnder(ctx context.Context) error {
 	if err := e.operate(ctx, 2+e.plan.IntN(6), 150*time.Millisecond); err != nil {
 		return err
@@ -82,7 +84,7 @@ func (e *episode) operateUnder(ctx context.Context) error {
 	return e.operate(ctx, 2+e.plan.IntN(6), time.Second)
 }
 
-// operate does a number of operations, with a pause after each of that at most.
+// operate executes n operations, with a random pause of at most pause after each.
 func (e *episode) operate(ctx context.Context, n int, pause time.Duration) error {
 	for range n {
 		o := e.workload.Next()
@@ -95,7 +97,7 @@ func (e *episode) operate(ctx context.Context, n int, pause time.Duration) error
 	return nil
 }
 
-// strike strikes, and returns what heals it.
+// strike strikes a blow, and returns the function that heals it.
 func (e *episode) strike(ctx context.Context, s nemesis.Strike) (heal func() error, err error) {
 	text := s.Blow + " " + s.Text
 	e.struck = append(e.struck, text)
@@ -116,7 +118,7 @@ func (e *episode) strike(ctx context.Context, s nemesis.Strike) (heal func() err
 	}, nil
 }
 
-// healAfter heals when the time of a blow is up.
+// healAfter heals a temporary blow after d.
 func (e *episode) healAfter(ctx context.Context, d time.Duration, heal func() error) {
 	wait(ctx, d)
 	if err := heal(); err != nil {
@@ -124,7 +126,7 @@ func (e *episode) healAfter(ctx context.Context, d time.Duration, heal func() er
 	}
 }
 
-// healed waits until every blow that does not last has been healed.
+// healed waits until every temporary blow has been healed.
 func (e *episode) healed(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { e.afflicts.Wait(); close(done) }()
@@ -138,10 +140,11 @@ func (e *episode) healed(ctx context.Context) error {
 	}
 }
 
-// errSeen ends a round because of violations that are recorded already.
+// errSeen ends a round because of violations that are already recorded.
 var errSeen = errors.New("violations were seen")
 
-// settle waits for rest and tells the monitor. It returns an error if there is no rest, or if violations were seen.
+// settle waits for rest and informs the monitor. It returns an error if the system does not come to rest, or if
+// violations were observed.
 func (e *episode) settle(ctx context.Context) error {
 	took, err := e.world.Settle(ctx, e.cfg.Settle)
 	e.report.Slowest = max(e.report.Slowest, took)
@@ -156,8 +159,8 @@ func (e *episode) settle(ctx context.Context) error {
 	return nil
 }
 
-// replay has everything looked at anew, by services that are started anew in every second case,
-// and wants nothing to be written.
+// replay makes every service compare everything again, and requires that nothing is written. In half of the cases it
+// restarts the services first.
 func (e *episode) replay(ctx context.Context) error {
 	before, err := e.counter.Read(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// question asks a webhook whether somebody may do something.
+// question is a request to a webhook: may this subject use this verb on this resource?
 type question struct {
 	Subject  asker  `json:"subject"`
 	Verb     string `json:"verb"`
@@ -35,12 +35,12 @@ type asked struct {
 	Name      string `json:"name"`
 }
 
-// String tells it to a person.
+// String returns the question for people.
 func (q question) String() string {
 	return fmt.Sprintf("%s %v %s %s %s/%s", q.Subject.User, q.Subject.Groups, q.Verb, q.Resource.Resource, q.Resource.Namespace, q.Resource.Name)
 }
 
-// allQuestions are about everybody and every object that there may be.
+// allQuestions returns the questions about every subject and every object of the workload.
 func allQuestions() (all []question) {
 	who := []asker{{User: "nobody", Groups: []string{workload.TokenGroup}}}
 	for _, name := range workload.IAMUserNames() {
@@ -59,12 +59,12 @@ func allQuestions() (all []question) {
 	return all
 }
 
-// permissionOf is the one that a question asks about.
+// permissionOf returns the permission that a question needs.
 func permissionOf(q question) string {
 	return fmt.Sprintf("%s/%s.%s", q.target.Group, q.target.Resource.Resource, q.Verb)
 }
 
-// may answers by the tuples that are declared: on the object, on its kind, and above.
+// may reports whether the declared tuples allow it: on the object, on all objects of its kind, or on a parent.
 func (a *access) may(q question) bool {
 	permission := hashOf(permissionOf(q))[:12]
 	objects := []string{objectOf(q.target, q.Resource.Namespace+"/"+q.Resource.Name)}
@@ -80,7 +80,7 @@ func (a *access) may(q question) bool {
 	return false
 }
 
-// gives says whether a grant gives somebody a permission.
+// gives reports whether a grant gives a permission to a subject.
 func (a *access) gives(grant, permission string, to asker) bool {
 	user := iamUser + to.User
 	return slices.ContainsFunc(a.held[grant+"#r"], func(role string) bool { return len(a.held[role+"#"+permission]) > 0 }) &&
@@ -91,7 +91,7 @@ func (a *access) gives(grant, permission string, to asker) bool {
 		})
 }
 
-// checkAnswers wants every webhook to answer all questions by what is declared.
+// checkAnswers requires that every webhook answers all questions as declared.
 func checkAnswers(ctx context.Context, w *World) error {
 	a := newAccess(w.Snapshot)
 	var errs []error
@@ -113,7 +113,7 @@ func checkAnswers(ctx context.Context, w *World) error {
 	return errors.Join(errs...)
 }
 
-// ask puts one question, as JSON.
+// ask sends one question as JSON.
 func ask(ctx context.Context, url string, q question) (allowed bool, err error) {
 	body, err := json.Marshal(q)
 	if err != nil {

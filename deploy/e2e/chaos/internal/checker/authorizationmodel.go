@@ -13,8 +13,9 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// checkAuthorizationModels looks at those whose Store is not there; the others are checked with it. Who came to a
-// Store when it was all but gone may keep a record of what went with it, in case somebody brings that back.
+// checkAuthorizationModels checks the AuthorizationModels without a Store; checkStores covers the others. A model that
+// was added while its Store was being deleted may keep a record of deleted tuples, in case the OpenFGA store is
+// restored.
 func checkAuthorizationModels(ctx context.Context, w *World) error {
 	ids, err := w.FGA.Stores(ctx)
 	if err != nil {
@@ -45,8 +46,8 @@ func checkAuthorizationModels(ctx context.Context, w *World) error {
 	return errors.Join(errs...)
 }
 
-// wantMerged wants a module that lives to say so, if only of a generation whose tuples were others, and another
-// to say of its present generation that it does not.
+// wantMerged requires condition Merged. A valid module must have it True, perhaps for an earlier generation with other
+// tuples. An invalid module must not have it True in its present generation.
 func wantMerged(m unstructured.Unstructured, valid bool) error {
 	if valid && condition(m, "Merged").Status == metav1.ConditionTrue && field(m, "status", "modelDigest") != "" {
 		return nil

@@ -20,14 +20,14 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// backend is an OpenFGA that holds what it is told to, and gives it away in pages of two.
+// backend is an OpenFGA with the configured content, which it returns in pages of two.
 type backend struct {
 	openfgav1.OpenFGAServiceClient
 
 	stores []*openfgav1.Store
 	models map[string]*openfgav1.AuthorizationModel
 	tuples map[string][]Tuple
-	// yes is what it answers with yes, batches how many questions came at a time.
+	// yes holds the questions with the answer yes, batches the sizes of the received batches.
 	yes     []Tuple
 	batches []int
 	err     error
@@ -35,7 +35,7 @@ type backend struct {
 
 const page = 2
 
-// paged is a page of a list, and the token of the next.
+// paged returns a page of a list, and the token of the next page.
 func paged[T any](all []T, token string) ([]T, string) {
 	at, _ := strconv.Atoi(token)
 	end := min(at+page, len(all))
@@ -91,7 +91,7 @@ func (b *backend) BatchCheck(_ context.Context, r *openfgav1.BatchCheckRequest, 
 	return m, b.err
 }
 
-// calmWorld is a system at rest, in which all is as it must be.
+// calmWorld is a correct system at rest.
 type calmWorld struct {
 	t       *testing.T
 	objects map[schema.GroupVersionResource][]*unstructured.Unstructured
@@ -108,7 +108,7 @@ func (r *calmWorld) put(kind schema.GroupVersionResource, namespace, name string
 	return &o
 }
 
-// says is a status with conditions that are true.
+// says returns a status with these conditions, all of them True.
 func says(conditions ...string) map[string]any {
 	var list []any
 	for _, c := range conditions {
@@ -159,8 +159,8 @@ const (
 	gearText = "module gears\ntype gear\n"
 )
 
-// atRest is a Store with a module of a person, of a document and of a definition; two rules; and
-// what follows from a RoleBinding.
+// atRest returns a world with a Store and three modules: of a user, of a document and of a definition. It also has two
+// rules, and the RoleBindings that follow from one RoleBinding.
 func atRest(t *testing.T) *calmWorld {
 	t.Helper()
 	r := &calmWorld{t: t, objects: map[schema.GroupVersionResource][]*unstructured.Unstructured{}, fga: &backend{
@@ -210,8 +210,8 @@ func (r *calmWorld) snapshot() *Snapshot {
 	return s
 }
 
-// accusations are what the checks of objects and backends say. What is asked of the bus and of the
-// services themselves is not here.
+// accusations returns the errors of the checks of objects and backends. It leaves out the checks of NATS and of the
+// services.
 func (r *calmWorld) accusations() error {
 	r.t.Helper()
 	w := &World{FGA: &OpenFGA{api: r.fga}, Snapshot: r.snapshot()}
@@ -239,7 +239,7 @@ func (r *calmWorld) drop(kind schema.GroupVersionResource, name string) {
 	r.objects[kind] = slices.DeleteFunc(r.objects[kind], func(o *unstructured.Unstructured) bool { return o.GetName() == name })
 }
 
-// set changes a field, given by its path and then its value.
+// set sets the field at a path.
 func (r *calmWorld) set(o *unstructured.Unstructured, value any, path ...string) {
 	r.t.Helper()
 	if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
@@ -247,7 +247,7 @@ func (r *calmWorld) set(o *unstructured.Unstructured, value any, path ...string)
 	}
 }
 
-// pack keeps the record of a Store as that of very many tuples is kept, with some more.
+// pack stores the record of a Store in the packed form of a large record, with some more tuples.
 func (r *calmWorld) pack(store string, more ...any) {
 	r.t.Helper()
 	o := r.get(workload.Stores(), store)
@@ -265,13 +265,13 @@ func (r *calmWorld) pack(store string, more ...any) {
 	r.set(o, []any{}, "status", "managedTuples")
 }
 
-// turn gives a condition another status.
+// turn changes the status of a condition.
 func (r *calmWorld) turn(o *unstructured.Unstructured, name, status string) {
 	r.t.Helper()
 	r.edit(o, name, "status", status)
 }
 
-// edit makes one field of a condition another.
+// edit changes one field of a condition.
 func (r *calmWorld) edit(o *unstructured.Unstructured, name, key string, value any) {
 	r.t.Helper()
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Streams are those that must be there.
+// Streams returns the streams that must exist.
 func Streams() []string {
 	return []string{"ENTAIL_CHANGES", "ENTAIL_SYNC", "ENTAIL_RESULTS", "ENTAIL_ANNOUNCE", "ENTAIL_DEADLETTERS"}
 }
@@ -20,15 +20,15 @@ const (
 	deadLetters = "ENTAIL_DEADLETTERS"
 )
 
-// Bus asks NATS directly.
+// Bus reads NATS directly.
 type Bus struct {
 	conn *nats.Conn
 	JS   jetstream.JetStream
-	// Durables are those of the services.
+	// Durables holds the durable consumers of the services.
 	Durables []string
 }
 
-// DialNATS connects to any of several servers, and goes on doing so.
+// DialNATS connects to any of several servers, and reconnects without limit.
 func DialNATS(urls string, durables []string) (*Bus, error) {
 	conn, err := nats.Connect(urls, nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond),
 		nats.PingInterval(2*time.Second), nats.RetryOnFailedConnect(true))
@@ -46,7 +46,7 @@ func DialNATS(urls string, durables []string) (*Bus, error) {
 // Close ends the connection.
 func (b *Bus) Close() { b.conn.Close() }
 
-// checkBus wants all streams, no dead letter, and nothing that a service has yet to look at.
+// checkBus requires that all streams exist, and that no dead letter and no pending message exists.
 func checkBus(ctx context.Context, w *World) error {
 	var errs []error
 	for _, name := range Streams() {
@@ -62,7 +62,7 @@ func checkBus(ctx context.Context, w *World) error {
 	return errors.Join(append(errs, w.Bus.CaughtUp(ctx))...)
 }
 
-// CaughtUp is nil when every service has acknowledged everything.
+// CaughtUp returns nil if every service has acknowledged every message.
 func (b *Bus) CaughtUp(ctx context.Context) error {
 	var errs []error
 	for _, name := range b.Durables {
@@ -78,17 +78,17 @@ func (b *Bus) CaughtUp(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// unanswered returns the error of a request. Unless that is an answer about what was asked for,
-// another server is tried: this one may have lost the others, and they know better.
+// unanswered returns err. It reconnects to another server unless err is a definite answer, because the present server
+// may be cut off from the others.
 func (b *Bus) unanswered(err error) error {
 	if !errors.Is(err, jetstream.ErrStreamNotFound) && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-		_ = b.conn.ForceReconnect() // Fails only while it reconnects anyway.
+		_ = b.conn.ForceReconnect() // This fails only during a reconnect.
 	}
 	return err
 }
 
-// Replay makes every service compare everything with its backends, and deletes its durable. It repeats a request
-// that gets no answer: services that have just been started keep a busy machine from answering.
+// Replay deletes the durable of every service, and makes every service compare everything with its backends. It repeats
+// a request without an answer: services that have just started may slow a busy machine down.
 func (b *Bus) Replay(ctx context.Context) error {
 	for _, name := range b.Durables {
 		err := b.repeat(ctx, func(ctx context.Context) error {
@@ -117,11 +117,11 @@ func (b *Bus) Replay(ctx context.Context) error {
 }
 
 const (
-	// replayWithin bounds one request of a replay with all its attempts, replayAttempt one of them.
+	// replayWithin bounds one request of a replay with all its attempts; replayAttempt bounds one attempt.
 	replayWithin, replayAttempt = time.Minute, 5 * time.Second
 )
 
-// repeat makes a request until it succeeds or replayWithin has passed.
+// repeat calls request until it succeeds or replayWithin has passed.
 func (b *Bus) repeat(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, replayWithin)
 	defer cancel()

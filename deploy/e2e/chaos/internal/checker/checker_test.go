@@ -127,8 +127,8 @@ func TestModelsAreComparedByWhatTheySay(t *testing.T) {
 	}
 }
 
-// Whatever was declared since the last rest may be; everything else may not. Compared with OpenFGA's
-// own reading of each state, nothing that a state grants is ever called impossible.
+// A grant that was declared since the last rest is possible; all others are not. OpenFGA itself decides each state
+// here, and no grant of a state may count as impossible.
 func TestWhatSomeStateGrantsIsPossible(t *testing.T) {
 	w := workload.New(rand.New(rand.NewPCG(7, 7)))
 	p, now := newPossible(), map[string]unstructured.Unstructured{}

@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// checkDefinitions wants an AuthorizationModel for each labelled definition, and no other. A Store
-// that is being deleted gets no more of them, and loses none.
+// checkDefinitions requires exactly one AuthorizationModel for each labelled definition. It ignores a Store that is
+// being deleted, which gets no new models and loses none.
 func checkDefinitions(_ context.Context, w *World) error {
 	want, is := map[string]bool{}, map[string]bool{}
 	suffix := "." + workload.DefinitionGroup

@@ -1,4 +1,4 @@
-// Package checker says what must be true of a system at rest, by its own naive reading of the
-// objects, and watches all the time that what was revoked stays revoked. It shares no code with
-// the services: models are merged by OpenFGA's own library, roles followed by depth-first search.
+// Package checker checks a system at rest by its own simple reading of the objects. It also monitors at all times that
+// revoked access stays revoked. It shares no code with the services: OpenFGA's own library merges models, and a
+// depth-first search follows roles.
 package checker

@@ -22,17 +22,17 @@ const (
 	iamUser   = iamPrefix + "InternalUser:u/"
 )
 
-// access is who may do what by the objects of IAM.
+// access is the access that the objects of IAM declare.
 type access struct {
-	// permissions are those that are registered, kinds their types, and above their parents.
+	// permissions holds the registered permissions, kinds the registered types, above the parent types of each type.
 	permissions, kinds map[string]bool
 	above              map[string]map[string]bool
-	// objects are the living ones of each kind by namespace/name.
+	// objects holds the objects that are not being deleted, by kind and namespace/name.
 	objects map[schema.GroupVersionResource]map[string]unstructured.Unstructured
-	// going are those that are being deleted: nothing follows from them.
+	// going is true for objects that are being deleted; they give no access.
 	going  map[types.UID]bool
 	tuples map[string]bool
-	// held are the users of all tuples by object#relation.
+	// held holds the users of all tuples by object#relation.
 	held  map[string][]string
 	wrong []error
 }
@@ -97,7 +97,7 @@ func internal(kind string, o unstructured.Unstructured) string {
 	return iamPrefix + kind + ":" + string(o.GetUID())
 }
 
-// refer is what an object's reference names, in its own namespace if it says none.
+// refer returns the namespace/name of a reference. Without a namespace, it means the namespace of the referring object.
 func refer(from unstructured.Unstructured, ref map[string]any) string {
 	namespace, _ := ref["namespace"].(string)
 	if namespace == "" {
@@ -154,12 +154,12 @@ func (a *access) memberships() {
 	}
 }
 
-// tokenGroup are those whose authenticator says that they are in a group.
+// tokenGroup returns the userset of a group that comes from the authenticator.
 func tokenGroup(name string) string {
 	return iamPrefix + "InternalTokenGroup:" + strings.ReplaceAll(name, ":", "%3A") + "#member"
 }
 
-// subject is who is meant; empty if nobody is.
+// subject returns the OpenFGA user of a subject, or an empty text if it does not exist or has another UID.
 func (a *access) subject(s map[string]any) string {
 	name := fmt.Sprint(s["name"])
 	if strings.Contains(name, ":") {
@@ -177,7 +177,7 @@ func (a *access) subject(s map[string]any) string {
 	return ""
 }
 
-// target is what a binding is on; empty if there is no such.
+// target returns the OpenFGA object of a binding's target, or an empty text if none exists.
 func (a *access) target(b unstructured.Unstructured) string {
 	all := func(key string) string { return field(b, "spec", "resourceSelector", "resourceKind", key) }
 	if typ := all("apiGroup") + "/" + all("kind"); a.kinds[typ] {
@@ -213,12 +213,12 @@ func (a *access) bindings() {
 	}
 }
 
-// objectOf is one of a kind in OpenFGA, by namespace/name.
+// objectOf returns the OpenFGA object of a target by namespace/name.
 func objectOf(t workload.Target, name string) string {
 	return t.Type() + ":" + strings.TrimPrefix(name, "/")
 }
 
-// parents are those to which objects belong: a project by what is recorded in it, others by their owner references.
+// parents adds the tuples of parents. The parent of a project is in its status; other objects have owner references.
 func (a *access) parents() {
 	for _, t := range workload.Targets() {
 		for name, o := range a.objects[t.Resource] {
@@ -248,8 +248,8 @@ func (a *access) parent(t workload.Target, name string, owner metav1.OwnerRefere
 	}
 }
 
-// addAccess adds what IAM wants in its store, and returns the part of the live model that is written: the rest has a type for
-// each kind.
+// addAccess adds the tuples that IAM requires in its store. It returns the written part of the live model, without the
+// types of protected kinds, which it checks.
 func (d *declared) addAccess(s *Snapshot, live *openfgav1.AuthorizationModel) (written *openfgav1.AuthorizationModel, err error) {
 	a := newAccess(s)
 	maps.Copy(d.tuples, a.tuples)

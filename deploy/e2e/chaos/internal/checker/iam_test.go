@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// declaredAccess are objects by which alice and the group staff may get the project web. Each has its name as its UID.
+// declaredAccess returns objects that let alice and the group staff get project web. Each has its name as its UID.
 func declaredAccess() map[schema.GroupVersionResource]unstructured.Unstructured {
 	const org, project = "Organization", "Project"
 	ref := func(kind, name string) map[string]any { return map[string]any{"kind": kind, "name": name, "uid": name} }
@@ -50,7 +50,7 @@ func declaredAccess() map[schema.GroupVersionResource]unstructured.Unstructured 
 	return all
 }
 
-// relations are how often each relation is wanted.
+// relations returns the relations of all wanted tuples, sorted.
 func relations(objects map[schema.GroupVersionResource]unstructured.Unstructured) string {
 	s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 	for gvr, o := range objects {
@@ -118,7 +118,7 @@ func TestOnlyWhatSomebodyDeclaredMayBeInTheStore(t *testing.T) {
 	}
 }
 
-// Whatever people do, who may do something by what is declared may do it by all that was declared, and its tuples may be there.
+// After random operations, every access that the present objects declare must be possible, and so must its tuples.
 func TestWhatSomeStateAllowsIsPossible(t *testing.T) {
 	w := workload.New(rand.New(rand.NewPCG(5, 5)))
 	p, now := newPossible(), map[string]unstructured.Unstructured{}
@@ -176,7 +176,7 @@ func TestWhatSomeStateAllowsIsPossible(t *testing.T) {
 	}
 }
 
-// Without any one of the objects by which somebody is allowed something it is impossible, and so it is while that is being deleted.
+// Access is impossible without any one of the objects that it needs, and also while that object is being deleted.
 func TestWhatLacksAnObjectIsImpossible(t *testing.T) {
 	configMap, _ := workload.TargetOf("ConfigMap")
 	project, _ := workload.TargetOf("Project")
@@ -221,7 +221,8 @@ func TestWhatLacksAnObjectIsImpossible(t *testing.T) {
 	}
 }
 
-// identified is an object that knows the others by their names, each being its UID.
+// identified returns a copy of an object whose UID is its name, and whose references use the names of other objects as
+// UIDs.
 func identified(o unstructured.Unstructured) unstructured.Unstructured {
 	o = *o.DeepCopy()
 	o.SetUID(types.UID(o.GetNamespace() + "/" + o.GetName()))
@@ -255,7 +256,7 @@ func identified(o unstructured.Unstructured) unstructured.Unstructured {
 	return o
 }
 
-// related are a gear of the project web, and a ConfigMap of the gear, of kinds that are registered below each other.
+// related returns a gear of project web, and a ConfigMap of the gear. Their kinds are registered with these parents.
 func related() *Snapshot {
 	s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 	for gvr, o := range declaredAccess() {
@@ -323,7 +324,7 @@ func TestWhatIsHadOnAParentIsHadOnWhatBelongsToIt(t *testing.T) {
 	}
 }
 
-// A webhook that answers otherwise than is declared is accused, and one that does not answer.
+// A webhook with a wrong answer is reported, and so is one without an answer.
 func TestAWrongAnswerOfAWebhookIsFound(t *testing.T) {
 	declares := newAccess(related())
 	for name, c := range map[string]struct {
@@ -349,7 +350,7 @@ func TestAWrongAnswerOfAWebhookIsFound(t *testing.T) {
 	}
 }
 
-// answering is a webhook's URL.
+// answering starts a webhook, and returns its URL.
 func answering(t *testing.T, answer func(w http.ResponseWriter, q question)) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

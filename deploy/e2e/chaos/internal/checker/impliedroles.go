@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// rules are the roles that each role implies directly, by namespace.
+// rules holds the roles that each role implies directly, by namespace.
 type rules map[string]map[string][]string
 
 func (r rules) add(rule unstructured.Unstructured) {
@@ -23,7 +23,7 @@ func (r rules) add(rule unstructured.Unstructured) {
 	r[namespace][parent] = append(r[namespace][parent], field(rule, append(edge, "child_role")...))
 }
 
-// implied are all roles that follow from a role, itself left out, in order.
+// implied returns all roles that a role implies, sorted, without the role itself.
 func (r rules) implied(namespace, role string) []string {
 	seen := map[string]bool{}
 	var follow func(string)
@@ -53,7 +53,7 @@ func rulesOf(s *Snapshot) rules {
 	return all
 }
 
-// checkImpliedRoles wants the status of every rule to say what follows from its parent.
+// checkImpliedRoles requires that the status of every rule lists all roles that its parent implies.
 func checkImpliedRoles(_ context.Context, w *World) error {
 	var errs []error
 	all := rulesOf(w.Snapshot)

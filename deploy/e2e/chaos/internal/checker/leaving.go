@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// checkLeaving compares the tuples of a Store that waits for what refers to it: its model stays as it is, and
-// what is declared there comes and goes as before.
+// checkLeaving checks the tuples of a Store whose deletion waits for the models that refer to it. Its model stays
+// unchanged, and its declared tuples are still added and removed.
 func checkLeaving(ctx context.Context, w *World, store unstructured.Unstructured) error {
 	id, modelID := field(store, "status", "storeId"), field(store, "status", "authorizationModelId")
 	if modelID == "" {
@@ -31,8 +31,8 @@ func checkLeaving(ctx context.Context, w *World, store unstructured.Unstructured
 	return errors.Join(errs...)
 }
 
-// outdated reports whether an earlier text of an object is live in the place of its own, or its own was never said
-// to be: nobody judges it any more.
+// outdated reports whether an earlier text of an object is live, or its present text was never reported as live. No
+// service judges such a text any more.
 func outdated(o, store unstructured.Unstructured) bool {
 	text, live, judged := field(o, "spec", "model"), lastLive(o, store), "Merged"
 	if o.GetName() == store.GetName() {
@@ -44,7 +44,7 @@ func outdated(o, store unstructured.Unstructured) bool {
 	return live != "" && (text != live || generation == o.GetGeneration() && !said)
 }
 
-// neverHeld reports whether an object that goes is not held by its tuples: it gets none any more.
+// neverHeld reports whether an object is being deleted and has no finalizer for its tuples. It gets no tuples any more.
 func neverHeld(o unstructured.Unstructured) bool {
 	return o.GetDeletionTimestamp() != nil && !slices.Contains(o.GetFinalizers(), tuplesFinalizer)
 }

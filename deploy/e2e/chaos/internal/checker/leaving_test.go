@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// leaving makes the Store go, and gives it away with its module.
+// leaving marks the Store as being deleted. It returns functions that set fields of the Store and of its module.
 func (r *calmWorld) leaving() (store, part func(value any, path ...string)) {
 	r.t.Helper()
 	s, p := r.get(workload.Stores(), "store-0"), r.get(workload.AuthorizationModels(), "part")

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// recorded are the tuples on an owner's record: one by one, or packed where they are many.
+// recorded returns the tuples in an owner's record: the listed ones, and the packed ones of a large record.
 func recorded(owner unstructured.Unstructured) ([]Tuple, error) {
 	listed := append(tuplesOf(owner, "status", "managedTuples"), tuplesOf(owner, "status", "ledger", "pending")...)
 	text := field(owner, "status", "ledger", "data")

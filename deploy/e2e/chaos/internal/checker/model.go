@@ -15,11 +15,11 @@ import (
 
 const schemaVersion = "1.2"
 
-// Module is a part of a model. Last is the text that its object's status says was live last.
+// Module is a part of a model. Last is its last live text by the status of its object.
 type Module struct{ Name, Text, Last string }
 
-// merge is the model of a core module and all others that are valid beside it; of one that is not, the last text
-// stays. The modules of the workload depend on the core module alone, so each can be judged for itself.
+// merge returns the model of a core module and all valid modules; for an invalid one, its last live text counts. The
+// modules of the workload depend only on the core module, so each is validated alone with it.
 func merge(core Module, others []Module) (*openfgav1.AuthorizationModel, map[string]error, error) {
 	if _, err := transform(core); err != nil {
 		return nil, nil, err
@@ -59,7 +59,7 @@ func transform(modules ...Module) (*openfgav1.AuthorizationModel, error) {
 	return model, nil
 }
 
-// meaning is what a model says, by type and relation, and nothing of where that comes from.
+// meaning returns the rewrite of each type and relation, without module and source information.
 func meaning(model *openfgav1.AuthorizationModel) map[string]string {
 	all := map[string]string{}
 	for _, t := range model.GetTypeDefinitions() {
@@ -70,7 +70,7 @@ func meaning(model *openfgav1.AuthorizationModel) map[string]string {
 				direct = append(direct, userType(d))
 			}
 			slices.Sort(direct)
-			// Its spaces are random on purpose.
+			// The whitespace of prototext is random on purpose.
 			text := strings.Join(strings.Fields(prototext.Format(rewrite)), " ")
 			all[t.GetType()+"#"+name] = text + " from " + strings.Join(direct, ", ")
 		}
@@ -88,7 +88,7 @@ func userType(d *openfgav1.RelationReference) string {
 	return d.GetType()
 }
 
-// holds reports whether a model takes a tuple whose user is a plain object.
+// holds reports whether a model accepts a tuple whose user is a plain object.
 func holds(model *openfgav1.AuthorizationModel, t Tuple) bool {
 	of, _, _ := strings.Cut(t.Object, ":")
 	by, _, _ := strings.Cut(t.User, ":")
@@ -105,7 +105,7 @@ func holds(model *openfgav1.AuthorizationModel, t Tuple) bool {
 	return false
 }
 
-// differ tells the first difference between what is and what is wanted.
+// differ returns an error that counts the differences between is and want, with a few examples of each sort.
 func differ[V comparable](what string, is, want map[string]V) error {
 	var lacks, surplus, other []string
 	for k, v := range want {
@@ -127,7 +127,7 @@ func differ[V comparable](what string, is, want map[string]V) error {
 		what, len(lacks), few(lacks), len(surplus), few(surplus), len(other), few(other))
 }
 
-// few lists the first of many.
+// few returns the first five of a list.
 func few(all []string) string {
 	if len(all) == 0 {
 		return ""

@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// every is how often the monitor looks at each store, and asks some questions.
+	// every is the pause between two passes of the monitor.
 	every = 250 * time.Millisecond
-	// questions are asked of each store at a time, reviews of the API server, and requests of each webhook.
+	// Numbers of questions in one pass: for each store, for the API server, and for each webhook.
 	questions, reviews, requests = 25, 6, 12
 	oneRound                     = 3 * time.Second
 )
 
-// Monitor asks OpenFGA, the API server and webhooks all the time, at rest or not. What nobody has declared
-// since the last rest must never be there, not for a moment. That a server does not answer is no answer.
+// Monitor queries OpenFGA, the API server and webhooks at all times, at rest or not. Access that no state has declared
+// since the last rest must never exist, not even for a moment. A missing answer counts as no observation.
 type Monitor struct {
 	fga    *OpenFGA
 	kube   *kubernetes.Clientset
 	report func(error)
-	// webhooks are the URLs of those that run.
+	// webhooks returns the URLs of the running webhooks.
 	webhooks func() []string
 	access   []question
 
 	mu       sync.Mutex
 	possible *possible
-	// epoch counts the rests; before the first one nothing is known.
+	// epoch counts the rests. Before the first one, nothing can be judged.
 	epoch int
-	// looks counts answers: a monitor that nothing answers has seen nothing.
+	// looks counts answers. A monitor without answers has observed nothing.
 	looks int
 }
 
-// NewMonitor reports what must not be.
+// NewMonitor returns a monitor that calls report for each violation.
 func NewMonitor(fga *OpenFGA, kube *rest.Config, webhooks func() []string, report func(error)) (*Monitor, error) {
 	client, err := kubernetes.NewForConfig(kube)
 	if err != nil {
@@ -50,7 +50,7 @@ func NewMonitor(fga *OpenFGA, kube *rest.Config, webhooks func() []string, repor
 	return &Monitor{fga: fga, kube: client, report: report, webhooks: webhooks, access: allQuestions(), possible: newPossible()}, nil
 }
 
-// Rest says that the system is at rest with these objects.
+// Rest tells the monitor that the system is at rest with these objects.
 func (m *Monitor) Rest(s *Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +58,7 @@ func (m *Monitor) Rest(s *Snapshot) {
 	before := m.possible
 	m.possible = newPossible()
 	for _, store := range s.All(workload.Stores()) {
-		if store.GetDeletionTimestamp() != nil { // It stays as it was, whatever its spec says by now.
+		if store.GetDeletionTimestamp() != nil { // Its model stays unchanged, whatever its spec is.
 			m.possible.keep(before, store.GetName())
 		}
 	}
@@ -69,7 +69,7 @@ func (m *Monitor) Rest(s *Snapshot) {
 	}
 }
 
-// Before says that an operation is about to begin: what it declares may be from now on.
+// Before tells the monitor that an operation is about to begin. From now on, its effects are possible.
 func (m *Monitor) Before(o workload.Operation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,7 +78,7 @@ func (m *Monitor) Before(o workload.Operation) {
 	}
 }
 
-// TakeLooks returns how many stores were read and how many questions were answered since it was last called.
+// TakeLooks returns the number of stores read and questions answered since the last call.
 func (m *Monitor) TakeLooks() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +87,7 @@ func (m *Monitor) TakeLooks() int {
 	return n
 }
 
-// Run looks until ctx ends.
+// Run makes passes until ctx ends.
 func (m *Monitor) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if m.current() > 0 {
@@ -105,7 +105,7 @@ func (m *Monitor) current() int {
 	return m.epoch
 }
 
-// isForbidden reports whether something must not be, and returns the epoch in which that is so.
+// isForbidden reports whether access must not exist, and returns the epoch for which that holds.
 func (m *Monitor) isForbidden(allowed func(*possible) bool) (epoch int, is bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +118,7 @@ func (m *Monitor) countLooks(n int) {
 	m.looks += n
 }
 
-// accusef reports an answer of yes, unless it has become possible since the question.
+// accusef reports an answer of yes, unless it has become possible since the question, or a rest came between.
 func (m *Monitor) accusef(epoch int, allowed func(*possible) bool, format string, args ...any) {
 	if now, still := m.isForbidden(allowed); still && now == epoch {
 		m.report(Violation{Allow, fmt.Errorf(format, args...)})
@@ -133,7 +133,7 @@ func (m *Monitor) checkOpenFGA(ctx context.Context) {
 		return
 	}
 	for _, id := range stores[workload.IAMStore] {
-		m.readTuples(ctx, workload.IAMStore, id) // Users whom nobody gives anything any more.
+		m.readTuples(ctx, workload.IAMStore, id) // This also finds users without any grant.
 	}
 	for _, store := range workload.StoreNames() {
 		for _, id := range stores[store] {
@@ -208,7 +208,7 @@ func (m *Monitor) askKubernetes(ctx context.Context) {
 	}
 }
 
-// askWebhooks asks each who may do what to targets.
+// askWebhooks sends access questions to each webhook.
 func (m *Monitor) askWebhooks(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, oneRound)
 	defer cancel()
@@ -231,5 +231,5 @@ func (m *Monitor) askWebhooks(ctx context.Context) {
 	}
 }
 
-// pick need not be the same for the same seed: it is no part of what is done to the system.
+// pick is not seeded: questions do not affect the system.
 func pick[T any](from []T) T { return from[rand.IntN(len(from))] }

@@ -19,12 +19,12 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// watched is a monitor of a system at rest, and what it reports.
+// watched is a monitor of a system at rest, with its reports.
 type watched struct {
 	*Monitor
 	world    *calmWorld
 	reported []error
-	// answering are the URLs of webhooks.
+	// answering holds the URLs of webhooks.
 	answering []string
 }
 
@@ -180,7 +180,7 @@ func TestMonitorReportsAnAnswerAsAllowAndATupleAsLeak(t *testing.T) {
 	}
 }
 
-// judge is an API server that lets everybody do everything, or nobody anything.
+// judge starts an API server that allows every request, or none.
 func judge(t *testing.T, allowed bool, status int) (*rest.Config, *[]authorizationv1.SubjectAccessReviewSpec) {
 	t.Helper()
 	asked := &[]authorizationv1.SubjectAccessReviewSpec{}
@@ -361,7 +361,7 @@ func TestASnapshotKnowsEachObjectsState(t *testing.T) {
 	}
 }
 
-// The wait ends with its context: a campaign that is told to end does.
+// A wait ends with its context, so that a campaign can be stopped.
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -13,10 +13,10 @@ import (
 // Tuple is a relationship.
 type Tuple struct{ Object, Relation, User string }
 
-// String is OpenFGA's usual way to write it.
+// String returns OpenFGA's usual notation.
 func (t Tuple) String() string { return t.Object + "#" + t.Relation + "@" + t.User }
 
-// OpenFGA asks an OpenFGA server directly.
+// OpenFGA reads an OpenFGA server directly.
 type OpenFGA struct {
 	conn *grpc.ClientConn
 	api  openfgav1.OpenFGAServiceClient
@@ -35,7 +35,7 @@ func DialOpenFGA(target string) (*OpenFGA, error) {
 // Close ends the connection.
 func (o *OpenFGA) Close() { _ = o.conn.Close() }
 
-// Stores are the ids of all stores, by name.
+// Stores returns the IDs of all stores, by name.
 func (o *OpenFGA) Stores(ctx context.Context) (map[string][]string, error) {
 	ids, token := map[string][]string{}, ""
 	for {
@@ -52,7 +52,7 @@ func (o *OpenFGA) Stores(ctx context.Context) (map[string][]string, error) {
 	}
 }
 
-// Model is the newest model of a store; nil if there is none.
+// Model returns the newest model of a store, or nil if the store has none.
 func (o *OpenFGA) Model(ctx context.Context, store string) (*openfgav1.AuthorizationModel, error) {
 	page, err := o.api.ReadAuthorizationModels(ctx, &openfgav1.ReadAuthorizationModelsRequest{StoreId: store, PageSize: wrapperspb.Int32(1)})
 	if err != nil || len(page.GetAuthorizationModels()) == 0 {
@@ -61,13 +61,13 @@ func (o *OpenFGA) Model(ctx context.Context, store string) (*openfgav1.Authoriza
 	return page.GetAuthorizationModels()[0], nil
 }
 
-// ModelOf is a model of a store.
+// ModelOf returns one model of a store.
 func (o *OpenFGA) ModelOf(ctx context.Context, store, id string) (*openfgav1.AuthorizationModel, error) {
 	answer, err := o.api.ReadAuthorizationModel(ctx, &openfgav1.ReadAuthorizationModelRequest{StoreId: store, Id: id})
 	return answer.GetAuthorizationModel(), err
 }
 
-// Tuples are all tuples of a store.
+// Tuples returns all tuples of a store.
 func (o *OpenFGA) Tuples(ctx context.Context, store string) ([]Tuple, error) {
 	var all []Tuple
 	for token := ""; ; {
@@ -87,11 +87,11 @@ func (o *OpenFGA) Tuples(ctx context.Context, store string) ([]Tuple, error) {
 	}
 }
 
-// maxBatch is how many questions OpenFGA takes at a time.
+// maxBatch is the largest number of checks in one batch.
 const maxBatch = 50
 
-// Check asks questions of the newest model of a store, and returns those that are answered with
-// yes. What the model does not know is a no.
+// Check checks the questions against the newest model of a store, and returns those with the answer yes. A relation
+// that the model lacks counts as no.
 func (o *OpenFGA) Check(ctx context.Context, store string, questions []Tuple) ([]Tuple, error) {
 	var yes []Tuple
 	for begin := 0; begin < len(questions); begin += maxBatch {

@@ -67,7 +67,7 @@ func TestASystemInWhichAllIsAsItMustBeIsAccusedOfNothing(t *testing.T) {
 	}
 }
 
-// without leaves a type out of the live model.
+// without removes a type from the live model.
 func (r *calmWorld) without(typ string) {
 	model := r.fga.models["id-0"]
 	var left []*openfgav1.TypeDefinition

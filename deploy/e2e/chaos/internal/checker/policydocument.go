@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// checkPolicyDocuments wants every document in the model of its Store, and no other: each declares
-// one type of its own name with one action, which is a relation of that type.
+// checkPolicyDocuments requires that the model of each Store has exactly the documents of that Store. Each document
+// declares one type of its own name with one action, which becomes a relation of that type.
 func checkPolicyDocuments(_ context.Context, w *World) error {
 	var errs []error
 	wanted := map[string]bool{}
@@ -37,7 +37,7 @@ func checkPolicyDocuments(_ context.Context, w *World) error {
 	return errors.Join(errs...)
 }
 
-// checkModule wants one module of a document, that says what the document does.
+// checkModule requires exactly one module for a document, with its type and action.
 func checkModule(s *Snapshot, document unstructured.Unstructured, store string) error {
 	actions, _, _ := unstructured.NestedSlice(document.Object, "spec", "actions")
 	var action string
@@ -62,7 +62,7 @@ func checkModule(s *Snapshot, document unstructured.Unstructured, store string) 
 	return nil
 }
 
-// storeGoes reports whether a Store is there and being deleted.
+// storeGoes reports whether a Store exists and is being deleted.
 func (s *Snapshot) storeGoes(name string) bool {
 	for _, store := range s.All(workload.Stores()) {
 		if store.GetName() == name {
@@ -72,7 +72,7 @@ func (s *Snapshot) storeGoes(name string) bool {
 	return false
 }
 
-// storeLives reports whether there is such a Store, and nobody has deleted it.
+// storeLives reports whether a Store exists and is not being deleted.
 func (s *Snapshot) storeLives(name string) bool {
 	for _, store := range s.Live(workload.Stores()) {
 		if store.GetName() == name {

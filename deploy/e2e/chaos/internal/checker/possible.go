@@ -10,18 +10,18 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// possible is everything that some state of the objects since the last rest could grant, taken
-// together: what is not in it was revoked, and settled. Nothing here takes anything away, and
-// neither do the models and rules of the workload, so more objects never grant less.
+// possible is the union of all grants by the states of the objects since the last rest. Access outside of it was
+// revoked, and the revocation had settled. A union suffices because no model or rule of the workload takes anything
+// away: more objects never grant less.
 type possible struct {
-	// tuples are those that were declared, by Store.
+	// tuples holds the declared tuples, by Store.
 	tuples map[string]map[Tuple]bool
-	// computed are the relations that give another, by Store and type#relation.
+	// computed holds the relations that give another relation, by Store and type#relation.
 	computed map[string]map[string]map[string]bool
-	// bound are the roles that people were bound to, as namespace/person.
+	// bound holds the roles of people, by namespace/person.
 	bound map[string]map[string]bool
 	rules rules
-	// access is who may do what in IAM.
+	// access is the possible access in IAM.
 	access *possibleAccess
 }
 
@@ -32,7 +32,7 @@ func newPossible() *possible {
 	}
 }
 
-// add takes one state of an object into account.
+// add adds the grants of one state of an object.
 func (p *possible) add(kind string, o unstructured.Unstructured) {
 	p.access.add(kind, o)
 	switch kind {
@@ -53,12 +53,12 @@ func (p *possible) add(kind string, o unstructured.Unstructured) {
 	}
 }
 
-// keep goes on taking for possible what was so in a Store.
+// keep copies the grants of a Store from the set before.
 func (p *possible) keep(before *possible, store string) {
 	p.tuples[store], p.computed[store] = before.tuples[store], before.computed[store]
 }
 
-// set adds to a set that may not be there yet.
+// set adds a value to a set, and creates the set if necessary.
 func set[K, V comparable](sets map[K]map[V]bool, key K, value V) {
 	if sets[key] == nil {
 		sets[key] = map[V]bool{}
@@ -94,7 +94,7 @@ func (p *possible) addModule(store, text string, owner unstructured.Unstructured
 	}
 }
 
-// declared reports whether somebody declared the tuple.
+// declared reports whether some state declared the tuple.
 func (p *possible) declared(store string, t Tuple) bool {
 	if store == workload.IAMStore {
 		return p.access.holds(t)
@@ -102,7 +102,7 @@ func (p *possible) declared(store string, t Tuple) bool {
 	return p.tuples[store][t]
 }
 
-// allows reports whether a question may be answered with yes.
+// allows reports whether the answer to a question may be yes.
 func (p *possible) allows(store string, q Tuple) bool {
 	of, _, _ := strings.Cut(q.Object, ":")
 	seen := map[string]bool{}

@@ -12,24 +12,25 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// possibleAccess is who may do what by some states of the objects of IAM, taken together. Objects are known by their names: one that
-// is made anew is the one before.
+// possibleAccess is the union of the access that some states of the objects of IAM declare. Objects are identified by
+// name: a recreated object counts as the same.
 type possibleAccess struct {
-	// permissions are those that were registered, and above the types above a type.
+	// permissions holds the registered permissions, above the parent types of each type.
 	permissions map[string]bool
 	above       map[string]map[string]bool
-	// gives and inherits are the permissions of roles, and the roles that they inherit.
+	// gives holds the permissions of each role, inherits its inherited roles.
 	gives, inherits map[string]map[string]bool
-	// there are the objects that there were, as resource namespace/name, and targets by their names in OpenFGA, too.
+	// there holds the objects that existed, as "resource namespace/name". Targets are also there by their names in
+	// OpenFGA.
 	there map[string]bool
-	// members are the users of groups.
+	// members holds the users of each group.
 	members map[string]map[string]bool
-	// granted are the roles that subjects were granted on objects and on all of a kind, owners the objects that others belonged to.
+	// granted holds the grants on each object and on each kind, owners the parents of each object.
 	granted map[string]map[possibleGrant]bool
 	owners  map[string]map[string]bool
 }
 
-// possibleGrant is a role, and who has it: a user, a group, or one that only the authenticator knows.
+// possibleGrant is a role with its holder: a user, a group, or a group of the authenticator.
 type possibleGrant struct{ role, kind, subject string }
 
 func newPossibleAccess() *possibleAccess {
@@ -40,7 +41,7 @@ func newPossibleAccess() *possibleAccess {
 	}
 }
 
-// add takes one state of an object into account. What is being deleted gives nothing.
+// add adds one state of an object. An object that is being deleted gives nothing.
 func (p *possibleAccess) add(kind string, o unstructured.Unstructured) {
 	if o.GetDeletionTimestamp() != nil {
 		return
@@ -59,7 +60,7 @@ func (p *possibleAccess) add(kind string, o unstructured.Unstructured) {
 		for _, ref := range refs(o, "spec", "parentResources") {
 			set(p.above, group+"/"+field(o, "spec", "kind"), fmt.Sprintf("%v/%v", ref["apiGroup"], ref["kind"]))
 		}
-	case workload.IAMRoles().Resource: // Those of Kubernetes say nothing of this.
+	case workload.IAMRoles().Resource: // A Role of Kubernetes lacks these fields.
 		for _, permission := range texts(o, "spec", "includedPermissions") {
 			set(p.gives, name, permission)
 		}
@@ -112,7 +113,7 @@ func (p *possibleAccess) grant(b unstructured.Unstructured) {
 	}
 }
 
-// targetNamed is what a binding is on, whether or not there is such.
+// targetNamed returns the OpenFGA object of a binding's target, whether it exists or not.
 func targetNamed(b unstructured.Unstructured) string {
 	ref := func(key string) string { return field(b, "spec", "resourceSelector", "resourceRef", key) }
 	if t, ok := workload.TargetOf(ref("kind")); ok {
@@ -122,10 +123,10 @@ func targetNamed(b unstructured.Unstructured) string {
 	return rootOf(all("apiGroup") + "/" + all("kind"))
 }
 
-// rootOf is all objects of a type.
+// rootOf returns the OpenFGA object that stands for all objects of a type.
 func rootOf(typ string) string { return iamPrefix + "Root:" + typ }
 
-// allows reports whether a question may be answered with yes.
+// allows reports whether the answer to a question may be yes.
 func (p *possibleAccess) allows(q question) bool {
 	permission := permissionOf(q)
 	if !p.permissions[permission] {
@@ -154,7 +155,7 @@ func (p *possibleAccess) allows(q question) bool {
 	return false
 }
 
-// means says whether somebody may be a subject.
+// means reports whether the holder of a grant may include who.
 func (p *possibleAccess) means(g possibleGrant, who asker) bool {
 	isUser := p.was(workload.IAMUsers(), "/"+who.User)
 	if g.kind == "User" {
@@ -163,12 +164,12 @@ func (p *possibleAccess) means(g possibleGrant, who asker) bool {
 	return slices.Contains(who.Groups, g.subject) || isUser && p.was(workload.Groups(), g.subject) && p.members[g.subject][who.User]
 }
 
-// was says whether there was such an object, by namespace/name.
+// was reports whether an object existed, by namespace/name.
 func (p *possibleAccess) was(kind schema.GroupVersionResource, name string) bool {
 	return p.there[kind.Resource+" "+name]
 }
 
-// has says whether a role may give a permission.
+// has reports whether a role may give a permission.
 func (p *possibleAccess) has(role, permission string, seen map[string]bool) bool {
 	if seen[role] {
 		return false
@@ -185,7 +186,7 @@ func (p *possibleAccess) has(role, permission string, seen map[string]bool) bool
 	return false
 }
 
-// holds reports whether a tuple of the IAM store may be there, as far as names tell.
+// holds reports whether the IAM store may hold a tuple, as far as names show.
 func (p *possibleAccess) holds(t Tuple) bool {
 	user, isUser := strings.CutPrefix(t.User, iamUser)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// checkRecords wants no record to be open: what a replica announced that it writes, and which another
-// may have taken over, is followed by another status. That of an object which waits for its end, too.
+// checkRecords requires that no record is open. After a replica records tuples that it will write, a second status must
+// follow, even if another replica takes over or the object is being deleted.
 func checkRecords(_ context.Context, w *World) error {
 	var errs []error
 	for _, o := range slices.Concat(w.Snapshot.All(workload.Stores()), w.Snapshot.All(workload.AuthorizationModels())) {

@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Writes is how often each thing was written, by the counters of the servers themselves.
+// Writes counts writes by operation. The counts come from the servers' own metrics.
 type Writes map[string]float64
 
-// Since is what was written after before.
+// Since returns an error that lists the writes after before, or nil.
 func (w Writes) Since(before Writes) error {
 	var more []string
 	for _, what := range slices.Sorted(maps.Keys(w)) {
@@ -34,13 +34,13 @@ func (w Writes) Since(before Writes) error {
 	return errors.New(strings.Join(more, ", "))
 }
 
-// Counter reads how much was written to the backends.
+// Counter reads the write counters of the backends.
 type Counter struct {
 	openFGA string
 	kube    *kubernetes.Clientset
 }
 
-// NewCounter asks OpenFGA at the address of its metrics, and an API server.
+// NewCounter returns a counter for an API server and an OpenFGA with metrics at the given URL.
 func NewCounter(openFGA string, kube *rest.Config) (*Counter, error) {
 	client, err := kubernetes.NewForConfig(kube)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Counter) Read(ctx context.Context) (Writes, error) {
 
 var label = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
 
-// read adds up the samples of a counter that are writes, in the text format of Prometheus.
+// read adds up the samples of a counter that are writes. The text is in Prometheus' format.
 func (w Writes) read(from io.Reader, counter string, write func(map[string]string) string) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 4<<20)
@@ -92,8 +92,8 @@ func (w Writes) read(from io.Reader, counter string, write func(map[string]strin
 	}
 }
 
-// kubeWrite leaves out what comes and goes without a change of state: leader election, Events,
-// questions that are put by POST, and what was refused because another state was expected.
+// kubeWrite returns the operation of a sample, or an empty text for requests that are no change of state. These are
+// leader election, Events, reviews, which use POST, and conflicts.
 func kubeWrite(l map[string]string) string {
 	if slices.Contains([]string{"leases", "events"}, l["resource"]) || strings.HasSuffix(l["resource"], "reviews") || l["code"] == "409" {
 		return ""

@@ -9,20 +9,20 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// World is where a checker looks.
+// World holds the servers and objects that checks read.
 type World struct {
 	Driver *workload.Driver
 	FGA    *OpenFGA
 	Bus    *Bus
-	// Webhooks are the URLs of those that run.
+	// Webhooks returns the URLs of the running webhooks.
 	Webhooks func() []string
-	// Ready is nil when every service says that it is ready.
+	// Ready returns nil if every service reports that it is ready.
 	Ready func(context.Context) error
-	// Snapshot is of the check that is going on.
+	// Snapshot holds the objects of the current check.
 	Snapshot *Snapshot
 }
 
-// checks lists what must hold at rest, a kind each. A new kind joins here.
+// checks returns the checks of a system at rest, about one for each kind. Add a new kind here.
 func checks() []func(context.Context, *World) error {
 	return []func(context.Context, *World) error{
 		checkStores, checkAuthorizationModels, checkRecords, checkPolicyDocuments, checkDefinitions, checkImpliedRoles, checkRoleBindings, checkBus,
@@ -32,15 +32,15 @@ func checks() []func(context.Context, *World) error {
 }
 
 const (
-	// oneCheck bounds one look at everything, on a busy machine too.
+	// oneCheck bounds one pass of all checks, on a busy machine too.
 	oneCheck = time.Minute
-	// calm is how long nothing must be written for a system to be at rest.
+	// calm is the time without writes after which a system is at rest.
 	calm = 1500 * time.Millisecond
-	// pause between two looks.
+	// pause is the time between two attempts.
 	pause = 300 * time.Millisecond
 )
 
-// AtRest is nil when everything is as the objects say, and nobody is writing to them.
+// AtRest returns nil if all checks pass twice and no object changed between.
 func (w *World) AtRest(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, oneCheck)
 	defer cancel()
@@ -69,7 +69,8 @@ func (w *World) check(ctx context.Context) (versions map[string]string, err erro
 	return w.Snapshot.Versions(), errors.Join(errs...)
 }
 
-// Settle waits until the system is at rest. Its error is what is not as it must be after that time.
+// Settle waits until the system is at rest, and returns the time that it took. After within, it returns the remaining
+// errors.
 func (w *World) Settle(ctx context.Context, within time.Duration) (time.Duration, error) {
 	begun := time.Now()
 	for {

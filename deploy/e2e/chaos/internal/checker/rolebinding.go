@@ -13,10 +13,10 @@ import (
 
 const managedBy = "app.kubernetes.io/managed-by"
 
-// explicit reports whether a person made the RoleBinding.
+// explicit reports whether a user, not implied-role, created the RoleBinding.
 func explicit(b unstructured.Unstructured) bool { return b.GetLabels()[managedBy] != "implied-role" }
 
-// subjects are the names of those whom a RoleBinding binds, in order.
+// subjects returns the names of the subjects of a RoleBinding, sorted.
 func subjects(b unstructured.Unstructured) []string {
 	list, _, _ := unstructured.NestedSlice(b.Object, "subjects")
 	var all []string
@@ -29,7 +29,7 @@ func subjects(b unstructured.Unstructured) []string {
 	return all
 }
 
-// checkRoleBindings wants just the RoleBindings that follow from others.
+// checkRoleBindings requires exactly the RoleBindings that the explicit ones imply.
 func checkRoleBindings(_ context.Context, w *World) error {
 	is, want := map[string]int{}, map[string]int{}
 	all := rulesOf(w.Snapshot)

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// Snapshot is all objects at one moment.
+// Snapshot holds all objects at about one moment; each kind is listed separately.
 type Snapshot struct {
 	byKind map[schema.GroupVersionResource][]unstructured.Unstructured
 }
@@ -30,12 +30,12 @@ func TakeSnapshot(ctx context.Context, d *workload.Driver) (*Snapshot, error) {
 	return s, nil
 }
 
-// All are the objects of a kind.
+// All returns the objects of a kind.
 func (s *Snapshot) All(kind schema.GroupVersionResource) []unstructured.Unstructured {
 	return s.byKind[kind]
 }
 
-// MarshalJSON is all objects, by kind.
+// MarshalJSON returns all objects, by kind.
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	byResource := map[string][]unstructured.Unstructured{}
 	for kind, objects := range s.byKind {
@@ -44,7 +44,7 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	return json.Marshal(byResource)
 }
 
-// Live are those that are not being deleted.
+// Live returns the objects of a kind that are not being deleted.
 func (s *Snapshot) Live(kind schema.GroupVersionResource) []unstructured.Unstructured {
 	var live []unstructured.Unstructured
 	for _, o := range s.byKind[kind] {
@@ -55,7 +55,7 @@ func (s *Snapshot) Live(kind schema.GroupVersionResource) []unstructured.Unstruc
 	return live
 }
 
-// Versions tells which state each object is in, by kind and name.
+// Versions returns the resource version of each object, by kind and name.
 func (s *Snapshot) Versions() map[string]string {
 	versions := map[string]string{}
 	for kind, objects := range s.byKind {
@@ -66,13 +66,13 @@ func (s *Snapshot) Versions() map[string]string {
 	return versions
 }
 
-// field is a text in an object; empty when it is not there.
+// field returns a text field of an object, or an empty text if it is absent.
 func field(o unstructured.Unstructured, path ...string) string {
 	text, _, _ := unstructured.NestedString(o.Object, path...)
 	return text
 }
 
-// condition is one of an object's; its zero value when it is not there.
+// condition returns a condition of an object, or the zero value if it is absent.
 func condition(o unstructured.Unstructured, name string) metav1.Condition {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, item := range list {
@@ -90,7 +90,7 @@ func condition(o unstructured.Unstructured, name string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// wantCondition wants a condition of an object's generation that is True, or that is not.
+// wantCondition requires a condition for the present generation that is True, or that is not True.
 func wantCondition(o unstructured.Unstructured, name string, want bool) error {
 	c := condition(o, name)
 	if is := c.Status == metav1.ConditionTrue; is != want || c.ObservedGeneration != o.GetGeneration() {
@@ -100,7 +100,7 @@ func wantCondition(o unstructured.Unstructured, name string, want bool) error {
 	return nil
 }
 
-// wantFinalizers wants an object to be held by just these.
+// wantFinalizers requires that an object has these finalizers. It may have others.
 func wantFinalizers(o unstructured.Unstructured, want ...string) error {
 	held := map[string]bool{}
 	for _, f := range o.GetFinalizers() {

@@ -17,18 +17,18 @@ const (
 	tuplesFinalizer = "core.platform-mesh.io/fga-tuples"
 )
 
-// declared is what the objects ask OpenFGA to hold for one Store.
+// declared is the content of one OpenFGA store that the objects declare.
 type declared struct {
 	model  *openfgav1.AuthorizationModel
 	broken map[string]error
-	// owners are the objects that declare tuples in the store, and which of them it can hold.
+	// owners holds the valid tuples of each object that declares tuples in the store.
 	owners map[string][]Tuple
-	// invalid tells for each owner whether it also declares others.
+	// invalid is true for owners that also declare invalid tuples.
 	invalid map[string]bool
 	tuples  map[string]bool
 }
 
-// declare reads the objects: what must be in OpenFGA for a Store.
+// declare returns the content that OpenFGA must hold for a Store.
 func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
 	d, owners := &declared{}, ownersIn(s, store)
 	var modules []Module
@@ -44,7 +44,7 @@ func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
 	})
 }
 
-// ownersIn are the objects that declare tuples in a Store: itself, and those that refer to it.
+// ownersIn returns the objects that declare tuples in a Store: the Store first, then the models that refer to it.
 func ownersIn(s *Snapshot, store unstructured.Unstructured) []unstructured.Unstructured {
 	owners := []unstructured.Unstructured{store}
 	for _, m := range s.Live(workload.AuthorizationModels()) {
@@ -55,7 +55,8 @@ func ownersIn(s *Snapshot, store unstructured.Unstructured) []unstructured.Unstr
 	return owners
 }
 
-// judge finds which tuples the model can hold, of owners of whom some wait with what they add.
+// judge determines the tuples of each owner that the model accepts. If waits is true for an owner, only its recorded
+// tuples count.
 func (d *declared) judge(owners []unstructured.Unstructured, waits func(unstructured.Unstructured) bool) error {
 	d.owners, d.invalid, d.tuples = map[string][]Tuple{}, map[string]bool{}, map[string]bool{}
 	for _, o := range owners {
@@ -66,7 +67,7 @@ func (d *declared) judge(owners []unstructured.Unstructured, waits func(unstruct
 		}
 		for _, t := range tuplesOf(o, "spec", "tuples") {
 			if waiting && !slices.Contains(given, t) {
-				continue // What a text gives that is not live is not given yet.
+				continue // The text that adds this tuple is not live yet.
 			}
 			if !holds(d.model, t) {
 				d.invalid[o.GetName()] = true
@@ -79,7 +80,7 @@ func (d *declared) judge(owners []unstructured.Unstructured, waits func(unstruct
 	return nil
 }
 
-// lastLive is the text of an AuthorizationModel that was last live in this very Store.
+// lastLive returns the text of an AuthorizationModel that was last live in the Store with this UID.
 func lastLive(m, store unstructured.Unstructured) string {
 	if field(m, "status", "live", "storeUID") != string(store.GetUID()) {
 		return ""
@@ -133,12 +134,13 @@ func checkStores(ctx context.Context, w *World) error {
 	return errors.Join(errs...)
 }
 
-// unmade reports whether a Store goes for which nothing was made in OpenFGA, which was away, say: nothing is any more.
+// unmade reports whether a Store is being deleted before an OpenFGA store was created for it, for example in an outage.
+// None is created any more.
 func unmade(store unstructured.Unstructured) bool {
 	return store.GetDeletionTimestamp() != nil && field(store, "status", "storeId") == ""
 }
 
-// referred reports whether something holds up the deletion of a Store.
+// referred reports whether an AuthorizationModel blocks the deletion of a Store.
 func referred(s *Snapshot, store string) bool {
 	for _, m := range s.All(workload.AuthorizationModels()) {
 		if field(m, "spec", "storeRef", "name") == store {
@@ -181,7 +183,7 @@ func checkStore(ctx context.Context, w *World, store unstructured.Unstructured) 
 	return errors.Join(errs...)
 }
 
-// checkTuples compares the tuples of a store with those that are declared.
+// checkTuples compares the tuples of a store with the declared ones.
 func checkTuples(ctx context.Context, w *World, id string, d *declared) error {
 	found, err := w.FGA.Tuples(ctx, id)
 	if err != nil {
@@ -194,8 +196,8 @@ func checkTuples(ctx context.Context, w *World, id string, d *declared) error {
 	return differ("tuples", held, d.tuples)
 }
 
-// checkRecord wants the record of an owner to list the tuples that are held for it, and the owner to
-// stay until they are gone.
+// checkRecord requires that an owner's record lists exactly its tuples in the store. An owner with tuples must have the
+// finalizer that keeps it until they are gone.
 func checkRecord(owner unstructured.Unstructured, d *declared) error {
 	listed, err := recorded(owner)
 	if err != nil {

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// Kind names a sort of [Violation].
+// Kind is the kind of a [Violation].
 type Kind string
 
-// Kinds of violations. Each is a fault, never a flake: CI does not run a test again that reports one.
+// Kinds of violations. Each is a fault, never a flake: CI does not repeat a test that reports one.
 const (
-	// Allow: a server answers yes although the grant was revoked and the revocation had settled.
+	// Allow means that a server answers yes although the grant was revoked and the revocation had settled.
 	Allow Kind = "allow"
-	// Leak: OpenFGA holds a tuple that was revoked, and the revocation had settled.
+	// Leak means that OpenFGA holds a revoked tuple although the revocation had settled.
 	Leak Kind = "leak"
-	// Loss: the system does not come to rest as declared. Something is missing, surplus or wrong.
+	// Loss means that the system does not come to rest as declared. Something is missing, surplus or wrong.
 	Loss Kind = "loss"
-	// Write: a replay wrote to a backend, although the system was at rest.
+	// Write means that a replay wrote to a backend although the system was at rest.
 	Write Kind = "write"
-	// Crash: a process ended by itself, or did not end in order after SIGTERM.
+	// Crash means that a process ended unexpectedly, or did not end in order after SIGTERM.
 	Crash Kind = "crash"
-	// Stuck: an operation or a blow could not be carried out or ended.
+	// Stuck means that an operation or a blow could not be executed or ended.
 	Stuck Kind = "stuck"
-	// Late: a change was not applied within its bound.
+	// Late means that a change was not applied within its bound.
 	Late Kind = "late"
 )
 

@@ -1,5 +1,5 @@
-// Package history keeps what was done to a system and what came of it, with times, so that a
-// failure can be read and repeated.
+// Package history records the operations and blows on a system and their results with times, so that a failure can be
+// read and repeated.
 package history
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What an entry is about.
+// Subjects of an entry.
 const (
 	Operation = "op"
 	Blow      = "blow"
@@ -18,14 +18,14 @@ const (
 	Violation = "VIOLATION"
 )
 
-// History writes entries as they come. It may be used by many at a time.
+// History writes entries in the order of the calls. It is safe for concurrent use.
 type History struct {
 	mu    sync.Mutex
 	out   io.Writer
 	begun time.Time
 }
 
-// New begins a history now.
+// New returns a history that begins now.
 func New(out io.Writer) *History {
 	h := &History{out: out, begun: time.Now()}
 	_, _ = fmt.Fprintf(out, "begun %s\n", h.begun.UTC().Format(time.RFC3339Nano))

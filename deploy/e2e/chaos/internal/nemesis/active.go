@@ -12,10 +12,11 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
 )
 
-// Observe notes how much every replica has done until now: who does more after that is active.
+// Observe stores the number of messages that each replica has handled so far. The replica that handles most after that
+// is the active one.
 func (t *Target) Observe(ctx context.Context) { t.handled = handled(ctx, t.System.Services) }
 
-// handled is how many messages each replica has handled that answers, by its name.
+// handled returns the number of handled messages of each replica that answers, by its name.
 func handled(ctx context.Context, replicas []*system.Replica) map[string]float64 {
 	counts := map[string]float64{}
 	for _, r := range replicas {
@@ -26,12 +27,12 @@ func handled(ctx context.Context, replicas []*system.Replica) map[string]float64
 	return counts
 }
 
-// busiest is the name of who has done most between two counts; empty if nobody answered the second.
+// busiest returns the replica that handled most between two counts, or an empty name if now is empty.
 func busiest(before, now map[string]float64) (found string) {
 	most := -1.0
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		done := now[name] - before[name]
-		if done < 0 { // It was started anew.
+		if done < 0 { // It was restarted, so its counter began at 0.
 			done = now[name]
 		}
 		if done > most {
@@ -41,7 +42,7 @@ func busiest(before, now map[string]float64) (found string) {
 	return found
 }
 
-// killActive kills the replica of each service for which the others stand by, and returns them.
+// killActive kills the active replica of each service, and returns the killed processes.
 func (t *Target) killActive(ctx context.Context, services []string) []*system.Process {
 	var names []string
 	for _, service := range services {
@@ -56,9 +57,9 @@ func (t *Target) killActive(ctx context.Context, services []string) []*system.Pr
 	return struck
 }
 
-// reader finds the NATS server by whose death those who read lose most, and those who write least:
-// it leads few of the groups that a change goes through, and serves many who follow the stream of
-// changes. While nobody can tell, it is the other.
+// reader returns the NATS server whose death affects readers most and writers least. It leads the fewest of the groups
+// that a change passes, and then serves the most consumers of the stream of changes. If NATS does not answer, it
+// returns other.
 func (t *Target) reader(ctx context.Context, other *system.Process) *system.Process {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()
@@ -71,7 +72,7 @@ func (t *Target) reader(ctx context.Context, other *system.Process) *system.Proc
 		switch {
 		case c.Config.Durable != "":
 			leads[leader(c.Cluster)]++
-		case c.NumWaiting > 0: // Else whoever made it is gone.
+		case c.NumWaiting > 0: // Otherwise its client is gone.
 			serves[leader(c.Cluster)]++
 		}
 	}
@@ -80,7 +81,7 @@ func (t *Target) reader(ctx context.Context, other *system.Process) *system.Proc
 	})
 }
 
-// leader names the server of a stream or consumer that others write or read it through.
+// leader returns the server that leads a stream or consumer.
 func leader(c *jetstream.ClusterInfo) string {
 	if c == nil {
 		return ""

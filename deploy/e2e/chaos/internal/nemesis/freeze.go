@@ -10,8 +10,7 @@ import (
 
 // Names of blows that freeze processes.
 const (
-	// Pause freezes replicas for longer than it takes others to take over, as a machine does that is
-	// short of processors.
+	// Pause freezes replicas for longer than a takeover needs, like a machine that is short of processors.
 	Pause = "pause"
 	// FreezeServers freezes OpenFGA, the API server, or a single NATS server.
 	FreezeServers = "freeze-servers"
@@ -27,7 +26,7 @@ func freezes() []Blow {
 	}
 }
 
-// frozen is the strike that freezes processes.
+// frozen returns the strike that freezes processes for d.
 func frozen(names []string, d time.Duration) Strike {
 	return Strike{
 		Text: fmt.Sprintf("%s for %s", strings.Join(names, ", "), d), For: d,
@@ -64,5 +63,5 @@ func drawFreezeNode(r *rand.Rand, s Shape) Strike {
 	return strike
 }
 
-// unbroken is a context that ends with nothing: what heals must run.
+// unbroken returns a context that never ends, because healing must always run.
 func unbroken() context.Context { return context.Background() }

@@ -14,17 +14,18 @@ import (
 
 // Names of blows that end processes.
 const (
-	// KillServices is kill -9 of one or several replicas.
+	// KillServices sends SIGKILL to one or several replicas.
 	KillServices = "kill-services"
-	// KillServers is kill -9 of OpenFGA, the API server, or NATS.
+	// KillServers sends SIGKILL to OpenFGA, the API server, or NATS.
 	KillServers = "kill-servers"
-	// Restart is an end in order and a new start.
+	// Restart stops replicas in order and starts them again.
 	Restart = "restart"
-	// Machine is a NATS server and active replicas that die together, as on one machine, for good.
+	// Machine kills a NATS server and active replicas, as if their machine died. They stay away until the rest has
+	// settled.
 	Machine = "machine"
-	// Wipe takes away all that NATS has on disk.
+	// Wipe deletes all data of NATS on disk.
 	Wipe = "wipe"
-	// WipeNode takes away what one of several NATS servers has on disk.
+	// WipeNode deletes the data of one of several NATS servers on disk.
 	WipeNode = "wipe-node"
 )
 
@@ -39,7 +40,7 @@ func kills() []Blow {
 	}
 }
 
-// replicas draws some of all replicas of all services, one at least, by their names.
+// replicas draws between one and most replicas of any services, and returns their names.
 func replicas(r *rand.Rand, s Shape, most int) []string {
 	var all []string
 	for _, service := range system.Services() {
@@ -51,7 +52,7 @@ func replicas(r *rand.Rand, s Shape, most int) []string {
 	return all[:1+r.IntN(min(most, len(all)))]
 }
 
-// processes finds processes by their names.
+// processes returns the processes with these names.
 func processes(t *Target, names []string) []*system.Process {
 	var found []*system.Process
 	for _, name := range names {
@@ -64,7 +65,7 @@ func processes(t *Target, names []string) []*system.Process {
 	return found
 }
 
-// killed is the strike that kills processes and starts them again.
+// killed returns the strike that kills processes, and starts them again after down.
 func killed(names []string, down time.Duration) Strike {
 	return Strike{
 		Text: fmt.Sprintf("%s for %s", strings.Join(names, ", "), down), For: down,
@@ -100,7 +101,7 @@ func drawKillServers(r *rand.Rand, s Shape) Strike {
 	return killed(names, between(r, 0, 6*time.Second))
 }
 
-// nodes draws one NATS server, or several, or all.
+// nodes draws one, several or all NATS servers.
 func nodes(r *rand.Rand, s Shape) []string {
 	names := make([]string, s.Nodes)
 	for i := range names {
@@ -118,7 +119,7 @@ func drawRestart(r *rand.Rand, s Shape) Strike {
 		Text: strings.Join(names, ", "),
 		Do: func(_ context.Context, t *Target) (func() error, error) {
 			for _, p := range processes(t, names) {
-				if err := p.Stop(); err != nil { // Also with a dependency away.
+				if err := p.Stop(); err != nil { // This holds even if a dependency is away.
 					return nil, checker.Violation{Kind: checker.Crash, Err: fmt.Errorf("%s ended with %w after SIGTERM", p.Name, err)}
 				}
 				if err := p.Start(); err != nil {
@@ -130,8 +131,8 @@ func drawRestart(r *rand.Rand, s Shape) Strike {
 	}
 }
 
-// drawMachine: a NATS server, and after a while the active replica of a service, or of each. They
-// stay away until the others have come to rest, and come back in the same order.
+// drawMachine draws a NATS server, and the active replica of one service or of all except the watcher. The server dies
+// first, the replicas after a gap. They stay away until the others have come to rest, and return in the same order.
 func drawMachine(r *rand.Rand, s Shape) Strike {
 	dead, reader := r.IntN(s.Nodes), r.IntN(4) > 0
 	node := node(dead)
@@ -142,7 +143,7 @@ func drawMachine(r *rand.Rand, s Shape) Strike {
 	services := []string{all[r.IntN(len(all))].Name}
 	if r.IntN(3) > 0 {
 		services = nil
-		for _, service := range all[1:] { // The watcher goes on: there is something to miss.
+		for _, service := range all[1:] { // The watcher stays, so that changes keep coming.
 			services = append(services, service.Name)
 		}
 	}
@@ -177,7 +178,7 @@ func drawWipeNode(r *rand.Rand, s Shape) Strike {
 	return wiped(i, i+1, down, fmt.Sprintf("%s, down for %s", node(i), down))
 }
 
-// wiped kills the NATS servers of a range and takes away what they have.
+// wiped returns the strike that kills the NATS servers of a range and deletes their data.
 func wiped(from, to int, down time.Duration, text string) Strike {
 	return Strike{
 		Text: text, For: down,

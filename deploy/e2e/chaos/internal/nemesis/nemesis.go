@@ -1,5 +1,5 @@
-// Package nemesis strikes a system: it kills, freezes, cuts and wipes. What it draws depends on the
-// seed alone, so that the same seed is the same blows. Each sort of blow is in the table of [Blows].
+// Package nemesis strikes a system: it kills, freezes, cuts and wipes its parts. Its draws depend only on the seed, so
+// the same seed gives the same blows. The table of [Blows] lists every blow.
 package nemesis
 
 import (
@@ -13,63 +13,62 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// Shape is what a blow may know when it is drawn.
+// Shape holds the facts about a system that a draw may use.
 type Shape struct{ Nodes, Replicas int }
 
-// Target is what is struck.
+// Target is the system that is struck.
 type Target struct {
 	System *system.System
 	Bus    *checker.Bus
 	Driver *workload.Driver
-	// Force draws what a person does who force-deletes an object and makes it anew.
+	// Force draws the operation of a user that force-deletes an object and creates it again.
 	Force func() workload.Operation
-	// Before hears of such an operation.
+	// Before is called before such an operation.
 	Before func(workload.Operation)
-	// Tell writes down what was chosen when a blow fell.
+	// Tell records a choice that was made at the time of the strike.
 	Tell func(text string)
 
-	// handled is what each replica had done when that was last observed.
+	// handled holds the message counts of the last [Target.Observe].
 	handled map[string]float64
 }
 
-// Strike is one blow, drawn.
+// Strike is a drawn blow.
 type Strike struct {
-	// Blow is its name, Text what exactly is struck, and for how long.
+	// Blow is the name of the blow. Text names the struck parts and the duration.
 	Blow, Text string
 	// Lasting says that the system must come to rest under it; it is healed after that.
 	Lasting bool
-	// For is how long a blow that does not last is there before it is healed.
+	// For is the time until a blow that does not last is healed.
 	For time.Duration
-	// Do strikes, and returns what heals.
+	// Do strikes, and returns the function that heals; nil means that there is nothing to heal.
 	Do func(ctx context.Context, t *Target) (heal func() error, err error)
 }
 
-// Blow is one sort of them.
+// Blow is one entry in the table of blows.
 type Blow struct {
 	Name string
-	// Known says what is known not to survive it yet, and where that is described; empty for what
-	// every system must survive.
+	// Known names the known fault under this blow and its description; empty if every system must survive it.
 	Known string
-	// Weight is how often it is drawn, beside others.
+	// Weight is the relative frequency of the blow.
 	Weight int
-	// Nodes and Replicas are how many it takes at least.
+	// Nodes and Replicas are the smallest numbers that the blow needs.
 	Nodes, Replicas int
 	// Lasting: see [Strike].
 	Lasting bool
 	draw    func(r *rand.Rand, s Shape) Strike
 }
 
-// Blows lists all sorts.
+// Blows returns all blows.
 func Blows() []Blow {
 	return slices.Concat(kills(), freezes(), paths(), streams(), objects())
 }
 
-// Safe are those that are known to be survived.
+// Safe returns the blows without a known fault.
 func Safe() []Blow {
 	return slices.DeleteFunc(Blows(), func(b Blow) bool { return b.Known != "" })
 }
 
-// Named are those of the given names, in the order of the table; unknown names are returned.
+// Named returns the blows of the given names in the order of the table, and the unknown names.
 func Named(names []string) (blows []Blow, unknown []string) {
 	for _, b := range Blows() {
 		if slices.Contains(names, b.Name) {
@@ -84,7 +83,7 @@ func Named(names []string) (blows []Blow, unknown []string) {
 	return blows, unknown
 }
 
-// Possible are those that a system of a shape can be struck by.
+// Possible returns the blows that a system of this shape can take.
 func Possible(blows []Blow, s Shape) []Blow {
 	var possible []Blow
 	for _, b := range blows {
@@ -102,13 +101,13 @@ type Nemesis struct {
 	blows  []Blow
 }
 
-// New draws from these blows.
+// New returns a nemesis that draws from these blows.
 func New(random *rand.Rand, shape Shape, blows []Blow) *Nemesis {
 	return &Nemesis{random: random, shape: shape, blows: Possible(blows, shape)}
 }
 
-// Round draws the blows of one round: a few, of which one at most lasts, and then no other strikes
-// NATS: two at a time may leave nothing that could come to rest.
+// Round draws one to three blows. At most one of them lasts, and then no other may strike NATS or a server: two at once
+// might leave nothing that can come to rest.
 func (n *Nemesis) Round() []Strike {
 	blows := []Blow{n.pick()}
 	for range n.random.IntN(3) {
@@ -124,21 +123,21 @@ func (n *Nemesis) Round() []Strike {
 	return strikes
 }
 
-// excluded reports whether two blows cannot be in one round. One pair never is: finalizers are taken
-// away, and the bus is wiped before anybody has read that. Then nothing is left anywhere that could
-// tell of the object; docs/reliability.md says so.
+// excluded reports whether two blows cannot be in one round. Besides lasting blows, this concerns stripped finalizers
+// with a wipe of the streams. If the streams are wiped before any service reads the deletion, no trace of the object is
+// left; see docs/reliability.md.
 func excluded(a, b Blow) bool {
 	wipes := []string{Wipe, DropStreams, DropStream, Limits}
 	return a.Name == Strip && slices.Contains(wipes, b.Name) || b.Name == Strip && slices.Contains(wipes, a.Name) ||
 		a.Lasting && (b.Lasting || strikesNATS(b.Name)) || b.Lasting && strikesNATS(a.Name)
 }
 
-// strikesNATS reports whether a blow may take NATS away, or what the system needs to come to rest.
+// strikesNATS reports whether a blow may take NATS away, or another part that the system needs to come to rest.
 func strikesNATS(name string) bool {
 	return !slices.Contains([]string{KillServices, Pause, Restart}, name)
 }
 
-// pick draws a sort by its weight.
+// pick draws a blow by weight.
 func (n *Nemesis) pick() Blow {
 	total := 0
 	for _, b := range n.blows {
@@ -153,7 +152,7 @@ func (n *Nemesis) pick() Blow {
 	return n.blows[0]
 }
 
-// between draws a time.
+// between draws a duration.
 func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least))).Round(time.Millisecond)
 }

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// Strip is somebody who force-deletes an object, its finalizers taken away, and makes another of its name.
+// Strip force-deletes an object: it removes the finalizers, and creates another object of the same name.
 const Strip = "strip"
 
 func objects() []Blow {

@@ -15,11 +15,11 @@ import (
 const (
 	// Cut closes a replica's paths to a server, and refuses new connections.
 	Cut = "cut"
-	// Hold lets nothing pass on a replica's path to a server for a while, and loses nothing.
+	// Hold lets nothing pass on a replica's path to a server for a while, but loses no data.
 	Hold = "hold"
-	// HalfOpen makes a replica's connections to NATS swallow everything for good. New ones work.
+	// HalfOpen makes a replica's existing connections to NATS drop all data for good. New connections work.
 	HalfOpen = "half-open"
-	// Isolate takes the routes of one NATS server, which its clients go on reaching, until the rest has settled.
+	// Isolate disconnects one NATS server from the others until the rest has settled. Its clients still reach it.
 	Isolate = "isolate"
 )
 
@@ -32,7 +32,7 @@ func paths() []Blow {
 	}
 }
 
-// drawPath strikes the paths of one replica: to NATS, to the API server, to OpenFGA, or all.
+// drawPath draws the paths of one replica: to NATS, to the API server, to OpenFGA, or all.
 func drawPath(r *rand.Rand, s Shape, mode system.Mode) Strike {
 	name, d := replicas(r, s, 1)[0], between(r, time.Second, 8*time.Second)
 	to := []string{"NATS", "the API server", "everything", "OpenFGA"}
@@ -59,12 +59,12 @@ func replica(t *Target, name string) *system.Replica {
 	return nil
 }
 
-// callsOpenFGA reports whether a replica has a path there.
+// callsOpenFGA reports whether a replica has a path to OpenFGA.
 func callsOpenFGA(name string) bool {
 	return slices.ContainsFunc(system.Services(), func(s system.Service) bool { return s.OpenFGA && strings.HasPrefix(name, s.Name+"-") })
 }
 
-// links are a replica's paths to something.
+// links returns a replica's paths to the named server, or all its paths.
 func links(r *system.Replica, which string) []*system.Proxy {
 	switch which {
 	case "NATS":

@@ -13,17 +13,17 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
 )
 
-// Names of blows on what is in NATS.
+// Names of blows on the data in NATS.
 const (
 	// DropStreams deletes all streams at once.
 	DropStreams = "drop-streams"
-	// DropStream deletes one.
+	// DropStream deletes one stream.
 	DropStream = "drop-stream"
 	// DropDurable deletes the consumer of a service.
 	DropDurable = "drop-durable"
-	// Limits is somebody who gives a stream other limits.
+	// Limits reduces a stream to one message, like a mistaken administrator.
 	Limits = "limits"
-	// Full leaves JetStream no room.
+	// Full fills the storage of JetStream.
 	Full = "full"
 )
 
@@ -37,11 +37,10 @@ func streams() []Blow {
 	}
 }
 
-// callFor bounds a request to NATS, which another blow may have taken away.
+// callFor bounds a request to NATS, because another blow may have stopped NATS.
 const callFor = 10 * time.Second
 
-// asked is a strike that asks something of NATS. That NATS is away, or that there is nothing to
-// strike, is no failure.
+// asked returns a strike that sends a request to NATS. It is no failure if NATS is away or the target does not exist.
 func asked(text string, ask func(ctx context.Context, js jetstream.JetStream) error) Strike {
 	return Strike{Text: text, Do: func(ctx context.Context, t *Target) (func() error, error) {
 		ctx, cancel := context.WithTimeout(ctx, callFor)
@@ -95,7 +94,7 @@ func drawLimits(r *rand.Rand, _ Shape) Strike {
 
 const filler = "FILLER"
 
-// drawFull: a stream of somebody else takes all the room there is.
+// drawFull draws a strike in which a foreign stream takes all storage.
 func drawFull(r *rand.Rand, s Shape) Strike {
 	d := between(r, 2*time.Second, 10*time.Second)
 	return Strike{
@@ -109,7 +108,7 @@ func drawFull(r *rand.Rand, s Shape) Strike {
 	}
 }
 
-// fill publishes until JetStream takes no more.
+// fill publishes until JetStream accepts no more.
 func fill(ctx context.Context, js jetstream.JetStream, copies int) error {
 	_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: filler, Subjects: []string{"filler"}, Replicas: copies})
 	if err != nil {
@@ -117,13 +116,13 @@ func fill(ctx context.Context, js jetstream.JetStream, copies int) error {
 	}
 	for range system.Room/(512<<10) + 1 {
 		if _, err := js.Publish(ctx, "filler", make([]byte, 512<<10)); err != nil {
-			return err // It is full.
+			return err // The storage is full.
 		}
 	}
 	return nil
 }
 
-// empty takes the filler away, for as long as it takes.
+// empty deletes the filler. It retries for up to a minute.
 func empty(js jetstream.JetStream) error {
 	ctx, cancel := context.WithTimeout(unbroken(), time.Minute)
 	defer cancel()

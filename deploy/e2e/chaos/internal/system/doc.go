@@ -1,4 +1,4 @@
-// Package system runs Entail as an operator would: NATS, OpenFGA, an API server and replicas of
-// every service, each a process of its own that can be killed and frozen, with a TCP proxy on
-// every path between them. It knows binaries, flags and ports, and nothing of what is in them.
+// Package system runs Entail as an operator would: NATS, OpenFGA, an API server and replicas of every service. Each is
+// its own process, which can be killed and frozen, and a TCP proxy is on every path between them. The package uses
+// binaries, flags and ports, and no internals of the programs.
 package system

@@ -22,7 +22,7 @@ import (
 
 func (s *System) kubeDir() string { return filepath.Join(s.cfg.Dir, "kube") }
 
-// startKube starts the API server, with all that Entail adds to one.
+// startKube starts the API server, and applies the kinds, policies and roles of Entail.
 func (s *System) startKube(ctx context.Context) error {
 	args := []string{"--data-dir", s.kubeDir(), "--port", strconv.Itoa(s.ports.kube), "--unsafe-no-fsync"}
 	for _, service := range Services() {
@@ -42,13 +42,13 @@ func (s *System) startKube(ctx context.Context) error {
 	})
 }
 
-// namespace is where the accounts of services are.
+// namespace holds the accounts of services.
 const namespace = "entail-system"
 
-// account is the user that a service is to the API server: it has the rights that are shipped.
+// account returns the user name of a service at the API server. It has the shipped rights.
 func account(s Service) string { return "system:serviceaccount:" + namespace + ":" + s.Name }
 
-// applyAll applies every manifest of the files that match a pattern.
+// applyAll applies all manifests in the files that match a pattern.
 func (s *System) applyAll(ctx context.Context, pattern string) error {
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
@@ -103,7 +103,7 @@ func apply(ctx context.Context, objects dynamic.Interface, mapper *restmapper.De
 	}
 }
 
-// kubeconfig writes a file that leads a service through a proxy to the API server.
+// kubeconfig writes a kubeconfig with which a service reaches the API server through a proxy.
 func (s *System) kubeconfig(name string, service Service, through *Proxy) (string, error) {
 	config, err := clientcmd.LoadFromFile(filepath.Join(s.kubeDir(), service.Name+".kubeconfig"))
 	if err != nil {

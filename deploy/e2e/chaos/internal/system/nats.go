@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Room is how many bytes a NATS server keeps in streams: little, so that it can be full.
+// Room bounds the storage of a NATS server, in bytes. It is small, so that a blow can fill it.
 const Room = 64 << 20
 
-// addNodes prepares the NATS servers, and in a cluster the paths between them.
+// addNodes prepares the NATS servers, and in a cluster also the paths between them.
 func (s *System) addNodes() error {
 	s.Routes = map[int]map[int]*Proxy{}
 	shipped, err := os.ReadFile(filepath.Join(s.cfg.Checkout, "deploy/base/nats/nats.conf"))
@@ -40,14 +40,14 @@ func (s *System) addNodes() error {
 	return nil
 }
 
-// password is everybody's; it matters who is who, for everybody has their own rights.
+// password is the same for all users, because only their names and rights matter here.
 const password = "chaos"
 
-// natsURL is how a user reaches a server.
+// natsURL returns the URL of a server for a user.
 func natsURL(user, address string) string { return "nats://" + user + ":" + password + "@" + address }
 
-// natsConfig is what one server adds to the configuration that is shipped. It advertises an address
-// where nobody is, so that servers and clients know each other only by the paths that they were given.
+// natsConfig returns the part of the configuration that one server adds to the shipped one. The server advertises an
+// unused address, so servers and clients reach each other only through the given paths.
 func (s *System) natsConfig(i int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "server_name: nats-%d\nlisten: %q\njetstream {store_dir: %q, max_file_store: %d, max_memory_store: %d}\n",
@@ -83,7 +83,7 @@ func (s *System) startNodes() error {
 	return nil
 }
 
-// WipeNode deletes all that a NATS server keeps on disk. It must not run.
+// WipeNode deletes all data of a NATS server on disk. The server must not run.
 func (s *System) WipeNode(i int) error {
 	if err := os.RemoveAll(s.natsDir(i)); err != nil {
 		return fmt.Errorf("wiping nats-%d: %w", i, err)
@@ -91,10 +91,10 @@ func (s *System) WipeNode(i int) error {
 	return nil
 }
 
-// admin is the user who may do everything.
+// admin is the user with all rights.
 const admin = "admin"
 
-// NATS is where somebody who may do everything finds all NATS servers, past every proxy.
+// NATS returns the URLs of all NATS servers for the administrator, past every proxy.
 func (s *System) NATS() string {
 	urls := make([]string, len(s.ports.nats))
 	for i, port := range s.ports.nats {

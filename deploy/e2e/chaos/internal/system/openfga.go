@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// startOpenFGA starts OpenFGA on a database of its own.
+// startOpenFGA starts OpenFGA with its own database.
 func (s *System) startOpenFGA(ctx context.Context) error {
 	database := filepath.Join(s.cfg.Dir, "openfga.sqlite") + "?_pragma=synchronous(off)"
 	storage := []string{"--datastore-engine", "sqlite", "--datastore-uri", database}
@@ -30,15 +30,15 @@ func (s *System) startOpenFGA(ctx context.Context) error {
 	})
 }
 
-// OpenFGATarget is its gRPC address, past every proxy.
+// OpenFGATarget returns the gRPC address of OpenFGA, past every proxy.
 func (s *System) OpenFGATarget() string { return address(s.ports.openFGA) }
 
-// OpenFGAMetrics is where it tells how often each of its methods was called.
+// OpenFGAMetrics returns the URL of OpenFGA's metrics, which count the calls of each method.
 func (s *System) OpenFGAMetrics() string {
 	return "http://" + address(s.ports.openFGAMetrics) + "/metrics"
 }
 
-// get wants an answer of 200, and returns what is in it.
+// get returns the body of a response. Any status but 200 is an error.
 func get(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

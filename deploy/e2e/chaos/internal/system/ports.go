@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// Outgoing connections are not given ports from here (ip_local_port_range of Linux begins at the second): while
-// a server is down, nobody takes its port.
+// Range of ports for servers. Linux gives outgoing connections ports from endOfPorts on (ip_local_port_range), so no
+// connection takes the port of a server that is down.
 const lowestPort, endOfPorts = 16384, 32768
 
 // portAttempts bounds the search for a free port.
 const portAttempts = 100
 
-// listen takes a free port to which whoever goes away can come back.
+// listen listens on a free port that a restarted server can use again.
 func listen() (net.Listener, error) {
 	var last error
 	for range portAttempts {
@@ -27,7 +27,7 @@ func listen() (net.Listener, error) {
 	return nil, fmt.Errorf("looking for a free port: %w", last)
 }
 
-// freeAddress is one where nobody listens now.
+// freeAddress returns an address on which no server listens at the moment.
 func freeAddress() (string, error) {
 	l, err := listen()
 	if err != nil {
@@ -36,8 +36,8 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// reserve finds free ports for all servers. They are only kept from each other, so another program
-// could take one before it is used: then the start fails and says so.
+// reserve chooses different free ports for all servers. Another program may take one before its server starts; then the
+// start fails with an error.
 func (s *System) reserve() error {
 	var open []net.Listener
 	defer func() {

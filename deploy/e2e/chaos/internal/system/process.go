@@ -13,17 +13,16 @@ import (
 	"time"
 )
 
-// killedAfter bounds how long a process may take to end when it is asked to.
+// killedAfter bounds the time that a process may take to end after SIGTERM.
 const killedAfter = 30 * time.Second
 
-// dumpedAfter bounds how long a process may take to write down what it does.
+// dumpedAfter bounds the time that a process may take to write its goroutines.
 const dumpedAfter = 5 * time.Second
 
-// frozenAfter bounds how long Freeze waits: another blow may thaw the process meanwhile.
+// frozenAfter bounds the wait of Freeze, because another blow may thaw the process meanwhile.
 const frozenAfter = 10 * time.Second
 
-// Process is a program that can be started, killed and frozen any number of times. Its log goes on
-// over all its lives.
+// Process is a program that can be started, killed and frozen any number of times. All its runs write to one log.
 type Process struct {
 	// Name is unique in the system, such as tuple-sync-1.
 	Name string
@@ -33,7 +32,7 @@ type Process struct {
 	env     []string
 	log     string
 	spawner *spawner
-	// failed hears of a process that ended though nobody asked for it.
+	// failed is called when the process ends unexpectedly.
 	failed func(error)
 
 	mu      sync.Mutex
@@ -46,13 +45,13 @@ type life struct {
 	log   *os.File
 	ended chan struct{}
 	err   error
-	// killed says that it was given no time to end.
+	// killed is true if the process was killed.
 	killed atomic.Bool
-	// meant says that its end was asked for.
+	// meant is true if the end was requested.
 	meant bool
 }
 
-// Start starts the process unless it runs.
+// Start starts the process unless it is running.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +77,7 @@ func (p *Process) Start() error {
 	return nil
 }
 
-// await takes note of the end of a life.
+// await waits for the end of a run, and calls failed if the end was unexpected.
 func (p *Process) await(l *life) {
 	l.err = l.cmd.Wait()
 	_ = l.log.Close()
@@ -103,14 +102,14 @@ func cmpErr(err error) error {
 	return err
 }
 
-// Runs reports whether the process runs, frozen or not.
+// Runs reports whether the process is running, frozen or not.
 func (p *Process) Runs() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running != nil
 }
 
-// end marks the life that runs as one whose end is asked for, and returns it.
+// end marks the end of the present run as requested, and returns the run.
 func (p *Process) end() *life {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,23 +119,23 @@ func (p *Process) end() *life {
 	return p.running
 }
 
-// Kill is kill -9. It returns when the process is gone.
+// Kill sends SIGKILL, and returns when the process has ended.
 func (p *Process) Kill() {
 	if l := p.end(); l != nil {
 		l.killed.Store(true)
-		_ = l.cmd.Process.Kill() // Fails only when it is gone.
+		_ = l.cmd.Process.Kill() // This fails only if it has ended.
 		<-l.ended
 	}
 }
 
-// Stop asks the process to end in order and returns what it ended with. One that takes too long
-// is killed, which is an error, too; whom [Process.Kill] ends meanwhile had no time to obey.
+// Stop sends SIGTERM and returns the process' error. After killedAfter it kills the process and returns an error. If
+// [Process.Kill] ends the process meanwhile, Stop returns nil.
 func (p *Process) Stop() error {
 	l := p.end()
 	if l == nil {
 		return nil
 	}
-	_ = l.cmd.Process.Signal(syscall.SIGCONT) // Who is frozen cannot obey.
+	_ = l.cmd.Process.Signal(syscall.SIGCONT) // A frozen process cannot handle signals.
 	_ = l.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-l.ended:
@@ -150,8 +149,8 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Freeze sends SIGSTOP and returns when every thread has stopped: on a busy machine that takes longer than a change
-// takes to pass. It does nothing to a process that does not run.
+// Freeze sends SIGSTOP and returns when every thread has stopped. On a busy machine that takes longer than a change
+// takes to be applied. It does nothing if the process is not running.
 func (p *Process) Freeze() {
 	pid := p.signal(syscall.SIGSTOP)
 	for deadline := time.Now().Add(frozenAfter); pid > 0 && !isStopped(pid) && time.Now().Before(deadline); {
@@ -159,10 +158,10 @@ func (p *Process) Freeze() {
 	}
 }
 
-// Thaw sends SIGCONT. It does nothing to a process that does not run.
+// Thaw sends SIGCONT. It does nothing if the process is not running.
 func (p *Process) Thaw() { p.signal(syscall.SIGCONT) }
 
-// Dump makes a program written in Go write down what all its goroutines are doing, into its log, and end.
+// Dump makes a Go program write its goroutines to its log and end.
 func (p *Process) Dump() {
 	l := p.end()
 	if l == nil {
@@ -177,7 +176,7 @@ func (p *Process) Dump() {
 	}
 }
 
-// signal sends a signal and returns the id of the process; 0 if it does not run.
+// signal sends a signal and returns the process ID; 0 if the process is not running.
 func (p *Process) signal(s os.Signal) (pid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +187,7 @@ func (p *Process) signal(s os.Signal) (pid int) {
 	return p.running.cmd.Process.Pid
 }
 
-// poll calls try until it succeeds.
+// poll calls try until it succeeds or ctx ends.
 func poll(ctx context.Context, try func(context.Context) error) error {
 	for {
 		err := try(ctx)

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Mode is what a [Proxy] does with what passes through it.
+// Mode is the behavior of a [Proxy].
 type Mode int
 
 // Modes of a proxy.
 const (
-	// Forward lets everything pass.
+	// Forward lets all data pass.
 	Forward Mode = iota
-	// Cut closes every connection and takes no new one.
+	// Cut closes every connection and refuses new ones.
 	Cut
-	// Hold keeps connections open and lets nothing pass: who sends waits, and when the proxy
-	// forwards again nothing is lost.
+	// Hold keeps connections open and lets nothing pass. Senders wait, and no data is lost when the proxy forwards
+	// again.
 	Hold
 )
 
 // Proxy is one path of TCP connections.
 type Proxy struct {
-	// Name tells whose path it is, such as "tuple-sync-0 to nats-1".
+	// Name names both ends, such as "tuple-sync-0 to nats-1".
 	Name string
 
 	target   string
@@ -38,10 +38,10 @@ type Proxy struct {
 	closed  bool
 }
 
-// pair is a connection from a client and the one that carries it on.
+// pair is a connection from a client with the connection to the server.
 type pair struct {
 	client, server net.Conn
-	// dead says that nothing will ever pass again, and neither side is told.
+	// dead means that all data is dropped, and that neither side learns of it.
 	dead bool
 }
 
@@ -56,10 +56,10 @@ func newProxy(name, target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Address is where clients connect.
+// Address returns the address for clients.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Set changes what the proxy does, with connections that are open, too.
+// Set changes the mode, for open connections as well.
 func (p *Proxy) Set(mode Mode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,8 +74,8 @@ func (p *Proxy) Set(mode Mode) {
 	p.changed.Broadcast()
 }
 
-// HalfOpen makes the connections that are open now swallow what is sent, without ever telling
-// either side: as when a machine on the path dies. New connections are not concerned.
+// HalfOpen makes the open connections drop all data without closing either side, as when a machine on the path dies.
+// New connections are not affected.
 func (p *Proxy) HalfOpen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *Proxy) HalfOpen() {
 	p.changed.Broadcast()
 }
 
-// Close ends the path.
+// Close closes the path and all its connections.
 func (p *Proxy) Close() {
 	_ = p.listener.Close()
 	p.mu.Lock()
@@ -108,13 +108,13 @@ func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
-			return // It was closed.
+			return // The listener was closed.
 		}
 		go p.serve(client)
 	}
 }
 
-// serve carries one connection. While the path holds, a new one waits as those that are open do.
+// serve forwards one connection. In mode Hold, a new connection waits like the open ones.
 func (p *Proxy) serve(client net.Conn) {
 	if !p.pass(&pair{}) {
 		_ = client.Close()
@@ -133,7 +133,7 @@ func (p *Proxy) serve(client net.Conn) {
 	p.carry(c, client, server)
 }
 
-// add adds a connection, unless the path was cut or closed while the connection was opened.
+// add adds a connection. It closes the connection and returns false if the path was cut or closed meanwhile.
 func (p *Proxy) add(c *pair) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +145,7 @@ func (p *Proxy) add(c *pair) bool {
 	return true
 }
 
-// carry copies one direction until it ends; then both have ended, unless the connection is dead.
+// carry copies one direction until it ends, then closes both directions, unless the connection is dead.
 func (p *Proxy) carry(c *pair, to io.Writer, from io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -169,7 +169,7 @@ func (p *Proxy) carry(c *pair, to io.Writer, from io.Reader) {
 	}
 }
 
-// pass waits until something may pass; false means never.
+// pass waits until data may pass, and returns false if it never may.
 func (p *Proxy) pass(c *pair) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// echo answers every byte with itself.
+// echo returns a proxy to a server that returns every byte.
 func echo(t *testing.T) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func dial(t *testing.T, p *Proxy) net.Conn {
 	return conn
 }
 
-// ask sends a byte and waits for it.
+// ask sends a byte and waits until it returns.
 func ask(conn net.Conn, within time.Duration) error {
 	if _, err := conn.Write([]byte{7}); err != nil {
 		return err

@@ -12,16 +12,16 @@ import (
 // Service is one of Entail's services.
 type Service struct {
 	Name string
-	// OpenFGA says that it calls OpenFGA, Kubernetes' flags being everybody's.
+	// OpenFGA is true if the service calls OpenFGA.
 	OpenFGA bool
-	// Durable is that of its consumer; empty for one that follows no stream.
+	// Durable is the name of the service's durable consumer; empty if it has none.
 	Durable string
 }
 
-// Webhook is the service that answers who may do what.
+// Webhook is the name of the service that answers access questions.
 const Webhook = "webhook"
 
-// Services lists all that are run. A new service joins here.
+// Services returns the services to run. Add a new service here.
 func Services() []Service {
 	return []Service{
 		{Name: "watcher"},
@@ -33,22 +33,23 @@ func Services() []Service {
 	}
 }
 
-// Replica is one process of a service, with its paths to what it works with.
+// Replica is one process of a service, with its paths to the servers.
 type Replica struct {
 	Process *Process
 	Service Service
-	// Index tells it from the other replicas; the first ones of all services share a machine, and so on.
+	// Index is the number of the replica. Replicas of all services with the same index share a machine.
 	Index int
-	// NATS are its paths to the NATS servers.
+	// NATS holds the paths to the NATS servers.
 	NATS []*Proxy
-	// KubeLink and FGALink lead to the API server and to OpenFGA; the latter is nil for who needs none.
+	// KubeLink and FGALink are the paths to the API server and to OpenFGA. FGALink is nil if the service does not call
+	// OpenFGA.
 	KubeLink, FGALink *Proxy
 
-	// URL is where it is asked.
+	// URL is the address of the replica's HTTP server.
 	URL string
 }
 
-// Links lists all paths of a replica.
+// Links returns all paths of a replica.
 func (r *Replica) Links() []*Proxy {
 	links := append([]*Proxy{}, r.NATS...)
 	for _, l := range []*Proxy{r.KubeLink, r.FGALink} {
@@ -59,7 +60,7 @@ func (r *Replica) Links() []*Proxy {
 	return links
 }
 
-// Ready is nil when the replica says that it is ready.
+// Ready returns nil if the replica reports that it is ready.
 func (r *Replica) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -67,7 +68,7 @@ func (r *Replica) Ready(ctx context.Context) error {
 	return err
 }
 
-// Handled is how many messages the replica has handled since it was started.
+// Handled returns the number of messages that the replica has handled since its start.
 func (r *Replica) Handled(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -98,14 +99,13 @@ func (s *System) addServices() error {
 	return nil
 }
 
-// replica prepares one process. It looks as seldom as it may at what nobody tells it of: what is
-// not mended by events must show.
+// replica prepares one process. It resyncs only once a day, so a fault that events do not repair stays visible.
 func (s *System) replica(service Service, index int) (*Replica, error) {
 	name := fmt.Sprintf("%s-%d", service.Name, index)
 	r := &Replica{Service: service, Index: index}
 	var urls []string
 	for i := range s.Nodes {
-		node := (i + index) % len(s.Nodes) // Who shares a machine with a node knows it first.
+		node := (i + index) % len(s.Nodes) // The NATS server on its machine comes first.
 		path, err := newProxy(fmt.Sprintf("%s to nats-%d", name, node), address(s.ports.nats[node]))
 		if err != nil {
 			return nil, err
@@ -131,7 +131,7 @@ func (s *System) replica(service Service, index int) (*Replica, error) {
 	}
 	switch service.Name {
 	case "watcher":
-		args = append(args, "--stream-replicas", strconv.Itoa(len(s.Nodes))) // It makes the streams.
+		args = append(args, "--stream-replicas", strconv.Itoa(len(s.Nodes))) // It creates the streams.
 	case "implied-role":
 		args = append(args, "--without-guard") // Only administrators write here.
 	}

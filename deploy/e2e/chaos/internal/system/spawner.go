@@ -5,8 +5,8 @@ import (
 	"runtime"
 )
 
-// spawner starts all children from one thread, which lives as long as the system: to the kernel
-// the parent of a child is the thread that made it.
+// spawner starts all children from one thread, which lives as long as the system. For the kernel, the parent of a child
+// is the thread that started it.
 type spawner struct {
 	commands chan *exec.Cmd
 	results  chan error

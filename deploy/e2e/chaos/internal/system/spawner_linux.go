@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// setEnd makes the kernel kill a child whose parent is gone, however that went.
+// setEnd makes the kernel kill a child when its parent ends for any reason.
 func setEnd(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

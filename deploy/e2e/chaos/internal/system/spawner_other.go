@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// setEnd keeps a terminal's Ctrl-C from a child. Nothing here ends it with a parent that is killed.
+// setEnd keeps Ctrl-C in the terminal from a child. On this platform, a child survives a parent that is killed.
 func setEnd(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -14,36 +14,36 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Config says what to run.
+// Config configures a system.
 type Config struct {
 	// Checkout holds bin/ and deploy/.
 	Checkout string
 	// Dir keeps all state and logs.
 	Dir string
-	// Nodes of NATS: 1, or 3 with streams in three copies.
+	// Nodes is the number of NATS servers: 1, or 3 with three copies of each stream.
 	Nodes int
-	// Replicas of every service.
+	// Replicas is the number of replicas of every service.
 	Replicas int
-	// Binaries replaces that of a service.
+	// Binaries holds the paths of binaries that replace the built ones, by service.
 	Binaries map[string]string
 }
 
 const (
-	// startWithin bounds the start of everything, on however busy a machine.
+	// startWithin bounds the start of everything, on a busy machine too.
 	startWithin = 3 * time.Minute
 	loopback    = "127.0.0.1"
 )
 
-// System is everything that runs.
+// System holds all running processes.
 type System struct {
 	cfg      Config
 	Nodes    []*Process
 	OpenFGA  *Process
 	Kube     *Process
 	Services []*Replica
-	// Routes are the paths between NATS servers: Routes[i][j] is how i reaches j.
+	// Routes holds the paths between NATS servers: Routes[i][j] is the path from i to j.
 	Routes map[int]map[int]*Proxy
-	// Took is how long the services needed to be ready, from when the first of them was started.
+	// Took is the time from the start of the first service until all are ready.
 	Took time.Duration
 
 	ports    ports
@@ -52,7 +52,7 @@ type System struct {
 	failures []error
 }
 
-// ports are fixed at the start, so that who is started again is where it was.
+// ports are fixed at the start, so a restarted server keeps its address.
 type ports struct {
 	nats, routes            []int
 	openFGA, openFGAMetrics int
@@ -108,11 +108,11 @@ func (s *System) start(ctx context.Context) error {
 	})
 }
 
-// Ready is nil when every replica of every service that runs says that it is ready.
+// Ready returns nil if every running replica reports that it is ready.
 func (s *System) Ready(ctx context.Context) error {
 	for _, r := range s.Services {
 		if !r.Process.Runs() {
-			continue // It was killed; of those that end by themselves [System.Failures] tells.
+			continue // Killed on purpose; [System.Failures] returns crashes.
 		}
 		if err := r.Ready(ctx); err != nil {
 			return fmt.Errorf("%s: %w", r.Process.Name, err)
@@ -121,7 +121,7 @@ func (s *System) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Webhooks are where those that run are asked.
+// Webhooks returns the URLs of the running replicas of the webhook.
 func (s *System) Webhooks() (urls []string) {
 	for _, r := range s.Services {
 		if r.Service.Name == Webhook && r.Process.Runs() {
@@ -131,7 +131,7 @@ func (s *System) Webhooks() (urls []string) {
 	return urls
 }
 
-// process is a program of this system.
+// process returns a process of this system, which is not started.
 func (s *System) process(name, path string, args ...string) *Process {
 	return &Process{
 		Name: name, path: path, args: args, log: filepath.Join(s.cfg.Dir, "logs", name+".log"), spawner: s.spawner,
@@ -143,7 +143,7 @@ func (s *System) process(name, path string, args ...string) *Process {
 	}
 }
 
-// Failures are the processes that have ended by themselves.
+// Failures returns an error for the processes that ended unexpectedly.
 func (s *System) Failures() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *System) Failures() error {
 
 func (s *System) binary(name string) string { return filepath.Join(s.cfg.Checkout, "bin", name) }
 
-// Admin leads an administrator to the API server, past every proxy.
+// Admin returns the administrator's configuration for the API server, past every proxy.
 func (s *System) Admin() (*rest.Config, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(s.kubeDir(), "admin.kubeconfig"))
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *System) Admin() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// Processes lists everything that can be killed.
+// Processes returns all processes.
 func (s *System) Processes() []*Process {
 	all := append([]*Process{}, s.Nodes...)
 	all = append(all, s.OpenFGA, s.Kube)
@@ -172,7 +172,7 @@ func (s *System) Processes() []*Process {
 	return all
 }
 
-// Close kills everything. State and logs stay.
+// Close kills all processes and closes all paths. State and logs stay.
 func (s *System) Close() {
 	for _, p := range s.Processes() {
 		if p != nil {

@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// AuthorizationModels is the kind AuthorizationModel.
+// AuthorizationModels returns the resource of kind AuthorizationModel.
 func AuthorizationModels() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "core.platform-mesh.io", Version: "v1alpha1", Resource: "authorizationmodels"}
 }
 
-// authorizationModels each bring a type of their own, so that none ever conflicts with another;
-// now and then one is broken, and now and then one is away from its usual Store.
+// authorizationModels draws AuthorizationModels that declare a type of their own, so they never conflict. A few are
+// invalid, and a few refer to another Store than usual.
 func authorizationModels() Kind {
 	return Kind{Resource: AuthorizationModels(), Weight: 8, Strippable: true, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 		n := r.IntN(partNames)

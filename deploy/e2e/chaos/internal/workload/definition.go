@@ -7,18 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Definitions is the kind CustomResourceDefinition.
+// Definitions returns the resource of kind CustomResourceDefinition.
 func Definitions() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
-// StoreLabel names the Store whose model a resource is to be in.
+// StoreLabel is the label with the name of the Store whose model includes the kind.
 const StoreLabel = "core.platform-mesh.io/store-name"
 
-// DefinitionGroup is the group of all custom resources here.
+// DefinitionGroup is the API group of all custom resources of the workload.
 const DefinitionGroup = "chaos.example"
 
-// definitions are labelled, labelled otherwise, and not labelled.
+// definitions draws definitions with a label, with another label, and without one.
 func definitions() Kind {
 	return Kind{
 		Resource: Definitions(), Weight: 1, Keep: true,

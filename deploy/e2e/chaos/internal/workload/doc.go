@@ -1,4 +1,4 @@
-// Package workload draws what people do: it creates, changes and deletes objects of every kind at
-// random. What it draws depends on the seed and on what it drew before, never on how the system
-// answers, so that the same seed is the same operations. Each kind is a file.
+// Package workload draws the operations of users: it creates, changes and deletes objects of every kind at random. Its
+// draws depend only on the seed and on earlier draws, never on the answers of the system, so the same seed gives the
+// same operations. Each kind has its own file.
 package workload

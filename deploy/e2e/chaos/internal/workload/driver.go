@@ -18,15 +18,15 @@ import (
 
 const (
 	manager = "people"
-	// patience is how long an operation is tried: longer than any blow keeps the API server away.
+	// patience bounds the attempts of an operation. It exceeds the longest outage of the API server under any blow.
 	patience = 90 * time.Second
 	callFor  = 5 * time.Second
 )
 
-// Driver carries operations out.
+// Driver executes operations.
 type Driver struct{ objects dynamic.Interface }
 
-// NewDriver is a driver with the rights of cfg.
+// NewDriver returns a driver with the rights of cfg.
 func NewDriver(cfg *rest.Config) (*Driver, error) {
 	objects, err := dynamic.NewForConfig(cfg)
 	if err != nil {
@@ -35,10 +35,10 @@ func NewDriver(cfg *rest.Config) (*Driver, error) {
 	return &Driver{objects: objects}, nil
 }
 
-// Objects is the driver's client.
+// Objects returns the client of the driver.
 func (d *Driver) Objects() dynamic.Interface { return d.objects }
 
-// Do carries an operation out. It goes on trying while the API server does not answer.
+// Do executes an operation. It retries while the API server does not answer.
 func (d *Driver) Do(ctx context.Context, o Operation) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -77,7 +77,7 @@ func (d *Driver) delete(ctx context.Context, o Operation) error {
 	return err
 }
 
-// strip takes the finalizers of an object that is there.
+// strip removes the finalizers of an object, if it exists.
 func (d *Driver) strip(ctx context.Context, o Operation) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *Driver) List(ctx context.Context, k Kind) ([]unstructured.Unstructured,
 	return list.Items, nil
 }
 
-// persist repeats a call that a server which is away may have failed.
+// persist repeats a call until it succeeds, is refused, or ctx ends.
 func persist(ctx context.Context, call func(context.Context) error) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, callFor)
@@ -118,8 +118,8 @@ func persist(ctx context.Context, call func(context.Context) error) error {
 	}
 }
 
-// refused reports whether the API server has judged the request itself. While it starts it does not
-// know its own policies yet, and refuses what they are about.
+// refused reports whether the API server rejected the request itself. A starting API server also rejects requests while
+// it loads its own policies; these do not count.
 func refused(err error) bool {
 	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !strings.Contains(err.Error(), "failed to configure policy")
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// api is an API server that answers with codes, one after the other, and then takes everything.
+// api is an API server that returns the given status codes one after the other, and then accepts every request.
 type api struct {
 	t     *testing.T
 	mu    sync.Mutex

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Groups of the API that say who may do what to what.
+// API groups of IAM, and the numbers of its objects.
 const (
 	IAMGroup       = "iam.miloapis.com"
 	ResourceGroup  = "resourcemanager.miloapis.com"
@@ -23,48 +23,48 @@ const (
 	membersOfGroup = 8
 )
 
-// IAMStore is the Store that has the model and the tuples of IAM.
+// IAMStore is the Store with the model and the tuples of IAM.
 const IAMStore = "iam"
 
 func iamResource(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: IAMGroup, Version: iamVersion, Resource: resource}
 }
 
-// ProtectedResources is the kind ProtectedResource.
+// ProtectedResources returns the resource of kind ProtectedResource.
 func ProtectedResources() schema.GroupVersionResource { return iamResource("protectedresources") }
 
-// IAMRoles is the kind Role of IAM.
+// IAMRoles returns the resource of kind Role of IAM.
 func IAMRoles() schema.GroupVersionResource { return iamResource("roles") }
 
-// PolicyBindings is the kind PolicyBinding.
+// PolicyBindings returns the resource of kind PolicyBinding.
 func PolicyBindings() schema.GroupVersionResource { return iamResource("policybindings") }
 
-// Groups is the kind Group.
+// Groups returns the resource of kind Group.
 func Groups() schema.GroupVersionResource { return iamResource("groups") }
 
-// GroupMemberships is the kind GroupMembership.
+// GroupMemberships returns the resource of kind GroupMembership.
 func GroupMemberships() schema.GroupVersionResource { return iamResource("groupmemberships") }
 
-// IAMUsers is the kind User.
+// IAMUsers returns the resource of kind User.
 func IAMUsers() schema.GroupVersionResource { return iamResource("users") }
 
-// Organizations is the kind Organization.
+// Organizations returns the resource of kind Organization.
 func Organizations() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: ResourceGroup, Version: iamVersion, Resource: "organizations"}
 }
 
-// Projects is the kind Project.
+// Projects returns the resource of kind Project.
 func Projects() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: ResourceGroup, Version: iamVersion, Resource: "projects"}
 }
 
-// iam are projects in organizations, and who may do what to them.
+// iam returns the kinds of IAM, with its protected objects and their access.
 func iam() []Kind {
 	var kinds []Kind
 	for _, t := range Targets() {
 		kinds = append(kinds, Kind{
 			Resource: ProtectedResources(), Weight: 1, Draw: t.protecting, Once: []*unstructured.Unstructured{t.protected([]any{"get"})},
-			Keep: t.Kind != "ConfigMap", // Without any the IAM store would go, and little belong to anything.
+			Keep: t.Kind != "ConfigMap", // Without these, the IAM store and most parents would be deleted.
 		})
 	}
 	return append(append(kinds, others()...), []Kind{
@@ -110,10 +110,10 @@ func specified(gvr schema.GroupVersionResource, kind, namespace, name string, sp
 	return o
 }
 
-// TokenGroup is a group that only the authenticator knows.
+// TokenGroup is a group that only the authenticator reports.
 const TokenGroup = "oidc:staff"
 
-// IAMUserNames are those of all Users that there ever are.
+// IAMUserNames returns the names of all Users of the workload.
 func IAMUserNames() (all []string) {
 	for i := range subjectsOfIAM {
 		all = append(all, fmt.Sprint("user-", i))
@@ -121,10 +121,10 @@ func IAMUserNames() (all []string) {
 	return all
 }
 
-// Verbs are those of all permissions.
+// Verbs returns the verbs of all permissions.
 func Verbs() []string { return []string{"get", "list", "update"} }
 
-// verbs are some of them, as elements of a list.
+// verbs draws some verbs. The first one is always among them.
 func verbs(r *rand.Rand) []any {
 	all := []any{Verbs()[0]}
 	for _, verb := range Verbs()[1:] {
@@ -135,7 +135,7 @@ func verbs(r *rand.Rand) []any {
 	return all
 }
 
-// firstRoles give something on all targets: whoever has one of them may do something.
+// firstRoles returns roles with a permission on every target, so that each of their holders has some access.
 func firstRoles() (all []*unstructured.Unstructured) {
 	var permissions []any
 	for _, t := range Targets() {
@@ -150,7 +150,7 @@ func firstRoles() (all []*unstructured.Unstructured) {
 	return all
 }
 
-// drawIAMRole has some permissions, and inherits others', in cycles, too.
+// drawIAMRole draws a role with some permissions and perhaps an inherited role. Cycles occur.
 func drawIAMRole(r *rand.Rand) (*unstructured.Unstructured, string) {
 	permissions, inherited := []any{}, []any{}
 	for _, t := range Targets() {
@@ -168,7 +168,8 @@ func drawIAMRole(r *rand.Rand) (*unstructured.Unstructured, string) {
 	return o, fmt.Sprintf("%d permissions, inherits %v", len(permissions), inherited)
 }
 
-// drawPolicyBinding gives a role to people and groups, on a kind or an object. Its UIDs are those of the present: [Driver] knows.
+// drawPolicyBinding draws a binding of a role to users and groups, on a kind or an object. Its UIDs are empty; [Driver]
+// fills in the present ones.
 func drawPolicyBinding(r *rand.Rand) (*unstructured.Unstructured, string) {
 	role := named(numbered(r, "access-", rolesOfIAM))
 	if r.IntN(2) == 0 {
@@ -196,7 +197,8 @@ func drawPolicyBinding(r *rand.Rand) (*unstructured.Unstructured, string) {
 	return o, fmt.Sprintf("%s on %s %s for %v", role["name"], what, t.Kind, subjects)
 }
 
-// otherReference says that a PolicyBinding is about something else, or perhaps about another object of the same name.
+// otherReference reports whether a change needs a new PolicyBinding. A target that is an object always does, because
+// another object may have its name now.
 func otherReference(before, after *unstructured.Unstructured) bool {
 	for _, field := range []string{"roleRef", "resourceSelector"} {
 		was, _, _ := unstructured.NestedMap(before.Object, "spec", field)

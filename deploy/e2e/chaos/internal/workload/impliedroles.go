@@ -14,21 +14,21 @@ const (
 	people       = 4
 )
 
-// ImpliedRoles is the kind ImpliedRoles.
+// ImpliedRoles returns the resource of kind ImpliedRoles.
 func ImpliedRoles() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "role.k8s.com", Version: "v1alpha1", Resource: "impliedroles"}
 }
 
-// Namespaces are those in which roles are bound.
+// Namespaces returns the namespaces with role bindings.
 func Namespaces() []string { return names("team-", 2) }
 
-// Roles are the names of all roles that there may be.
+// Roles returns the names of all roles of the workload.
 func Roles() []string { return names("role-", roleNames) }
 
-// People are those who may be asked about, in Kubernetes.
+// People returns the names of all Kubernetes users of the workload.
 func People() []string { return names("person-", people) }
 
-// impliedRoles make chains, diamonds and cycles.
+// impliedRoles draws rules that form chains, diamonds and cycles.
 func impliedRoles() Kind {
 	return Kind{Resource: ImpliedRoles(), Weight: 4, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 		o := object(ImpliedRoles(), "ImpliedRoles", some(r, Namespaces()...), numbered(r, "rule-", ruleNames))

@@ -7,12 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// PolicyDocuments is the kind PolicyDocument.
+// PolicyDocuments returns the resource of kind PolicyDocument.
 func PolicyDocuments() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "iapl.infratographer.com", Version: "v1alpha1", Resource: "policydocuments"}
 }
 
-// policyDocuments each declare a type of their own, of the name of the document, which depends on no other.
+// policyDocuments draws documents that declare one type, with the name of the document. They depend on no other
+// document.
 func policyDocuments() Kind {
 	return Kind{Resource: PolicyDocuments(), Weight: 2, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 		name := some(r, "bridge", "tunnel")

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// absent is the UID of what is not there.
+// absent is the UID for objects that do not exist.
 const absent = "absent"
 
-// present is an object whose references name others by the UIDs that these have now: no seed knows them.
+// present returns a copy of an object with the present UIDs in its references, because a seed cannot determine UIDs.
 func (d *Driver) present(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	o = o.DeepCopy()
 	refs, _, _ := unstructured.NestedSlice(o.Object, "spec", "subjects")
@@ -42,7 +42,7 @@ func (d *Driver) present(ctx context.Context, o *unstructured.Unstructured) (*un
 	return o, nil
 }
 
-// presentOwners leaves out owners that are not there: what belongs to such goes by itself.
+// presentOwners removes owners that do not exist, because Kubernetes deletes objects whose owners are all gone.
 func (d *Driver) presentOwners(ctx context.Context, o *unstructured.Unstructured) error {
 	var owners []metav1.OwnerReference
 	for _, owner := range o.GetOwnerReferences() {

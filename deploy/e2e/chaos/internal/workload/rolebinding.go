@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// RoleBindings is the kind RoleBinding.
+// RoleBindings returns the resource of kind RoleBinding.
 func RoleBindings() schema.GroupVersionResource {
 	return rbacv1.SchemeGroupVersion.WithResource("rolebindings")
 }
 
-// RoleResource is the kind Role.
+// RoleResource returns the resource of kind Role.
 func RoleResource() schema.GroupVersionResource {
 	return rbacv1.SchemeGroupVersion.WithResource("roles")
 }
@@ -37,7 +37,7 @@ func roleBindings() Kind {
 			o.Object["subjects"] = subjects
 			return o, role + " for " + strings.Join(who, " and ")
 		},
-		// The API server lets nobody change the role of a RoleBinding.
+		// The API server forbids changes of the role of a RoleBinding.
 		Fixed: func(before, after *unstructured.Unstructured) bool {
 			was, _, _ := unstructured.NestedString(before.Object, "roleRef", "name")
 			is, _, _ := unstructured.NestedString(after.Object, "roleRef", "name")
@@ -46,14 +46,14 @@ func roleBindings() Kind {
 	}
 }
 
-// roles each let their holders read one ConfigMap, of the role's name.
+// roles draws roles whose holders may read one ConfigMap, which has the name of the role.
 func roles() Kind {
 	return Kind{Resource: RoleResource(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 		return role(some(r, Namespaces()...), some(r, Roles()...)), ""
 	}, Once: allRoles()}
 }
 
-// namespaces are there before anything else, and stay.
+// namespaces returns the namespaces, which are created first and never change.
 func namespaces() Kind {
 	gvr := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	var all []*unstructured.Unstructured

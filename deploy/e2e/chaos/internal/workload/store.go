@@ -8,17 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// How many objects of each kind there are, and how much they share.
+// Numbers of objects, users and tuples.
 const (
 	storeNames = 5
 	partNames  = 8
 	users      = 3
 	numbers    = 3
-	// bulk is how many tuples an object has now and then: several calls of OpenFGA.
+	// A quarter of the draws have so many more tuples, which take several calls of OpenFGA.
 	bulkLeast, bulkMost = 200, 800
 )
 
-// Stores is the kind Store.
+// Stores returns the resource of kind Store.
 func Stores() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "core.platform-mesh.io", Version: "v1alpha1", Resource: "stores"}
 }
@@ -36,8 +36,8 @@ func stores() Kind {
 	}}
 }
 
-// viewers are the ways in which a type may say who views: the second gives more than the first, the
-// third takes a relation along, and the fourth could be given to everybody at once.
+// viewers holds the variants of relation viewer. The second one gives more than the first, the third adds a relation,
+// and the fourth allows a wildcard.
 var viewers = []string{ //nolint:gochecknoglobals // It never changes.
 	"    define viewer: [user]\n",
 	"    define viewer: [user] or editor\n",
@@ -45,7 +45,7 @@ var viewers = []string{ //nolint:gochecknoglobals // It never changes.
 	"    define viewer: [user, user:*]\n",
 }
 
-// core is a core module.
+// core returns a core module.
 func core(variant int) string {
 	return `module core
 type user
@@ -64,8 +64,8 @@ func viewable(name string, variant int) string {
 	return "type " + name + "\n  relations\n    define editor: [user]\n" + viewers[variant]
 }
 
-// drawTuples are some of a few, so that owners share them, on a type that may or may not be there;
-// now and then one that is never valid, or very many.
+// drawTuples draws from a small set of tuples, so that owners share some. Their type may be absent. Sometimes it adds
+// an invalid tuple, or very many tuples.
 func drawTuples(r *rand.Rand, own string) []any {
 	all := []any{}
 	seen := map[string]bool{}
@@ -89,13 +89,13 @@ func drawTuples(r *rand.Rand, own string) []any {
 	return all
 }
 
-// Relations are those that may be asked about.
+// Relations returns the relations that questions use.
 func Relations() []string { return []string{"viewer", "editor", "auditor"} }
 
-// Users are those that may be asked about, in OpenFGA.
+// Users returns the OpenFGA users that questions use.
 func Users() []string { return names("user:", users) }
 
-// Objects are those that may be asked about.
+// Objects returns the objects that questions use.
 func Objects() []string {
 	var all []string
 	for _, of := range append([]string{"doc"}, names("part_", partNames)...) {
@@ -104,7 +104,7 @@ func Objects() []string {
 	return all
 }
 
-// StoreNames are the names of all Stores that there may be.
+// StoreNames returns the names of all Stores that the workload draws.
 func StoreNames() []string { return names("store-", storeNames) }
 
 func names(prefix string, n int) []string {

@@ -10,23 +10,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Target is a kind whose objects roles can be had on.
+// Target is a kind on whose objects roles can be granted.
 type Target struct {
 	Resource schema.GroupVersionResource
-	// Group is that by which IAM knows it.
+	// Group is the API group by which IAM identifies the kind.
 	Group, Kind string
 	Namespaced  bool
-	// Parents are the kinds above it.
+	// Parents holds the parent kinds.
 	Parents []string
 
 	prefix string
 	many   int
 }
 
-// Type is that of its objects in OpenFGA.
+// Type returns the OpenFGA type of the kind.
 func (t Target) Type() string { return t.Group + "/" + t.Kind }
 
-// Names are those of all objects that there ever are, as namespace/name.
+// Names returns the names of all objects of the workload, as namespace/name.
 func (t Target) Names() (names []string) {
 	in := []string{""}
 	if t.Namespaced {
@@ -40,7 +40,7 @@ func (t Target) Names() (names []string) {
 	return names
 }
 
-// Targets are kinds of IAM, and others that are followed because they are registered.
+// Targets returns kinds of IAM, and other kinds that are watched because they are registered.
 func Targets() []Target {
 	return []Target{
 		{Resource: Organizations(), Group: ResourceGroup, Kind: "Organization", prefix: "org-", many: orgsOfIAM},
@@ -56,7 +56,7 @@ func Targets() []Target {
 	}
 }
 
-// TargetOf finds the one of a kind.
+// TargetOf returns the target of a kind.
 func TargetOf(kind string) (Target, bool) {
 	for _, t := range Targets() {
 		if t.Kind == kind {
@@ -66,7 +66,7 @@ func TargetOf(kind string) (Target, bool) {
 	return Target{}, false
 }
 
-// drawName is one of its objects.
+// drawName draws the name of an object.
 func (t Target) drawName(r *rand.Rand) (namespace, name string) {
 	if t.Namespaced {
 		namespace = some(r, Namespaces()...)
@@ -74,7 +74,7 @@ func (t Target) drawName(r *rand.Rand) (namespace, name string) {
 	return namespace, numbered(r, t.prefix, t.many)
 }
 
-// others are the objects that only the watcher knows, with its right to know.
+// others returns the targets outside of IAM, with the role that allows the watcher to read them.
 func others() []Kind {
 	clusterRoles := rbacv1.SchemeGroupVersion.WithResource("clusterroles")
 	rights := object(clusterRoles, "ClusterRole", "", "entail-targets")
@@ -94,10 +94,10 @@ func others() []Kind {
 	return append(kinds, Kind{Resource: clusterRoles, Once: []*unstructured.Unstructured{rights}})
 }
 
-// edition tells an object from the next of its name.
+// edition is an annotation that distinguishes successive objects of one name.
 const edition = "chaos.example/edition"
 
-// drawObject belongs to an object of a kind above, or to nobody.
+// drawObject draws an object with an owner of a parent kind, or without an owner.
 func (t Target) drawObject(r *rand.Rand) (*unstructured.Unstructured, string) {
 	namespace, name := t.drawName(r)
 	o, summary := object(t.Resource, t.Kind, namespace, name), "nobody's"
@@ -112,24 +112,24 @@ func (t Target) drawObject(r *rand.Rand) (*unstructured.Unstructured, string) {
 	return o, summary
 }
 
-// editionOf draws which object of its name one is.
+// editionOf draws the edition of an object.
 func editionOf(r *rand.Rand, o *unstructured.Unstructured) *unstructured.Unstructured {
 	o.SetAnnotations(map[string]string{edition: numbered(r, "", 2)})
 	return o
 }
 
-// anotherEdition says that people make an object anew under its name.
+// anotherEdition reports whether the change recreates the object under its name.
 func anotherEdition(before, after *unstructured.Unstructured) bool {
 	return before.GetAnnotations()[edition] != after.GetAnnotations()[edition]
 }
 
-// protecting registers a kind with some verbs.
+// protecting draws a ProtectedResource for the kind with some verbs.
 func (t Target) protecting(r *rand.Rand) (*unstructured.Unstructured, string) {
 	has := verbs(r)
 	return t.protected(has), fmt.Sprint(has)
 }
 
-// protected registers the kind below those above it.
+// protected returns a ProtectedResource that registers the kind with its parents.
 func (t Target) protected(verbs []any) *unstructured.Unstructured {
 	singular := strings.ToLower(t.Kind)
 	spec := map[string]any{

@@ -9,33 +9,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Verb is what is done to an object.
+// Verb is the action of an operation.
 type Verb string
 
 // Verbs.
 const (
-	// Apply makes an object be as given.
+	// Apply creates or changes an object.
 	Apply Verb = "apply"
-	// Delete deletes an object, if it is there.
+	// Delete deletes an object, if it exists.
 	Delete Verb = "delete"
-	// Replace deletes an object and makes another of the same name.
+	// Replace deletes an object and creates another of the same name.
 	Replace Verb = "replace"
-	// Strip takes all finalizers from an object, deletes it and makes another of the same name: what
-	// people do who are in a hurry.
+	// Strip removes all finalizers from an object, deletes it and creates another of the same name, like a user in a
+	// hurry.
 	Strip Verb = "strip"
 )
 
-// Operation is one thing that a person does.
+// Operation is one action of a user.
 type Operation struct {
 	Verb     Verb
 	Resource schema.GroupVersionResource
-	// Object is the whole object, but for Delete, where its name is enough.
+	// Object is the whole object; Delete uses only its name.
 	Object *unstructured.Unstructured
-	// Summary tells what is in the object, in a few words.
+	// Summary describes the object in a few words.
 	Summary string
 }
 
-// Key names the object.
+// Key returns the resource, namespace and name of the object.
 func (o Operation) Key() string {
 	key := o.Resource.Resource + "/"
 	if namespace := o.Object.GetNamespace(); namespace != "" {
@@ -44,7 +44,7 @@ func (o Operation) Key() string {
 	return key + o.Object.GetName()
 }
 
-// String is what the history says.
+// String returns the text for the history.
 func (o Operation) String() string {
 	text := string(o.Verb) + " " + o.Key()
 	if o.Summary != "" {
@@ -56,23 +56,24 @@ func (o Operation) String() string {
 // Kind draws operations on the objects of one kind.
 type Kind struct {
 	Resource schema.GroupVersionResource
-	// Weight is how often the kind is drawn, beside others.
+	// Weight is the relative frequency of the kind.
 	Weight int
-	// Strippable says that force-deleting it should be survived.
+	// Strippable means that the system should survive a forced deletion of such an object.
 	Strippable bool
-	// Once is what has to be there before anything else.
+	// Once holds the objects that must exist before the first operation.
 	Once []*unstructured.Unstructured
-	// Draw is an object as somebody might want it, and what is in it in a few words.
+	// Draw draws a desired object, and describes it in a few words.
 	Draw func(r *rand.Rand) (object *unstructured.Unstructured, summary string)
-	// Keep says that an object is never deleted, only changed.
+	// Keep means that an object is changed but never deleted.
 	Keep bool
-	// Lingers says that some objects have a finalizer of somebody who takes his time: deleted, they stay until they are wanted without.
+	// Lingers means that some objects have a foreign finalizer. After a deletion they stay until an operation applies
+	// them without it.
 	Lingers bool
-	// Fixed tells whether a change from one object to another needs a new one.
+	// Fixed reports whether a change needs a new object, because a field is immutable.
 	Fixed func(before, after *unstructured.Unstructured) bool
 }
 
-// Kinds lists every kind. A new one joins here.
+// Kinds returns every kind. Add a new kind here.
 func Kinds() []Kind {
 	return append([]Kind{
 		namespaces(), stores(), authorizationModels(), policyDocuments(), definitions(), impliedRoles(), roleBindings(), roles(),
@@ -84,14 +85,14 @@ type Workload struct {
 	random *rand.Rand
 	kinds  []Kind
 	total  int
-	// favourite is the kind that people are busy with, for so many more operations.
+	// favourite is the kind that gets at least half of the operations. spell counts the remaining ones.
 	favourite Kind
 	spell     int
-	// has are the objects that were asked for and not taken back.
+	// has holds the objects that were applied and not deleted.
 	has map[string]*unstructured.Unstructured
 }
 
-// New is a workload on nothing but what has to be there before.
+// New returns a workload that starts with the objects of [Prepare].
 func New(random *rand.Rand) *Workload {
 	w := &Workload{random: random, kinds: Kinds(), has: map[string]*unstructured.Unstructured{}}
 	for _, k := range w.kinds {
@@ -103,7 +104,7 @@ func New(random *rand.Rand) *Workload {
 	return w
 }
 
-// Prepare lists what has to be there before anything else.
+// Prepare returns the operations that create the objects of [Kind.Once].
 func Prepare() []Operation {
 	var all []Operation
 	for _, k := range Kinds() {
@@ -114,13 +115,13 @@ func Prepare() []Operation {
 	return all
 }
 
-// deletions is which part of all operations delete something, in percent.
+// deletions is the share of operations on existing objects that delete them, in percent.
 const deletions = 25
 
 // Next draws the next operation.
 func (w *Workload) Next() Operation { return w.draw(w.kind()) }
 
-// Force draws an operation that strips finalizers from an object and makes it anew.
+// Force draws an operation that removes the finalizers of an object and recreates it.
 func (w *Workload) Force() Operation {
 	k := w.kind()
 	for !k.Strippable {
@@ -134,10 +135,10 @@ func (w *Workload) Force() Operation {
 	return o
 }
 
-// longest is how many operations people are busy with one kind at most.
+// longest bounds the number of operations for which one kind stays the favourite.
 const longest = 16
 
-// kind draws one. People do one sort of thing for a while, and others beside it.
+// kind draws a kind: the favourite for half of the operations, any kind for the others.
 func (w *Workload) kind() Kind {
 	if w.spell--; w.spell < 0 {
 		w.favourite, w.spell = w.any(), w.random.IntN(longest)
@@ -178,7 +179,7 @@ func (w *Workload) draw(k Kind) Operation {
 	return o
 }
 
-// object begins an object of a kind.
+// object returns an object without content.
 func object(gvr schema.GroupVersionResource, kind, namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetAPIVersion(gvr.GroupVersion().String())
@@ -188,10 +189,10 @@ func object(gvr schema.GroupVersionResource, kind, namespace, name string) *unst
 	return o
 }
 
-// named is how objects refer to each other.
+// named returns a reference by name.
 func named(name string) map[string]any { return map[string]any{"name": name} }
 
-// with adds a field.
+// ofKind returns a reference by kind and name.
 func ofKind(kind, name string) map[string]any { return with(named(name), "kind", kind) }
 
 func with(fields map[string]any, key, value string) map[string]any {
@@ -199,7 +200,7 @@ func with(fields map[string]any, key, value string) map[string]any {
 	return fields
 }
 
-// some draws one of several.
+// some draws one of several values.
 func some[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 func numbered(r *rand.Rand, prefix string, n int) string {

@@ -1,4 +1,4 @@
-// Command generate-commands writes the page of the documentation that has the help of every command.
+// Command generate-commands writes the documentation page with the help of every command.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 func page() string {
 	var out strings.Builder
 	out.WriteString(header)
-	// Nothing of this machine shows in a default.
+	// An empty environment keeps settings of this machine out of the defaults.
 	around := command.Surroundings{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }}
 	write(&out, command.Root(around))
 	return out.String()
@@ -55,7 +55,7 @@ func write(out *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// undented has no space before the first word of a line.
+// undented removes the indentation of every line.
 func undented(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
