@@ -89,13 +89,23 @@ func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key], unrecorded 
 		return err
 	}
 	err = r.sync(ctx, p, work{cluster: cluster, objects: objects, to: to, unrecorded: unrecorded})
-	if r.state.reports(p.Key) { // Two kinds that get different answers would wake each other without an end.
+	if r.reports(p.Key) { // Two kinds that get different answers would wake each other without an end.
 		r.reachability.ofServer(ctx, p, declared, to)
 	}
 	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
 		return errors.Join(err, r.statuses.waiting(ctx, p, objects, unavailable(err)))
 	}
 	return err
+}
+
+// reports returns whether runs of a key write the condition of its cluster: those of the first kind with objects.
+func (r *reconciler) reports(k Key) bool {
+	for _, kind := range plan.Kinds() {
+		if len(r.state.tables[kind].of(k.Cluster, "")) > 0 {
+			return kind == k.Kind
+		}
+	}
+	return k.Kind == reporting
 }
 
 // unavailable returns the verdict for objects whose run is blocked by the API server or OpenSearch.

@@ -434,16 +434,6 @@ func (s *state) isUsed(cluster event.Key) bool {
 	return false
 }
 
-// reports returns whether runs of a key write the condition of its cluster: those of the first kind with objects.
-func (s *state) reports(k Key) bool {
-	for _, kind := range plan.Kinds() {
-		if len(s.tables[kind].of(k.Cluster, "")) > 0 {
-			return kind == k.Kind
-		}
-	}
-	return k.Kind == reporting
-}
-
 // lives reports whether an object of this UID is live.
 func (s *state) lives(k event.Key, uid string) bool { return s.table(k).knows(k, uid, false) }
 
