@@ -88,7 +88,7 @@ func TestNobodyIsRememberedForEver(t *testing.T) {
 		t.Errorf("%d objects that are long gone are remembered as ours", n)
 	}
 	overwritten := object{Change: event.Change{Key: w.key("stays"), UID: "uid-stays"}, value: stays}
-	if !rivals.on([]object{overwritten}) {
+	if !rivals.on([]object{overwritten}, declaredByUs) {
 		t.Error("whose status was ours is forgotten while it is there")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
@@ -59,8 +60,9 @@ func newRivals(now func() time.Time, lives func(k event.Key, uid string) bool) *
 	return &rivals{now: now, struck: newMemory[time.Time](lives)}
 }
 
-// on sets an obstacle on objects that another controller has written within quiet, and reports whether it found any.
-func (r *rivals) on(objects []object) bool {
+// on sets an obstacle on objects that another controller has written within quiet, and reports whether it found any. It
+// leaves out kinds whose definition drops our conditions: there every write drops them.
+func (r *rivals) on(objects []object, foreign func(kinds.Kind) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found := obstacles{}
@@ -68,7 +70,7 @@ func (r *rivals) on(objects []object) bool {
 		uid := string(o.value.GetUID())
 		at, known := r.struck.get(uid)
 		ours := isOurs(*o.value.State())
-		if !known && !ours {
+		if !known && !ours || foreign(o.kind) {
 			continue
 		}
 		if !ours {

@@ -11,6 +11,7 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -42,7 +43,7 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	r := newRivals(func() time.Time { return now }, func(event.Key, string) bool { return true })
 	stands := func(o object) bool {
 		all := []object{o}
-		found := r.on(all)
+		found := r.on(all, declaredByUs)
 		if found != (all[0].obstacle != nil) {
 			t.Fatalf("found: %t, obstacle: %v", found, all[0].obstacle)
 		}
@@ -70,7 +71,7 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	}
 	leaving := role("a", true)
 	leaving.value.SetDeletionTimestamp(&metav1.Time{Time: now})
-	if all := []object{leaving}; r.on(all) && all[0].obstacle != nil {
+	if all := []object{leaving}; r.on(all, declaredByUs) && all[0].obstacle != nil {
 		t.Error("whoever leaves goes")
 	}
 	now = now.Add(1)
@@ -132,6 +133,20 @@ func TestAServerThatIsSilentIsAskedByOneAtATime(t *testing.T) {
 	for range 2 {
 		if err := c.enter(false); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// declaredByUs stands for definitions that have all our fields.
+func declaredByUs(kinds.Kind) bool { return false }
+
+func TestRivalsLeaveOutForeignDefinitions(t *testing.T) {
+	lives := func(event.Key, string) bool { return true }
+	for _, foreign := range []bool{false, true} {
+		r, definition := newRivals(time.Now, lives), func(kinds.Kind) bool { return foreign }
+		r.on([]object{role("u", true)}, declaredByUs)
+		if got := r.on([]object{role("u", false)}, definition); got == foreign {
+			t.Errorf("foreign %t: got another controller %t", foreign, got)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func unavailable(err error) plan.Verdict {
 // hinder sets the obstacles of objects for which nothing must be written now.
 func (r *reconciler) hinder(p *consume.Pass[Key], objects []object, unrecorded obstacles) {
 	unrecorded.on(objects)
-	if r.rivals.on(objects) {
+	if r.rivals.on(objects, r.statuses.schemas.isForeign) {
 		p.Again(quiet)
 	}
 }

@@ -41,6 +41,13 @@ func newSchemas(registerer prometheus.Registerer, log *slog.Logger) *schemas {
 	return s
 }
 
+// isForeign reports whether the definition of a kind lacks our fields.
+func (s *schemas) isForeign(kind kinds.Kind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.foreign[kind.GroupResource]
+}
+
 // set records whether the definition of a kind lacks our fields, as the last write of a status has shown. It reports
 // whether that has changed.
 func (s *schemas) set(kind kinds.Kind, foreign bool) (changed bool) {
