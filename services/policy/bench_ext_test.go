@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// BenchmarkCompile goes from the bytes of a file to the outputs for both engines.
+// BenchmarkCompile compiles the bytes of a file to the outputs for both engines.
 func BenchmarkCompile(b *testing.B) {
 	for _, size := range []struct{ types, actions int }{{10, 100}, {100, 100}, {300, 300}, {1000, 100}} {
 		for shape, text := range map[string][]byte{

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// fill repeats a text up to the size that files may have.
+// fill repeats a text up to the largest size of files.
 func fill(text string) string { return strings.Repeat(text, (32<<20)/len(text)-1) }
 
 func aliasBomb() string {
@@ -33,10 +33,10 @@ func deepKeys() string {
 	return b.String()
 }
 
-// multiplied has a union of n types to which n actions are bound.
+// multiplied returns a policy with n actions on a union of n types.
 func multiplied(n int) string { return string(policytest.Multiplied(n, n)) }
 
-// hostile is input that is meant to take time or memory, and the code of what is said about it.
+// hostile is input that is designed to cost time or memory, with the expected code.
 type hostile struct {
 	text string
 	want policy.Code
@@ -70,8 +70,8 @@ func TestHostileInputEndsSoonAndInBoundedMemory(t *testing.T) {
 	}
 }
 
-// testHostile has bounds that are far above what is measured, for the sake of the race detector:
-// it is less than a second or two, and than 700 MiB in all.
+// testHostile has limits far above the measured values, because of the race detector. Measured are one to two seconds,
+// and at most 700 MiB in total.
 func testHostile(t *testing.T, test hostile) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// numbered repeats a line with numbers that have letters for digits.
+// numbered repeats a line with numbers whose digits are letters.
 func numbered(n int, line string) string {
 	var b strings.Builder
 	for i := range n {
@@ -20,7 +20,7 @@ func numbered(n int, line string) string {
 	return b.String()
 }
 
-// TestMillionsOfMistakesEndSoon is apart because the race detector makes it slow.
+// TestMillionsOfMistakesEndSoon is separate because the race detector makes it slow.
 func TestMillionsOfMistakesEndSoon(t *testing.T) {
 	for name, test := range map[string]hostile{
 		"millions of items":                {fill("-\n"), policy.CodeLimit},

@@ -1,9 +1,9 @@
 package policy
 
-// Code names a kind of finding. It never changes its meaning: people search for it and tools filter by it.
+// Code identifies a kind of finding. Its meaning never changes, because users search for it and tools filter by it.
 type Code string
 
-// What a file can be refused for.
+// Errors in files.
 const (
 	CodeSyntax     Code = "E-SYNTAX"
 	CodeEncoding   Code = "E-ENCODING"
@@ -13,11 +13,11 @@ const (
 	CodeDupKey     Code = "E-DUP-KEY"
 	CodeManifest   Code = "E-MANIFEST"
 	CodeFormat     Code = "E-FORMAT"
-	// CodeUnformatted is of files that [format] would write otherwise.
+	// CodeUnformatted marks files that package format would change.
 	CodeUnformatted Code = "E-UNFORMATTED"
 )
 
-// What a policy can be refused for.
+// Errors in policies.
 const (
 	CodeEmpty             Code = "E-EMPTY"
 	CodeOption            Code = "E-OPTION"
@@ -47,7 +47,7 @@ const (
 	CodeRole              Code = "E-ROLE"
 )
 
-// What a policy is warned of.
+// Warnings about policies.
 const (
 	CodeRedundantTarget Code = "W-REDUNDANT-TARGET"
 	CodeNeverGranted    Code = "W-NEVER-GRANTED"
@@ -58,7 +58,7 @@ const (
 	CodeMoreWarnings    Code = "W-LIMIT"
 )
 
-// What a valid policy can be refused for by one engine.
+// Errors of one engine in valid policies.
 const (
 	CodeSpiceDBName         Code = "E-SPICEDB-NAME"
 	CodeSpiceDBKeyword      Code = "E-SPICEDB-KEYWORD"
@@ -70,7 +70,7 @@ const (
 	CodeOpenFGANoEntrypoint Code = "E-OPENFGA-NO-ENTRYPOINT"
 )
 
-// What lint finds.
+// Warnings of package lint.
 const (
 	CodeOneMemberUnion  Code = "W-ONE-MEMBER-UNION"
 	CodeVerbs           Code = "W-VERBS"

@@ -2,19 +2,19 @@ package policy
 
 import "fmt"
 
-// MaxDiagnostics is how many findings one step reports: beyond it nobody reads them.
+// MaxDiagnostics bounds the findings that one step reports. A user does not read more.
 const MaxDiagnostics = 10_000
 
 // Collector collects diagnostics. The zero value is ready for use.
 type Collector struct {
 	found Diagnostics
-	// left is how many findings of a severity were left out. No warning takes the place of an error.
+	// left counts the findings that were left out, by severity. An error replaces a warning when the list is full.
 	left map[Severity]int
-	// errors is how many findings, from the first on, are known to be errors.
+	// errors counts the findings at the beginning of the list that are known to be errors.
 	errors int
 }
 
-// Add reports a finding; its severity is that of the code. The result may be used until the next call.
+// Add adds a finding with the severity of its code. The result is valid until the next call of Add.
 func (c *Collector) Add(place Place, code Code, message, hint string) *Diagnostic {
 	d := Diagnostic{Place: place, Code: code, Severity: code.Severity(), Message: message, Hint: hint}
 	if len(c.found) < MaxDiagnostics {
@@ -36,16 +36,16 @@ func (c *Collector) Add(place Place, code Code, message, hint string) *Diagnosti
 	return &Diagnostic{}
 }
 
-// Also names another place that the finding speaks of.
+// Also adds another place to the finding.
 func (d *Diagnostic) Also(place Place, message string) *Diagnostic {
 	d.Related = append(d.Related, Related{Place: place, Message: message})
 	return d
 }
 
-// HasErrors reports whether one of the findings forbids the policy.
+// HasErrors reports whether a finding is an error.
 func (c *Collector) HasErrors() bool { return c.found.HasErrors() }
 
-// Diagnostics returns what was found.
+// Diagnostics returns the findings, sorted. If findings were left out, the last one holds their number.
 func (c *Collector) Diagnostics() Diagnostics {
 	found := Diagnostics{}.Join(c.found)
 	code := CodeMoreWarnings

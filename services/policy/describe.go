@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Codes are all there are, sorted.
+// Codes returns all codes, sorted.
 func Codes() []Code { return slices.Sorted(maps.Keys(descriptions())) }
 
-// Description says what findings with the code have in common; empty for a code that there is not.
+// Description describes the findings with the code; it is empty for an unknown code.
 func (c Code) Description() string { return descriptions()[c] }
 
-// Help is where more is said about the code.
+// Help returns the URL of the documentation of the code.
 func (c Code) Help() string {
 	return "https://github.com/entail-dev/entail/blob/main/docs/policy-codes.md#" + strings.ToLower(string(c))
 }

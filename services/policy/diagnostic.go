@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Severity says whether a finding forbids the policy.
+// Severity is the severity of a finding: an error forbids the policy, a warning does not.
 type Severity string
 
 // Severities.
@@ -15,7 +15,7 @@ const (
 	Warning Severity = "warning"
 )
 
-// Severity of findings with the code: the first letter tells.
+// Severity returns the severity of findings with the code. The first letter of the code determines it.
 func (c Code) Severity() Severity {
 	if strings.HasPrefix(string(c), "W-") {
 		return Warning
@@ -23,27 +23,27 @@ func (c Code) Severity() Severity {
 	return Error
 }
 
-// Diagnostic is one finding: where it is, what is wrong, what to do.
+// Diagnostic is one finding: the place, the problem and a hint.
 type Diagnostic struct {
 	Place
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
 	Hint     string   `json:"hint"`
-	// Related are other places that have to do with it, such as the first of two that bear one name.
+	// Related holds other places that belong to the finding, such as the first of two declarations of one name.
 	Related []Related `json:"related,omitempty"`
 
-	// left is how many others it stands for.
+	// left is the number of omitted findings that this one stands for.
 	left int
 }
 
-// Related is another place that a diagnostic speaks of.
+// Related is another place that belongs to a finding.
 type Related struct {
 	Place
 	Message string `json:"message"`
 }
 
-// String is "file:line:column: CODE message".
+// String returns "file:line:column: CODE message".
 func (d Diagnostic) String() string {
 	if place := d.Place.String(); place != "" {
 		return place + ": " + string(d.Code) + " " + d.Message
@@ -51,15 +51,15 @@ func (d Diagnostic) String() string {
 	return string(d.Code) + " " + d.Message
 }
 
-// Diagnostics are findings, sorted by place and code.
+// Diagnostics holds findings, sorted by place and code.
 type Diagnostics []Diagnostic
 
-// HasErrors reports whether one of them forbids the policy.
+// HasErrors reports whether a finding is an error.
 func (ds Diagnostics) HasErrors() bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// Total is how many findings there are, with those that are not listed.
+// Total returns the number of findings, including the omitted ones.
 func (ds Diagnostics) Total() int {
 	total := len(ds)
 	for _, d := range ds {
@@ -70,7 +70,7 @@ func (ds Diagnostics) Total() int {
 	return total
 }
 
-// Join returns the findings of both, sorted, each once.
+// Join returns the findings of both lists, sorted and without duplicates.
 func (ds Diagnostics) Join(others Diagnostics) Diagnostics {
 	all := slices.Concat(ds, others)
 	slices.SortStableFunc(all, Diagnostic.compare)

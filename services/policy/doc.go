@@ -1,6 +1,6 @@
-// Package policy is an authorization policy language: who may act on what, stated by each service
-// for its own resources in YAML documents that together form one policy. It compiles to what an
-// engine for relationship-based access control takes: SpiceDB or OpenFGA.
+// Package policy is an authorization policy language. Each service declares access to its own resources in YAML
+// documents, and all documents together form one policy. A policy compiles to the schema of SpiceDB or the model of
+// OpenFGA, two engines for relationship-based access control.
 //
 // # The language
 //
@@ -21,43 +21,42 @@
 //	      - name: tenant
 //	actions:                       # what can be done
 //	  - name: folder_open
-//	actionBindings:                # who may do it: whoever meets one of the conditions
+//	actionBindings:                # subjects that meet one of the conditions may do it
 //	  - actionName: folder_open
 //	    typeName: tenant
 //	    conditions:
-//	      - roleBinding: {}        # a role that was bound to the very resource gives the action
+//	      - roleBinding: {}        # a role that is bound to this resource gives the action
 //	  - actionName: folder_open
 //	    typeName: folder
 //	    conditions:
 //	      - roleBinding: {}
-//	      - relationshipAction:    # so does the action on what the relation leads to
+//	      - relationshipAction:    # so does the action on a target of the relation
 //	          relation: parent
 //	          actionName: folder_open
 //
-// A file may hold several documents, and a policy be in any number of files: what one document
-// declares, all others may refer to. No order of files, documents or items makes a difference. The
-// language only ever allows; nothing takes away what something else gives.
+// A file may hold several documents, and a policy may have any number of files. Each document may refer to the
+// declarations of all others. The order of files, documents and items makes no difference. The language only allows:
+// no rule takes away access that another one gives.
 //
-// # The way of a policy
+// # The steps of a policy
 //
-// Each step is a function without side effects, bounded in time and memory whatever it is given:
+// Each step is a function without side effects, with bounds on time and memory for any input:
 //
 //	files --syntax.Parse--> documents --check.Documents--> a Policy --spicedb, openfga--> a schema, a model
 //
 // The packages are these:
 //
-//   - syntax has documents as they were written, and reads them from files.
-//   - check makes one Policy of them; check.Files does both at once.
-//   - spicedb and openfga compile a Policy, unless the engine would refuse the result.
-//   - explain tells how somebody can come to an action, diff what a change of the policy does
-//     to people and data, lint what was probably not meant; graph draws a Policy.
-//   - format writes files the one way; report writes findings for people and programs.
+//   - syntax contains documents in their written form, and reads them from files.
+//   - check makes one Policy of them; check.Files does both steps at once.
+//   - spicedb and openfga compile a Policy, unless the engine would reject the result.
+//   - explain shows how a subject can get an action. diff shows the effect of a policy change on users and data.
+//     lint reports probable mistakes. graph draws a Policy.
+//   - format writes files in one standard form; report writes findings for people and programs.
 //
-// Mistakes are no Go errors but [Diagnostics]: all of them at once, each with its place, a [Code]
-// that never changes its meaning, and a hint at what to do. As long as one is an [Error], there is
-// no result.
+// Mistakes are not Go errors but [Diagnostics]. A step returns all of them at once, each with its place, a [Code] with
+// a fixed meaning, and a hint. If one of them is an [Error], the step has no result.
 //
-// This package has what the others share: the [Policy], which is what documents mean together,
-// valid, expanded and sorted, with the place of every name; [Options]; and Diagnostics. A Policy is
-// never changed: any number of goroutines may use it.
+// This package contains the types that the others share: [Policy], [Options] and [Diagnostics]. A Policy is the
+// combined meaning of the documents: valid, expanded and sorted, with the place of every name. It never changes, so
+// any number of goroutines may use it.
 package policy

@@ -15,7 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// FuzzPolicy feeds any bytes to everything. What is accepted has a canonical form that is accepted too and compiles to the same.
+// FuzzPolicy passes any bytes to all steps. An accepted policy has a canonical form that is accepted as well and
+// compiles to the same output.
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte("a: &a [*a]\n---\nactions: [{<<: *b}]"))
 	f.Add([]byte("resourceTypes: [{name: true, idPrefix: 1e3, relationships: [{relation: a, targetTypes: true}]}]"))

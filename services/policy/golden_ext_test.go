@@ -18,7 +18,7 @@ import (
 
 const fixture = "testdata/loadbalancer"
 
-// compiled is everything that a policy compiles to, by the names of the files in testdata.
+// compiled returns all outputs of a policy, by the names of the files in testdata.
 func compiled(t *testing.T, p *policy.Policy) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{"canonical.yaml": policytest.Canonical(p)}
@@ -154,7 +154,7 @@ func shuffle[T any](random *rand.Rand, list []T) {
 	random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
-// respelt changes the keys of a document.
+// respelt changes the spelling of the keys of a document.
 func respelt(document string, spell func(string) string) string {
 	for _, key := range []string{
 		"resourceTypes", "unions", "actionBindings", "actions", "name", "idPrefix", "relationships", "relation", "targettypes",

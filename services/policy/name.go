@@ -16,7 +16,7 @@ func IsRelationName(s string) bool { return startsLower(s) && consistsOf(s, lowe
 // IsActionName reports whether s can name an action: ^[a-z][a-z_]+$.
 func IsActionName(s string) bool { return len(s) > 1 && IsRelationName(s) }
 
-// IsIDPrefix reports whether s can be the prefix of ids: ^[a-z0-9]{3,}$.
+// IsIDPrefix reports whether s can be the prefix of IDs: ^[a-z0-9]{3,}$.
 func IsIDPrefix(s string) bool { return len(s) >= 3 && consistsOf(s, lower+digits) }
 
 func startsLower(s string) bool { return s != "" && s[0] >= 'a' && s[0] <= 'z' }

@@ -7,23 +7,26 @@ import (
 	"strings"
 )
 
-// Options are the choices that the language leaves to who uses it. Zero fields are its defaults.
+// Options holds the choices that the language leaves open. Zero fields mean defaults.
 type Options struct {
-	// Strict warns of names that the strict grammar does not have.
+	// Strict adds warnings about names that the strict grammar forbids.
 	Strict bool
-	// RoleSuffix is what an action's name becomes the name of its role bindings by, "_role" by default.
+	// RoleSuffix is appended to the name of an action to name the relation of its role bindings. The default is
+	// "_role".
 	RoleSuffix string
-	// RoleType is the type of roles, "role" by default.
+	// RoleType is the type of roles. The default is "role".
 	RoleType string
-	// RoleRelation leads from a role to its subjects, "subject" by default.
+	// RoleRelation is the relation from a role to its subjects. The default is "subject".
 	RoleRelation string
-	// SubjectTypes can have roles, "user" by default. They count only where the policy does not declare the type of roles.
+	// SubjectTypes holds the types that can have roles. The default is "user". It has no effect if the policy declares
+	// the type of roles.
 	SubjectTypes []string
-	// Partial leaves out the types of roles and subjects unless the policy declares them: something else defines them.
+	// Partial leaves out the types of roles and subjects unless the policy declares them, because they are defined
+	// elsewhere.
 	Partial bool
 }
 
-// OrDefault returns the options with every default filled in.
+// OrDefault returns the options with all defaults filled in.
 func (o Options) OrDefault() Options {
 	o.RoleSuffix = cmp.Or(o.RoleSuffix, "_role")
 	o.RoleType = cmp.Or(o.RoleType, "role")
@@ -35,7 +38,7 @@ func (o Options) OrDefault() Options {
 	return o
 }
 
-// Validate returns an error that says which option cannot be.
+// Validate returns an error that names the invalid option.
 func (o Options) Validate() error {
 	o = o.OrDefault()
 	switch {
@@ -56,5 +59,5 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// RoleRelationOf is the relation that holds the role bindings of an action.
+// RoleRelationOf returns the relation that holds the role bindings of an action.
 func (o Options) RoleRelationOf(action string) string { return action + o.RoleSuffix }

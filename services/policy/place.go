@@ -5,47 +5,47 @@ import (
 	"strconv"
 )
 
-// Source says where a document comes from: a file, or an object that holds it.
+// Source is the origin of a document: a file, or an object.
 type Source struct {
 	// File is the path as given, or the name of the object.
 	File string
-	// Document counts the documents of a file from 1; it is 0 for an object.
+	// Document is the number of the document in its file, from 1; it is 0 for an object.
 	Document int
-	// Owner is who provides the document, if that is known.
+	// Owner is the provider of the document; empty if it is unknown.
 	Owner string
-	// fields are those of an object, as far as they have a position.
+	// fields holds the fields of an object that have positions.
 	fields []string
 }
 
-// Position is a place within a source; [Source.At] tells which one. The zero Position is the document as a whole.
+// Position is a place within a source; [Source.At] returns it. The zero Position means the document as a whole.
 type Position struct {
-	// In an object, which has no lines, line is 0 and column counts its fields.
+	// An object has no lines: line is 0, and column is the index of the field.
 	line, column int32
 }
 
-// TextPosition is the position at a line and column of a file, both from 1.
+// TextPosition returns the position of a line and column of a file, both from 1.
 func TextPosition(line, column int32) Position { return Position{line, column} }
 
-// Field returns the position of a field of an object, such as "spec.actions[0]". Positions are ordered as the
-// calls were; the first is that of the document as a whole. Who reads objects calls it: see syntax.FromObject.
+// Field returns the position of a field of an object, such as "spec.actions[0]". Positions have the order of the calls,
+// and the first one stands for the document as a whole. Readers of objects call it; see syntax.FromObject.
 func (s *Source) Field(path string) Position {
 	s.fields = append(s.fields, path)
 	return Position{column: int32(len(s.fields) - 1)}
 }
 
-// Place is a position as people and programs see it.
+// Place is a position in a form for people and programs.
 type Place struct {
 	File     string `json:"file"`
 	Document int    `json:"document,omitempty"`
 	Line     int    `json:"line,omitempty"`
 	Column   int    `json:"column,omitempty"`
-	// Path is the field of an object.
+	// Path is the path of a field of an object.
 	Path string `json:"path,omitempty"`
-	// order is that of the fields of an object.
+	// order is the index of a field of an object.
 	order int
 }
 
-// At is the place of a position of the document. A nil source is that of what nobody wrote.
+// At returns the place of a position in the document. A nil source, for undeclared types, returns the zero Place.
 func (s *Source) At(p Position) Place {
 	if s == nil {
 		return Place{}
@@ -60,7 +60,7 @@ func (s *Source) At(p Position) Place {
 	return place
 }
 
-// String is "file:line:column", or "file: path" in an object.
+// String returns "file:line:column", or "file: path" for an object.
 func (p Place) String() string {
 	switch {
 	case p.Line > 0:

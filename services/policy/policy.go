@@ -5,66 +5,66 @@ import (
 	"slices"
 )
 
-// Policy is what all documents mean together: valid, expanded and sorted by name.
-// It is made by check and never changed.
+// Policy is the combined meaning of all documents: valid, expanded and sorted by name. Package check creates it, and it
+// never changes after that.
 type Policy struct {
-	// Options have their defaults filled in.
+	// Options has all defaults filled in.
 	Options Options
-	// Types are those of the documents, and the types of roles and subjects where nobody declares them.
+	// Types holds the declared types, and the types of roles and subjects that no document declares.
 	Types   []*Type
 	Unions  []*Union
 	Actions []*Action
 	Sources []*Source
-	// Ungranted are the actions that nobody can ever have: no role binding is on any way to them.
+	// Ungranted holds the actions that no subject can ever have: no path to them has a role binding.
 	Ungranted []Grant
 }
 
-// Type is a type of resource with all that is bound to it.
+// Type is a type of resource with its relations and bindings.
 type Type struct {
 	Name, IDPrefix string
-	// Relations are sorted by name.
+	// Relations is sorted by name.
 	Relations []*Relation
-	// Bindings are sorted by action. The members of a union share what is bound to it.
+	// Bindings is sorted by action. The members of a union share its bindings.
 	Bindings []*Binding
-	// Source is nil for a type that nobody declares.
+	// Source is nil for a type that no document declares.
 	Source *Source
 	At     Position
 }
 
-// Synthesised reports whether the type is one of roles or subjects that no document declares.
+// Synthesised reports whether the type is a type of roles or subjects that no document declares.
 func (t *Type) Synthesised() bool { return t.Source == nil }
 
-// Relation leads from a type to others.
+// Relation is a relation from the resources of a type to others.
 type Relation struct {
 	Name string
-	// Targets are sorted by name, each once. Relations to the same union share them.
+	// Targets is sorted by name, without duplicates. Relations to the same union share the list.
 	Targets []*Type
-	// References are what the document names as targets: types and unions.
+	// References holds the targets as the document names them: types and unions.
 	References []Reference
 	Source     *Source
 	At         Position
 }
 
-// Reference is the name of a type or union where a document refers to it.
+// Reference is the name of a type or union in a document.
 type Reference struct {
 	Name string
 	At   Position
 }
 
-// Binding says who may take an action, as it was written. It stands in every type that it binds.
+// Binding defines who may take an action, as written. Each of its types holds it.
 type Binding struct {
 	Action string
 	// On is the type or union that the binding names.
 	On string
-	// RoleBinding says that a role binding can give the action.
+	// RoleBinding is true if a role binding can give the action.
 	RoleBinding bool
-	// Steps are sorted by relation and action.
+	// Steps is sorted by relation and action.
 	Steps  []Step
 	Source *Source
 	At     Position
 }
 
-// Step allows who may take Action on a resource that Relation leads to.
+// Step gives the action to subjects with Action on a target of Relation.
 type Step struct {
 	Relation, Action string
 	At               Position
@@ -73,20 +73,20 @@ type Step struct {
 // Union is a name for several types.
 type Union struct {
 	Name string
-	// Members are sorted by name.
+	// Members is sorted by name.
 	Members []*Type
 	Source  *Source
 	At      Position
 }
 
-// Action is an action that bindings may name.
+// Action is a declared action.
 type Action struct {
 	Name   string
 	Source *Source
 	At     Position
 }
 
-// Grant is an action on a type.
+// Grant is an action on a type, by its binding.
 type Grant struct {
 	Type    *Type
 	Binding *Binding
@@ -102,7 +102,7 @@ func (p *Policy) Union(name string) *Union {
 	return find(p.Unions, name, func(u *Union) string { return u.Name })
 }
 
-// Bound tells which actions some type has, and which of them role bindings grant somewhere.
+// Bound returns the actions that some type has, and those that a role binding can give on some type.
 func (p *Policy) Bound() (actions, byRole map[string]bool) {
 	actions, byRole = map[string]bool{}, map[string]bool{}
 	for _, t := range p.Types {
@@ -121,7 +121,7 @@ func (t *Type) Relation(name string) *Relation {
 	return find(t.Relations, name, func(r *Relation) string { return r.Name })
 }
 
-// Binding returns what is bound to the type for the action, or nil.
+// Binding returns the binding of the action on the type, or nil.
 func (t *Type) Binding(action string) *Binding {
 	return find(t.Bindings, action, func(b *Binding) string { return b.Action })
 }

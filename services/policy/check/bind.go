@@ -11,20 +11,20 @@ import (
 // binding is an action binding under construction.
 type binding struct {
 	*policy.Binding
-	// action is nil if nobody declares it.
+	// action is nil if no document declares it.
 	action *action
-	// members are the types that it binds.
+	// members holds the types that the binding applies to.
 	members []*typ
 	steps   []step
 }
 
-// step is a condition on another resource whose names have been found.
+// step is a condition on another resource, with its action resolved.
 type step struct {
 	policy.Step
 	action *action
 }
 
-// expandBindings puts every binding on the types that it binds. It reports false, and leaves off, when that is too much.
+// expandBindings adds every binding to its types. It stops and returns false if there are more than maxBound pairs.
 func (c *checker) expandBindings() bool {
 	for _, d := range c.documents {
 		for _, written := range d.Bindings {
@@ -41,7 +41,7 @@ func (c *checker) expandBindings() bool {
 			return false
 		}
 	}
-	// The lists of the types become sorted because actions are.
+	// The bindings of each type become sorted because actions are sorted.
 	for _, bindings := range byAction {
 		for _, b := range bindings {
 			c.bind(b)
@@ -90,7 +90,7 @@ func (c *checker) conditions(b *binding, written syntax.Binding) {
 	var role policy.Position
 	for _, condition := range written.Conditions {
 		action := condition.RelationshipAction
-		// What counts is whether a key is there; its value may be empty.
+		// The presence of a key counts; its value may be empty.
 		switch place := b.Source.At(condition.At); {
 		case condition.RoleBinding && action != nil:
 			c.findings.Add(place, policy.CodeCondition, "the condition has both roleBinding and relationshipAction",
@@ -129,7 +129,7 @@ func (c *checker) step(b *binding, written *syntax.RelationshipAction) {
 	})
 }
 
-// bind puts a binding on each of its types, unless another one for the action is there.
+// bind adds a binding to each of its types. It reports a type that already has a binding for the action.
 func (c *checker) bind(b *binding) {
 	others := map[*policy.Binding][]string{}
 	for _, t := range b.members {

@@ -1,6 +1,6 @@
 package check
 
-// bits is a set of small numbers, of those that it has room for.
+// bits is a set of small numbers below a fixed size.
 type bits []uint64
 
 const wordBits = 64
@@ -11,7 +11,7 @@ func (b bits) has(i int) bool { return b != nil && b[i/wordBits]&(1<<(i%wordBits
 
 func (b bits) add(i int) { b[i/wordBits] |= 1 << (i % wordBits) }
 
-// and keeps what is in o too; a nil set is empty.
+// and removes the numbers that o lacks; a nil set is empty.
 func (b bits) and(o bits) {
 	if o == nil {
 		clear(b)
@@ -22,7 +22,7 @@ func (b bits) and(o bits) {
 	}
 }
 
-// or adds what is in o and reports whether that was news.
+// or adds the numbers of o, and reports whether the set changed.
 func (b bits) or(o bits) bool {
 	var news uint64
 	for i := range o {

@@ -17,7 +17,7 @@ actionBindings:
 - {actionName: get, typeName: foo, conditions: [{roleBinding: {}}, {relationshipAction: {relation: own, actionName: get}}]}
 `
 
-// A line of a case binds put to a type; these are its beginnings and parts.
+// A line of a case binds action put to a type; these are its beginnings and parts.
 const (
 	put     = "actions: [{name: put}]\n"
 	putFoo  = put + "actionBindings: [{actionName: put, typeName: foo, conditions: "
@@ -27,14 +27,14 @@ const (
 	overlap = "unions: [{name: u, resourceTypes: [foo, bar]}, {name: v, resourceTypes: [bar]}]\n"
 )
 
-// refusal is a case of what is wrong. A ^ in its text is not part of it, but stands before what a finding names.
+// refusal is an invalid policy. A ^ in its text is not part of it, but marks the place of a finding.
 type refusal struct {
 	// text is added to the base as a second document; alone is the whole policy.
 	text, alone string
 	options     policy.Options
-	// want are the codes of the findings, those without a place first.
+	// want lists the codes of the findings; those without a place come first.
 	want string
-	// says are parts of the findings' messages, hints and related places, which are in document 1 for the base.
+	// says lists parts of the messages, hints and related places of the findings. The base is document 1.
 	says []string
 }
 
@@ -228,7 +228,7 @@ func TestReferencesLeadSomewhere(t *testing.T)          { testRefusals(t, refere
 func TestOneTypeHasNoNameTwice(t *testing.T)            { testRefusals(t, collisions()) }
 func TestAPolicyIsWarnedOfWhatHasNoEffect(t *testing.T) { testRefusals(t, warnings()) }
 
-// bazTo declares the type baz with a relation, and binds nothing to it.
+// bazTo declares type baz with a relation and without bindings.
 func bazTo(relation, targets string) string {
 	return "resourceTypes: [{name: baz, idPrefix: permbaz, relationships: [{relation: " + relation + ", targetTypes: [" + targets + "]}]}]\n"
 }

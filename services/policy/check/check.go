@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// Files reads files and checks what is in them. There is a policy unless the findings have errors.
+// Files reads files and checks their documents. The policy is nil if the findings have errors.
 func Files(files []syntax.File, limits syntax.Limits, options policy.Options) (*policy.Policy, policy.Diagnostics) {
 	documents, unreadable := syntax.Parse(files, limits)
 	p, wrong := Documents(documents, options)
@@ -21,7 +21,7 @@ func Files(files []syntax.File, limits syntax.Limits, options policy.Options) (*
 	return p, found
 }
 
-// Documents checks documents. There is a policy unless the findings have errors, or a document is not valid by itself.
+// Documents checks documents. The policy is nil if the findings have errors, or if a document is not valid by itself.
 func Documents(documents []*syntax.Document, options policy.Options) (*policy.Policy, policy.Diagnostics) {
 	c := &checker{
 		options: options.OrDefault(), documents: slices.Clone(documents), valid: true, complete: true,
@@ -45,11 +45,11 @@ func Documents(documents []*syntax.Document, options policy.Options) (*policy.Po
 	return c.policy(), found
 }
 
-// checker holds what is known so far. Its types are those of the policy to be, and what the checks need besides.
+// checker holds the state of a check. Its types are those of the future policy, with data that only the check needs.
 type checker struct {
 	options   policy.Options
 	documents []*syntax.Document
-	// valid says that all documents were read without errors, complete that no part of them is missing.
+	// valid is true if all documents were read without errors, complete if no part of them is missing.
 	valid, complete bool
 	findings        policy.Collector
 
@@ -57,22 +57,22 @@ type checker struct {
 	unions   map[string]*union
 	actions  map[string]*action
 	prefixes map[string]*typ
-	// In the order of the documents, with duplicates.
+	// These hold declarations in the order of the documents, with duplicates.
 	allTypes   []*typ
 	allUnions  []*union
 	allActions []*action
 	bindings   []*binding
 
-	// targets counts what expansion made of relations.
+	// targets counts the targets of all relations after expansion.
 	targets int
-	// stamp marks the types that have been met in one expansion.
+	// stamp marks the types that one expansion has visited.
 	stamp     int
 	ungranted []policy.Grant
 }
 
 func (c *checker) check() {
 	c.declare()
-	// A document with errors says by these why it declares none.
+	// If a document has errors, they explain why it declares no type.
 	if len(c.allTypes) == 0 && c.valid {
 		c.absent(policy.Place{}, policy.CodeEmpty, "there is no policy: no document declares a resource type",
 			"name the files or folders of a policy; its documents declare resourceTypes, unions, actions and actionBindings")
@@ -83,14 +83,14 @@ func (c *checker) check() {
 	c.verify()
 	c.findCollisions()
 	c.addRoles()
-	// Of a policy that has errors, it would be too early to tell what it lacks.
+	// If the policy has errors, it is too early to report missing parts.
 	if c.valid && !c.findings.HasErrors() {
 		c.findUngranted()
 		c.warn()
 	}
 }
 
-// expand takes unions away, and reports whether what results is small enough to look at.
+// expand replaces unions by their members, and reports whether the result is within the limits.
 func (c *checker) expand() bool {
 	c.expandUnions()
 	if !c.expandTargets() {
@@ -108,7 +108,7 @@ func (c *checker) refuse(message string) {
 	c.findings.Add(policy.Place{}, policy.CodeLimit, message, "split the policy: unions multiply what refers to them")
 }
 
-// maxCells bounds the table of which action is bound to which type or union, to 64 MiB.
+// maxCells bounds the table of bound actions by type or union, in bits: 64 MiB.
 const maxCells = 1 << 29
 
 func (c *checker) affordable() bool {
@@ -120,14 +120,14 @@ func (c *checker) affordable() bool {
 	return false
 }
 
-// absent reports something that is missing, unless it may be in what could not be read.
+// absent reports a missing part, unless it may be in a part that could not be read.
 func (c *checker) absent(place policy.Place, code policy.Code, message, hint string) {
 	if c.complete {
 		c.findings.Add(place, code, message, hint)
 	}
 }
 
-// required reports a name that is missing.
+// required reports whether a name is present, and adds a finding if not.
 func (c *checker) required(source *policy.Source, name syntax.Name, key string, of policy.Position) bool {
 	if name.Text != "" {
 		return true

@@ -6,8 +6,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// findCollisions looks for names that would be given twice in one type. Its relations, the actions
-// bound to it, and the relations that hold the role bindings of these share one space of names.
+// findCollisions reports names that one type would have twice. A type has one namespace for its relations, its actions,
+// and the relations that hold role bindings.
 func (c *checker) findCollisions() {
 	for _, t := range c.types {
 		for _, r := range t.relations {

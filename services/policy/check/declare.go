@@ -12,14 +12,15 @@ import (
 type typ struct {
 	*policy.Type
 	declared syntax.ResourceType
-	// relations are those of the type, sorted by name.
+	// relations holds the relations of the type, sorted by name.
 	relations []*relation
-	// bound are the actions bound to the type, granted those that somebody can have.
+	// bound holds the actions bound to the type, granted those that a subject can have.
 	bound, granted bits
-	// stamp is that of the last expansion that met the type.
+	// stamp is the number of the last expansion that visited the type.
 	stamp int
 	used  bool
-	// readers are relations whose bindings wait for actions on this very type; so do those of the readers of its unions.
+	// readers holds relations with bindings that wait for actions on this type. Readers of its unions wait for them,
+	// too.
 	readers  []*relation
 	memberOf []*union
 	queued   bool
@@ -30,13 +31,13 @@ type union struct {
 	*policy.Union
 	written []syntax.Name
 	members []*typ
-	// all are the actions bound to every member, any those that somebody can have on one.
+	// all holds the actions bound to every member, any those that a subject can have on some member.
 	all, any bits
 	readers  []*relation
 	used     bool
 }
 
-// action is an action under construction. Actions are numbered in the order of their names.
+// action is an action under construction. Its number is its position by name.
 type action struct {
 	*policy.Action
 	number int
@@ -101,7 +102,7 @@ func (c *checker) checkIDPrefix(t *typ) {
 		c.prefixes[prefix.Text] = t
 		return
 	}
-	// A type that is declared twice has been reported.
+	// A type that is declared twice is already reported.
 	if first.Name != t.Name {
 		c.findings.Add(place, policy.CodeDupIDPrefix, "types "+quote(first.Name)+" and "+quote(t.Name)+" have the same idPrefix "+quote(prefix.Text),
 			"give each type a prefix of its own: ids must tell their type").

@@ -1,9 +1,9 @@
-// Package check makes one valid policy of documents, or tells everything that is wrong with them.
+// Package check makes one valid policy of documents, or reports everything that is wrong with them.
 //
-// Documents are put together, names are declared, unions expanded, and every reference is followed.
-// A binding is checked on each type that it binds, and each condition on every type that its relation
-// leads to: the condition's action must be bound there, whatever action the condition is for.
+// It merges the documents, declares names, expands unions and resolves every reference. It checks a binding on each of
+// its types, and each condition on every target of its relation. The action of the condition must be bound there, even
+// if the binding is for another action.
 //
-// Names have numbers here, and what is bound to a type is a row of bits, so that the work grows with
-// the number of bindings and not with that of the paths between them.
+// Names have numbers, and the actions of a type are a bit set. So the work grows with the number of bindings, not with
+// the number of paths between them.
 package check

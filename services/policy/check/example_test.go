@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// Each service has its part in a file of its own; they refer to each other.
+// Each service has its part in its own file, and the parts refer to each other.
 func ExampleFiles() {
 	const tenants = `
 resourceTypes: [{name: tenant, idPrefix: tnnt}]

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxBound is how many pairs of type and action a policy may have, maxTargets how many of relation and target.
+	// maxBound bounds the pairs of type and action in a policy, maxTargets the pairs of relation and target.
 	maxBound   = 1_000_000
 	maxTargets = 4_000_000
 )
@@ -20,7 +20,7 @@ type relation struct {
 	*policy.Relation
 	of   *typ
 	refs []ref
-	// waiting are bindings that nobody can have yet, but could through this relation.
+	// waiting holds bindings that no subject can have yet, but may get through this relation.
 	waiting []waiting
 }
 
@@ -44,7 +44,7 @@ func (r ref) name() string {
 	return r.u.Name
 }
 
-// compare puts unions before types, and large unions before small ones.
+// compare orders unions before types, and large unions before small ones.
 func (r ref) compare(o ref) int {
 	size := func(r ref) int {
 		if r.t != nil {
@@ -95,7 +95,7 @@ func (c *checker) unknownType(place policy.Place, what, name string) {
 	c.absent(place, policy.CodeUnknownType, what+" "+quote(name)+" is not declared", "declare a resource type of that name, or correct the name")
 }
 
-// expandTargets finds what relations lead to. It reports false, and leaves off, when that is too much.
+// expandTargets resolves the targets of relations. It stops and returns false if there are more than maxTargets.
 func (c *checker) expandTargets() bool {
 	for _, t := range c.allTypes {
 		first := map[string]*relation{}
@@ -141,7 +141,7 @@ func (c *checker) relation(t *typ, written syntax.Relationship) *relation {
 	return r
 }
 
-// resolve finds the targets of a relation and puts them in one sorted list. Who names one union shares its members.
+// resolve finds the targets of a relation, sorted by name. A relation to one union shares the member list of the union.
 func (c *checker) resolve(r *relation, written syntax.Relationship) {
 	first := map[string]syntax.Name{}
 	r.References = make([]policy.Reference, 0, len(written.Targets))
@@ -175,8 +175,8 @@ func (c *checker) resolve(r *relation, written syntax.Relationship) {
 	r.Targets = c.merge(r, first)
 }
 
-// merge returns the members of all targets, each once, and warns of targets that add none. Large unions
-// come first and types last, so that what is written in any order is judged the same.
+// merge returns the members of all targets, each once, and warns of targets that add none. It takes large unions first
+// and types last, so that the order in the document makes no difference.
 func (c *checker) merge(r *relation, written map[string]syntax.Name) []*policy.Type {
 	var all []*typ
 	c.stamp++

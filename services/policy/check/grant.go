@@ -6,14 +6,14 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// waiting is an action on a type that somebody can have as soon as somebody can have a step's action on a target.
+// waiting is an action on a type that a subject can have once it can have the action of a step on a target.
 type waiting struct {
 	binding *binding
 	action  *action
 }
 
-// findUngranted finds the actions that nobody can ever have, however roles are bound. What role bindings give is known;
-// from there grants spread against the direction of relations, to the bindings that wait for them.
+// findUngranted finds the actions that no subject can ever have, whatever roles are bound. It starts with the actions
+// that role bindings give. From there, grants spread backwards along relations, to the bindings that wait for them.
 func (c *checker) findUngranted() {
 	if !c.await() {
 		return
@@ -48,7 +48,7 @@ func (c *checker) findUngranted() {
 	c.noteUngranted()
 }
 
-// await makes the bindings that have no role binding wait at their relations, and reports whether there are any.
+// await registers the bindings without a role binding at their relations, and reports whether any exists.
 func (c *checker) await() bool {
 	found := false
 	for _, b := range c.bindings {
@@ -68,7 +68,7 @@ func (c *checker) await() bool {
 	return found
 }
 
-// read makes the targets of a relation know it.
+// read registers a relation at its targets.
 func (c *checker) read(r *relation) {
 	if len(r.waiting) > 0 {
 		return
@@ -85,7 +85,7 @@ func (c *checker) read(r *relation) {
 	}
 }
 
-// grant gives what waits at the relation for one of the actions.
+// grant gives the actions that wait at the relation for one of these actions.
 func (r *relation) grant(actions bits, changed func(*typ)) {
 	r.waiting = slices.DeleteFunc(r.waiting, func(w waiting) bool {
 		if !actions.has(w.action.number) {

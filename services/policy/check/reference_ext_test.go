@@ -7,14 +7,14 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// reference decides about policies by the algorithm of the language's description, step by step and without any
-// cleverness; slip says which of the mistakes to make that are easily made with it.
+// reference decides about policies by the algorithm in the description of the language, step by step and without
+// optimization. slip selects one of the mistakes that are easily made with it.
 type reference struct {
 	slip    string
 	types   map[string]syntax.ResourceType
 	unions  map[string]syntax.Union
 	actions map[string]bool
-	// bound has the bindings by type and action, targets the expanded ones by type and relation.
+	// bound holds the bindings by type and action, targets the expanded targets by type and relation.
 	bound   map[[2]string]syntax.Binding
 	targets map[[2]string][]string
 	valid   bool
@@ -180,7 +180,7 @@ func (r *reference) checkBinding(typeName string, b syntax.Binding) {
 	r.assert(unique(seen) || r.does("18: duplicates inside are not checked"))
 }
 
-// checkNames looks for names that one type would have twice, and at the type of roles.
+// checkNames checks that no type has a name twice, and checks the type of roles.
 func (r *reference) checkNames() {
 	roles := false
 	for key, b := range r.bound {

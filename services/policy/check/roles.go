@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// addRoles sees to it that role bindings have something to refer to: the policy's own type of roles, or one made here.
+// addRoles ensures that role bindings have a type of roles. It is the declared type, or one that addRoles creates.
 func (c *checker) addRoles() {
 	bound := slices.IndexFunc(c.bindings, func(b *binding) bool { return b.RoleBinding && len(b.members) > 0 })
 	if bound < 0 {
@@ -45,7 +45,7 @@ func (c *checker) absentRoleRelation(role *typ) {
 		"add the relationship, or rename the type: then roles get a type of their own")
 }
 
-// subject returns the type of that name, made here unless the policy declares it.
+// subject returns the type of that name, and creates it unless the policy declares it.
 func (c *checker) subject(name string) *typ {
 	if t := c.types[name]; t != nil {
 		t.used = true

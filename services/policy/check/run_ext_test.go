@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// files gives texts the names p.yaml, q.yaml and so on.
+// files returns files with these texts and the names p.yaml, q.yaml and so on.
 func files(texts ...string) []syntax.File {
 	all := make([]syntax.File, len(texts))
 	for i, text := range texts {
@@ -51,7 +51,7 @@ func testRefusals(t *testing.T, refusals map[string]refusal) {
 	}
 }
 
-// unmark removes the marks of a text and returns where they were.
+// unmark removes the marks of a text, and returns their places.
 func unmark(text string) (string, []string) {
 	var out strings.Builder
 	var places []string
@@ -70,7 +70,7 @@ func unmark(text string) (string, []string) {
 	return out.String(), places
 }
 
-// expectation puts codes and places together; those beyond the places have none, and come first.
+// expectation combines codes and places. Codes in excess of the places have none, and come first.
 func expectation(places, codes []string) string {
 	var lines []string
 	for i, code := range codes {
@@ -83,7 +83,7 @@ func expectation(places, codes []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// summary is where each finding is, and its code.
+// summary returns the place and code of each finding.
 func summary(found policy.Diagnostics) string {
 	var lines []string
 	for _, d := range found {

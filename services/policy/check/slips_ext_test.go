@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// slips are mistakes that are easily made with the algorithm, by number and with what is mistaken.
+// slips returns mistakes that are easily made with the algorithm, by number and subject.
 func slips() []string {
 	return []string{
 		"1: the loop has another variable", "2: duplicates are overwritten", "3: a union has no targetTypes",
@@ -25,11 +25,11 @@ func slips() []string {
 	}
 }
 
-// TestTheCheckerDecidesAsTheDescriptionDoes compares it with a plain reading of the algorithm, on valid policies and on
-// ones that have been spoilt; and shows for every slip that there are policies among them that it would decide otherwise.
+// TestTheCheckerDecidesAsTheDescriptionDoes compares the checker with a plain implementation of the algorithm, on valid
+// and on damaged policies. For every slip, it requires a policy that the slip decides differently.
 func TestTheCheckerDecidesAsTheDescriptionDoes(t *testing.T) {
 	t.Parallel()
-	// A slip needs one policy that it gets wrong.
+	// One policy with a wrong decision is enough for a slip.
 	wrong := map[string]int{}
 	accepted, refused := 0, 0
 	for _, documents := range corpus(t) {
@@ -58,7 +58,7 @@ func TestTheCheckerDecidesAsTheDescriptionDoes(t *testing.T) {
 	}
 }
 
-// corpus are the example, the cases of the other tests, and generated policies as they are and spoilt.
+// corpus returns the example, the cases of the other tests, and generated policies, unchanged and damaged.
 func corpus(t *testing.T) [][]*syntax.Document {
 	t.Helper()
 	fixture, err := os.ReadFile("../testdata/loadbalancer/policy.yaml")
@@ -90,7 +90,7 @@ func corpus(t *testing.T) [][]*syntax.Document {
 	return all
 }
 
-// spoil changes one thing, which often makes the policy invalid.
+// spoil changes one part, which often makes the policy invalid.
 func spoil(random *rand.Rand, documents []*syntax.Document) {
 	d := documents[random.IntN(len(documents))]
 	switch n := random.IntN(4); {
@@ -163,7 +163,7 @@ func spoilBinding(random *rand.Rand, d *syntax.Document) {
 	changes[random.IntN(len(changes))]()
 }
 
-// spoilt is another name: one that the policy may have elsewhere, one that it has nowhere, or none that can be.
+// spoilt returns another name: one that the policy may have elsewhere, an unknown one, or an invalid one.
 func spoilt(random *rand.Rand, name string) string {
 	names := []string{"get", "list", "create", "get_role", "parent", "owner", "tenant", "project", "server", "all", "role", "user", "elsewhere", strings.ToUpper(name), name + "2"}
 	return names[random.IntN(len(names))]

@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// verify follows the conditions of every binding on every type that it binds.
+// verify checks the conditions of every binding on every type of the binding.
 func (c *checker) verify() {
 	for _, b := range c.bindings {
 		for _, s := range b.steps {
@@ -16,7 +16,8 @@ func (c *checker) verify() {
 	}
 }
 
-// verifyStep checks that the relation is there on each type, and the condition's own action on each of its targets.
+// verifyStep checks that each type has the relation, and that each target of the relation has the action of the
+// condition.
 func (c *checker) verifyStep(b *binding, s step) {
 	var without, dead []string
 	for _, t := range b.members {
@@ -40,7 +41,7 @@ func (c *checker) verifyStep(b *binding, s step) {
 	}
 }
 
-// lacking adds the ways along a relation to types that an action is not bound to, until there are enough to show.
+// lacking appends the paths along a relation to types without the action, until a finding has enough of them.
 func lacking(ways []string, r *relation, action string) []string {
 	for _, t := range r.Targets {
 		if len(ways) > mostWords {

@@ -2,7 +2,7 @@ package check
 
 import "github.com/entail-dev/entail/services/policy"
 
-// warn tells of declarations that have no effect.
+// warn reports declarations without an effect.
 func (c *checker) warn() {
 	for _, a := range c.allActions {
 		if !a.used {

@@ -9,10 +9,10 @@ import (
 // quote returns a name as findings show it.
 func quote(name string) string { return words.Quote(name) }
 
-// mostWords is how many of a kind a finding shows.
+// mostWords bounds the names that a finding lists.
 const mostWords = 5
 
-// some is "a, b, c", cut off where there are too many.
+// some returns "a, b, c", cut off after mostWords.
 func some(words []string) string {
 	if len(words) <= mostWords {
 		return strings.Join(words, ", ")

@@ -12,17 +12,18 @@ import (
 	"github.com/entail-dev/entail/services/policy/spicedb"
 )
 
-// asked is how many generated policies the engines are asked about; `go test -run TestTheEngines -policies 5000` asks about more.
+// asked is the number of generated policies in the test; `go test -run TestTheEngines -policies 5000` raises it.
 //
 //nolint:gochecknoglobals // It is how the testing package takes flags.
 var asked = flag.Uint64("policies", 60, "generated policies that the engines are asked about")
 
 const questionsOfPolicy = 20
 
-// tally counts the answers of an engine; those where relationships go deep or in cycles; the questions it gave up.
+// tally counts the answers of an engine, the answers with deep or cyclic relationships, and the questions that it gave
+// up.
 type tally struct{ yes, no, deep, givenUp int }
 
-// TestTheEnginesDecideAsTheDocumentsSay asks both engines about random relationships.
+// TestTheEnginesDecideAsTheDocumentsSay compares both engines with the documents, on random relationships.
 func TestTheEnginesDecideAsTheDocumentsSay(t *testing.T) {
 	client := openFGA(t)
 	tallies := map[string]*tally{"SpiceDB": {}, "OpenFGA": {}}
@@ -57,7 +58,7 @@ func TestTheEnginesDecideAsTheDocumentsSay(t *testing.T) {
 	}
 }
 
-// formOf is seldom one that takes a parser: those are slow, and other tests compare the forms.
+// formOf seldom returns a form that needs a parser. Parsers are slow, and other tests compare the forms.
 func formOf(seed uint64) string {
 	if seed%8 == 0 {
 		return forms()[1+seed/8%2]
@@ -65,7 +66,7 @@ func formOf(seed uint64) string {
 	return forms()[0]
 }
 
-// ask compares answers with what the documents say. An engine may give up, but only where relationships go deep.
+// ask compares answers with the documents. An engine may give up only on deep relationships.
 func (of *tally) ask(t *testing.T, w world, e engine, questions []decision) {
 	t.Helper()
 	const deep = 8
@@ -89,12 +90,12 @@ func (of *tally) ask(t *testing.T, w world, e engine, questions []decision) {
 	}
 }
 
-// tooDeep reports whether an error is how an engine says so.
+// tooDeep reports whether an engine gave up because of depth.
 func tooDeep(err error) bool {
 	return strings.Contains(err.Error(), "max depth") || strings.Contains(err.Error(), "too complex")
 }
 
-// depth is how many steps one can go from an action on an object, at most that many.
+// depth returns the number of steps from an action on an object, at most most.
 func (w world) depth(p pair, most int) int {
 	deepest := 0
 	for _, n := range w.next[p] {

@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// TestThePageOfCodesSaysWhatTheLibrarySays has the page that findings link to.
+// TestThePageOfCodesSaysWhatTheLibrarySays checks the page to which findings link.
 func TestThePageOfCodesSaysWhatTheLibrarySays(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/policy-codes.md")

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// compile does what SpiceDB does before it takes a schema: compile it and validate its types.
+// compile compiles a schema and validates its types, as SpiceDB does before it accepts a schema.
 func compile(t *testing.T, text string) (definitions int, err error) {
 	t.Helper()
 	compiled, err := compiler.Compile(compiler.InputSchema{Source: input.Source("schema"), SchemaString: text}, compiler.AllowUnprefixedObjectType())
@@ -28,7 +28,7 @@ func compile(t *testing.T, text string) (definitions int, err error) {
 	return len(compiled.ObjectDefinitions), nil
 }
 
-// valid makes a policy of the texts of files.
+// valid returns the policy in the texts of files.
 func valid(t *testing.T, o policy.Options, texts ...string) *policy.Policy {
 	t.Helper()
 	var files []syntax.File

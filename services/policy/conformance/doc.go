@@ -1,4 +1,4 @@
-// Package conformance holds what the policy language compiles to against the engines themselves:
-// SpiceDB's own compiler and evaluator, OpenFGA's library, and a server of OpenFGA. It is a module
-// of its own so that they are dependencies of these tests and of nothing else.
+// Package conformance compares the output of the compilers with the engines themselves: SpiceDB's own compiler and
+// evaluator, OpenFGA's library, and an OpenFGA server. It is a separate module, so that only these tests depend on the
+// engines.
 package conformance

@@ -9,14 +9,14 @@ import (
 	"github.com/entail-dev/entail/services/policy/spicedb"
 )
 
-// engine is a server with what a policy compiles to.
+// engine is a server with a compiled policy.
 type engine interface {
 	write(ctx context.Context, facts ...fact) error
-	// allowed answers whether a user may do something; an error is no answer.
+	// allowed reports whether a user may take an action; an error means no answer.
 	allowed(ctx context.Context, question fact) (bool, error)
 }
 
-// TestTheEnginesDecideAsTheExampleSays has them take what they should, and nothing else.
+// TestTheEnginesDecideAsTheExampleSays also requires that the engines accept valid tuples and reject others.
 func TestTheEnginesDecideAsTheExampleSays(t *testing.T) {
 	text, err := os.ReadFile("../testdata/loadbalancer/policy.yaml")
 	if err != nil {

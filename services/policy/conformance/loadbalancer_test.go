@@ -2,7 +2,7 @@ package conformance
 
 import "strings"
 
-// fact says that a user, or what has a relation to some object, has a relation to an object.
+// fact is a relationship: a user, or a userset of another object, has a relation to an object.
 type fact struct{ Object, Relation, User string }
 
 // decision is a question and its answer.
@@ -11,7 +11,8 @@ type decision struct {
 	Allowed bool
 }
 
-// facts are facts for the example policy, testdata/loadbalancer: a chain of owners, a role of alice's at its top, one of carol's in the middle.
+// facts returns facts for the example policy, testdata/loadbalancer: a chain of owners, a role of alice at its top, and
+// one of carol in the middle.
 func facts() []fact {
 	return parseTuples(`
 		tenant:child#parent@tenant:root
@@ -24,7 +25,7 @@ func facts() []fact {
 		project:p#loadbalancer_create_role@role:maker#subject`)
 }
 
-// parseTuples reads tuples in the way they are commonly written: object#relation@user.
+// parseTuples reads tuples in the usual notation: object#relation@user.
 func parseTuples(text string) []fact {
 	var tuples []fact
 	for field := range strings.FieldsSeq(text) {
@@ -35,7 +36,7 @@ func parseTuples(text string) []fact {
 	return tuples
 }
 
-// decisions are what follows from facts, for every user, action and object.
+// decisions returns the expected answers for every user, action and object.
 func decisions() []decision {
 	objects := []string{"tenant:root", "tenant:child", "organization:o", "project:p", "loadbalancer:lb"}
 	var all []decision
@@ -50,7 +51,7 @@ func decisions() []decision {
 	return all
 }
 
-// impossible are tuples that an engine must refuse.
+// impossible returns tuples that an engine must reject.
 func impossible() []fact {
 	return parseTuples(`
 		project:p#parent@tenant:root

@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// resource judges manifests as the API server does by the definition of the custom resource.
+// resource validates manifests by the definition of the custom resource, as the API server does.
 type resource struct {
 	structural *schema.Structural
 	validator  validation.SchemaValidator
@@ -52,7 +52,7 @@ func policyDocuments(t *testing.T) resource {
 	return resource{structural, validator}
 }
 
-// judge returns why kubectl's user would be told no.
+// judge returns the error that a user of kubectl would get.
 func (r resource) judge(text string) error {
 	object := map[string]any{}
 	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
@@ -108,7 +108,7 @@ spec:
 actions: [{name: put}, {name: list}]
 `
 
-// manifests are pairs of what to replace in the manifest and by what.
+// manifests holds pairs: the text to replace in the manifest, and its replacement.
 func manifests() map[string][2]string {
 	of := map[string][2]string{
 		"as it is":                     {"foo-api", "foo-api"},
@@ -166,7 +166,8 @@ func manifests() map[string][2]string {
 	return of
 }
 
-// TestManifestsAreJudgedAsTheAPIServerDoes compares with the definition of the custom resource, and has what fmt writes taken by it.
+// TestManifestsAreJudgedAsTheAPIServerDoes compares with the definition of the custom resource, and requires that it
+// accepts the output of fmt.
 func TestManifestsAreJudgedAsTheAPIServerDoes(t *testing.T) {
 	t.Parallel()
 	crd := policyDocuments(t)
@@ -192,7 +193,7 @@ func TestManifestsAreJudgedAsTheAPIServerDoes(t *testing.T) {
 	}
 }
 
-// formal reports whether one of the findings is about the form: the API server knows nothing of what a policy means.
+// formal reports whether a finding is about the form. The API server does not check the meaning of a policy.
 func formal(found policy.Diagnostics) bool {
 	for _, d := range found {
 		switch d.Code {

@@ -4,7 +4,7 @@ package conformance
 
 import "testing"
 
-// TestOpenFGATakesTenThousandPoliciesThatPassItsCheck is apart because the race detector makes it slow.
+// TestOpenFGATakesTenThousandPoliciesThatPassItsCheck is separate because the race detector makes it slow.
 func TestOpenFGATakesTenThousandPoliciesThatPassItsCheck(t *testing.T) {
 	t.Parallel()
 	testOpenFGACorpus(t, 10_000)

@@ -23,7 +23,7 @@ func TestOpenFGATakesEveryPolicyThatPassesItsCheck(t *testing.T) {
 	}
 }
 
-// testCorpus compiles so many generated policies for OpenFGA and returns how many are not for it.
+// testCorpus compiles a number of generated policies for OpenFGA, and returns the number of rejected ones.
 func testOpenFGACorpus(t *testing.T, policies uint64) int {
 	t.Helper()
 	refused := 0
@@ -34,7 +34,7 @@ func testOpenFGACorpus(t *testing.T, policies uint64) int {
 			continue
 		}
 		model := validModel(t, p)
-		// A parser of that kind is slow: it is not to decide how many policies there are.
+		// This parser is slow, and must not limit the number of policies.
 		if seed%50 == 0 {
 			sameModel(t, p, model)
 		}
@@ -45,7 +45,7 @@ func testOpenFGACorpus(t *testing.T, policies uint64) int {
 	return refused
 }
 
-// validModel has OpenFGA's own library read and validate the JSON of a policy.
+// validModel reads and validates the JSON of a policy with OpenFGA's own library.
 func validModel(t *testing.T, p *policy.Policy) *openfgav1.AuthorizationModel {
 	t.Helper()
 	model := modelOf(t, p, "JSON")
@@ -56,7 +56,7 @@ func validModel(t *testing.T, p *policy.Policy) *openfgav1.AuthorizationModel {
 	return model
 }
 
-// measured expects that a limit of as many bytes as OpenFGA counts is just enough.
+// measured requires that a limit equal to OpenFGA's size is just sufficient.
 func measured(t *testing.T, what string, size int, check func(openfga.Options) policy.Diagnostics) {
 	t.Helper()
 	if found := check(openfga.Options{MaxBytes: size}); found.HasErrors() {
@@ -67,14 +67,14 @@ func measured(t *testing.T, what string, size int, check func(openfga.Options) p
 	}
 }
 
-// stored is how many bytes a model has with the id that the server gives it.
+// stored returns the size of a model with the ID that the server adds.
 func stored(model *openfgav1.AuthorizationModel) int {
 	clone := proto.Clone(model).(*openfgav1.AuthorizationModel)
 	clone.Id = "01HZX3V8Y2QK4J6N8P0R2T4V6W"
 	return proto.Size(clone)
 }
 
-// sameModel compares DSL and modules with the model.
+// sameModel compares the models of DSL and modules with the model of the JSON.
 func sameModel(t *testing.T, p *policy.Policy, model *openfgav1.AuthorizationModel) {
 	t.Helper()
 	parsed := modelOf(t, p, "DSL")
@@ -96,7 +96,7 @@ func sameModel(t *testing.T, p *policy.Policy, model *openfgav1.AuthorizationMod
 	}
 }
 
-// normal makes one model out of the many that mean the same: types in order, no empty parts, no origins.
+// normal returns a canonical form of a model: sorted types, no empty parts, no sources.
 func normal(model *openfgav1.AuthorizationModel) *openfgav1.AuthorizationModel {
 	out := &openfgav1.AuthorizationModel{SchemaVersion: model.GetSchemaVersion()}
 	byName := map[string]*openfgav1.TypeDefinition{}

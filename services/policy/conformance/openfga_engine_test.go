@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/openfga"
 )
 
-// openFGAStore is a store of OpenFGA with a model.
+// openFGAStore is an OpenFGA store with a model.
 type openFGAStore struct {
 	client       *fga.Client
 	store, model string
@@ -64,10 +64,10 @@ func (o openFGAStore) allowed(ctx context.Context, question fact) (bool, error) 
 	return answer.GetAllowed(), err
 }
 
-// forms are those in which a model can be had.
+// forms returns the forms of a compiled model.
 func forms() []string { return []string{"JSON", "DSL", "modules"} }
 
-// modelOf compiles a policy in one of the forms, and reads that as OpenFGA's tools do.
+// modelOf compiles a policy to one of the forms, and reads that with OpenFGA's tools.
 func modelOf(t *testing.T, p *policy.Policy, form string) *openfgav1.AuthorizationModel {
 	t.Helper()
 	var (

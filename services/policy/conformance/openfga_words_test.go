@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/openfga"
 )
 
-// plainModel is the model of a policy without a look at what OpenFGA takes: names are put in afterwards.
+// plainModel returns the model of a policy without OpenFGA's checks: the names are inserted afterwards.
 func plainModel(t *testing.T, typ, relation, action string) string {
 	t.Helper()
 	others := policy.Options{SubjectTypes: []string{"person"}}
@@ -24,7 +24,7 @@ func plainModel(t *testing.T, typ, relation, action string) string {
 	return strings.NewReplacer("typename", typ, "relationname", relation, "actionname", action).Replace(string(model))
 }
 
-// taken reports whether OpenFGA's parser and the library of its server take a model.
+// taken reports whether OpenFGA's parser and the library of its server accept a model.
 func taken(t *testing.T, dsl string) bool {
 	t.Helper()
 	model := &openfgav1.AuthorizationModel{}
@@ -38,7 +38,7 @@ func taken(t *testing.T, dsl string) bool {
 	return err == nil
 }
 
-// TestTheWordsOfOpenFGAAreThoseThatItKeeps asks the parser and the server's library.
+// TestTheWordsOfOpenFGAAreThoseThatItKeeps compares with the parser and the library of the server.
 func TestTheWordsOfOpenFGAAreThoseThatItKeeps(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{

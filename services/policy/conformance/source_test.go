@@ -8,16 +8,16 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// source is what the documents of a policy say, with nothing of what checks and compiles them: it is
-// slow, and short enough to be seen to be right.
+// source is a plain reading of the documents of a policy. It uses nothing of the checker and the compilers. It is slow,
+// and short enough to be obviously correct.
 type source struct {
-	// targets are the types that a relation of a type leads to.
+	// targets holds the target types by type and relation.
 	targets map[pair][]string
-	// bindings say by type and action who may take it.
+	// bindings holds the bindings by type and action.
 	bindings map[pair]syntax.Binding
 }
 
-// pair is a type or an object, and a relation or an action of it.
+// pair is a type or an object, with one of its relations or actions.
 type pair struct{ of, name string }
 
 func readSource(t *testing.T, texts []string) source {
@@ -59,7 +59,7 @@ func readSource(t *testing.T, texts []string) source {
 	return s
 }
 
-// addRoles adds the type of roles, unless it is declared or nothing is bound by one.
+// addRoles adds the type of roles, unless it is declared or no binding uses roles.
 func (s source) addRoles() {
 	for _, b := range s.bindings {
 		if subjects := (pair{"role", "subject"}); slices.ContainsFunc(b.Conditions, byRole) && s.targets[subjects] == nil {
@@ -86,9 +86,9 @@ type world struct {
 	source
 	facts   []fact
 	objects []string
-	// related are the users of facts by object and relation.
+	// related holds the users of facts by object and relation.
 	related map[pair][]string
-	// next are the actions on other objects that each give an action on an object, which one has or has not.
+	// next holds, for each action on an object, the actions on other objects that give it.
 	next map[pair][]pair
 }
 
@@ -119,7 +119,7 @@ func (w world) expand(p pair) {
 	}
 }
 
-// bound reports whether a role of the user's is bound to the object for the action.
+// bound reports whether one of the user's roles is bound to the object for the action.
 func (w world) bound(user string, p pair) bool {
 	hasRole := func(subjects string) bool {
 		return slices.Contains(w.related[pair{strings.TrimSuffix(subjects, "#subject"), "subject"}], user)
@@ -128,7 +128,8 @@ func (w world) bound(user string, p pair) bool {
 		slices.ContainsFunc(w.related[pair{p.of, p.name + "_role"}], hasRole)
 }
 
-// allowed is all that a user may do: what roles give, then what follows from it, until nothing more does.
+// allowed returns everything that a user may do. It starts with the actions that roles give, and adds the actions that
+// follow until nothing is added.
 func (w world) allowed(user string) map[pair]bool {
 	may := map[pair]bool{}
 	for before := -1; before < len(may); {
@@ -142,7 +143,8 @@ func (w world) allowed(user string) map[pair]bool {
 	return may
 }
 
-// walks are how many steps an engine takes that remembers none of them, up to that depth; false is for too many.
+// walks returns the steps of an engine without memory, up to a depth. It returns false if an action needs more than
+// most steps.
 func (w world) walks(depth, most int) (map[pair]int, bool) {
 	walks := map[pair]int{}
 	for range depth {

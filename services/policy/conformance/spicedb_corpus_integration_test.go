@@ -4,7 +4,7 @@ package conformance
 
 import "testing"
 
-// TestSpiceDBTakesTenThousandPoliciesThatPassItsCheck is apart because the race detector makes it slow.
+// TestSpiceDBTakesTenThousandPoliciesThatPassItsCheck is separate because the race detector makes it slow.
 func TestSpiceDBTakesTenThousandPoliciesThatPassItsCheck(t *testing.T) {
 	t.Parallel()
 	testSpiceDBCorpus(t, 10_000)

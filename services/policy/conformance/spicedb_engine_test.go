@@ -11,7 +11,7 @@ import (
 	developer "github.com/authzed/spicedb/pkg/proto/developer/v1"
 )
 
-// spiceDBServer is SpiceDB's server, in memory, with a schema.
+// spiceDBServer is an in-memory SpiceDB server with a schema.
 type spiceDBServer struct {
 	client authzed.PermissionsServiceClient
 }

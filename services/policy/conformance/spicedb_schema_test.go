@@ -29,7 +29,7 @@ func TestSpiceDBTakesEveryPolicyThatPassesItsCheck(t *testing.T) {
 	}
 }
 
-// testCorpus compiles so many generated policies for SpiceDB and returns how many are not for it.
+// testCorpus compiles a number of generated policies for SpiceDB, and returns the number of rejected ones.
 func testSpiceDBCorpus(t *testing.T, policies uint64) int {
 	t.Helper()
 	refused := 0
@@ -47,13 +47,13 @@ func testSpiceDBCorpus(t *testing.T, policies uint64) int {
 	return refused
 }
 
-// one is a policy of one type with one action.
+// one returns a policy with one type and one action.
 func one(typ, relation, action string) string {
 	return fmt.Sprintf("resourceTypes: [{name: '%[1]s', idPrefix: foo, relationships: [{relation: '%[2]s', targetTypes: ['%[1]s']}]}]\n"+
 		"actions: [{name: '%[3]s'}]\nactionBindings: [{actionName: '%[3]s', typeName: '%[1]s', conditions: [{roleBinding: {}}]}]\n", typ, relation, action)
 }
 
-// plain is the schema of a policy without a look at what SpiceDB takes: names are put in afterwards.
+// plain returns the schema of a policy without SpiceDB's checks: the names are inserted afterwards.
 func plain(t *testing.T, typ, relation, action string) string {
 	t.Helper()
 	schema, found := spicedb.Schema(valid(t, policy.Options{}, one("typename", "relationname", "actionname")), spicedb.Options{})
@@ -63,7 +63,7 @@ func plain(t *testing.T, typ, relation, action string) string {
 	return strings.NewReplacer("typename", typ, "relationname", relation, "actionname", action).Replace(string(schema))
 }
 
-// TestTheCheckKnowsWhichNamesSpiceDBTakes asks SpiceDB about the same names.
+// TestTheCheckKnowsWhichNamesSpiceDBTakes compares with SpiceDB on the same names.
 func TestTheCheckKnowsWhichNamesSpiceDBTakes(t *testing.T) {
 	t.Parallel()
 	names := []string{

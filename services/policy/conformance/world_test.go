@@ -10,11 +10,12 @@ import (
 
 const (
 	objectsOfType = 3
-	// maxDepth is how deep SpiceDB goes, OpenFGA half of it; maxWalks keeps data whose cycles have too many ways from both.
+	// maxDepth is the depth limit of SpiceDB; that of OpenFGA is half of it. maxWalks bounds the steps of both, so that
+	// cycles with too many paths are left out.
 	maxDepth, maxWalks = 50, 2_000
 )
 
-// randomWorld relates objects at random, in cycles too, and the same for the same seed.
+// randomWorld relates objects at random, with cycles. The same seed gives the same world.
 func (s source) randomWorld(random *rand.Rand) world {
 	objects := s.someObjects()
 	of := func(typ string) string { return fmt.Sprintf("%s:%d", typ, random.IntN(objectsOfType)) }
@@ -43,7 +44,7 @@ func (s source) randomWorld(random *rand.Rand) world {
 	}
 }
 
-// someObjects are a few of each type.
+// someObjects returns a few objects of each type.
 func (s source) someObjects() []string {
 	types := map[string]bool{}
 	for on, targets := range s.targets {
@@ -64,7 +65,7 @@ func (s source) someObjects() []string {
 	return objects
 }
 
-// questions are some about each user: of all that may and of all that may not be the same number, as far as there are so many.
+// questions returns some questions about all users: as many with the answer yes as with no, if enough exist.
 func (w world) questions(random *rand.Rand, most int) []decision {
 	var yes, no []decision
 	for _, typ := range w.targets[pair{"role", "subject"}] {
@@ -98,7 +99,7 @@ func compareFacts(a, b fact) int {
 	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.User, b.User))
 }
 
-// sorted are the keys of a map in one order: that of a map is another each time.
+// sorted returns the keys of a map in a fixed order.
 func sorted[V any](m map[pair]V) []pair {
 	return slices.SortedFunc(maps.Keys(m), func(a, b pair) int { return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(a.name, b.name)) })
 }

@@ -37,7 +37,7 @@ func (d *differ) unbound(t *policy.Type, was *policy.Binding) {
 	d.add(c)
 }
 
-// orphans says what becomes of role bindings, which are stored as any relationship is.
+// orphans returns the effect on role bindings, which are stored relationships like others.
 func orphans(relation string) string {
 	return fmt.Sprintf(", and role bindings that are stored in %s would be orphaned", relation)
 }
@@ -64,15 +64,15 @@ func (d *differ) conditions(typeName string, o, n *policy.Binding) {
 	}
 }
 
-// condition is one way to be allowed. Its key is the same in both policies if it means the same.
+// condition is one way to get an action. Two conditions with the same meaning have the same key in both policies.
 type condition struct {
 	key, way string
-	// relation holds role bindings; a step to other resources has none of its own.
+	// relation holds role bindings; it is empty for a step to other resources.
 	relation string
 	at       policy.Position
 }
 
-// conditions returns those of a binding, sorted by key.
+// conditions returns the conditions of a binding, sorted by key.
 func conditions(b *policy.Binding, o policy.Options) []*condition {
 	var all []*condition
 	if b.RoleBinding {

@@ -7,22 +7,22 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// Class is what a change does to those who live with the policy.
+// Class is the effect of a change on users and stored data.
 type Class string
 
-// Classes, the worst first.
+// Classes of changes, the worst first.
 const (
-	// BreakingForData changes orphan stored relationships; access that rests on them is lost too.
+	// BreakingForData changes orphan stored relationships; access that depends on them is lost, too.
 	BreakingForData Class = "breaking-for-data"
-	// BreakingForIDs changes make ids of a type unrecognisable.
+	// BreakingForIDs changes make the IDs of a type unrecognizable.
 	BreakingForIDs Class = "breaking-for-ids"
-	// Widening changes may give somebody more.
+	// Widening changes may give a user more access.
 	Widening Class = "widening"
-	// Narrowing changes may take something from somebody.
+	// Narrowing changes may take access from a user.
 	Narrowing Class = "narrowing"
-	// Harmless changes alter no decision about anything that exists.
+	// Harmless changes alter no decision about existing resources.
 	Harmless Class = "harmless"
-	// None is the class of no change at all.
+	// None is the class of no change.
 	None Class = ""
 )
 
@@ -60,18 +60,18 @@ const (
 type Change struct {
 	Class Class `json:"class"`
 	What  What  `json:"what"`
-	// Type is the type that it is about; unions and actions have none.
+	// Type is the type that changed; it is empty for unions and actions.
 	Type string `json:"type,omitempty"`
-	// Name is the part: a relation, "relation: target", an action, "action: condition", a union, a type.
+	// Name names the part: a relation, "relation: target", an action, "action: condition", a union, or a type.
 	Name string `json:"name"`
-	// Message says what the change means.
+	// Message describes the effect of the change.
 	Message string `json:"message"`
-	// Old and New are the places of the part. What was added has no old one; what is gone, no new one.
+	// Old and New are the places of the part. An added part has no old place, a removed part no new one.
 	Old policy.Place `json:"old,omitzero"`
 	New policy.Place `json:"new,omitzero"`
 }
 
-// Worst returns the worst class among changes: None if there are no changes.
+// Worst returns the worst class among changes, or None if there are no changes.
 func Worst(changes []Change) Class {
 	worst := None
 	for _, c := range changes {

@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// Policies returns what changes when one policy takes the place of another: the worst first,
-// then by type, part and name.
+// Policies returns the changes when one policy replaces another, sorted by class with the worst first, then by type,
+// part and name.
 func Policies(before, after *policy.Policy) []Change {
 	d := differ{before: before, after: after}
 	for o, n := range pairs(before.Types, after.Types, func(t *policy.Type) string { return t.Name }) {
@@ -24,7 +24,7 @@ func Policies(before, after *policy.Policy) []Change {
 	return d.changes
 }
 
-// differ collects changes. Of each pair that its methods compare, one may be nil.
+// differ collects changes. Its methods compare pairs, in which one side may be nil.
 type differ struct {
 	before, after *policy.Policy
 	changes       []Change
@@ -53,7 +53,7 @@ func (d *differ) types(o, n *policy.Type) {
 }
 
 func (d *differ) idPrefixes(o, n *policy.Type) {
-	// Nobody has given ids to a type that no document declared.
+	// A type that no document declared has no IDs.
 	if o.IDPrefix == n.IDPrefix || o.Synthesised() || n.Synthesised() {
 		return
 	}
@@ -64,7 +64,7 @@ func (d *differ) idPrefixes(o, n *policy.Type) {
 }
 
 func (d *differ) unions(o, n *policy.Union) {
-	// A union that is new or gone is but another way to write what its users mean; that is compared.
+	// A new or removed union changes nothing by itself: its effect on relations and bindings is compared there.
 	if o == nil || n == nil {
 		return
 	}

@@ -1,9 +1,9 @@
-// Package diff tells what a change of a policy means: who may get more, who may lose something,
-// and which stored relationships or ids a new policy would no longer understand.
+// Package diff reports the meaning of a policy change: which access it may add or remove, and which stored
+// relationships or IDs the new policy would no longer recognize.
 //
-// It compares meaning, not text. Order, the split into files, comments, and unions in place of
-// their members make no difference.
+// It compares meaning, not text. Order, the split into files, comments, and unions in place of their members make no
+// difference.
 //
-// The language only ever allows. So what is added may give somebody more and never takes anything
-// away, what is removed never gives, and one class per change says all of it.
+// The language only allows. So an addition may give access and never removes any, and a removal never gives any. One
+// class describes each change completely.
 package diff

@@ -24,7 +24,7 @@ actionBindings:
       - relationshipAction: {relation: parent, actionName: open}
 `
 
-// read is a policy of one file.
+// read returns the policy in one file.
 func read(text string) *policy.Policy {
 	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(text)}}, syntax.Limits{}, policy.Options{})
 	if found.HasErrors() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// pairs puts two sorted lists side by side: items of the same name together, others beside nil.
+// pairs yields the items of two sorted lists by name: items of the same name together, others with nil.
 func pairs[T any](before, after []*T, name func(*T) string) iter.Seq2[*T, *T] {
 	return func(yield func(*T, *T) bool) {
 		o, n := before, after
@@ -25,7 +25,7 @@ func pairs[T any](before, after []*T, name func(*T) string) iter.Seq2[*T, *T] {
 	}
 }
 
-// compareFirst orders the first items of two lists, of which one may be empty.
+// compareFirst compares the first items of two lists. One of the lists may be empty.
 func compareFirst[T any](o, n []*T, name func(*T) string) int {
 	switch {
 	case len(n) == 0:

@@ -27,7 +27,7 @@ func (d *differ) relations(o, n *policy.Type) {
 	}
 }
 
-// targets compares where a relation leads. Followed says that it decides who may do something.
+// targets compares the targets of a relation. followed is true if decisions depend on the relation.
 func (d *differ) targets(typeName string, o, n *policy.Relation, followed bool) {
 	for was, is := range pairs(o.Targets, n.Targets, func(t *policy.Type) string { return t.Name }) {
 		if was != nil && is != nil {
@@ -50,7 +50,8 @@ func (d *differ) targets(typeName string, o, n *policy.Relation, followed bool) 
 	}
 }
 
-// placeOf is where the relation names the target, or the relation itself if it names a union.
+// placeOf returns the place where the relation names the target. If it names a union, it returns the place of the
+// relation.
 func placeOf(r *policy.Relation, target string, there *policy.Type) policy.Place {
 	if there == nil {
 		return policy.Place{}
@@ -63,7 +64,7 @@ func placeOf(r *policy.Relation, target string, there *policy.Type) policy.Place
 	return r.Source.At(r.At)
 }
 
-// followed returns the relations of the new type that something follows: a condition, or role bindings to who has the role.
+// followed returns the relations of the new type that conditions or role bindings follow.
 func (d *differ) followed(t *policy.Type) map[string]bool {
 	relations := map[string]bool{}
 	if o := d.after.Options; t.Name == o.RoleType {

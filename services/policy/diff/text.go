@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Text shows changes to people, by class.
+// Text returns the changes for people, grouped by class.
 func Text(changes []Change) string {
 	if len(changes) == 0 {
 		return "no change in meaning\n"
@@ -26,7 +26,7 @@ func Text(changes []Change) string {
 	return b.String()
 }
 
-// JSON shows changes to programs: their worst class, and all of them.
+// JSON returns the changes for programs, with their worst class.
 func JSON(changes []Change) ([]byte, error) {
 	report := struct {
 		Worst   Class    `json:"worst"`

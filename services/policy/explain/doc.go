@@ -1,3 +1,3 @@
-// Package explain shows how a policy decides: every way by which somebody can come to an action
-// on a resource, and who wrote the rule that opens it.
+// Package explain shows how a policy decides: every path by which a subject can get an action on a resource, and the
+// owner of each rule on it.
 package explain

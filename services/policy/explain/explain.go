@@ -3,13 +3,13 @@ package explain
 import "github.com/entail-dev/entail/services/policy"
 
 const (
-	// maxTrees bounds an explanation to what can be shown, and maxDepth to what can be followed; what is beyond is marked as cut.
+	// maxTrees bounds the size of an explanation, maxDepth its depth. Trees beyond the limits are marked as cut.
 	maxTrees = 10_000
 	maxDepth = 100
 )
 
-// Action explains an action on a type. It is an error that says what there is instead if the policy
-// does not bind the action to the type.
+// Action explains an action on a type. If the policy does not bind the action to the type, the error suggests
+// alternatives.
 func Action(p *policy.Policy, typeName, action string) (*Tree, error) {
 	t, err := lookup(p, typeName, action)
 	if err != nil {
@@ -28,7 +28,7 @@ type node struct {
 	action string
 }
 
-// state is how far a node has been explained.
+// state is the progress of a node's explanation.
 type state uint8
 
 const (
@@ -41,7 +41,7 @@ type explainer struct {
 	policy    *policy.Policy
 	states    map[node]state
 	ungranted map[node]bool
-	// trees are those made so far, depth is that of the one being made.
+	// trees counts the trees so far; depth is the depth of the present one.
 	trees, depth int
 }
 

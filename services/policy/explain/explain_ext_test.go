@@ -138,7 +138,7 @@ actionBindings:
 	}
 }
 
-// chain is a policy in which each type leads to the next, and the last to a number of others.
+// chain returns a policy in which each type leads to the next, and the last type to several others.
 func chain(length, wide int) string {
 	var types, bindings, last strings.Builder
 	for i := range length {

@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
-// lookup finds the type, and sees that the action is bound to it.
+// lookup returns the type, or an error if it does not exist or lacks the action.
 func lookup(p *policy.Policy, typeName, action string) (*policy.Type, error) {
 	t := p.Type(typeName)
 	if t == nil {
@@ -53,7 +53,7 @@ func boundTo(p *policy.Policy, action string) string {
 	return "the action is bound to " + words.Some(types, mostNames)
 }
 
-// suggest names what was probably meant, else some of what there is.
+// suggest returns the names that were probably meant, or else some of the known names.
 func suggest(name, what string, known []string) string {
 	switch near := nearest(name, known); {
 	case len(near) > 0:
@@ -65,7 +65,7 @@ func suggest(name, what string, known []string) string {
 	}
 }
 
-// mostNames is how many names an error lists.
+// mostNames bounds the names that an error lists.
 const mostNames = 8
 
 func names[T any](items []T, name func(T) string) []string {
@@ -78,7 +78,7 @@ func names[T any](items []T, name func(T) string) []string {
 
 func nameOfType(t *policy.Type) string { return t.Name }
 
-// nearest returns up to three of the known names that are the fewest typing mistakes away, if those are few.
+// nearest returns up to three known names with the fewest typing mistakes, if these are few.
 func nearest(name string, known []string) []string {
 	const most, maxLength = 3, 128
 	if len(name) > maxLength {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Text shows the tree to people.
+// Text returns the tree for people.
 func (t *Tree) Text() string {
 	p := printer{}
 	p.b.WriteString(t.Action + " on " + t.Type + t.remark() + "\n")
@@ -15,7 +15,7 @@ func (t *Tree) Text() string {
 
 type printer struct{ b strings.Builder }
 
-// branch writes one line of a tree, and returns what the lines below it begin with.
+// branch writes one line of a tree, and returns the prefix of the lines below it.
 func (p *printer) branch(indent string, last bool, text string) string {
 	fork, below := "├─ ", "│  "
 	if last {
@@ -40,7 +40,7 @@ func (p *printer) ways(t *Tree, indent string) {
 	}
 }
 
-// remark says what is noteworthy of an action on a type besides its ways.
+// remark returns notes about an action on a type, apart from its paths.
 func (t *Tree) remark() string {
 	remark := ""
 	switch t.Ending {

@@ -2,65 +2,65 @@ package explain
 
 import "github.com/entail-dev/entail/services/policy"
 
-// Tree is an action on a type and the ways to it. Any one of them is enough.
+// Tree is an action on a type, with the ways to get it. Each way is sufficient.
 type Tree struct {
 	Type   string `json:"type"`
 	Action string `json:"action"`
-	// On is the union by which the action is bound to the type, if it is bound by one.
+	// On is the union that the binding names; it is empty if the binding names the type itself.
 	On string `json:"on,omitempty"`
-	// Ending says why the ways, or some of them, are not shown here.
+	// Ending is the reason why some ways are not shown; it is empty if all are.
 	Ending Ending `json:"ending,omitempty"`
-	// Bound is where the action is bound to the type.
+	// Bound is the place of the binding.
 	Bound Origin `json:"bound,omitzero"`
-	// NeverGranted says that none of the ways begins with a role binding: nobody can have the action.
+	// NeverGranted is true if no way begins with a role binding, so no subject can have the action.
 	NeverGranted bool `json:"neverGranted,omitempty"`
-	// Role is the way by role bindings of the resource itself.
+	// Role is the way through role bindings on the resource itself; it is nil if there is none.
 	Role *Role `json:"role,omitempty"`
-	// Steps are the ways over other resources.
+	// Steps holds the ways through other resources.
 	Steps []Step `json:"steps,omitempty"`
 }
 
-// Ending says why a tree does not show all ways.
+// Ending is the reason why a tree does not show all ways.
 type Ending string
 
 // Endings.
 const (
-	// Recursion ends a tree that would contain itself: the same again, on a resource further away.
+	// Recursion ends a tree that would contain itself, for a resource further away.
 	Recursion Ending = "recursion"
-	// Above ends a tree that stands in full elsewhere.
+	// Above ends a tree that is shown completely elsewhere.
 	Above Ending = "above"
 	// Cut ends a tree that is too large or too deep to read.
 	Cut Ending = "cut"
 )
 
-// Role is the way by role bindings.
+// Role is the way through role bindings.
 type Role struct {
 	// Relation holds the role bindings.
 	Relation string `json:"relation"`
-	// Holder is what it refers to: those who have a role.
+	// Holder is the userset that a role binding refers to: the subjects of a role.
 	Holder string `json:"holder"`
 }
 
-// Step is the way over the resources that a relation leads to.
+// Step is the way through the targets of a relation.
 type Step struct {
 	Relation string `json:"relation"`
 	Action   string `json:"action"`
-	// Declared is where the type's relation is declared. The step itself stands in the binding.
+	// Declared is the place where the type declares the relation. The binding contains the step itself.
 	Declared Origin `json:"declared"`
-	// Targets has a tree for each type that the relation leads to.
+	// Targets holds a tree for each target type of the relation.
 	Targets []*Tree `json:"targets,omitempty"`
-	// More is how many targets are not shown because there are too many.
+	// More counts the targets that are not shown because there are too many.
 	More int `json:"more,omitempty"`
 }
 
-// Origin is where something is written, and who provides it.
+// Origin is the place of a declaration, with the owner of its document.
 type Origin struct {
 	policy.Place
 
 	Owner string `json:"owner,omitempty"`
 }
 
-// String is the place, and the owner if there is one.
+// String returns the place, and the owner if it is known.
 func (o Origin) String() string {
 	if o.Owner == "" {
 		return o.Place.String()

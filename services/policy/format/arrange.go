@@ -11,21 +11,21 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/tree"
 )
 
-// shape is what a mapping of the language looks like.
+// shape lists the keys of a mapping of the language in order.
 type shape []field
 
-// field is a key, in the order of its mapping, and the shape of its value or of the items of that.
+// field is a key, with the shape of its value or of the items of its value.
 type field struct {
 	key   string
 	alias string
 	of    shape
-	// verbatim says that the value is not of the language.
+	// verbatim is true if the value does not belong to the language.
 	verbatim bool
 }
 
 const keyName = "name"
 
-// manifest is the shape of one; what is in its metadata is no policy.
+// manifest returns the shape of a manifest. Its metadata and status do not belong to the policy.
 func manifest() shape {
 	store := field{key: "storeRef", of: shape{{key: keyName}, {key: "cluster"}}}
 	return shape{
@@ -37,7 +37,7 @@ func manifest() shape {
 	}
 }
 
-// top is the shape of a document.
+// top returns the shape of a document.
 func top() shape {
 	reference := shape{{key: keyName}}
 	return shape{
@@ -56,7 +56,7 @@ func top() shape {
 	}
 }
 
-// arrangeDocument arranges what is in a document. The comment at its beginning stays there, whatever key comes first.
+// arrangeDocument arranges the content of a document. A comment at the beginning stays there, whatever key comes first.
 func arrangeDocument(root *yaml.Node) {
 	if root.Kind != yaml.MappingNode || len(root.Content) == 0 {
 		return
@@ -84,10 +84,10 @@ func is(n *yaml.Node, key string) bool {
 	return false
 }
 
-// plain are the texts that need no quotes wherever they stand.
+// plain matches texts that need no quotes in any position.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 
-// arrange puts a value, and what is in it, into block style, and spells its keys and sorts them.
+// arrange puts a value and its content into block style, and normalizes and sorts its keys.
 func arrange(n *yaml.Node, s shape) {
 	if n.Kind == yaml.AliasNode {
 		return
@@ -131,14 +131,14 @@ func arrangeFields(n *yaml.Node, s shape) {
 	n.Content = slices.Concat(pairs...)
 }
 
-// reference makes `name: x` of an item that is just x.
+// reference replaces the item x by `name: x`.
 func reference(item *yaml.Node) {
 	key := &yaml.Node{Kind: yaml.ScalarNode, Value: keyName}
 	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: item.Tag, Style: item.Style, Value: item.Value, Anchor: item.Anchor, LineComment: item.LineComment}
 	*item = yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{key, value}, HeadComment: item.HeadComment, FootComment: item.FootComment}
 }
 
-// rank is the place of a key in its mapping; merge keys and the like come last, as they are.
+// rank returns the position of a key in its mapping. Unknown keys, such as merge keys, come last in their own order.
 func (s shape) rank(key string) int {
 	for i, f := range s {
 		if strings.EqualFold(key, f.key) || strings.EqualFold(key, f.alias) {

@@ -7,12 +7,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// spot is a node, and where it is in its document.
+// spot is a node with its parent.
 type spot struct {
 	*yaml.Node
 
 	parent *spot
-	// key is that of a value.
+	// key is the key of a mapping value; nil for other nodes.
 	key *yaml.Node
 }
 
@@ -20,7 +20,7 @@ func (s *spot) place() place { return place{s.Line, s.Column} }
 
 func (s *spot) isFlow() bool { return s.Style&yaml.FlowStyle != 0 }
 
-// heads reports whether comments may stand before the node: not of a block that begins under its key.
+// heads reports whether comments may precede the node. They may not precede a block below its key.
 func (s *spot) heads() bool {
 	return s.parent != nil && (s.key == nil || s.Kind == yaml.ScalarNode || s.Kind == yaml.AliasNode || s.isFlow())
 }
@@ -35,7 +35,7 @@ func (s *spot) within(collection *yaml.Node) bool {
 	return false
 }
 
-// spots are all nodes in the order of the text; what contains others comes before them.
+// spots returns all nodes in the order of the text. A collection precedes its content.
 func spots(n *yaml.Node, parent *spot, key *yaml.Node) []*spot {
 	s := &spot{Node: n, parent: parent, key: key}
 	all := []*spot{s}
@@ -49,8 +49,8 @@ func spots(n *yaml.Node, parent *spot, key *yaml.Node) []*spot {
 	return all
 }
 
-// attach gives every comment to a node: what is beside something to that; what stands alone to what
-// follows, unless it is in a block that ends before that.
+// attach attaches every comment to a node. A comment at the end of a line belongs to the node before it. A comment on
+// its own line belongs to the next node, unless its block ends before that.
 func attach(root *yaml.Node, comments []comment) {
 	all := spots(root, nil, nil)
 	slices.SortStableFunc(all, func(a, b *spot) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
@@ -81,7 +81,7 @@ func attach(root *yaml.Node, comments []comment) {
 	}
 }
 
-// beside gives a comment to what is before it in its line, and reports whether there is something.
+// beside attaches a comment to the node before it in its line, and reports whether one exists.
 func beside(c comment, previous []*spot) bool {
 	if c.closed != (place{}) {
 		i := slices.IndexFunc(previous, func(s *spot) bool { return s.place() == c.closed && s.isFlow() })
@@ -106,7 +106,8 @@ func beside(c comment, previous []*spot) bool {
 	return true
 }
 
-// block is the collection at whose end a comment is: brackets around it, or by its column a block around what precedes it.
+// block returns the collection at whose end a comment is: the brackets around it, or the block that its column
+// indicates.
 func block(c comment, previous *spot) *yaml.Node {
 	var found *spot
 	for s := previous; s != nil; s = s.parent {

@@ -2,40 +2,41 @@ package format
 
 import "strings"
 
-// place is a line and a column of a text, both from 1.
+// place is a line and a column of a text; both count from 1.
 type place struct{ line, column int }
 
 func (p place) before(o place) bool {
 	return p.line < o.line || p.line == o.line && p.column < o.column
 }
 
-// comment is one, and where it stands.
+// comment is a comment with its place.
 type comment struct {
 	place
 
 	text string
-	// alone says that nothing is before it in its line.
+	// alone is true if the comment is the only content of its line.
 	alone bool
-	// closed is where the brackets were opened that are closed right before it, inside those that are
-	// open around it; both are zero if there are none.
+	// closed is the place of the brackets that close right before the comment, inside the place of the open brackets
+	// around it. Both are zero if there are none.
 	closed, inside place
 }
 
-// scanner finds the comments of a document. YAML libraries move them, and lose some.
+// scanner finds the comments of a document. YAML libraries move some comments and lose others.
 type scanner struct {
 	at       place
 	comments []comment
 	bare     strings.Builder
-	// quote is what the text at hand began with, if that is a quote.
+	// quote is the opening quote of the present text; 0 outside of quotes.
 	quote byte
-	// last is the last character of the line that is no space, closed as in a comment, open the brackets that are.
+	// last is the last character of the line other than spaces. closed is as in a comment. open holds the places of
+	// open brackets.
 	last   byte
 	spaced bool
 	closed place
 	open   []place
 }
 
-// scan returns the comments of a text, and the text with spaces in their place.
+// scan returns the comments of a text, and the text without them.
 func scan(text string) (bare string, comments []comment) {
 	var s scanner
 	for line := range strings.Lines(text) {
@@ -72,7 +73,7 @@ func (s *scanner) character(content string, i int) {
 	c := content[i]
 	switch {
 	case s.quote == '"' && c == '\\':
-		// What follows is part of the text; of two backslashes, the second does not escape.
+		// The next character is escaped. In a pair of backslashes, the second one escapes nothing.
 		s.quote = '\\'
 	case s.quote == '\\':
 		s.quote = '"'
@@ -95,7 +96,7 @@ func (s *scanner) character(content string, i int) {
 	}
 }
 
-// begins reports whether a value may begin after a part of a line: elsewhere, a quote is like a letter.
+// begins reports whether a value may begin after this part of a line. Elsewhere, a quote is an ordinary character.
 func (s *scanner) begins(before string) bool {
 	before = strings.TrimRight(before, " \t")
 	if before == "" || strings.ContainsRune("-:,[{?", rune(before[len(before)-1])) {

@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// commented puts comments into a text: beside lines, between them at any indentation, and into documents
-// of their own. It returns by the number of a comment what has to be in its line, or in the next that is no comment.
+// commented adds comments to a text: beside lines, between them at any indentation, and in documents of their own. By
+// the number of each comment, it returns the expected content of its line, or of the next line that is no comment.
 func commented(text string, random *rand.Rand) (out string, with, above map[int]string) {
 	var b strings.Builder
 	with, above = map[int]string{}, map[int]string{}
@@ -38,7 +38,7 @@ func commented(text string, random *rand.Rand) (out string, with, above map[int]
 				above[n] = words[0]
 			}
 		}
-		// What stands before a document stays there, whatever comes first in it.
+		// A comment before a document stays there, whatever key comes first.
 		begun = strings.HasSuffix(line, ":") || begun && line != "---"
 		if b.WriteString(line); random.IntN(3) > 0 || strings.Contains(line, "#") {
 			b.WriteString("\n")
@@ -59,13 +59,13 @@ func commented(text string, random *rand.Rand) (out string, with, above map[int]
 	return b.String(), with, above
 }
 
-// isIn reports whether a line has a word, in any case, and by the name that a key has in the end.
+// isIn reports whether a line contains a word in any case, or the final name of a key.
 func isIn(line, word string) bool {
 	word = strings.ReplaceAll(strings.ToLower(word), "resourcetypenames", "resourcetypes")
 	return strings.Contains(strings.ToLower(line), word)
 }
 
-// says is what files say as one policy, in the one form that it has.
+// says returns the policy in the files, in canonical form.
 func says(t *testing.T, texts []string) string {
 	t.Helper()
 	var files []syntax.File

@@ -1,3 +1,2 @@
-// Package format writes the files of policies the one way, as their authors arranged them and with
-// their comments.
+// Package format writes policy files in one standard form. It keeps the order of their items and all comments.
 package format

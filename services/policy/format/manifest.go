@@ -13,18 +13,18 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// Object is the custom resource that a document becomes.
+// Object names the custom resource that a document becomes.
 type Object struct {
-	// Store is that of its policy.
+	// Store is the name of the Store of the policy.
 	Store string
-	// Namespace is the one that kubectl takes, when empty.
+	// Namespace is the namespace of the object; empty means that of kubectl.
 	Namespace string
-	// Name of the only document of a file; otherwise each is named for who provides it.
+	// Name is the name of the object, for a file with one document. Empty means the owner of each document.
 	Name string
 }
 
-// Manifests formats one file, and makes each of its documents the manifest of a custom resource. Those
-// that are manifests already stay what they are.
+// Manifests formats one file, and turns each document into the manifest of a custom resource. Existing manifests keep
+// their names.
 func Manifests(file syntax.File, o Object) ([]byte, policy.Diagnostics) {
 	taken := map[string]bool{}
 	return write(file, func(d *syntax.Document, root *yaml.Node) error {
@@ -44,7 +44,7 @@ func Manifests(file syntax.File, o Object) ([]byte, policy.Diagnostics) {
 
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// nameOf makes the name of an object of the name of who provides the document.
+// nameOf derives the name of an object from the owner of the document.
 func (o Object) nameOf(d *syntax.Document) (string, error) {
 	name := o.Name
 	if name == "" {
@@ -59,7 +59,7 @@ func (o Object) nameOf(d *syntax.Document) (string, error) {
 	return name, nil
 }
 
-// wrap puts a document into a manifest. What stands before it stays before it.
+// wrap puts a document into a manifest. A comment before the document stays before the manifest.
 func (o Object) wrap(root *yaml.Node, name string) {
 	text := func(value string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value} }
 	mapping := func(content ...*yaml.Node) *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Content: content} }

@@ -14,7 +14,7 @@ func TestDocumentsBecomeManifests(t *testing.T) {
 	for name, test := range map[string]struct {
 		text   string
 		object format.Object
-		// want is what is written, or what the refusal says.
+		// want is the output, or a part of the error.
 		want, refused string
 	}{
 		"a document": {

@@ -9,13 +9,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// printer writes nodes in block style, each comment in its place.
+// printer writes nodes in block style, with their comments.
 type printer struct {
 	out strings.Builder
 	err error
 }
 
-// document writes a document and all comments in it.
+// document returns the text of a document with all its comments.
 func document(root *yaml.Node) (string, error) {
 	var p printer
 	p.lines(0, root.HeadComment)
@@ -36,7 +36,7 @@ func (p *printer) lines(indent int, comments ...string) {
 	}
 }
 
-// mapping writes entries; dash is what stands before the first.
+// mapping writes entries; dash is the prefix of the first one.
 func (p *printer) mapping(n *yaml.Node, indent int, dash string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -49,7 +49,7 @@ func (p *printer) mapping(n *yaml.Node, indent int, dash string) {
 	}
 }
 
-// entry writes what is in the line already, then a value: in the line or below it.
+// entry writes the beginning of a line and a value, in the same line or below it.
 func (p *printer) entry(line string, value *yaml.Node, indent int, beside ...string) {
 	below := len(value.Content) > 0
 	if below && value.Anchor != "" {
@@ -59,7 +59,7 @@ func (p *printer) entry(line string, value *yaml.Node, indent int, beside ...str
 	}
 	comments := strings.TrimSpace(strings.Join(beside, " "))
 	if strings.Contains(line, "\n") {
-		// What is written in several lines has no room beside it.
+		// A comment cannot stand beside a value of several lines.
 		p.lines(indent, comments)
 		comments = ""
 	}
@@ -88,7 +88,7 @@ func (p *printer) collection(n *yaml.Node, indent int) {
 	}
 }
 
-// value writes what stands in one line: a scalar, an alias, or an empty collection.
+// value returns the text of a scalar, an alias, or an empty collection.
 func (p *printer) value(n *yaml.Node, indent int) string {
 	before := ""
 	if n.Anchor != "" {
@@ -115,7 +115,7 @@ func (p *printer) value(n *yaml.Node, indent int) string {
 	return before + p.quoted(n.Value)
 }
 
-// quoted writes a text in double quotes, as JSON does and YAML reads.
+// quoted returns a text in double quotes. YAML reads the quotes of JSON.
 func (p *printer) quoted(text string) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

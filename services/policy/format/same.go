@@ -7,14 +7,14 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// same reports whether documents say the same, wherever that stands.
+// same reports whether documents have the same content, apart from positions.
 func same(a, b []*syntax.Document) bool {
 	return slices.EqualFunc(a, b, func(a, b *syntax.Document) bool {
 		return reflect.DeepEqual(unplaced(a), unplaced(b))
 	})
 }
 
-// unplaced returns what a document says, without positions.
+// unplaced returns the content of a document without positions.
 func unplaced(d *syntax.Document) any {
 	var says []any
 	for _, t := range d.ResourceTypes {

@@ -15,16 +15,16 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// maxBytes bounds the file: comments are kept by a YAML library, which takes a quarter of a second for each MiB.
+// maxBytes bounds the file. The YAML library needs a quarter of a second for each MiB.
 const maxBytes = 4 << 20
 
-// Source formats one file: keys as the language spells them and in its order, block style, two spaces of
-// indentation. Documents, items and comments stay where they are. There is a text unless the findings have errors.
+// Source formats one file: standard spelling and order of keys, block style, two spaces of indentation. Documents,
+// items and comments keep their order. The text is nil if the findings have errors.
 func Source(file syntax.File) ([]byte, policy.Diagnostics) {
 	return write(file, func(*syntax.Document, *yaml.Node) error { return nil })
 }
 
-// write formats a file whose documents were made something else of.
+// write formats a file after change has modified its documents.
 func write(file syntax.File, change func(*syntax.Document, *yaml.Node) error) ([]byte, policy.Diagnostics) {
 	before, found := documents(file.Name, file.Content)
 	if found.HasErrors() {
@@ -52,13 +52,13 @@ func write(file syntax.File, change func(*syntax.Document, *yaml.Node) error) ([
 	return out, found
 }
 
-// documents reads a file. That a manifest has not the one form is no reason to refuse it: formatting mends it.
+// documents reads a file. It ignores errors about the form of a manifest, because formatting corrects that form.
 func documents(name string, content []byte) ([]*syntax.Document, policy.Diagnostics) {
 	all, found := syntax.Parse([]syntax.File{{Name: name, Content: content}}, syntax.Limits{Bytes: maxBytes, GeneralBytes: maxBytes})
 	return all, slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Code == policy.CodeManifest })
 }
 
-// verify sees to it that what was written says the same, and would be written so again: the library
+// verify checks that the output has the same content, and that formatting it again changes nothing. The YAML library
 // sometimes moves comments.
 func verify(before []*syntax.Document, out []byte) error {
 	after, found := documents("", out)
@@ -72,7 +72,7 @@ func verify(before []*syntax.Document, out []byte) error {
 	return err
 }
 
-// rewrite formats each document by itself, so that no comment gets from one to the other.
+// rewrite formats each document separately, so that no comment moves to another document.
 func rewrite(content []byte, change func(root *yaml.Node) error) ([]byte, error) {
 	var out bytes.Buffer
 	kept := 0
@@ -97,7 +97,7 @@ func rewrite(content []byte, change func(root *yaml.Node) error) ([]byte, error)
 	return out.Bytes(), nil
 }
 
-// formatted is a document with its comments; a document of nothing else is its comments.
+// formatted returns a document with its comments, or only the comments if it has no other content.
 func formatted(bare string, comments []comment, change func(root *yaml.Node) error) (string, error) {
 	var read yaml.Node
 	if err := yaml.Unmarshal([]byte(bare), &read); err != nil {
@@ -131,16 +131,16 @@ func formatted(bare string, comments []comment, change func(root *yaml.Node) err
 	return text, err
 }
 
-// metadata is that of a manifest, which is no part of the policy; nil if there is none.
+// metadata returns the metadata of a manifest, which does not belong to the policy; nil if there is none.
 func metadata(root *yaml.Node) any {
 	var manifest struct{ Metadata any }
 	if err := root.Decode(&manifest); err != nil {
-		return nil // What is no mapping has no metadata.
+		return nil // Only a mapping has metadata.
 	}
 	return manifest.Metadata
 }
 
-// holds reports whether there is more than a mark in a document without its comments.
+// holds reports whether a document without its comments has content besides a marker.
 func holds(bare string) bool {
 	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(bare), "---"), " \n\r\t") != ""
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxDOT is how many bytes a graph for Graphviz has at most.
+// maxDOT bounds a graph for Graphviz, in bytes.
 const maxDOT = 4 << 20
 
-// DOT is the graph for Graphviz. It is an error if there is too much of it; a filter helps.
+// DOT returns the graph for Graphviz. It returns an error if the graph is too large; use a filter then.
 func (g *Graph) DOT() ([]byte, error) {
 	b := strings.Builder{}
 	b.WriteString("digraph policy {\n  rankdir=LR;\n  node [shape=box, fontname=\"Helvetica\"];\n  edge [fontname=\"Helvetica\", fontsize=11];\n")
@@ -38,7 +38,7 @@ func (g *Graph) DOT() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// dotLabel is the text of a node. The escape \n ends a line in the middle, \l one at the left.
+// dotLabel returns the text of a node. The escape \n ends a centered line, \l a left-aligned one.
 func (g *Graph) dotLabel(n *Node) string {
 	label := dotEscape(n.Name) + `\n`
 	if kind := n.kind(); kind != "" {

@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// maxBoxes is how many types a drawing has at most, and maxVertices how many arrows, lines, boxes, labels and bends each.
+	// maxBoxes bounds the types of a drawing. maxVertices bounds its arrows, its lines, and its boxes, labels and
+	// bends.
 	maxBoxes    = 200
 	maxVertices = 10_000
 )
@@ -24,43 +25,43 @@ const (
 	titleTenths  = 86
 )
 
-// drawing is a graph in columns. Boxes stand in the even ones, the labels of arrows between them; a line
+// drawing is a graph in columns. Even columns hold boxes, and the columns between them the labels of arrows. A line
 // that passes a column has a bend there.
 type drawing struct {
 	brief bool
-	// of has the box of each node.
+	// of holds the box of each node.
 	of       map[*Node]*vertex
 	vertices []*vertex
 	columns  [][]*vertex
-	// lone are the boxes that are connected with no other. They stand in no column, but below all.
+	// lone holds the boxes without connections. They are placed below all columns.
 	lone  []*vertex
 	lines []*line
 }
 
-// vertex is a box, which is drawn of a node, a label, which is drawn of an edge, or a bend, which is neither.
+// vertex is a box for a node, a label for an edge, or a bend, which has neither.
 type vertex struct {
 	box   *Node
 	label *Edge
-	// loops are arrows of the box to itself. They are drawn below it.
+	// loops holds the arrows from the box to itself, which are drawn below it.
 	loops []*Edge
 
 	column, row int
 	x, y        int
 	width       int
-	// height is all the room it takes, body that of the box without its loops.
+	// height is the total height, body the height of the box without its loops.
 	height, body int
 	left, right  []*vertex
 }
 
-// middle is where lines meet it.
+// middle returns the height at which lines meet the vertex.
 func (n *vertex) middle() int { return n.y + n.body/2 }
 
-// line is what is drawn of an arrow from one box or label to the next. All vertices between are bends.
+// line is the part of an arrow from one box or label to the next. All vertices between are bends.
 type line struct {
 	vertices []*vertex
-	// tip says that it ends in the head of the arrow.
+	// tip is true if the line ends with the head of the arrow.
 	tip bool
-	// from and to are the heights of its ends.
+	// from and to are the heights of the ends.
 	from, to int
 }
 
@@ -110,7 +111,7 @@ func (d *drawing) add(n *vertex) *vertex {
 	return n
 }
 
-// arrow adds a label for the targets to the right, one for those to the left, and the lines.
+// arrow adds a label for the targets to the right, another for those to the left, and the lines.
 func (d *drawing) arrow(a *Edge, back map[arc]bool) {
 	from := d.of[a.From]
 	labels := map[bool]*vertex{}
@@ -122,7 +123,7 @@ func (d *drawing) arrow(a *Edge, back map[arc]bool) {
 		}
 		leftwards := back[arc{from, to}]
 		if b.Union {
-			// So much leads to it that lines would hide the rest: the label names it.
+			// Many edges lead to a union, and lines would hide the rest: the label names the union instead.
 			d.line(from, d.add(&vertex{label: a, column: from.column + 1}), 1)
 			continue
 		}
@@ -167,7 +168,7 @@ func connect(a, b *vertex) {
 	a.right, b.left = append(a.right, b), append(b.left, a)
 }
 
-// measure finds out how much room a vertex takes.
+// measure computes the size of a vertex.
 func (n *vertex) measure(brief bool) {
 	switch {
 	case n.label != nil:
@@ -193,7 +194,7 @@ func (n *vertex) measure(brief bool) {
 	}
 }
 
-// size is that of an arrow's label.
+// size returns the width and height of the edge's label.
 func (a *Edge) size(brief bool) (int, int) {
 	w, h := width(a.Relation, letterTenths), lineHeight
 	for _, line := range a.lines(brief) {

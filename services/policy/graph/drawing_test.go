@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
 )
 
-// anyGraph has cycles, loops, lone boxes, and several arrows between the same boxes.
+// anyGraph returns a random graph with cycles, loops, lone boxes, and several arrows between the same boxes.
 func anyGraph(r *rand.Rand) *Graph {
 	g := &Graph{Brief: r.IntN(2) == 0}
 	owners := []string{"", "iam", "a-very-long-owner-indeed"}
@@ -36,7 +36,7 @@ func anyGraph(r *rand.Rand) *Graph {
 	return g
 }
 
-// forAnyGraph runs a test on drawings of graphs at random.
+// forAnyGraph runs a test on drawings of random graphs.
 func forAnyGraph(t *testing.T, test func(t *testing.T, g *Graph, d *drawing)) {
 	t.Helper()
 	for seed := range policytest.Seeds(t, 100) {
@@ -171,7 +171,7 @@ func TestCrossingsThatCanBeAvoidedAre(t *testing.T) {
 	}
 }
 
-// chain is a graph in which each box leads to the next, and a last one leads to that at the end.
+// chain returns a graph in which each box leads to the next, and one more box leads to the end.
 func chain(length int) *Graph {
 	g := &Graph{}
 	for i := range length {

@@ -8,23 +8,23 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
-// Filter chooses what is drawn: what matches all of the expressions that are set, and the types
-// that it is directly connected with.
+// Filter selects the types that match all set expressions, and the types directly connected with them.
 type Filter struct {
-	// Types match the names of types.
+	// Types matches the names of types.
 	Types *regexp.Regexp
-	// Actions match the names of actions. Relations along which none of them flows are left out.
+	// Actions matches the names of actions. Relations without a matching flow are left out.
 	Actions *regexp.Regexp
-	// Owners match who provides a type or a binding.
+	// Owners matches the owners of types and bindings.
 	Owners *regexp.Regexp
-	// Focus is the name of a type: of what is left, all is drawn that is at most Depth arrows away from it, or one.
+	// Focus is the name of a type. Of the selected nodes, only those at most Depth arrows away from it remain; Depth is
+	// at least 1.
 	Focus string
 	Depth int
-	// Collapse matches owners of whose types one node is drawn. The owner of Focus is none of them.
+	// Collapse matches owners whose types are drawn as one node. It does not apply to the owner of Focus.
 	Collapse *regexp.Regexp
 }
 
-// Validate reports whether the focus is a type of a policy.
+// Validate returns an error unless the focus is empty or a type of the policy.
 func (f Filter) Validate(p *policy.Policy) error {
 	if f.Focus == "" || p.Type(f.Focus) != nil {
 		return nil
@@ -47,7 +47,7 @@ func (f Filter) action(names ...string) bool {
 	return false
 }
 
-// owner reports whether one of the sources has an owner that matches.
+// owner reports whether one of the sources has a matching owner.
 func (f Filter) owner(sources ...*policy.Source) bool {
 	if f.Owners == nil {
 		return true

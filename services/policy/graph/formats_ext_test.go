@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/graph"
 )
 
-// hostile is a graph with names that mean something to the formats, and texts that no document can be kept from.
+// hostile returns a graph with names that have a meaning in the formats, and with texts that any document may contain.
 func hostile() *graph.Graph {
 	end := &graph.Node{
 		Name: "end", Owner: "\"]; <script>a(1)</script> & #quot; `md` %% \\n \x00\u202e]|{}",
@@ -113,7 +113,7 @@ func TestSVGIsXMLThatShowsEverythingAndRunsNothing(t *testing.T) {
 	}
 }
 
-// web is a graph of that many boxes, each with arrows to that many of the next.
+// web returns a graph of boxes, each with arrows to a number of the next boxes.
 func web(boxes, arrows int) *graph.Graph {
 	g := &graph.Graph{}
 	for i := range boxes {

@@ -7,27 +7,27 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// Graph is what is drawn of a policy. Everything in it is sorted by name.
+// Graph is a drawable graph. [Of] returns one that is sorted by name.
 type Graph struct {
 	Nodes []*Node
 	Edges []*Edge
-	// Brief says that there is too much to list actions: they are counted.
+	// Brief is true if there are too many nodes to list actions; actions are counted then.
 	Brief bool
 }
 
-// Node is a type, or what stands for several: an owner, or a union.
+// Node is a type, an owner with several types, or a union.
 type Node struct {
 	Name, Owner string
 	Actions     []Action
-	// Beside says that the filter does not choose the type, but something that it is connected with.
+	// Beside is true if the filter selects only a neighbor of the type.
 	Beside bool
-	// Types is how many types an owner's node stands for, 0 for a type.
+	// Types counts the types of an owner's node; it is 0 for a type.
 	Types int
-	// Union says that it is a union: an edge to it leads to what its own edge leads to.
+	// Union is true for a union. The node has one edge, to its members.
 	Union bool
 }
 
-// id is another one for each node: types and unions share no names, and no name of a type has a blank.
+// id returns a unique ID. Types and unions share no names, and no name of a type contains a space.
 func (n *Node) id() string {
 	if n.Types > 0 {
 		return "owner " + n.Name
@@ -35,28 +35,28 @@ func (n *Node) id() string {
 	return n.Name
 }
 
-// Action is something that can be done to the resources of a type.
+// Action is an action on the resources of a type.
 type Action struct {
 	Name string
-	// ByRole says that role bindings of the resource itself can give it.
+	// ByRole is true if role bindings on the resource itself can give the action.
 	ByRole bool
 }
 
-// Edge is a relation of a type to some of its targets. That of a union to its members has no name.
+// Edge is a relation of a type to some of its targets. The edge from a union to its members has no name.
 type Edge struct {
 	Relation string
 	From     *Node
 	To       []*Node
 	Flows    []Flow
 
-	// union is the one that the relation names, and whose members are all there.
+	// union is the union that the relation names, if all its members are in To.
 	union string
 }
 
-// Flow allows, at the tail of an edge, an action to who may take another at its head. Mostly it is the same one.
+// Flow gives action Tail at the tail of an edge to subjects with action Head at its head. Both are usually the same.
 type Flow struct{ Tail, Head string }
 
-// String is the action, or "tail <- head" if it changes on the way.
+// String returns the action, or "tail <- head" if the actions differ.
 func (f Flow) String() string {
 	if f.Tail == f.Head {
 		return f.Tail
@@ -64,7 +64,7 @@ func (f Flow) String() string {
 	return f.Tail + " <- " + f.Head
 }
 
-// Of returns what a filter chooses of a policy.
+// Of returns the part of a policy that the filter selects.
 func Of(p *policy.Policy, f Filter) *Graph {
 	b := builder{policy: p, filter: f, nodes: map[*policy.Type]*node{}}
 	for _, t := range p.Types {
@@ -122,7 +122,7 @@ func (b *builder) node(t *policy.Type) *node {
 	return n
 }
 
-// list makes the list of actions from those that were noted.
+// list sets the list of actions from the noted ones.
 func (n *node) list(t *policy.Type) {
 	for _, bound := range t.Bindings {
 		if n.actions[bound.Action] {
@@ -131,7 +131,7 @@ func (n *node) list(t *policy.Type) {
 	}
 }
 
-// edge returns what the filter chooses of a relation, or nil.
+// edge returns the selected part of a relation, or nil.
 func (b *builder) edge(t *policy.Type, r *policy.Relation) *Edge {
 	from := b.nodes[t]
 	e := &Edge{Relation: r.Name, From: &from.Node, Flows: b.flows(t, r)}

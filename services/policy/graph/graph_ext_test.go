@@ -35,7 +35,7 @@ func fixture(t *testing.T) []string {
 	return strings.Split(string(document), "\n---\n")
 }
 
-// formats are all ways to show a graph, by the extension of their files.
+// formats returns all formats of a graph, by the extension of their files.
 func formats() map[string]func(*graph.Graph) ([]byte, error) {
 	return map[string]func(*graph.Graph) ([]byte, error){
 		"dot": (*graph.Graph).DOT, "mmd": (*graph.Graph).Mermaid, "svg": (*graph.Graph).SVG,
@@ -83,7 +83,8 @@ func TestTheOrderOfDocumentsIsNotVisible(t *testing.T) {
 	}
 }
 
-// summary shows a graph in short: "name(actions)", in brackets if it is beside, and "from relation[flows] to".
+// summary returns a short form of a graph: "name(actions)", in brackets if Beside is set, and "from relation[flows]
+// to".
 func summary(g *graph.Graph) []string {
 	var all []string
 	for _, b := range g.Nodes {

@@ -2,11 +2,11 @@ package graph
 
 import "slices"
 
-// arc leads from a box to another one.
+// arc is an arrow from one box to another.
 type arc struct{ from, to *vertex }
 
-// layer gives every box its column, such that arrows lead to the right except for one in each cycle,
-// and returns those that lead back.
+// layer sets the column of every box, and returns the arrows that point left. Each of them closes a cycle; all others
+// point right.
 func (d *drawing) layer(g *Graph) map[arc]bool {
 	l := layering{targets: map[*vertex][]*vertex{}, state: map[*vertex]int{}, back: map[arc]bool{}}
 	for _, a := range g.Edges {
@@ -24,13 +24,13 @@ func (d *drawing) layer(g *Graph) map[arc]bool {
 	return l.back
 }
 
-// layering walks the boxes depth first.
+// layering is a depth-first walk over the boxes.
 type layering struct {
 	targets map[*vertex][]*vertex
-	// state of a box is 0 at first, 1 while the walk is beyond it, 2 when it has returned.
+	// state of a box is 0 before the walk, 1 during the walk below it, and 2 after that.
 	state map[*vertex]int
 	back  map[arc]bool
-	// sorted are the boxes, each after all those that it leads to.
+	// sorted holds the boxes, each after all boxes that it leads to.
 	sorted []*vertex
 }
 
@@ -49,7 +49,8 @@ func (l *layering) visit(n *vertex) {
 	l.sorted = append(l.sorted, n)
 }
 
-// columns puts every box two columns to the right of the last one that leads to it, and one to which nothing leads near to its targets.
+// columns puts every box two columns to the right of its last predecessor. A box without predecessors moves next to its
+// targets.
 func (l *layering) columns() {
 	entered := map[*vertex]bool{}
 	for _, n := range slices.Backward(l.sorted) {

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// mostLines is how many actions or flows a drawing lists in one place: nobody reads more.
+	// mostLines bounds the actions or flows that a drawing lists in one place.
 	mostLines = 12
-	// mostInBrief is how many are listed where there is room for no more.
+	// mostInBrief is the bound of a brief drawing, which counts longer lists.
 	mostInBrief = 2
-	// mostLetters is how many a line has.
+	// mostLetters bounds a line, in characters.
 	mostLetters = 64
 )
 
-// lines returns a line for each item, and one that says how many are left out. In brief, many items are one line.
+// lines returns a line for each item, and the number of omitted items. A brief list of many items is one line.
 func lines[T fmt.Stringer](items []T, brief bool) []string {
 	if brief && len(items) > mostInBrief {
 		return []string{fmt.Sprintf("%d actions", len(items))}
@@ -35,7 +35,7 @@ func lines[T fmt.Stringer](items []T, brief bool) []string {
 	return all
 }
 
-// lines are those of the label of an edge in a drawing, below its relation.
+// lines returns the lines of the edge's label below the relation.
 func (e *Edge) lines(brief bool) []string {
 	var all []string
 	if e.To[0].Union {
@@ -44,7 +44,7 @@ func (e *Edge) lines(brief bool) []string {
 	return append(all, lines(e.Flows, brief)...)
 }
 
-// kind is the line below the name of a node: who provides a type, or what it is else; empty if there is nothing to say.
+// kind returns the line below the name of a node: the owner of a type, or the sort of the node. It may be empty.
 func (n *Node) kind() string {
 	switch {
 	case n.Union:
@@ -56,7 +56,7 @@ func (n *Node) kind() string {
 	}
 }
 
-// hint is the choice of a filter that shows more of a node; empty for a union.
+// hint returns the filter that shows more of a node; it is empty for a union.
 func (n *Node) hint() string {
 	switch {
 	case n.Union:
@@ -68,7 +68,7 @@ func (n *Node) hint() string {
 	}
 }
 
-// String is the action with a full dot before it if role bindings can give it, else with an empty one.
+// String returns the action after a full dot if role bindings can give it, or else after an empty dot.
 func (a Action) String() string {
 	if a.ByRole {
 		return "● " + a.Name
@@ -76,7 +76,7 @@ func (a Action) String() string {
 	return "○ " + a.Name
 }
 
-// printable cuts off what is too long, and replaces what no drawing can show.
+// printable cuts long texts, and replaces characters that cannot be printed.
 func printable(s string) string {
 	letters := 0
 	for i := range s {

@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// maxMermaidBytes and maxMermaidArrows are what Mermaid takes unless whoever runs it raises its limits.
+	// maxMermaidBytes and maxMermaidArrows are the default limits of Mermaid.
 	maxMermaidBytes  = 50_000
 	maxMermaidArrows = 500
 )
 
-// Mermaid is the graph as a flowchart for Mermaid, which many viewers of Markdown draw.
-// It is an error if they would refuse it because of its size; a filter helps.
+// Mermaid returns the graph as a Mermaid flowchart, which many Markdown viewers draw. It returns an error if the graph
+// exceeds Mermaid's limits; use a filter then.
 func (g *Graph) Mermaid() ([]byte, error) {
 	b, arrows := strings.Builder{}, 0
 	b.WriteString("flowchart LR\n")
@@ -64,7 +64,7 @@ func (g *Graph) mermaidEdge(e *Edge) string {
 	return `|"` + strings.Join(words, "<br/>") + `"|`
 }
 
-// mermaidID never is one of Mermaid's own words, such as end. Owners can have any name.
+// mermaidID returns an ID that is never a keyword of Mermaid, such as "end". Names of owners may be any text.
 func mermaidID(n *Node) string {
 	if n.Types > 0 {
 		return fmt.Sprintf("o_%x", n.Name)
@@ -72,7 +72,7 @@ func mermaidID(n *Node) string {
 	return "t_" + n.Name
 }
 
-// mermaidEscape writes all that might mean something to Mermaid, or to HTML, by its number.
+// mermaidEscape escapes every character with a possible meaning in Mermaid or HTML.
 func mermaidEscape(s string) string {
 	var b strings.Builder
 	for _, r := range printable(s) {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// sweeps is how often the order of the columns is improved.
+// sweeps is the number of passes that improve the order of the columns.
 const sweeps = 12
 
-// order arranges every column such that few lines cross: vertices near to those that they are connected with.
+// order arranges the columns so that few lines cross. It puts vertices near their neighbors.
 func (d *drawing) order() {
 	best, crossings := d.rows(), d.crossings()
 	for i := range sweeps {
@@ -39,9 +39,9 @@ func (d *drawing) rows() []int {
 	return rows
 }
 
-// arrange sorts a column by where the neighbours of its vertices are in theirs.
+// arrange sorts a column by the mean row of the neighbors of each vertex.
 func arrange(column []*vertex, neighbours func(*vertex) []*vertex) {
-	// In thousandths of a row: whole numbers are the same on every machine.
+	// The unit is a thousandth of a row: integers are the same on every machine.
 	wish := make(map[*vertex]int, len(column))
 	for _, n := range column {
 		wish[n] = 1000 * n.row
@@ -68,7 +68,8 @@ func (d *drawing) crossings() int {
 	return total
 }
 
-// inversions counts, in a tree of partial sums over the rows of the next column, how many lines that began further up end further down.
+// inversions counts pairs of lines whose ends are in the opposite order of their beginnings. It uses a tree of partial
+// sums over the rows of the next column.
 func inversions(column []*vertex, rows int) int {
 	sums, seen, total := make([]int, rows+1), 0, 0
 	for _, n := range column {

@@ -7,14 +7,16 @@ import (
 
 const (
 	margin = 16
-	// leastWidth is what lone boxes may fill before they begin another row.
+	// leastWidth is the smallest width of a row of lone boxes.
 	leastWidth = 900
-	// settlings is how often the columns are settled, bendWeight how much more than others bends pull: long lines become straight.
+	// settlings is the number of passes that settle the columns. bendWeight is the weight of a bend against 1 of a box;
+	// it straightens long lines.
 	settlings  = 40
 	bendWeight = 8
 )
 
-// place gives every node its place: columns side by side, vertices as near to the height of their neighbours as their order allows.
+// place sets the position of every vertex: columns side by side, each vertex as near to the height of its neighbors as
+// the order allows.
 func (d *drawing) place() {
 	x := margin
 	for _, column := range d.columns {
@@ -47,7 +49,7 @@ func (d *drawing) place() {
 	d.attach()
 }
 
-// moveToMargin moves all to the top, and puts the lone boxes below.
+// moveToMargin moves the drawing to the top margin, and puts the lone boxes below.
 func (d *drawing) moveToMargin() {
 	connected := slices.Concat(d.columns...)
 	top, right, bottom := 0, leastWidth, margin
@@ -70,10 +72,10 @@ func (d *drawing) moveToMargin() {
 	}
 }
 
-// block is a run of vertices that touch each other. Its wish is the sum of those of its vertices, by weight.
+// block is a run of adjacent vertices. wish is the weighted sum of their desired heights.
 type block struct{ wish, weight, vertices int }
 
-// top is where the first of the vertices comes to be.
+// top returns the height of the first vertex.
 func (b block) top() int {
 	top := b.wish / b.weight
 	if b.wish%b.weight < 0 {
@@ -95,8 +97,8 @@ func (n *vertex) weight() int {
 	return 1
 }
 
-// settle moves the vertices of a column, without changing their order, as near as possible to their neighbours.
-// Where several want the same place they become a block that takes the mean of their wishes.
+// settle moves the vertices of a column as near as possible to their neighbors, and keeps their order. Vertices that
+// overlap become a block at the mean of their desired heights.
 func settle(column []*vertex, neighbours func(*vertex) []*vertex) {
 	var blocks []block
 	offset := 0
@@ -129,11 +131,11 @@ func settle(column []*vertex, neighbours func(*vertex) []*vertex) {
 // end is one end of a line.
 type end struct {
 	height *int
-	// other is where the line goes from here.
+	// other is the height of the next vertex on the line.
 	other int
 }
 
-// attach spreads the ends of lines over the sides of boxes, in the order of where they come from.
+// attach spreads the ends of lines over the sides of boxes, in the order of their other ends.
 func (d *drawing) attach() {
 	type side struct {
 		of   *vertex

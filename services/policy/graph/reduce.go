@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// mostInFull is how many nodes are drawn with lists of actions: of more, nobody can read both.
+// mostInFull bounds the nodes of a graph with lists of actions.
 const mostInFull = 30
 
-// Reduce makes of a graph one that people can read: what the filter collapses becomes one node, what is far from
-// its focus is left out, and of a large one the actions are counted. The graph itself may be changed.
+// Reduce makes a graph readable. It merges the types that the filter collapses, removes nodes far from the focus, and
+// counts actions if the graph is large. It may change g.
 func (g *Graph) Reduce(f Filter) *Graph {
 	if f.Collapse != nil {
 		g = g.collapse(f)
@@ -27,7 +27,7 @@ func (g *Graph) Reduce(f Filter) *Graph {
 
 func compareNodes(a, b *Node) int { return strings.Compare(a.id(), b.id()) }
 
-// collapse has one node for all types of an owner that the filter matches, but for the owner of the focus.
+// collapse merges all types of each matching owner into one node, except for the owner of the focus.
 func (g *Graph) collapse(f Filter) *Graph {
 	out, focused := &Graph{}, ""
 	for _, n := range g.Nodes {
@@ -67,7 +67,7 @@ func (g *Graph) collapse(f Filter) *Graph {
 	return out
 }
 
-// join adds what another edge says, with its nodes in others. Arrows within a collapsed node are left out.
+// join adds another edge, with its nodes mapped by in. Arrows inside of a collapsed node are left out.
 func (e *Edge) join(o *Edge, in map[*Node]*Node) {
 	for _, n := range o.To {
 		if n = in[n]; n != e.From || n.Types == 0 {
@@ -83,7 +83,8 @@ func (e *Edge) join(o *Edge, in map[*Node]*Node) {
 	}
 }
 
-// near is what at most that many arrows lead to from a node, or from there to it. Those at the edge are dashed.
+// near returns the nodes that are at most depth arrows away from a node, in either direction. Those at that distance
+// are dashed.
 func (g *Graph) near(name string, depth int) *Graph {
 	out, distance := &Graph{}, map[*Node]int{}
 	for _, n := range g.Nodes {
@@ -122,7 +123,7 @@ func (g *Graph) near(name string, depth int) *Graph {
 	return out
 }
 
-// showUnions has the edges of several relations that lead to one union meet in a node for it.
+// showUnions adds a node for each union to which several relations lead, and redirects their edges to it.
 func (g *Graph) showUnions() {
 	edges, unions := map[string][]*Edge{}, map[string]*Node{}
 	for _, e := range g.Edges {

@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/policy/graph"
 )
 
-// services is a policy of tenants, and of services that have a few types each: the first of a service is
-// owned by tenants or projects, the others are parts of it.
+// services returns a policy of tenants, and of services with a few types each. Tenants or projects own the first type
+// of a service, and the others are parts of it.
 func services(count, types int) []string {
 	documents := []string{`# Provided by tenant-api
 resourceTypes:

@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// SVG is the graph as a picture that needs nothing else. It is an error if there is too much to draw;
-// a filter helps.
+// SVG returns the graph as a self-contained picture. It returns an error if the graph is too large; use a filter then.
 func (g *Graph) SVG() ([]byte, error) {
 	d, err := newDrawing(g)
 	if err != nil {
@@ -37,7 +36,7 @@ text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",mon
 <path d="M0 0L10 5L0 10z" fill="#6e7781"/></marker></defs>
 `
 
-// legend explains a drawing, a line each.
+// legend returns the lines that explain a drawing.
 func legend(g *Graph) []string {
 	all := []string{
 		"An arrow leads along a relation: who may take an action at its head may take it at its tail.",
@@ -85,7 +84,7 @@ func (p *painter) open(d *drawing, legend []string) {
 	}
 }
 
-// line draws curves between columns, and straight lines through those that it passes.
+// line draws curves between columns, and straight lines through the columns that it passes.
 func (p *painter) line(l *line) {
 	last := len(l.vertices) - 1
 	leftwards := l.vertices[last].column < l.vertices[0].column
@@ -153,7 +152,7 @@ func (p *painter) box(n *vertex) {
 	}
 }
 
-// label writes the relation and what flows along it.
+// label writes the relation and its flows.
 func (p *painter) label(a *Edge, x, y int) {
 	w, h := a.size(p.brief)
 	p.printf("<rect class=\"label\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", x, y, w, h)
@@ -165,7 +164,7 @@ func (p *painter) label(a *Edge, x, y int) {
 	}
 }
 
-// loops draws the arrows of a box to itself as one below it.
+// loops draws the arrows of a box to itself as one arrow below it.
 func (p *painter) loops(n *vertex) {
 	if len(n.loops) == 0 {
 		return

@@ -1,3 +1,3 @@
-// Package lint tells what is valid in a policy and yet probably not meant, or will trouble somebody later.
-// All of it is warnings.
+// Package lint reports parts of a valid policy that are probably not intended, or may cause problems later. All its
+// findings are warnings.
 package lint

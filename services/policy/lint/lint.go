@@ -11,17 +11,18 @@ import (
 )
 
 const (
-	// nearAction is the length from which an action is near the 45 characters that OpenFGA leaves beside the suffix of role bindings.
+	// nearAction is the length above which the name of an action comes near OpenFGA's limit: 45 characters with the
+	// suffix of role bindings.
 	nearAction = 40
-	// nearTypes is the number of types from which a model is near the 100 that OpenFGA takes.
+	// nearTypes is the number of types above which a model comes near OpenFGA's default limit of 100.
 	nearTypes = 80
-	// alike is how many bindings with the same conditions are better one of a union.
+	// alike is the number of bindings with the same conditions from which on a union is better.
 	alike = 3
-	// maxShown is how many names a finding shows.
+	// maxShown bounds the names that a finding lists.
 	maxShown = 5
 )
 
-// Policy looks for what a policy should rather not have.
+// Policy returns the warnings about a policy.
 func Policy(p *policy.Policy) policy.Diagnostics {
 	l := linter{policy: p}
 	for _, u := range p.Unions {
@@ -55,7 +56,7 @@ func (l *linter) nearLimits() {
 	}
 }
 
-// repetition looks for bindings that differ in their type only.
+// repetition reports bindings that differ only in their type.
 func (l *linter) repetition() {
 	groups := map[string][]*policy.Binding{}
 	for _, t := range l.policy.Types {
@@ -78,7 +79,7 @@ func (l *linter) repetition() {
 	}
 }
 
-// conditionsOf is the same for bindings of one action with the same conditions.
+// conditionsOf returns a key that is equal for bindings of one action with the same conditions.
 func conditionsOf(b *policy.Binding) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %t", b.Action, b.RoleBinding)
@@ -88,7 +89,7 @@ func conditionsOf(b *policy.Binding) string {
 	return text.String()
 }
 
-// verbs looks for nouns that lack a verb which most others have, in actions that are named noun_verb.
+// verbs reports nouns without a verb that most other nouns have, among actions with names noun_verb.
 func (l *linter) verbs() {
 	nouns, verbs := map[string][]*policy.Action{}, map[string]int{}
 	has := map[string]bool{}

@@ -7,7 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// recursion looks for relations that conditions follow in a circle of types: objects can nest without end, engines do not follow them so far.
+// recursion reports relations that conditions follow in a cycle of types. Objects may then nest deeper than engines
+// follow them.
 func (l *linter) recursion() {
 	c := circles{number: map[*policy.Type]int{}, low: map[*policy.Type]int{}, circle: map[*policy.Type]int{}}
 	for _, t := range l.policy.Types {
@@ -27,7 +28,7 @@ func (l *linter) recursion() {
 	}
 }
 
-// circles finds which types lead to each other: Tarjan's strongly connected components.
+// circles finds the types that lead to each other: Tarjan's strongly connected components.
 type circles struct {
 	number, low, circle map[*policy.Type]int
 	open                []*policy.Type
@@ -59,7 +60,7 @@ func (c *circles) visit(t *policy.Type) {
 	}
 }
 
-// followed returns the relations of a type that a condition goes through.
+// followed returns the relations of a type that conditions follow.
 func followed(t *policy.Type) []*policy.Relation {
 	names := map[string]bool{}
 	for _, b := range t.Bindings {

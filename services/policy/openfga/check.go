@@ -12,10 +12,10 @@ const (
 	maxRelationName = 50
 )
 
-// Check tells what OpenFGA would not take of a policy in one piece.
+// Check returns the reasons why OpenFGA would reject the model of a policy in one piece.
 func Check(p *policy.Policy, o Options) policy.Diagnostics { return newModel(p, o).check(o, false) }
 
-// check looks at a model in one piece, or in modules, in which it is larger.
+// check checks a model in one piece or in modules. The modular model is larger.
 func (m *model) check(o Options, modular bool) policy.Diagnostics {
 	c := checker{options: m.policy.Options}
 	if err := o.Validate(); err != nil {
@@ -39,7 +39,7 @@ type checker struct {
 	options policy.Options
 }
 
-// checkActions looks at the actions that some type has, and at what holds their role bindings.
+// checkActions checks the names of bound actions, and of the relations that hold their role bindings.
 func (c *checker) checkActions(p *policy.Policy) {
 	bound, roles := p.Bound()
 	for _, a := range p.Actions {
@@ -65,14 +65,14 @@ func (c *checker) checkName(place policy.Place, what, name string, longest int) 
 	}
 }
 
-// isWord reports whether the DSL, or the server, keeps a word for itself.
+// isWord reports whether a word is reserved in the DSL or in the server.
 func isWord(s string) bool {
 	return slices.Contains([]string{
 		"self", "this", "and", "or", "from", "with", "define", "relations", "condition", "in", "true", "false", "null",
 	}, s)
 }
 
-// checkEntrypoints refuses actions that nobody can ever have: OpenFGA takes no model with one.
+// checkEntrypoints rejects actions that no subject can ever have, because OpenFGA rejects a model with one.
 func (c *checker) checkEntrypoints(p *policy.Policy) {
 	types := map[*policy.Binding]string{}
 	for _, g := range p.Ungranted {

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// one is a policy of one type with one action.
+// one returns a policy with one type and one action.
 func one(typ, relation, action string, role bool) string {
 	condition := "roleBinding: {}"
 	if !role {
@@ -82,14 +82,14 @@ func TestWhatOpenFGADoesNotTakeIsRefused(t *testing.T) {
 	}
 }
 
-// elsewhere has an action that nobody has by a role on its own type.
+// elsewhere returns a policy with an action that no role gives on its own type.
 func elsewhere(action string) string {
 	return fmt.Sprintf("resourceTypes: [{name: foo, idPrefix: foo, relationships: [{relation: own, targetTypes: [bar]}]}, {name: bar, idPrefix: bar}]\n"+
 		"actions: [{name: get}, {name: %[1]s}]\nactionBindings: [{actionName: get, typeName: bar, conditions: [{roleBinding: {}}]}, "+
 		"{actionName: %[1]s, typeName: foo, conditions: [{relationshipAction: {relation: own, actionName: get}}]}]\n", action)
 }
 
-// types has n types, and those of roles and users.
+// types returns a policy with n types, and the types of roles and users.
 func types(n int) string {
 	text := one("foo", "own", "get", true) + "---\nresourceTypes:\n"
 	for i := range n - 1 {

@@ -7,18 +7,19 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// model is a policy as OpenFGA sees it: types with one kind of definition.
+// model is a policy in the terms of OpenFGA: types with definitions.
 type model struct {
 	policy  *policy.Policy
 	options Options
-	// definitions are those of each type, sorted by name.
+	// definitions holds the definitions of each type, sorted by name.
 	definitions [][]definition
 }
 
-// definition is one relation of a type in OpenFGA: a relation of the policy, an action, or what holds the role bindings of one.
+// definition is one relation of a type in OpenFGA. It is a relation of the policy, an action, or the relation that
+// holds the role bindings of an action.
 type definition struct {
 	name string
-	// relation or bound is what it comes from.
+	// relation or bound is the origin of the definition.
 	relation *policy.Relation
 	bound    *policy.Binding
 	role     bool
@@ -47,7 +48,7 @@ func definitions(t *policy.Type, o policy.Options) []definition {
 	return all
 }
 
-// source is the document that has the definition; that of a type nobody declares has none.
+// source returns the document with the definition. It is nil for a type that no document declares.
 func (d definition) source() *policy.Source {
 	if d.bound != nil {
 		return d.bound.Source

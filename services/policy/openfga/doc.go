@@ -1,5 +1,5 @@
-// Package openfga compiles a policy to an OpenFGA authorization model: in DSL for people,
-// in JSON for the API, or as modules, one for who provides each document.
+// Package openfga compiles a policy to an OpenFGA authorization model: as DSL for people, as JSON for the API, or as
+// modules, one for each owner of documents.
 //
 //	type tenant
 //	  relations
@@ -7,6 +7,6 @@
 //	    define loadbalancer_get_role: [role#subject]
 //	    define parent: [tenant]
 //
-// Everything is sorted, so that one policy is one model. [Check] refuses what OpenFGA would.
-// What is written for a policy that passes says the same in all forms.
+// The output is sorted, so that a policy always gives the same model. [Check] rejects policies that OpenFGA would
+// reject. All forms of a policy that passes have the same meaning.
 package openfga

@@ -5,7 +5,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/output"
 )
 
-// DSL compiles a policy to a model for people to read. There is a model unless the findings have errors.
+// DSL compiles a policy to a model for people. The model is nil if the findings have errors.
 func DSL(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
 	m := newModel(p, o)
 	return m.write(m.check(o, false), func(w writer) {
@@ -16,7 +16,7 @@ func DSL(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
 	})
 }
 
-// write returns what was written, if nothing was found that forbids it.
+// write returns the output, unless the findings have errors.
 func (m *model) write(found policy.Diagnostics, write func(writer)) ([]byte, policy.Diagnostics) {
 	if found.HasErrors() {
 		return nil, found
@@ -30,7 +30,7 @@ type writer struct {
 	options policy.Options
 }
 
-// typ writes a type, or what a module adds to one.
+// typ writes a type, or the extension of a type by a module.
 func (w writer) typ(keyword string, t *policy.Type, all []definition) {
 	w.out.Text("\n", keyword, " ", t.Name, "\n")
 	for i, d := range all {

@@ -49,7 +49,7 @@ func ExampleDSL() {
 	// []
 }
 
-// Each owner of documents has a module; types of roles and subjects that nobody declares have one, too.
+// Each owner of documents has a module. The undeclared types of roles and subjects have one, too.
 func ExampleModules() {
 	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.Limits{}, policy.Options{})
 	if found.HasErrors() {

@@ -2,9 +2,9 @@ package openfga
 
 import "github.com/entail-dev/entail/services/policy"
 
-// JSON compiles a policy to a model in the form of OpenFGA's API. There is a model unless the findings have errors.
+// JSON compiles a policy to a model in the form of OpenFGA's API. The model is nil if the findings have errors.
 //
-// It is written by hand, because names need no quoting and a model may be large.
+// It needs no JSON encoder: names need no quoting, and a model may be large.
 func JSON(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
 	m := newModel(p, o)
 	return m.write(m.check(o, false), func(w writer) {
@@ -63,7 +63,7 @@ func (w writer) targetsJSON(d definition) {
 	}
 }
 
-// conditionsJSON writes a union, which OpenFGA does not take of fewer than two.
+// conditionsJSON writes a union only for two or more conditions, because OpenFGA rejects smaller unions.
 func (w writer) conditionsJSON(b *policy.Binding) {
 	several := len(b.Steps) > 1 || b.RoleBinding && len(b.Steps) > 0
 	if several {

@@ -10,24 +10,24 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// maxModuleName is OpenFGA's limit.
+// maxModuleName is OpenFGA's limit, in characters.
 const maxModuleName = 50
 
 // Module is the part of a model that one owner provides.
 type Module struct {
 	Name string
-	// File is what the manifest calls the module.
+	// File is the name of the module's file in the manifest.
 	File    string
 	Content []byte
-	// Sources are the documents that the module comes from; none for one that nobody wrote.
+	// Sources holds the documents of the module; it is empty for a module of undeclared types.
 	Sources []*policy.Source
 }
 
-// Modules compiles a policy to a modular model, sorted by name. There are modules unless the findings have errors.
+// Modules compiles a policy to a modular model, sorted by name. The result is nil if the findings have errors.
 //
-// What a document declares and binds is in the module of its owner. Without a known one the module
-// is named for what the document declares, so that the way a policy is cut into files makes no difference.
-// Documents that declare only unions and actions have no module: a model has neither.
+// The module of an owner contains the declarations and bindings of its documents. A document without a usable owner
+// gets a module with the name of its first declaration, so that the split into files makes no difference. A document
+// with only unions and actions has no module, because a model has neither.
 func Modules(p *policy.Policy, o Options) ([]Module, policy.Diagnostics) {
 	m := newModel(p, o)
 	found := m.check(o, true)
@@ -51,7 +51,7 @@ func Modules(p *policy.Policy, o Options) ([]Module, policy.Diagnostics) {
 	return modules, found
 }
 
-// Manifest is the fga.mod of modules.
+// Manifest returns the file fga.mod of modules.
 func Manifest(modules []Module) []byte {
 	var b strings.Builder
 	b.WriteString("schema: '1.2'\ncontents:\n")
@@ -63,14 +63,14 @@ func Manifest(modules []Module) []byte {
 
 func fileOf(module string) string { return module + ".fga" }
 
-// part is what is in one module.
+// part is the content of one module.
 type part struct {
 	name      string
 	sources   []*policy.Source
 	fragments []*fragment
 }
 
-// fragment is what a module says of a type.
+// fragment is the part of a type in one module.
 type fragment struct {
 	of          *policy.Type
 	own         bool
@@ -117,7 +117,7 @@ func (m *model) parts() []*part {
 	return slices.SortedFunc(maps.Values(parts), func(a, b *part) int { return strings.Compare(a.name, b.name) })
 }
 
-// moduleNames returns the module of each document, and of what nobody wrote.
+// moduleNames returns the module of each document, and of undeclared types by the key nil.
 func (m *model) moduleNames() map[*policy.Source]string {
 	names := map[*policy.Source]string{nil: m.options.CoreModule}
 	for _, source := range m.policy.Sources {
@@ -125,7 +125,7 @@ func (m *model) moduleNames() map[*policy.Source]string {
 			names[source] = source.Owner
 		}
 	}
-	// Types and bindings are each declared once, so the first of a document can name it; types go first.
+	// Each type and binding is declared once, so the first one of a document can name it. Types come first.
 	for _, t := range m.policy.Types {
 		if names[t.Source] == "" {
 			names[t.Source] = shorten(t.Name)
@@ -141,7 +141,7 @@ func (m *model) moduleNames() map[*policy.Source]string {
 	return names
 }
 
-// shorten makes a name fit, and keeps different names apart.
+// shorten cuts a name to the limit. A checksum keeps different names different.
 func shorten(name string) string {
 	if len(name) <= maxModuleName {
 		return name

@@ -5,21 +5,23 @@ import (
 	"fmt"
 )
 
-// Options are the choices of who runs OpenFGA. Zero fields are defaults.
+// Options holds settings for an installation of OpenFGA. Zero fields mean defaults.
 type Options struct {
-	// MaxTypes of the model, 100 by default as in OpenFGA; negative is without limit.
+	// MaxTypes bounds the types of the model. The default is 100, as in OpenFGA; a negative value means no limit.
 	MaxTypes int
-	// MaxBytes of the model in protobuf, 256 KiB by default as in OpenFGA; negative is without limit.
+	// MaxBytes bounds the model in protobuf. The default is 256 KiB, as in OpenFGA; a negative value means no limit.
 	MaxBytes int
-	// CoreModule has the types of roles and subjects that no document declares, "core" by default.
+	// CoreModule is the name of the module with the types of roles and subjects that no document declares. The default
+	// is "core".
 	CoreModule string
-	// ExternalTypes are types of subjects that something else defines: no module does. They matter to Modules only.
+	// ExternalTypes holds undeclared types that are defined outside of the policy, so that no module defines them. Only
+	// [Modules] uses it.
 	ExternalTypes []string
-	// SchemaVersion of DSL and JSON, "1.1" by default, or "1.2"; modules have the latter.
+	// SchemaVersion is the schema version of [DSL] and [JSON]: "1.1", the default, or "1.2". [Modules] always uses 1.2.
 	SchemaVersion string
 }
 
-// OrDefault returns the options with every default filled in.
+// OrDefault returns the options with all defaults filled in.
 func (o Options) OrDefault() Options {
 	return Options{
 		MaxTypes: cmp.Or(o.MaxTypes, 100), MaxBytes: cmp.Or(o.MaxBytes, 256<<10),
@@ -28,7 +30,7 @@ func (o Options) OrDefault() Options {
 	}
 }
 
-// Validate returns an error that says which option cannot be.
+// Validate returns an error that names the invalid option.
 func (o Options) Validate() error {
 	o = o.OrDefault()
 	if o.SchemaVersion != "1.1" && o.SchemaVersion != "1.2" {

@@ -6,14 +6,15 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// idSize is what the id takes that the server gives to the model before it measures: a tag, a length and a ULID.
+// idSize is the size of the model ID, which the server adds before it measures: a tag, a length and a ULID.
 const idSize = 28
 
-// Size is how many bytes OpenFGA finds that the model of a policy has, in one piece: what MaxBytes bounds.
+// Size returns the size in bytes by which OpenFGA measures the model of a policy in one piece. MaxBytes bounds this
+// size.
 func Size(p *policy.Policy, o Options) int { return newModel(p, o).size(false) }
 
-// size returns how many bytes the model has in protobuf, which is what OpenFGA limits. Every field is a tag
-// of one byte, a length and as many bytes; a map is a field with two for each entry.
+// size returns the size of the model in protobuf. Each field has a tag of one byte, a length, and its content. A map
+// has one field for each entry, with two fields in it.
 func (m *model) size(modular bool) int {
 	s := sizer{options: m.policy.Options}
 	if modular {
@@ -32,7 +33,8 @@ type sizer struct {
 	modules map[*policy.Source]string
 }
 
-// field is the size of a field whose content has that size; text is that of one that may be left out.
+// field returns the size of a field with content of the given size. text returns 0 for an empty text, which is left
+// out.
 func field(size int) int { return 1 + (bits.Len(uint(size)|1)+6)/7 + size }
 
 func text(s string) int {
@@ -58,7 +60,7 @@ func (s sizer) typ(t *policy.Type, all []definition) int {
 	return text(t.Name) + relations + metadata
 }
 
-// origin is the size of the names of a module and its file.
+// origin returns the size of the names of a module and of its file.
 func (s sizer) origin(source *policy.Source) int {
 	if s.modules == nil {
 		return 0

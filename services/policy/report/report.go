@@ -1,5 +1,5 @@
-// Package report writes what was found in a policy: for people, for programs, and in SARIF for
-// what shows findings beside the code they are about.
+// Package report writes the findings in a policy: as text for people, as JSON for programs, and as SARIF for tools that
+// show findings beside the code.
 package report
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// Text is one finding a line, with what to do and other places below it, and the line that it is about
-// if its file is given.
+// Text returns the findings for people. Below each finding it shows the line, if its file is given, the related places
+// and the hint.
 func Text(found policy.Diagnostics, files ...syntax.File) string {
 	var b strings.Builder
 	lines := map[string][]string{}
@@ -31,10 +31,10 @@ func Text(found policy.Diagnostics, files ...syntax.File) string {
 	return b.String()
 }
 
-// maxExcerpt is how much of a line is shown, in characters.
+// maxExcerpt bounds the shown part of a line, in characters.
 const maxExcerpt = 120
 
-// excerpt is a line with a caret below the place in it; empty if there is no such line.
+// excerpt returns the line with a caret below the place; it is empty if the line does not exist.
 func excerpt(lines []string, at policy.Place) string {
 	if at.Line < 1 || at.Line > len(lines) {
 		return ""
@@ -53,7 +53,7 @@ func excerpt(lines []string, at policy.Place) string {
 	return "    | " + string(shown) + "\n    | " + strings.Repeat(" ", at.Column-1-from) + "^\n"
 }
 
-// JSON is an array of findings.
+// JSON returns the findings as a JSON array.
 func JSON(found policy.Diagnostics) ([]byte, error) {
 	if found == nil {
 		found = policy.Diagnostics{}

@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// SARIF is a log of version 2.1.0 with one run.
+// SARIF returns a SARIF log of version 2.1.0 with one run.
 func SARIF(found policy.Diagnostics) ([]byte, error) {
 	codes := map[policy.Code]bool{}
 	results := make([]result, 0, len(found))
@@ -90,7 +90,7 @@ type (
 	}
 )
 
-// locations is one location, or none of what no file is at fault for.
+// locations returns one location, or none for a finding without a file.
 func locations(p policy.Place, message string) []location {
 	if p.File == "" {
 		return nil

@@ -11,11 +11,11 @@ import (
 const (
 	minName, maxName = 3, 64
 	maxPrefixPart    = 63
-	// maxDefinition is for prefix and name together.
+	// maxDefinition bounds prefix and name together.
 	maxDefinition = 128
 )
 
-// Check tells what SpiceDB would not take of a policy, its size apart.
+// Check returns the reasons why SpiceDB would reject the schema of a policy. It does not check the size; [Schema] does.
 func Check(p *policy.Policy, o Options) policy.Diagnostics {
 	c := checker{prefix: o.prefix()}
 	if err := o.Validate(); err != nil {
@@ -44,7 +44,7 @@ func (c *checker) checkType(t *policy.Type) {
 	}
 }
 
-// checkActions looks at the actions that some type has, and at what holds their role bindings.
+// checkActions checks the names of bound actions, and of the relations that hold their role bindings.
 func (c *checker) checkActions(p *policy.Policy) {
 	bound, roles := p.Bound()
 	for _, a := range p.Actions {
@@ -70,7 +70,7 @@ func (c *checker) checkName(place policy.Place, what, name string) {
 	}
 }
 
-// isName reports whether a name that fits the policy language fits SpiceDB: ^[a-z][a-z0-9_]{1,62}[a-z0-9]$.
+// isName reports whether a name of the policy language is valid in SpiceDB: ^[a-z][a-z0-9_]{1,62}[a-z0-9]$.
 func isName(s string) bool {
 	return len(s) >= minName && len(s) <= maxName && policy.IsTypeName(s) && !strings.HasSuffix(s, "_")
 }

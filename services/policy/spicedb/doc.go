@@ -1,7 +1,7 @@
 // Package spicedb compiles a policy to a SpiceDB schema.
 //
-// Each type is a definition, each relation a relation. An action is a permission, and a relation
-// for its role bindings where it can be given by one:
+// Each type becomes a definition, and each relation a relation. An action becomes a permission. If a role binding can
+// give it, it also gets a relation for its role bindings:
 //
 //	relation parent: infratographer/tenant
 //
@@ -9,5 +9,6 @@
 //
 //	permission loadbalancer_get = loadbalancer_get_role + parent->loadbalancer_get
 //
-// Everything is sorted, so that one policy is one schema. [Check] refuses what SpiceDB would.
+// The output is sorted, so that a policy always gives the same schema. [Check] rejects policies that SpiceDB would
+// reject.
 package spicedb

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Options are the choices of who runs SpiceDB. Zero fields are defaults.
+// Options holds settings for an installation of SpiceDB. Zero fields mean defaults.
 type Options struct {
-	// Prefix of every definition, "infratographer" by default; several parts are joined by slashes.
+	// Prefix is the prefix of every definition. The default is "infratographer". Slashes separate several parts.
 	Prefix string
-	// Unprefixed leaves the prefix out.
+	// Unprefixed leaves out the prefix.
 	Unprefixed bool
-	// MaxBytes of the schema, 4 MiB by default as in SpiceDB's API; negative is without limit.
+	// MaxBytes bounds the schema. The default is 4 MiB, as in SpiceDB's API; a negative value means no limit.
 	MaxBytes int
 }
 
-// defaultMaxBytes is what WriteSchema takes.
+// defaultMaxBytes is the limit of WriteSchema.
 const defaultMaxBytes = 4 << 20
 
-// prefix returns what stands before the names of types.
+// prefix returns the prefix of the names of types, with its slash.
 func (o Options) prefix() string {
 	if o.Unprefixed {
 		return ""
@@ -27,7 +27,7 @@ func (o Options) prefix() string {
 	return cmp.Or(o.Prefix, "infratographer") + "/"
 }
 
-// Validate returns an error that says which option cannot be.
+// Validate returns an error that names the invalid option.
 func (o Options) Validate() error {
 	if o.Unprefixed {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/output"
 )
 
-// Schema compiles a policy. There is a schema unless the findings have errors.
+// Schema compiles a policy to a schema. The schema is nil if the findings have errors.
 func Schema(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
 	found := Check(p, o)
 	if found.HasErrors() {
@@ -65,7 +65,7 @@ func (w writer) definition(t *policy.Type) {
 	w.out.Text("}\n")
 }
 
-// gap is what stands between groups of lines: an empty line, if there is something before.
+// gap returns the text between groups of lines: an empty line if lines precede.
 func (w writer) gap(start int) string {
 	if w.out.Size() > start {
 		return "\n"

@@ -2,7 +2,7 @@ package syntax
 
 import "strings"
 
-// ownerOf is what a comment before the content of a document names: "# Provided by NAME".
+// ownerOf returns the owner that a comment at the beginning of a document names: "# Provided by NAME".
 func ownerOf(text string) string {
 	const phrase = "provided by "
 	for line := range strings.Lines(text) {

@@ -5,11 +5,11 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/tree"
 )
 
-// decoder makes a document of nodes.
+// decoder converts nodes to a document.
 type decoder struct {
 	document *Document
 	findings *policy.Collector
-	// manifest says that the document is in one, and the custom resource takes the canonical form only.
+	// manifest is true if the document is in a manifest. The custom resource accepts only the canonical form.
 	manifest bool
 }
 
@@ -55,7 +55,7 @@ func (d *decoder) union(n tree.Node) Union {
 	}
 }
 
-// reference reads the name of a type: `name: x`, or just x.
+// reference reads a reference to a type: `name: x`, or only x.
 func (d *decoder) reference(n tree.Node) Name {
 	if n.Kind == tree.Mapping {
 		name := d.name(d.fields(n, "a reference to a type", "name")[0], "name")
@@ -80,7 +80,7 @@ func (d *decoder) condition(n tree.Node) Condition {
 	fields := d.fields(n, "a condition", "roleBinding", "relationshipAction")
 	c := Condition{At: at(n)}
 	if role := fields[0]; role.Line > 0 {
-		// It is the key that counts: an empty mapping is its only value.
+		// The key counts, because an empty mapping is its only valid value.
 		c.RoleBinding = true
 		d.fields(role, "roleBinding")
 	}
@@ -93,7 +93,7 @@ func (d *decoder) condition(n tree.Node) Condition {
 	return c
 }
 
-// name reads a name. Whether one has to be there is not decided here.
+// name reads a name. The caller decides whether a missing name is an error.
 func (d *decoder) name(n tree.Node, what string) Name {
 	if n.Kind == tree.Sequence || n.Kind == tree.Mapping {
 		d.unreadable(n, what+" is "+n.Kind.String()+", not a text", "write one name")
@@ -102,7 +102,7 @@ func (d *decoder) name(n tree.Node, what string) Name {
 	return Name{Text: n.Text, At: at(n)}
 }
 
-// decodeEach reads a list. An absent one is empty, and so is one without a value.
+// decodeEach reads a list. A list that is absent or has no value is empty.
 func decodeEach[T any](d *decoder, list tree.Node, what string, decode func(tree.Node) T) []T {
 	if list.Kind == tree.Null {
 		return nil
@@ -119,13 +119,13 @@ func decodeEach[T any](d *decoder, list tree.Node, what string, decode func(tree
 	return items
 }
 
-// report reports an error in what could be read.
+// report reports an error in a part that could be read.
 func (d *decoder) report(n tree.Node, code policy.Code, message, hint string) *policy.Diagnostic {
 	d.document.faulty = true
 	return d.findings.Add(d.document.Source.At(at(n)), code, message, hint)
 }
 
-// unreadable reports what stands where something else should.
+// unreadable reports a value of the wrong kind, whose content is lost.
 func (d *decoder) unreadable(n tree.Node, message, hint string) {
 	d.document.incomplete = true
 	d.report(n, policy.CodeKind, message, hint)

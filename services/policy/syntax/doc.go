@@ -1,10 +1,10 @@
-// Package syntax has the documents of the policy language as they are written, and reads them:
-// from files, where each name keeps its line and column, or from objects, where it keeps its field.
+// Package syntax contains the documents of the policy language in their written form, and reads them. A name from a
+// file keeps its line and column, a name from an object keeps its field.
 //
-// It judges the form only: YAML, keys, kinds of value. What it cannot read it reports and
-// goes on, so that one mistake hides no other. Keys match in any case; `resourceTypeNames`
-// is another name for a union's `resourceTypes`; targets and members are `name: x` or just x.
-// A comment "Provided by NAME" at its beginning names the owner of a document. A document may also
-// be the spec of a manifest of the kind PolicyDocument, as Kubernetes has it.
-// Whatever the input, time and memory are bounded by [Limits].
+// The package checks only the form: YAML, keys, kinds of values. It reports parts that it cannot read and continues, so
+// that one mistake hides no other. Keys match in any case. `resourceTypeNames` is another name for a union's
+// `resourceTypes`. Targets and members are `name: x` or only x.
+//
+// A comment "Provided by NAME" at the beginning names the owner of a document. A document may also be the spec of a
+// Kubernetes manifest of kind PolicyDocument. [Limits] bounds time and memory for any input.
 package syntax

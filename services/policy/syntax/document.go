@@ -2,10 +2,10 @@ package syntax
 
 import "github.com/entail-dev/entail/services/policy"
 
-// Document is one part of a policy, as it was written: nothing in it has been checked.
+// Document is one part of a policy in its written form. Its content has not been checked.
 type Document struct {
 	Source *policy.Source
-	// Object is namespace/name of the custom resource, if the document is the manifest of one.
+	// Object is the namespace/name of the custom resource if the document is in a manifest.
 	Object string
 
 	ResourceTypes []ResourceType
@@ -13,18 +13,18 @@ type Document struct {
 	Actions       []Action
 	Bindings      []Binding
 
-	// faulty documents have errors; of incomplete ones, parts could not be read.
+	// faulty is true if the document has errors, incomplete if parts could not be read.
 	faulty, incomplete bool
 }
 
-// Valid reports whether the document was read without errors. There is no policy of one that was not.
+// Valid reports whether the document was read without errors. Package check makes no policy of an invalid document.
 func (d *Document) Valid() bool { return !d.faulty }
 
-// Complete reports whether all of the document could be read, with errors or without: in one that
-// is not complete, what seems to be missing may be there.
+// Complete reports whether the whole document could be read, with or without errors. In an incomplete document, a part
+// that seems to be missing may exist.
 func (d *Document) Complete() bool { return !d.incomplete }
 
-// Name is a name as it was written; without text it is missing.
+// Name is a name in its written form; an empty text means that it is missing.
 type Name struct {
 	Text string
 	At   policy.Position
@@ -37,45 +37,45 @@ type ResourceType struct {
 	At             policy.Position
 }
 
-// Relationship names a relation from the resources of a type to those of others.
+// Relationship is a relation from the resources of a type to others.
 type Relationship struct {
 	Relation Name
-	// Targets are types and unions.
+	// Targets holds names of types and unions.
 	Targets []Name
 	At      policy.Position
 }
 
-// Union is a common name for several types.
+// Union is a name for several types.
 type Union struct {
 	Name    Name
 	Members []Name
 	At      policy.Position
 }
 
-// Action is something that can be done to resources.
+// Action is an action on resources.
 type Action struct {
 	Name Name
 	At   policy.Position
 }
 
-// Binding says that an action exists on a type, or on each member of a union, and who may take it:
-// whoever meets one of the conditions.
+// Binding binds an action to a type, or to each member of a union. A subject that meets one of the conditions may take
+// the action.
 type Binding struct {
 	Action, Type Name
 	Conditions   []Condition
 	At           policy.Position
 }
 
-// Condition is one way to be allowed. Exactly one of the two is set in a valid policy.
+// Condition is one way to get an action. A valid policy sets exactly one of the two fields.
 type Condition struct {
-	// RoleBinding allows whom a role binding gives the action.
+	// RoleBinding allows subjects to which a role binding gives the action.
 	RoleBinding bool
-	// RelationshipAction allows who may take an action on a related resource.
+	// RelationshipAction allows subjects with an action on a related resource.
 	RelationshipAction *RelationshipAction
 	At                 policy.Position
 }
 
-// RelationshipAction is an action on the resources that a relation leads to.
+// RelationshipAction is an action on the targets of a relation.
 type RelationshipAction struct {
 	Relation, Action Name
 	At               policy.Position

@@ -9,10 +9,10 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
-// maxFields is how many keys the mappings of the language have at most.
+// maxFields is the largest number of keys of a mapping of the language.
 const maxFields = 4
 
-// fields returns the values of a mapping by the index of their keys; those that are absent are at line 0.
+// fields returns the values of a mapping in the order of keys. The line of an absent value is 0.
 func (d *decoder) fields(n tree.Node, what string, keys ...string) (values [maxFields]tree.Node) {
 	if n.Kind != tree.Mapping {
 		d.notMapping(n, what, keys)
@@ -40,7 +40,7 @@ func (d *decoder) fields(n tree.Node, what string, keys ...string) (values [maxF
 		}
 		values[index] = value
 	}
-	// What stands under a key that is almost right would be missed elsewhere, and add to the errors.
+	// Use the value of a misspelled key, because its absence would cause more errors.
 	for index := range keys {
 		if written[index].Line == 0 {
 			values[index] = guessed[index]
@@ -60,7 +60,7 @@ func (d *decoder) notMapping(n tree.Node, what string, keys []string) {
 	d.unreadable(n, what+" is "+n.Kind.String()+", not a mapping", "write a mapping with "+words.List(keys, "and"))
 }
 
-// unknownKey reports a key, and returns the index of the one that was probably meant or -1.
+// unknownKey reports an unknown key, and returns the index of the key that was probably meant, or -1.
 func (d *decoder) unknownKey(key tree.Node, what string, keys []string) int {
 	message := what + " has no key " + words.Quote(key.Text)
 	if len(keys) == 0 {
@@ -68,7 +68,7 @@ func (d *decoder) unknownKey(key tree.Node, what string, keys []string) int {
 		return -1
 	}
 	if slices.Contains([]string{"rbac", "rolebindingv2", "subjectrelation", "subjectidentifier", "conditionsets"}, strings.ToLower(key.Text)) {
-		// What it would say is missing then: that would add to the errors.
+		// The content of this key is missing now; without this mark, that would cause more errors.
 		d.document.incomplete = true
 		d.report(key, policy.CodeUnknownKey, message+": RBAC v2 of permissions-api is not supported",
 			"bind roles by `roleBinding: {}`; docs/permissions-api.md says how to move")
@@ -83,7 +83,7 @@ func (d *decoder) unknownKey(key tree.Node, what string, keys []string) int {
 	return meant
 }
 
-// join puts lists that were given under one key together; of other values the first counts.
+// join concatenates two lists under one key; of other values it returns the first.
 func join(first, second tree.Node) tree.Node {
 	if first.Kind == tree.Sequence && second.Kind == tree.Sequence {
 		first.Children = append(slices.Clip(first.Children), second.Children...)

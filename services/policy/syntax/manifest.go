@@ -11,20 +11,20 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
-// The custom resource that holds a document.
+// API version and kind of the custom resource that holds a document.
 const (
 	APIVersion = "iapl.infratographer.com/v1alpha1"
 	Kind       = "PolicyDocument"
 )
 
-// What the custom resource takes: characters of a text, of the name of a store, and items of a list.
+// Limits of the custom resource: characters of a text and of the name of a store, items of a list and of an inner list.
 const (
 	maxText, maxStore      = 256, 253
 	maxItems, maxNestItems = 1000, 200
 )
 
-// unwrap finds the document in a manifest of a PolicyDocument; what is no manifest is one itself. A manifest
-// is judged by the rules of the custom resource: what the API server refuses or drops is an error here.
+// unwrap returns the document in a manifest of a PolicyDocument. Any other root is itself a document. A manifest must
+// follow the rules of the custom resource: content that the API server rejects or drops is an error.
 func (d *decoder) unwrap(root tree.Node) tree.Node {
 	version, is := child(root, "apiVersion"), child(root, "kind")
 	if version.Line == 0 || is.Line == 0 {
@@ -88,7 +88,7 @@ func (d *decoder) only(n tree.Node, what string, keys ...string) {
 	}
 }
 
-// canonical reports what is well in a file, but not in a manifest.
+// canonical reports a form that is valid in a file, but not in a manifest.
 func (d *decoder) canonical(is bool, n tree.Node, message, hint string) {
 	if d.manifest && !is {
 		d.report(n, policy.CodeManifest, "the custom resource does not take this document: "+message,
@@ -96,12 +96,12 @@ func (d *decoder) canonical(is bool, n tree.Node, message, hint string) {
 	}
 }
 
-// spelled reports a key of a manifest that is spelled otherwise: the API server knows it as no key at all.
+// spelled reports a key of a manifest with another spelling. The API server treats it as unknown.
 func (d *decoder) spelled(key tree.Node, as string) {
 	d.canonical(key.Text == as, key, "it has the key "+words.Quote(key.Text), "write "+as)
 }
 
-// text reports what a manifest can have for no text: what Kubernetes reads as something else, or is too long.
+// text reports a text that a manifest cannot have: Kubernetes reads it as another type, or it is too long.
 func (d *decoder) text(n tree.Node, most int) {
 	d.canonical(n.Kind != tree.Scalar || !n.Plain || tree.IsText(n.Text), n,
 		"YAML has "+words.Quote(n.Text)+" for a number, a truth value or the like", "put it in quotes")
@@ -122,7 +122,7 @@ func (d *decoder) length(list tree.Node, what string) {
 	}
 }
 
-// child is the value of a key as Kubernetes spells it; at line 0 if there is none.
+// child returns the value of a key in Kubernetes' spelling. Its line is 0 if the key is absent.
 func child(n tree.Node, key string) tree.Node {
 	if n.Kind == tree.Mapping {
 		for i := 0; i < len(n.Children); i += 2 {

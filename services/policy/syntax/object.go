@@ -8,9 +8,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// FromObject completes a document that an object holds, and returns it: each part gets the position
-// of its field, as a part that [Parse] reads gets that of its line. Root is the path of the field
-// that holds the four lists, such as "spec".
+// FromObject sets the positions in a document from an object, and returns the document. Each part gets the position of
+// its field, as [Parse] sets lines. Root is the path of the field with the four lists, such as "spec".
 func FromObject(d *Document, root string) *Document {
 	f := fields{d.Source}
 	f.at(root)
@@ -32,7 +31,7 @@ func FromObject(d *Document, root string) *Document {
 	return d
 }
 
-// fields gives the fields of an object their positions, in the order of the object.
+// fields assigns positions to the fields of an object, in the order of the object.
 type fields struct{ source *policy.Source }
 
 func (f fields) at(path string) policy.Position { return f.source.Field(path) }
@@ -64,18 +63,18 @@ func (f fields) binding(b *Binding, path string) {
 	}
 }
 
-// maxOwner is how long the name of a module may be in OpenFGA, which owners become.
+// maxOwner bounds an owner, because owners name modules in OpenFGA.
 const maxOwner = 50
 
-// ObjectOwner is the owner of a document in a Kubernetes object of the name namespace/name, after
-// its cluster if that matters: namespace_name, with _ for each dot too, since no name of an
-// object has one; or a hash, where that could not name a module.
+// ObjectOwner returns the owner of a document in the Kubernetes object namespace/name or cluster/namespace/name. The
+// owner is namespace_name, with _ for each dot. That is unique, because no name of an object contains _. With a
+// cluster, or if the result cannot name a module, the owner is a hash.
 func ObjectOwner(object string) string {
 	owner := strings.NewReplacer("/", "_", ".", "_").Replace(object)
 	if strings.Count(object, "/") == 1 && len(owner) <= maxOwner && owner[0] >= 'a' && owner[0] <= 'z' {
 		return owner
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(object)) // It cannot fail.
+	_, _ = h.Write([]byte(object)) // This never fails.
 	return fmt.Sprintf("policy-%016x", h.Sum64())
 }

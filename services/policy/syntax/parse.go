@@ -13,22 +13,22 @@ import (
 
 // File is a YAML stream of documents.
 type File struct {
-	// Name is what findings call the file.
+	// Name is the name of the file in findings.
 	Name    string
 	Content []byte
 }
 
-// Limits bound what is read in one go. Zero fields are defaults.
+// Limits bounds the input of one call. Zero fields mean defaults.
 type Limits struct {
-	// Bytes of all files, 32 MiB by default.
+	// Bytes bounds all files together. The default is 32 MiB.
 	Bytes int
-	// Documents in all files, 10,000 by default.
+	// Documents bounds the documents in all files. The default is 10,000.
 	Documents int
-	// Depth of a value inside values, 32 by default.
+	// Depth bounds the nesting of values. The default is 32.
 	Depth int
-	// Nodes are keys, values and items, aliases counted as often as they stand; 3 million by default.
+	// Nodes bounds the keys, values and items. An alias counts each time that it is used. The default is 3 million.
 	Nodes int
-	// GeneralBytes may be in documents that use more of YAML than plain block style, 4 MiB by default.
+	// GeneralBytes bounds the documents that use more of YAML than plain block style. The default is 4 MiB.
 	GeneralBytes int
 }
 
@@ -39,8 +39,8 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// Parse reads all documents of all files. Documents with errors are returned too: check finds what
-// else is wrong, and makes no policy of them.
+// Parse reads all documents of all files. It also returns documents with errors: package check finds their other
+// errors, but makes no policy of them.
 func Parse(files []File, limits Limits) ([]*Document, policy.Diagnostics) {
 	limits = limits.orDefault()
 	p := parser{limits: limits, budget: tree.Budget{Depth: limits.Depth, Nodes: limits.Nodes, General: limits.GeneralBytes}}
@@ -64,7 +64,7 @@ type parser struct {
 	findings     policy.Collector
 }
 
-// file reads one file and reports whether there is reason to go on.
+// file reads one file, and reports whether to continue.
 func (p *parser) file(f File) bool {
 	number := 0
 	for part := range tree.Split(strings.TrimPrefix(string(f.Content), "\ufeff")) {
@@ -95,7 +95,7 @@ func (p *parser) document(source *policy.Source, part tree.Part) bool {
 	return true
 }
 
-// unreadable reports why a document cannot be read, and whether there is reason to go on.
+// unreadable reports why a document cannot be read, and returns whether to continue.
 func (p *parser) unreadable(source *policy.Source, part tree.Part, err error) bool {
 	p.documents = append(p.documents, &Document{Source: source, faulty: true, incomplete: true})
 	e, code := &tree.Error{}, policy.CodeSyntax
@@ -114,7 +114,7 @@ func (p *parser) refuse(source *policy.Source, message string) {
 	p.findings.Add(source.At(policy.Position{}), policy.CodeLimit, message, "split the policy, or raise the limit")
 }
 
-// oddBreak is where the first line break is that YAML has and editors do not count, -1 if there is none: the
+// oddBreak returns the index of the first line break that only YAML recognizes, or -1. Editors do not count it, so the
 // lines of findings would be wrong.
 func oddBreak(text string) int {
 	for i, r := range text {
@@ -125,7 +125,7 @@ func oddBreak(text string) int {
 	return -1
 }
 
-// misencoded returns where the text has a character that YAML does not allow.
+// misencoded returns an error for the first character that YAML does not allow, or nil.
 func misencoded(part tree.Part) *tree.Error {
 	line, column := int32(part.Line), int32(1)
 	odd := oddBreak(part.Text)

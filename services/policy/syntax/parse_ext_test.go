@@ -31,7 +31,7 @@ func TestTheFormOfDocumentsIsChecked(t *testing.T) {
 	for name, test := range map[string]struct {
 		text, want string
 		says       []string
-		// faulty texts have errors, incomplete ones lack something.
+		// faulty texts have errors; incomplete ones lack a part.
 		faulty, incomplete bool
 	}{
 		"unknown key": {
@@ -104,7 +104,7 @@ func TestTheFormOfDocumentsIsChecked(t *testing.T) {
 	}
 }
 
-// says is what documents say, wherever that stands.
+// says returns the content of documents without positions.
 func says(documents []*syntax.Document) string {
 	var b strings.Builder
 	for _, d := range documents {

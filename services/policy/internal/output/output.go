@@ -1,8 +1,7 @@
-// Package output writes texts of any size into exactly as much memory as they need: it lets
-// the writer run twice, first to measure.
+// Package output writes large texts into exactly sized memory. It runs the writer twice, first to measure.
 package output
 
-// Writer takes the text.
+// Writer measures or collects the text.
 type Writer struct {
 	size int
 	text []byte
@@ -18,11 +17,11 @@ func (w *Writer) Text(parts ...string) {
 	}
 }
 
-// Size is how many bytes have been added.
+// Size returns the number of bytes added.
 func (w *Writer) Size() int { return w.size }
 
-// Of returns what write writes, unless that is more than limit bytes: then it returns nil, and how much it is.
-// A negative limit is none. Write must write the same each time.
+// Of returns the output of write and its size. If the size exceeds limit bytes, the output is nil. A negative limit
+// means no limit. write must write the same each time.
 func Of(limit int, write func(*Writer)) ([]byte, int) {
 	var measured Writer
 	write(&measured)

@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// Canonical writes a policy as one document, everything sorted: policies that say the same
-// with the same unions are the same bytes. Who provides what is not in it.
+// Canonical writes a policy as one sorted document. Policies with the same meaning and the same unions give the same
+// bytes. Owners are left out.
 func Canonical(p *policy.Policy) []byte {
 	w := &writer{}
 	list(w, "resourceTypes", declared(p.Types), func(t *policy.Type) {
@@ -42,7 +42,7 @@ func targets(r *policy.Relation) []string {
 	return names
 }
 
-// bindings returns every binding once, as it was written.
+// bindings returns every binding once, in its written form.
 func bindings(p *policy.Policy) []*policy.Binding {
 	var all []*policy.Binding
 	seen := map[*policy.Binding]bool{}
@@ -87,7 +87,7 @@ func (w *writer) binding(b *policy.Binding) {
 type writer struct {
 	text   strings.Builder
 	indent int
-	// dash says that the next line begins an item.
+	// dash is true if the next line begins an item.
 	dash bool
 }
 
@@ -118,7 +118,7 @@ func (w *writer) name(name string) { w.pair("name", name) }
 
 func (w *writer) pair(key, name string) { w.line(key + ": " + quoted(name)) }
 
-// quoted returns a name as YAML reads it back as a text, whatever version of YAML it is.
+// quoted returns a name in a form that every version of YAML reads as a text.
 func quoted(name string) string {
 	special := []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 	if name == "" || name[0] >= '0' && name[0] <= '9' || slices.Contains(special, name) {

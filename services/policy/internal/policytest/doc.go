@@ -1,4 +1,3 @@
-// Package policytest makes policies for tests and benchmarks: valid ones, at random but the same for
-// the same seed, and large ones of a given shape. [Canonical] writes a policy so that two that say
-// the same are the same bytes.
+// Package policytest makes valid policies for tests and benchmarks: random ones from a seed, and large ones of a given
+// shape. [Canonical] writes policies with the same meaning as the same bytes.
 package policytest

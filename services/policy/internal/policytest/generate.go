@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Generate returns a valid policy as the texts of files. It is small, and of everything in the language
-// there is something in some of them: unions that overlap, many conditions, long names, roles of its own, any style of writing.
+// Generate returns a small valid policy as the texts of files. Over many seeds, the policies cover the whole language:
+// overlapping unions, many conditions, long names, declared roles, any style of writing.
 func Generate(seed uint64) []string {
 	g := &generator{random: rand.New(rand.NewPCG(seed, seed)), bound: map[string]map[string]bool{}, targets: map[string][]string{}}
 	g.declare()
@@ -24,7 +24,7 @@ type generator struct {
 	unionNames     []string
 	relations      map[string][]relation
 	bindings       []binding
-	// bound tells by type which actions are bound, targets by "type relation" which types it leads to.
+	// bound holds the bound actions by type, targets the target types by "type relation".
 	bound   map[string]map[string]bool
 	targets map[string][]string
 }
@@ -42,10 +42,10 @@ type binding struct {
 
 type step struct{ relation, action string }
 
-// one in n times it is true.
+// one returns true once in n calls on average.
 func (g *generator) one(n int) bool { return g.random.IntN(n) == 0 }
 
-// pick returns at least one and at most n of the list, in any order.
+// pick returns between one and n items of the list, in random order.
 func (g *generator) pick(list []string, n int) []string {
 	shuffled := slices.Clone(list)
 	g.random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
@@ -69,7 +69,7 @@ func (g *generator) declare() {
 	}
 }
 
-// names returns n names, some of which are long.
+// names returns n names, some of them long.
 func (g *generator) names(n int, from []string) []string {
 	names := slices.Clone(from)
 	g.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -102,7 +102,7 @@ func (g *generator) addRelation(t string, r relation) {
 	}
 }
 
-// members are the types that a name stands for.
+// members returns the types that a name stands for.
 func (g *generator) members(name string) []string {
 	if members, found := g.unions[name]; found {
 		return members
@@ -110,7 +110,7 @@ func (g *generator) members(name string) []string {
 	return []string{name}
 }
 
-// bind first decides what is bound where, then gives conditions that are true to it.
+// bind draws the bindings first, then conditions that are valid for them.
 func (g *generator) bind() {
 	for _, action := range g.actions {
 		for _, on := range g.pick(append(slices.Clone(g.types), g.unionNames...), 4) {
@@ -133,7 +133,7 @@ func (g *generator) bind() {
 	}
 }
 
-// steps returns conditions that hold on every type that a name stands for.
+// steps returns conditions that are valid on every type that a name stands for.
 func (g *generator) steps(on string) []step {
 	var steps []step
 	members := g.members(on)
@@ -151,5 +151,5 @@ func (g *generator) steps(on string) []step {
 	return steps
 }
 
-// prefix is a different one for each type.
+// prefix returns a different ID prefix for each type.
 func prefix(i int) string { return fmt.Sprintf("pfx%03d", i) }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Large returns a policy of so many types, to each of which as many actions are bound: by a role or through its parent.
-// Each binding is written out; see [Multiplied] for the same by a union.
+// Large returns a policy with the given numbers of types and of actions on each type. A role or the parent gives each
+// action. Each binding is written out; [Multiplied] uses a union instead.
 func Large(types, actions int) []byte {
 	var b strings.Builder
 	declare(&b, types, actions, func(i int) string { return typeName((i + 1) % types) })
@@ -18,8 +18,8 @@ func Large(types, actions int) []byte {
 	return []byte(b.String())
 }
 
-// Multiplied returns a policy with as many bindings as [Large], each written once for a union of all types,
-// which is the parent of each of them.
+// Multiplied returns a policy with as many bindings as [Large]. Each is written once, for a union of all types that is
+// also the parent of each type.
 func Multiplied(types, actions int) []byte {
 	var b strings.Builder
 	declare(&b, types, actions, func(int) string { return "everything" })
@@ -53,7 +53,7 @@ func writeBinding(b *strings.Builder, action, on string) {
 
 func typeName(i int) string { return fmt.Sprintf("type%d", i) }
 
-// actionName has letters only, as the language wants it.
+// actionName returns a name without digits, which the language forbids.
 func actionName(j int) string {
 	letter := func(digit int) rune { return rune('a' + j/digit%26) }
 	return "action_" + string([]rune{letter(1), letter(26), letter(26 * 26), letter(26 * 26 * 26)})

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FirstSeed returns the first seed of a test with random inputs: ENTAIL_SEED, an unsigned number, or 0.
-// A test that fails logs a seed that was set.
+// FirstSeed returns the first seed of a test with random inputs: ENTAIL_SEED, an unsigned number, or 0. A failed test
+// logs a seed that was set.
 func FirstSeed(t testing.TB) uint64 {
 	t.Helper()
 	value := os.Getenv("ENTAIL_SEED")

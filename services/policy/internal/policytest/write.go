@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// write puts the policy into documents and these into files, in any order and any style.
+// write distributes the policy over documents and files, in random order and style.
 func (g *generator) write() []string {
 	lists := map[string][]string{}
 	for i, t := range g.types {
@@ -104,7 +104,7 @@ func (g *generator) bindingText(b binding) string {
 	return g.mapping(g.key("actionName")+": "+b.action, g.key("typeName")+": "+b.on, g.list("conditions", conditions))
 }
 
-// key is a key in some case of letters.
+// key returns a key in random case.
 func (g *generator) key(key string) string {
 	switch g.random.IntN(8) {
 	case 0:

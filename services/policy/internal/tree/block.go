@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// maxKey is far below what YAML allows a key to have.
+	// maxKey bounds the keys that the scanner accepts. It is far below YAML's limit.
 	maxKey = 128
-	// arenaNodes are allocated at once, but not more than a text of some size can need.
+	// arenaNodes is the number of nodes that are allocated at once; a small text allocates fewer.
 	arenaNodes   = 4096
 	bytesPerNode = 4
 )
@@ -19,15 +19,15 @@ type block struct {
 	budget *Budget
 	nodes  int
 	depth  int
-	// limit is set when it is not the language that a document goes beyond.
+	// limit is set if the document exceeds a limit, not if it exceeds the scanner's part of YAML.
 	limit *Error
 
-	// line is the number of the line that is being read, start where it begins, next where the next one does.
+	// line is the number of the present line, start its beginning, next the beginning of the next line.
 	line        int32
 	start, next int
-	// at is where its unread content is; indent counts the columns before that, and is -1 after the last line.
+	// at is the position of the unread content. indent counts the columns before it, and is -1 after the last line.
 	at, indent int
-	// open are the children of nodes that are being read, arena has room for those of nodes that have been.
+	// open holds the children of unfinished nodes; arena has room for the children of finished ones.
 	open, arena []Node
 }
 
@@ -47,7 +47,7 @@ func (b *block) document() (Node, bool) {
 	return root, ok && b.indent < 0
 }
 
-// advance goes to the next line that has content.
+// advance moves to the next line with content.
 func (b *block) advance() {
 	for b.next < len(b.text) {
 		b.line++
@@ -65,7 +65,7 @@ func (b *block) advance() {
 	b.indent = -1
 }
 
-// blank skips spaces and reports whether no more than a comment is left of the line.
+// blank skips spaces, and reports whether the rest of the line is empty or a comment.
 func (b *block) blank() bool {
 	from := b.at
 	for b.at < b.next && b.text[b.at] == ' ' {
@@ -81,7 +81,7 @@ func (b *block) blank() bool {
 	}
 }
 
-// collection reads the sequence or mapping whose first entry is at hand, and whose others are at the same indent.
+// collection reads the sequence or mapping that begins at the present position. All its entries have the same indent.
 func (b *block) collection(indent int) (Node, bool) {
 	n := Node{Line: b.line, Column: b.column(), Kind: Mapping}
 	if b.dash() {
@@ -139,7 +139,7 @@ func (b *block) entry(indent int) bool {
 	return b.below(indent+1, nothing)
 }
 
-// below reads a collection that is indented at least so far; if there is none, the value is nothing.
+// below reads a collection that is indented at least as far as indent. If there is none, the value is nothing.
 func (b *block) below(indent int, nothing Node) bool {
 	if b.indent < indent {
 		return b.push(nothing)
@@ -180,12 +180,12 @@ func (b *block) scalar() bool {
 	return b.push(n)
 }
 
-// dash reports whether an item of a sequence is at hand.
+// dash reports whether the present line begins an item of a sequence.
 func (b *block) dash() bool {
 	return b.text[b.at] == '-' && (b.at+1 == b.next || strings.IndexByte(" \r\n", b.text[b.at+1]) >= 0)
 }
 
-// key returns the length of the key at hand, or 0.
+// key returns the length of the key at the present position, or 0.
 func (b *block) key() int {
 	rest := b.text[b.at:b.next]
 	length := word(rest)
@@ -209,14 +209,14 @@ func (b *block) push(n Node) bool {
 	}
 	b.nodes--
 	if len(b.open) == cap(b.open) {
-		// Of a list with millions of items, append would make five copies in total and not two.
+		// For a list of millions of items, append would copy five times the list in total; this copies twice.
 		b.open = slices.Grow(b.open, len(b.open)+1)
 	}
 	b.open = append(b.open, n)
 	return true
 }
 
-// keep moves the open nodes from mark to where they stay.
+// keep moves the open nodes from mark on to the arena.
 func (b *block) keep(mark int) []Node {
 	open := b.open[mark:]
 	if len(open) > cap(b.arena)-len(b.arena) {
@@ -228,7 +228,8 @@ func (b *block) keep(mark int) []Node {
 	return b.arena[from:len(b.arena):len(b.arena)]
 }
 
-// word returns how many bytes at the start of s are a word: a letter, digit or _, then also . / and -.
+// word returns the length of the word at the start of s: letters, digits and _, and after the first character also . /
+// and -.
 func word(s string) int {
 	for i := range len(s) {
 		switch c := s[i]; {

@@ -30,7 +30,7 @@ func dump(n Node) string {
 	}
 }
 
-// scan reads with the scanner alone.
+// scan reads a text only with the scanner.
 func scan(text string) (Node, bool) {
 	b := block{text: text, budget: budget(), nodes: budget().Nodes}
 	return b.document()

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseGeneral reads with the YAML library what the scanner declined.
+// parseGeneral uses the YAML library to read a document that the scanner declined.
 func parseGeneral(text string, line int, budget *Budget, declined *block) (Node, error) {
 	if len(text) > budget.General {
 		return Node{}, &Error{
@@ -19,7 +19,7 @@ func parseGeneral(text string, line int, budget *Budget, declined *block) (Node,
 	}
 	budget.General -= len(text)
 	if strings.HasPrefix(text, "%YAML 1.2") {
-		// The library reads YAML 1.2, and refuses to be told.
+		// The library reads YAML 1.2, but rejects this directive.
 		text = "#" + text[1:]
 	}
 	var document yaml.Node
@@ -40,13 +40,13 @@ func parseGeneral(text string, line int, budget *Budget, declined *block) (Node,
 	return root, err
 }
 
-// general turns the library's nodes into ours.
+// general converts the nodes of the library.
 type general struct {
 	offset int32
 	budget *Budget
 }
 
-// affordable counts nodes, aliases as often as they stand, before any of ours is made.
+// affordable checks the number of nodes before it converts any. An alias counts as its whole content each time.
 func (g *general) affordable(root *yaml.Node) error {
 	most := g.budget.Nodes
 	counts := map[*yaml.Node]int{}
@@ -55,7 +55,7 @@ func (g *general) affordable(root *yaml.Node) error {
 		if known, found := counts[n]; found {
 			return known
 		}
-		// What contains itself is too much.
+		// A node that contains itself exceeds the budget.
 		counts[n] = most + 1
 		total := 1
 		if n.Alias != nil {
@@ -138,7 +138,7 @@ func (g *general) mapping(n Node, content []*yaml.Node, depth int) (Node, error)
 	return n.merge(merged)
 }
 
-// merge adds the entries of mappings, and of those in lists, whose keys are not there yet.
+// merge adds the entries of mappings, and of lists of mappings, whose keys are absent.
 func (n Node) merge(sources []Node) (Node, error) {
 	if len(sources) == 0 {
 		return n, nil
@@ -163,7 +163,7 @@ func (n Node) merge(sources []Node) (Node, error) {
 	return n, nil
 }
 
-// absent returns the entries whose keys are not present, and notes their keys.
+// absent returns the entries whose keys are not present, and marks their keys as present.
 func absent(present map[string]bool, children []Node) []Node {
 	var entries []Node
 	for i := 0; i < len(children); i += 2 {
@@ -181,8 +181,8 @@ func note(present map[string]bool, children []Node) {
 	}
 }
 
-// syntaxError says what the library found wrong, and where. It names a place at or before that of the mistake,
-// and so does the scanner: the later of both is nearer to it.
+// syntaxError returns the error of the library with its place. The library and the scanner both report a place at or
+// before the mistake, so the later one is closer.
 func syntaxError(err error, first int, declined *block) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	e := &Error{Line: declined.line, Column: declined.column(), Hint: "see that indentation, quotes and brackets fit together"}

@@ -2,7 +2,7 @@ package tree
 
 import "fmt"
 
-// Kind of a node.
+// Kind is the kind of a node.
 type Kind uint8
 
 // Kinds of node.
@@ -13,7 +13,7 @@ const (
 	Mapping
 )
 
-// String is what people call a value of the kind.
+// String returns a description for people.
 func (k Kind) String() string {
 	switch k {
 	case Null:
@@ -29,34 +29,34 @@ func (k Kind) String() string {
 	}
 }
 
-// Node is a value and where it begins. Aliases and merge keys have been resolved.
+// Node is a value with the place of its beginning. Aliases and merge keys are resolved.
 type Node struct {
-	// Text is that of a scalar.
+	// Text is the text of a scalar.
 	Text string
-	// Children are the items of a sequence, or keys and values of a mapping in turn.
+	// Children holds the items of a sequence, or the keys and values of a mapping in turn.
 	Children []Node
 	// Line and Column count from 1.
 	Line, Column int32
 	Kind         Kind
-	// Plain says that a scalar is written without quotes.
+	// Plain is true for a scalar without quotes.
 	Plain bool
 }
 
-// Budget bounds what documents may cost; reading spends it.
+// Budget bounds the cost of documents. Reading a document reduces it.
 type Budget struct {
-	// Depth is how deep values may nest; it is not spent.
+	// Depth bounds the nesting of values; it is not reduced.
 	Depth int
-	// Nodes is how many nodes there may still be, aliases counted as often as they stand.
+	// Nodes is the remaining number of nodes. An alias counts each time that it is used.
 	Nodes int
-	// General is how many bytes the library may still read.
+	// General is the remaining number of bytes for the YAML library.
 	General int
 }
 
-// Error says why a document cannot be read, and where.
+// Error is the reason why a document cannot be read, with its place.
 type Error struct {
 	Line, Column  int32
 	Message, Hint string
-	// Limit says that the document is not wrong, but too much.
+	// Limit is true if the document exceeds a limit, rather than being wrong.
 	Limit bool
 }
 
@@ -79,8 +79,7 @@ func tooMany(line, column int32) *Error {
 	}
 }
 
-// Parse reads one document that begins at line of its file. An empty one is Null.
-// Its errors are of type *Error.
+// Parse reads one document that begins at a line of its file. An empty document has kind Null. Errors have type *Error.
 func Parse(text string, line int, budget *Budget) (Node, error) {
 	b := block{text: text, line: int32(line) - 1, budget: budget, nodes: budget.Nodes}
 	root, ok := b.document()

@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// Part is the text of one document of a stream, and the line of the stream that it begins at.
+// Part is the text of one document of a stream, with its first line.
 type Part struct {
 	Text string
 	Line int
 }
 
-// Split yields the documents of a stream. YAML parts them at lines that begin with --- or ...
-// whatever is around these, so a mistake in one document leaves the others readable.
+// Split yields the documents of a stream. YAML separates them at lines that begin with --- or ..., whatever is around
+// them. So a mistake in one document leaves the others readable.
 func Split(text string) iter.Seq[Part] {
 	return func(yield func(Part) bool) {
-		// What is at hand began at begin, which is in line first; begun says that it is a document, not just what precedes one.
+		// The present part begins at begin, in line first. begun is true if it is a document, and not only comments
+		// before one.
 		begin, first, begun := 0, 1, false
 		at, line := 0, 1
 		for content := range strings.Lines(text) {
@@ -44,7 +45,7 @@ func isMark(line, mark string) bool {
 	return found && (rest == "" || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
 }
 
-// isContent reports whether a line before the first mark is more than a comment or directive.
+// isContent reports whether a line before the first marker is more than a comment or directive.
 func isContent(line string) bool {
 	text := strings.TrimLeft(line, " \t\r\n")
 	return text != "" && text[0] != '#' && line[0] != '%'

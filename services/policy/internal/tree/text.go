@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// IsText reports whether every version of YAML reads a scalar without quotes as a text, not as a
-// number, a truth value or nothing.
+// IsText reports whether every version of YAML reads an unquoted scalar as a text, not as a number, a truth value or
+// null.
 func IsText(plain string) bool {
 	lower := strings.ToLower(plain)
 	if slices.Contains([]string{"", "~", "null", "y", "n", "yes", "no", "on", "off", "true", "false", ".inf", ".nan"}, lower) {
 		return false
 	}
-	// What Go has for a number and YAML has not begins with a letter.
+	// Go has numbers that begin with a letter, such as inf; YAML has none.
 	if first := lower[0]; first >= 'a' && first <= 'z' || first == '_' {
 		return true
 	}

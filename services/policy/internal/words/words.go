@@ -1,4 +1,4 @@
-// Package words puts names into the sentences of findings and errors.
+// Package words formats names for the sentences of findings and errors.
 package words
 
 import (
@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Quote returns a name in quotes, cut off where it is long: somebody may have written anything there.
+// Quote returns a name in quotes. It cuts long names, because a name in a document may be any text.
 func Quote(name string) string { return fmt.Sprintf("%.64q", name) }
 
-// List is "a, b and c", with the conjunction between the last two.
+// List returns "a, b and c", with the given conjunction before the last word.
 func List(words []string, conjunction string) string {
 	last := len(words) - 1
 	if last < 1 {
@@ -18,7 +18,7 @@ func List(words []string, conjunction string) string {
 	return strings.Join(words[:last], ", ") + " " + conjunction + " " + words[last]
 }
 
-// Some is "a, b, c", or so many of the words "and 5 more".
+// Some returns "a, b, c", or the first words "and 5 more".
 func Some(words []string, most int) string {
 	if len(words) <= most {
 		return strings.Join(words, ", ")
@@ -26,7 +26,7 @@ func Some(words []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
 }
 
-// Distance is how many letters have to be added, removed or replaced to make b of a.
+// Distance returns the number of bytes to add, remove or replace to turn a into b.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
