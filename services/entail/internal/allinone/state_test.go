@@ -84,7 +84,7 @@ func TestManifestsAreReadInOrder(t *testing.T) {
 		for _, o := range objects {
 			got = append(got, o.GetKind()+"/"+o.GetName())
 		}
-		if !strings.Contains(strings.Join(got, " "), "ImpliedRoles/developer-writer Store/demo AuthorizationModel/demo-documents") {
+		if !strings.Contains(strings.Join(got, " "), "ImpliedRoles/developer-writer Role/admin Role/developer Role/reviewer Role/writer Store/demo AuthorizationModel/demo-documents") {
 			t.Errorf("%s: got %q", path, got)
 		}
 	}
