@@ -23,8 +23,11 @@ import (
 func TestRestartKeepsStateAndEditedSamples(t *testing.T) {
 	state := t.TempDir()
 	m := up(t, state, "--samples", "deploy/samples")
-	stores := m.objects(t).Resource(resource("stores"))
-	eventually(t, soon, "the sample is ready", func(ctx context.Context) error { return ready(ctx, stores, "demo") })
+	objects := m.objects(t)
+	stores, models := objects.Resource(resource("stores")), objects.Resource(resource("authorizationmodels"))
+	eventually(t, soon, "the samples are ready", func(ctx context.Context) error {
+		return errors.Join(ready(ctx, stores, "demo"), ready(ctx, models, "demo-documents"))
+	})
 	check(t, m, "user:beth viewer document:roadmap", true)
 	dropTuplesOf(t, stores, "user:beth")
 	edited, storeID := field(t, stores, "metadata", "generation"), field(t, stores, "status", "storeId")
@@ -34,8 +37,8 @@ func TestRestartKeepsStateAndEditedSamples(t *testing.T) {
 	m.stop(t, syscall.SIGTERM)
 
 	m = up(t, state, "--samples", "deploy/samples")
-	objects := m.objects(t)
-	stores, models := objects.Resource(resource("stores")), objects.Resource(resource("authorizationmodels"))
+	objects = m.objects(t)
+	stores, models = objects.Resource(resource("stores")), objects.Resource(resource("authorizationmodels"))
 	if got := field(t, stores, "metadata", "generation"); got != edited {
 		t.Errorf("generation of an edited sample after a restart: got %s, want %s", got, edited)
 	}
