@@ -70,9 +70,9 @@ func requireNoFinding(t *testing.T, cfg campaign.Config) {
 	switch {
 	case len(report.Findings) > 0:
 		t.Error("the campaign has findings; see above")
-	case report.Rounds < ciRounds || report.Operations < 30 || report.Replays == 0 || report.Looks == 0:
-		t.Errorf("got %d rounds, %d operations, %d replays and %d looks of the monitor, which is too little to show anything",
-			report.Rounds, report.Operations, report.Replays, report.Looks)
+	case report.Rounds < ciRounds || report.Operations < 30 || report.Replays == 0 || report.Looks == 0 || report.Answers.Allows < 1000:
+		t.Errorf("got %d rounds, %d operations, %d replays, %d looks of the monitor and %d answers of yes, which is too little to show anything",
+			report.Rounds, report.Operations, report.Replays, report.Looks, report.Answers.Allows)
 	}
 }
 

@@ -61,6 +61,8 @@ func (f Finding) String() string {
 // Report counts the work of a campaign and lists its findings.
 type Report struct {
 	Episodes, Rounds, Operations, Replays, Looks int
+	// Answers counts the recorded answers of webhooks.
+	Answers checker.Counts
 	// Blows counts the strikes by the name of the blow.
 	Blows    map[string]int
 	Findings []Finding
@@ -99,6 +101,9 @@ func (c Config) isOver(until time.Time, report *Report) bool {
 func (r *Report) Write(to io.Writer) error {
 	_, err := fmt.Fprintf(to, "%d episodes, %d rounds, %d operations, %d replays, %d looks of the monitor, %s at most until rest\n",
 		r.Episodes, r.Rounds, r.Operations, r.Replays, r.Looks, r.Slowest.Round(100*time.Millisecond))
+	_, more := fmt.Fprintf(to, "%d answers of webhooks recorded, %d of them yes, at most %d at a time; %d that no single state explains\n",
+		r.Answers.Answers, r.Answers.Allows, r.Answers.Pending, r.Answers.Mixed)
+	err = errors.Join(err, more)
 	accused := map[string]int{}
 	for _, f := range r.Findings {
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(names(f.Blows)))) {
@@ -109,7 +114,7 @@ func (r *Report) Write(to io.Writer) error {
 		_, more := fmt.Fprintf(to, "  %-15s struck %4d, in %d rounds that failed\n", name, r.Blows[name], accused[name])
 		err = errors.Join(err, more)
 	}
-	_, more := fmt.Fprintf(to, "%d findings\n", len(r.Findings))
+	_, more = fmt.Fprintf(to, "%d findings\n", len(r.Findings))
 	return errors.Join(err, more)
 }
 

@@ -30,6 +30,7 @@ type episode struct {
 	system   *system.System
 	world    *checker.World
 	monitor  *checker.Monitor
+	recorder *checker.Recorder
 	counter  *checker.Counter
 	workload *workload.Workload
 	nemesis  *nemesis.Nemesis
@@ -86,6 +87,7 @@ func (e *episode) runRounds(ctx context.Context, until time.Time) int {
 	watching, stop := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
 	watcher.Go(func() { e.monitor.Run(watching) })
+	watcher.Go(func() { e.recorder.Run(watching, e.cfg.System.Replicas) })
 	defer watcher.Wait()
 	defer stop()
 	for round := 1; ; round++ {
@@ -94,6 +96,7 @@ func (e *episode) runRounds(ctx context.Context, until time.Time) int {
 			e.accuse(err)
 		}
 		e.report.Looks += e.monitor.TakeLooks()
+		e.report.Answers.Add(e.recorder.TakeCounts())
 		if ctx.Err() != nil || len(e.violations()) > 0 || e.cfg.isOver(until, e.report) {
 			return round
 		}
@@ -173,6 +176,8 @@ func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
 	if e.monitor, err = checker.NewMonitor(openFGA, admin, e.system.Webhooks, e.accuse); err != nil {
 		return closers, err
 	}
+	e.recorder = checker.NewRecorder(driver.Objects(), checker.Sources(e.system.Webhooks, e.system.Authorizers), e.accuse)
+	driver.Wrote = e.recorder.Wrote
 	if e.counter, err = checker.NewCounter(e.system.OpenFGAMetrics(), admin); err != nil {
 		return closers, err
 	}

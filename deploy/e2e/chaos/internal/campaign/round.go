@@ -151,11 +151,15 @@ func (e *episode) settle(ctx context.Context) error {
 	if err != nil {
 		return checker.Violation{Kind: checker.Loss, Err: fmt.Errorf("not at rest after %s: %w", took.Round(time.Second), err)}
 	}
+	if err := e.recorder.Judge(ctx); err != nil {
+		return err
+	}
 	if len(e.violations()) > 0 {
 		return errSeen
 	}
 	e.history.Addf(history.Check, "at rest after %s", took.Round(time.Millisecond))
 	e.monitor.Rest(e.world.Snapshot)
+	e.recorder.Rest(e.world.Checked)
 	return nil
 }
 

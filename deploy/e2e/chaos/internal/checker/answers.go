@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
@@ -113,29 +116,51 @@ func checkAnswers(ctx context.Context, w *World) error {
 	return errors.Join(errs...)
 }
 
-// ask sends one question as JSON.
+// ask calls CheckAccess.
 func ask(ctx context.Context, url string, q question) (allowed bool, err error) {
-	body, err := json.Marshal(q)
-	if err != nil {
-		return false, err
+	var answer struct{ Allowed bool }
+	err = post(ctx, url+"/entail.access.v1.AccessService/CheckAccess", q, &answer)
+	return answer.Allowed, err
+}
+
+// review sends a SubjectAccessReview, as the API server does.
+func review(ctx context.Context, url string, q question) (allowed bool, err error) {
+	asked := authorizationv1.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: q.Subject.User, UID: q.Subject.User, Groups: q.Subject.Groups,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: q.Verb, Group: q.target.Resource.Group, Resource: q.Resource.Resource, Namespace: q.Resource.Namespace, Name: q.Resource.Name,
+			},
+		},
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/entail.access.v1.AccessService/CheckAccess", bytes.NewReader(body))
+	var answer authorizationv1.SubjectAccessReview
+	err = post(ctx, url+"/apis/authorization.k8s.io/v1/subjectaccessreviews", asked, &answer)
+	return answer.Status.Allowed, err
+}
+
+// post sends a request as JSON, and reads the answer.
+func post(ctx context.Context, url string, question, answer any) error {
+	body, err := json.Marshal(question)
 	if err != nil {
-		return false, err
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", response.Status, text)
 	}
-	var answer struct{ Allowed bool }
-	if err == nil {
-		err = json.Unmarshal(text, &answer)
+	if err != nil {
+		return err
 	}
-	return answer.Allowed, err
+	return json.Unmarshal(text, answer)
 }

@@ -18,8 +18,9 @@ type World struct {
 	Webhooks func() []string
 	// Ready returns nil if every service reports that it is ready.
 	Ready func(context.Context) error
-	// Snapshot holds the objects of the current check.
+	// Snapshot holds the objects of the current check, which began at Checked.
 	Snapshot *Snapshot
+	Checked  time.Time
 }
 
 // checks returns the checks of a system at rest, about one for each kind. Add a new kind here.
@@ -59,6 +60,7 @@ func (w *World) AtRest(ctx context.Context) error {
 }
 
 func (w *World) check(ctx context.Context) (versions map[string]string, err error) {
+	w.Checked = time.Now()
 	if w.Snapshot, err = TakeSnapshot(ctx, w.Driver); err != nil {
 		return nil, err
 	}

@@ -45,8 +45,8 @@ type Replica struct {
 	// OpenFGA.
 	KubeLink, FGALink *Proxy
 
-	// URL is the address of the replica's HTTP server.
-	URL string
+	// URL is the address of the replica's HTTP server, AuthorizerURL that of a webhook for SubjectAccessReviews.
+	URL, AuthorizerURL string
 }
 
 // Links returns all paths of a replica.
@@ -134,6 +134,13 @@ func (s *System) replica(service Service, index int) (*Replica, error) {
 		args = append(args, "--stream-replicas", strconv.Itoa(len(s.Nodes))) // It creates the streams.
 	case "implied-role":
 		args = append(args, "--without-guard") // Only administrators write here.
+	case Webhook:
+		authorizer, err := freeAddress()
+		if err != nil {
+			return nil, err
+		}
+		r.AuthorizerURL = "http://" + authorizer
+		args = append(args, "--authorizer-listen", authorizer)
 	}
 	if service.OpenFGA {
 		if r.FGALink, err = newProxy(name+" to openfga", s.OpenFGATarget()); err != nil {

@@ -122,10 +122,19 @@ func (s *System) Ready(ctx context.Context) error {
 }
 
 // Webhooks returns the URLs of the running replicas of the webhook.
-func (s *System) Webhooks() (urls []string) {
+func (s *System) Webhooks() []string {
+	return s.runningWebhooks(func(r *Replica) string { return r.URL })
+}
+
+// Authorizers returns the URLs at which the running replicas of the webhook answer SubjectAccessReviews.
+func (s *System) Authorizers() []string {
+	return s.runningWebhooks(func(r *Replica) string { return r.AuthorizerURL })
+}
+
+func (s *System) runningWebhooks(url func(*Replica) string) (urls []string) {
 	for _, r := range s.Services {
 		if r.Service.Name == Webhook && r.Process.Runs() {
-			urls = append(urls, r.URL)
+			urls = append(urls, url(r))
 		}
 	}
 	return urls

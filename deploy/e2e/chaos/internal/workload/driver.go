@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -24,7 +25,12 @@ const (
 )
 
 // Driver executes operations.
-type Driver struct{ objects dynamic.Interface }
+type Driver struct {
+	// Wrote is called with each object that the API server returned for a write; nil if nobody needs it.
+	Wrote func(schema.GroupVersionResource, *unstructured.Unstructured)
+
+	objects dynamic.Interface
+}
 
 // NewDriver returns a driver with the rights of cfg.
 func NewDriver(cfg *rest.Config) (*Driver, error) {
@@ -65,7 +71,10 @@ func (d *Driver) apply(ctx context.Context, o Operation) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.api(o).Apply(ctx, o.Object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	written, err := d.api(o).Apply(ctx, o.Object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	if err == nil && d.Wrote != nil {
+		d.Wrote(o.Resource, written)
+	}
 	return err
 }
 

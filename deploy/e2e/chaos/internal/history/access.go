@@ -1,0 +1,146 @@
+package history
+
+import "slices"
+
+// Types of the objects that give access. Every other type is one of targets.
+const (
+	ProtectedResource = "ProtectedResource"
+	Role              = "Role"
+	PolicyBinding     = "PolicyBinding"
+	Group             = "Group"
+	GroupMembership   = "GroupMembership"
+	User              = "User"
+)
+
+// Key identifies an object. The type of a target is <group>/<kind>, as IAM names the group.
+type Key struct{ Type, Namespace, Name string }
+
+// Reference refers to an object by its UID, too.
+type Reference struct {
+	Key
+	UID string
+}
+
+// Object is the part of an object's content from which access follows.
+type Object struct {
+	UID string
+	// Permissions holds what a Role gives, or what a ProtectedResource registers, as <group>/<plural>.<verb>.
+	Permissions []string
+	// Inherits holds the roles that a Role inherits.
+	Inherits []Key
+	// Registers is the type that a ProtectedResource registers, Parents its parent types.
+	Registers string
+	Parents   []string
+	// Role, Subjects and On are the role, the holders and the target of a PolicyBinding. A target without a name stands
+	// for all objects of its type. Groups of the authenticator have no UID.
+	Role     Key
+	Subjects []Reference
+	On       Reference
+	// Group and Member are the group and the user of a GroupMembership.
+	Group  Key
+	Member Reference
+	// Owners holds the owners of a target.
+	Owners []Reference
+}
+
+// Question asks whether a user with these groups of the authenticator has a permission on an object.
+type Question struct {
+	User       string
+	Groups     []string
+	Permission string
+	On         Key
+}
+
+// contents holds the possible contents of each object; one each if it is a single state.
+type contents map[Key][]*Object
+
+// maxOwners bounds the length of a chain of owners.
+const maxOwners = 8
+
+// search looks for objects that give an answer of yes, as docs/iam.md describes. It uses the same content of an object
+// wherever the object occurs: a choice is taken back when the rest does not follow from it.
+type search struct {
+	contents contents
+	chosen   map[Key]*Object
+	asked    Question
+}
+
+// allows reports whether a choice of contents allows what is asked.
+func (c contents) allows(q Question) bool {
+	s := &search{contents: c, chosen: map[Key]*Object{}, asked: q}
+	return s.registered(q.On.Type, func(r *Object) bool {
+		return slices.Contains(r.Permissions, q.Permission) && s.held(q.On, maxOwners)
+	})
+}
+
+// with reports whether then holds for a possible content of an object.
+func (s *search) with(k Key, then func(*Object) bool) bool {
+	if o := s.chosen[k]; o != nil {
+		return then(o)
+	}
+	for _, o := range s.contents[k] {
+		if s.chosen[k] = o; then(o) {
+			return true
+		}
+		delete(s.chosen, k)
+	}
+	return false
+}
+
+// any reports whether then holds for an object of a type.
+func (s *search) any(typ string, then func(*Object) bool) bool {
+	for k := range s.contents {
+		if k.Type == typ && s.with(k, then) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *search) registered(typ string, then func(*Object) bool) bool {
+	return s.any(ProtectedResource, func(r *Object) bool { return r.Registers == typ && then(r) })
+}
+
+// held reports whether the permission is held on all objects of the type, on the object, or on an owner of it.
+func (s *search) held(on Key, owners int) bool {
+	return s.granted(Reference{Key: Key{Type: on.Type}}) || s.with(on, func(o *Object) bool {
+		return s.granted(Reference{on, o.UID}) || owners > 0 && slices.ContainsFunc(o.Owners, func(owner Reference) bool {
+			return s.with(owner.Key, func(o *Object) bool {
+				return o.UID == owner.UID && s.registered(on.Type, func(r *Object) bool {
+					return slices.Contains(r.Parents, owner.Type) && s.registered(owner.Type, func(*Object) bool { return s.held(owner.Key, owners-1) })
+				})
+			})
+		})
+	})
+}
+
+// granted reports whether a PolicyBinding on this target gives the permission to the user.
+func (s *search) granted(on Reference) bool {
+	return s.any(PolicyBinding, func(b *Object) bool {
+		return b.On == on && s.gives(b.Role, nil, func() bool { return slices.ContainsFunc(b.Subjects, s.is) })
+	})
+}
+
+// gives reports whether a role, or one that it inherits, gives the permission, and then holds with that.
+func (s *search) gives(role Key, heirs []Key, then func() bool) bool {
+	return !slices.Contains(heirs, role) && s.with(role, func(r *Object) bool {
+		return slices.Contains(r.Permissions, s.asked.Permission) && then() || slices.ContainsFunc(r.Inherits, func(k Key) bool {
+			return s.gives(k, append(slices.Clip(heirs), role), then)
+		})
+	})
+}
+
+// is reports whether a subject includes the user.
+func (s *search) is(subject Reference) bool {
+	if subject.UID == "" {
+		return slices.Contains(s.asked.Groups, subject.Name)
+	}
+	user := Key{Type: User, Name: s.asked.User}
+	return s.with(user, func(u *Object) bool {
+		return subject == Reference{user, u.UID} || s.with(subject.Key, func(o *Object) bool {
+			return subject.Type == Group && o.UID == subject.UID && s.any(GroupMembership, func(m *Object) bool {
+				return m.Group == subject.Key && m.Member == Reference{user, u.UID}
+			})
+		})
+	})
+}

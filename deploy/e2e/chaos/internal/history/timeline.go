@@ -1,0 +1,124 @@
+package history
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Timeline records the contents that the API server had. Revisions order all changes; marks bound the time of each
+// revision. It is not safe for concurrent use.
+type Timeline struct {
+	// before is the state before the first of the changes.
+	before  map[Key]*Object
+	changes []change
+	marks   []mark
+}
+
+// change is the content of an object from a revision on; nil if it gives no access any more.
+type change struct {
+	revision uint64
+	key      Key
+	object   *Object
+}
+
+// mark states that revisions up to this one existed at its end, and no later one at its start.
+type mark struct {
+	start, end time.Time
+	revision   uint64
+}
+
+// Mark records that a read between start and end returned this revision as the newest.
+func (t *Timeline) Mark(start, end time.Time, revision uint64) {
+	t.marks = append(t.marks, mark{start, end, revision})
+}
+
+// Declare records the content of an object at a revision; nil if it is absent or in deletion. Order and repetition do
+// not matter.
+func (t *Timeline) Declare(revision uint64, key Key, object *Object) {
+	t.changes = append(t.changes, change{revision, key, object})
+}
+
+// started returns the earliest time at which a revision can have begun.
+func (t *Timeline) started(revision uint64) time.Time {
+	if i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].revision >= revision }); i > 0 {
+		return t.marks[i-1].start
+	}
+	return time.Time{}
+}
+
+// came returns the latest time at which a revision can have begun. It returns false if no mark shows that it had.
+func (t *Timeline) came(revision uint64) (at time.Time, known bool) {
+	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].revision >= revision })
+	if i == len(t.marks) {
+		return time.Time{}, false
+	}
+	return t.marks[i].end, true
+}
+
+// state is the content of all objects between two changes. It held at some time between from and until, at the most.
+type state struct {
+	from, until time.Time
+	last        bool
+	contents    contents
+	allowed     map[int]bool
+}
+
+// overlaps reports whether the state may have held at some time between two times.
+func (s *state) overlaps(from, until time.Time) bool {
+	return !s.from.After(until) && (s.last || !s.until.Before(from))
+}
+
+// states returns every state, oldest first. It removes the changes that change nothing.
+func (t *Timeline) states() []*state {
+	slices.SortStableFunc(t.changes, func(a, b change) int { return cmp.Compare(a.revision, b.revision) })
+	now := contents{}
+	for k, o := range t.before {
+		now[k] = []*Object{o}
+	}
+	current := &state{last: true, contents: maps.Clone(now), allowed: map[int]bool{}}
+	all, kept := []*state{current}, t.changes[:0]
+	for _, c := range t.changes {
+		var held *Object
+		if len(now[c.key]) > 0 {
+			held = now[c.key][0]
+		}
+		if reflect.DeepEqual(held, c.object) {
+			continue
+		}
+		kept = append(kept, c)
+		if now[c.key] = []*Object{c.object}; c.object == nil {
+			delete(now, c.key)
+		}
+		at, known := t.came(c.revision)
+		current.until, current.last = at, !known
+		current = &state{from: t.started(c.revision), last: true, contents: maps.Clone(now), allowed: map[int]bool{}}
+		all = append(all, current)
+	}
+	clear(t.changes[len(kept):])
+	t.changes = kept
+	return all
+}
+
+// Forget drops every state that ended before a time.
+func (t *Timeline) Forget(before time.Time) {
+	if t.before == nil {
+		t.before = map[Key]*Object{}
+	}
+	n := 0
+	for ; n < len(t.changes); n++ {
+		c := t.changes[n]
+		if at, known := t.came(c.revision); !known || !at.Before(before) {
+			break
+		}
+		if t.before[c.key] = c.object; c.object == nil {
+			delete(t.before, c.key)
+		}
+	}
+	t.changes = slices.Delete(t.changes, 0, n)
+	first := sort.Search(len(t.marks), func(i int) bool { return !t.marks[i].end.Before(before) })
+	t.marks = slices.Delete(t.marks, 0, max(0, first-1))
+}
