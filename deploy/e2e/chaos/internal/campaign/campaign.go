@@ -61,7 +61,7 @@ func (f Finding) String() string {
 // Report counts the work of a campaign and lists its findings.
 type Report struct {
 	Episodes, Rounds, Operations, Replays, Looks int
-	// Answers counts the recorded answers of webhooks.
+	// Answers counts the recorded and judged answers of webhooks.
 	Answers checker.Counts
 	// Blows counts the strikes by the name of the blow.
 	Blows    map[string]int
@@ -101,8 +101,8 @@ func (c Config) isOver(until time.Time, report *Report) bool {
 func (r *Report) Write(to io.Writer) error {
 	_, err := fmt.Fprintf(to, "%d episodes, %d rounds, %d operations, %d replays, %d looks of the monitor, %s at most until rest\n",
 		r.Episodes, r.Rounds, r.Operations, r.Replays, r.Looks, r.Slowest.Round(100*time.Millisecond))
-	_, more := fmt.Fprintf(to, "%d answers of webhooks recorded, %d of them yes, at most %d at a time; %d that no single state explains\n",
-		r.Answers.Answers, r.Answers.Allows, r.Answers.Pending, r.Answers.Mixed)
+	_, more := fmt.Fprintf(to, "%d answers of webhooks, %d of them allows, which were judged; %d allows from mixed states\n%d wrong allows of 50 ms planted, %d found\n",
+		r.Answers.Answers, r.Answers.Allows, r.Answers.Mixed, r.Answers.Planted, r.Answers.Found)
 	err = errors.Join(err, more)
 	accused := map[string]int{}
 	for _, f := range r.Findings {

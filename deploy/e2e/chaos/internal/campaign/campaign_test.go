@@ -15,7 +15,8 @@ import (
 func TestAReportSaysWhichBlowsWereInRoundsThatFailed(t *testing.T) {
 	r := Report{
 		Episodes: 2, Rounds: 9, Operations: 100, Looks: 1000, Slowest: 2500 * time.Millisecond,
-		Blows: map[string]int{"pause": 4, "wipe": 2, "full": 1},
+		Answers: checker.Counts{Answers: 5000, Allows: 600, Mixed: 7, Planted: 20, Found: 19},
+		Blows:   map[string]int{"pause": 4, "wipe": 2, "full": 1},
 		Findings: []Finding{
 			{Episode: 1, Round: 3, Blows: []string{"pause a for 6s", "pause b for 7s", "wipe all"}},
 			{Episode: 2, Round: 1, Blows: []string{"pause a for 8s"}},
@@ -25,7 +26,8 @@ func TestAReportSaysWhichBlowsWereInRoundsThatFailed(t *testing.T) {
 	if err := r.Write(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"9 rounds", "2.5s at most", "full            struck    1, in 0 rounds", "pause           struck    4, in 2 rounds", "2 findings"} {
+	for _, want := range []string{"9 rounds", "2.5s at most", "5000 answers of webhooks, 600 of them allows", "7 allows from mixed states", "20 wrong allows of 50 ms planted, 19 found",
+		"full            struck    1, in 0 rounds", "pause           struck    4, in 2 rounds", "2 findings"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text.String())
 		}

@@ -82,7 +82,8 @@ func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, re
 	return nil, e.discard() // Not earlier: running servers write there.
 }
 
-// runRounds runs rounds while the monitor runs, and returns the number of the last round.
+// runRounds runs rounds while the monitor and the recorder run, and returns the number of the last round. After the
+// last round, at rest, it proves that the recorder finds a wrong allow.
 func (e *episode) runRounds(ctx context.Context, until time.Time) int {
 	watching, stop := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
@@ -95,9 +96,16 @@ func (e *episode) runRounds(ctx context.Context, until time.Time) int {
 		if err := e.round(ctx, round); err != nil && ctx.Err() == nil {
 			e.accuse(err)
 		}
+		failed := ctx.Err() != nil || len(e.violations()) > 0
+		over := failed || e.cfg.isOver(until, e.report)
+		if over && !failed {
+			if err := e.recorder.Plant(ctx); err != nil && ctx.Err() == nil {
+				e.accuse(err)
+			}
+		}
 		e.report.Looks += e.monitor.TakeLooks()
 		e.report.Answers.Add(e.recorder.TakeCounts())
-		if ctx.Err() != nil || len(e.violations()) > 0 || e.cfg.isOver(until, e.report) {
+		if over {
 			return round
 		}
 	}

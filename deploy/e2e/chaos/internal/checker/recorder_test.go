@@ -1,0 +1,243 @@
+package checker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
+)
+
+// kubeAPI is an API server that keeps every past state of its objects.
+type kubeAPI struct {
+	dynamic.Interface
+
+	mu       sync.Mutex
+	revision int
+	states   map[schema.GroupVersionResource][]kindState
+	watches  map[schema.GroupVersionResource][]*apiwatch.RaceFreeFakeWatcher
+}
+
+// kindState holds the objects of a kind from a time on.
+type kindState struct {
+	from    time.Time
+	objects map[string]unstructured.Unstructured
+}
+
+func (k *kubeAPI) newest(gvr schema.GroupVersionResource) map[string]unstructured.Unstructured {
+	if all := k.states[gvr]; len(all) > 0 {
+		return all[len(all)-1].objects
+	}
+	return nil
+}
+
+// do executes an operation.
+func (k *kubeAPI) do(op workload.Operation) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.revision++
+	o := identified(*op.Object)
+	o.SetResourceVersion(fmt.Sprint(k.revision))
+	objects, event := maps.Clone(k.newest(op.Resource)), apiwatch.Modified
+	if objects == nil {
+		objects = map[string]unstructured.Unstructured{}
+	}
+	if _, exists := objects[op.Key()]; op.Verb == workload.Delete && !exists {
+		return
+	}
+	if objects[op.Key()] = o; op.Verb == workload.Delete {
+		event = apiwatch.Deleted
+		delete(objects, op.Key())
+	}
+	k.states[op.Resource] = append(k.states[op.Resource], kindState{time.Now(), objects})
+	for _, w := range k.watches[op.Resource] {
+		w.Action(event, o.DeepCopy())
+	}
+}
+
+// kubeKind serves one kind.
+type kubeKind struct {
+	dynamic.NamespaceableResourceInterface
+
+	api *kubeAPI
+	gvr schema.GroupVersionResource
+}
+
+func (k *kubeAPI) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return kubeKind{api: k, gvr: gvr}
+}
+
+func (k kubeKind) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	k.api.mu.Lock()
+	defer k.api.mu.Unlock()
+	list := &unstructured.UnstructuredList{Items: slices.Collect(maps.Values(k.api.newest(k.gvr)))}
+	list.SetResourceVersion(fmt.Sprint(k.api.revision))
+	return list, nil
+}
+
+func (k kubeKind) Watch(ctx context.Context, _ metav1.ListOptions) (apiwatch.Interface, error) {
+	k.api.mu.Lock()
+	defer k.api.mu.Unlock()
+	w := apiwatch.NewRaceFreeFake()
+	context.AfterFunc(ctx, w.Stop)
+	k.api.watches[k.gvr] = append(k.api.watches[k.gvr], w)
+	return w, nil
+}
+
+// webhookBehind answers by the objects that the API server had some time ago, which may differ between kinds.
+type webhookBehind struct {
+	api *kubeAPI
+	// behind is the age of all objects, bindingsBehind that of PolicyBindings.
+	behind, bindingsBehind time.Duration
+	// known holds the answers by the versions of the kinds.
+	known map[string]*access
+}
+
+func (w *webhookBehind) ask(_ context.Context, _ string, q question) (bool, error) {
+	w.api.mu.Lock()
+	defer w.api.mu.Unlock()
+	s, versions := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}, map[string]int{}
+	for gvr, states := range w.api.states {
+		at := time.Now().Add(-w.behind)
+		if gvr == workload.PolicyBindings() {
+			at = time.Now().Add(-w.bindingsBehind)
+		}
+		n := 0
+		for n < len(states) && !states[n].from.After(at) {
+			n++
+		}
+		if versions[gvr.Resource] = n; n > 0 {
+			s.byKind[gvr] = slices.Collect(maps.Values(states[n-1].objects))
+		}
+	}
+	key := fmt.Sprint(versions)
+	if w.known[key] == nil {
+		w.known[key] = newAccess(s)
+	}
+	return w.known[key].may(q), nil
+}
+
+// record runs a recorder of such a webhook during a workload, and then in a system at rest. It calls judge at the end.
+func record(t *testing.T, webhook webhookBehind, operations int, judge func(*testing.T, *Recorder)) (reported []error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		api := &kubeAPI{states: map[schema.GroupVersionResource][]kindState{}, watches: map[schema.GroupVersionResource][]*apiwatch.RaceFreeFakeWatcher{}}
+		for _, o := range workload.Prepare() {
+			api.do(o)
+		}
+		webhook.api, webhook.known = api, map[string]*access{}
+		urls := func() []string { return []string{"webhook-0"} }
+		r := NewRecorder(api, []Source{{"CheckAccess", urls, webhook.ask}}, func(err error) { reported = append(reported, err) })
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { r.Run(ctx, 1) })
+		w := workload.New(rand.New(rand.NewPCG(5, 5)))
+		for range operations {
+			api.do(w.Next())
+			time.Sleep(200 * time.Millisecond)
+		}
+		time.Sleep(announced + 10*time.Second)
+		judge(t, r)
+		cancel()
+		running.Wait()
+	})
+	return reported
+}
+
+func TestRecorderAcceptsAllowsInsideTheAnnouncedStaleness(t *testing.T) {
+	for name, late := range map[string]time.Duration{"at once": 0, "a second before the bound": announced - time.Second} {
+		reported := record(t, webhookBehind{behind: late, bindingsBehind: late}, 150, func(t *testing.T, r *Recorder) {
+			if err := r.Judge(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if c := r.TakeCounts(); c.Allows < 500 || c.Mixed > 0 {
+				t.Errorf("%s: got the counts %+v, want 500 allows at least, and none of mixed states", name, c)
+			}
+		})
+		if len(reported) > 0 {
+			t.Errorf("%s: got %v, want no report", name, errors.Join(reported...))
+		}
+	}
+}
+
+func TestRecorderReportsAllowsOlderThanAnnounced(t *testing.T) {
+	late := announced + 2*time.Second
+	reported := record(t, webhookBehind{behind: late, bindingsBehind: late}, 150, func(t *testing.T, r *Recorder) {
+		if err := r.Judge(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := errors.Join(reported...); err == nil || !strings.Contains(err.Error(), "which follows from no objects of the last 18s; last allowed") {
+		t.Errorf("got %v, want reports of such allows", err)
+	}
+}
+
+func TestRecorderReportsAllowsOlderThanTheLastRest(t *testing.T) {
+	late := announced - time.Second
+	reported := record(t, webhookBehind{behind: late, bindingsBehind: late}, 150, func(t *testing.T, r *Recorder) {
+		r.Rest(time.Now().Add(-announced - 10*time.Second))
+		if err := r.Judge(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	if len(reported) == 0 {
+		t.Error("got no report, want some of allows from before the rest")
+	}
+}
+
+func TestRecorderCountsAllowsOfMixedStates(t *testing.T) {
+	reported := record(t, webhookBehind{bindingsBehind: announced - time.Second}, 900, func(t *testing.T, r *Recorder) {
+		if err := r.Judge(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if c := r.TakeCounts(); c.Mixed == 0 || c.Mixed > c.Allows/2 {
+			t.Errorf("got the counts %+v, want some allows of mixed states", c)
+		}
+	})
+	if len(reported) > 0 {
+		t.Errorf("got %v, want no report", errors.Join(reported...))
+	}
+}
+
+func TestRecorderFindsEachPlantedAllowOf50Milliseconds(t *testing.T) {
+	reported := record(t, webhookBehind{}, 150, func(t *testing.T, r *Recorder) {
+		if err := r.Plant(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if c := r.TakeCounts(); c.Planted != lies || c.Found != lies {
+			t.Errorf("got %d of %d wrong allows, want %d of %d", c.Found, c.Planted, lies, lies)
+		}
+	})
+	if len(reported) > 0 {
+		t.Errorf("got %v, want no report of what was planted", errors.Join(reported...))
+	}
+}
+
+func TestRecorderReportsAnAllowOf50Milliseconds(t *testing.T) {
+	reported := record(t, webhookBehind{}, 150, func(t *testing.T, r *Recorder) {
+		if _, ok := r.plant(); !ok {
+			t.Error("got no lie, want one about access that was revoked")
+		}
+		time.Sleep(2 * lieFor)
+		if err := r.Judge(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := errors.Join(reported...); err == nil || !strings.Contains(err.Error(), "CheckAccess at webhook-0 allows") {
+		t.Errorf("got %v, want a report", err)
+	}
+}
