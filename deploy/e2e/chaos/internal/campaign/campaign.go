@@ -101,8 +101,9 @@ func (c Config) isOver(until time.Time, report *Report) bool {
 func (r *Report) Write(to io.Writer) error {
 	_, err := fmt.Fprintf(to, "%d episodes, %d rounds, %d operations, %d replays, %d looks of the monitor, %s at most until rest\n",
 		r.Episodes, r.Rounds, r.Operations, r.Replays, r.Looks, r.Slowest.Round(100*time.Millisecond))
-	_, more := fmt.Fprintf(to, "%d answers of webhooks, %d of them allows, which were judged; %d allows from mixed states\n%d wrong allows of 50 ms planted, %d found\n",
-		r.Answers.Answers, r.Answers.Allows, r.Answers.Mixed, r.Answers.Planted, r.Answers.Found)
+	a := r.Answers
+	_, more := fmt.Fprintf(to, "%d answers of webhooks; %d allows judged, %d from mixed states; %d wrong allows of 50 ms planted, %d found\n",
+		a.Answers, a.Allows, a.Mixed, a.Planted, a.Found)
 	err = errors.Join(err, more)
 	accused := map[string]int{}
 	for _, f := range r.Findings {

@@ -148,9 +148,9 @@ func record(t *testing.T, webhook webhookBehind, operations int, judge func(*tes
 		w := workload.New(rand.New(rand.NewPCG(5, 5)))
 		for range operations {
 			api.do(w.Next())
-			time.Sleep(200 * time.Millisecond)
+			wait(ctx, 200*time.Millisecond)
 		}
-		time.Sleep(announced + 10*time.Second)
+		wait(ctx, announced+10*time.Second)
 		judge(t, r)
 		cancel()
 		running.Wait()
@@ -232,7 +232,7 @@ func TestRecorderReportsAnAllowOf50Milliseconds(t *testing.T) {
 		if _, ok := r.plant(); !ok {
 			t.Error("got no lie, want one about access that was revoked")
 		}
-		time.Sleep(2 * lieFor)
+		wait(t.Context(), 2*lieFor)
 		if err := r.Judge(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -11,33 +11,33 @@ import (
 
 const staleness = 15 * time.Second
 
-var (
-	began  = time.Unix(0, 0)
-	alice  = Key{Type: User, Name: "alice"}
-	sales  = Key{Type: Group, Namespace: "team", Name: "sales"}
-	editor = Key{Type: Role, Namespace: "team", Name: "editor"}
-	base   = Key{Type: Role, Namespace: "team", Name: "base"}
-	bound  = Key{Type: PolicyBinding, Namespace: "team", Name: "bound"}
-	member = Key{Type: GroupMembership, Namespace: "team", Name: "member"}
-	web    = Key{Type: "x/Project", Name: "web"}
-	org    = Key{Type: "x/Organization", Name: "org"}
-	mayGet = Question{User: "alice", Groups: []string{"oidc:staff"}, Permission: "x/projects.get", On: web}
-)
+func began() time.Time { return time.Unix(0, 0) }
+func alice() Key       { return Key{Type: User, Name: "alice"} }
+func sales() Key       { return Key{Type: Group, Namespace: "team", Name: "sales"} }
+func editor() Key      { return Key{Type: Role, Namespace: "team", Name: "editor"} }
+func base() Key        { return Key{Type: Role, Namespace: "team", Name: "base"} }
+func bound() Key       { return Key{Type: PolicyBinding, Namespace: "team", Name: "bound"} }
+func member() Key      { return Key{Type: GroupMembership, Namespace: "team", Name: "member"} }
+func web() Key         { return Key{Type: "x/Project", Name: "web"} }
+func org() Key         { return Key{Type: "x/Organization", Name: "org"} }
+func mayGet() Question {
+	return Question{User: "alice", Groups: []string{"oidc:staff"}, Permission: "x/projects.get", On: web()}
+}
 
 // declared returns objects by which alice may get the project: as a member of a group, by an inherited role, on the
 // owner of the project.
 func declared() map[Key]*Object {
 	return map[Key]*Object{
-		{Type: ProtectedResource, Name: "project"}:      {UID: "1", Registers: web.Type, Permissions: []string{mayGet.Permission}, Parents: []string{org.Type}},
-		{Type: ProtectedResource, Name: "organization"}: {UID: "2", Registers: org.Type},
-		alice:  {UID: "a"},
-		sales:  {UID: "s"},
-		member: {UID: "3", Group: sales, Member: Reference{alice, "a"}},
-		base:   {UID: "4", Permissions: []string{mayGet.Permission}},
-		editor: {UID: "5", Inherits: []Key{base}},
-		org:    {UID: "o"},
-		web:    {UID: "w", Owners: []Reference{{org, "o"}}},
-		bound:  {UID: "6", Role: editor, On: Reference{org, "o"}, Subjects: []Reference{{sales, "s"}}},
+		{Type: ProtectedResource, Name: "project"}:      {UID: "1", Registers: web().Type, Permissions: []string{mayGet().Permission}, Parents: []string{org().Type}},
+		{Type: ProtectedResource, Name: "organization"}: {UID: "2", Registers: org().Type},
+		alice():  {UID: "a"},
+		sales():  {UID: "s"},
+		member(): {UID: "3", Group: sales(), Member: Reference{alice(), "a"}},
+		base():   {UID: "4", Permissions: []string{mayGet().Permission}},
+		editor(): {UID: "5", Inherits: []Key{base()}},
+		org():    {UID: "o"},
+		web():    {UID: "w", Owners: []Reference{{org(), "o"}}},
+		bound():  {UID: "6", Role: editor(), On: Reference{org(), "o"}, Subjects: []Reference{{sales(), "s"}}},
 	}
 }
 
@@ -56,7 +56,7 @@ func record(objects map[Key]*Object) *recorded {
 }
 
 func (r *recorded) at(after time.Duration, k Key, o *Object) {
-	at := began.Add(after)
+	at := began().Add(after)
 	r.Mark(at, at, r.revision)
 	r.revision++
 	r.Declare(r.revision, k, o)
@@ -65,8 +65,8 @@ func (r *recorded) at(after time.Duration, k Key, o *Object) {
 
 // judge judges an answer of yes to mayGet that took a millisecond.
 func (r *recorded) judge(start time.Duration) Verdict {
-	at := began.Add(start)
-	return r.Verifier([]Question{mayGet}).Verify(Answer{Start: at, End: at.Add(time.Millisecond)}, at.Add(-staleness))
+	at := began().Add(start)
+	return r.Verifier([]Question{mayGet()}).Verify(Answer{Start: at, End: at.Add(time.Millisecond)}, at.Add(-staleness))
 }
 
 func TestAccessNeedsEachObject(t *testing.T) {
@@ -78,7 +78,7 @@ func TestAccessNeedsEachObject(t *testing.T) {
 		if delete(objects, k); record(objects).judge(time.Second) != Wrong {
 			t.Errorf("the answer counts as right without %v", k)
 		}
-		if slices.Contains([]string{Role, ProtectedResource, PolicyBinding, GroupMembership, web.Type}, k.Type) {
+		if slices.Contains([]string{Role, ProtectedResource, PolicyBinding, GroupMembership, web().Type}, k.Type) {
 			continue // Nothing refers to the UID of these.
 		}
 		objects = declared()
@@ -91,13 +91,13 @@ func TestAccessNeedsEachObject(t *testing.T) {
 
 func TestAccessFollowsFromEachKindOfGrant(t *testing.T) {
 	for name, b := range map[string]Object{
-		"to the user":           {Role: editor, On: Reference{web, "w"}, Subjects: []Reference{{alice, "a"}}},
-		"on all objects":        {Role: base, On: Reference{Key: Key{Type: web.Type}}, Subjects: []Reference{{sales, "s"}}},
-		"on all owners":         {Role: base, On: Reference{Key: Key{Type: org.Type}}, Subjects: []Reference{{sales, "s"}}},
-		"to the token's groups": {Role: base, On: Reference{web, "w"}, Subjects: []Reference{{Key: Key{Type: Group, Name: "oidc:staff"}}}},
+		"to the user":           {Role: editor(), On: Reference{web(), "w"}, Subjects: []Reference{{alice(), "a"}}},
+		"on all objects":        {Role: base(), On: Reference{Key: Key{Type: web().Type}}, Subjects: []Reference{{sales(), "s"}}},
+		"on all owners":         {Role: base(), On: Reference{Key: Key{Type: org().Type}}, Subjects: []Reference{{sales(), "s"}}},
+		"to the token's groups": {Role: base(), On: Reference{web(), "w"}, Subjects: []Reference{{Key: Key{Type: Group, Name: "oidc:staff"}}}},
 	} {
 		objects := declared()
-		objects[bound] = &b
+		objects[bound()] = &b
 		if got := record(objects).judge(time.Second); got != Right {
 			t.Errorf("%s: got verdict %d, want right", name, got)
 		}
@@ -106,8 +106,8 @@ func TestAccessFollowsFromEachKindOfGrant(t *testing.T) {
 
 func TestAllowAtTheEdgeOfStalenessIsRight(t *testing.T) {
 	r := record(declared())
-	r.at(10*time.Second, bound, nil)
-	r.at(time.Hour, bound, nil)
+	r.at(10*time.Second, bound(), nil)
+	r.at(time.Hour, bound(), nil)
 	if got := r.judge(10*time.Second + staleness); got != Right {
 		t.Errorf("got verdict %d at the edge, want right", got)
 	}
@@ -118,9 +118,9 @@ func TestAllowAtTheEdgeOfStalenessIsRight(t *testing.T) {
 
 func TestAllowBeforeItsGrantIsWrong(t *testing.T) {
 	objects := declared()
-	delete(objects, bound)
+	delete(objects, bound())
 	r := record(objects)
-	r.at(10*time.Second, bound, declared()[bound])
+	r.at(10*time.Second, bound(), declared()[bound()])
 	if got := r.judge(9 * time.Second); got != Wrong {
 		t.Errorf("got verdict %d before the grant, want wrong", got)
 	}
@@ -131,7 +131,7 @@ func TestAllowBeforeItsGrantIsWrong(t *testing.T) {
 
 func TestUnknownTimesCountForTheServer(t *testing.T) {
 	r := record(declared())
-	r.Declare(r.revision+1, bound, nil) // No mark shows yet when that happened.
+	r.Declare(r.revision+1, bound(), nil) // No mark shows yet when that happened.
 	if got := r.judge(time.Hour); got != Right {
 		t.Errorf("got verdict %d, want right", got)
 	}
@@ -139,11 +139,11 @@ func TestUnknownTimesCountForTheServer(t *testing.T) {
 
 func TestOldRoleBesideNewBindingIsMixed(t *testing.T) {
 	objects := declared()
-	delete(objects, bound)
+	delete(objects, bound())
 	r := record(objects)
-	r.at(10*time.Second, base, &Object{UID: "4"})
-	r.at(11*time.Second, bound, declared()[bound])
-	r.at(time.Hour, bound, nil)
+	r.at(10*time.Second, base(), &Object{UID: "4"})
+	r.at(11*time.Second, bound(), declared()[bound()])
+	r.at(time.Hour, bound(), nil)
 	if got := r.judge(12 * time.Second); got != Mixed {
 		t.Errorf("got verdict %d, want mixed", got)
 	}
@@ -154,19 +154,19 @@ func TestOldRoleBesideNewBindingIsMixed(t *testing.T) {
 
 func TestTwoContentsOfOneObjectAreNotMixed(t *testing.T) {
 	objects := declared()
-	objects[editor] = &Object{UID: "5"}
-	objects[bound] = &Object{Role: editor, On: Reference{org, "o"}, Subjects: []Reference{{alice, "a"}}}
+	objects[editor()] = &Object{UID: "5"}
+	objects[bound()] = &Object{Role: editor(), On: Reference{org(), "o"}, Subjects: []Reference{{alice(), "a"}}}
 	r := record(objects)
-	changed := &Object{UID: "5", Inherits: []Key{base}}
-	r.at(10*time.Second, bound, &Object{Role: base, On: Reference{org, "o"}})
-	r.at(11*time.Second, editor, changed)
-	r.at(time.Hour, editor, nil)
+	changed := &Object{UID: "5", Inherits: []Key{base()}}
+	r.at(10*time.Second, bound(), &Object{Role: base(), On: Reference{org(), "o"}})
+	r.at(11*time.Second, editor(), changed)
+	r.at(time.Hour, editor(), nil)
 	if got := r.judge(12 * time.Second); got != Mixed {
 		t.Errorf("got verdict %d for the old binding with the new role, want mixed", got)
 	}
 	r = record(objects)
-	r.at(10*time.Second, bound, &Object{Role: base, On: Reference{org, "o"}})
-	r.at(time.Hour, bound, nil)
+	r.at(10*time.Second, bound(), &Object{Role: base(), On: Reference{org(), "o"}})
+	r.at(time.Hour, bound(), nil)
 	if got := r.judge(12 * time.Second); got != Wrong {
 		t.Errorf("got verdict %d for the role of one content with the subjects of another, want wrong", got)
 	}
@@ -192,7 +192,7 @@ func draw(r *rand.Rand) (*recorded, []time.Duration) {
 		history.at(at, k, object)
 		times = append(times, at)
 	}
-	history.Mark(began.Add(time.Hour), began.Add(time.Hour), history.revision)
+	history.Mark(began().Add(time.Hour), began().Add(time.Hour), history.revision)
 	return history, times
 }
 
@@ -201,7 +201,7 @@ func (r *recorded) delayed(at time.Duration, delay func() time.Duration) content
 	all, upTo := contents{}, map[Key]time.Time{}
 	for _, c := range r.changes {
 		if _, known := upTo[c.key]; !known {
-			upTo[c.key] = began.Add(at - delay())
+			upTo[c.key] = began().Add(at - delay())
 		}
 		if came, _ := r.came(c.revision); came.After(upTo[c.key]) {
 			continue
@@ -224,12 +224,12 @@ func TestRandomHistories(t *testing.T) {
 		for range 150 {
 			at := time.Duration(r.Int64N(int64(times[len(times)-1])))
 			one := late()
-			if history.delayed(at, func() time.Duration { return one }).allows(mayGet) {
+			if history.delayed(at, func() time.Duration { return one }).allows(mayGet()) {
 				if got := history.judge(at); got != Right {
 					t.Fatalf("seed %d: got verdict %d for an answer at %s that was %s late, want right", seed, got, at, one)
 				}
 			}
-			if history.delayed(at, late).allows(mayGet) {
+			if history.delayed(at, late).allows(mayGet()) {
 				verdicts[history.judge(at)]++
 			}
 		}
@@ -247,8 +247,8 @@ func TestRandomHistories(t *testing.T) {
 func plant(t *testing.T, history *recorded, end time.Duration) {
 	t.Helper()
 	history.marks = history.marks[:len(history.marks)-1]
-	history.at(end, bound, nil)
-	history.Mark(began.Add(time.Hour), began.Add(time.Hour), history.revision)
+	history.at(end, bound(), nil)
+	history.Mark(began().Add(time.Hour), began().Add(time.Hour), history.revision)
 	found := 0
 	for at := time.Duration(0); at < 50*time.Millisecond; at += 20 * time.Millisecond {
 		if history.judge(end+staleness+time.Second+at) == Wrong {
@@ -266,7 +266,7 @@ func TestForgottenStatesChangeNoVerdict(t *testing.T) {
 		at := times[30]
 		before := history.judge(at)
 		count := len(history.changes)
-		history.Forget(began.Add(at - staleness))
+		history.Forget(began().Add(at - staleness))
 		if after := history.judge(at); after != before || len(history.changes) >= count {
 			t.Errorf("seed %d: got verdict %d and %d of %d changes after the rest was forgotten, want verdict %d", seed, after, len(history.changes), count, before)
 		}
@@ -275,10 +275,10 @@ func TestForgottenStatesChangeNoVerdict(t *testing.T) {
 
 func TestVerifierDescribesWhenAccessWasLastAllowed(t *testing.T) {
 	r := record(declared())
-	r.at(10*time.Second, bound, nil)
-	r.at(time.Hour, alice, nil)
-	c := r.Verifier([]Question{mayGet})
-	answer := Answer{Start: began.Add(40 * time.Second)}
+	r.at(10*time.Second, bound(), nil)
+	r.at(time.Hour, alice(), nil)
+	c := r.Verifier([]Question{mayGet()})
+	answer := Answer{Start: began().Add(40 * time.Second)}
 	if got, want := c.LastAllowed(answer), "last allowed 30s before"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
