@@ -223,7 +223,7 @@ stress: $(TEST_SERVERS) ## Repeat the tests of a package beside a CPU load (PACK
 	@scripts/stress.sh '$(PACKAGE)' '$(N)'
 
 .PHONY: bench
-bench: $(TEST_SERVERS) bin/entail ## Measure what docs/benchmarks.md states
+bench: $(TEST_SERVERS) bin/entail ## Measure what docs/design/benchmarks.md states
 	@scripts/bench.sh
 
 ##### Tools

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// openSearchFollowsSample follows the steps of docs/compose.md for OpenSearch, and applies its sample.
+// openSearchFollowsSample follows the steps of docs/operate/compose.md for OpenSearch, and applies its sample.
 func openSearchFollowsSample(t *testing.T, m *machine) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(m.config(t))

@@ -76,7 +76,7 @@ func secrets(t *testing.T) map[string]string {
 	return all
 }
 
-// imagesHoldNothingElse requires that every layer has only the files that docs/images.md lists.
+// imagesHoldNothingElse requires that every layer has only the files that docs/operate/images.md lists.
 func imagesHoldNothingElse(t *testing.T) {
 	t.Helper()
 	images, tag := map[string]bool{}, os.Getenv("ENTAIL_VERSION")

@@ -144,7 +144,7 @@ func TestEverythingRunsInContainers(t *testing.T) {
 	nothingIsLeft(t, m)
 }
 
-// nothingIsLeft uninstalls everything as docs/compose.md describes, and requires that no object and no finalizer is
+// nothingIsLeft uninstalls everything as docs/operate/compose.md describes, and requires that no object and no finalizer is
 // left.
 func nothingIsLeft(t *testing.T, m *machine) {
 	t.Helper()

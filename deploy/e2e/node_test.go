@@ -53,7 +53,7 @@ func services(t *testing.T) (names []string) {
 	return names
 }
 
-// installed installs an overlay as docs/kubernetes.md describes, and waits until all pods are ready.
+// installed installs an overlay as docs/operate/kubernetes.md describes, and waits until all pods are ready.
 func installed(t *testing.T, overlay string) *machine {
 	t.Helper()
 	t.Cleanup(func() {

@@ -20,7 +20,7 @@ import (
 )
 
 // TestUpgradeContinuesWithStateOfEarlierRelease creates state with the program of scripts/earlier.sh. Then the present
-// program, the earlier one and the present one continue with it, as docs/operations.md promises. Finally it uninstalls
+// program, the earlier one and the present one continue with it, as docs/operate/upgrade.md promises. Finally it uninstalls
 // everything.
 func TestUpgradeContinuesWithStateOfEarlierRelease(t *testing.T) {
 	now, err := filepath.Abs(filepath.Dir(entail(t).Path))

@@ -14,7 +14,7 @@ func (c Code) Description() string { return descriptions()[c] }
 
 // Help returns the URL of the documentation of the code.
 func (c Code) Help() string {
-	return "https://github.com/entail-dev/entail/blob/main/docs/policy-codes.md#" + strings.ToLower(string(c))
+	return "https://github.com/entail-dev/entail/blob/main/docs/reference/policy-codes.md#" + strings.ToLower(string(c))
 }
 
 func descriptions() map[Code]string {

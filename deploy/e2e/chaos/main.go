@@ -1,5 +1,5 @@
 // Command chaos runs Entail as processes on real servers, strikes it, and checks that it ends in the declared state.
-// docs/reliability.md describes the campaign and its limits.
+// docs/design/reliability.md describes the campaign and its limits.
 package main
 
 import (

@@ -21,7 +21,7 @@ const (
 
 // mutant is a service with a deliberate bug.
 type mutant struct {
-	// foundBy is byCI or byNightly; docs/reliability.md has the same table.
+	// foundBy is byCI or byNightly; docs/design/reliability.md has the same table.
 	foundBy string
 	// shows holds the kinds of violations that the bug causes. Any other kind means another fault.
 	shows   []checker.Kind
@@ -142,11 +142,11 @@ func TestMutantsChangeTheCodeAsItIs(t *testing.T) {
 	}
 }
 
-// documented matches a row of the table of bugs in docs/reliability.md.
+// documented matches a row of the table of bugs in docs/design/reliability.md.
 var documented = regexp.MustCompile(`(?m)^\| ([^|]+) \| (` + byCI + `|` + byNightly + `) \|$`)
 
 func TestReliabilityDocumentListsEveryMutantWithItsFinder(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(checkout, "docs", "reliability.md"))
+	text, err := os.ReadFile(filepath.Join(checkout, "docs", "design", "reliability.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,11 +156,11 @@ func TestReliabilityDocumentListsEveryMutantWithItsFinder(t *testing.T) {
 	}
 	for name, m := range mutants() {
 		if found[name] != m.foundBy {
-			t.Errorf("docs/reliability.md: %q has the finder %q, want %q", name, found[name], m.foundBy)
+			t.Errorf("docs/design/reliability.md: %q has the finder %q, want %q", name, found[name], m.foundBy)
 		}
 		delete(found, name)
 	}
 	for name := range found {
-		t.Errorf("docs/reliability.md: %q is no mutant", name)
+		t.Errorf("docs/design/reliability.md: %q is no mutant", name)
 	}
 }

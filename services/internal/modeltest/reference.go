@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// reference checks the states of one history against docs/models.md.
+// reference checks the states of one history against docs/guides/stores-and-models.md.
 //
 // It predicts no model. It tracks the last live text of each object, and checks properties of each step.
 type reference struct {

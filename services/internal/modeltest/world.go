@@ -1,4 +1,4 @@
-// Package modeltest checks the merged model of a Store against docs/models.md.
+// Package modeltest checks the merged model of a Store against docs/guides/stores-and-models.md.
 //
 // It generates random histories of the objects that a Store merges, gives each to a system under test, and checks every
 // state. It shrinks a history that fails. It does not predict a model, but checks the documented properties.

@@ -58,13 +58,13 @@ func TestAlertsAndTheDashboardAskForMetricsThatThereAre(t *testing.T) {
 }
 
 func TestEveryAlertFiresInATestAndHasARunbook(t *testing.T) {
-	alerts, tests, runbooks := text(t, "deploy/observability/alerts.yaml"), text(t, "deploy/observability/alerts_test.yaml"), text(t, "docs/runbooks.md")
+	alerts, tests, runbooks := text(t, "deploy/observability/alerts.yaml"), text(t, "deploy/observability/alerts_test.yaml"), text(t, "docs/operate/runbooks.md")
 	names := map[string]bool{}
 	for _, found := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(alerts, -1) {
 		name := found[1]
 		names["## "+name] = true
 		for what, there := range map[string]bool{
-			"runbook": strings.Contains(runbooks, "\n## "+name+"\n"), "link to it": strings.Contains(alerts, "docs/runbooks.md#"+strings.ToLower(name)+"\n"),
+			"runbook": strings.Contains(runbooks, "\n## "+name+"\n"), "link to it": strings.Contains(alerts, "docs/operate/runbooks.md#"+strings.ToLower(name)+"\n"),
 			"test": strings.Contains(tests, "- name: "+name+"\n"), "place where all is well": strings.Contains(tests, "{alertname: "+name+", eval_time: 45m, exp_alerts: []}"),
 		} {
 			if !there {

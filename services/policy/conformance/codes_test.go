@@ -12,7 +12,7 @@ import (
 // TestThePageOfCodesSaysWhatTheLibrarySays checks the page to which findings link.
 func TestThePageOfCodesSaysWhatTheLibrarySays(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/policy-codes.md")
+	page, err := os.ReadFile("../../../docs/reference/policy-codes.md")
 	if err != nil {
 		t.Fatal(err)
 	}

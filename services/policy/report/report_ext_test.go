@@ -95,7 +95,7 @@ func TestSARIFNamesRulesAndPlaces(t *testing.T) {
 		t.Fatalf("got %s", out)
 	}
 	for _, rule := range run.Tool.Driver.Rules {
-		if rule.ShortDescription.Text == "" || !strings.HasSuffix(rule.HelpURI, "docs/policy-codes.md#"+strings.ToLower(rule.ID)) {
+		if rule.ShortDescription.Text == "" || !strings.HasSuffix(rule.HelpURI, "docs/reference/policy-codes.md#"+strings.ToLower(rule.ID)) {
 			t.Errorf("rule %+v", rule)
 		}
 	}

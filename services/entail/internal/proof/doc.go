@@ -1,3 +1,3 @@
 // Package proof runs all services together on real servers. Its tests check what one service alone cannot show.
-// Its benchmarks measure what docs/benchmarks.md states.
+// Its benchmarks measure what docs/design/benchmarks.md states.
 package proof

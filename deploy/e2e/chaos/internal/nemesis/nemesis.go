@@ -125,7 +125,7 @@ func (n *Nemesis) Round() []Strike {
 
 // excluded reports whether two blows cannot be in one round. Besides lasting blows, this concerns stripped finalizers
 // with a wipe of the streams. If the streams are wiped before any service reads the deletion, no trace of the object is
-// left; see docs/reliability.md.
+// left; see docs/design/reliability.md.
 func excluded(a, b Blow) bool {
 	wipes := []string{Wipe, DropStreams, DropStream, Limits}
 	return a.Name == Strip && slices.Contains(wipes, b.Name) || b.Name == Strip && slices.Contains(wipes, a.Name) ||
