@@ -45,7 +45,7 @@ func samplesAreReady(t *testing.T, m *machine) {
 	}
 }
 
-// takenAway uninstalls everything, in the order of docs/operate/upgrade.md.
+// takenAway uninstalls everything, in the order of docs/operate/uninstall.md.
 func takenAway(t *testing.T, m *machine, overlay string) {
 	t.Helper()
 	if out, code := m.ask(t, "uninstall", "--delete-objects", "--kubeconfig", m.Kubeconfig); code != 0 {

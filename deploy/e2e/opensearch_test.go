@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestOpenSearchFollowsSample changes a password, and deletes two bindings that give the same role.
+// TestOpenSearchFollowsSample runs the documents, which need the same servers. Then it changes a password, and deletes two bindings that give the same role.
 func TestOpenSearchFollowsSample(t *testing.T) {
 	dir, err := os.MkdirTemp("", "entail-e2e-") //nolint:usetesting // OpenSearch does not run as root, and passes through it.
 	if err != nil {
@@ -26,6 +26,7 @@ func TestOpenSearchFollowsSample(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	m := up(t, dir, "--opensearch", "--samples", "deploy/samples")
+	t.Run("README and guides work as printed", func(t *testing.T) { documentsWorkAsPrinted(t, m, dir) })
 	core, search := schema.GroupVersion{Version: "v1"}, schema.GroupVersion{Group: "opensearch.org", Version: "v1"}
 	objects := m.objects(t)
 	may := func(status int, name, password, path string) func(context.Context) error {

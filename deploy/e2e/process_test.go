@@ -60,7 +60,7 @@ type machine struct {
 	exited  chan error
 	http    http.Client
 
-	Kubernetes, Kubeconfig, SyncService, StoreService, TupleService, InferenceService, AccessService, OpenFGAHTTP, OpenSearch string
+	Kubernetes, Kubeconfig, SyncService, StoreService, TupleService, InferenceService, AccessService, OpenFGAHTTP, OpenSearch, OpenSearchService string
 
 	Seconds float64
 }
@@ -145,12 +145,19 @@ func (m *machine) tuples() tuplev1connect.TupleServiceClient {
 	return tuplev1connect.NewTupleServiceClient(&m.http, m.TupleService)
 }
 
+// servers returns the environment variables by which client commands find the query APIs.
+func (m *machine) servers() []string {
+	return []string{
+		"ENTAIL_SERVER=" + m.SyncService, "ENTAIL_INFERENCE_SERVER=" + m.InferenceService, "ENTAIL_STORE_SERVER=" + m.StoreService,
+		"ENTAIL_ACCESS_SERVER=" + m.AccessService, "ENTAIL_TUPLE_SERVER=" + m.TupleService, "ENTAIL_OPENSEARCH_SERVER=" + m.OpenSearchService,
+	}
+}
+
 // ask runs a client command of entail and returns its output and exit code.
 func (m *machine) ask(t *testing.T, args ...string) (out []byte, code int) {
 	t.Helper()
 	cmd := entail(t, args...)
-	cmd.Env = append(os.Environ(), "ENTAIL_SERVER="+m.SyncService, "ENTAIL_INFERENCE_SERVER="+m.InferenceService, "ENTAIL_STORE_SERVER="+m.StoreService,
-		"ENTAIL_ACCESS_SERVER="+m.AccessService)
+	cmd.Env = append(os.Environ(), m.servers()...)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
