@@ -95,7 +95,7 @@ func (s step) run(t *testing.T, shell func(context.Context, string) (string, err
 	}
 	matches := outputPattern(s.want)
 	eventually(t, soon, fmt.Sprintf("line %d: %s prints what the page shows", s.line, s.command), func(ctx context.Context) error {
-		if out, _ := shell(ctx, s.command); !matches.MatchString(out) {
+		if out, _ := shell(ctx, s.command); !matches.MatchString(out + "\n") {
 			return fmt.Errorf("got\n%s\nwant\n%s", out, s.want)
 		}
 		return nil
@@ -103,22 +103,24 @@ func (s step) run(t *testing.T, shell func(context.Context, string) (string, err
 }
 
 // outputPattern matches output whatever its column widths and durations are. "..." stands for a part of a line, and on a
-// line of its own for any lines.
+// line of its own for any lines, or none.
 func outputPattern(want string) *regexp.Regexp {
 	duration := regexp.MustCompile(`^\+?[0-9.]+(s|ms|m)$`)
-	var lines []string
+	pattern := `^\s*`
 	for line := range strings.Lines(want) {
+		if strings.TrimSpace(line) == "..." {
+			pattern += `(.*\n)*\s*`
+			continue
+		}
 		words := strings.Fields(line)
 		for i, word := range words {
 			if words[i] = strings.ReplaceAll(regexp.QuoteMeta(word), `\.\.\.`, ".*"); duration.MatchString(word) {
 				words[i] = `\S+`
 			}
 		}
-		if lines = append(lines, strings.Join(words, `\s+`)); strings.TrimSpace(line) == "..." {
-			lines[len(lines)-1] = `(.*\n)*.*`
-		}
+		pattern += strings.Join(words, `\s+`) + `\s*\n\s*`
 	}
-	return regexp.MustCompile(`^\s*` + strings.Join(lines, `\s*\n\s*`) + `\s*$`)
+	return regexp.MustCompile(pattern + "$")
 }
 
 // newShell returns a function that runs bash commands, in a folder with links to the state, the programs and the samples. Folder,

@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestOpenSearchFollowsSample runs the documents, which need the same servers. Then it changes a password, and deletes two bindings that give the same role.
+// TestOpenSearchFollowsSample runs README and the guides, which need the same servers. Then it changes a password, and deletes two
+// bindings that give the same role.
 func TestOpenSearchFollowsSample(t *testing.T) {
 	dir, err := os.MkdirTemp("", "entail-e2e-") //nolint:usetesting // OpenSearch does not run as root, and passes through it.
 	if err != nil {

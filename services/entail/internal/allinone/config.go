@@ -83,17 +83,17 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.StateDir, "state-dir", c.StateDir, "`directory` for all state and logs")
 	fs.StringVar(&c.Cluster, "cluster", c.Cluster,
 		"`name` of the cluster, which spec.storeRef.cluster of objects may say; the state keeps the one that it was made with")
-	fs.Var(c.Services.assignments(), "set", "a flag of a service, as in tuple-sync.allow-member-tuples-enabled=true; may be given often")
+	fs.Var(c.Services.assignments(), "set", "flag of a service, such as tuple-sync.allow-member-tuples-enabled=true; repeatable")
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", "",
 		"`file` that leads to a cluster of yours, to use instead of a local API server; "+
 			"CRDs, admission policies and the accounts of services are applied to it")
-	fs.BoolVar(&c.UseCluster, "use-cluster", false, "use the cluster that kubectl would use now (KUBECONFIG, current context), likewise")
+	fs.BoolVar(&c.UseCluster, "use-cluster", false, "use the cluster of KUBECONFIG and its current context, as with --kubeconfig")
 	fs.StringVar(&c.AdmissionURL, "admission-url", "",
 		"`URL` by which the API server of your cluster reaches --admission-port of this machine, https://host:port; without it no ImpliedRoles hold there")
 	fs.BoolVar(&c.OpenSearch, "opensearch", false,
 		"run OpenSearch, too (make opensearch installs it), and keep how to reach it in Secret "+connectionNamespace+"/"+connectionName)
 	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/, admission/ and base/ to apply instead of what is in this program (entail manifests)")
-	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests whose objects are created where they are missing; "+BuiltIn+" means those in this program")
+	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests; missing objects are created. "+BuiltIn+" is the samples in this program")
 	for _, p := range c.Ports.all() {
 		fs.IntVar(p.number, p.flag, *p.number, "port of "+p.of+" on loopback; 0 takes a free one")
 	}

@@ -24,19 +24,19 @@ func newExplainRole(around Surroundings) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "role ROLE --for SUBJECT",
-		Short:   "Tell why somebody holds a role: by which bindings, and which rules from there",
-		Long:    "Tell why somebody holds a role: by which bindings, and which rules from there.\n\n" + subjectHelp,
+		Short:   "Explain why a subject has a role: by which RoleBindings and rules",
+		Long:    "Explain why a subject has a role: by which RoleBindings and rules.\n\n" + subjectHelp,
 		Example: "  entail explain role writer --for alice -n team-a\n  entail explain role clusterrole/view --for serviceaccount:bot",
 		Args:    cobra.ExactArgs(1),
 	}
 	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
 	completeFirst(cmd, cluster{around.Getenv}.roles(&namespace))
-	cmd.Flags().StringVar(&who, "for", "", "`subject` in question")
+	cmd.Flags().StringVar(&who, "for", "", "`subject` to explain")
 	completeFlag(cmd, "for", completeSubject)
 	// This cannot fail: the flag is defined above.
 	_ = cmd.MarkFlagRequired("for")
-	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` that the subject is in: Kubernetes does not know them")
+	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` of the subject; Kubernetes does not store them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		role, err := parseRole(args[0])
 		if err != nil {
@@ -61,14 +61,14 @@ func newWhatHas(around Surroundings) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "what-has SUBJECT",
-		Short:   "List what roles somebody holds in a namespace",
-		Long:    "List what roles somebody holds in a namespace.\n\n" + subjectHelp,
+		Short:   "List the roles that a subject has in a namespace",
+		Long:    "List the roles that a subject has in a namespace.\n\n" + subjectHelp,
 		Example: "  entail what-has alice -n team-a --group developers\n  entail what-has serviceaccount:bot -n team-a",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: completeSubject,
 	}
 	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
-	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` that the subject is in: Kubernetes does not know them")
+	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` of the subject; Kubernetes does not store them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		subject, err := parseSubject(args[0])
 		if err != nil {
@@ -90,19 +90,19 @@ func newPreviewBinding(around Surroundings) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "binding NAME",
-		Short:   "Tell who would gain and lose what by a new, changed or removed RoleBinding",
-		Long:    "Tell who would gain and lose what by a new, changed or removed RoleBinding.\n\n" + ownRightHelp + "\n\n" + subjectHelp,
+		Short:   "Preview who would gain or lose which roles by a new, changed or removed RoleBinding",
+		Long:    "Preview who would gain or lose which roles by a new, changed or removed RoleBinding.\n\n" + ownRightHelp + "\n\n" + subjectHelp,
 		Example: "  entail preview binding alice -n team-a --role admin --subject alice\n  entail preview binding alice -n team-a --remove",
 		Args:    cobra.ExactArgs(1),
 	}
 	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the RoleBinding")
 	completeFirst(cmd, cluster{around.Getenv}.of(kinds.RoleBindings(), &namespace))
-	cmd.Flags().StringVar(&role, "role", "", "`role` that it would grant")
+	cmd.Flags().StringVar(&role, "role", "", "`role` of the RoleBinding")
 	completeFlag(cmd, "role", cluster{around.Getenv}.roles(&namespace).complete)
-	cmd.Flags().StringSliceVar(&subjects, "subject", nil, "`subjects` that it would have")
+	cmd.Flags().StringSliceVar(&subjects, "subject", nil, "`subjects` of the RoleBinding")
 	completeFlag(cmd, "subject", completeSubject)
-	cmd.Flags().BoolVar(&remove, "remove", false, "it would be deleted")
+	cmd.Flags().BoolVar(&remove, "remove", false, "preview the deletion of the RoleBinding")
 	cmd.MarkFlagsOneRequired("role", "remove")
 	cmd.MarkFlagsMutuallyExclusive("role", "remove")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

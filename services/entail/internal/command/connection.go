@@ -48,14 +48,14 @@ func accessQuestion(cmd *cobra.Command, around Surroundings) *question[accessv1c
 	q := newQuestion(cmd, around, of, accessv1connect.NewAccessServiceClient)
 	bindMinRevision(cmd, &q.connection)
 	cmd.Flags().StringVar(&q.connection.after, "after", "",
-		"wait until an object counts as it is at the API server now, or is gone there: `KIND/[NAMESPACE/]NAME`, such as policybinding/default/on-acme")
+		"wait until the answer includes the present state or the deletion of `KIND/[NAMESPACE/]NAME`, such as policybinding/default/on-acme")
 	return q
 }
 
 // bindMinRevision defines --min-revision. An answer then waits until it is at least as new as that revision.
 func bindMinRevision(cmd *cobra.Command, c *connection) {
 	cmd.Flags().StringVar(&c.minRevision, "min-revision", "",
-		"wait for what is known: the `revision` of an earlier answer, or of a trace (-o json has it)")
+		"wait until the answer includes this `revision` of an earlier answer or of a trace (-o json prints it)")
 }
 
 func inferenceQuestion(cmd *cobra.Command, around Surroundings) *question[inferencev1connect.InferenceServiceClient] {
@@ -121,7 +121,7 @@ func (c *connection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
 	fs.StringVar(&c.tokenFile, "token-file", getenv(envTokenFile),
 		"`file` with a bearer token, for servers with --auth=kubernetes (env "+envTokenFile+"; "+envToken+" holds a token itself)")
 	fs.StringVar(&c.caFile, "ca-file", getenv(envCAFile), "`file` with the CA of the server, instead of the system's (env "+envCAFile+")")
-	fs.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one question may take")
+	fs.DurationVar(&c.timeout, "timeout", defaultTimeout, "time limit of one request")
 }
 
 // dial returns a client of an API.

@@ -17,19 +17,19 @@ func newCredentials() *cobra.Command {
 	var options credential.Options
 	cmd := &cobra.Command{
 		Use:   "credentials (--dir DIRECTORY | --secrets)",
-		Short: "Make certificates, keys and passwords by which the parts of an installation know each other",
-		Long: `credentials makes what is missing and keeps what is there: run it at every start. Certificates that
-have less than a year left are made anew; start their servers again then.
+		Short: "Install certificates, keys and passwords for the parts of an installation",
+		Long: `credentials creates the files that are missing, and keeps the others: run it at every start. It replaces
+certificates that expire within a year; restart their servers then.
 
-It writes an authority, certificates of NATS, OpenFGA and Postgres, nkeys of all users of NATS with the
-users' rights, OpenFGA's key, and the password of its database. Nothing of it is printed.`,
+It writes a certificate authority, certificates for NATS, OpenFGA and Postgres, an nkey for each NATS user with
+the rights of the user, the key of OpenFGA, and the password of its database. It prints none of them.`,
 		Example: "  entail credentials --dir credentials",
 		Args:    cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "`directory` to keep them in, a folder for each who has some")
-	cmd.Flags().BoolVar(&secrets, "secrets", false, "keep them in Secrets of the namespace of services")
-	cmd.Flags().BoolVar(&options.OpenSearch, "opensearch", false, "also certificates of an OpenSearch and its administrator")
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "`file` that leads to the API server (default as kubectl, or in-cluster)")
+	cmd.Flags().StringVar(&dir, "dir", "", "`directory` to write to, with one folder for each part")
+	cmd.Flags().BoolVar(&secrets, "secrets", false, "write to Secrets in the namespace of the services")
+	cmd.Flags().BoolVar(&options.OpenSearch, "opensearch", false, "also create certificates for OpenSearch and its administrator")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster (default as kubectl, or in-cluster)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if (dir == "") == !secrets {
 			return fmt.Errorf("%w: give --dir or --secrets", exit.ErrUsage)

@@ -17,7 +17,7 @@ const defaultLetters = 100
 func newDeadLetters(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deadletters",
-		Short: "Show what could not be processed, and put it away",
+		Short: "Show messages that a service gave up on, and discard them",
 	}
 	cmd.AddCommand(newDeadLettersList(around), newDeadLettersShow(around), newDeadLettersDiscard(around))
 	return cmd
@@ -35,8 +35,8 @@ func newDeadLettersList(around Surroundings) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	q := syncQuestion(cmd, around)
-	cmd.Flags().StringVar(&service, "service", "", "only those of this service")
-	bindLimit(cmd, &limit, defaultLetters, "at most this many")
+	cmd.Flags().StringVar(&service, "service", "", "only dead letters of this service")
+	bindLimit(cmd, &limit, defaultLetters, "maximum number of dead letters")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		client, err := dial(&q.connection, q.client)
 		if err != nil {
@@ -77,9 +77,9 @@ func newDeadLettersShow(around Surroundings) *cobra.Command {
 func newDeadLettersDiscard(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discard ID",
-		Short: "Put a dead letter away",
-		Long: `discard puts a dead letter away that asks for nothing any more. A message that was
-no change at all leaves the bus with it. Nothing is processed: for that see replay.`,
+		Short: "Remove a dead letter",
+		Long: `discard removes a dead letter that needs no more attention. If its message was not a valid change, discard
+also removes the message from NATS. It processes nothing; replay does.`,
 		Example: "  entail deadletters discard 17",
 		Args:    cobra.ExactArgs(1),
 	}

@@ -17,7 +17,7 @@ func newDrift(around Surroundings) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "drift",
-		Short:   "Compare the RoleBindings of a namespace, as the API server has them now, with what follows from its rules",
+		Short:   "Check the RoleBindings of a namespace against its rules",
 		Example: "  entail inferences drift -n team-a",
 		Args:    cobra.NoArgs,
 	}
@@ -37,13 +37,13 @@ func newWatch(around Surroundings) *cobra.Command {
 	var namespace, token string
 	cmd := &cobra.Command{
 		Use:     "watch",
-		Short:   "Follow what roles imply: all that there is, and then each change, until interrupted",
+		Short:   "Show what roles imply, and each change of it, until interrupted",
 		Example: "  entail inferences watch -n team-a\n  entail inferences watch -A",
 		Args:    cobra.NoArgs,
 	}
 	q := inferenceWatch(cmd, around)
 	bindNamespaces(cmd, around.Getenv, &namespace, "only this namespace")
-	cmd.Flags().StringVar(&token, "resume", "", "go on after the `token` of an earlier message (-o json has it)")
+	cmd.Flags().StringVar(&token, "resume", "", "continue after the `token` of an earlier message (-o json prints it)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		q.connection.timeout = 0 // A watch has no deadline.
 		client, err := dial(&q.connection, q.client)

@@ -88,6 +88,28 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	}
 }
 
+// TestHelpOpensWithVerbAndHasExamples covers every command, also those that no test runs.
+func TestHelpOpensWithVerbAndHasExamples(t *testing.T) {
+	verbs := []string{"Show", "List", "Check", "Explain", "Preview", "Print", "Run", "Install", "Remove"}
+	root := command.Root(command.Surroundings{Getenv: func(string) string { return "" }})
+	var walk func(*cobra.Command)
+	walk = func(parent *cobra.Command) {
+		for _, cmd := range parent.Commands() {
+			if verb, _, _ := strings.Cut(cmd.Short, " "); !slices.Contains(verbs, strings.TrimRight(verb, ",")) {
+				t.Errorf("%s: got Short %q, want it to open with one of %q", cmd.CommandPath(), cmd.Short, verbs)
+			}
+			if cmd.Runnable() && cmd.Example == "" {
+				t.Errorf("%s: got no example, want one", cmd.CommandPath())
+			}
+			if parent == root && cmd.GroupID == "" {
+				t.Errorf("%s: got no group of the help, want one", cmd.CommandPath())
+			}
+			walk(cmd)
+		}
+	}
+	walk(root)
+}
+
 // leaves returns the commands without subcommands. It leaves out those that run servers or change a cluster, and those
 // that other tests cover.
 func leaves(cmd *cobra.Command) []*cobra.Command {

@@ -18,7 +18,7 @@ import (
 )
 
 func newIAM(around Surroundings) *cobra.Command {
-	cmd := &cobra.Command{Use: "iam", Short: "Tell what is protected, and how far its model has come"}
+	cmd := &cobra.Command{Use: "iam", Short: "Show protected kinds and their model"}
 	cmd.AddCommand(newIAMKinds(around), newIAMModel(around), newIAMObserve(around), newIAMAdopt(around))
 	return cmd
 }
@@ -26,7 +26,7 @@ func newIAM(around Surroundings) *cobra.Command {
 func newIAMKinds(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "kinds",
-		Short:   "List the kinds that are protected: by what permissions, below which parents",
+		Short:   "List protected kinds with their permissions and parents",
 		Example: "  entail iam kinds",
 		Args:    cobra.NoArgs,
 	}
@@ -53,8 +53,8 @@ func protected(cmd *cobra.Command, q *question[accessv1connect.AccessServiceClie
 func newIAMModel(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "model",
-		Short:   "Tell how large the model of IAM is, and whether OpenFGA has it",
-		Example: "  entail iam model -o json",
+		Short:   "Show the size of the IAM model, and whether OpenFGA has it",
+		Example: "  entail iam model\n  entail iam model -o json",
 		Args:    cobra.NoArgs,
 	}
 	q := accessQuestion(cmd, around)
@@ -68,10 +68,9 @@ func newIAMModel(around Surroundings) *cobra.Command {
 func newIAMObserve(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "observe",
-		Short: "Print the rights that Entail needs to look for the objects of protected kinds",
-		Long: `observe prints a ClusterRole for each kind that is protected: with it, the watcher may follow which objects of the kind
-there are, and whose they are, and of their content nothing. Without it a binding on a single object of the kind gives nothing.
-Kinds of IAM itself need none.`,
+		Short: "Print the rights that Entail needs to follow objects of protected kinds",
+		Long: `observe prints one ClusterRole for each protected kind. With it the watcher may follow the names and owners of the objects,
+but not their content. Without it, bindings on single objects of the kind give nothing. The kinds of IAM need no such role.`,
 		Example: "  entail iam observe | kubectl apply -f -",
 		Args:    cobra.NoArgs,
 	}
@@ -106,15 +105,15 @@ func newIAMAdopt(around Surroundings) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "adopt --dry-run",
-		Short: "List the tuples that are deleted when the IAM store in OpenFGA is taken over",
-		Long: `adopt reads the OpenFGA store of the IAM store, and lists what is of IAM's types there (those with a / in their
-names) and nobody declares. It changes nothing: to take the store over, set spec.adoption: Always on the Store.`,
+		Short: "List the tuples that taking over the IAM store would delete",
+		Long: `adopt reads the OpenFGA store of the Store iam. It lists the tuples of IAM's types (with a / in the name) that no object
+declares. It changes nothing. To take the store over, set spec.adoption: Always on the Store.`,
 		Example: "  entail iam adopt --dry-run\n  entail iam adopt --dry-run -o json",
 		Args:    cobra.NoArgs,
 	}
 	q := tupleQuestion(cmd, around)
-	bindLimit(cmd, &limit, defaultTuples, "look no further once there are so many")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only tell; there is nothing else that it does")
+	bindLimit(cmd, &limit, defaultTuples, "stop after this many tuples")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "required: the command only lists")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if !dry {
 			return fmt.Errorf("%w: say --dry-run; to take the store over, set spec.adoption: Always on its Store", exit.ErrUsage)

@@ -24,14 +24,14 @@ func newInferences(around Surroundings) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "inferences",
-		Short:   "List what every role implies",
+		Short:   "List the roles that each role implies",
 		Example: "  entail inferences -n team-a\n  entail inferences -A --tree",
 		Args:    cobra.NoArgs,
 	}
 	cmd.AddCommand(newDrift(around), newWatch(around))
 	q := inferenceQuestion(cmd, around)
 	bindNamespaces(cmd, around.Getenv, &namespace, "only this namespace")
-	cmd.Flags().BoolVar(&tree, "tree", false, "draw which role implies which by a rule of its own")
+	cmd.Flags().BoolVar(&tree, "tree", false, "draw the roles as a tree of rules")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		client, err := dial(&q.connection, q.client)
 		if err != nil {
@@ -69,7 +69,7 @@ func listInferences(
 }
 
 func newExplain(around Surroundings) *cobra.Command {
-	cmd := &cobra.Command{Use: "explain", Short: "Tell why something is as it is"}
+	cmd := &cobra.Command{Use: "explain", Short: "Explain why a subject has access or a role, or why a RoleBinding exists"}
 	cmd.AddCommand(newExplainRoleBinding(around), newExplainRole(around), newExplainAccess(around))
 	return cmd
 }
@@ -78,7 +78,7 @@ func newExplainRoleBinding(around Surroundings) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "rolebinding NAME",
-		Short:   "Tell which rules a generated RoleBinding follows from, or what another one implies",
+		Short:   "Explain which rules made a RoleBinding, or what it implies",
 		Example: "  entail explain rolebinding alice-admin -n team-a",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -98,7 +98,7 @@ func newWhoHas(around Surroundings) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "who-has ROLE",
-		Short:   "List who holds a role, by a binding to it or to a role that implies it",
+		Short:   "List the subjects that have a role, by a RoleBinding or an implied role",
 		Example: "  entail who-has writer -n team-a\n  entail who-has clusterrole/view -n team-a",
 		Args:    cobra.ExactArgs(1),
 	}

@@ -18,15 +18,15 @@ func newInstall() *cobra.Command {
 	var kubeconfig string
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Give a cluster the kinds, admission policies, roles and accounts that services work with",
-		Long: `install applies what is in this program (entail manifests) to a cluster, as an administrator of it: the
-definitions of all kinds, the policies of admission, the roles for people, and the accounts of services with
-what each may do. It returns when the API server knows all of it. What is there already is brought up to
-date. The services themselves are not started: that is what deploy/overlays or docker-compose.yaml do.`,
+		Short: "Install kinds, admission policies, roles and accounts into a cluster",
+		Long: `install applies the manifests in this program (entail manifests) to a cluster: all kinds, admission policies,
+roles for people, and one account for each service. You must be an administrator of the cluster. Run it again
+to upgrade. The command returns when the API server serves everything. It does not start the services: use
+deploy/overlays or docker-compose.yaml.`,
 		Example: "  entail install --kubeconfig admin.kubeconfig",
 		Args:    cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "`file` that leads to the API server (default as kubectl, or in-cluster)")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster (default as kubectl, or in-cluster)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := clusterConfig(kubeconfig)
 		if err != nil {

@@ -19,12 +19,12 @@ func newManifests() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "manifests [PATH...]",
-		Short: "List, print or write the CRDs, admission policies, accounts and samples in this program",
-		Long: `manifests lists the files that this program holds, or prints those at a path: of a folder
-the *.yaml files in it, as kubectl would take them. With --dir it writes all of them, for kubectl apply -k.`,
+		Short: "Print the CRDs, admission policies, accounts and samples in this program",
+		Long: `manifests lists the files that this program holds. With a path it prints that file, or all *.yaml files of that
+folder. With --dir it writes all files, for kubectl apply -k.`,
 		Example: "  entail manifests crd | kubectl apply -f -\n  entail manifests samples/store.yaml\n  entail manifests --dir deploy",
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "`directory` to write all files to; none that is there is overwritten")
+	cmd.Flags().StringVar(&dir, "dir", "", "`directory` to write all files to; existing files are not overwritten")
 	cmd.RunE = func(cmd *cobra.Command, paths []string) error {
 		switch {
 		case dir != "" && len(paths) > 0:

@@ -20,7 +20,7 @@ const maxModule = 256 << 10
 var errRejected = errors.New("the module would be rejected")
 
 func newModel(around Surroundings) *cobra.Command {
-	cmd := &cobra.Command{Use: "model", Short: "Show, preview and compare the models of stores"}
+	cmd := &cobra.Command{Use: "model", Short: "Show, preview and compare the models of Stores"}
 	cmd.AddCommand(newModelShow(around), newModelPreview(around), newModelDiff(around))
 	return cmd
 }
@@ -29,12 +29,12 @@ func newModelShow(around Surroundings) *cobra.Command {
 	var provenance bool
 	cmd := &cobra.Command{
 		Use:     "show STORE",
-		Short:   "Show the model that is live",
+		Short:   "Show the model that is in force",
 		Example: "  entail model show demo\n  entail model show demo --provenance",
 		Args:    cobra.ExactArgs(1),
 	}
 	q := storeQuestion(cmd, around)
-	cmd.Flags().BoolVar(&provenance, "provenance", false, "list where each type and relation comes from, in place of the model")
+	cmd.Flags().BoolVar(&provenance, "provenance", false, "list the object that each type and relation comes from")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		table := report.Page.Model
 		if provenance {
@@ -50,16 +50,16 @@ func newModelPreview(around Surroundings) *cobra.Command {
 	var file, replaces string
 	cmd := &cobra.Command{
 		Use:   "preview STORE -f FILE",
-		Short: "Tell what a module, or PolicyDocuments, would do to the model; nothing is written",
-		Long: `preview tells what would become of the model of a Store if a module in OpenFGA's language were
-an AuthorizationModel of it, or if policies were registered with it: files or a folder, in
-which manifests are the PolicyDocuments that they name and all else is one more.`,
+		Short: "Preview what a module or PolicyDocuments would change in a model",
+		Long: `preview shows how the model of a Store would change, and whether the change would be accepted. FILE is a module in
+OpenFGA's language, or a file or folder of policies. In policies, a manifest replaces the PolicyDocument that it
+names; all other files count as one new document. The columns list types of subjects, not users.`,
 		Example: "  entail model preview demo -f documents.fga\n  entail model preview demo -f documents.fga --replaces demo-documents\n" +
 			"  entail model preview demo -f policy.yaml\n  entail model preview demo -f policy.yaml --replaces team-a/policy",
 		Args: cobra.ExactArgs(1),
 	}
 	q := storeQuestion(cmd, around)
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with the module, or file or folder with policies; - is standard input")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with a module, or file or folder with policies; - is standard input")
 	cmd.Flags().StringVar(&replaces, "replaces", "",
 		"`name` of the AuthorizationModel whose module it replaces, - for the Store's core module, or namespace/name of a PolicyDocument")
 	_ = cmd.MarkFlagRequired("filename") // This cannot fail: the flag is defined above.
@@ -85,13 +85,13 @@ func newModelDiff(around Surroundings) *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:     "diff STORE",
-		Short:   "Tell what differs between the live model and the one that is asked for, or between any two",
+		Short:   "Show the differences between the model in force and the declared one, or between two models",
 		Example: "  entail model diff demo\n  entail model diff demo --from 01J8... --to 01J9...",
 		Args:    cobra.ExactArgs(1),
 	}
 	q := storeQuestion(cmd, around)
-	cmd.Flags().StringVar(&from, "from", "", "`id` of the model to begin with (default the live one)")
-	cmd.Flags().StringVar(&to, "to", "", "`id` of the model to end with (default what the objects ask for)")
+	cmd.Flags().StringVar(&from, "from", "", "`id` of the first model (default: the model in force)")
+	cmd.Flags().StringVar(&to, "to", "", "`id` of the second model (default: the declared model)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		request := &storev1.DiffModelRequest{Name: args[0], FromModelId: from, ToModelId: to}
 		_, err := ask(cmd, q, storev1connect.StoreServiceClient.DiffModel, request,

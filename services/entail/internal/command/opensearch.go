@@ -9,7 +9,7 @@ import (
 )
 
 func newOpenSearch(around Surroundings) *cobra.Command {
-	cmd := &cobra.Command{Use: "opensearch", Short: "Tell who may do what in an OpenSearch cluster, and who says so"}
+	cmd := &cobra.Command{Use: "opensearch", Short: "Show the users, roles and mappings of an OpenSearch cluster, and the objects that declare them"}
 	cmd.AddCommand(
 		newOpenSearchUsers(around), newOpenSearchRoles(around), newOpenSearchMapping(around), newOpenSearchPreview(around), newOpenSearchStatus(around),
 	)
@@ -26,7 +26,7 @@ func bindCluster(cmd *cobra.Command) *opensearchv1.ClusterRef {
 
 func newOpenSearchUsers(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "users", Short: "List the users in a cluster, and whose they are",
+		Use: "users", Short: "List the users of a cluster, and the object that each belongs to",
 		Example: "  entail opensearch users\n  entail opensearch users -n team-a --cluster logs -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -40,7 +40,7 @@ func newOpenSearchUsers(around Surroundings) *cobra.Command {
 
 func newOpenSearchRoles(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "roles", Short: "List the roles in a cluster, and whose they are",
+		Use: "roles", Short: "List the roles of a cluster, and the object that each belongs to",
 		Example: "  entail opensearch roles\n  entail opensearch roles -n team-a --cluster logs",
 		Args:    cobra.NoArgs,
 	}
@@ -55,9 +55,9 @@ func newOpenSearchRoles(around Surroundings) *cobra.Command {
 func newOpenSearchMapping(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mapping [ROLE]",
-		Short: "Tell who has a role, and which binding says so; without a role, who has which",
-		Long: `mapping lists each entry of a role's mapping with the bindings that give it. An entry of others is in nobody's
-record: it was there before, or somebody made it by hand, and stays when bindings go.`,
+		Short: "Show which users have a role and by which binding; without ROLE, the mappings of all roles",
+		Long: `mapping lists each entry of a role's mapping, with the bindings that give it. An entry of other software is in no
+object's record. It stays when bindings are deleted.`,
 		Example: "  entail opensearch mapping readall\n  entail opensearch mapping\n  entail opensearch mapping readall -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -77,7 +77,7 @@ record: it was there before, or somebody made it by hand, and stays when binding
 
 func newOpenSearchStatus(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "status", Short: "Count the objects of a cluster by what became of them",
+		Use: "status", Short: "Show how many objects of a cluster are in which state",
 		Example: "  entail opensearch status\n  entail opensearch status -n team-a --cluster logs",
 		Args:    cobra.NoArgs,
 	}

@@ -22,9 +22,9 @@ func newOpenSearchPreview(around Surroundings) *cobra.Command {
 	var deleted []string
 	cmd := &cobra.Command{
 		Use:   "preview",
-		Short: "Tell what would be written to a cluster if objects were applied or deleted",
-		Long: `preview tells what would be written to a cluster if objects were applied or deleted, and what would be said of
-them. No Secret of a user is read for it: whether a password is there is told when the object is.
+		Short: "Preview what applying or deleting objects would write to a cluster",
+		Long: `preview shows what would be written to a cluster if you applied or deleted objects, and which state the objects
+would get. It reads no Secrets, so it does not check passwords.
 
 ` + ownRightHelp,
 		Example: "  entail opensearch preview -f rolebinding.yaml\n  entail opensearch preview --delete OpensearchUserRoleBinding/readers",
@@ -32,7 +32,7 @@ them. No Secret of a user is read for it: whether a password is there is told wh
 	}
 	q, of := searchQuestion(cmd, around), bindCluster(cmd)
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with objects of the cluster; - is standard input")
-	cmd.Flags().StringSliceVar(&deleted, "delete", nil, "`KIND/NAME` of an object that would be deleted; several separated by commas")
+	cmd.Flags().StringSliceVar(&deleted, "delete", nil, "`KIND/NAME` of an object that would be deleted; separate several by commas")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		request := &opensearchv1.PreviewRequest{Cluster: of}
 		writes, err := searchWrites(cmd.InOrStdin(), file, deleted, request)

@@ -18,11 +18,10 @@ import (
 
 // Parts of the help: names of resources, and names of subjects.
 const (
-	resourceHelp = `A resource is named in the plural as some ProtectedResource does, with its API group where
-several have it, and the name of an object: projects/web, projects.resourcemanager.miloapis.com.`
-	whoHelp = `WHO is the name of a User, serviceaccount:UID, or group:NAME for a group of the authenticator;
-without it, whoever the token belongs to: to ask about others takes the right to create
-subjectaccessreviews, to ask about oneself none.`
+	resourceHelp = `A RESOURCE is the plural that a ProtectedResource registers, with the name of an object: projects/web. Add the API
+group if several groups have the plural: projects.resourcemanager.miloapis.com/web.`
+	whoHelp = `WHO is the name of a User, serviceaccount:UID, or group:NAME for a group of the authenticator. The default is
+the owner of the token. To ask about others you need the right to create subjectaccessreviews.`
 )
 
 // whose holds the flags of a question about a resource.
@@ -32,23 +31,23 @@ type whose struct {
 }
 
 func (w *whose) bind(cmd *cobra.Command, around Surroundings) {
-	bindNamespace(cmd, around.Getenv, &w.namespace, "namespace of the object, if objects of its kind have one: without, only what holds in all of them counts")
+	bindNamespace(cmd, around.Getenv, &w.namespace, "namespace of the object, if its kind is namespaced; without it only grants for all namespaces count")
 	w.namespace = "" // Most protected kinds are cluster-scoped: require -n.
 	cmd.Flags().Lookup("namespace").DefValue = ""
-	cmd.Flags().StringVar(&w.subresource, "subresource", "", "subresource in question, such as status")
-	cmd.Flags().StringVar(&w.project, "project", "", "ask as at the endpoint of this Project")
+	cmd.Flags().StringVar(&w.subresource, "subresource", "", "subresource, such as status")
+	cmd.Flags().StringVar(&w.project, "project", "", "ask as the endpoint of this Project would")
 }
 
 func (w *whose) bindGroups(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&w.groups, "group", nil, "`groups` that the authenticator gives; may be given often")
+	cmd.Flags().StringSliceVar(&w.groups, "group", nil, "`groups` that the authenticator gives; repeatable")
 }
 
 func newCanI(around Surroundings) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
 		Use:     "can-i [WHO] VERB RESOURCE[/NAME]",
-		Short:   "Tell whether somebody may do something, by the declared objects of IAM",
-		Long:    "Tell whether somebody may do something, by the declared objects of IAM. The exit code is 1 if not.\n\n" + resourceHelp + "\n" + whoHelp,
+		Short:   "Check whether the objects of IAM give a permission",
+		Long:    "can-i asks whether the objects of IAM give a permission. The exit code is 0 for yes and 1 for no. Kubernetes RBAC is\nnot asked: it may allow more.\n\n" + resourceHelp + "\n" + whoHelp,
 		Example: "  entail can-i alice get projects/web\n  entail can-i alice list projects --group oidc:staff\n  entail can-i get projects/web",
 		Args:    cobra.RangeArgs(2, 3),
 	}
@@ -75,8 +74,8 @@ func newExplainAccess(around Surroundings) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
 		Use:     "access [WHO] VERB RESOURCE[/NAME]",
-		Short:   "Tell why somebody may do something, or what is missing",
-		Long:    "Tell why somebody may do something, or what is missing.\n\n" + resourceHelp + "\n" + whoHelp,
+		Short:   "Explain why a subject has a permission, or what is missing",
+		Long:    "access prints each way that gives a permission, or what is missing. Kubernetes RBAC is not asked: it may allow more.\n\n" + resourceHelp + "\n" + whoHelp,
 		Example: "  entail explain access alice get projects/web",
 		Args:    cobra.RangeArgs(2, 3),
 	}
@@ -102,8 +101,8 @@ func newWhoCan(around Surroundings) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
 		Use:     "who-can VERB RESOURCE[/NAME]",
-		Short:   "List who may do something, groups and their members",
-		Long:    "List who may do something, groups and their members.\n\n" + resourceHelp,
+		Short:   "List the subjects that have a permission",
+		Long:    "who-can lists the users, accounts and groups to which the objects of IAM give a permission, and the members of the groups.\nKubernetes RBAC is not asked: it may allow more.\n\n" + resourceHelp,
 		Example: "  entail who-can get projects/web",
 		Args:    cobra.ExactArgs(2),
 	}
@@ -142,8 +141,8 @@ func newWhatCan(around Surroundings) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
 		Use:     "what-can [WHO]",
-		Short:   "List what somebody may do, role by role",
-		Long:    "List what somebody may do, role by role: on what, and on all that belongs to it.\n\n" + whoHelp,
+		Short:   "List the roles of a subject in IAM, with their permissions",
+		Long:    "List the roles of a subject in IAM, with their permissions: on what, and on all that belongs to it.\n\n" + whoHelp,
 		Example: "  entail what-can alice\n  entail what-can alice --group oidc:staff -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}

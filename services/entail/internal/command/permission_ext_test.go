@@ -153,7 +153,7 @@ func TestHelpTellsOfTheArgumentsThatACommandTakes(t *testing.T) {
 	for _, line := range []string{"can-i", "explain access", "who-can", "what-can"} {
 		got := run(t, nil, append(strings.Fields(line), "--help")...)
 		_, usage, _ := strings.Cut(got.out, "Usage:")
-		for told, argument := range map[string]string{"WHO is the name of": "[WHO]", "A resource is named in": "RESOURCE"} {
+		for told, argument := range map[string]string{"WHO is the name of": "[WHO]", "A RESOURCE is the plural": "RESOURCE"} {
 			if strings.Contains(got.out, told) != strings.Contains(usage, argument) {
 				t.Errorf("%s has %s or not, and says otherwise:\n%s", line, argument, got.out)
 			}

@@ -18,7 +18,7 @@ func newPreviewPolicyBinding(around Surroundings) *cobra.Command {
 	var namespace, file string
 	cmd := &cobra.Command{
 		Use:     "policybinding -f FILE",
-		Short:   "Tell what a PolicyBinding would give to whom, beside what they have",
+		Short:   "Preview which permissions a PolicyBinding would add",
 		Example: "  entail preview policybinding -f binding.yaml",
 		Args:    cobra.NoArgs,
 	}

@@ -20,11 +20,11 @@ import (
 var errRefused = errors.New("some rules would not be accepted")
 
 // ownRightHelp is the help for [cluster.tellOwnRight].
-const ownRightHelp = `Nothing is written. The API server of your kubeconfig is asked, too, whether you may do this, each
-change as if it came alone; exit code 1 when it would refuse you.`
+const ownRightHelp = `The command writes nothing. It also asks the API server of your kubeconfig whether you may make each change.
+The exit code is 1 if the API server would refuse one.`
 
 func newPreview(around Surroundings) *cobra.Command {
-	cmd := &cobra.Command{Use: "preview", Short: "Tell what a change would do; nothing is written"}
+	cmd := &cobra.Command{Use: "preview", Short: "Preview a change; nothing is written"}
 	cmd.AddCommand(newPreviewRules(around), newPreviewBinding(around), newPreviewPolicyBinding(around))
 	return cmd
 }
@@ -36,15 +36,15 @@ func newPreviewRules(around Surroundings) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "rules",
-		Short:   "Tell who would gain and lose what by new, changed and removed rules",
-		Long:    "Tell who would gain and lose what by new, changed and removed rules.\n\n" + ownRightHelp,
+		Short:   "Preview who would gain or lose which roles by new, changed and removed rules",
+		Long:    "Preview who would gain or lose which roles by new, changed and removed rules.\n\n" + ownRightHelp,
 		Example: "  entail preview rules -f rules.yaml\n  entail preview rules -n team-a --remove admin-writer",
 		Args:    cobra.NoArgs,
 	}
 	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the rules, unless the file says another")
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with ImpliedRoles to make or change; - is standard input")
-	cmd.Flags().StringSliceVar(&remove, "remove", nil, "`name` of a rule to remove; several separated by commas")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with new or changed ImpliedRoles; - is standard input")
+	cmd.Flags().StringSliceVar(&remove, "remove", nil, "`name` of a rule to remove; separate several by commas")
 	completeFlag(cmd, "remove", cluster{around.Getenv}.of(kinds.ImpliedRoles(), &namespace).complete)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		request, err := previewRequest(cmd.InOrStdin(), file, namespace, cmd.Flags().Changed("namespace"))

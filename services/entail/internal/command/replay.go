@@ -15,9 +15,9 @@ func newReplay(around Surroundings) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:   "replay (ID | KIND/[NAMESPACE/]NAME)",
-		Short: "Make every service process an object again",
-		Long: `replay publishes the present state of an object again, named by a dead letter or
-by itself. It never brings back an older state.`,
+		Short: "Run the reconciliation of an object again in every service",
+		Long: `replay publishes the present state of an object again. Name the object, or a dead letter of it.
+It never restores an older state.`,
 		Example: "  entail replay 17\n  entail replay store/demo",
 		Args:    cobra.ExactArgs(1),
 	}

@@ -52,8 +52,8 @@ func Root(around Surroundings) *cobra.Command { return newRoot(around) }
 func newRoot(around Surroundings) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "entail",
-		Short: "Authorization declared in Kubernetes, live in OpenFGA",
-		Long: "entail runs the whole system on one machine, and tells where a change is now.\n\n" +
+		Short: "Authorization declared in Kubernetes and applied to OpenFGA, RBAC and OpenSearch",
+		Long: "entail runs the services, asks them who may do what and why, and shows where a change is.\n\n" +
 			exit.Help,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -61,11 +61,20 @@ func newRoot(around Surroundings) *cobra.Command {
 	root.SetIn(around.In)
 	root.SetOut(around.Out)
 	root.SetErr(around.Err)
-	root.AddCommand(
-		newUp(around), newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around),
-		newInferences(around), newExplain(around), newWhoHas(around), newWhatHas(around), newPreview(around), newModel(around), newTuples(around),
-		newCanI(around), newWhoCan(around), newWhatCan(around), newIAM(around), newOpenSearch(around),
-		newManifests(), newInstall(), newUninstall(), newCredentials(), policycommand.New(policyServer(around)), newVersion(),
-	)
+	addGroup(root, "Run and install:", newUp(around), newInstall(), newUninstall(), newManifests(), newCredentials(), newVersion())
+	addGroup(root, "Ask who may do what, and why:", newCanI(around), newWhoCan(around), newWhatCan(around), newWhoHas(around), newWhatHas(around),
+		newExplain(around), newPreview(around))
+	addGroup(root, "Look at declared objects:", newModel(around), newTuples(around), newInferences(around), newIAM(around), newOpenSearch(around),
+		policycommand.New(policyServer(around)))
+	addGroup(root, "Follow changes:", newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around))
 	return root
+}
+
+// addGroup adds commands under a title of the help.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
 }

@@ -10,7 +10,7 @@ import (
 func newStatus(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status",
-		Short:   "Tell how far every service has come, of whom an earlier text than their own is live, and what became of objects for OpenSearch",
+		Short:   "Show the progress of every service, the modules with an invalid edit, and the objects of OpenSearch by state",
 		Example: "  entail status\n  entail status -o json",
 		Args:    cobra.NoArgs,
 	}

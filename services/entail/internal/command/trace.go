@@ -26,14 +26,14 @@ func newTrace(around Surroundings) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "trace KIND/[NAMESPACE/]NAME",
-		Short:   "Tell an object's way: observed, published, applied by whom and when",
+		Short:   "Show when an object was observed, published and applied, and by which service",
 		Example: "  entail trace store/demo\n  entail trace authorizationmodel/demo-documents --wait 10s -o json",
 		Args:    cobra.ExactArgs(1),
 	}
 	q := syncQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
 	completeFirst(cmd, cluster{around.Getenv}.objects(&namespace))
-	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long until every service is done with the newest state; fail when one has rejected it")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long for every service to finish with the newest state; fail if a service rejects it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		object, err := parseObject(args[0], namespace)
 		if err != nil {

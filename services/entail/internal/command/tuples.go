@@ -11,7 +11,7 @@ import (
 const defaultTuples = 1000
 
 func newTuples(around Surroundings) *cobra.Command {
-	cmd := &cobra.Command{Use: "tuples", Short: "List the tuples of stores: those that are declared, and those that are there and nobody declares"}
+	cmd := &cobra.Command{Use: "tuples", Short: "List declared and undeclared tuples of Stores"}
 	cmd.AddCommand(newTuplesList(around), newTuplesUndeclared(around))
 	return cmd
 }
@@ -23,16 +23,16 @@ func newTuplesList(around Surroundings) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "list STORE",
-		Short:   "List declared tuples, who declares them, and how far they have come",
+		Short:   "List declared tuples, the object that declares each, and its state in OpenFGA",
 		Example: "  entail tuples list demo\n  entail tuples list demo --owner authorizationmodel/demo-docs",
 		Args:    cobra.ExactArgs(1),
 	}
 	q := tupleQuestion(cmd, around)
-	bindLimit(cmd, &limit, defaultTuples, "at most this many")
-	cmd.Flags().StringVar(&request.Object, "object", "", "only those of this `object`")
-	cmd.Flags().StringVar(&request.Relation, "relation", "", "only those of this `relation`")
-	cmd.Flags().StringVar(&request.User, "user", "", "only those of this `user`")
-	cmd.Flags().StringVar(&request.Owner, "owner", "", "only those that this object declares, as `KIND/NAME`")
+	bindLimit(cmd, &limit, defaultTuples, "maximum number of tuples")
+	cmd.Flags().StringVar(&request.Object, "object", "", "only tuples with this `object`")
+	cmd.Flags().StringVar(&request.Relation, "relation", "", "only tuples with this `relation`")
+	cmd.Flags().StringVar(&request.User, "user", "", "only tuples with this `user`")
+	cmd.Flags().StringVar(&request.Owner, "owner", "", "only tuples that this object declares, as `KIND/NAME`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, err := dial(&q.connection, q.client)
 		if err != nil {
@@ -57,8 +57,8 @@ func newTuplesUndeclared(around Surroundings) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "undeclared STORE",
-		Short: "List the tuples that OpenFGA holds and nobody declares, and what becomes of them",
-		Long: `undeclared reads the whole store and lists what no Store and no AuthorizationModel declares:
+		Short: "List tuples in OpenFGA that no object declares, and what happens to them",
+		Long: `undeclared reads the whole OpenFGA store, and lists the tuples that no Store or AuthorizationModel declares:
 
 unmanaged        other software wrote it: nobody has it in their record, and it stays
 to be removed    an object has it in its record and does not declare it any more
@@ -69,7 +69,7 @@ kept             it is recorded, and stays until it is known again what belongs 
 		Args:    cobra.ExactArgs(1),
 	}
 	q := tupleQuestion(cmd, around)
-	bindLimit(cmd, &limit, defaultTuples, "look no further once there are so many")
+	bindLimit(cmd, &limit, defaultTuples, "stop after this many tuples")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, err := dial(&q.connection, q.client)
 		if err != nil {

@@ -34,21 +34,24 @@ func newUninstall() *cobra.Command {
 	timeout := 5 * time.Minute
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Take out of a cluster what install gave it",
-		Long: `uninstall deletes the kinds, admission policies, roles and accounts that install applies, as an administrator
-of the cluster. Run it while services run, and end these after it: as long as objects of the kinds are there, it
-does nothing but list them, and with --delete-objects it deletes them all and waits until services have taken
-away what they made for them, in OpenFGA, OpenSearch and Kubernetes. Kinds that other software applied, too, stay
-with all their objects: as long as there are some that services work for, it does nothing but say so, unless
---leave-shared says that other software or you see to them and to what holds them. The namespace entail-system
-stays, with Secrets and volumes.`,
+		Short: "Remove from a cluster everything that install applied",
+		Long: `uninstall deletes the kinds, admission policies, roles and accounts that install applies. You must be an
+administrator of the cluster. Run it while the services run, and stop them afterwards.
+
+If objects of the kinds exist, uninstall lists them and changes nothing. With --delete-objects it deletes them
+first, and waits until the services have removed what they made in OpenFGA, OpenSearch and Kubernetes.
+
+Kinds that other software also applied stay, with their objects. While the services act on such objects, uninstall
+changes nothing. With --leave-shared you take care of these objects and their finalizers yourself.
+
+The namespace entail-system stays, with its Secrets and volumes.`,
 		Example: "  entail uninstall\n  entail uninstall --delete-objects",
 		Args:    cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "`file` that leads to the API server (default as kubectl, or in-cluster)")
-	cmd.Flags().BoolVar(&what.deleteObjects, "delete-objects", false, "delete all objects of the kinds first, in all namespaces")
-	cmd.Flags().BoolVar(&what.leaveShared, "leave-shared", false, "leave objects of kinds that other software applied, too, to that, with all finalizers")
-	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long services may take to let go of objects")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster (default as kubectl, or in-cluster)")
+	cmd.Flags().BoolVar(&what.deleteObjects, "delete-objects", false, "first delete all objects of the kinds, in all namespaces")
+	cmd.Flags().BoolVar(&what.leaveShared, "leave-shared", false, "go on although objects of kinds that other software also applied stay, with their finalizers")
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long the services may take to remove finalizers")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := clusterConfig(kubeconfig)
 		if err != nil {

@@ -16,26 +16,23 @@ func newUp(around Surroundings) *cobra.Command {
 	cfg, format := allinone.Defaults(), report.Table
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Run everything on this machine until Ctrl-C",
-		Long: `up runs NATS, OpenFGA, a Kubernetes API server and every service on loopback, and
-keeps their state over restarts. Ctrl-C stops them in order; a second one at once.
+		Short: "Run all services on this machine until Ctrl-C",
+		Long: `up runs NATS, OpenFGA, a Kubernetes API server and every service on loopback. It keeps their state in
+--state-dir. Ctrl-C stops them in order; a second Ctrl-C stops them at once. This mode is for development:
+everybody on this machine can use OpenFGA and the query APIs.
 
-A cluster of yours is used instead of the local API server only when asked for, by
---kubeconfig or --use-cluster: KUBECONFIG alone is not enough, for it may lead anywhere.
+To use a cluster of your own, give --kubeconfig or --use-cluster. The variable KUBECONFIG alone has no effect.
 
---set gives a service one of its flags, as often as there are some to give; a wrong name is
-answered with those that there are.
+--set passes a flag to a service. You can repeat it. A wrong name prints the names of all flags.
 
-Every service has an account of its own, with the rights that "entail manifests base/SERVICE"
-prints and no others. In a cluster of yours that needs your right to impersonate
-serviceaccounts in the namespace entail-system; without it services act as you, and no
-accounts are made.
+Every service has its own account, with the rights that "entail manifests base/SERVICE" prints. In your
+cluster you need the right to impersonate serviceaccounts in the namespace entail-system. Without it the
+services act as you, and up creates no accounts.
 
-Who writes ImpliedRoles, and binds what implies others, is judged by webhooks. The API
-server of a cluster of yours must reach this machine for that: --admission-url says
-where. Without it no ImpliedRoles hold there. The webhooks stay when up ends, and then
-let only administrators write: delete ValidatingWebhookConfiguration entail-implied-role
-when you are done.`,
+Webhooks check the authors of ImpliedRoles and of RoleBindings that imply others. The API server of your cluster
+must reach this machine at --admission-url. Without that flag no ImpliedRoles are in force there. The
+webhooks stay when up ends, and only administrators can write then. To remove them, delete the
+ValidatingWebhookConfiguration entail-implied-role.`,
 		Example: "  entail up --samples builtin\n  entail up --set tuple-sync.allow-member-tuples-enabled=true --set store-sync.resync=1m",
 		Args:    cobra.NoArgs,
 	}

@@ -14,8 +14,8 @@ func newVersion() *cobra.Command {
 	format := report.Table
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Tell which build this is",
-		Example: "  entail version -o json",
+		Short:   "Print the version of this program",
+		Example: "  entail version\n  entail version -o json",
 		Args:    cobra.NoArgs,
 	}
 	format.Bind(cmd)

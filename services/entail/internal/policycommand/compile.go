@@ -44,7 +44,7 @@ func newCompile() *cobra.Command {
 	var c compilation
 	cmd := &cobra.Command{
 		Use:   "compile FILE... --target TARGET",
-		Short: "Translate a policy to the schema of SpiceDB or the model of OpenFGA",
+		Short: "Print the OpenFGA model or the SpiceDB schema of a policy",
 		Example: "  entail policy compile policies/ --target spicedb > schema.zed\n" +
 			"  entail policy compile policies/ --target openfga-modules --out model/\n" +
 			"  entail policy compile policies/ --target openfga-dsl --check model.fga",
@@ -54,13 +54,13 @@ func newCompile() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&c.target, "target", "t", "", "spicedb, openfga-dsl, openfga-json or openfga-modules")
 	flags.StringVar(&c.out, "out", "", "`file` to write, or folder for modules; standard output without it")
-	flags.StringVar(&c.against, "check", "", "write nothing; fail unless this `file`, or folder for modules, holds just that")
+	flags.StringVar(&c.against, "check", "", "write nothing; fail if this `file`, or folder for modules, differs from the output")
 	flags.StringVar(&c.spicedb.Prefix, "prefix", "infratographer", "`prefix` of definitions in SpiceDB")
-	flags.BoolVar(&c.spicedb.Unprefixed, "no-prefix", false, "definitions in SpiceDB have no prefix")
+	flags.BoolVar(&c.spicedb.Unprefixed, "no-prefix", false, "write SpiceDB definitions without a prefix")
 	flags.StringVar(&c.openfga.SchemaVersion, "schema-version", "1.1", "`version` of OpenFGA's schema in one file: 1.1 or 1.2; modules are always 1.2")
-	flags.IntVar(&c.openfga.MaxTypes, "max-types", 0, "types that the OpenFGA server takes (default 100)")
-	flags.IntVar(&c.openfga.MaxBytes, "max-bytes", 0, "bytes of a model that the OpenFGA server takes (default 262144)")
-	flags.IntVar(&c.spicedb.MaxBytes, "spicedb-max-bytes", 0, "bytes of a schema that SpiceDB takes, -1 without limit (default 4194304)")
+	flags.IntVar(&c.openfga.MaxTypes, "max-types", 0, "maximum number of types that the OpenFGA server accepts (default 100)")
+	flags.IntVar(&c.openfga.MaxBytes, "max-bytes", 0, "maximum bytes of a model that the OpenFGA server accepts (default 262144)")
+	flags.IntVar(&c.spicedb.MaxBytes, "spicedb-max-bytes", 0, "maximum bytes of a schema that SpiceDB accepts; -1 for no limit (default 4194304)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := f.policy(cmd, args)
 		if err != nil {

@@ -39,11 +39,10 @@ func newDiff(server Server) *cobra.Command {
 	format := report.Table
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW | diff NEW... --store STORE",
-		Short: "Tell what a change of a policy means",
-		Long: fmt.Sprintf(`diff compares the meaning of two policies, each a file or a folder; with --store, what is
-registered for a Store with what it would be with files in it. There, a manifest takes the
-place of the object that it names. The worst class of a change is the exit code: 0 none or
-harmless, %d narrowing, %d widening, %d breaking for ids, %d breaking for data.`, exitNarrowing, exitWidening, exitBreakingIDs, exitBreakingData),
+		Short: "Show what a change of a policy widens, narrows or breaks",
+		Long: fmt.Sprintf(`diff compares the meaning of two policies, each a file or a folder. With --store it compares the PolicyDocuments
+of a Store with the same documents and FILE; a manifest replaces the object that it names. The exit code
+is the worst class of change: 0 none or harmless, %d narrowing, %d widening, %d breaking for ids, %d breaking for data.`, exitNarrowing, exitWidening, exitBreakingIDs, exitBreakingData),
 		Example: "  entail policy diff main/policies policies\n  entail policy diff mine.yaml --store demo",
 	}
 	bindPolicyOptions(cmd.Flags(), &options)
@@ -103,13 +102,13 @@ func newExplain() *cobra.Command {
 	format := report.Table
 	cmd := &cobra.Command{
 		Use:     "explain TYPE ACTION -f FILE",
-		Short:   "Tell by which ways somebody may have an action on a type",
+		Short:   "Explain each way to an action on a type",
 		Example: "  entail policy explain loadbalancer loadbalancer_get -f policies/",
 		Args:    cobra.ExactArgs(2),
 	}
 	bindPolicyOptions(cmd.Flags(), &options)
 	format.Bind(cmd)
-	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` or folder of the policy; several separated by commas")
+	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` or folder of the policy; separate several by commas")
 	_ = cmd.MarkFlagRequired("filename") // This cannot fail: the flag is defined above.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := findingsOf(format, options).policy(cmd, files)

@@ -17,12 +17,12 @@ import (
 // bindPolicyOptions defines the flags for the options of the policy language.
 func bindPolicyOptions(fs *pflag.FlagSet, o *policy.Options) {
 	def := policy.Options{}.OrDefault()
-	fs.BoolVar(&o.Strict, "strict", false, "warn of _ in the names of types and relations")
-	fs.StringVar(&o.RoleSuffix, "role-suffix", def.RoleSuffix, "what makes an action the relation of its role bindings")
+	fs.BoolVar(&o.Strict, "strict", false, "warn about _ in names of types and relations")
+	fs.StringVar(&o.RoleSuffix, "role-suffix", def.RoleSuffix, "suffix of an action's relation for role bindings")
 	fs.StringVar(&o.RoleType, "role-type", def.RoleType, "`type` of roles")
 	fs.StringVar(&o.RoleRelation, "role-relation", def.RoleRelation, "`relation` of a role to its subjects")
-	fs.StringSliceVar(&o.SubjectTypes, "subject-types", def.SubjectTypes, "`types` of subjects, where the policy does not declare the type of roles")
-	fs.BoolVar(&o.Partial, "partial", false, "leave out the types of roles and subjects: something else defines them")
+	fs.StringSliceVar(&o.SubjectTypes, "subject-types", def.SubjectTypes, "`types` of subjects, if the policy does not declare the type of roles")
+	fs.BoolVar(&o.Partial, "partial", false, "leave out the types of roles and subjects, because another module defines them")
 }
 
 // check reads files and folders as one policy, together with the files of --with. The policy is nil if there are

@@ -33,20 +33,20 @@ func newFmt() *cobra.Command {
 	var f formatting
 	cmd := &cobra.Command{
 		Use:   "fmt FILE...",
-		Short: "Write policies in one form",
-		Long: `fmt writes policies in one form. With --as manifest each document becomes the PolicyDocument
-that kubectl applies; it is named for who provides it ("# Provided by NAME" at its beginning).`,
+		Short: "Print policies in the canonical form",
+		Long: `fmt prints policies in the canonical form. With --as manifest it prints a PolicyDocument for each document. Its name
+is the one in the comment "# Provided by NAME" at the beginning of the document.`,
 		Example: "  entail policy fmt -w policies/\n  entail policy fmt -l policies/   # fails when a file would change\n" +
 			"  entail policy fmt policies/ --as manifest --store demo | kubectl apply -f -",
 		Args: cobra.MinimumNArgs(1),
 	}
-	cmd.Flags().BoolVarP(&f.write, "write", "w", false, "write the files, in place of standard output")
-	cmd.Flags().BoolVarP(&f.list, "list", "l", false, "only list the files that would change, and fail if there are any")
+	cmd.Flags().BoolVarP(&f.write, "write", "w", false, "change the files instead of printing")
+	cmd.Flags().BoolVarP(&f.list, "list", "l", false, "only list the files that would change, and exit with 1 if there are any")
 	f.findings.bindOutput(cmd)
-	cmd.Flags().StringVar(&f.as, "as", asFile, "file, or manifest: the custom resource of each document")
+	cmd.Flags().StringVar(&f.as, "as", asFile, "file, or manifest for PolicyDocuments")
 	cmd.Flags().StringVar(&f.object.Store, "store", "", "`name` of the Store of a manifest")
 	cmd.Flags().StringVarP(&f.object.Namespace, "namespace", "n", "", "`namespace` of a manifest")
-	cmd.Flags().StringVar(&f.object.Name, "name", "", "`name` of the manifest of the only document of a file")
+	cmd.Flags().StringVar(&f.object.Name, "name", "", "`name` of the manifest, if the file has one document")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.validate(); err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)

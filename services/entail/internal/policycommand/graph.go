@@ -17,10 +17,10 @@ func newGraph() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "graph FILE...",
-		Short: "Draw types, relations, and the actions that flow along them",
-		Long: `graph draws types, relations, and the actions that flow along them. Of many types, actions are
-counted in place of listed, and unions have boxes of their own: --collapse '.*' draws a box
-for each service, and --focus TYPE what a type is connected with.`,
+		Short: "Print a drawing of types, relations and actions",
+		Long: `graph draws types, relations, and the actions along them. If there are many types, it counts actions instead of
+listing them, and draws a box for each union. --collapse '.*' draws one box for each service. --focus TYPE draws
+the neighbours of a type.`,
 		Example: "  entail policy graph policies/ > policy.svg\n  entail policy graph policies/ --as mermaid --types '^load'\n" +
 			"  entail policy graph policies/ --focus loadbalancer --depth 2 --collapse '.*'",
 		Args: cobra.MinimumNArgs(1),
@@ -29,10 +29,10 @@ for each service, and --focus TYPE what a type is connected with.`,
 	cmd.Flags().StringVar(&to, "as", "svg", "svg, dot or mermaid")
 	cmd.Flags().StringVar(&c.types, "types", "", "only types that this `expression` matches, and their neighbours")
 	cmd.Flags().StringVar(&c.actions, "actions", "", "only actions that this `expression` matches")
-	cmd.Flags().StringVar(&c.owners, "owners", "", "only what services provide whose names this `expression` matches")
-	cmd.Flags().StringVar(&c.filter.Focus, "focus", "", "only what is near to this `type`")
-	cmd.Flags().IntVar(&c.filter.Depth, "depth", 1, "how many arrows away from --focus that may be")
-	cmd.Flags().StringVar(&c.collapse, "collapse", "", "one box for the types of each service whose name this `expression` matches, but for that of --focus")
+	cmd.Flags().StringVar(&c.owners, "owners", "", "only types of services whose names this `expression` matches")
+	cmd.Flags().StringVar(&c.filter.Focus, "focus", "", "only this `type` and its neighbours")
+	cmd.Flags().IntVar(&c.filter.Depth, "depth", 1, "maximum distance from --focus, in arrows")
+	cmd.Flags().StringVar(&c.collapse, "collapse", "", "one box for each service whose name this `expression` matches, except the service of --focus")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := c.compile(); err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)

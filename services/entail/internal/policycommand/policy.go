@@ -22,8 +22,8 @@ func New(server Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check, compile, test and compare authorization policies",
-		Long: `policy works on the files and folders of an authorization policy; only --store needs a server.
-- stands for standard input. All of a command's files are one policy.`,
+		Long: `policy works on files and folders. Only --store needs a server. - is standard input. All files of a command
+form one policy.`,
 	}
 	cmd.AddCommand(
 		newCheck(server), newCompile(), newTest(), newDiff(server),
@@ -51,12 +51,12 @@ func newFindings(cmd *cobra.Command) *findings {
 	f := &findings{}
 	bindPolicyOptions(cmd.Flags(), &f.options)
 	f.bindOutput(cmd)
-	cmd.Flags().StringSliceVar(&f.with, "with", nil, "`file` or folder of other services that belongs to the policy; several separated by commas")
+	cmd.Flags().StringSliceVar(&f.with, "with", nil, "`file` or folder of other services that belongs to the policy; separate several by commas")
 	return f
 }
 
 func (f *findings) bindOutput(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.format, "output", "o", asText, "how to write findings: text, json or sarif")
+	cmd.Flags().StringVarP(&f.format, "output", "o", asText, "format of findings: text, json or sarif")
 }
 
 // findingsOf returns the findings of a command whose results have the given format.
@@ -120,11 +120,10 @@ func (f *findings) output(cmd *cobra.Command, found policy.Diagnostics) io.Write
 func newCheck(server Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Find every error in a policy",
-		Long: `check finds every error in a policy. A document that refers to what other services declare is
-checked beside their files (--with), or beside the PolicyDocuments of a Store as they are
-registered now (--store), before it is applied. There, a manifest takes the place of the
-object that it names.`,
+		Short: "Check a policy for errors",
+		Long: `check prints every error in a policy. If a document refers to types of other services, give their files with
+--with, or give --store to use the PolicyDocuments of a Store. With --store, a manifest replaces the object
+that it names.`,
 		Example: "  entail policy check policies/\n  entail policy check a.yaml b.yaml -o sarif\n" +
 			"  entail policy check mine.yaml --with others/\n  entail policy check mine.yaml --store demo",
 		Args: cobra.MinimumNArgs(1),
@@ -151,9 +150,10 @@ object that it names.`,
 
 func newLint() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "lint FILE...",
-		Short: "Find what is valid but hardly meant so",
-		Args:  cobra.MinimumNArgs(1),
+		Use:     "lint FILE...",
+		Short:   "Check a policy for valid but suspicious definitions",
+		Example: "  entail policy lint policies/",
+		Args:    cobra.MinimumNArgs(1),
 	}
 	f := newFindings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

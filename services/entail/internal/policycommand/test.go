@@ -30,9 +30,9 @@ func newTest() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "test FILE... --assertions FILE",
-		Short: "Ask an OpenFGA of its own whether a policy decides as asserted",
-		Long: `test loads the policy into an OpenFGA in memory, with the relationships of every document
-in the files of assertions, and asks:
+		Short: "Run assertions against a policy, in an OpenFGA in memory",
+		Long: `test loads the policy into an OpenFGA in memory. For each document of assertions it adds the tuples and checks
+every line of allow and deny:
 
   name: a viewer of the root tenant
   tuples:
@@ -42,14 +42,14 @@ in the files of assertions, and asks:
   allow: [user:alice loadbalancer_get tenant:child]
   deny:  [user:bob loadbalancer_get tenant:child]
 
-Below folders, files of assertions are told from policies by their name, *_test.yaml, or by what
-is in them; those are asked unless --assertions names others.`,
+In a folder, a file holds assertions if its name is *_test.yaml or if it has the fields above. --assertions names
+other files instead.`,
 		Example: "  entail policy test policies/\n  entail policy test policies/ --assertions policies/tests/access.yaml",
 		Args:    cobra.MinimumNArgs(1),
 	}
 	bindPolicyOptions(cmd.Flags(), &options)
 	format.Bind(cmd)
-	cmd.Flags().StringSliceVarP(&assertions, "assertions", "a", nil, "`file` of assertions; several separated by commas")
+	cmd.Flags().StringSliceVarP(&assertions, "assertions", "a", nil, "`file` of assertions; separate several by commas")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		subject, err := compiled(cmd, args, findingsOf(format, options))
 		if err != nil {
