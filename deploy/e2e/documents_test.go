@@ -102,10 +102,10 @@ func (s step) run(t *testing.T, shell func(context.Context, string) (string, err
 	})
 }
 
-// outputPattern matches output whatever its column widths and durations are. "..." stands for a part of a line, and on a
+// outputPattern matches output whatever its column widths, times and durations are. "..." stands for a part of a line, and on a
 // line of its own for any lines, or none.
 func outputPattern(want string) *regexp.Regexp {
-	duration := regexp.MustCompile(`^\+?[0-9.]+(s|ms|m)$`)
+	duration := regexp.MustCompile(`^([0-9:.]+:[0-9.]+|\+[0-9.]+|[0-9.]+(s|ms|m))$`)
 	pattern := `^\s*`
 	for line := range strings.Lines(want) {
 		if strings.TrimSpace(line) == "..." {

@@ -11,21 +11,21 @@ const (
 	AccountType = "core_platform-mesh_io_account"
 )
 
-// AccountInfo is what is read of the object that tells to which account and organization
-// a kcp workspace belongs. Others define and write it.
+// AccountInfo holds the fields that Entail reads of the kcp object that names the account and the organization of a
+// workspace. Other software defines and writes it.
 type AccountInfo struct {
 	metav1.ObjectMeta `json:"metadata"`
 
 	Spec AccountInfoSpec `json:"spec"`
 }
 
-// AccountInfoSpec is where a workspace belongs.
+// AccountInfoSpec names the account and the organization of a workspace.
 type AccountInfoSpec struct {
 	Account      AccountLocation `json:"account"`
 	Organization AccountLocation `json:"organization"`
 }
 
-// AccountLocation is where an account is declared.
+// AccountLocation names an account and the cluster that declares it.
 type AccountLocation struct {
 	Name string `json:"name"`
 	// OriginCluster is the logical cluster that holds the account, and for an organization its Store.

@@ -10,17 +10,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// StoreRef names the store that a module extends.
+// StoreRef names a Store.
 type StoreRef struct {
-	// Name of the Store.
+	// name is the name of the Store.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// Cluster holds the Store; empty means the cluster of this object.
+	// cluster is the name of the cluster that holds the Store. The default is the cluster of this object.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
-	// Path is accepted and ignored.
+	// path has no effect. It is accepted so that older manifests apply.
 	//
-	// Deprecated: use Cluster.
+	// Deprecated: use cluster.
 	// +optional
 	Path string `json:"path,omitempty"`
 }
@@ -41,64 +41,68 @@ func NoStore(store event.Key, here string) string {
 	return text
 }
 
-// AuthorizationModelSpec is what a person asks for.
+// AuthorizationModelSpec is the desired state of an AuthorizationModel.
 type AuthorizationModelSpec struct {
-	// StoreRef names the store.
+	// storeRef names the Store whose model this module extends. To set it you need the verb extend on that Store.
 	StoreRef StoreRef `json:"storeRef"`
-	// Model is one OpenFGA module in DSL; its first line is "module <name>".
+	// model is one module in OpenFGA's language. Its first line is "module <name>". If an edit is invalid, the last
+	// valid version stays in force.
 	Model string `json:"model"`
-	// Tuples to keep in the store.
+	// tuples are written to the store and kept there. A tuple that you remove here is removed from the store. About
+	// 7,000 tuples of 100 bytes fit.
 	// +optional
 	Tuples []Tuple `json:"tuples,omitempty"`
 }
 
-// LiveModel is the text of a module that was last part of a store's model. It stays there while a later one cannot be.
+// LiveModel is the last version of a module that was in force. It stays in force while an edit is invalid.
 type LiveModel struct {
-	// StoreUID is the UID of the Store: the text counts for no other, of the same name or not.
+	// storeUID is the UID of the Store. The text is not in force in another Store, even if that has the same name.
 	StoreUID types.UID `json:"storeUID"`
-	// Generation is the one that brought the text.
+	// generation is the generation of the object that introduced the text.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// Model is the text.
+	// model is the text of the module.
 	Model string `json:"model"`
 }
 
-// AuthorizationModelStatus is what the services found and did.
+// AuthorizationModelStatus is the observed state of an AuthorizationModel. It holds records that only services may
+// change.
 type AuthorizationModelStatus struct {
-	// ManagedTuples are the tuples that are, or are about to be, in the store on behalf of this object.
+	// managedTuples lists the tuples of this object that are in the store, or may be. tuple-sync writes the list before
+	// it writes a tuple.
 	// +optional
 	// +listType=atomic
 	ManagedTuples []Tuple `json:"managedTuples,omitempty"`
-	// Ledger is in the place of managedTuples when these are many.
+	// ledger replaces managedTuples if there are more than 256 tuples.
 	// +optional
 	Ledger *Ledger `json:"ledger,omitempty"`
-	// TupleCount is the number of managed tuples.
+	// tupleCount is the number of managed tuples.
 	// +optional
 	TupleCount int32 `json:"tupleCount,omitempty"`
-	// StoreID is the store that managedTuples were written to.
+	// storeId is the id of the OpenFGA store that the managed tuples are in.
 	// +optional
 	StoreID string `json:"storeId,omitempty"`
-	// Live is the text that is part of the store's model.
+	// live is the version of the module that is in force.
 	// +optional
 	Live *LiveModel `json:"live,omitempty"`
-	// ModelDigest stands for the module as it is part of the live model of a store. It is empty
-	// unless that is what spec.model says, or said when only the tuples were others.
+	// modelDigest identifies the module as it is in the live model. It is empty if that differs from spec.model.
 	// +optional
 	ModelDigest string `json:"modelDigest,omitempty"`
-	// AuthorizationModelID is the first model of the store that the module is part of as it is: so
-	// are the later ones.
+	// authorizationModelId is the id of the first OpenFGA model that holds the module in its present form. Later models
+	// hold it, too.
 	// +optional
 	AuthorizationModelID string `json:"authorizationModelId,omitempty"`
-	// ObservedGeneration is the generation that the condition Ready speaks of.
+	// observedGeneration is the generation that the condition Ready describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions are Ready, which sums up the others, Merged and TuplesSynced.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// AuthorizationModel is one module of a store's model, with tuples of its own.
+// AuthorizationModel is one module of a Store's model, with its own tuples.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=fgamodel,categories=entail
@@ -113,8 +117,9 @@ type AuthorizationModel struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	Spec AuthorizationModelSpec `json:"spec,omitempty"`
-	// Until something is said of any generation, tools shall know that this one is in progress.
+	// status is the observed state.
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status AuthorizationModelStatus `json:"status,omitempty"`
@@ -137,7 +142,7 @@ func (in *AuthorizationModel) Holds(want *AuthorizationModel) bool {
 	return has.Name == ref.Name && (ref.Cluster == "" || has.Cluster == ref.Cluster) && in.Spec.Model == want.Spec.Model
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *AuthorizationModel) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // AuthorizationModelList is a list of authorization models.

@@ -8,36 +8,38 @@ const LongRecord = 256
 // EncodingZstd is a JSON list of tuples, compressed.
 const EncodingZstd = "zstd"
 
-// Ledger is a long record of tuples: so packed it costs little to change one among thousands.
+// Ledger is a long record of tuples, packed so that a change of one tuple among thousands is cheap.
 type Ledger struct {
-	// Revision counts the states of the record.
+	// revision counts the versions of the record.
 	Revision int64 `json:"revision"`
-	// Encoding of data: zstd, of a JSON list of tuples.
+	// encoding is the encoding of data: zstd, of a JSON list of tuples.
 	// +kubebuilder:validation:Enum=zstd
 	Encoding string `json:"encoding"`
-	// Data are the tuples.
+	// data holds the tuples.
 	Data []byte `json:"data"`
-	// Pending are further tuples that are, or are about to be, in the store.
+	// pending lists further tuples that are in the store, or may be, at most 256.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Pending []Tuple `json:"pending,omitempty"`
 }
 
-// RemovedTuples lists the tuples that tuple-sync removed from an OpenFGA store, the latest of them if there is no room for all.
+// RemovedTuples lists the tuples that tuple-sync removed from an OpenFGA store. If there is no room for all, it holds
+// the newest.
 type RemovedTuples struct {
-	// StoreID is OpenFGA's id of the store.
+	// storeId is the id of the store in OpenFGA.
 	StoreID string `json:"storeId"`
-	// Since is when the list begins.
+	// since is the time at which the list begins.
 	Since metav1.Time `json:"since"`
-	// Truncated means that earlier removals are missing.
+	// truncated reports that earlier removals are missing.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
-	// Encoding of data: zstd, of a JSON list of tuples with the times when they were written and removed.
+	// encoding is the encoding of data: zstd, of a JSON list of tuples with the times when they were written and
+	// removed.
 	// +kubebuilder:validation:Enum=zstd
 	// +optional
 	Encoding string `json:"encoding,omitempty"`
-	// Data are the tuples.
+	// data holds the tuples.
 	// +optional
 	Data []byte `json:"data,omitempty"`
 }

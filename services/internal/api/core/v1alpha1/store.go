@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DeletionPolicy says what becomes of the OpenFGA store when its Store is deleted.
+// DeletionPolicy selects what happens to the OpenFGA store when its Store is deleted.
 // +kubebuilder:validation:Enum=Delete;Retain
 type DeletionPolicy string
 
@@ -14,7 +14,7 @@ const (
 	DeletionRetain DeletionPolicy = "Retain"
 )
 
-// DiscoveryMode says whether a store's model includes the API server's own resources.
+// DiscoveryMode selects whether the model of a store includes resources of the API server.
 // +kubebuilder:validation:Enum=Auto;None
 type DiscoveryMode string
 
@@ -26,7 +26,7 @@ const (
 	DiscoveryNone DiscoveryMode = "None"
 )
 
-// Adoption says which OpenFGA store that was there before, and bears the Store's name, becomes the Store's.
+// Adoption selects which existing OpenFGA store of the same name a Store takes over.
 // +kubebuilder:validation:Enum=IfEmpty;Always
 type Adoption string
 
@@ -38,112 +38,121 @@ const (
 	AdoptionAlways Adoption = "Always"
 )
 
-// StoreSpec is what a person asks for.
+// StoreSpec is the desired state of a Store.
 type StoreSpec struct {
-	// CoreModule is an OpenFGA module in DSL; its first line is "module <name>".
+	// coreModule is the core module of the model, in OpenFGA's language. Its first line is "module <name>". Without a
+	// valid core module the store gets no model. If an edit is invalid, the last valid version stays in force.
 	CoreModule string `json:"coreModule"`
-	// Tuples to keep in the store.
+	// tuples are written to the store and kept there. A tuple that you remove here is removed from the store. About
+	// 7,000 tuples of 100 bytes fit.
 	// +optional
 	Tuples []Tuple `json:"tuples,omitempty"`
-	// DeletionPolicy is Delete unless set.
+	// deletionPolicy selects what happens to the OpenFGA store when this object is deleted. Delete (the default)
+	// deletes it with all tuples. Retain keeps it with its model, and removes only the tuples that objects declare.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
-	// Discovery is Auto unless set.
+	// discovery adds modules for resources that the API server serves. Auto (the default) adds them, unless the Store
+	// is named "orgs" or its core module has no type of accounts. None adds none.
 	// +optional
 	Discovery DiscoveryMode `json:"discovery,omitempty"`
-	// Adoption is IfEmpty unless set.
+	// adoption selects which existing OpenFGA store of this name becomes this object's. IfEmpty (the default) takes
+	// over a store without model and tuples. Always takes over any store and replaces its model; it needs the verb
+	// adopt on the Store.
 	// +optional
 	Adoption Adoption `json:"adoption,omitempty"`
 }
 
-// ModuleState says whether a module is part of the live model.
+// ModuleState reports whether a module is part of the live model.
 type ModuleState string
 
-// ModuleStatus tells what became of one module of the store's model.
+// ModuleStatus is the state of one module of the model.
 type ModuleStatus struct {
-	// Name of the module in its first line; empty when it could not be read.
+	// name is the name in the first line of the module. It is empty if the text cannot be parsed.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Source is where the module comes from, for example "authorizationmodel/demo-docs".
+	// source is the origin of the module, for example "authorizationmodel/demo-docs".
 	Source string `json:"source"`
-	// State is Merged, Duplicate, LastGoodLive or Rejected.
+	// state is Merged, Duplicate, LastGoodLive or Rejected.
 	State ModuleState `json:"state"`
-	// Message tells why a module is left out and what to do.
+	// message says why the module is not in the model, and what to do.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Digest stands for the types of a module that is no text, as they are part of the model.
+	// digest identifies the types of a module without text, as they are in the model.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 }
 
-// LiveCoreModule is the core module that was last part of the store's model, with the discovered modules beside it. It stays there
-// while a later one cannot be.
+// LiveCoreModule is the last version of the core module that was in force, with its discovered modules. It stays in
+// force while an edit is invalid.
 type LiveCoreModule struct {
-	// Generation is the one that brought the text.
+	// generation is the generation of the object that introduced the text.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// CoreModule is the text.
+	// coreModule is the text of the core module.
 	CoreModule string `json:"coreModule"`
-	// Discovered lists the discovered modules that are part of the model.
+	// discovered lists the discovered modules in the model.
 	// +optional
 	// +listType=atomic
 	Discovered []LiveDiscovered `json:"discovered,omitzero"`
 }
 
-// LiveDiscovered is a discovered module that is part of the store's model.
+// LiveDiscovered is a discovered module in the model.
 type LiveDiscovered struct {
-	// Source is where the module comes from, for example "discovered/secrets".
+	// source is the origin of the module, for example "discovered/secrets".
 	Source string `json:"source"`
-	// Model is the part of the module's text that is live; empty if that is all of it.
+	// model is the part of the module's text that is in force. Empty means the whole text.
 	// +optional
 	Model string `json:"model,omitempty"`
 }
 
-// StoreStatus is what the services found and did.
+// StoreStatus is the observed state of a Store. It holds records that only services may change.
 type StoreStatus struct {
-	// StoreID is OpenFGA's id of the store.
+	// storeId is the id of the store in OpenFGA.
 	// +optional
 	StoreID string `json:"storeId,omitempty"`
-	// Adopted means that others made the store, or one before it: it is kept when this object is deleted, without the
-	// managed tuples.
+	// adopted reports that the store existed before this object took it over. When this object is deleted, such a store
+	// stays; only the managed tuples are removed.
 	// +optional
 	Adopted bool `json:"adopted,omitempty"`
-	// AuthorizationModelID is the id of the model that was last written.
+	// authorizationModelId is the id of the newest model that store-sync wrote.
 	// +optional
 	AuthorizationModelID string `json:"authorizationModelId,omitempty"`
-	// ModelDigest stands for what this object adds to the live model. It is empty unless that is
-	// what its spec says, or said when only its tuples were others.
+	// modelDigest identifies the part of the live model that comes from this object. It is empty if that part differs
+	// from the spec.
 	// +optional
 	ModelDigest string `json:"modelDigest,omitempty"`
-	// ManagedTuples are the tuples that are, or are about to be, in the store on behalf of this object.
+	// managedTuples lists the tuples of this object that are in the store, or may be. tuple-sync writes the list before
+	// it writes a tuple.
 	// +optional
 	// +listType=atomic
 	ManagedTuples []Tuple `json:"managedTuples,omitempty"`
-	// Ledger is in the place of managedTuples when these are many.
+	// ledger replaces managedTuples if there are more than 256 tuples.
 	// +optional
 	Ledger *Ledger `json:"ledger,omitempty"`
-	// ManagedTuplesStoreID is the store that managedTuples were written to.
+	// managedTuplesStoreId is the id of the OpenFGA store that the managed tuples are in.
 	// +optional
 	ManagedTuplesStoreID string `json:"managedTuplesStoreId,omitempty"`
-	// RemovedTuples are the tuples that tuple-sync removed lately from the store, on behalf of any object. Those that a restored
-	// database of OpenFGA brings back are removed again.
+	// removedTuples lists the tuples that tuple-sync removed from the store in the last 30 days, for any object. If a
+	// restored database brings one back, tuple-sync removes it again.
 	// +optional
 	RemovedTuples *RemovedTuples `json:"removedTuples,omitempty"`
-	// Live is the core module that is part of the model.
+	// live is the version of the core module that is in force.
 	// +optional
 	Live *LiveCoreModule `json:"live,omitempty"`
-	// Modules of the model in canonical order.
+	// modules lists all modules of the model, in the order in which they are merged.
 	// +optional
 	// +listType=atomic
 	Modules []ModuleStatus `json:"modules,omitempty"`
-	// ObservedGeneration is the generation that the condition Ready speaks of.
+	// observedGeneration is the generation that the condition Ready describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions are Ready, which sums up the others, and StoreSynced, ModelSynced, ModulesInSync, TuplesSynced,
+	// NameUnique, NameInSync, Adopted, RemovalsRecorded and Deleting.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// TupleCount is the number of managed tuples.
+	// tupleCount is the number of managed tuples.
 	// +optional
 	TupleCount int32 `json:"tupleCount,omitempty"`
 }
@@ -164,8 +173,9 @@ type Store struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	Spec StoreSpec `json:"spec,omitempty"`
-	// Until something is said of any generation, tools shall know that this one is in progress.
+	// status is the observed state.
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status StoreStatus `json:"status,omitempty"`
@@ -176,7 +186,7 @@ func (in *Store) ModelDigest() string {
 	return digest(in.Spec.CoreModule, string(in.Spec.Discovery))
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *Store) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // StoreList is a list of stores.

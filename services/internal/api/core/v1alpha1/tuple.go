@@ -4,24 +4,24 @@ import runtime "k8s.io/apimachinery/pkg/runtime"
 
 // Tuple is one OpenFGA relationship tuple.
 type Tuple struct {
-	// Object is the object of the relationship, as type:id.
+	// object is the object of the relationship, as type:id.
 	Object string `json:"object"`
-	// Relation is the name of the relation.
+	// relation is the name of the relation. The type of the object must define it.
 	Relation string `json:"relation"`
-	// User is a user (type:id), a userset (type:id#relation) or a wildcard (type:*).
+	// user is a user (type:id), a userset (type:id#relation) or a wildcard (type:*).
 	User string `json:"user"`
-	// Condition makes the tuple hold only when a condition of the model holds.
+	// condition limits the tuple: it counts only if this condition of the model is met.
 	// +optional
 	Condition *TupleCondition `json:"condition,omitempty"`
 }
 
-// TupleCondition names a condition of the model with the part of its parameters
-// that is known when the tuple is written.
+// TupleCondition names a condition of the model, with the parameters that are known when the tuple is written.
 type TupleCondition struct {
-	// Name of the condition in the model.
+	// name is the name of the condition in the model.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// Context holds values for some of the condition's parameters.
+	// context holds values for parameters of the condition. Requests supply the others. An integer that OpenFGA would
+	// round is refused; write it as a string.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object

@@ -2,15 +2,16 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// GroupStatus is what was found.
+// GroupStatus is the observed state of a Group.
 type GroupStatus struct {
+	// conditions has Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Group is a set of users: whose GroupMemberships lead to it.
+// Group is a set of users. GroupMemberships name its members.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,categories=entail
@@ -22,11 +23,12 @@ type Group struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// status is the observed state.
 	// +optional
 	Status GroupStatus `json:"status,omitempty"`
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *Group) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // GroupList is a list of groups.
@@ -41,39 +43,41 @@ type GroupList struct {
 
 // UserReference names a User.
 type UserReference struct {
-	// Name of the User.
+	// name is the name of the User.
 	Name string `json:"name"`
 }
 
 // GroupReference names a Group.
 type GroupReference struct {
-	// Name of the Group.
+	// name is the name of the Group.
 	Name string `json:"name"`
-	// Namespace of the Group.
+	// namespace is the namespace of the Group.
 	Namespace string `json:"namespace"`
 }
 
-// GroupMembershipSpec says who belongs to what.
+// GroupMembershipSpec names a user and a group.
 type GroupMembershipSpec struct {
-	// UserRef is the member.
+	// userRef names the User that becomes a member.
 	UserRef UserReference `json:"userRef"`
-	// GroupRef is the group.
+	// groupRef names the Group. To set it you need the verb bind on that Group.
 	GroupRef GroupReference `json:"groupRef"`
 }
 
-// Member is a User as a membership found it.
+// Member is the User that a membership found first.
 type Member struct {
-	// Name is the userRef that this was found by.
+	// name is the name of the User.
 	Name string `json:"name"`
-	// UID of the User.
+	// uid is the UID of the User.
 	UID string `json:"uid"`
 }
 
-// GroupMembershipStatus is what was found.
+// GroupMembershipStatus is the observed state of a GroupMembership.
 type GroupMembershipStatus struct {
-	// User is whom the membership was first for. Another User of that name does not inherit it.
+	// user is the User that the membership found first. If that User is deleted, another User of the same name does not
+	// become a member.
 	// +optional
 	User *Member `json:"user,omitempty"`
+	// conditions are Ready, which sums up the others, UserRefValid and GroupRefValid.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -96,13 +100,15 @@ type GroupMembership struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	// +optional
 	Spec GroupMembershipSpec `json:"spec,omitempty"`
+	// status is the observed state.
 	// +optional
 	Status GroupMembershipStatus `json:"status,omitempty"`
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *GroupMembership) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // GroupMembershipList is a list of memberships.

@@ -4,9 +4,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RoleReference names the Role of a binding.
 type RoleReference struct {
-	// Name of the Role.
+	// name is the name of the Role.
 	Name string `json:"name"`
-	// Namespace of the Role; empty means that of the binding.
+	// namespace is the namespace of the Role. The default is the namespace of the binding.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
@@ -18,22 +18,25 @@ const (
 	ServiceAccountKind = "ServiceAccount"
 )
 
-// Subject is who gets the role. A Group without uid is no object: its name is compared with the
-// groups that the authenticator gives, and holds a ':' so that it cannot be one's name.
+// Subject is a user, a group or an account. A Group without uid is a group of the authenticator. Its name is compared
+// with the groups of the request, and must contain a ':' so that no Group object has that name.
 //
 // +kubebuilder:validation:XValidation:rule="(self.kind == 'Group' && self.name.contains(':')) || (has(self.uid) && size(self.uid) > 0)",message="UID is required for all subjects except system groups (groups with names starting with 'system:') and other groups of the authenticator (names with a ':')"
 type Subject struct {
-	// Kind is User, Group or ServiceAccount.
+	// kind is User, Group or ServiceAccount.
 	// +kubebuilder:validation:Enum=User;Group;ServiceAccount
 	Kind string `json:"kind"`
-	// Name of the object, or of a group of the authenticator, such as "system:authenticated" or "oidc:sales-team".
+	// name is the name of the object, or of a group of the authenticator, such as "system:authenticated" or
+	// "oidc:sales-team".
 	// +kubebuilder:validation:MaxLength=512
 	Name string `json:"name"`
-	// Namespace of a Group; with one, a ServiceAccount is that of the core API.
+	// namespace is the namespace of a Group. A ServiceAccount with a namespace is an account of the core API; without
+	// one it is an account of this API group.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// UID of the object: another one of this name is somebody else.
+	// uid is the UID of the object. Another object of the same name gets nothing. It is required, except for groups of
+	// the authenticator.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	UID string `json:"uid,omitempty"`
@@ -41,61 +44,63 @@ type Subject struct {
 
 // ResourceReference names one object.
 type ResourceReference struct {
-	// APIGroup of the kind.
+	// apiGroup is the API group of the kind. Empty means the core group.
 	// +optional
 	APIGroup string `json:"apiGroup,omitempty"`
-	// Kind of the object.
+	// kind is the kind of the object.
 	Kind string `json:"kind"`
-	// Name of the object.
+	// name is the name of the object.
 	Name string `json:"name"`
-	// UID of the object: another one of this name is not meant.
+	// uid is the UID of the object. The binding does not act on another object of the same name.
 	UID string `json:"uid"`
-	// Namespace of the object, if it has one.
+	// namespace is the namespace of the object, if its kind is namespaced.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
 
 // ResourceKind names all objects of a kind.
 type ResourceKind struct {
-	// APIGroup of the kind.
+	// apiGroup is the API group of the kind. Empty means the core group.
 	// +optional
 	APIGroup string `json:"apiGroup,omitempty"`
-	// Kind of the objects.
+	// kind is the kind of the objects.
 	Kind string `json:"kind"`
 }
 
-// ResourceSelector says what the role is given on: exactly one of the two.
+// ResourceSelector selects one object or all objects of a kind: set exactly one of the two fields.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.resourceRef) != has(self.resourceKind)",message="exactly one of resourceRef or resourceKind must be specified, but not both"
 type ResourceSelector struct {
-	// ResourceRef is one object.
+	// resourceRef selects one object.
 	// +optional
 	ResourceRef *ResourceReference `json:"resourceRef,omitempty"`
-	// ResourceKind is every object of a kind.
+	// resourceKind selects all objects of a kind, in all namespaces.
 	// +optional
 	ResourceKind *ResourceKind `json:"resourceKind,omitempty"`
 }
 
-// PolicyBindingSpec says who gets what on what. Only the subjects can be changed.
+// PolicyBindingSpec names a role, its subjects and its targets.
 type PolicyBindingSpec struct {
-	// RoleRef is the role.
+	// roleRef names the Role. It cannot change after creation. To set it you need the verb bind on that Role.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="RoleRef is immutable and cannot be changed after creation"
 	RoleRef RoleReference `json:"roleRef"`
-	// Subjects get it.
+	// subjects get the role. There must be 1 to 10,000.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10000
 	Subjects []Subject `json:"subjects"`
-	// ResourceSelector is what they get it on.
+	// resourceSelector selects the objects on which the subjects get the role, and all objects below them. It cannot
+	// change after creation.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="ResourceSelector is immutable and cannot be changed after creation"
 	ResourceSelector ResourceSelector `json:"resourceSelector"`
 }
 
-// PolicyBindingStatus is what was found.
+// PolicyBindingStatus is the observed state of a PolicyBinding.
 type PolicyBindingStatus struct {
-	// ObservedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions are Ready, which sums up the others, RoleValid, SubjectValid and TargetValid.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -103,7 +108,7 @@ type PolicyBindingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PolicyBinding gives subjects a role on one object, or on all of a kind.
+// PolicyBinding gives subjects a role on one object, or on all objects of a kind.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,categories=entail
@@ -118,14 +123,15 @@ type PolicyBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Without it what is immutable could be dropped, and then be another.
+	// spec is the desired state. It is required. Only its subjects can change.
 	Spec PolicyBindingSpec `json:"spec"`
+	// status is the observed state.
 	// +optional
 	// +kubebuilder:default={}
 	Status PolicyBindingStatus `json:"status,omitempty"`
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *PolicyBinding) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // PolicyBindingList is a list of bindings.

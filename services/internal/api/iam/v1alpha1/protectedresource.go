@@ -4,33 +4,33 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ServiceReference names the API group that a kind belongs to.
 type ServiceReference struct {
-	// Name is the API group; the core group is "core.miloapis.com".
+	// name is the API group. The core group is "core.miloapis.com".
 	Name string `json:"name"`
 }
 
-// ParentResourceRef names a kind whose objects may be parents.
+// ParentResourceRef names a kind whose objects can be parents.
 type ParentResourceRef struct {
-	// APIGroup of the kind; empty means the core group.
+	// apiGroup is the API group of the kind. Empty means the core group.
 	// +optional
 	APIGroup string `json:"apiGroup,omitempty"`
-	// Kind of the parent.
+	// kind is the kind of the parents.
 	Kind string `json:"kind"`
 }
 
 // SubresourceDefinition lists the permissions of one subresource.
 type SubresourceDefinition struct {
-	// Name of the subresource, such as "status".
+	// name is the name of the subresource, such as "status".
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// Permissions are verbs.
+	// permissions are the verbs on the subresource. There must be at least one.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:items:Pattern=`^[a-z][a-z0-9-]*$`
 	Permissions []string `json:"permissions"`
 }
 
-// SubresourceMode says what permission a subresource needs that is listed nowhere.
+// SubresourceMode selects the permission for subresources that are not listed.
 // +kubebuilder:validation:Enum=Separate;Inherit
 type SubresourceMode string
 
@@ -42,58 +42,64 @@ const (
 	SubresourcesInherit SubresourceMode = "Inherit"
 )
 
-// ProtectedResourceSpec is the kind, and what may be done with its objects.
+// ProtectedResourceSpec describes a kind, its permissions and its parents.
 type ProtectedResourceSpec struct {
-	// ServiceRef names the API group.
+	// serviceRef names the API group of the kind.
 	ServiceRef ServiceReference `json:"serviceRef"`
-	// Kind of the objects, such as "Workload".
+	// kind is the kind of the objects, such as "Workload".
 	Kind string `json:"kind"`
-	// Singular is the name of one, such as "workload".
+	// singular is the name of one object, such as "workload".
 	Singular string `json:"singular"`
-	// Plural is the name of the resource, such as "workloads".
+	// plural is the name of the resource in URLs, such as "workloads".
 	Plural string `json:"plural"`
-	// ParentResources are the kinds whose objects may be parents: who has a permission on the parent has it here.
+	// parentResources lists the kinds whose objects can be parents. Subjects with a permission on the parent have it on
+	// the child.
 	// +optional
 	ParentResources []ParentResourceRef `json:"parentResources,omitempty"`
-	// Permissions are verbs, or those of a subresource such as "status.update".
+	// permissions lists the verbs that roles can give, such as "get", or "status.update" for a subresource.
 	Permissions []string `json:"permissions"`
-	// Subresources have permissions of their own.
+	// subresources lists subresources with their own permissions.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Subresources []SubresourceDefinition `json:"subresources,omitempty"`
-	// UnlistedSubresources says what permission any other subresource needs; Separate unless set.
+	// unlistedSubresources selects the permission for all other subresources. Separate (the default) requires a
+	// permission of its own, which nobody has. Inherit requires the permission on the object.
 	// +optional
 	UnlistedSubresources SubresourceMode `json:"unlistedSubresources,omitempty"`
 }
 
-// Registration is what a ProtectedResource has, as the model of the IAM store was made with it.
+// Registration is the part of a ProtectedResource that is in the IAM model.
 type Registration struct {
-	// Group, Kind and Plural are those of the kind. The core group is "core.miloapis.com".
-	Group  string `json:"group"`
-	Kind   string `json:"kind"`
+	// group, kind and plural name the registered kind. The core group is "core.miloapis.com".
+	Group string `json:"group"`
+	// kind is the registered kind.
+	Kind string `json:"kind"`
+	// plural is the registered name of the resource.
 	Plural string `json:"plural"`
-	// Permissions are those in force.
+	// permissions lists the permissions in force.
 	// +optional
 	// +listType=atomic
 	Permissions []string `json:"permissions,omitempty"`
-	// Parents are the kinds of parents that are in force, as group/Kind.
+	// parents lists the kinds of parents in force, as group/Kind.
 	// +optional
 	// +listType=atomic
 	Parents []string `json:"parents,omitempty"`
-	// Generation is the one that all that was found in.
+	// generation is the generation of the object that introduced these values.
 	Generation int64 `json:"generation"`
 }
 
-// ProtectedResourceStatus is what was found.
+// ProtectedResourceStatus is the observed state of a ProtectedResource. It holds a record that only services may
+// change.
 type ProtectedResourceStatus struct {
-	// ObservedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Registered is what the object has, and nobody else gets as long as this says so. What is edited since, and is not in
-	// here, is a new claim.
+	// registered is what this object has registered. No other ProtectedResource can register it. An edit that adds
+	// something else is a new claim.
 	// +optional
 	Registered *Registration `json:"registered,omitempty"`
+	// conditions are Ready, which sums up the others, Registered and Observed.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -101,7 +107,7 @@ type ProtectedResourceStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ProtectedResource registers a kind: its permissions can be given by roles.
+// ProtectedResource registers a kind, so that roles can give permissions on its objects.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=entail
@@ -114,14 +120,16 @@ type ProtectedResource struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	// +optional
 	Spec ProtectedResourceSpec `json:"spec,omitempty"`
+	// status is the observed state.
 	// +optional
 	// +kubebuilder:default={}
 	Status ProtectedResourceStatus `json:"status,omitempty"`
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *ProtectedResource) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // ProtectedResourceList is a list of registered kinds.

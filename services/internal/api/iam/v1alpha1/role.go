@@ -4,21 +4,23 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ScopedRoleReference names a Role.
 type ScopedRoleReference struct {
-	// Name of the Role.
+	// name is the name of the Role.
 	Name string `json:"name"`
-	// Namespace of the Role; empty means that of the role that inherits it.
+	// namespace is the namespace of the Role. The default is the namespace of the inheriting Role.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// RoleSpec is what a role gives.
+// RoleSpec lists the permissions of a role.
 type RoleSpec struct {
-	// IncludedPermissions are such as "compute.miloapis.com/workloads.get".
+	// includedPermissions lists permissions, such as "compute.miloapis.com/workloads.get". To add one you need the verb
+	// escalate on this Role. A permission that no ProtectedResource registers gives nothing.
 	// +optional
 	IncludedPermissions []string `json:"includedPermissions,omitempty"`
-	// LaunchStage is Early Access, Alpha, Beta, Stable or Deprecated.
+	// launchStage is Early Access, Alpha, Beta, Stable or Deprecated. It has no effect.
 	LaunchStage string `json:"launchStage"`
-	// InheritedRoles give all that they have.
+	// inheritedRoles lists Roles whose permissions this Role also gives, at most 100. To add one you need the verb bind
+	// on it.
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	// +listType=map
@@ -26,17 +28,19 @@ type RoleSpec struct {
 	InheritedRoles []ScopedRoleReference `json:"inheritedRoles,omitempty"`
 }
 
-// RoleStatus is what was found.
+// RoleStatus is the observed state of a Role.
 type RoleStatus struct {
-	// Parent is part of the published schema; nothing writes it.
+	// parent has no effect. It is part of Milo's schema.
 	// +optional
 	Parent string `json:"parent,omitempty"`
-	// EffectivePermissions are all that the role gives, those of inherited roles included, sorted; of very many the first.
+	// effectivePermissions lists all permissions of the role and of its inherited roles, sorted. The list is cut if it
+	// is very long.
 	// +optional
 	EffectivePermissions []string `json:"effectivePermissions,omitempty"`
-	// ObservedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions has Ready and PermissionsValid.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -44,7 +48,7 @@ type RoleStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Role is a set of permissions that a PolicyBinding gives.
+// Role is a set of permissions that PolicyBindings give.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,categories=entail
@@ -58,14 +62,16 @@ type Role struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	// +optional
 	Spec RoleSpec `json:"spec,omitempty"`
+	// status is the observed state.
 	// +optional
 	// +kubebuilder:default={}
 	Status RoleStatus `json:"status,omitempty"`
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *Role) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // RoleList is a list of roles.

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ActivationState says whether somebody may act.
+// ActivationState selects whether a subject may act.
 // +kubebuilder:validation:Enum=Active;Inactive
 type ActivationState string
 
@@ -12,45 +12,54 @@ const (
 	Inactive ActivationState = "Inactive"
 )
 
-// UserSpec is who somebody is.
+// UserSpec identifies a person.
 type UserSpec struct {
-	// Email of the user.
+	// email is the address of the user.
 	Email string `json:"email"`
+	// givenName is the first name of the user.
 	// +optional
 	GivenName string `json:"givenName,omitempty"`
+	// familyName is the last name of the user.
 	// +optional
 	FamilyName string `json:"familyName,omitempty"`
 }
 
-// UserStatus is what the identity provider says, and what was found. All is others' to write, but for Ready where nobody else says it.
+// UserStatus is the observed state of a User. Other software writes it, except for Ready if no other software reports
+// it.
 type UserStatus struct {
+	// conditions has Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:default={{type:"Ready",status:"Unknown",reason:"Unknown",message:"Waiting for control plane to reconcile",lastTransitionTime:"1970-01-01T00:00:00Z"}}
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// state is Active (the default) or Inactive. An inactive user has no permissions, not even by groups.
 	// +kubebuilder:default=Active
 	// +optional
 	State ActivationState `json:"state,omitempty"`
-	// RegistrationApproval is what older versions of the published schema have for platformAccess.
+	// registrationApproval is the name of platformAccess in older versions of Milo's schema.
 	// +kubebuilder:validation:Enum=Pending;Approved;Rejected
 	// +optional
 	RegistrationApproval string `json:"registrationApproval,omitempty"`
+	// platformAccess is Pending, Approved, Rejected or Suspended. Entail does not read it.
 	// +kubebuilder:validation:Enum=Pending;Approved;Rejected;Suspended
 	// +optional
 	PlatformAccess string `json:"platformAccess,omitempty"`
+	// emailVerification is Verified or Unverified. Entail does not read it.
 	// +kubebuilder:validation:Enum=Verified;Unverified
 	// +optional
 	EmailVerification string `json:"emailVerification,omitempty"`
+	// lastLoginProvider is github, google, passkey or email. Entail does not read it.
 	// +kubebuilder:validation:Enum=github;google;passkey;email
 	// +optional
 	LastLoginProvider string `json:"lastLoginProvider,omitempty"`
+	// avatarUrl is the address of a picture. Entail does not read it.
 	// +kubebuilder:validation:Format=uri
 	// +optional
 	AvatarURL string `json:"avatarUrl,omitempty"`
 }
 
-// User is a person. Requests name it in the uid of who asks.
+// User is a person. Requests identify it by its UID.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=entail
@@ -70,14 +79,16 @@ type User struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	// +optional
 	Spec UserSpec `json:"spec,omitempty"`
+	// status is the observed state.
 	// +optional
 	// +kubebuilder:default={}
 	Status UserStatus `json:"status,omitempty"`
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *User) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // UserList is a list of users.

@@ -2,30 +2,32 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// StoreRef names the Store whose policy a document is part of.
+// StoreRef names a Store.
 type StoreRef struct {
-	// Name of the Store.
+	// name is the name of the Store.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Cluster holds the Store; empty means the cluster of this object. What becomes of a document
-	// of another cluster is told in the status of the Store alone.
+	// cluster is the name of the cluster that holds the Store. The default is the cluster of this object. For a Store
+	// of another cluster, only the status of that Store reports what happens to the document.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 }
 
-// Named refers to a type or a union by its name.
+// Named refers to a type or a union.
 type Named struct {
+	// name is the name of the type or union.
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
 }
 
-// Relationship leads from the resources of a type to others.
+// Relationship connects the resources of a type with other resources.
 type Relationship struct {
+	// relation is the name of the relationship.
 	// +kubebuilder:validation:MaxLength=256
 	Relation string `json:"relation"`
-	// TargetTypes are types and unions.
+	// targetTypes lists the types and unions that it can lead to, at most 1,000.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
@@ -34,12 +36,14 @@ type Relationship struct {
 
 // ResourceType is a type of resource.
 type ResourceType struct {
+	// name is the name of the type.
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
-	// IDPrefix begins the ids of its resources.
+	// idPrefix is the prefix of the ids of its resources.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	IDPrefix string `json:"idPrefix,omitempty"`
+	// relationships lists the relationships of the type, at most 200.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
@@ -48,46 +52,55 @@ type ResourceType struct {
 
 // Union is a common name for several types.
 type Union struct {
+	// name is the name of the union.
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
+	// resourceTypes lists the types and unions in it, at most 1,000.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	ResourceTypes []Named `json:"resourceTypes,omitempty"`
 }
 
-// Action is something that can be done to resources.
+// Action is an operation on resources.
 type Action struct {
+	// name is the name of the action.
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
 }
 
-// RoleBinding allows whom a role binding gives the action.
+// RoleBinding allows the action to subjects that have it by a role binding on the resource.
 type RoleBinding struct{}
 
-// RelationshipAction allows who may take an action on a related resource.
+// RelationshipAction allows the action to subjects that have another action on a related resource.
 type RelationshipAction struct {
+	// relation is the relationship that leads to the other resource.
 	// +kubebuilder:validation:MaxLength=256
 	Relation string `json:"relation"`
+	// actionName is the action that the subject must have on the other resource.
 	// +kubebuilder:validation:MaxLength=256
 	ActionName string `json:"actionName"`
 }
 
-// Condition is one way to be allowed: exactly one of the two.
+// Condition is one way to an action: set exactly one of the two fields.
 type Condition struct {
+	// roleBinding allows the action to subjects that have it by a role binding on the resource. Write {}.
 	// +optional
 	RoleBinding *RoleBinding `json:"roleBinding,omitempty"`
+	// relationshipAction allows the action to subjects that have another action on a related resource.
 	// +optional
 	RelationshipAction *RelationshipAction `json:"relationshipAction,omitempty"`
 }
 
-// ActionBinding says that an action exists on a type, or on each member of a union, and who may take it.
+// ActionBinding adds an action to a type, or to each member of a union, and lists who is allowed.
 type ActionBinding struct {
+	// actionName is the name of the action.
 	// +kubebuilder:validation:MaxLength=256
 	ActionName string `json:"actionName"`
-	// TypeName is a type or a union.
+	// typeName is the name of the type or union.
 	// +kubebuilder:validation:MaxLength=256
 	TypeName string `json:"typeName"`
+	// conditions lists the ways to the action, at most 200. One of them is enough.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
@@ -96,65 +109,71 @@ type ActionBinding struct {
 
 // Policy is the part of a policy that one document holds.
 type Policy struct {
+	// resourceTypes lists the types that this document declares, at most 1,000.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	ResourceTypes []ResourceType `json:"resourceTypes,omitempty"`
+	// unions lists common names for several types, at most 1,000.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	Unions []Union `json:"unions,omitempty"`
+	// actions lists the actions that this document declares, at most 1,000.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	Actions []Action `json:"actions,omitempty"`
+	// actionBindings adds actions to types, at most 1,000.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	ActionBindings []ActionBinding `json:"actionBindings,omitempty"`
 }
 
-// PolicyDocumentSpec is what a service registers.
+// PolicyDocumentSpec is the desired state of a PolicyDocument.
 type PolicyDocumentSpec struct {
-	// StoreRef names the store. All documents of a store form one policy.
+	// storeRef names the Store. All documents of a Store form one policy. To set it you need the verb extend on that
+	// Store.
 	StoreRef StoreRef `json:"storeRef"`
 	Policy   `json:",inline"`
 }
 
-// Finding is one thing that is wrong with a document.
+// Finding is one error in a document.
 type Finding struct {
-	// Path is the field, such as spec.actionBindings[2].typeName; empty for the whole.
+	// path is the field, such as spec.actionBindings[2].typeName. It is empty for an error of the whole document.
 	// +optional
 	Path string `json:"path,omitempty"`
-	// Code never changes its meaning, such as E-UNKNOWN-TYPE.
+	// code identifies the kind of error, such as E-UNKNOWN-TYPE. Its meaning does not change between versions.
 	Code string `json:"code"`
-	// Message says what is wrong.
+	// message says what is wrong.
 	Message string `json:"message"`
-	// Hint says what to do.
+	// hint says what to do.
 	// +optional
 	Hint string `json:"hint,omitempty"`
 }
 
-// PolicyDocumentStatus is what store-sync found and did.
+// PolicyDocumentStatus is the observed state of a PolicyDocument.
 type PolicyDocumentStatus struct {
-	// Findings are the errors in the order of the document, at most 100 of them.
+	// findings lists the errors in the order of the document, at most 100.
 	// +optional
 	// +listType=atomic
 	Findings []Finding `json:"findings,omitempty"`
-	// AuthorizationModel is the object that holds the module made of the document.
+	// authorizationModel is the name of the AuthorizationModel that store-sync made of the document.
 	// +optional
 	AuthorizationModel string `json:"authorizationModel,omitempty"`
-	// ObservedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions are Ready, which sums up the others, Valid and Merged.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PolicyDocument is the part of a store's policy that one service registers: its types of
-// resource, what can be done to them, and by whom.
+// PolicyDocument is the part of a Store's policy that one service registers: its types, their actions, and the ways to
+// these actions.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=poldoc,categories=entail
@@ -169,12 +188,14 @@ type PolicyDocument struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	Spec PolicyDocumentSpec `json:"spec"`
+	// status is the observed state.
 	// +optional
 	Status PolicyDocumentStatus `json:"status,omitempty"`
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *PolicyDocument) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // PolicyDocumentList is a list of documents.

@@ -5,37 +5,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OpensearchActionGroupSpec is what a person asks for.
+// OpensearchActionGroupSpec is the desired state of an OpensearchActionGroup.
 type OpensearchActionGroupSpec struct {
-	// OpensearchCluster is the cluster that it is in.
+	// opensearchCluster names the OpenSearchCluster, in the namespace of this object.
 	OpensearchCluster corev1.LocalObjectReference `json:"opensearchCluster"`
-	// Name in OpenSearch; that of the object unless set.
+	// name is the name of the action group in OpenSearch. The default is the name of this object.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[^~]*$`
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Description is for people.
+	// description is a text for people.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
-	// AllowedActions are the actions, or other groups, that the group stands for.
+	// allowedActions lists actions and other action groups, at most 1,000. Each group must exist in OpenSearch.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	AllowedActions []string `json:"allowedActions"`
-	// Type is cluster or index.
+	// type is cluster or index.
 	// +optional
 	Type string `json:"type,omitempty"`
 }
 
-// OpensearchActionGroupStatus is what opensearch-sync found and did.
+// OpensearchActionGroupStatus is the observed state of an OpensearchActionGroup.
 type OpensearchActionGroupStatus struct {
 	Common `json:",inline"`
-	// ExistingActionGroup means that OpenSearch has one of the name that is not this object's: it is left alone.
+	// existingActionGroup reports that OpenSearch had an action group of this name before this object. Entail does not
+	// change it.
 	// +optional
 	ExistingActionGroup *bool `json:"existingActionGroup,omitempty"`
 }
 
-// OpensearchActionGroup is a name for several actions in an OpenSearch cluster.
+// OpensearchActionGroup is a named set of actions in an OpenSearch cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=opensearchactiongroup,categories=entail
@@ -49,7 +50,9 @@ type OpensearchActionGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	Spec OpensearchActionGroupSpec `json:"spec,omitempty"`
+	// status is the observed state.
 	// +optional
 	Status OpensearchActionGroupStatus `json:"status,omitempty"`
 }

@@ -5,71 +5,79 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OpensearchUserRoleBindingSpec is what a person asks for: all of these roles to each of these subjects.
+// OpensearchUserRoleBindingSpec gives each of its subjects all of its roles.
 type OpensearchUserRoleBindingSpec struct {
-	// OpensearchCluster is the cluster that the roles are in.
+	// opensearchCluster names the OpenSearchCluster, in the namespace of this object.
 	OpensearchCluster corev1.LocalObjectReference `json:"opensearchCluster"`
-	// Roles by their names in OpenSearch, whether objects declare them or not.
+	// roles lists the names of roles in OpenSearch, at most 200. They need no object. A role of OpenSearch itself needs
+	// the verb bind.
 	// +kubebuilder:validation:MaxItems=200
 	// +kubebuilder:validation:items:MaxLength=256
 	// +kubebuilder:validation:items:Pattern=`^[^~]*$`
 	Roles []string `json:"roles"`
-	// Users by their names in OpenSearch.
+	// users lists the names of users in OpenSearch, at most 1,000.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional
 	Users []string `json:"users,omitempty"`
-	// BackendRoles of users: whoever has one of them has the roles.
+	// backendRoles lists backend roles, at most 1,000. Users with one of them get the roles.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional
 	BackendRoles []string `json:"backendRoles,omitempty"`
-	// Hosts: whoever comes from one of them has the roles.
+	// hosts lists host names or addresses, at most 1,000. Requests from one of them get the roles.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional
 	Hosts []string `json:"hosts,omitempty"`
-	// AndBackendRoles: whoever has all of them has the roles. A role has one such list at most.
+	// andBackendRoles lists backend roles, at most 100. Users with all of them get the roles. OpenSearch keeps one such
+	// list for each role.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional
 	AndBackendRoles []string `json:"andBackendRoles,omitempty"`
 }
 
-// Provisioned are the entries of one role's mapping that are, or are about to be, there for a binding. What is in no
-// binding's record is somebody else's for ever.
+// Provisioned lists the entries of one role's mapping that are there for a binding, or may be. An entry that no binding
+// records belongs to other software.
 type Provisioned struct {
+	// role is the name of the role in OpenSearch.
 	Role string `json:"role"`
+	// users lists the recorded users.
 	// +optional
 	// +listType=atomic
 	Users []string `json:"users,omitempty"`
+	// backendRoles lists the recorded backend roles.
 	// +optional
 	// +listType=atomic
 	BackendRoles []string `json:"backendRoles,omitempty"`
+	// hosts lists the recorded hosts.
 	// +optional
 	// +listType=atomic
 	Hosts []string `json:"hosts,omitempty"`
+	// andBackendRoles lists the recorded backend roles of which a user needs all.
 	// +optional
 	// +listType=atomic
 	AndBackendRoles []string `json:"andBackendRoles,omitempty"`
 }
 
-// OpensearchUserRoleBindingStatus is what opensearch-sync found and did.
+// OpensearchUserRoleBindingStatus is the observed state of an OpensearchUserRoleBinding.
 type OpensearchUserRoleBindingStatus struct {
 	Common `json:",inline"`
-	// ProvisionedRoles is the public operator's record, read once when it hands over.
+	// provisionedRoles is the record of the public operator. Entail reads it once, when it takes over.
 	// +optional
 	// +listType=atomic
 	ProvisionedRoles []string `json:"provisionedRoles,omitempty"`
-	// ProvisionedUsers belongs to provisionedRoles.
+	// provisionedUsers belongs to provisionedRoles.
 	// +optional
 	// +listType=atomic
 	ProvisionedUsers []string `json:"provisionedUsers,omitempty"`
-	// ProvisionedBackendRoles belongs to provisionedRoles.
+	// provisionedBackendRoles belongs to provisionedRoles.
 	// +optional
 	// +listType=atomic
 	ProvisionedBackendRoles []string `json:"provisionedBackendRoles,omitempty"`
-	// Provisioned is the record of what is there for this binding.
+	// provisioned lists the entries that are in role mappings for this binding, or may be. opensearch-sync writes it
+	// before it writes an entry.
 	// +optional
 	// +listType=map
 	// +listMapKey=role
@@ -91,7 +99,9 @@ type OpensearchUserRoleBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	Spec OpensearchUserRoleBindingSpec `json:"spec,omitempty"`
+	// status is the observed state.
 	// +optional
 	Status OpensearchUserRoleBindingStatus `json:"status,omitempty"`
 }

@@ -5,92 +5,110 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Connection says how to reach an OpenSearch cluster that no operator runs.
+// Connection describes how to reach an OpenSearch cluster that no operator runs.
 type Connection struct {
-	// URL is where its REST API is, such as https://search.example.com:9200.
+	// url is the address of the REST API: https with host and port, such as https://search.example.com:9200.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https://[^/?#@]+/?$`
 	URL string `json:"url"`
-	// ClientCertificateSecret holds an admin certificate, as tls.crt and tls.key. It is preferred to a password.
+	// clientCertificateSecret names a Secret with an admin certificate (tls.crt and tls.key). It is used instead of a
+	// password if both are set.
 	// +optional
 	ClientCertificateSecret *corev1.LocalObjectReference `json:"clientCertificateSecret,omitempty"`
-	// AdminCredentialsSecret holds username and password of who may use the security API.
+	// adminCredentialsSecret names a Secret with username and password of a user who may use the security API.
 	// +optional
 	AdminCredentialsSecret *corev1.LocalObjectReference `json:"adminCredentialsSecret,omitempty"`
-	// CASecret holds, as ca.crt, by whom the server's certificate is issued.
+	// caSecret names a Secret whose ca.crt has the authorities that issue the server's certificate. It is required,
+	// unless insecureSkipVerify is true.
 	// +optional
 	CASecret *corev1.LocalObjectReference `json:"caSecret,omitempty"`
-	// InsecureSkipVerify does without a CA: whoever is on the way can then read every password.
+	// insecureSkipVerify turns off the check of the server's certificate. Anybody on the way can then read every
+	// password. The default is false.
 	// +optional
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 }
 
-// ClusterGeneral is what the public operator's clusters say of where they are.
+// ClusterGeneral holds the address of a cluster of the public operator.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ClusterGeneral struct {
+	// serviceName is the name of the Service.
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
+	// httpPort is the port of the REST API.
 	// +optional
 	HTTPPort int32 `json:"httpPort,omitempty"`
-	// OperatorClusterURL is a host, whatever its name says.
+	// operatorClusterURL is the host name of the REST API. It is not a URL.
 	// +optional
 	OperatorClusterURL string `json:"operatorClusterURL,omitempty"`
 }
 
-// ClusterSecurityConfig names what the public operator's clusters are managed with.
+// ClusterSecurityConfig names the credentials for a cluster of the public operator.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ClusterSecurityConfig struct {
+	// adminCredentialsSecret names a Secret with username and password of the administrator.
 	// +optional
 	AdminCredentialsSecret corev1.LocalObjectReference `json:"adminCredentialsSecret,omitempty"`
+	// operatorClientCert names a Secret with the admin certificate.
 	// +optional
 	OperatorClientCert *corev1.LocalObjectReference `json:"operatorClientCert,omitempty"`
+	// operatorClientServerName is the name that the server's certificate must have.
 	// +optional
 	OperatorClientServerName string `json:"operatorClientServerName,omitempty"`
 }
 
-// ClusterHTTP says how the public operator's clusters encrypt.
+// ClusterHTTP describes the TLS of the REST API of the public operator's clusters.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ClusterHTTP struct {
+	// enabled reports whether the REST API uses TLS.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
+	// generate reports whether the operator makes the certificates.
 	// +optional
 	Generate bool `json:"generate,omitempty"`
+	// secret names the Secret with the server's certificate.
 	// +optional
 	Secret corev1.LocalObjectReference `json:"secret,omitempty"`
+	// caSecret names the Secret with the authority.
 	// +optional
 	CASecret corev1.LocalObjectReference `json:"caSecret,omitempty"`
 }
 
-// ClusterTLS is about certificates.
+// ClusterTLS describes certificates.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ClusterTLS struct {
+	// http describes the TLS of the REST API.
 	// +optional
 	HTTP *ClusterHTTP `json:"http,omitempty"`
 }
 
-// ClusterSecurity is about who may come in.
+// ClusterSecurity describes credentials and TLS.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ClusterSecurity struct {
+	// config names the credentials.
 	// +optional
 	Config *ClusterSecurityConfig `json:"config,omitempty"`
+	// tls describes certificates.
 	// +optional
 	TLS *ClusterTLS `json:"tls,omitempty"`
 }
 
-// OpenSearchClusterSpec is what is read of a cluster. Of one that the public operator runs the rest is its own.
+// OpenSearchClusterSpec holds the fields that Entail reads of a cluster. The public operator has more.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type OpenSearchClusterSpec struct {
-	// Connection to a cluster that no operator runs.
+	// connection describes how to reach a cluster that no operator runs. To set it you need the verb connect on this
+	// object.
 	// +optional
 	Connection *Connection `json:"connection,omitempty"`
+	// general has the address of a cluster of the public operator.
 	// +optional
 	General ClusterGeneral `json:"general,omitempty"`
+	// security has the credentials of a cluster of the public operator.
 	// +optional
 	Security *ClusterSecurity `json:"security,omitempty"`
 }
@@ -98,20 +116,21 @@ type OpenSearchClusterSpec struct {
 // Running is the phase of a cluster of the public operator that answers.
 const Running = "RUNNING"
 
-// OpenSearchClusterStatus is what the public operator says of its cluster.
+// OpenSearchClusterStatus is the observed state of a cluster.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type OpenSearchClusterStatus struct {
+	// phase is the phase that the public operator reports; RUNNING means that the cluster answers.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Conditions has Reachable: whether OpenSearch answers opensearch-sync, and if not, why.
+	// conditions has Reachable: whether OpenSearch answers opensearch-sync, and if not, why.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// OpenSearchCluster is an OpenSearch cluster, or how to reach one.
+// OpenSearchCluster is an OpenSearch cluster, or describes how to reach one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=os;opensearch,categories=entail
@@ -125,7 +144,9 @@ type OpenSearchCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	Spec OpenSearchClusterSpec `json:"spec,omitempty"`
+	// status is the observed state.
 	// +optional
 	Status OpenSearchClusterStatus `json:"status,omitempty"`
 }

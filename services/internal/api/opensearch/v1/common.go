@@ -4,24 +4,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Common is the part of a status that all kinds have.
+// Common holds the status fields of all kinds.
 type Common struct {
-	// State is PENDING, CREATED, ERROR or IGNORED.
+	// state is PENDING, CREATED, ERROR or IGNORED.
 	// +optional
 	State State `json:"state,omitempty"`
-	// Reason says why, in OpenSearch's own words where it refused.
+	// reason says why the object has this state. If OpenSearch refused a request, it is the text of OpenSearch.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// ManagedCluster is the UID of the OpenSearchCluster through which this object was last in step.
+	// managedCluster is the UID of the OpenSearchCluster through which this object was last in sync.
 	// +optional
 	ManagedCluster string `json:"managedCluster,omitempty"`
-	// ManagedServer is the UUID of the OpenSearch that this object is in. On another one, where the OpenSearchCluster may lead by now,
-	// nothing is written for the object.
+	// managedServer is the UUID of the OpenSearch server that holds this object. If the OpenSearchCluster leads to
+	// another server, nothing is written for the object.
 	// +optional
 	ManagedServer string `json:"managedServer,omitempty"`
-	// ObservedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions has Ready, and OtherController while another controller writes these objects.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

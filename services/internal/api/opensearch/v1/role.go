@@ -5,78 +5,80 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IndexPermission says what is allowed with some indexes.
+// IndexPermission allows actions on some indexes.
 type IndexPermission struct {
-	// IndexPatterns are names of indexes, with wildcards.
+	// indexPatterns lists names of indexes, with wildcards or as /regular expressions/, at most 1,000.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	IndexPatterns []string `json:"indexPatterns,omitempty"`
-	// DLS is a query: only documents that it finds are seen.
+	// dls is a query in JSON. Only documents that match are visible. Empty means all documents.
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	DLS string `json:"dls,omitempty"`
-	// FLS are the fields that are seen, or with ~ or ! before them those that are not.
+	// fls lists the visible fields, or with ~ or ! before the name the hidden ones. Empty means all fields.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	FLS []string `json:"fls,omitempty"`
-	// AllowedActions are actions, or groups of them.
+	// allowedActions lists actions and action groups, at most 1,000. Each group must exist in OpenSearch.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	AllowedActions []string `json:"allowedActions,omitempty"`
-	// MaskedFields are seen as hashes.
+	// maskedFields lists fields that are shown as hashes, at most 1,000.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	MaskedFields []string `json:"maskedFields,omitempty"`
 }
 
-// TenantPermission says what is allowed in some tenants.
+// TenantPermission allows actions in some tenants.
 type TenantPermission struct {
-	// TenantPatterns are names of tenants, with wildcards.
+	// tenantPatterns lists names of tenants, with wildcards, at most 1,000.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	TenantPatterns []string `json:"tenantPatterns,omitempty"`
-	// AllowedActions are actions, or groups of them.
+	// allowedActions lists actions and action groups, at most 1,000.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	AllowedActions []string `json:"allowedActions,omitempty"`
 }
 
-// OpensearchRoleSpec is what a person asks for.
+// OpensearchRoleSpec is the desired state of an OpensearchRole.
 type OpensearchRoleSpec struct {
-	// OpensearchCluster is the cluster that the role is in.
+	// opensearchCluster names the OpenSearchCluster, in the namespace of this object.
 	OpensearchCluster corev1.LocalObjectReference `json:"opensearchCluster"`
-	// Name of the role in OpenSearch; that of the object unless set.
+	// name is the name of the role in OpenSearch. The default is the name of this object.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[^~]*$`
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Description is for people.
+	// description is a text for people.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
-	// ClusterPermissions are actions on the cluster, or groups of them.
+	// clusterPermissions lists actions on the cluster and action groups, at most 1,000.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	ClusterPermissions []string `json:"clusterPermissions,omitempty"`
+	// indexPermissions lists what the role allows on indexes, at most 1,000 entries.
 	// +kubebuilder:validation:MaxItems=1000
 	// +optional
 	IndexPermissions []IndexPermission `json:"indexPermissions,omitempty"`
+	// tenantPermissions lists what the role allows in tenants, at most 1,000 entries.
 	// +kubebuilder:validation:MaxItems=1000
 	// +optional
 	TenantPermissions []TenantPermission `json:"tenantPermissions,omitempty"`
 }
 
-// OpensearchRoleStatus is what opensearch-sync found and did.
+// OpensearchRoleStatus is the observed state of an OpensearchRole.
 type OpensearchRoleStatus struct {
 	Common `json:",inline"`
-	// ExistingRole means that OpenSearch has a role of the name that is not this object's: it is left alone.
+	// existingRole reports that OpenSearch had a role of this name before this object. Entail does not change it.
 	// +optional
 	ExistingRole *bool `json:"existingRole,omitempty"`
 }
@@ -95,7 +97,9 @@ type OpensearchRole struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	Spec OpensearchRoleSpec `json:"spec,omitempty"`
+	// status is the observed state.
 	// +optional
 	Status OpensearchRoleStatus `json:"status,omitempty"`
 }

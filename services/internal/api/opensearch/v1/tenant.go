@@ -5,30 +5,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OpensearchTenantSpec is what a person asks for.
+// OpensearchTenantSpec is the desired state of an OpensearchTenant.
 type OpensearchTenantSpec struct {
-	// OpensearchCluster is the cluster that it is in.
+	// opensearchCluster names the OpenSearchCluster, in the namespace of this object.
 	OpensearchCluster corev1.LocalObjectReference `json:"opensearchCluster"`
-	// Name in OpenSearch; that of the object unless set.
+	// name is the name of the tenant in OpenSearch. The default is the name of this object.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[^~]*$`
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Description is for people.
+	// description is a text for people.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
 }
 
-// OpensearchTenantStatus is what opensearch-sync found and did.
+// OpensearchTenantStatus is the observed state of an OpensearchTenant.
 type OpensearchTenantStatus struct {
 	Common `json:",inline"`
-	// ExistingTenant means that OpenSearch has one of the name that is not this object's: it is left alone.
+	// existingTenant reports that OpenSearch had a tenant of this name before this object. Entail does not change it.
 	// +optional
 	ExistingTenant *bool `json:"existingTenant,omitempty"`
 }
 
-// OpensearchTenant is a space for saved objects of dashboards in an OpenSearch cluster.
+// OpensearchTenant is a space for saved objects of OpenSearch Dashboards.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=opensearchtenant,categories=entail
@@ -42,7 +42,9 @@ type OpensearchTenant struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	Spec OpensearchTenantSpec `json:"spec,omitempty"`
+	// status is the observed state.
 	// +optional
 	Status OpensearchTenantStatus `json:"status,omitempty"`
 }

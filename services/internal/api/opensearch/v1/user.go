@@ -5,44 +5,46 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OpensearchUserSpec is what a person asks for.
+// OpensearchUserSpec is the desired state of an OpensearchUser.
 type OpensearchUserSpec struct {
-	// OpensearchCluster is the cluster that the user is in.
+	// opensearchCluster names the OpenSearchCluster, in the namespace of this object.
 	OpensearchCluster corev1.LocalObjectReference `json:"opensearchCluster"`
-	// PasswordFrom is the Secret that holds the password, and under which key.
+	// passwordFrom names the Secret and the key with the password: UTF-8 text of at most 100 characters. A change of
+	// the Secret changes the password.
 	PasswordFrom corev1.SecretKeySelector `json:"passwordFrom"`
-	// Name of the user in OpenSearch; that of the object unless set.
+	// name is the name of the user in OpenSearch. The default is the name of this object.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[^~]*$`
 	// +kubebuilder:validation:XValidation:rule="!self.contains(':') && self == self.trim()",message="OpenSearch takes no user name with ':', nor with blanks around it"
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Description is for people.
+	// description is a text for people.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
-	// OpendistroSecurityRoles are roles that the user has without any binding.
+	// opendistroSecurityRoles lists roles that the user has without a binding, at most 1,000. A role of OpenSearch
+	// itself needs the verb bind.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional
 	OpendistroSecurityRoles []string `json:"opendistroSecurityRoles,omitempty"`
-	// BackendRoles of the user, which bindings can refer to.
+	// backendRoles lists backend roles of the user, at most 1,000. Bindings can refer to them.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=256
 	// +optional
 	BackendRoles []string `json:"backendRoles,omitempty"`
-	// Attributes of the user, which roles can refer to.
+	// attributes are values that roles can refer to, at most 200.
 	// +kubebuilder:validation:MaxProperties=200
 	// +optional
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// OpensearchUserStatus is what opensearch-sync found and did.
+// OpensearchUserStatus is the observed state of an OpensearchUser.
 type OpensearchUserStatus struct {
 	Common `json:",inline"`
 }
 
-// OpensearchUser is a user in an OpenSearch cluster, with a password from a Secret.
+// OpensearchUser is a user in an OpenSearch cluster. A Secret holds the password.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=opensearchuser,categories=entail
@@ -56,7 +58,9 @@ type OpensearchUser struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	Spec OpensearchUserSpec `json:"spec,omitempty"`
+	// status is the observed state.
 	// +optional
 	Status OpensearchUserStatus `json:"status,omitempty"`
 }

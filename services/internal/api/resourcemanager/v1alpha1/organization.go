@@ -2,58 +2,72 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Address is where an organization is.
+// Address is a postal address.
 type Address struct {
+	// line1 is the first line of the address.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Line1 string `json:"line1,omitempty"`
+	// line2 is the second line of the address.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Line2 string `json:"line2,omitempty"`
+	// city is the name of the city.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	City string `json:"city,omitempty"`
+	// region is the name of the region.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Region string `json:"region,omitempty"`
+	// postalCode is the postal code.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	PostalCode string `json:"postalCode,omitempty"`
-	// Country has two letters.
+	// country is a code of two upper-case letters, such as CH.
 	// +kubebuilder:validation:Pattern=`^[A-Z]{2}$`
 	Country string `json:"country"`
 }
 
-// ContactInfo says how to reach an organization.
+// ContactInfo names a contact of an organization.
 type ContactInfo struct {
+	// email is the address of the contact.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Email string `json:"email"`
+	// name is the name of the contact.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
+	// businessName is the name of the company.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	BusinessName string `json:"businessName,omitempty"`
+	// address is the postal address.
 	// +optional
 	Address *Address `json:"address,omitempty"`
 }
 
-// OrganizationSpec is what an organization is.
+// OrganizationSpec describes an organization.
 type OrganizationSpec struct {
-	// Type is required by older versions of the published schema, and unknown to newer ones.
+	// type is the type of organization. It cannot change after creation. Older versions of Milo's schema require it,
+	// newer ones do not have it. Entail does not read it.
 	// +kubebuilder:validation:Enum=Personal;Standard;Business;Government;Research;Education;Nonprofit;Other
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="organization type is immutable"
 	// +optional
 	Type string `json:"type,omitempty"`
+	// contactInfo names a contact. Entail does not read it.
 	// +optional
 	ContactInfo *ContactInfo `json:"contactInfo,omitempty"`
 }
 
-// OrganizationStatus is others' to write, but for Ready where nobody else says it.
+// OrganizationStatus is the observed state of an Organization. Other software writes it, except for Ready if no other
+// software reports it.
 type OrganizationStatus struct {
+	// observedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions has Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -74,14 +88,16 @@ type Organization struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	// +optional
 	Spec OrganizationSpec `json:"spec,omitempty"`
+	// status is the observed state.
 	// +optional
 	// +kubebuilder:default={}
 	Status OrganizationStatus `json:"status,omitempty"`
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *Organization) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // OrganizationList is a list of organizations.

@@ -4,39 +4,51 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // OwnerReference names the organization of a project.
 type OwnerReference struct {
+	// kind is Organization.
 	// +kubebuilder:validation:Enum=Organization
 	Kind string `json:"kind"`
+	// name is the name of the Organization.
 	Name string `json:"name"`
 }
 
-// ProjectSpec is whose a project is.
+// ProjectSpec names the owner of a project.
 type ProjectSpec struct {
-	// OwnerRef is the organization: who has a permission there has it on the project, once it is recorded in the status.
+	// ownerRef names the Organization of the project. Subjects with a permission on the Organization have it on the
+	// project, once status.organization records it. To set it you need the verb bind on the Organization.
 	OwnerRef OwnerReference `json:"ownerRef"`
 }
 
-// ProjectSuspension is a reason why a project stands still.
+// ProjectSuspension is a reason for which a project is suspended. Entail does not read it.
 type ProjectSuspension struct {
+	// reason is Abuse, Billing, Compliance or Administrative.
 	// +kubebuilder:validation:Enum=Abuse;Billing;Compliance;Administrative
 	Reason string `json:"reason"`
+	// reinstateAuthority is Operator or Consumer.
 	// +kubebuilder:validation:Enum=Operator;Consumer
-	ReinstateAuthority string      `json:"reinstateAuthority"`
-	SuspendedAt        metav1.Time `json:"suspendedAt"`
+	ReinstateAuthority string `json:"reinstateAuthority"`
+	// suspendedAt is the time of the suspension.
+	SuspendedAt metav1.Time `json:"suspendedAt"`
 }
 
-// ProjectOrganization is an Organization, and no other of its name.
+// ProjectOrganization identifies the Organization of a project.
 type ProjectOrganization struct {
+	// name is the name of the Organization.
 	Name string `json:"name"`
-	UID  string `json:"uid"`
+	// uid is the UID of the Organization.
+	UID string `json:"uid"`
 }
 
-// ProjectStatus is others' to write, but for the organization, and for Ready where nobody else says it.
+// ProjectStatus is the observed state of a Project. Other software writes it, except for organization, and for Ready if
+// no other software reports it.
 type ProjectStatus struct {
-	// Organization is the one that the project belongs to: that which was first found under the name of its owner.
+	// organization is the Organization that the project belongs to: the first one that was found by the name in
+	// spec.ownerRef. Only services may change it.
 	// +optional
 	Organization *ProjectOrganization `json:"organization,omitempty"`
+	// suspensions lists the reasons for which the project is suspended. Entail does not read them.
 	// +optional
 	Suspensions []ProjectSuspension `json:"suspensions,omitempty"`
+	// conditions has Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -44,7 +56,7 @@ type ProjectStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Project belongs to an organization, and has a control plane of its own.
+// Project belongs to an organization, and has its own control plane.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=entail
@@ -57,13 +69,15 @@ type Project struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	Spec ProjectSpec `json:"spec"`
+	// status is the observed state.
 	// +optional
 	// +kubebuilder:default={}
 	Status ProjectStatus `json:"status,omitempty"`
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *Project) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // ProjectList is a list of projects.

@@ -2,44 +2,45 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// InferenceRule says that one role implies another, in the rule's namespace.
+// InferenceRule makes one role imply another, in the namespace of the object.
 //
 // +kubebuilder:validation:XValidation:rule="self.parent_role != self.child_role || self.parent_kind != self.child_kind",message="a role cannot imply itself: choose another parent_role or child_role"
 type InferenceRule struct {
-	// ParentRole is the role whose holders also get the child.
+	// parent_role is the role whose holders get the child role.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.contains('/') && !self.contains('%') && self != '.' && self != '..'",message="not a role name: it may not be '.' or '..' or hold '/' or '%'"
 	ParentRole string `json:"parent_role"`
-	// ChildRole is the role that they get.
+	// child_role is the role that they get. If it does not exist, it is bound all the same, and ChildRoleFound is
+	// False.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.contains('/') && !self.contains('%') && self != '.' && self != '..'",message="not a role name: it may not be '.' or '..' or hold '/' or '%'"
 	ChildRole string `json:"child_role"`
-	// ParentKind is Role unless set.
+	// parent_kind is Role (the default) or ClusterRole.
 	// +kubebuilder:validation:Enum=Role;ClusterRole
 	// +kubebuilder:default=Role
 	// +optional
 	ParentKind string `json:"parent_kind,omitempty"`
-	// ChildKind is Role unless set.
+	// child_kind is Role (the default) or ClusterRole.
 	// +kubebuilder:validation:Enum=Role;ClusterRole
 	// +kubebuilder:default=Role
 	// +optional
 	ChildKind string `json:"child_kind,omitempty"`
 }
 
-// ImpliedRolesSpec is what a person asks for.
+// ImpliedRolesSpec is the desired state of an ImpliedRoles.
 type ImpliedRolesSpec struct {
-	// InferenceRule is the rule.
+	// inference_rule is the rule. To write it you must be able to bind each role that follows from it.
 	InferenceRule InferenceRule `json:"inference_rule"`
 }
 
-// RuleInferences is all that one role implies, by all rules of the namespace.
+// RuleInferences lists the roles that one role implies, by all rules of the namespace.
 type RuleInferences struct {
-	// ParentRole is the rule's parent; a ClusterRole is "ClusterRole/<name>".
+	// parent_role is the parent role of the rule. A ClusterRole is written "ClusterRole/<name>".
 	// +optional
 	ParentRole string `json:"parent_role,omitempty"`
-	// ChildRoles are all roles that follow from it, sorted.
+	// child_roles lists all roles that follow from it, sorted, at most 10,000.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=10000
@@ -47,21 +48,23 @@ type RuleInferences struct {
 	ChildRoles []string `json:"child_roles,omitempty"`
 }
 
-// ImpliedRolesStatus is what implied-role found and did.
+// ImpliedRolesStatus is the observed state of an ImpliedRoles.
 type ImpliedRolesStatus struct {
+	// inferences lists the roles that the parent role implies, by all rules of the namespace.
 	// +optional
 	Inferences RuleInferences `json:"inferences,omitempty"`
-	// ObservedGeneration is the generation that the conditions speak of.
+	// observedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions are Ready, which sums up the others, Accepted, Acyclic, ChildRoleFound, Judged and Synced.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ImpliedRoles is one rule: whoever holds the parent role by a RoleBinding in this namespace also holds the child role in it.
-// There are no rules for all namespaces, and nothing follows from a ClusterRoleBinding.
+// ImpliedRoles is one rule. A subject that has the parent role by a RoleBinding in this namespace also gets the child
+// role there. No rule holds in all namespaces, and a ClusterRoleBinding implies nothing.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=impliedroles,singular=impliedrole,scope=Namespaced,shortName=ir,categories=entail
@@ -81,12 +84,14 @@ type ImpliedRoles struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
 	Spec ImpliedRolesSpec `json:"spec"`
+	// status is the observed state.
 	// +optional
 	Status ImpliedRolesStatus `json:"status,omitempty"`
 }
 
-// GetConditions are those of its status.
+// GetConditions returns the conditions of the status.
 func (in *ImpliedRoles) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // ImpliedRolesList is a list of rules.
