@@ -49,7 +49,7 @@ func metrics(root string) (string, error) {
 	}
 	var out strings.Builder
 	out.WriteString("# Metrics\n\nAt `/metrics` of every service, with those of Go and of the process. " +
-		"What to make of them: [runbooks.md](../operate/runbooks.md).\n\n")
+		"What to make of them: [runbooks](../operate/runbooks.md).\n\n")
 	out.WriteString("| metric | what | made in |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		m := found[name]
