@@ -50,7 +50,7 @@ func people(t *testing.T, m *machine) {
 		"--as alice auth can-i list " + projects:                                      {0, "yes"},
 		"--as alice auth can-i delete " + projects:                                    {1, "no - missing permission"},
 		"--as alice auth can-i create pods --subresource exec":                        {0, "yes"},
-		"--as alice auth can-i create pods --subresource attach":                      {1, "no - permission 'core.miloapis.com/pods/attach.create' not registered"},
+		"--as alice auth can-i create pods --subresource attach":                      {1, "no - not protected by Entail: no ProtectedResource registers permission 'core.miloapis.com/pods/attach.create'"},
 		"--as alice auth can-i create pods":                                           {1, "no"},
 		"--as alice auth can-i * *":                                                   {1, "no"},
 		"--as alice auth can-i get /metrics":                                          {1, "no"},
@@ -64,8 +64,8 @@ func people(t *testing.T, m *machine) {
 		"--as system:serviceaccount:default:default auth can-i list " + projects:      {1, "no"},
 		"--as system:anonymous --as-group system:unauthenticated get " + projects:     {1, "orbidden"},
 		"--as alice --as-group system:masters auth can-i delete " + projects:          {0, "yes"}, // The API server decides this itself.
-		"--as alice -n default create token default":                                  {1, "not registered"},
-		"--as alice -n default auth can-i create serviceaccounts --subresource token": {1, "not registered"},
+		"--as alice -n default create token default":                                  {1, "not protected by Entail"},
+		"--as alice -n default auth can-i create serviceaccounts --subresource token": {1, "not protected by Entail"},
 	} {
 		if said, code := m.kubectl(t, strings.Fields(args)...); code != want.code || !strings.Contains(said, want.says) {
 			t.Errorf("kubectl %s ends with %d, and says %s", args, code, said)

@@ -80,7 +80,7 @@ func misnamed(spec *iamv1alpha1.ProtectedResourceSpec) string {
 func miscalled(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	for _, k := range kinds.IAM() {
 		if spec.ServiceRef.Name == k.Group && (spec.Kind == k.Kind) != (spec.Plural == k.Resource) {
-			return fmt.Sprintf("%s of %s are of kind %s, and no others are", k.Resource, k.Group, k.Kind)
+			return fmt.Sprintf("plural %q of %s belongs to kind %s only; correct spec.kind or spec.plural", k.Resource, k.Group, k.Kind)
 		}
 	}
 	return ""

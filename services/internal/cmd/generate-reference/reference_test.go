@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,25 @@ func TestThePagesSayWhatCodeAndCRDsSay(t *testing.T) {
 		}
 		if shipped, err := os.ReadFile(filepath.Join(checkout, "docs/reference", page)); err != nil || string(shipped) != header+text {
 			t.Errorf("docs/reference/%s is another: %v; run `make docs`", page, err)
+		}
+	}
+}
+
+// TestDescriptionsOpenWithTheirField leaves out the fields of a Secret reference, which Kubernetes describes.
+func TestDescriptionsOpenWithTheirField(t *testing.T) {
+	text, err := kinds(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| \\*?`([^`]+)`\\*? \\| .*? \\| (.*) \\|$").FindAllStringSubmatch(text, -1)
+	if len(rows) < 300 {
+		t.Fatalf("fields: got %d, want 300", len(rows))
+	}
+	for _, row := range rows {
+		path, description := row[1], strings.ToLower(row[2])
+		name := strings.ToLower(strings.TrimRight(path[strings.LastIndex(path, ".")+1:], "[]{}"))
+		if !strings.HasPrefix(description, name+" ") && !strings.Contains(path, ".passwordFrom.") {
+			t.Errorf("%s: got %q, want it to open with the field", path, row[2])
 		}
 	}
 }

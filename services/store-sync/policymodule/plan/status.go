@@ -54,11 +54,13 @@ func validCondition(v Validation) condition.Condition {
 	if listed := min(v.Errors, MaxFindings); listed < v.Errors {
 		message = fmt.Sprintf("%d errors, the first %d in status.findings", v.Errors, listed)
 	}
-	if first := v.Findings[0]; len(v.Findings) == 1 {
-		message = strings.TrimPrefix(fmt.Sprintf("%s: %s %s: %s", first.Path, first.Code, first.Message, first.Hint), ": ")
+	f := v.Findings[0]
+	first := strings.TrimPrefix(fmt.Sprintf("%s: %s %s: %s", f.Path, f.Code, f.Message, f.Hint), ": ")
+	if message += "; the first is " + first; len(v.Findings) == 1 {
+		message = first
 	}
 	if v.AuthorizationModel != "" {
-		message += "; what was valid before stays live as far as it still holds"
+		message += "; the last valid version stays in force as far as it still holds"
 	}
 	return condition.New(iaplv1alpha1.Valid, false, moduleplan.ReasonInvalid, message)
 }

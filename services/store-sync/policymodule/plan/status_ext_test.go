@@ -18,7 +18,7 @@ func TestTheStatusCountsErrorsThatItDoesNotList(t *testing.T) {
 		t.Errorf("%d errors, %d listed, the last is %v", v.Errors, len(v.Findings), last)
 	}
 	status := plan.Status(new(iaplv1alpha1.PolicyDocument), v, moduleplan.Verdict{})
-	if text, err := json.Marshal(status.Fields); err != nil || !strings.Contains(string(text), "301 errors, the first 100 in status.findings") {
+	if text, err := json.Marshal(status.Fields); err != nil || !strings.Contains(string(text), "301 errors, the first 100 in status.findings; the first is spec.actions[0].name: E-") {
 		t.Errorf("the status is %.1500s (%v)", text, err)
 	}
 }

@@ -177,7 +177,7 @@ func TestNeedIsNoVeto(t *testing.T) {
 	if w.has("folder", "writer") || w.has("shelf", "writer") || !w.has("shelf", "reader") {
 		t.Error("of what depended on it only what holds without it is to stay")
 	}
-	if got := w.message(corev1alpha1.ModelSynced); !strings.Contains(got, "; the last live text stays of: authorizationmodel/m01") || strings.Contains(got, "rejected") {
+	if got := w.message(corev1alpha1.ModelSynced); !strings.Contains(got, "; with the last valid version in force: authorizationmodel/m01") || strings.Contains(got, "rejected") {
 		t.Errorf("got message %q", got)
 	}
 }

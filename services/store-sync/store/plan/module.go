@@ -147,7 +147,7 @@ func elsewhere(in Input, m Module) condition.Condition {
 func mergedAs(r model.Report) condition.Condition {
 	switch {
 	case r.State == model.LastGoodLive:
-		return condition.New(corev1alpha1.Merged, false, corev1alpha1.LastGoodLive, r.Message+"; its last live text, in status.live, stays: "+unrevoked(r))
+		return condition.New(corev1alpha1.Merged, false, corev1alpha1.LastGoodLive, r.Message+"; the last valid version, status.live, stays in force: "+unrevoked(r))
 	case r.State == model.Rejected && r.Exceeds:
 		return condition.New(corev1alpha1.Merged, false, ReasonLimitExceeded, r.Message)
 	case r.State == model.Rejected:
@@ -162,11 +162,11 @@ func mergedAs(r model.Report) condition.Condition {
 // unrevoked returns the text that explains what a rejected edit has not removed, and how to remove it now.
 func unrevoked(r model.Report) string {
 	if r.Unread {
-		return "nothing that this edit removes from the model has been removed; to revoke now, apply a text that can be read, " +
-			"or take tuples out of spec.tuples"
+		return "nothing that this edit removes from the model has been removed; to revoke now, apply a text that can be parsed, " +
+			"or remove tuples from spec.tuples"
 	}
-	return "names that this edit removes are gone as far as the rest holds without them, what it narrows is as it was; " +
-		"to revoke now, apply a text that is valid, or take tuples out of spec.tuples"
+	return "definitions that this edit removes are gone, unless others need them; access that it narrows is still granted; " +
+		"to revoke now, apply a valid text, or remove tuples from spec.tuples"
 }
 
 // unlessLive returns the present condition of a module whose current text is part of the model that stays live, else

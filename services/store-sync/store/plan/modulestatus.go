@@ -23,8 +23,7 @@ func (in Input) in(states ...model.State) []string {
 }
 
 // further ends messages about modules whose own text is not live. It refers to the details.
-const further = "; what edits of these that cannot be read remove from the model has not been removed: " +
-	"status.modules and their own conditions say why, and how to revoke now"
+const further = "; status.modules and the conditions of these objects say why, and how to revoke now"
 
 // modulesInSync returns the condition ModulesInSync, which counts the modules whose own text is not live.
 func modulesInSync(in Input, c storeChoice) condition.Condition {
@@ -36,10 +35,11 @@ func modulesInSync(in Input, c storeChoice) condition.Condition {
 	case c.problem != nil:
 		return is(false, ReasonNoStore, "there is no OpenFGA store to write the modules to")
 	case len(left) > 0:
-		return is(false, moduleplan.ReasonRejected, "of %d modules %d are rejected (%s), and of %d the last live text stays%s",
-			all, len(left), enumerate(left), len(kept), further)
+		return is(false, moduleplan.ReasonRejected, "%d of %d modules are in force as declared; rejected: %s; with the last valid version in force: %d%s",
+			all-len(left)-len(kept), all, enumerate(left), len(kept), further)
 	case len(kept) > 0:
-		return is(false, corev1alpha1.LastGoodLive, "of %d modules the last live text stays of %d: %s%s", all, len(kept), enumerate(kept), further)
+		return is(false, corev1alpha1.LastGoodLive, "%d of %d modules are in force as declared; with the last valid version in force: %s%s",
+			all-len(kept), all, enumerate(kept), further)
 	default:
 		return is(true, "AllLive", "all %d modules are live", all)
 	}

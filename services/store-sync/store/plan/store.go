@@ -145,7 +145,7 @@ func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 	}
 	if p := modelProblem(in, obs, c); p != nil {
 		if id != "" {
-			p.message += "; model " + id + ", the last good one, stays live"
+			p.message += "; model " + id + ", the last valid one, stays in force"
 		}
 		return is(false, p.reason, p.message)
 	}
@@ -154,7 +154,7 @@ func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 		if core.Exceeds {
 			reason = ReasonLimitExceeded
 		}
-		return is(false, reason, fmt.Sprintf("spec.coreModule: %s; model %s is live, with the core module of generation %d and everybody else's: %s",
+		return is(false, reason, fmt.Sprintf("spec.coreModule: %s; model %s is live, with the core module of generation %d and all other modules: %s",
 			core.Message, id, in.Store.Status.Live.Generation, unrevoked(core)))
 	}
 	left := in.in(model.LastGoodLive, model.Rejected)
@@ -167,7 +167,7 @@ func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 		message += "; rejected: " + enumerate(rejected)
 	}
 	if kept := in.in(model.LastGoodLive); len(kept) > 0 {
-		message += "; the last live text stays of: " + enumerate(kept)
+		message += "; with the last valid version in force: " + enumerate(kept)
 	}
 	return is(true, ReasonModulesRejected, message+" (status.modules says why)")
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -66,16 +67,19 @@ func Role(o *iam.Objects, r *iamv1alpha1.Role) (effective []string, conditions [
 func PolicyBinding(o *iam.Objects, b *iamv1alpha1.PolicyBinding) []condition.Condition {
 	target := condition.New(iamv1alpha1.TargetValid, true, iamv1alpha1.ValidationSuccessful, "the target is there")
 	if reason := o.TargetReason(b); reason != "" {
-		target = condition.New(target.Type, false, reason, targetMessage(reason))
+		target = condition.New(target.Type, false, reason, targetMessage(b.Spec.ResourceSelector, reason))
 	}
-	subjects := condition.New(iamv1alpha1.SubjectValid, true, iamv1alpha1.ValidationSuccessful, "every subject is there, or needs no object")
-	var invalid, inactive []string
+	subjects := condition.New(iamv1alpha1.SubjectValid, true, iamv1alpha1.ValidationSuccessful, "every subject exists, or needs no object")
+	var invalid, inactive, remedies []string
 	acting := false
 	for _, s := range b.Spec.Subjects {
 		is, reason := o.Subject(s)
 		switch {
 		case reason != "":
 			invalid = append(invalid, fmt.Sprintf("%s/%s (%s)", s.Kind, s.Name, reason))
+			if remedy := subjectRemedy(reason); !slices.Contains(remedies, remedy) {
+				remedies = append(remedies, remedy)
+			}
 		case is == "":
 			inactive = append(inactive, s.Kind+"/"+s.Name)
 		default:
@@ -83,12 +87,13 @@ func PolicyBinding(o *iam.Objects, b *iamv1alpha1.PolicyBinding) []condition.Con
 		}
 	}
 	if len(invalid) > 0 {
-		subjects = condition.New(subjects.Type, false, iamv1alpha1.ValidationFailed, strings.Join(invalid, "; "))
+		subjects = condition.New(subjects.Type, false, iamv1alpha1.ValidationFailed, strings.Join(append(invalid, remedies...), "; "))
 	}
 	role := condition.New(iamv1alpha1.RoleValid, true, iamv1alpha1.ValidationSuccessful, "the role is there")
 	if o.RoleOfBinding(b) == nil {
 		role = condition.New(role.Type, false, iamv1alpha1.RoleNotFoundForBinding,
-			fmt.Sprintf("there is no Role %s in namespace %s", b.Spec.RoleRef.Name, cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace)))
+			fmt.Sprintf("Role %q not found in namespace %q; create it, or make another binding with a correct roleRef",
+				b.Spec.RoleRef.Name, cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace)))
 	}
 	ready := condition.New(iamv1alpha1.Ready, true, iamv1alpha1.ReconciliationSuccessful, "the subjects have the role on the target")
 	for _, why := range []struct {
@@ -117,18 +122,36 @@ func PolicyBinding(o *iam.Objects, b *iamv1alpha1.PolicyBinding) []condition.Con
 	return []condition.Condition{target, subjects, role, ready}
 }
 
-func targetMessage(reason string) string {
+// subjectRemedy returns what to do about a subject that is not valid.
+func subjectRemedy(reason string) string {
+	switch reason {
+	case iamv1alpha1.NotFound:
+		return "create what is NotFound, or correct its name"
+	case iamv1alpha1.UIDMismatch:
+		return "UIDMismatch: another object has this name now; to bind that one, set the uid that kubectl get KIND NAME -o jsonpath={.metadata.uid} prints"
+	}
+	return "correct the fields of subjects with " + reason
+}
+
+// targetMessage says why a target is not valid, and what to do.
+func targetMessage(on iamv1alpha1.ResourceSelector, reason string) string {
+	group, kind, object := "", "", ""
+	if r := on.ResourceRef; r != nil {
+		group, kind, object = r.APIGroup, r.Kind, fmt.Sprintf("%s %q", r.Kind, r.Name)
+	} else if k := on.ResourceKind; k != nil {
+		group, kind = k.APIGroup, k.Kind
+	}
 	switch reason {
 	case iamv1alpha1.TargetNotFound:
-		return "there is no such object: the binding acts once it is there"
+		return object + " not found; the binding acts once it exists"
 	case iamv1alpha1.TargetKindNotRecognized:
-		return "objects of this kind are not followed, and its ProtectedResource says why (Observed): the binding acts once the object is known to be there"
+		return "objects of kind " + kind + " are not followed; the condition Observed of its ProtectedResource says why"
 	case iamv1alpha1.TargetNamespaceMissing:
-		return "objects of this kind are in namespaces, and the binding names none: make another, for what one is on cannot be changed"
+		return "objects of kind " + kind + " are in namespaces, and the binding names none; make another binding with the namespace"
 	case iamv1alpha1.TargetUIDMismatch:
-		return "the object of this name has another uid: it is not the one that was meant"
+		return object + " has another uid; make another binding if this object is meant"
 	}
-	return "no ProtectedResource in force registers this kind"
+	return fmt.Sprintf("no ProtectedResource in force registers kind %s of API group %q; entail iam kinds lists the kinds", kind, group)
 }
 
 // GroupMembership returns the conditions of a GroupMembership.
@@ -139,9 +162,9 @@ func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition
 		message := "Reference not found: there is no User " + m.Spec.UserRef.Name
 		switch reason {
 		case iamv1alpha1.UIDMissing:
-			message = "it is not recorded yet for which User of this name it is"
+			message = "the UID of the User is not recorded yet"
 		case iamv1alpha1.UIDMismatch:
-			message = "the User of this name is another than the membership was made for: make it anew"
+			message = "another User has this name now; delete this GroupMembership, and create it again if that User is meant"
 		}
 		user = condition.New(user.Type, false, iamv1alpha1.ValidationFailed, message)
 	}
@@ -197,10 +220,10 @@ func Project(o *iam.Objects, p *resourcemanagerv1alpha1.Project) condition.Condi
 		return condition.New(iamv1alpha1.Ready, false, iamv1alpha1.ReferenceInvalid, "Reference not found: there is no Organization "+name)
 	case owner.UID == "":
 		return condition.New(iamv1alpha1.Ready, false, iamv1alpha1.ReferenceInvalid,
-			"it is not recorded yet to which Organization of this name it belongs, or an owner reference says another uid")
+			"the UID of the Organization is not recorded yet, or differs from that in an owner reference")
 	case owner.UID != is.UID:
 		return condition.New(iamv1alpha1.Ready, false, iamv1alpha1.ReferenceInvalid,
-			"the Organization of this name is another than the project belongs to: take status.organization out to give it to this one")
+			"another Organization has this name now; remove status.organization to move the project to it")
 	}
 	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "it belongs to Organization "+name)
 }

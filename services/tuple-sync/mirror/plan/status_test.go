@@ -112,6 +112,41 @@ func TestABindingSaysWhatIsWrongWithItByThePublishedNames(t *testing.T) {
 	}
 }
 
+func TestPolicyBindingMessageNamesObjectAndRemedy(t *testing.T) {
+	ref := iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Widget", Name: "w", UID: "4"}
+	for name, test := range map[string]struct {
+		edit func(*iamv1alpha1.PolicyBindingSpec)
+		want []string
+	}{
+		"another uid": {func(s *iamv1alpha1.PolicyBindingSpec) { s.Subjects[0].UID = "6" },
+			[]string{"User/alice (UIDMismatch)", "kubectl get KIND NAME -o jsonpath={.metadata.uid}"}},
+		"no such user": {func(s *iamv1alpha1.PolicyBindingSpec) { s.Subjects[0].Name = "alicia" },
+			[]string{"User/alicia (NotFound)", "create what is NotFound, or correct its name"}},
+		"no such kind": {func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Kind = "Gadget" },
+			[]string{`kind Gadget of API group "a.example"`, "entail iam kinds"}},
+		"no such object": {func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Name = "x" },
+			[]string{`Widget "x" not found; the binding acts once it exists`}},
+		"no such role": {func(s *iamv1alpha1.PolicyBindingSpec) { s.RoleRef.Name = "editr" },
+			[]string{`Role "editr" not found in namespace "ns"; create it`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, target := &iamv1alpha1.PolicyBinding{ObjectMeta: named("b", "b")}, ref
+			b.Spec = iamv1alpha1.PolicyBindingSpec{
+				RoleRef: iamv1alpha1.RoleReference{Name: "viewer"}, Subjects: []iamv1alpha1.Subject{{Kind: "User", Name: "alice", UID: "3"}},
+				ResourceSelector: iamv1alpha1.ResourceSelector{ResourceRef: &target},
+			}
+			test.edit(&b.Spec)
+			conditions := PolicyBinding(world(), b)
+			ready := conditions[len(conditions)-1]
+			for _, text := range test.want {
+				if !strings.Contains(ready.Message, text) {
+					t.Errorf("got %q, want %q in it", ready.Message, text)
+				}
+			}
+		})
+	}
+}
+
 func TestABindingDoesNotSayThatWhoIsInactiveHasTheRole(t *testing.T) {
 	alice, idle := iamv1alpha1.Subject{Kind: "User", Name: "alice", UID: "3"}, iamv1alpha1.Subject{Kind: "User", Name: "idle", UID: "5"}
 	b := &iamv1alpha1.PolicyBinding{ObjectMeta: named("b", "b")}

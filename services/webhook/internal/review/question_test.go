@@ -177,10 +177,10 @@ func TestWhatIsAskedFor(t *testing.T) {
 	path := a
 	path.NonResource = &NonResource{Path: "/metrics", Verb: "get"}
 	decides(t, map[string]row{
-		"a kind that nobody registers":    {bindings: widgets, review: a.to("get", "foo.com", "bars", "x"), why: "permission 'foo.com/bars.get' not registered"},
-		"a verb that nobody registers":    {bindings: widgets, review: a.to("use", "a.example", "widgets", "w"), why: "not registered"},
-		"everything":                      {bindings: widgets, review: a.to("*", "*", "*", ""), why: "not registered"},
-		"every verb":                      {bindings: widgets, review: a.to("*", "a.example", "widgets", ""), why: "not registered"},
+		"a kind that nobody registers":    {bindings: widgets, review: a.to("get", "foo.com", "bars", "x"), why: "no ProtectedResource registers permission 'foo.com/bars.get'"},
+		"a verb that nobody registers":    {bindings: widgets, review: a.to("use", "a.example", "widgets", "w"), why: "not protected by Entail"},
+		"everything":                      {bindings: widgets, review: a.to("*", "*", "*", ""), why: "not protected by Entail"},
+		"every verb":                      {bindings: widgets, review: a.to("*", "a.example", "widgets", ""), why: "not protected by Entail"},
 		"a path":                          {bindings: widgets, review: path, why: "/metrics"},
 		"an object":                       {bindings: w, review: a.to("get", "a.example", "widgets", "w").in("one"), allowed: true},
 		"it in another namespace":         {bindings: w, review: a.to("get", "a.example", "widgets", "w").in("two")},
@@ -194,9 +194,9 @@ func TestWhatIsAskedFor(t *testing.T) {
 		"a subresource of its own":        {bindings: pods, review: a.to("create", "", "pods", "p").in("one").sub("exec"), allowed: true},
 		"a subresource of an object":      {bindings: w, review: a.to("create", "a.example", "widgets", "w").in("one").sub("scale"), allowed: true},
 		"a subresource of another":        {bindings: w, review: a.to("create", "a.example", "widgets", "v").in("one").sub("scale")},
-		"another subresource":             {bindings: pods, review: a.to("create", "", "pods", "p").in("one").sub("attach"), why: "not registered"},
-		"a subresource in a verb":         {bindings: pods, review: a.to("exec.create", "", "pods", "p").in("one"), why: "not registered"},
-		"a subresource in a plural":       {bindings: pods, review: a.to("create", "", "pods/exec", "p").in("one"), why: "not registered"},
+		"another subresource":             {bindings: pods, review: a.to("create", "", "pods", "p").in("one").sub("attach"), why: "not protected by Entail"},
+		"a subresource in a verb":         {bindings: pods, review: a.to("exec.create", "", "pods", "p").in("one"), why: "not protected by Entail"},
+		"a subresource in a plural":       {bindings: pods, review: a.to("create", "", "pods/exec", "p").in("one"), why: "not protected by Entail"},
 		"the core group":                  {bindings: pods, review: a.to("get", "", "pods", "p").in("one"), allowed: true},
 		"in a namespace":                  {bindings: in, review: a.to("list", "", "pods", "").in("one"), allowed: true},
 		"an object in a namespace":        {bindings: in, review: a.to("get", "", "pods", "p").in("one"), allowed: true},

@@ -71,7 +71,7 @@ type ProtectedResourceSpec struct {
 
 // Registration is the part of a ProtectedResource that is in the IAM model.
 type Registration struct {
-	// group, kind and plural name the registered kind. The core group is "core.miloapis.com".
+	// group is the API group of the registered kind. The core group is "core.miloapis.com".
 	Group string `json:"group"`
 	// kind is the registered kind.
 	Kind string `json:"kind"`
