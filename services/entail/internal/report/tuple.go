@@ -51,7 +51,7 @@ func (p Page) UndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 // Adoption lists the tuples that are deleted when the IAM store is taken over.
 func (p Page) Adoption(m *tuplev1.PreviewAdoptionResponse) {
 	if m.GetAdopted() {
-		p.linef("OpenFGA store %s of Store %s is this cluster's: what nobody declares goes without being asked for.", m.GetStoreId(), m.GetStore())
+		p.linef("OpenFGA store %s of Store %s is this cluster's: tuple-sync removes undeclared tuples by itself.", m.GetStoreId(), m.GetStore())
 	} else {
 		p.linef("OpenFGA store %s of Store %s is not taken over. %s", m.GetStoreId(), m.GetStore(), m.GetMessage())
 	}
