@@ -64,9 +64,10 @@ func readSteps(t *testing.T, page string) (steps []step, blocks, exempt int) {
 					block, exempt = "skipped", exempt+1
 				}
 			}
-			if block == "sh" {
+			switch block {
+			case "sh":
 				steps = append(steps, step{line: i + 2})
-			} else if block == "" {
+			case "":
 				block = "text"
 			}
 		case block == "sh":
