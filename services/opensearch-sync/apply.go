@@ -98,9 +98,13 @@ func (a *applier) readBack(ctx context.Context, kind plan.Kind, w work, actions 
 			continue
 		}
 		done.unlisted, done.undone[action.Name] = true, true
+		verdict := plan.Verdict{State: opensearchv1.Error, Reason: plan.NotListed, Message: fmt.Sprintf(
+			"OpenSearch accepted the change of %q and lists something else; another client may have changed it", action.Name)}
+		if kind == plan.Users && action.Body != nil && listed[action.Name].IsOperated() { // The next run must not write over it.
+			verdict = plan.Overwritten()
+		}
 		for _, uid := range action.For {
-			done.refused[uid] = plan.Verdict{State: opensearchv1.Error, Reason: plan.NotListed, Message: fmt.Sprintf(
-				"OpenSearch accepted the change of %q and lists something else; another client may have changed it", action.Name)}
+			done.refused[uid] = verdict
 		}
 	}
 	return nil

@@ -20,6 +20,8 @@ type work struct {
 	others []object
 	// unrecorded holds the obstacles of objects whose record cannot be written.
 	unrecorded obstacles
+	// unlock lets other runs use the document of the run.
+	unlock func()
 	// contest is how long unanswered changes may still take effect.
 	contest time.Duration
 	// young means that changes of the previous leader may still take effect.
@@ -28,13 +30,13 @@ type work struct {
 	cleanup bool
 }
 
-// divide splits objects: w.objects are on the server of the run or on none yet, w.others are elsewhere. It drops gone
-// objects that are elsewhere.
+// divide splits objects: w.objects are on the server of the run or on none yet, w.others are elsewhere or forget this
+// server. It drops gone objects of the second group.
 func (w *work) divide(all []object) {
 	w.objects, w.others = nil, nil
 	for _, o := range all {
 		switch {
-		case o.isOn(*w):
+		case o.isOn(*w) && !o.forgets(w.server):
 			w.objects = append(w.objects, o)
 		case !o.gone():
 			w.others = append(w.others, o)
@@ -47,6 +49,8 @@ type decision struct {
 	outcomes map[string]outcome
 	actions  []plan.Action
 	again    bool
+	// trusted holds bindings of other cluster objects for whose sake the plan leaves entries that no object here gives.
+	trusted []object
 }
 
 // outcome is the decision about one object. before is the record that it must have before any write, after is the
@@ -71,7 +75,10 @@ func (d decision) unseen(w work) bool {
 // confirmed.
 func (s *state) stated(kind plan.Kind, w work, d decision, confirmed map[string]bool) (all []confirm.Statement) {
 	touched := d.touched()
-	for _, o := range w.objects {
+	for _, o := range d.trusted {
+		touched[o.UID] = true
+	}
+	for _, o := range slices.Concat(w.objects, d.trusted) {
 		if !touched[o.UID] || confirmed[stateOf(o.Change)] {
 			continue
 		}

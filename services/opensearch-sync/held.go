@@ -46,9 +46,28 @@ func (s *statuses) members(c *opensearchv1.OpenSearchCluster, all []object) (mem
 	return members
 }
 
-// hold reports objects that were made on another server. Nothing is written for them, and none is released.
+// hold reports objects that were made on another server, and objects that forget the present one. Nothing is written for
+// them. Only a deleted object that forgets the server is released.
 func (s *statuses) hold(ctx context.Context, p *consume.Pass[Key], w work) error {
-	return each(ctx, w.others, func(o object) error { return s.tell(ctx, p, o, serverChanged(o, w.server)) })
+	return each(ctx, w.others, func(o object) error {
+		switch {
+		case !o.forgets(w.server):
+			return s.tell(ctx, p, o, serverChanged(o, w.server))
+		case o.leaving():
+			return s.release(ctx, p, o, nil, true)
+		}
+		if o.written != nil { // Its status keeps the record, which counts again without the annotation.
+			o.value = o.written
+		}
+		return s.tell(ctx, p, o, plan.Verdict{State: opensearchv1.Error, Reason: plan.Invalid, Message: fmt.Sprintf(
+			"annotation %s names OpenSearch %s, to which OpenSearchCluster %s leads; remove the annotation, or delete the object to leave there "+
+				"what was made for it", opensearchv1.ForgetAnnotation, w.server, o.value.Cluster())})
+	})
+}
+
+// forgets reports whether an object forgets what was made for it on a server.
+func (o object) forgets(server string) bool {
+	return o.value.GetAnnotations()[opensearchv1.ForgetAnnotation] == server
 }
 
 // lastCluster returns the last state of a deleted cluster by UID, or nil if the view no longer holds it.

@@ -111,6 +111,15 @@ func TestObjectsDeletedAfterTheirClusterAreRemoved(t *testing.T) {
 	}
 }
 
+// unrecord removes the copy of an object's record.
+func (b *bed) unrecord(kind kinds.Kind, name string) {
+	b.T.Helper()
+	patch := []byte(`{"metadata":{"annotations":{"entail.dev/opensearch-record":null}}}`)
+	if _, err := b.Kube.Objects(b.T).Resource(kind.Served()).Namespace(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
 // A replica that never had the connection opens it from the last state of the cluster, while the Secret is readable.
 func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 	b := newBed(t)
@@ -118,10 +127,17 @@ func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 	b.connect()
 	running := b.serve()
 	all := b.three()
+	b.bind("a-binding", "watchers", "ben")
+	b.state(kinds.OpenSearchBindings(), "a-binding", "CREATED", "")
 	running.Stop()
 	b.remove(kinds.OpenSearchClusters(), cluster)
+	for _, name := range []string{"a-binding", "one"} { // Records of other objects suffice, of other kinds too.
+		b.unrecord(kinds.OpenSearchBindings(), name)
+	}
+	b.Delete(kinds.OpenSearchBindings().In(namespace), "a-binding")
 	b.Delete(kinds.OpenSearchBindings().In(namespace), "one")
 	running = b.serve()
+	b.AwaitGone(kinds.OpenSearchBindings().In(namespace), "a-binding")
 	b.AwaitGone(kinds.OpenSearchBindings().In(namespace), "one")
 	b.absent("rolesmapping/watchers")
 	running.Stop()
@@ -217,6 +233,40 @@ func TestObjectsOfAnotherServerAreHeld(t *testing.T) {
 	}
 }
 
+// The annotation affects its own object only, and takes effect when that is deleted.
+func TestForgettingThePresentServerConcernsOneObject(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serve()
+	all := b.three()
+	b.user("ben")
+	b.state(kinds.OpenSearchUsers(), "ben", "CREATED", "")
+	for name, kind := range all {
+		b.annotate(kind, name, forget, b.server())
+		b.state(kind, name, "ERROR", "remove the annotation, or delete the object")
+	}
+	b.put(kinds.OpenSearchUsers(), "ben", spec(map[string]any{
+		"passwordFrom": map[string]any{"name": "passwords", "key": "ben"}, "backendRoles": []any{"dev"},
+	}))
+	b.put(kinds.OpenSearchRoles(), "other", spec(map[string]any{"clusterPermissions": []any{"cluster_monitor"}}))
+	b.bind("two", "other", "anna")
+	b.state(kinds.OpenSearchUsers(), "ben", "CREATED", "")
+	b.state(kinds.OpenSearchRoles(), "other", "CREATED", "")
+	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
+	if is := b.listed("internalusers/ben"); !strings.Contains(is, "dev") {
+		t.Errorf("got %s, want the backend role", is)
+	}
+	b.annotate(kinds.OpenSearchRoles(), "watchers", forget, "")
+	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "") // The record counts again.
+	b.remove(kinds.OpenSearchUsers(), "anna", "ben")
+	b.remove(kinds.OpenSearchBindings(), "one", "two")
+	b.mappedTo("watchers", "anna") // The annotation left it there.
+	b.login("anna", first, http.StatusOK)
+	b.remove(kinds.OpenSearchRoles(), "watchers", "other")
+	b.absent("roles/watchers")
+}
+
 // The right to write objects does not include the right to forge or drop records.
 func TestRecordsTakeTheVerbRecord(t *testing.T) {
 	b := newBed(t)
@@ -245,6 +295,10 @@ func TestRecordsTakeTheVerbRecord(t *testing.T) {
 	}
 	if err := annotate("note", "hers"); err != nil {
 		t.Errorf("another annotation gets %v", err)
+	}
+	removal := []byte(`{"metadata":{"annotations":{"entail.dev/opensearch-record":null}}}`)
+	if _, err := as.Patch(t.Context(), "watchers", types.MergePatchType, removal, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the removal of a record gets %v, want forbidden", err)
 	}
 	made := b.get(role, "watchers")
 	again := &unstructured.Unstructured{Object: map[string]any{"apiVersion": made.GetAPIVersion(), "kind": made.GetKind(), "spec": made.Object["spec"]}}

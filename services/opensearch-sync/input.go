@@ -113,8 +113,8 @@ func granted(users []plan.Object, grants plan.Grants) []plan.Object {
 	return users
 }
 
-// bindings returns the input of the mapping plan for a server.
-func bindings(objects []object, server string) []plan.Binding {
+// bindings returns the input of the mapping plan for a server. undecided is described at [plan.Binding].
+func bindings(objects []object, server string, undecided map[string]bool) []plan.Binding {
 	var all []plan.Binding
 	for _, o := range objects {
 		b, ok := o.value.(*opensearchv1.OpensearchUserRoleBinding)
@@ -128,6 +128,7 @@ func bindings(objects []object, server string) []plan.Binding {
 		all = append(all, plan.Binding{
 			UID: string(b.UID), Leaving: o.leaving(), Obstacle: cmp.Or(o.hindrance(nil), misread(o, b.Spec.Roles...)),
 			Roles: b.Spec.Roles, Record: recorded, InStep: o.inStep(server),
+			Undecided: undecided, Approval: plan.Approval(b), Approved: b.Annotations[opensearchv1.BindAnnotation] == plan.Approval(b),
 			Entries: plan.Entries{Users: b.Spec.Users, BackendRoles: b.Spec.BackendRoles, Hosts: b.Spec.Hosts, And: b.Spec.AndBackendRoles},
 		})
 	}

@@ -29,7 +29,7 @@ func TestMisreadNameStopsWritesUntilObjectLeaves(t *testing.T) {
 	o := role("u", true)
 	o.value.SetName("a~1b")
 	binding := object{value: &opensearchv1.OpensearchUserRoleBinding{Spec: opensearchv1.OpensearchUserRoleBindingSpec{Roles: []string{"logs", "a~1b"}}}}
-	if planned([]object{o}, "s", nil, nil)[0].Obstacle == nil || bindings([]object{binding}, "s")[0].Obstacle == nil {
+	if planned([]object{o}, "s", nil, nil)[0].Obstacle == nil || bindings([]object{binding}, "s", nil)[0].Obstacle == nil {
 		t.Error("got no obstacle, want one for each object")
 	}
 	o.value.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})

@@ -48,7 +48,7 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 			continue
 		}
 		p := preview{kind: kind, server: is, edits: edits[kind], objects: s.state.tables[kind].of(cluster.Key, string(cluster.Value.UID))}
-		p.elsewhere = elsewhere(s.state, s.connections, to, is)
+		p.elsewhere = elsewhere(s.state.sharing(s.connections.sharing(to)), is)
 		if p.actual, err = to.client.List(ctx, kind); err != nil {
 			return nil, err
 		}
@@ -217,6 +217,8 @@ type preview struct {
 	// has holds the names of existing entities that this kind refers to. willHave holds them as they would be after the
 	// changes.
 	has, willHave map[string]bool
+	// undecided is described at [plan.Binding].
+	undecided map[string]bool
 }
 
 // findReferred sets has and willHave from a listing of the kind and the actions planned for it.
@@ -225,7 +227,7 @@ func (p *preview) findReferred(ctx context.Context, to *connection, of plan.Kind
 	if err != nil {
 		return err
 	}
-	p.has = names(listed)
+	p.has, p.undecided = names(listed), plan.Undecided(listed)
 	p.willHave = maps.Clone(p.has)
 	for _, a := range made {
 		if p.willHave[a.Name] = true; a.Body == nil {
@@ -283,7 +285,7 @@ func (p *preview) edited() []object {
 func (p *preview) decide(objects []object, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
 	verdicts = map[string]plan.Verdict{}
 	if p.kind == plan.Mappings {
-		made := plan.MappingsOf(append(bindings(objects, p.server), p.elsewhere...), p.actual, referred, false)
+		made := plan.MappingsOf(append(bindings(objects, p.server, p.undecided), p.elsewhere...), p.actual, referred, false)
 		for uid, o := range made.Outcomes {
 			verdicts[uid] = o.Verdict
 		}

@@ -98,11 +98,11 @@ func TestChangedPasswordOfProtectedUserRequiresBind(t *testing.T) {
 	b.login("ops", second, http.StatusOK) // The user has no role now.
 }
 
-// approval returns the annotation value that the status of a user requires.
-func (b *bed) approval(name string) string {
+// approval returns the annotation value that the status of an object requires.
+func (b *bed) approval(kind kinds.Kind, name string) string {
 	b.T.Helper()
-	b.state(kinds.OpenSearchUsers(), name, "ERROR", "opensearch.org/bind=")
-	reason, _, _ := unstructured.NestedString(b.get(kinds.OpenSearchUsers(), name).Object, "status", "reason")
+	b.state(kind, name, "ERROR", "opensearch.org/bind=")
+	reason, _, _ := unstructured.NestedString(b.get(kind, name).Object, "status", "reason")
 	found := regexp.MustCompile(`opensearch\.org/bind=([0-9a-f]+)`).FindStringSubmatch(reason)
 	if found == nil {
 		b.T.Fatalf("got the reason %q, want a value", reason)
@@ -128,11 +128,11 @@ func TestUserOfProtectedMappingRequiresBind(t *testing.T) {
 	b.state(users, "free", "CREATED", "")
 	values := map[string]string{}
 	for _, name := range []string{"chief", "boss-1", "mallory", "pair"} {
-		values[name] = b.approval(name)
+		values[name] = b.approval(users, name)
 		b.absent("internalusers/" + name)
 	}
 	a.accepted(a.patch(users, "free", `{"spec":{"backendRoles":["platform-admins"]}}`))
-	b.approval("free")
+	b.approval(users, "free")
 	if is := b.listed("internalusers/free"); strings.Contains(is, "platform-admins") {
 		t.Errorf("got %s, want no new backend role", is)
 	}
@@ -144,11 +144,11 @@ func TestUserOfProtectedMappingRequiresBind(t *testing.T) {
 	b.annotate(users, "mallory", "opensearch.org/bind", values["mallory"])
 	b.state(users, "mallory", "CREATED", "")
 	b.login("mallory", second, http.StatusOK)
-	b.approval("chief")
+	b.approval(users, "chief")
 	b.absent("internalusers/chief")
 
 	a.accepted(a.patch(users, "mallory", `{"spec":{"passwordFrom":{"key":"q"}}}`))
-	b.approval("mallory")
+	b.approval(users, "mallory")
 	b.login("mallory", second, http.StatusOK)
 	b.login("mallory", first, http.StatusUnauthorized)
 	b.remove(users, "mallory")
@@ -158,6 +158,48 @@ func TestUserOfProtectedMappingRequiresBind(t *testing.T) {
 	for _, name := range []string{"chief", "boss-1", "pair", "free"} {
 		b.remove(users, name)
 	}
+}
+
+// company is a role that OpenSearch reserves and that no list of admission has.
+func (b *bed) company() {
+	b.T.Helper()
+	role := map[string]any{"op": "add", "path": "/company", "value": map[string]any{"reserved": true, "cluster_permissions": []string{"*"}}}
+	if status, answer := b.search.Do(b.T, http.MethodPatch, "/_plugins/_security/api/roles", []any{role}); status != http.StatusOK {
+		b.T.Fatalf("reserving a role: %d %s", status, answer)
+	}
+}
+
+// With roles_mapping_resolution BOTH, a backend role gives the role of its name. No API shows this setting.
+func TestRoleThatOnlyOpenSearchProtectsRequiresBind(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.company()
+	b.serve()
+	a := b.alice()
+	users, bindings := kinds.OpenSearchUsers(), kinds.OpenSearchBindings()
+	direct := mine()
+	direct["opendistroSecurityRoles"] = []any{"company"}
+	for name, fields := range map[string]map[string]any{"direct": direct, "named": mine("company"), "both": mine("all_access")} {
+		a.accepted(a.create(users, name, fields))
+		b.approval(users, name)
+		b.absent("internalusers/" + name)
+	}
+	a.accepted(a.create(users, "free", mine()))
+	a.accepted(a.create(bindings, "gift", map[string]any{"roles": []any{"company"}, "users": []any{"free"}}))
+	value := b.approval(bindings, "gift")
+	b.absent("rolesmapping/company")
+	a.refused(a.patch(bindings, "gift", fmt.Sprintf(`{"metadata":{"annotations":{"opensearch.org/bind":%q}}}`, value)), "takes the verb bind on all")
+	b.annotate(bindings, "gift", "opensearch.org/bind", value)
+	b.state(bindings, "gift", "CREATED", "")
+	a.accepted(a.patch(bindings, "gift", `{"spec":{"users":["free","mallory"]}}`))
+	b.approval(bindings, "gift")
+	b.mappedTo("company", "free")
+	a.accepted(a.patch(bindings, "gift", `{"spec":{"users":["mallory"]}}`))
+	b.mappedTo("company") // The revocation takes no approval.
+	b.approval(bindings, "gift")
+	b.remove(bindings, "gift")
+	b.remove(users, "direct", "named", "both", "free")
 }
 
 func TestChangeThatOpenSearchDoesNotListIsReported(t *testing.T) {

@@ -40,6 +40,7 @@ type reconciler struct {
 	secrets      secrets
 	applier      *applier
 	statuses     *statuses
+	documents    documents
 	reachability *reachability
 	confirmer    *confirm.Confirmer
 	rivals       *rivals
@@ -147,11 +148,10 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []ob
 
 // cleanUpIn cleans up in one former cluster.
 func (r *reconciler) cleanUpIn(ctx context.Context, p *consume.Pass[Key], uid string, objects []object) error {
-	owing := slices.IndexFunc(objects, func(o object) bool { return o.leaving() && o.owes() })
-	if owing < 0 {
+	if !slices.ContainsFunc(objects, func(o object) bool { return o.leaving() && o.owes() }) {
 		return r.statuses.withoutCluster(ctx, p, objects, "")
 	}
-	to, err := r.wayTo(ctx, p.Key.Kind, uid, objects[owing])
+	to, err := r.wayTo(ctx, p.Key.Cluster, uid)
 	if waiting, ok := errors.AsType[*notReadyError](err); ok {
 		p.Again(untilForgotten)
 		return r.statuses.withoutCluster(ctx, p, objects, waiting.message)
@@ -175,21 +175,26 @@ func (r *reconciler) cleanUpIn(ctx context.Context, p *consume.Pass[Key], uid st
 }
 
 // wayTo returns the connection to a cluster that is no longer declared: the open one, or one made from the last state
-// of the cluster. The API server cannot confirm that state. Instead the record of o must hold its digest, and the API
-// server must confirm o.
-func (r *reconciler) wayTo(ctx context.Context, kind plan.Kind, uid string, o object) (*connection, error) {
+// of the cluster. The API server cannot confirm that state. Instead the record of an object of any kind must hold its
+// digest, and the API server must confirm that object.
+func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (*connection, error) {
 	if to := r.connections.last(uid); to != nil {
 		return to, nil
 	}
-	was := r.state.lastCluster(uid)
-	if kept, ok := copyIn(o.value); was == nil || !ok || kept.Connection != digestOf(was) {
-		return nil, &notReadyError{"ClusterMissing", "how to reach it is not known any more"}
+	was, err := r.state.lastCluster(uid), error(&notReadyError{"ClusterMissing", "how to reach it is not known any more"})
+	for _, kind := range plan.Kinds() {
+		for _, o := range r.state.tables[kind].of(cluster, uid) {
+			kept, ok := copyIn(o.value)
+			if was == nil || !ok || kept.Cluster != uid || kept.Connection != digestOf(was) {
+				continue
+			}
+			statement, _ := r.state.tables[kind].stated(o)
+			if err = r.confirmer.Confirm(ctx, statement); err == nil {
+				return r.connections.to(ctx, was)
+			}
+		}
 	}
-	statement, _ := r.state.tables[kind].stated(o)
-	if err := r.confirmer.Confirm(ctx, statement); err != nil {
-		return nil, err
-	}
-	return r.connections.to(ctx, was)
+	return nil, err
 }
 
 // sync makes OpenSearch match the objects. Records are written before OpenSearch, and results after it.
@@ -202,6 +207,8 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 			return err
 		}
 	}
+	w.unlock = func() {}
+	defer func() { w.unlock() }()
 	decided, err := r.look(ctx, p, &w, known)
 	if err != nil {
 		return err
@@ -298,6 +305,9 @@ func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, kn
 		}
 	}()
 	if w.server, err = w.to.identify(ctx); err == nil {
+		w.unlock, err = r.documents.lock(ctx, p.Key.Kind, w.to)
+	}
+	if err == nil {
 		w.divide(w.objects)
 		d, err = r.decide(ctx, p.Key.Kind, *w, known)
 	}
@@ -326,20 +336,22 @@ func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, kn
 // decide lists the entities and plans.
 func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *passwords) (decision, error) {
 	d := decision{outcomes: map[string]outcome{}}
-	referred := map[string]bool{}
+	var referred map[string]plan.Entity
 	if of, refers := kind.References(); refers {
-		listed, err := w.to.client.List(ctx, of)
-		if err != nil {
+		var err error
+		if referred, err = w.to.client.List(ctx, of); err != nil {
 			return d, unanswered(err)
 		}
-		referred = names(listed)
 	}
 	actual, err := w.to.client.List(ctx, kind)
 	if err != nil {
 		return d, unanswered(err)
 	}
 	if kind == plan.Mappings {
-		made := plan.MappingsOf(append(bindings(w.objects, w.server), elsewhere(r.state, r.connections, w.to, w.server)...), actual, referred, w.contest > 0)
+		others := r.state.sharing(r.connections.sharing(w.to))
+		all := append(bindings(w.objects, w.server, plan.Undecided(referred)), elsewhere(others, w.server)...)
+		made := plan.MappingsOf(all, actual, names(referred), w.contest > 0)
+		d.trusted = slices.DeleteFunc(others, func(o object) bool { return !made.Outcomes[string(o.value.GetUID())].Trusted })
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = outcome{
 				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisioned(o.Before), after: provisioned(o.After), unseen: o.Unseen,
@@ -349,7 +361,7 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 		return d, nil
 	}
 	plans := func() []plan.Object {
-		return planned(w.objects, w.server, known, groups(kind, referred, actual, w.objects))
+		return planned(w.objects, w.server, known, groups(kind, names(referred), actual, w.objects))
 	}
 	made := plan.Objects(kind, plans(), actual)
 	if kind == plan.Users && len(made.Actions) > 0 { // Mappings are read last, right before the write.
@@ -369,9 +381,9 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 // elsewhere returns the bindings of other cluster objects on the same server, with their recorded entries. Entries that
 // they still give must stay. An entry that a binding removes at the same time does not count: otherwise each of two runs
 // would leave it to the other. Runs of their own decide about them.
-func elsewhere(s *state, c *connections, to *connection, server string) (all []plan.Binding) {
-	for _, o := range s.sharing(c.sharing(to)) {
-		for _, b := range bindings([]object{o}, server) {
+func elsewhere(others []object, server string) (all []plan.Binding) {
+	for _, o := range others {
+		for _, b := range bindings([]object{o}, server, nil) {
 			if o.value.State().ManagedServer != server || b.Leaving {
 				continue
 			}

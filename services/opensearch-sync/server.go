@@ -192,7 +192,7 @@ func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.Expla
 	answer := &opensearchv1.ExplainMappingResponse{
 		Holders: held(plan.HoldersOf(request.GetRole(), l.actual[request.GetRole()].Entries(), plan.Accounts(users.actual))),
 	}
-	for _, e := range plan.Explain(request.GetRole(), bindings(l.objects, l.server), l.actual[request.GetRole()]) {
+	for _, e := range plan.Explain(request.GetRole(), bindings(l.objects, l.server, nil), l.actual[request.GetRole()]) {
 		entry := &opensearchv1.Entry{List: e.List, Value: e.Value, Foreign: e.Foreign, Exists: e.Exists}
 		for _, uid := range e.Bindings {
 			entry.Bindings = append(entry.Bindings, paths[uid])

@@ -4,6 +4,7 @@ package opensearchsync_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +55,35 @@ func TestUserOfAnotherControllerIsLeftAloneUntilItIsAdopted(t *testing.T) {
 		"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}, "backendRoles": []any{"x"},
 	}))
 	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another controller has written the user")
+	b.login("anna", second, http.StatusOK)
+	b.annotate(kinds.OpenSearchUsers(), "anna", resources.AdoptAnnotation, "true")
+	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
+	b.login("anna", first, http.StatusOK)
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}
+
+// The operator writes right after opensearch-sync, before the change is read back.
+func TestUserThatIsOverwrittenBeforeItIsReadBackIsLeftAlone(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	var wrote, overwrote atomic.Bool
+	b.search.FailBefore(func(_ context.Context, op string) error {
+		switch {
+		case strings.HasPrefix(op, "PUT internalusers"):
+			wrote.Store(true)
+		case op == "GET internalusers" && wrote.Load() && overwrote.CompareAndSwap(false, true):
+			uid := b.get(kinds.OpenSearchUsers(), "anna").GetUID()
+			b.write("internalusers/anna", map[string]any{"password": second, "attributes": map[string]any{resources.UIDAttribute: uid, resources.VersionAttribute: "55"}})
+		}
+		return nil
+	})
+	b.serveWith(func(c *opensearchsync.Config) { c.DriftInterval = time.Hour })
+	b.user("anna")
+	for i := range 3 {
+		b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another controller has written the user")
+		b.look(i)
+	}
 	b.login("anna", second, http.StatusOK)
 	b.annotate(kinds.OpenSearchUsers(), "anna", resources.AdoptAnnotation, "true")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
@@ -246,6 +277,19 @@ func TestClusterObjectsOfOneServerKeepEachOthersEntries(t *testing.T) {
 	b.bindIn(cluster, "one", "shared", "anna")
 	b.bindIn("other", "two", "shared", "anna")
 	b.bindIn("fake", "three", "shared", "anna")
+	var together []string
+	for i := range 8 { // Runs of both cluster objects write the mapping at the same time.
+		together = append(together, fmt.Sprint("together-", i))
+		b.put(kinds.OpenSearchBindings(), together[i], spec(map[string]any{
+			"opensearchCluster": map[string]any{"name": []string{cluster, "other"}[i%2]}, "roles": []any{"shared"}, "users": []any{together[i]},
+		}))
+	}
+	for _, name := range together {
+		b.state(kinds.OpenSearchBindings(), name, "CREATED", "")
+	}
+	b.Settled()
+	b.mappedTo("shared", append([]string{"anna"}, together...)...)
+	b.remove(kinds.OpenSearchBindings(), together...)
 	b.remove(kinds.OpenSearchBindings(), "one")
 	if got := b.mapped("shared"); !slices.Equal(got, []string{"anna"}) { // The entry must stay throughout, not only return later.
 		t.Errorf("got %q, want the entry of the other binding", got)

@@ -20,7 +20,7 @@ func BodyOf(o opensearchv1.Declared) Body {
 			}
 		}
 		return Body{
-			fieldBackendRoles: list(o.Spec.BackendRoles), "opendistro_security_roles": list(o.Spec.OpendistroSecurityRoles),
+			fieldBackendRoles: list(o.Spec.BackendRoles), fieldRoles: list(o.Spec.OpendistroSecurityRoles),
 			"attributes": attributes, fieldDescription: described(o.Spec.Description),
 		}
 	case *opensearchv1.OpensearchRole:
@@ -87,10 +87,15 @@ func Tag(key []byte, uid, password string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// Approval returns the value of the annotation that lets a user receive protected roles. It covers this object, name,
-// password reference and list of backend roles only.
-func Approval(o *opensearchv1.OpensearchUser) string {
-	parts := []string{string(o.UID), o.Entity(), o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key}
-	parts = append(parts, sorted(o.Spec.BackendRoles)...)
+// Approval returns the value of the annotation that lets a user receive, or a binding give, protected roles. It covers
+// this object, the name and password reference of a user, and these lists only.
+func Approval(o opensearchv1.Declared) string {
+	parts := [][]string{{string(o.GetUID()), o.Entity()}}
+	switch o := o.(type) {
+	case *opensearchv1.OpensearchUser:
+		parts = append(parts, []string{o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key}, sorted(o.Spec.BackendRoles), sorted(o.Spec.OpendistroSecurityRoles))
+	case *opensearchv1.OpensearchUserRoleBinding:
+		parts = append(parts, sorted(o.Spec.Roles), sorted(o.Spec.Users), sorted(o.Spec.BackendRoles), sorted(o.Spec.Hosts), sorted(o.Spec.AndBackendRoles))
+	}
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", parts)))
 }

@@ -24,6 +24,7 @@ const (
 // Fields that several kinds have.
 const (
 	fieldBackendRoles = "backend_roles"
+	fieldRoles        = "opendistro_security_roles"
 	fieldDescription  = "description"
 )
 
@@ -52,7 +53,7 @@ func (k Kind) References() (Kind, bool) {
 func (k Kind) fields() map[string]bool {
 	switch k {
 	case Users:
-		return map[string]bool{fieldBackendRoles: true, "opendistro_security_roles": true, "attributes": false, fieldDescription: false}
+		return map[string]bool{fieldBackendRoles: true, fieldRoles: true, "attributes": false, fieldDescription: false}
 	case Roles:
 		return map[string]bool{"cluster_permissions": true, "index_permissions": true, "tenant_permissions": true, fieldDescription: false}
 	case Mappings:

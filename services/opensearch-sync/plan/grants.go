@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Grants lists the mappings of protected roles.
+// Grants lists the protected roles and their mappings.
 type Grants []grant
 
-// grant is the mapping of one role that OpenSearch protects.
+// grant is one role that OpenSearch protects, with its mapping.
 type grant struct {
 	role                string
 	users, backend, all []matcher
@@ -18,10 +18,16 @@ type grant struct {
 // matcher reports whether an entry of a mapping matches a name.
 type matcher func(name string) bool
 
-// GrantsOf returns the grants of all mappings whose role is reserved, hidden or static.
+// GrantsOf returns the grants of all roles that are reserved, hidden or static, or whose mapping is.
 func GrantsOf(roles, mappings map[string]Entity) (all Grants) {
-	for role, mapping := range mappings {
-		if has := mapping.Entries(); roles[role].Guarded {
+	guarded := map[string]bool{}
+	for _, listed := range []map[string]Entity{roles, mappings} {
+		for role, entity := range listed {
+			guarded[role] = guarded[role] || entity.Guarded
+		}
+	}
+	for role, is := range guarded {
+		if has := mappings[role].Entries(); is {
 			// An entry * gives the role to every user, so a name gains nothing by it.
 			named := slices.DeleteFunc(slices.Clone(has.Users), func(entry string) bool { return entry == "*" })
 			all = append(all, grant{role, matchers(named), matchers(has.BackendRoles), matchers(has.And)})
@@ -30,18 +36,44 @@ func GrantsOf(roles, mappings map[string]Entity) (all Grants) {
 	return all
 }
 
-// To returns the roles that a user has by its name or backend roles, sorted. It leaves out roles for which admission
-// decides.
-func (g Grants) To(name string, backendRoles []string) (roles []string) {
+// To returns the protected roles that a user of this name and content has, sorted. It leaves out what admission decides.
+// A backend role counts as the role of its name: no API shows whether roles_mapping_resolution makes it one.
+func (g Grants) To(name string, user Body) (roles []string) {
+	backendRoles := user.list(fieldBackendRoles)
 	for _, m := range g {
 		undecided := slices.DeleteFunc(slices.Clone(backendRoles), func(b string) bool { return decidedRole(b) == m.role })
 		together := len(m.all) > 0 && !slices.ContainsFunc(m.all, func(one matcher) bool { return !slices.ContainsFunc(backendRoles, one) })
-		if together || matchAny(m.users, name) || slices.ContainsFunc(undecided, func(b string) bool { return matchAny(m.backend, b) }) {
+		byBackend := slices.ContainsFunc(undecided, func(b string) bool { return b == m.role || matchAny(m.backend, b) })
+		if together || byBackend || matchAny(m.users, name) || !isDecided(m.role) && slices.Contains(user.list(fieldRoles), m.role) {
 			roles = append(roles, m.role)
 		}
 	}
 	slices.Sort(roles)
 	return roles
+}
+
+// Undecided returns the names of the protected roles for which admission does not require the verb bind.
+func Undecided(roles map[string]Entity) map[string]bool {
+	all := map[string]bool{}
+	for role, entity := range roles {
+		all[role] = entity.Guarded && !isDecided(role)
+	}
+	return all
+}
+
+// isDecided reports whether admission requires the verb bind to give a role. The policies of users and bindings in
+// deploy/admission/opensearch.yaml have the same list.
+func isDecided(role string) bool {
+	switch role {
+	case "all_access", "kibana_read_only", "kibana_server", "kibana_user", "logstash", "manage_snapshots", "own_index", "ppl_full_access",
+		"point_in_time_full_access", "query_assistant_access", "readall", "readall_and_monitor", "index_management_full_access",
+		"query_insights_full_access":
+		return true
+	}
+	return slices.ContainsFunc([]string{
+		"security_", "alerting_", "anomaly_", "asynchronous_search_", "cross_cluster_", "flow_framework_", "forecast_", "geospatial_", "ip2geo_",
+		"knn_", "ltr_", "ml_", "notebooks_", "notifications_", "observability_", "reports_", "snapshot_management_",
+	}, func(prefix string) bool { return strings.HasPrefix(role, prefix) })
 }
 
 // decidedRole returns the role for which admission requires the verb bind when a user gets the backend role.
@@ -73,13 +105,13 @@ func matchers(entries []string) []matcher {
 }
 
 // newMatcher reads an entry as OpenSearch does: a pattern with * and ?, or a name. An expression between slashes
-// matches every name, because Java and Go read some expressions differently.
+// matches every name, because Java and Go read some expressions differently. In Java two ? match one rune above U+FFFF.
 func newMatcher(entry string) matcher {
 	switch {
 	case len(entry) > 1 && strings.HasPrefix(entry, "/") && strings.HasSuffix(entry, "/"):
 		return func(string) bool { return true }
 	case strings.ContainsAny(entry, "*?"):
-		pattern := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(entry))
+		pattern := strings.NewReplacer(`\*`, ".*", `\?`, ".?").Replace(regexp.QuoteMeta(entry))
 		return regexp.MustCompile("(?s)^" + pattern + "$").MatchString
 	default:
 		return func(name string) bool { return name == entry }

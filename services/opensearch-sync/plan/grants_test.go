@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -32,15 +34,72 @@ func TestGrantsToFindsProtectedRolesOfUser(t *testing.T) {
 			roles := map[string]Entity{"all_access": static, "own_index": static, "readall": static, "logs": {}}
 			grants := GrantsOf(roles, map[string]Entity{c.role: Read(c.mapping), "other": {}})
 			backend := slices.DeleteFunc(strings.Split(c.backend, ","), func(b string) bool { return b == "" })
-			if got := grants.To("anna", backend); slices.Contains(got, c.role) != c.want {
+			if got := grants.To("anna", Body{fieldBackendRoles: list(backend)}); slices.Contains(got, c.role) != c.want {
 				t.Errorf("got %q, want %s: %t", got, c.role, c.want)
 			}
 		})
 	}
 }
 
+func TestGrantsToFindsRolesWithoutAMappingOfTheUser(t *testing.T) {
+	guarded := Read(map[string]any{"reserved": true})
+	grants := GrantsOf(map[string]Entity{"company": guarded, "all_access": guarded, "logstash": guarded, "logs": {}},
+		map[string]Entity{"mapped": Read(map[string]any{"reserved": true, "users": []any{"anna"}})})
+	for name, c := range map[string]struct {
+		name  string
+		field string
+		role  string
+		want  string
+	}{
+		"a backend role of the name":           {"ben", fieldBackendRoles, "all_access", "all_access"},
+		"one that admission decides":           {"ben", fieldBackendRoles, "logstash", ""},
+		"one of a role that is not protected":  {"ben", fieldBackendRoles, "logs", ""},
+		"a protected role":                     {"ben", fieldRoles, "company", "company"},
+		"a protected role that admission has":  {"ben", fieldRoles, "all_access", ""},
+		"a mapping that OpenSearch reserves":   {"anna", fieldRoles, "logs", "mapped"},
+		"a role that no list of theirs names":  {"ben", fieldRoles, "logs", ""},
+		"a name that is also a protected role": {"company", fieldRoles, "logs", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.Join(grants.To(c.name, Body{c.field: []any{c.role}}), " "); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A rune above U+FFFF is two characters in Java.
+func TestMatcherReadsQuestionMarkLikeJava(t *testing.T) {
+	if matches := newMatcher("boss-??"); !matches("boss-\U0001F600") || !matches("boss-ab") || matches("boss-abc") {
+		t.Error("the pattern boss-?? matches other names than in OpenSearch")
+	}
+}
+
+func TestUndecidedLeavesOutTheRolesOfAdmission(t *testing.T) {
+	data, err := os.ReadFile("../../../deploy/admission/opensearch.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := regexp.MustCompile(`(?s)variables\.roles\.filter\(r, \[(.*?)\].*?\'snapshot_management_\'\)`).FindAllString(string(data), -1)
+	if len(lists) != 2 || lists[0] != lists[1] {
+		t.Fatalf("got the lists %q, want the same in two policies", lists)
+	}
+	roles := map[string]Entity{"company": {Guarded: true}, "logs": {}}
+	for _, name := range regexp.MustCompile(`'([a-z0-9_]+)'`).FindAllStringSubmatch(lists[0], -1) {
+		roles[name[1]] = Entity{Guarded: true}
+		roles[name[1]+"-more"] = Entity{Guarded: true} // Only a prefix covers it.
+	}
+	for role, undecided := range Undecided(roles) {
+		name, longer := strings.CutSuffix(role, "-more")
+		covered := strings.HasSuffix(name, "_") || !longer
+		if want := role == "company" || role != "logs" && !covered; undecided != want {
+			t.Errorf("%s: got undecided %t, want %t", role, undecided, want)
+		}
+	}
+}
+
 func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
-	roles := map[string]Entity{"all_access": Read(map[string]any{"reserved": true})}
+	roles := map[string]Entity{"all_access": Read(map[string]any{"reserved": true}), "company": Read(map[string]any{"reserved": true})}
 	byName := map[string]any{"users": []any{"anna"}}
 	byRole := map[string]any{"backend_roles": []any{"b"}}
 	for name, c := range map[string]struct {
@@ -60,7 +119,14 @@ func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 		"the backend role that has it":              {byRole, nil, new(thing(owned("u", "tag"), "a")), "", BindNeeded},
 		"a backend role less":                       {byRole, nil, new(thing(owned("u", "tag"), "a", "b", "power")), "add", Synced},
 		"a user in step":                            {byName, nil, new(thing(owned("u", "tag"), "a", "b")), "", Synced},
-		"a user who leaves":                         {byName, func(o *Object) { o.Leaving = true }, new(thing(owned("u", "tag"))), "remove", Synced},
+		"a direct role more":                        {byName, func(o *Object) { o.Body[fieldRoles] = []any{"own"} }, new(thing(owned("u", "tag"), "a")), "add", Synced},
+		"a protected direct role":                   {nil, func(o *Object) { o.Body[fieldRoles] = []any{"company"} }, new(thing(owned("u", "tag"), "a", "b")), "", BindNeeded},
+		"a protected direct role that it has": {nil, func(o *Object) { o.Body[fieldRoles] = []any{"company"} }, new(func() Entity {
+			e := thing(owned("u", "tag"), "a")
+			e.Body[fieldRoles] = []any{"company"}
+			return e
+		}()), "add", Synced},
+		"a user who leaves": {byName, func(o *Object) { o.Leaving = true }, new(thing(owned("u", "tag"))), "remove", Synced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := user("u", c.edit)
@@ -74,7 +140,7 @@ func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 			if verbs(d.Actions, "anna") != c.want || got.Reason != c.reason {
 				t.Errorf("got %q, %+v; want %q, %s", verbs(d.Actions, "anna"), got, c.want, c.reason)
 			}
-			if c.reason == BindNeeded && (!strings.Contains(got.Message, "opensearch.org/bind=approval-of-u") || !strings.Contains(got.Message, "all_access")) {
+			if c.reason == BindNeeded && (!strings.Contains(got.Message, "opensearch.org/bind=approval-of-u") || !strings.Contains(got.Message, "all_access") && !strings.Contains(got.Message, "company")) {
 				t.Errorf("got the message %q, want the role and the annotation", got.Message)
 			}
 			if want := c.has != nil && c.has.attribute("k8s-uid") == "u"; c.reason == BindNeeded && got.Owns != want {

@@ -24,7 +24,7 @@ type Account struct {
 // Accounts returns the users of a listing, sorted by name.
 func Accounts(users map[string]Entity) (all []Account) {
 	for name, user := range users {
-		all = append(all, Account{name, user.list("opendistro_security_roles"), user.list(fieldBackendRoles)})
+		all = append(all, Account{name, user.list(fieldRoles), user.list(fieldBackendRoles)})
 	}
 	slices.SortFunc(all, func(a, b Account) int { return strings.Compare(a.Name, b.Name) })
 	return all

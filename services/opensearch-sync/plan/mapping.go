@@ -31,6 +31,11 @@ type Binding struct {
 	Obstacle *Verdict
 	// InStep means that the last status reports this generation as ready on this server.
 	InStep bool
+	// Undecided holds the protected roles that the binding may only give with an approval; see [Undecided]. Approval is the
+	// annotation value that allows them. Approved means that the object has it.
+	Undecided map[string]bool
+	Approval  string
+	Approved  bool
 	// Elsewhere means that the binding belongs to another cluster object that leads to the same server. It keeps its
 	// entries here, and is decided there.
 	Elsewhere bool
@@ -52,6 +57,8 @@ type BindingOutcome struct {
 	Verdict
 	// Before is the record that the binding must have before any write. After is the record once all writes are done.
 	Before, After map[string]Entries
+	// Trusted means that an entry which a binding here drops stays, because this binding elsewhere gives it.
+	Trusted bool
 	// Unseen means that the record has entries that are neither wanted nor on the server. An earlier write may still
 	// create them.
 	Unseen bool
@@ -85,7 +92,16 @@ func MappingsOf(bindings []Binding, actual map[string]Entity, roles map[string]b
 			speaks[role] = true
 		}
 		for role := range speaks {
-			concerned[role] = append(concerned[role], b)
+			of := b
+			if b.Undecided[role] && !b.Approved { // What it has given already stays.
+				of.Entries = b.Entries.within(b.Record[role])
+			}
+			if !sameSets(of.Entries, b.Entries) && !b.Leaving && slices.Contains(b.Roles, role) {
+				outcome := d.Outcomes[b.UID]
+				outcome.worsen(new(bindNeeded("the binding gives", role, b.Approval)))
+				d.Outcomes[b.UID] = outcome
+			}
+			concerned[role] = append(concerned[role], of)
 		}
 	}
 	for _, role := range slices.Sorted(maps.Keys(concerned)) {
@@ -130,6 +146,7 @@ func (m mapping) decide(d *MappingDecision) {
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
 		record := b.Record[m.role]
+		outcome.Trusted = outcome.Trusted || m.trusts(b)
 		var stays Entries // Recorded entries that may still appear.
 		if m.contested {
 			stays = record
@@ -157,6 +174,17 @@ func (m mapping) decide(d *MappingDecision) {
 	acts := len(d.Actions)
 	m.act(d, want, owners)
 	d.Again = d.Again || changing && len(d.Actions) > acts
+}
+
+// trusts reports whether a binding here drops an entry that a binding elsewhere gives.
+func (m mapping) trusts(b Binding) bool {
+	return b.Elsewhere && slices.ContainsFunc(m.bindings, func(ours Binding) bool {
+		dropped := ours.Record[m.role]
+		if m.wants(ours) {
+			dropped = dropped.without(ours.Entries)
+		}
+		return !ours.Elsewhere && !m.keeps(ours) && !dropped.within(b.Record[m.role]).empty()
+	})
 }
 
 // owners returns the UIDs of the bindings that are decided here.

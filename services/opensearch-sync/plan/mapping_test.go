@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -329,5 +330,69 @@ func TestDriftIsWhatOthersChangedOfWhatWasInStep(t *testing.T) {
 		if len(c.actions) != 1 || fmt.Sprint(c.actions[0].Drift) != c.want {
 			t.Errorf("%s: got %+v, want drift %s", name, c.actions, c.want)
 		}
+	}
+}
+
+func TestMappingsOfGivesUndecidedRoleOnlyWithApproval(t *testing.T) {
+	anna, both := Entries{Users: []string{"anna"}}, Entries{Users: []string{"anna", "ben"}}
+	pair := Entries{And: []string{"a", "b"}}
+	for name, c := range map[string]struct {
+		b          Binding
+		has, want  Entries
+		reason     string
+		undeclared bool
+	}{
+		"a new entry":                {Binding{Entries: anna}, Entries{}, Entries{}, BindNeeded, false},
+		"a new entry with approval":  {Binding{Entries: anna, Approved: true}, Entries{}, anna, Synced, false},
+		"what it has given":          {Binding{Entries: anna, Record: map[string]Entries{"company": anna}}, anna, anna, Synced, false},
+		"what it has given and more": {Binding{Entries: both, Record: map[string]Entries{"company": anna}}, anna, anna, BindNeeded, false},
+		"less than it has given":     {Binding{Entries: anna, Record: map[string]Entries{"company": both}}, both, anna, Synced, false},
+		"another joint list":         {Binding{Entries: Entries{And: []string{"a"}}, Record: map[string]Entries{"company": pair}}, pair, Entries{}, BindNeeded, false},
+		"a deleted binding":          {Binding{Entries: both, Leaving: true, Record: map[string]Entries{"company": anna}}, anna, Entries{}, Synced, false},
+		"a role that it drops":       {Binding{Entries: both, Record: map[string]Entries{"company": anna}}, anna, Entries{}, Synced, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.b.UID, c.b.Undecided, c.b.Approval = "1", map[string]bool{"company": true}, "approval-of-1"
+			if !c.undeclared {
+				c.b.Roles = []string{"company"}
+			}
+			actual := map[string]Entity{"company": mapped(c.has)}
+			d := MappingsOf([]Binding{c.b}, actual, map[string]bool{"company": true}, false)
+			for _, a := range d.Actions {
+				actual[a.Name] = Entity{Body: a.Body}
+			}
+			got := d.Outcomes["1"]
+			if !sameSets(actual["company"].Entries(), c.want) || got.Reason != c.reason {
+				t.Errorf("got %+v, %+v; want %+v, %s", actual["company"].Entries(), got.Verdict, c.want, c.reason)
+			}
+			if c.reason == BindNeeded && !strings.Contains(got.Message, `"company", which OpenSearch protects; annotate the object with opensearch.org/bind=approval-of-1`) {
+				t.Errorf("got the message %q, want the role and the annotation", got.Message)
+			}
+		})
+	}
+}
+
+// The API server must confirm a binding elsewhere before an entry is left to it.
+func TestMappingsOfMarksTheBindingsThatItTrusts(t *testing.T) {
+	anna, ben := Entries{Users: []string{"anna"}}, Entries{Users: []string{"ben"}}
+	other := Binding{UID: "other", Roles: []string{"logs"}, Entries: anna, Record: map[string]Entries{"logs": anna}, Elsewhere: true, Obstacle: new(pending("Elsewhere", ""))}
+	for name, c := range map[string]struct {
+		b    Binding
+		want bool
+	}{
+		"an entry goes":         {Binding{Roles: []string{"logs"}, Entries: ben, Record: map[string]Entries{"logs": anna}}, true},
+		"the role goes":         {Binding{Record: map[string]Entries{"logs": anna}}, true},
+		"the binding leaves":    {Binding{Leaving: true, Record: map[string]Entries{"logs": anna}}, true},
+		"both give it":          {Binding{Roles: []string{"logs"}, Entries: anna, Record: map[string]Entries{"logs": anna}}, false},
+		"another entry goes":    {Binding{Leaving: true, Record: map[string]Entries{"logs": ben}}, false},
+		"something is in a way": {Binding{Record: map[string]Entries{"logs": anna}, Obstacle: new(pending("Obstacle", ""))}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.b.UID = "1"
+			d := MappingsOf([]Binding{c.b, other}, map[string]Entity{"logs": mapped(anna)}, map[string]bool{"logs": true}, false)
+			if got := d.Outcomes["other"].Trusted; got != c.want || d.Outcomes["1"].Trusted {
+				t.Errorf("got trusted %t, want %t", got, c.want)
+			}
+		})
 	}
 }

@@ -125,7 +125,7 @@ func Objects(k Kind, objects []Object, actual map[string]Entity) Decision {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		entity, there := actual[name]
 		n := named{kind: k, objects: byName[name], there: there, Entity: entity, heir: slices.ContainsFunc(byName[name], func(o Object) bool {
-			return !o.Leaving && o.Obstacle == nil && o.PasswordMissing == nil && (o.Approved || len(o.Grants.To(o.Name, o.Body.list(fieldBackendRoles))) == 0)
+			return !o.Leaving && o.Obstacle == nil && o.PasswordMissing == nil && (o.Approved || len(o.Grants.To(o.Name, o.Body)) == 0)
 		})}
 		n.decide(&d)
 	}
@@ -223,8 +223,7 @@ func (n named) live(d *Decision, o Object) {
 		d.Outcomes[o.UID] = Outcome{Verdict: *o.PasswordMissing, Existing: o.Existing, Owns: owns}
 		return
 	case n.there && owns && n.overwritten(o):
-		d.Outcomes[o.UID] = Outcome{Owns: true, Verdict: failed(OtherWriter,
-			"another controller has written the user since: stop one of the two, or annotate the object with "+opensearchv1.AdoptAnnotation+"=true")}
+		d.Outcomes[o.UID] = Outcome{Owns: true, Verdict: Overwritten()}
 		return
 	}
 	outcome := Outcome{Verdict: InStep(), Owns: true}
@@ -241,9 +240,7 @@ func (n named) live(d *Decision, o Object) {
 		return
 	}
 	if roles := n.unapproved(o, password); len(roles) > 0 {
-		d.Outcomes[o.UID] = Outcome{Owns: owns, Verdict: failed(BindNeeded, fmt.Sprintf(
-			"a mapping gives role %q to the name or the backend roles; annotate the object with %s=%s, "+
-				"which takes the verb bind on all opensearchroles of the namespace", roles[0], opensearchv1.BindAnnotation, o.Approval))}
+		d.Outcomes[o.UID] = Outcome{Owns: owns, Verdict: bindNeeded("the name, the roles or the backend roles bring", roles[0], o.Approval)}
 		if want, password = n.reduced(o), false; !owns || n.kind.same(want, n.Body) {
 			return
 		}
@@ -258,14 +255,19 @@ func (n named) live(d *Decision, o Object) {
 	d.Actions = append(d.Actions, a)
 }
 
-// reduced returns the desired user without what needs approval: the password and the backend roles stay, and only a
-// backend role that the object no longer has is removed.
+// bindNeeded returns the verdict for an object that receives or gives a protected role without approval.
+func bindNeeded(how, role, approval string) Verdict {
+	return failed(BindNeeded, fmt.Sprintf("%s role %q, which OpenSearch protects; annotate the object with %s=%s, "+
+		"which takes the verb bind on all opensearchroles of the namespace", how, role, opensearchv1.BindAnnotation, approval))
+}
+
+// reduced returns the desired user without what needs approval: the password, the roles and the backend roles stay, and
+// only a role that the object no longer has is removed.
 func (n named) reduced(o Object) Body {
 	want := n.wanted(o.Keeps(n.Entity))
-	kept := slices.DeleteFunc(n.list(fieldBackendRoles), func(role string) bool {
-		return !slices.Contains(o.Body.list(fieldBackendRoles), role)
-	})
-	want[fieldBackendRoles] = list(kept)
+	for _, field := range []string{fieldBackendRoles, fieldRoles} {
+		want[field] = list(slices.DeleteFunc(n.list(field), func(role string) bool { return !slices.Contains(o.Body.list(field), role) }))
+	}
 	return want
 }
 
@@ -275,11 +277,11 @@ func (n named) unapproved(o Object, password bool) []string {
 	if n.kind != Users || o.Approved {
 		return nil
 	}
-	gives := o.Grants.To(o.Name, o.Body.list(fieldBackendRoles))
+	gives := o.Grants.To(o.Name, o.Body)
 	if password && !o.InStep {
 		return gives
 	}
-	has := o.Grants.To(o.Name, n.list(fieldBackendRoles))
+	has := o.Grants.To(o.Name, n.Body)
 	return slices.DeleteFunc(gives, func(role string) bool { return slices.Contains(has, role) })
 }
 
@@ -308,11 +310,21 @@ func (n named) drift(o Object) []string {
 	return n.kind.changed(n.wanted(o.Keeps(n.Entity)), n.Body)
 }
 
-// overwritten reports whether the public operator has written a user after opensearch-sync. Its writes drop the
-// attribute with the password tag.
+// overwritten reports whether the public operator has written a user after opensearch-sync.
 func (n named) overwritten(o Object) bool {
-	return n.kind == Users && o.Synced && !o.Adopt &&
-		n.attribute(opensearchv1.VersionAttribute) != "" && n.attribute(opensearchv1.PasswordAttribute) == ""
+	return n.kind == Users && o.Synced && !o.Adopt && n.IsOperated()
+}
+
+// IsOperated reports whether the last write of a user was the public operator's. Its writes drop the attribute with the
+// password tag.
+func (e Entity) IsOperated() bool {
+	return e.attribute(opensearchv1.VersionAttribute) != "" && e.attribute(opensearchv1.PasswordAttribute) == ""
+}
+
+// Overwritten returns the verdict for a user that the public operator has written after opensearch-sync.
+func Overwritten() Verdict {
+	return failed(OtherWriter,
+		"another controller has written the user since: stop one of the two, or annotate the object with "+opensearchv1.AdoptAnnotation+"=true")
 }
 
 func (n named) guarded() Outcome {

@@ -29,8 +29,8 @@ const (
 	AdoptAnnotation = "opensearch.org/adopt"
 	// SourceUIDAnnotation is the UID of the object that this one was migrated from: what bears it in OpenSearch is this one's.
 	SourceUIDAnnotation = "opensearch.org/source-uid"
-	// BindAnnotation lets a user have protected roles that mappings in OpenSearch give to its name or its backend roles. Its value
-	// is in the status of the object. Another name, UID, backend role or password reference takes another value.
+	// BindAnnotation lets a user receive, or a binding give, roles that OpenSearch protects and that admission does not check. The
+	// status of the object has its value, which covers this object and its present lists only.
 	BindAnnotation = "opensearch.org/bind"
 	// ConnectionAnnotation on an OpenSearchCluster names a Secret with a connection: url, and username and password, or
 	// tls.crt and tls.key, and ca.crt. It works under the CRD of the public operator, too.

@@ -1,0 +1,71 @@
+package opensearchsync
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/opensearch-sync/plan"
+)
+
+// documents lets one run at a time read and write a document of a server, whatever cluster object leads there. Otherwise
+// two runs would each write a whole mapping without the entries of the other.
+type documents struct {
+	mu    sync.Mutex
+	locks map[string]*document
+}
+
+// document has room for one run. users counts the runs that hold it or wait for it.
+type document struct {
+	room  chan struct{}
+	users int
+}
+
+// lock waits until no other run uses the document of a kind on a server. Connections that [connection.leadsWhere] proves
+// equal have a name in common. All runs lock the name by key before the name by address, which excludes a deadlock.
+func (d *documents) lock(ctx context.Context, kind plan.Kind, to *connection) (unlock func(), err error) {
+	is, address := to.seen()
+	var none [sha256.Size]byte
+	var held []string
+	unlock = func() {
+		for _, name := range held {
+			<-d.change(name, 0).room
+			d.change(name, -1)
+		}
+	}
+	for i, digest := range [][sha256.Size]byte{is.Key, address} {
+		if digest == none {
+			continue
+		}
+		name := fmt.Sprintf("%s %s %d %x", kind, is.UUID, i, digest)
+		select {
+		case d.change(name, 1).room <- struct{}{}:
+			held = append(held, name)
+		case <-ctx.Done():
+			d.change(name, -1)
+			unlock()
+			return func() {}, fault.Unavailable(context.Cause(ctx))
+		}
+	}
+	return unlock, nil
+}
+
+// change adds n to the users of a document. It drops a document without users, because servers choose the names.
+func (d *documents) change(name string, n int) *document {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.locks == nil {
+		d.locks = map[string]*document{}
+	}
+	is := d.locks[name]
+	if is == nil {
+		is = &document{room: make(chan struct{}, 1)}
+		d.locks[name] = is
+	}
+	if is.users += n; is.users == 0 {
+		delete(d.locks, name)
+	}
+	return is
+}
