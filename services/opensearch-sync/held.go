@@ -6,6 +6,7 @@ import (
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -70,11 +71,11 @@ func (o object) forgets(server string) bool {
 	return o.value.GetAnnotations()[opensearchv1.ForgetAnnotation] == server
 }
 
-// lastCluster returns the last state of a deleted cluster by UID, or nil if the view no longer holds it.
-func (s *state) lastCluster(uid string) *opensearchv1.OpenSearchCluster {
+// former returns the last state of a deleted cluster by UID, unless the view no longer holds it.
+func (s *state) former(uid string) []view.Object[opensearchv1.OpenSearchCluster] {
 	for _, c := range s.clusters {
-		for _, o := range c.rows.GoneBy(byUID, uid) {
-			return o.Value
+		if gone := c.rows.GoneBy(byUID, uid); len(gone) > 0 {
+			return gone[:1]
 		}
 	}
 	return nil

@@ -181,16 +181,18 @@ func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (
 	if to := r.connections.last(uid); to != nil {
 		return to, nil
 	}
-	was, err := r.state.lastCluster(uid), error(&notReadyError{"ClusterMissing", "how to reach it is not known any more"})
-	for _, kind := range plan.Kinds() {
-		for _, o := range r.state.tables[kind].of(cluster, uid) {
-			kept, ok := copyIn(o.value)
-			if was == nil || !ok || kept.Cluster != uid || kept.Connection != digestOf(was) {
-				continue
-			}
-			statement, _ := r.state.tables[kind].stated(o)
-			if err = r.confirmer.Confirm(ctx, statement); err == nil {
-				return r.connections.to(ctx, was)
+	err := error(&notReadyError{"ClusterMissing", "how to reach it is not known any more"})
+	for _, was := range r.state.former(uid) {
+		for _, kind := range plan.Kinds() {
+			for _, o := range r.state.tables[kind].of(cluster, uid) {
+				kept, ok := copyIn(o.value)
+				if !ok || kept.Cluster != uid || kept.Connection != digestOf(was.Value) {
+					continue
+				}
+				statement, _ := r.state.tables[kind].stated(o)
+				if err = r.confirmer.Confirm(ctx, statement); err == nil {
+					return r.connections.to(ctx, was.Value)
+				}
 			}
 		}
 	}
@@ -263,10 +265,8 @@ func (r *reconciler) wake(p *consume.Pass[Key], w work, tried, changed bool) {
 	}
 	switch p.Key.Kind {
 	case plan.Mappings:
-		for _, uid := range r.connections.sharing(w.to) { // These bindings may have lost entries, too.
-			for _, c := range r.state.named(uid) {
-				p.Enqueue(0, Key{clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name), plan.Mappings})
-			}
+		for _, o := range r.state.sharing(r.connections.sharing(w.to)) { // These bindings may have lost entries, too.
+			p.Enqueue(0, Key{clusterKey(o.Key.Cluster, o.Key.Namespace, o.value.Cluster()), plan.Mappings})
 		}
 	case plan.Roles:
 		p.Enqueue(0, Key{p.Key.Cluster, plan.Mappings})
@@ -378,21 +378,12 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 	return d, nil
 }
 
-// elsewhere returns the bindings of other cluster objects on the same server, with their recorded entries. Entries that
-// they still give must stay. An entry that a binding removes at the same time does not count: otherwise each of two runs
-// would leave it to the other. Runs of their own decide about them.
-func elsewhere(others []object, server string) (all []plan.Binding) {
-	for _, o := range others {
-		for _, b := range bindings([]object{o}, server, nil) {
-			if o.value.State().ManagedServer != server || b.Leaving {
-				continue
-			}
-			if b.Obstacle == nil {
-				b.Record = b.StillGiven()
-			}
-			b.Obstacle, b.Elsewhere = clusterMissing(o), true
-			all = append(all, b)
-		}
+// elsewhere returns the bindings of other cluster objects on the same server. Recorded entries that they no longer give
+// are nobody else's: otherwise each of two runs would leave them to the other. Runs of their own decide about them.
+func elsewhere(others []object, server string) []plan.Binding {
+	all := bindings(slices.DeleteFunc(slices.Clone(others), func(o object) bool { return o.value.State().ManagedServer != server }), server, nil)
+	for i := range all {
+		all[i].Elsewhere = true
 	}
 	return all
 }

@@ -372,13 +372,12 @@ func (s *state) named(uid string) (all []view.Object[opensearchv1.OpenSearchClus
 	return all
 }
 
-// sharing returns the live bindings whose record names one of these cluster UIDs.
+// sharing returns the bindings whose record names one of these UIDs of clusters, declared or deleted.
 func (s *state) sharing(uids []string) (all []object) {
 	for _, uid := range uids {
-		for _, c := range s.named(uid) {
-			all = append(all, slices.DeleteFunc(s.tables[plan.Mappings].of(clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name), uid), func(o object) bool {
-				return o.value.State().ManagedCluster != uid
-			})...)
+		for _, c := range append(s.named(uid), s.former(uid)...) {
+			_, objects := s.snapshot(Key{clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name), plan.Mappings})
+			all = append(all, slices.DeleteFunc(objects, func(o object) bool { return o.value.State().ManagedCluster != uid })...)
 		}
 	}
 	return all

@@ -166,16 +166,6 @@ func TestObjectsRemoveGoneUserWhoseSuccessorIsNotApproved(t *testing.T) {
 	}
 }
 
-func TestStillGivenLeavesOutWhatIsNoLongerDeclared(t *testing.T) {
-	b := Binding{
-		Roles: []string{"logs"}, Entries: Entries{Users: []string{"anna"}},
-		Record: map[string]Entries{"logs": {Users: []string{"anna", "ben"}}, "metrics": {Users: []string{"anna"}}},
-	}
-	if got := b.StillGiven(); len(got) != 1 || !slices.Equal(got["logs"].Users, []string{"anna"}) {
-		t.Errorf("got %+v, want anna on logs only", got)
-	}
-}
-
 func TestShowsComparesListingWithAction(t *testing.T) {
 	listed := map[string]Entity{"anna": thing(owned("u", "tag"), "b", "a")}
 	body := func(roles ...any) Body {

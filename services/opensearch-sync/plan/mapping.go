@@ -36,20 +36,9 @@ type Binding struct {
 	Undecided map[string]bool
 	Approval  string
 	Approved  bool
-	// Elsewhere means that the binding belongs to another cluster object that leads to the same server. It keeps its
-	// entries here, and is decided there.
+	// Elsewhere means that the binding belongs to another cluster object that leads to the same server. Recorded entries
+	// that it still gives stay, and new ones are added there.
 	Elsewhere bool
-}
-
-// StillGiven returns the recorded entries that the binding also declares.
-func (b Binding) StillGiven() map[string]Entries {
-	given := map[string]Entries{}
-	for role, entries := range b.Record {
-		if slices.Contains(b.Roles, role) {
-			given[role] = entries.within(b.Entries)
-		}
-	}
-	return given
 }
 
 // BindingOutcome is the decision about one binding.
@@ -57,7 +46,7 @@ type BindingOutcome struct {
 	Verdict
 	// Before is the record that the binding must have before any write. After is the record once all writes are done.
 	Before, After map[string]Entries
-	// Trusted means that an entry which a binding here drops stays, because this binding elsewhere gives it.
+	// Trusted means that the plan leaves an entry to this binding elsewhere, or removes one of its entries.
 	Trusted bool
 	// Unseen means that the record has entries that are neither wanted nor on the server. An earlier write may still
 	// create them.
@@ -123,11 +112,30 @@ type mapping struct {
 }
 
 func (m mapping) wants(b Binding) bool {
-	return !b.Leaving && b.Obstacle == nil && slices.Contains(b.Roles, m.role)
+	return !b.Leaving && !b.Elsewhere && b.Obstacle == nil && slices.Contains(b.Roles, m.role)
 }
 
-// keeps reports whether a binding keeps its recorded entries because of an obstacle.
-func (m mapping) keeps(b Binding) bool { return !b.Leaving && b.Obstacle != nil }
+// kept returns the recorded entries that a binding keeps because of an obstacle, or because it gives them elsewhere.
+func (m mapping) kept(b Binding) Entries {
+	record := b.Record[m.role]
+	switch {
+	case !b.Leaving && b.Obstacle != nil:
+		return record
+	case !b.Leaving && b.Elsewhere && slices.Contains(b.Roles, m.role):
+		return record.within(b.Entries)
+	default:
+		return Entries{}
+	}
+}
+
+// dropped returns the recorded entries that a binding no longer gives.
+func (m mapping) dropped(b Binding) Entries {
+	dropped := b.Record[m.role].without(m.kept(b))
+	if m.wants(b) {
+		dropped = dropped.without(b.Entries)
+	}
+	return dropped
+}
 
 func (m mapping) decide(d *MappingDecision) {
 	owners := m.owners()
@@ -143,10 +151,13 @@ func (m mapping) decide(d *MappingDecision) {
 	if changing {
 		want.And = nil
 	}
+	if !m.exists && foreign.empty() && slices.ContainsFunc(m.bindings, func(b Binding) bool { return !m.dropped(b).within(has).empty() }) {
+		want = Entries{} // The mapping can only be removed, and gives nothing. Bindings add their entries once the role is back.
+	}
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
 		record := b.Record[m.role]
-		outcome.Trusted = outcome.Trusted || m.trusts(b)
+		outcome.Trusted = outcome.Trusted || m.trusts(b, want)
 		var stays Entries // Recorded entries that may still appear.
 		if m.contested {
 			stays = record
@@ -176,15 +187,12 @@ func (m mapping) decide(d *MappingDecision) {
 	d.Again = d.Again || changing && len(d.Actions) > acts
 }
 
-// trusts reports whether a binding here drops an entry that a binding elsewhere gives.
-func (m mapping) trusts(b Binding) bool {
-	return b.Elsewhere && slices.ContainsFunc(m.bindings, func(ours Binding) bool {
-		dropped := ours.Record[m.role]
-		if m.wants(ours) {
-			dropped = dropped.without(ours.Entries)
-		}
-		return !ours.Elsewhere && !m.keeps(ours) && !dropped.within(b.Record[m.role]).empty()
-	})
+// trusts reports whether the plan leaves an entry to a binding elsewhere, or removes one of its entries.
+func (m mapping) trusts(b Binding, want Entries) bool {
+	record := b.Record[m.role]
+	return b.Elsewhere && (!record.within(m.has()).without(want).empty() || slices.ContainsFunc(m.bindings, func(ours Binding) bool {
+		return !ours.Elsewhere && !m.dropped(ours).within(record).empty()
+	}))
 }
 
 // owners returns the UIDs of the bindings that are decided here.
@@ -308,7 +316,7 @@ func (m mapping) wanted(foreign Entries) (want Entries, conflict map[string]bool
 	keep := m.has()
 	var gives Entries
 	for _, b := range m.bindings { // A role has one joint list. The present one stays while a binding wants or keeps it.
-		holds := m.wants(b) && sameSet(b.Entries.And, keep.And) || m.keeps(b) && sameSet(b.Record[m.role].And, keep.And)
+		holds := m.wants(b) && sameSet(b.Entries.And, keep.And) || sameSet(m.kept(b).And, keep.And)
 		if holds && len(foreign.And) == 0 {
 			want.And = keep.And
 		}
@@ -316,9 +324,7 @@ func (m mapping) wanted(foreign Entries) (want Entries, conflict map[string]bool
 	for _, b := range m.bindings {
 		switch {
 		case !m.wants(b):
-			if m.keeps(b) {
-				gives = gives.with(b.Record[m.role].within(keep))
-			}
+			gives = gives.with(m.kept(b).within(keep))
 			continue
 		case len(b.Entries.And) == 0 || sameSet(b.Entries.And, want.And):
 		case len(want.And) == 0:

@@ -284,21 +284,43 @@ func TestMappingsOfReportTheWorstOfAllRoles(t *testing.T) {
 	}
 }
 
-func TestMappingsOfKeepWhatAnotherClusterObjectGives(t *testing.T) {
-	entries := Entries{Users: []string{"anna"}}
-	recorded := map[string]Entries{"logs": entries}
-	leaves := Binding{UID: "1", Leaving: true, Record: recorded}
-	stays := Binding{UID: "2", Roles: []string{"logs"}, Entries: entries, Record: recorded, Obstacle: &Verdict{}, Elsewhere: true}
-	actual := map[string]Entity{"logs": mapped(entries)}
+func TestMappingsOfLeavesOnlyWhatAnotherClusterObjectGives(t *testing.T) {
+	anna, both := Entries{Users: []string{"anna"}}, Entries{Users: []string{"anna", "ben"}}
+	logs := func(e Entries) map[string]Entries { return map[string]Entries{"logs": e} }
+	leaves := Binding{UID: "1", Leaving: true, Record: logs(anna)}
+	stays := Binding{UID: "2", Roles: []string{"logs"}, Entries: both, Record: logs(both), Elsewhere: true}
+	edited := func(edit func(*Binding)) Binding {
+		b := stays
+		edit(&b)
+		return b
+	}
 	for name, c := range map[string]struct {
-		bindings []Binding
-		want     int
+		bindings  []Binding
+		has, want Entries
+		noRole    bool
 	}{
-		"alone": {[]Binding{leaves}, 1}, "beside another": {[]Binding{leaves, stays}, 0}, "of another alone": {[]Binding{stays}, 0},
+		"alone":                            {[]Binding{leaves}, anna, Entries{}, false},
+		"beside another":                   {[]Binding{leaves, stays}, both, both, false},
+		"of another alone":                 {[]Binding{edited(func(b *Binding) { b.Leaving = true })}, both, both, false},
+		"both leave":                       {[]Binding{leaves, edited(func(b *Binding) { b.Leaving = true })}, both, Entries{}, false},
+		"both leave a missing role":        {[]Binding{leaves, edited(func(b *Binding) { b.Leaving = true })}, both, Entries{}, true},
+		"one leaves a missing role":        {[]Binding{leaves, stays}, both, Entries{}, true},
+		"one here leaves a missing role":   {[]Binding{leaves, edited(func(b *Binding) { b.Elsewhere = false })}, both, Entries{}, true},
+		"a missing role with an outsider":  {[]Binding{leaves, stays}, both.with(Entries{Hosts: []string{"h"}}), both.with(Entries{Hosts: []string{"h"}}), true},
+		"nothing leaves a missing role":    {[]Binding{edited(func(b *Binding) { b.Elsewhere = false }), stays}, both, both, true},
+		"another drops an entry":           {[]Binding{leaves, edited(func(b *Binding) { b.Entries = anna })}, both, anna, false},
+		"another drops the role":           {[]Binding{leaves, edited(func(b *Binding) { b.Roles = nil })}, both, Entries{}, false},
+		"another drops an entry, hindered": {[]Binding{leaves, edited(func(b *Binding) { b.Entries, b.Obstacle = anna, &Verdict{} })}, both, both, false},
 	} {
-		if d := MappingsOf(c.bindings, actual, map[string]bool{"logs": true}, false); len(d.Actions) != c.want {
-			t.Errorf("%s: got %+v, want %d actions", name, d.Actions, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			actual := map[string]Entity{"logs": mapped(c.has)}
+			for _, a := range MappingsOf(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false).Actions {
+				actual[a.Name] = Entity{Body: a.Body}
+			}
+			if got := actual["logs"].Entries(); !sameSets(got, c.want) {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
 	}
 }
 
@@ -375,20 +397,22 @@ func TestMappingsOfGivesUndecidedRoleOnlyWithApproval(t *testing.T) {
 // The API server must confirm a binding elsewhere before an entry is left to it.
 func TestMappingsOfMarksTheBindingsThatItTrusts(t *testing.T) {
 	anna, ben := Entries{Users: []string{"anna"}}, Entries{Users: []string{"ben"}}
-	other := Binding{UID: "other", Roles: []string{"logs"}, Entries: anna, Record: map[string]Entries{"logs": anna}, Elsewhere: true, Obstacle: new(pending("Elsewhere", ""))}
 	for name, c := range map[string]struct {
-		b    Binding
-		want bool
+		b           Binding
+		otherLeaves bool
+		want        bool
 	}{
-		"an entry goes":         {Binding{Roles: []string{"logs"}, Entries: ben, Record: map[string]Entries{"logs": anna}}, true},
-		"the role goes":         {Binding{Record: map[string]Entries{"logs": anna}}, true},
-		"the binding leaves":    {Binding{Leaving: true, Record: map[string]Entries{"logs": anna}}, true},
-		"both give it":          {Binding{Roles: []string{"logs"}, Entries: anna, Record: map[string]Entries{"logs": anna}}, false},
-		"another entry goes":    {Binding{Leaving: true, Record: map[string]Entries{"logs": ben}}, false},
-		"something is in a way": {Binding{Record: map[string]Entries{"logs": anna}, Obstacle: new(pending("Obstacle", ""))}, false},
+		"the other leaves":      {Binding{Roles: []string{"logs"}, Entries: ben}, true, true},
+		"an entry goes":         {Binding{Roles: []string{"logs"}, Entries: ben, Record: map[string]Entries{"logs": anna}}, false, true},
+		"the role goes":         {Binding{Record: map[string]Entries{"logs": anna}}, false, true},
+		"the binding leaves":    {Binding{Leaving: true, Record: map[string]Entries{"logs": anna}}, false, true},
+		"both give it":          {Binding{Roles: []string{"logs"}, Entries: anna, Record: map[string]Entries{"logs": anna}}, false, false},
+		"another entry goes":    {Binding{Leaving: true, Record: map[string]Entries{"logs": ben}}, false, false},
+		"something is in a way": {Binding{Record: map[string]Entries{"logs": anna}, Obstacle: new(pending("Obstacle", ""))}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.b.UID = "1"
+			other := Binding{UID: "other", Roles: []string{"logs"}, Entries: anna, Record: map[string]Entries{"logs": anna}, Elsewhere: true}
+			c.b.UID, other.Leaving = "1", c.otherLeaves
 			d := MappingsOf([]Binding{c.b, other}, map[string]Entity{"logs": mapped(anna)}, map[string]bool{"logs": true}, false)
 			if got := d.Outcomes["other"].Trusted; got != c.want || d.Outcomes["1"].Trusted {
 				t.Errorf("got trusted %t, want %t", got, c.want)

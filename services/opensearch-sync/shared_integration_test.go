@@ -1,0 +1,130 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
+)
+
+// declare declares another cluster object that is connected by a Secret.
+func (b *bed) declare(name string, values map[string]string) {
+	b.T.Helper()
+	b.secret("connection-"+name, values)
+	b.put(kinds.OpenSearchClusters(), name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"entail.dev/connection-secret": "connection-" + name}}})
+}
+
+// declareOther declares a second cluster object for the same server.
+func (b *bed) declareOther() {
+	b.T.Helper()
+	user, password := b.search.AdminPassword()
+	b.declare("other", map[string]string{"url": b.search.URL(), "ca.crt": string(b.search.CA()), "username": user, "password": password})
+}
+
+func (b *bed) bindIn(cluster, name, role, user string) {
+	b.T.Helper()
+	b.put(kinds.OpenSearchBindings(), name, spec(map[string]any{"opensearchCluster": map[string]any{"name": cluster}, "roles": []any{role}, "users": []any{user}}))
+	b.state(kinds.OpenSearchBindings(), name, "CREATED", "")
+}
+
+func TestClusterObjectsOfOneServerKeepEachOthersEntries(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.declareOther()
+	fake := b.impostor()
+	b.declare("fake", map[string]string{
+		"url": fake.URL, "ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: fake.Certificate().Raw})), "username": "a", "password": "b",
+	})
+	b.serveWith(func(c *opensearchsync.Config) { c.DriftInterval = time.Hour })
+	b.write("roles/shared", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
+	b.bindIn(cluster, "one", "shared", "anna")
+	b.bindIn("other", "two", "shared", "anna")
+	b.bindIn("fake", "three", "shared", "anna")
+	var together []string
+	for i := range 8 { // Runs of both cluster objects write the mapping at the same time.
+		together = append(together, fmt.Sprint("together-", i))
+		b.put(kinds.OpenSearchBindings(), together[i], spec(map[string]any{
+			"opensearchCluster": map[string]any{"name": []string{cluster, "other"}[i%2]}, "roles": []any{"shared"}, "users": []any{together[i]},
+		}))
+	}
+	for _, name := range together {
+		b.state(kinds.OpenSearchBindings(), name, "CREATED", "")
+	}
+	b.Settled()
+	b.mappedTo("shared", append([]string{"anna"}, together...)...)
+	b.remove(kinds.OpenSearchBindings(), together...)
+	b.remove(kinds.OpenSearchBindings(), "one")
+	if got := b.mapped("shared"); !slices.Equal(got, []string{"anna"}) { // The entry must stay throughout, not only return later.
+		t.Errorf("got %q, want the entry of the other binding", got)
+	}
+	// A server that has the UUID, but neither the address nor the key, keeps no entries alive.
+	b.remove(kinds.OpenSearchBindings(), "two")
+	b.mappedTo("shared")
+	b.remove(kinds.OpenSearchBindings(), "three")
+	b.remove(kinds.OpenSearchClusters(), "other")
+	b.remove(kinds.OpenSearchClusters(), "fake")
+}
+
+func TestMappingWithoutItsRoleGoesWithBindingsOfTwoClusterObjects(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.declareOther()
+	b.serve()
+	b.role("shared")
+	b.bindIn(cluster, "one", "shared", "anna")
+	b.bindIn("other", "two", "shared", "ben")
+	b.remove(kinds.OpenSearchRoles(), "shared")
+	for _, name := range []string{cluster, "other"} {
+		b.Delete(kinds.OpenSearchClusters().In(namespace), name)
+	}
+	b.remove(kinds.OpenSearchBindings(), "one", "two")
+	b.absent("rolesmapping/shared")
+}
+
+// impostor starts a server that reports the UUID of the real one and accepts all writes.
+func (b *bed) impostor() *httptest.Server {
+	b.T.Helper()
+	_, identity := b.search.Do(b.T, http.MethodGet, "/", nil)
+	var mu sync.Mutex
+	mappings := map[string]json.RawMessage{}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case r.URL.Path == "/":
+			_, _ = w.Write(identity)
+		case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/rolesmapping"):
+			var operations []struct {
+				Op, Path string
+				Value    json.RawMessage
+			}
+			_ = json.NewDecoder(r.Body).Decode(&operations)
+			for _, o := range operations {
+				if mappings[strings.TrimPrefix(o.Path, "/")] = o.Value; o.Op == "remove" {
+					delete(mappings, strings.TrimPrefix(o.Path, "/"))
+				}
+			}
+			fmt.Fprint(w, `{"status":"OK"}`)
+		case strings.HasSuffix(r.URL.Path, "/rolesmapping"):
+			_ = json.NewEncoder(w).Encode(maps.Clone(mappings))
+		default:
+			fmt.Fprint(w, `{"shared":{}}`)
+		}
+	}))
+	b.T.Cleanup(server.Close)
+	return server
+}
