@@ -201,7 +201,7 @@ func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (
 
 // sync makes OpenSearch match the objects. Records are written before OpenSearch, and results after it.
 func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) error {
-	w.contest, w.young = r.contests.left(p.Key), r.contests.young(p.Turn()) // Read before the listing: later changes are not in it.
+	w.young = r.contests.young(p.Turn())
 	known := newPasswords()
 	if p.Key.Kind == plan.Users && !w.cleanup {
 		var err error
@@ -308,10 +308,21 @@ func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, kn
 		w.unlock, err = r.documents.lock(ctx, p.Key.Kind, w.to)
 	}
 	if err == nil {
+		w.contest = r.contested(p.Key, w.to) // Read before the listing: later changes are not in it.
 		w.divide(w.objects)
 		d, err = r.decide(ctx, p.Key.Kind, *w, known)
 	}
 	return d, unanswered(err)
+}
+
+// contested returns how long unanswered changes of a document may still take effect, whatever cluster object they were
+// made for: a change of a mapping holds the entries of all.
+func (r *reconciler) contested(k Key, to *connection) time.Duration {
+	left := r.contests.left(k)
+	for _, uid := range r.connections.sharing(to) {
+		left = max(left, r.contests.left(Key{r.state.keyOf(uid), k.Kind}))
+	}
+	return left
 }
 
 // again plans once more, after records were written. The error is [reconcile.ErrStale] in a cleanup, or if the new plan

@@ -3,8 +3,10 @@
 package opensearchsync_test
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,9 +36,9 @@ func (b *bed) declareOther() {
 	b.declare("other", map[string]string{"url": b.search.URL(), "ca.crt": string(b.search.CA()), "username": user, "password": password})
 }
 
-func (b *bed) bindIn(cluster, name, role, user string) {
+func (b *bed) bindIn(cluster, name, user string) {
 	b.T.Helper()
-	b.put(kinds.OpenSearchBindings(), name, spec(map[string]any{"opensearchCluster": map[string]any{"name": cluster}, "roles": []any{role}, "users": []any{user}}))
+	b.put(kinds.OpenSearchBindings(), name, spec(map[string]any{"opensearchCluster": map[string]any{"name": cluster}, "roles": []any{"shared"}, "users": []any{user}}))
 	b.state(kinds.OpenSearchBindings(), name, "CREATED", "")
 }
 
@@ -50,9 +53,9 @@ func TestClusterObjectsOfOneServerKeepEachOthersEntries(t *testing.T) {
 	})
 	b.serveWith(func(c *opensearchsync.Config) { c.DriftInterval = time.Hour })
 	b.write("roles/shared", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
-	b.bindIn(cluster, "one", "shared", "anna")
-	b.bindIn("other", "two", "shared", "anna")
-	b.bindIn("fake", "three", "shared", "anna")
+	b.bindIn(cluster, "one", "anna")
+	b.bindIn("other", "two", "anna")
+	b.bindIn("fake", "three", "anna")
 	var together []string
 	for i := range 8 { // Runs of both cluster objects write the mapping at the same time.
 		together = append(together, fmt.Sprint("together-", i))
@@ -85,14 +88,43 @@ func TestMappingWithoutItsRoleGoesWithBindingsOfTwoClusterObjects(t *testing.T) 
 	b.declareOther()
 	b.serve()
 	b.role("shared")
-	b.bindIn(cluster, "one", "shared", "anna")
-	b.bindIn("other", "two", "shared", "ben")
+	b.bindIn(cluster, "one", "anna")
+	b.bindIn("other", "two", "ben")
 	b.remove(kinds.OpenSearchRoles(), "shared")
 	for _, name := range []string{cluster, "other"} {
 		b.Delete(kinds.OpenSearchClusters().In(namespace), name)
 	}
 	b.remove(kinds.OpenSearchBindings(), "one", "two")
 	b.absent("rolesmapping/shared")
+}
+
+// A change without an answer holds the entries of all cluster objects. It may take effect after the binding of another
+// one was deleted.
+func TestLateChangeOfOneClusterObjectBringsBackNoEntryOfAnother(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.declareOther()
+	b.serveWith(func(c *opensearchsync.Config) { c.Takeover.Settling = 20 * time.Second })
+	b.role("shared")
+	b.bindIn(cluster, "one", "anna")
+	b.bindIn("other", "two", "ben")
+	var lost atomic.Bool
+	b.search.FailBefore(func(_ context.Context, op string) error {
+		if strings.HasPrefix(op, "PATCH rolesmapping") && lost.CompareAndSwap(false, true) {
+			return errors.New("the answer is lost")
+		}
+		return nil
+	})
+	b.bindIn(cluster, "three", "kim")
+	b.going(kinds.OpenSearchBindings(), "two")
+	b.mappedTo("shared", "anna", "kim")
+	b.Settled()
+	b.write("rolesmapping/shared", map[string]any{"users": []string{"anna", "ben", "kim"}}) // The change takes effect.
+	b.gone(kinds.OpenSearchBindings(), "two")
+	b.mappedTo("shared", "anna", "kim")
+	b.remove(kinds.OpenSearchBindings(), "one", "three")
+	b.remove(kinds.OpenSearchRoles(), "shared")
 }
 
 // impostor starts a server that reports the UUID of the real one and accepts all writes.
