@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
@@ -68,4 +71,41 @@ func (d *documents) change(name string, n int) *document {
 		delete(d.locks, name)
 	}
 	return is
+}
+
+// contested returns how long unanswered changes of a document may still take effect, whatever cluster object they were
+// made for: a change of a mapping holds the entries of all.
+func (r *reconciler) contested(k Key, to *connection) time.Duration {
+	left := r.contests.left(k)
+	for _, uid := range r.connections.sharing(to) {
+		left = max(left, r.contests.left(Key{r.state.keyOf(uid), k.Kind}))
+	}
+	return left
+}
+
+// elsewhere returns the bindings of other cluster objects on the same server. Recorded entries that they no longer give
+// are nobody else's: otherwise each of two runs would leave them to the other. Runs of their own decide about them.
+func elsewhere(others []object, server string) []plan.Binding {
+	all := bindings(slices.DeleteFunc(slices.Clone(others), func(o object) bool { return o.value.State().ManagedServer != server }), server, nil)
+	for i := range all {
+		all[i].Elsewhere = true
+	}
+	return all
+}
+
+// keyOf returns the key of the cluster with a UID, declared or deleted.
+func (s *state) keyOf(uid string) (k event.Key) {
+	for _, c := range append(s.former(uid), s.named(uid)...) {
+		k = clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name)
+	}
+	return k
+}
+
+// sharing returns the bindings whose record names one of these UIDs of clusters, declared or deleted.
+func (s *state) sharing(uids []string) (all []object) {
+	for _, uid := range uids {
+		_, objects := s.snapshot(Key{s.keyOf(uid), plan.Mappings})
+		all = append(all, slices.DeleteFunc(objects, func(o object) bool { return o.value.State().ManagedCluster != uid })...)
+	}
+	return all
 }

@@ -386,6 +386,7 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 		}
 		return nil
 	})
+	b.warned("one", "ForeignDefinition", "installCRDs: false")
 	b.unready(running, "definitions: opensearchuserrolebindings.opensearch.org")
 	b.remove(bindings, "two")
 	b.mappedTo("hr", "lee")

@@ -155,8 +155,8 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), names...)
 }
 
-// warned waits until a Kubernetes Event about an object has this reason.
-func (b *bed) warned(name, reason string) {
+// warned waits until a Kubernetes Event about an object has this reason and a message that contains the text.
+func (b *bed) warned(name, reason, text string) {
 	b.T.Helper()
 	testbed.Eventually(b.T, soon, func() error {
 		events, err := b.core.CoreV1().Events(namespace).List(b.T.Context(), metav1.ListOptions{})
@@ -164,11 +164,11 @@ func (b *bed) warned(name, reason string) {
 			return err
 		}
 		for _, e := range events.Items {
-			if e.InvolvedObject.Name == name && e.Reason == reason && e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "OpenSearch answers") {
+			if e.InvolvedObject.Name == name && e.Reason == reason && e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, text) {
 				return nil
 			}
 		}
-		return fmt.Errorf("no Event says %s of %s", reason, name)
+		return fmt.Errorf("no Event says %s: %q of %s", reason, text, name)
 	})
 }
 
@@ -189,7 +189,7 @@ func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
 	b.state(kinds.OpenSearchTenants(), "room", "CREATED", "")
 	b.state(kinds.OpenSearchUsers(), "ben", "CREATED", "")
 	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "OpenSearch answers 400")
-	b.warned("anna", "Refused")
+	b.warned("anna", "Refused", "OpenSearch answers")
 	b.state(kinds.OpenSearchUsers(), "odd", "PENDING", "there is no such Secret")
 	b.remove(kinds.OpenSearchUsers(), "odd")
 	b.remove(kinds.OpenSearchActionGroups(), "bad")

@@ -315,16 +315,6 @@ func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, kn
 	return d, unanswered(err)
 }
 
-// contested returns how long unanswered changes of a document may still take effect, whatever cluster object they were
-// made for: a change of a mapping holds the entries of all.
-func (r *reconciler) contested(k Key, to *connection) time.Duration {
-	left := r.contests.left(k)
-	for _, uid := range r.connections.sharing(to) {
-		left = max(left, r.contests.left(Key{r.state.keyOf(uid), k.Kind}))
-	}
-	return left
-}
-
 // again plans once more, after records were written. The error is [reconcile.ErrStale] in a cleanup, or if the new plan
 // needs further records or other passwords.
 func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, known *passwords) (work, decision, error) {
@@ -387,16 +377,6 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 	}
 	d.actions, d.again = made.Actions, made.Again
 	return d, nil
-}
-
-// elsewhere returns the bindings of other cluster objects on the same server. Recorded entries that they no longer give
-// are nobody else's: otherwise each of two runs would leave them to the other. Runs of their own decide about them.
-func elsewhere(others []object, server string) []plan.Binding {
-	all := bindings(slices.DeleteFunc(slices.Clone(others), func(o object) bool { return o.value.State().ManagedServer != server }), server, nil)
-	for i := range all {
-		all[i].Elsewhere = true
-	}
-	return all
 }
 
 // grantsOn returns the grants of the protected roles on a server.

@@ -372,23 +372,6 @@ func (s *state) named(uid string) (all []view.Object[opensearchv1.OpenSearchClus
 	return all
 }
 
-// keyOf returns the key of the cluster with a UID, declared or deleted.
-func (s *state) keyOf(uid string) (k event.Key) {
-	for _, c := range append(s.former(uid), s.named(uid)...) {
-		k = clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name)
-	}
-	return k
-}
-
-// sharing returns the bindings whose record names one of these UIDs of clusters, declared or deleted.
-func (s *state) sharing(uids []string) (all []object) {
-	for _, uid := range uids {
-		_, objects := s.snapshot(Key{s.keyOf(uid), plan.Mappings})
-		all = append(all, slices.DeleteFunc(objects, func(o object) bool { return o.value.State().ManagedCluster != uid })...)
-	}
-	return all
-}
-
 // decides reports whether the cluster with a UID is declared and is the one that owns its name. If staying is true, the
 // cluster must also not be under deletion.
 func (s *state) decides(uid string, staying bool) bool {

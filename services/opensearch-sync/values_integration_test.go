@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	opensearchv1 "github.com/entail-dev/entail/gen/entail/opensearch/v1"
 	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
@@ -168,12 +167,12 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	}
 
 	b.write("roles/watchers", map[string]any{"cluster_permissions": []string{"*"}})
-	b.reported(kinds.OpenSearchRoles().Kind, "watchers", "cluster_permissions of roles")
+	b.warned("watchers", "DriftRepaired", "cluster_permissions of roles")
 	b.write("rolesmapping/watchers", map[string]any{"users": []string{"kim"}})
-	b.reported(kinds.OpenSearchBindings().Kind, "one", "users of rolesmapping")
+	b.warned("one", "DriftRepaired", "users of rolesmapping")
 	b.mappedTo("watchers", "kim", "anna")
 	b.search.Do(t, http.MethodDelete, path("internalusers", "anna"), nil)
-	b.reported(kinds.OpenSearchUsers().Kind, "anna", "attributes of internalusers")
+	b.warned("anna", "DriftRepaired", "attributes of internalusers")
 	b.login("anna", first, http.StatusOK)
 	if listed := b.listed("roles/watchers"); strings.Contains(listed, `"*"`) {
 		t.Errorf("the role is %s", listed)
@@ -181,23 +180,6 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	b.remove(kinds.OpenSearchBindings(), "one")
 	b.remove(kinds.OpenSearchRoles(), "watchers")
 	b.remove(kinds.OpenSearchUsers(), "anna")
-}
-
-// reported waits until an Event about an object reports repaired drift.
-func (b *bed) reported(kind, name, text string) {
-	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
-		events, err := b.core.CoreV1().Events(namespace).List(b.T.Context(), metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		for _, e := range events.Items {
-			if e.InvolvedObject.Kind == kind && e.InvolvedObject.Name == name && e.Reason == "DriftRepaired" && strings.Contains(e.Message, text) {
-				return nil
-			}
-		}
-		return fmt.Errorf("no Event about %s %s says %q", kind, name, text)
-	})
 }
 
 func TestUsersWithARoleAreToldHoweverTheyHaveIt(t *testing.T) {

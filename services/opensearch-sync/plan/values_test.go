@@ -13,7 +13,7 @@ func TestCheckPatternAcceptsOnlyWhatJavaCompiles(t *testing.T) {
 		"logs-*": true, "/logs": true, "[": true, "//": true, `/logs-[0-9]{4}\.[^.]+/`: true, `/(?!\.).*/`: true, "/(?:a|b)++(?>c)/": true,
 		"/x-${user.name}-${attr.internal.team}/": true, "/(?i)LOGS/": true,
 		"/": false, "/logs-[/": false, "/logs-[[]/": false, "/a{,2}/": false, "/{/": false, "/*a/": false, "/a**/": false, "/(?P<n>a)/": false,
-		"/a)/": false, `/a\/`: false, `/\p{Greek}/`: false, "/(?i)*/": false, "/a{1}+?/": false, "/x-${nobody}/": false, "/a{3,1}/": false,
+		"/a)/": false, `/a\/`: false, `/\p{Greek}/`: false, "/(?i)*/": false, "/a(?i)*/": false, "/a{1}+?/": false, "/x-${nobody}/": false, "/a{3,1}/": false,
 	} {
 		if err := checkPattern(text); (err == nil) != want {
 			t.Errorf("%s: got %v, want it accepted: %t", text, err, want)
@@ -48,6 +48,7 @@ func TestCheckValuesNamesTheField(t *testing.T) {
 		"indexPermissions[0].dls":             role(opensearchv1.IndexPermission{DLS: "{broken"}),
 		"clusterPermissions":                  &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{ClusterPermissions: bad}},
 		"tenantPermissions[0].tenantPatterns": &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{TenantPermissions: []opensearchv1.TenantPermission{{TenantPatterns: bad}}}},
+		"tenantPermissions[0].allowedActions": &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{TenantPermissions: []opensearchv1.TenantPermission{{AllowedActions: bad}}}},
 		"allowedActions":                      &opensearchv1.OpensearchActionGroup{Spec: opensearchv1.OpensearchActionGroupSpec{AllowedActions: bad}},
 		"users":                               bound(opensearchv1.OpensearchUserRoleBindingSpec{Users: bad}),
 		"backendRoles":                        bound(opensearchv1.OpensearchUserRoleBindingSpec{BackendRoles: bad}),
@@ -58,11 +59,13 @@ func TestCheckValuesNamesTheField(t *testing.T) {
 			t.Errorf("got %+v, want Invalid for spec.%s", v, field)
 		}
 	}
-	actions := role(opensearchv1.IndexPermission{AllowedActions: []string{"read", "indices:data/read*", "raed"}})
+	actions := role(opensearchv1.IndexPermission{IndexPatterns: []string{"logs"}, AllowedActions: []string{"read", "indices:data/read*", "*", "rea?", "/re.*/", "raed"}})
 	if v := CheckValues(actions, map[string]bool{"read": true}); v == nil || v.Reason != ActionGroupMissing || !strings.Contains(v.Message, `"raed"`) {
 		t.Errorf("got %+v, want ActionGroupMissing for raed", v)
 	}
-	if v := CheckValues(actions, map[string]bool{"read": true, "raed": true}); v != nil {
-		t.Errorf("got %+v for a role whose action groups are there", v)
+	for _, groups := range []map[string]bool{nil, {"read": true, "raed": true}} {
+		if v := CheckValues(actions, groups); v != nil {
+			t.Errorf("got %+v for a role with the action groups %v", v, groups)
+		}
 	}
 }

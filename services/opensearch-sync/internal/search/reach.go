@@ -1,9 +1,7 @@
 package search
 
 import (
-	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
@@ -30,7 +28,6 @@ func Class(err error) (class, sentence string) {
 		answered    *busy
 		name        *net.DNSError
 		certificate *tls.CertificateVerificationError
-		unsigned    x509.UnknownAuthorityError
 		timeout     net.Error
 	)
 	switch {
@@ -41,13 +38,13 @@ func Class(err error) (class, sentence string) {
 		return Unavailable, "it says that it cannot answer now"
 	case errors.Is(err, errAddress):
 		return AddressForbidden, "its address is one of this machine, its link or the API server"
-	case errors.As(err, &certificate) || errors.As(err, &unsigned):
+	case errors.As(err, &certificate):
 		return CertificateUnknown, "the CA of the connection has not issued its certificate, or not for this name"
 	case errors.As(err, &name):
 		return NameUnknown, "its name has no address"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return Refused, "nothing listens at its address"
-	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
+	case errors.As(err, &timeout) && timeout.Timeout():
 		return TimedOut, "the time for an answer has passed"
 	}
 	return Unavailable, "the log of opensearch-sync says why"

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,18 +17,28 @@ import (
 )
 
 func TestClassNamesWhyAServerGivesNoAnswer(t *testing.T) {
-	for want, err := range map[string]error{
-		CertificateUnknown: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
-		Refused:            &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
-		TimedOut:           context.DeadlineExceeded,
-		NameUnknown:        &net.DNSError{Err: "no such host"},
-		AddressForbidden:   fmt.Errorf("127.0.0.1 is an address of this machine: %w", errAddress),
-		Unauthorized:       refusal(http.StatusUnauthorized, []byte("Unauthorized: hunter2")),
-		Unavailable:        errors.New("somebody's own words"),
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"an unknown authority":           {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, CertificateUnknown},
+		"another name":                   {&tls.CertificateVerificationError{Err: x509.HostnameError{}}, CertificateUnknown},
+		"a closed port":                  {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, Refused},
+		"the deadline of the call":       {context.DeadlineExceeded, TimedOut},
+		"the deadline of the connection": {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, TimedOut},
+		"a broken connection":            {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, Unavailable},
+		"no address":                     {&net.DNSError{Err: "no such host"}, NameUnknown},
+		"an address of this machine":     {fmt.Errorf("127.0.0.1 is an address of this machine: %w", errAddress), AddressForbidden},
+		"wrong credentials":              {refusal(http.StatusUnauthorized, []byte("Unauthorized: hunter2")), Unauthorized},
+		"few rights":                     {refusal(http.StatusForbidden, []byte(`{"message":"No permission to access REST API: hunter2"}`)), Unauthorized},
+		"an overload":                    {refusal(http.StatusServiceUnavailable, []byte("hunter2")), Unavailable},
+		"another error":                  {errors.New("somebody's own words"), Unavailable},
 	} {
-		class, sentence := Class(fault.Unavailable(fmt.Errorf("OpenSearch gives no answer: %w", err)))
-		if class != want || strings.Contains(sentence, "words") || strings.Contains(sentence, "hunter2") {
-			t.Errorf("got %s: %q, want %s", class, sentence, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			class, sentence := Class(fault.Unavailable(fmt.Errorf("OpenSearch gives no answer: %w", c.err)))
+			if class != c.want || strings.Contains(sentence, "words") || strings.Contains(sentence, "hunter2") {
+				t.Errorf("got %s: %q, want %s", class, sentence, c.want)
+			}
+		})
 	}
 }
