@@ -308,6 +308,7 @@ func TestMappingsOfLeavesOnlyWhatAnotherClusterObjectGives(t *testing.T) {
 		"one here leaves a missing role":   {[]Binding{leaves, edited(func(b *Binding) { b.Elsewhere = false })}, both, Entries{}, true},
 		"a missing role with an outsider":  {[]Binding{leaves, stays}, both.with(Entries{Hosts: []string{"h"}}), both.with(Entries{Hosts: []string{"h"}}), true},
 		"nothing leaves a missing role":    {[]Binding{edited(func(b *Binding) { b.Elsewhere = false }), stays}, both, both, true},
+		"another has yet to add an entry":  {[]Binding{leaves, edited(func(b *Binding) { b.Record = logs(anna) })}, anna, anna, false},
 		"another drops an entry":           {[]Binding{leaves, edited(func(b *Binding) { b.Entries = anna })}, both, anna, false},
 		"another drops the role":           {[]Binding{leaves, edited(func(b *Binding) { b.Roles = nil })}, both, Entries{}, false},
 		"another drops an entry, hindered": {[]Binding{leaves, edited(func(b *Binding) { b.Entries, b.Obstacle = anna, &Verdict{} })}, both, both, false},

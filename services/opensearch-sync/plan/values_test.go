@@ -59,7 +59,7 @@ func TestCheckValuesNamesTheField(t *testing.T) {
 			t.Errorf("got %+v, want Invalid for spec.%s", v, field)
 		}
 	}
-	actions := role(opensearchv1.IndexPermission{IndexPatterns: []string{"logs"}, AllowedActions: []string{"read", "indices:data/read*", "*", "rea?", "/re.*/", "raed"}})
+	actions := role(opensearchv1.IndexPermission{IndexPatterns: []string{"logs"}, AllowedActions: []string{"read", "cluster:monitor", "*", "rea?", "/rea./", "raed"}})
 	if v := CheckValues(actions, map[string]bool{"read": true}); v == nil || v.Reason != ActionGroupMissing || !strings.Contains(v.Message, `"raed"`) {
 		t.Errorf("got %+v, want ActionGroupMissing for raed", v)
 	}
