@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # nightly.sh [PART [I/N]] runs what is too long for CI, part by part, and goes on after a part that
-# fails. PART runs one part alone: mutants, chaos, race, rights, corpora, torture, node, release,
-# stress or bench. I/N selects a slice of mutants or stress; without it that of today runs. A part
+# fails. PART runs one part alone: mutants, chaos, race, rights, corpora, torture, opensearch, node,
+# release, stress or bench. I/N selects a slice of mutants or stress; without it that of today runs. A part
 # prints its seed, ends within an hour, and leaves no process. ENTAIL_SEED repeats a seed. The last
 # lines state minutes and result of each part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-parts=(mutants chaos race rights corpora torture node release stress bench)
+parts=(mutants chaos race rights corpora torture opensearch node release stress bench)
 minutes=60 # of one part
 test_limit=$((minutes - 3))m # Go then prints where a test hangs.
 # As many slices run within an hour on two cores.
@@ -109,6 +109,12 @@ part_torture() {
 	pattern=$(tests_in "${files[@]}")
 	cd services
 	RAPID_SEED=$ENTAIL_SEED ENTAIL_ROUNDS=${ENTAIL_ROUNDS:-40} go_test -p 2 -timeout $test_limit -tags integration -run "$pattern" "${packages[@]}"
+}
+
+# part_opensearch runs 300 histories, 30 of them with restarts and outages.
+part_opensearch() {
+	cd services
+	ENTAIL_ROUNDS=${ENTAIL_ROUNDS:-30} go_test -timeout $test_limit -tags integration -run '^TestOpenSearchHoldsWhatRandomHistoriesDeclare$' ./opensearch-sync
 }
 
 part_node() {
