@@ -84,3 +84,16 @@ func TestDecideKeepsNothingOfAnEarlierDocumentOfTheName(t *testing.T) {
 	s.settle()
 	s.has("!org")
 }
+
+func TestDecideRemovesATypeThatOnlyATakenRelationNeeded(t *testing.T) {
+	const box = "type box\n  relations\n    define parent: "
+	s := newShop(t)
+	s.module("a", "module a\n\n"+box+"[doc]\n\ntype doc\n")
+	s.settle()
+	s.has("box#parent", "doc")
+	s.in.Store.Spec.CoreModule = accounts + "\n" + box + "[box]\n"
+	s.module("a", "module a\n\n"+box+"[doc]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.Rejected)
+	s.has("box#parent", "!doc")
+}
