@@ -97,3 +97,17 @@ func TestDecideRemovesATypeThatOnlyATakenRelationNeeded(t *testing.T) {
 	s.state("authorizationmodel/a", model.Rejected)
 	s.has("box#parent", "!doc")
 }
+
+func TestDecideRefusesADocumentAsAWholeWhereTypesOfAnotherLetAModuleIn(t *testing.T) {
+	s := newShop(t)
+	s.module("a", "module a\n\ntype shelf\n  relations\n    define parent: [box]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.Rejected)
+	s.document("team/box", "resourceTypes: [{name: box, idPrefix: idntbox}]\n")
+	s.document("team/shelf", "resourceTypes: [{name: shelf, idPrefix: idntshf}, {name: room, idPrefix: idntrom}]\nactions: [{name: x_use}]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.Merged)
+	s.valid("team/box", true)
+	s.valid("team/shelf", false)
+	s.has("shelf#parent", "!room")
+}
