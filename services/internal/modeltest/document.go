@@ -96,6 +96,20 @@ func (p policy) definitions(v vocabulary) map[string]string {
 	return all
 }
 
+// bindsTwice reports whether the document binds an action to a type by its name and by a union. The language refuses that.
+func (p policy) bindsTwice(v vocabulary) bool {
+	bound := map[string]bool{}
+	for _, b := range p.ActionBindings {
+		for _, t := range v.expand(b.TypeName) {
+			if bound[t+"#"+b.ActionName] {
+				return true
+			}
+			bound[t+"#"+b.ActionName] = true
+		}
+	}
+	return false
+}
+
 // addTerm adds a term to the relation of key.
 func addTerm(all map[string]string, key, term string) {
 	parts := append(split(all[key]), term)

@@ -44,6 +44,11 @@ func (o *object) may() map[string]string {
 	return o.last
 }
 
+// cored reports whether a part of the core module is live. Without one there is no model.
+func (s *step) cored() bool {
+	return slices.Contains(slices.Collect(maps.Values(s.after.owner)), CoreName)
+}
+
 // step is the change from one state to the next.
 type step struct {
 	texts         reader

@@ -50,7 +50,7 @@ func without(terms, others []string) []string {
 // complete requires that all definitions are live of a text that is reported as live.
 func (s *step) complete() error {
 	for _, o := range s.list {
-		if !o.whole {
+		if !o.whole || !s.cored() {
 			continue
 		}
 		for _, k := range slices.Sorted(maps.Keys(o.now)) {
@@ -200,8 +200,7 @@ func (s *step) ranked() error {
 // judged reports whether the documentation defines if the declared text of o must be live. It is silent about empty
 // texts and about documents that may invalidate others. Without a core module there is no model.
 func (s *step) judged(o *object) bool {
-	cored := slices.Contains(slices.Collect(maps.Values(s.after.owner)), CoreName)
-	if o.whole || len(o.now) == 0 || !cored && o.name != CoreName {
+	if o.whole || len(o.now) == 0 || !s.cored() && o.name != CoreName || o.document && s.texts.policy(o.text).bindsTwice(s.vocabulary(o)) {
 		return false
 	}
 	for k, text := range o.now {

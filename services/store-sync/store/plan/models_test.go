@@ -170,6 +170,8 @@ func (h *history) state(w modeltest.World) modeltest.State {
 	for _, m := range h.in.Modules {
 		document := m.Value.Annotations[corev1alpha1.DocumentAnnotation]
 		switch {
+		case h.latest == nil && document != "" && document != corev1alpha1.Roles:
+			s.Live["policydocument/"+document] = h.policy(m.Value, document)
 		case !meta.IsStatusConditionTrue(m.Value.Status.Conditions, corev1alpha1.Merged):
 		case document == "":
 			s.Live["authorizationmodel/"+m.Value.Name] = m.Value.Spec.Model
