@@ -42,6 +42,9 @@ func newGraph(modules []*unit) *graph {
 	g := &graph{units: units, providers: map[name][]int{}, earlier: make([][]int, len(units))}
 	for i, u := range units {
 		u.index = i
+		if u.OfDocument {
+			restrict(u.needs)
+		}
 		for n := range u.claims {
 			g.providers[n] = append(g.providers[n], i)
 		}
@@ -148,6 +151,9 @@ func (g *graph) live(out, before set) set {
 
 // meets reports whether the units in the set meet the need.
 func (g *graph) meets(in set, n need) bool {
+	if n.ofDocument {
+		return slices.ContainsFunc(g.providers[n.what], func(i int) bool { return in[i] && (g.units[i].OfDocument || g.units[i].Origin.Kind == Core) })
+	}
 	if n.from == "" {
 		return g.defines(in, n.what)
 	}

@@ -98,6 +98,20 @@ func TestDecideRemovesATypeThatOnlyATakenRelationNeeded(t *testing.T) {
 	s.has("box#parent", "!doc")
 }
 
+func TestDecideTakesNoTypeOfAModuleForThatOfADocument(t *testing.T) {
+	s := newShop(t)
+	s.module("a", "module a\n\ntype box\n  relations\n    define viewer: [shelf]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.Rejected)
+	s.document("team/box", "resourceTypes: [{name: box, idPrefix: idntbox}]\n"+
+		"actionBindings: [{actionName: x_use, typeName: shelf, conditions: [{roleBinding: {}}]}]\n")
+	s.document("team/shelf", "resourceTypes:\n- {name: shelf, idPrefix: idntshf, relationships: [{relation: parent, targetTypes: [{name: box}]}]}\n"+
+		"actions: [{name: x_use}]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.Rejected)
+	s.has("shelf#parent", "shelf#x_use", "!box#viewer")
+}
+
 func TestDecideRefusesADocumentAsAWholeWhereTypesOfAnotherLetAModuleIn(t *testing.T) {
 	s := newShop(t)
 	s.module("a", "module a\n\ntype shelf\n  relations\n    define parent: [box]\n")
