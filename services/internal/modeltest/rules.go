@@ -236,8 +236,9 @@ func (s *step) junior(other, o *object, key string) bool {
 	}
 }
 
-// fits reports whether the declared text of o holds beside the live definitions. It ignores the objects in out. Other
-// definitions count only if present has them, or if they are of the core or roles' module.
+// fits reports whether the declared text of o holds beside the live definitions. It ignores the objects in out, and those
+// with the same text: they would be live with it, so nothing of their last live texts stays. Other definitions count only
+// if present has them, or if they are of the core or roles' module.
 func (s *step) fits(o *object, out map[string]bool, present model) bool {
 	m := newModel()
 	if roles := s.objects[RolesName]; roles != nil {
@@ -245,7 +246,8 @@ func (s *step) fits(o *object, out map[string]bool, present model) bool {
 	}
 	for k, text := range s.after.text {
 		owner := s.after.owner[k]
-		if owner != o.name && !out[owner] && (present.owner[k] != "" || owner == CoreName) {
+		same := owner == o.name || !o.document && s.objects[owner] != nil && s.objects[owner].text == o.text
+		if !same && !out[owner] && (present.owner[k] != "" || owner == CoreName) {
 			m.set(owner, map[string]string{k: text})
 		}
 	}
