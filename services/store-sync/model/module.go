@@ -84,9 +84,6 @@ type Module struct {
 	Base string
 	// Yields means that an AuthorizationModel for the same API replaces the module and takes over its live text.
 	Yields bool
-	// OfDocument means that a PolicyDocument declares the module. The types that it names must be of such modules or of
-	// the core module.
-	OfDocument bool
 	// Fault is the reason if the module has no DSL. The module is then rejected with it.
 	Fault string
 	// Live is the text that was last part of the model, empty if none was. What it defines nobody but the

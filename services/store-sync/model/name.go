@@ -60,17 +60,6 @@ type need struct {
 	what name
 	// from is set for a need of `rel from what`: then what must lead to a type with the relation from.
 	from string
-	// ofDocument requires that the core module or the module of a PolicyDocument defines the type.
-	ofDocument bool
-}
-
-// restrict marks the types that a module of a PolicyDocument names. It leaves out the type of roles: there the module
-// names a relation.
-func restrict(needs []need) {
-	for i, n := range needs {
-		relation := func(o need) bool { return o.what.rel != "" && o.what.typ == n.what.typ && o.by.typ != n.what.typ }
-		needs[i].ofDocument = n.what.rel == "" && n.what.cond == "" && !slices.ContainsFunc(needs, relation)
-	}
 }
 
 // needsOf returns the names to which a relation refers, without duplicates.

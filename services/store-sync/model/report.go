@@ -140,9 +140,6 @@ func (g *graph) unmet(n need, lives set) string {
 	if n.by == n.what {
 		problem = fmt.Sprintf("the module extends %s, ", n.what)
 	}
-	if d := g.definer(n.what, lives); n.ofDocument && d != nil {
-		return problem + fmt.Sprintf("which %s defines, but a document names types of documents: rename it, or declare it in a document", d.Origin)
-	}
 	if all := g.providers[n.what]; len(all) > 0 {
 		return problem + fmt.Sprintf("which %s defines, but that is rejected itself: correct it first", g.units[all[0]].Origin)
 	}

@@ -82,7 +82,6 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 		others = append(others, model.Module{
 			Origin: in.origin(m), DSL: m.Value.Spec.Model, API: m.Value.Annotations[corev1alpha1.ResourceAnnotation],
 			Fault: m.Value.Annotations[corev1alpha1.RejectedAnnotation], Live: in.lastLive(m), Created: m.Value.CreationTimestamp.Time,
-			OfDocument: m.FromDocument() && m.document() != corev1alpha1.Roles,
 		})
 	}
 	generated := len(others)
