@@ -169,6 +169,9 @@ func (o *object) needed() map[string]bool {
 		for _, term := range split(o.last[k]) {
 			keys, targets := last.references(typ, term)
 			for _, ref := range append(append(keys, targets...), typ) {
+				if refType, _, isRelation := strings.Cut(ref, "#"); isRelation {
+					needed[refType] = true
+				}
 				if !needed[ref] {
 					needed[ref] = true
 					visit(ref)

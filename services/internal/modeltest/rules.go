@@ -68,6 +68,7 @@ func (s *step) kept() error {
 	rest, claims := newModel(), map[string]string{}
 	maps.Copy(rest.text, s.after.text)
 	maps.Copy(rest.owner, s.after.owner)
+	s.narrow(rest)
 	for k, text := range s.before.text {
 		o := s.objects[s.before.owner[k]]
 		if o == nil || o.whole || o.now != nil && o.now[k] == "" || o.last[k] == "" || strings.Contains(k, " ") && o.document || s.after.owner[k] == CoreName || o.name == RolesName && !s.needRoles() {
@@ -76,9 +77,6 @@ func (s *step) kept() error {
 		claims[k] = o.last[k]
 		if o.document {
 			claims[k] = both(both(text, o.last[k]), o.now[k])
-			if live, ok := rest.text[k]; ok { // New targets do not excuse a loss.
-				rest.text[k] = both(live, text)
-			}
 		}
 		if claims[k] == "" {
 			delete(claims, k)
@@ -99,6 +97,16 @@ func (s *step) kept() error {
 		}
 	}
 	return nil
+}
+
+// narrow removes from rest the terms that documents have added, because new targets do not excuse a loss.
+func (s *step) narrow(rest model) {
+	for k, text := range s.before.text {
+		o, kept := s.objects[s.before.owner[k]], both(rest.text[k], text)
+		if o != nil && o.document && o.last[k] != "" && kept != "" {
+			rest.text[k] = kept
+		}
+	}
 }
 
 // both returns the terms that a and b have in common.
@@ -204,7 +212,7 @@ func (s *step) judged(o *object) bool {
 		return false
 	}
 	for k, text := range o.now {
-		if o.document && o.last[k] != "" && (strings.HasPrefix(k, "union ") || len(without(split(text), split(o.last[k]))) > 0) {
+		if o.document && o.last[k] != "" && len(without(split(text), split(o.last[k]))) > 0 {
 			return false
 		}
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// fewHistories take about 10 seconds. ENTAIL_ROUNDS asks for more.
-const fewHistories = 60
+// fewHistories take about 3 seconds of one core. ENTAIL_ROUNDS asks for more.
+const fewHistories = 30
 
 func TestDecideKeepsTheRulesOfModelsInRandomHistories(t *testing.T) {
 	modeltest.Run(t, seeds.Rounds(t, fewHistories), seeds.First(t), func() modeltest.System { return newHistory() })
