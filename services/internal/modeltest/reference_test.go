@@ -288,7 +288,17 @@ func TestReferenceAcceptsMerge(t *testing.T) {
 	Run(t, seeds.Rounds(t, 20), 2, func() System { return newToy("") })
 }
 
-// The reference does not find breaksOthers and discoveredFirst in 300 histories.
+func TestReferenceFindsThatADocumentBreaksOthers(t *testing.T) {
+	added := rare()[1]
+	if err := difference(added, func() System { return newToy("") }); err != nil {
+		t.Error(err)
+	}
+	if err := difference(added, func() System { return newToy(breaksOthers) }); err == nil {
+		t.Error("got no difference, want one")
+	}
+}
+
+// The reference does not find discoveredFirst in 300 histories.
 func TestReferenceFindsBug(t *testing.T) {
 	for _, bug := range []string{
 		rejectedTakes, unreadableEnds, coreEndsDiscovery, typelessForgotten, liveInPart, removesNothing,

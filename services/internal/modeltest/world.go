@@ -81,6 +81,16 @@ func Run(t testing.TB, rounds int, seed uint64, start func() System) {
 	}
 }
 
+// RunRare gives histories to new systems that random ones seldom reach. Run has all others.
+func RunRare(t testing.TB, start func() System) {
+	t.Helper()
+	for _, worlds := range rare() {
+		if err := difference(worlds, start); err != nil {
+			t.Errorf("%v; the worlds:\n%s", err, describe(worlds))
+		}
+	}
+}
+
 // RunServed gives random histories to a slow system whose API server serves the resources. Unlike [Run], it does not
 // shrink a history that fails.
 func RunServed(t testing.TB, rounds int, seed uint64, served []Discovered, start func() System) {

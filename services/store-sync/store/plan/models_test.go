@@ -29,6 +29,10 @@ func TestDecideKeepsTheRulesOfModelsInRandomHistories(t *testing.T) {
 	modeltest.Run(t, seeds.Rounds(t, fewHistories), seeds.First(t), func() modeltest.System { return newHistory() })
 }
 
+func TestDecideKeepsTheRulesOfModelsInRareHistories(t *testing.T) {
+	modeltest.RunRare(t, func() modeltest.System { return newHistory() })
+}
+
 // history is a Store whose objects change, as plain data. It drives [plan.Decide] as the service does.
 type history struct {
 	in        plan.Input
