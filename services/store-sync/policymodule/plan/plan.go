@@ -96,8 +96,8 @@ func Make(in Input) Plan {
 // Settle plans beside the modules that are live once the plan is carried out: types of documents may let in a module, and
 // that may define what another document declares. merged returns the merge after a plan, or false if it fails. Where no
 // plan suits its own effect, Settle returns the first one.
-func Settle(in Input, make func(Input) Plan, merged func(moduleplan.Plan) (model.Result, model.Limits, bool)) Plan {
-	first := make(in)
+func Settle(in Input, plan func(Input) Plan, merged func(moduleplan.Plan) (model.Result, model.Limits, bool)) Plan {
+	first := plan(in)
 	for todo, round := first, 0; round < maxRounds; round++ {
 		after, limits, ok := merged(todo.Plan)
 		if !ok {
@@ -107,7 +107,7 @@ func Settle(in Input, make func(Input) Plan, merged func(moduleplan.Plan) (model
 		if in.Beside(after, limits); maps.Equal(before.Defined, in.Defined) && equality.Semantic.DeepEqual(before.Room, in.Room) {
 			return todo
 		}
-		todo = make(in)
+		todo = plan(in)
 	}
 	return first
 }
