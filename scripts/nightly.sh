@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # nightly.sh [PART [I/N]] runs what is too long for CI, part by part, and goes on after a part that
-# fails. PART runs one part alone: mutants, chaos, race, rights, corpora, torture, opensearch, node,
+# fails. PART runs one part alone: mutants, chaos, race, rights, corpora, torture, histories, opensearch, node,
 # release, stress or bench. I/N selects a slice of mutants or stress; without it that of today runs. A part
 # prints its seed, ends within an hour, and leaves no process. ENTAIL_SEED repeats a seed. The last
 # lines state minutes and result of each part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-parts=(mutants chaos race rights corpora torture opensearch node release stress bench)
+parts=(mutants chaos race rights corpora torture histories opensearch node release stress bench)
 minutes=60 # of one part
 test_limit=$((minutes - 3))m # Go then prints where a test hangs.
 # As many slices run within an hour on two cores.
@@ -104,11 +104,25 @@ corpora() {
 part_torture() {
 	local files packages pattern
 	mapfile -t files < <(grep -rlE --include='*_test.go' '^//go:build .*\bintegration\b' services)
-	mapfile -t files < <({ printf '%s\n' "${files[@]}" | grep torture; grep -lE "$random_inputs" "${files[@]}"; } | sort -u)
+	mapfile -t files < <({ printf '%s\n' "${files[@]}" | grep torture; grep -lE "$random_inputs" "${files[@]}"; } | grep -v "$histories" | sort -u)
 	mapfile -t packages < <(packages_of services "${files[@]}")
 	pattern=$(tests_in "${files[@]}")
 	cd services
 	RAPID_SEED=$ENTAIL_SEED ENTAIL_ROUNDS=${ENTAIL_ROUNDS:-40} go_test -p 2 -timeout $test_limit -tags integration -run "$pattern" "${packages[@]}"
+}
+
+# histories matches the file of the test on servers whose histories have a part of their own.
+histories=/histories_integration_test.go
+
+# Both tests run at once: 10000 histories without servers, and 40 rounds of 5 histories on servers.
+part_histories() {
+	local pure failed=0
+	cd services
+	ENTAIL_ROUNDS=10000 go_test -timeout $test_limit -run '^TestDecideKeepsTheRulesOfModelsInRandomHistories$' ./store-sync/store/plan &
+	pure=$!
+	ENTAIL_ROUNDS=40 go_test -timeout $test_limit -tags integration -run '^TestStoreSyncKeepsTheRulesOfModelsInRandomHistories$' ./store-sync || failed=1
+	wait $pure || failed=1
+	return $failed
 }
 
 # part_opensearch runs 300 histories, 30 of them with restarts and outages.

@@ -30,7 +30,7 @@ import (
 
 // fewHistories is for CI. The nightly run asks for 40 rounds, which are 200 histories.
 const (
-	fewHistories      = 2
+	fewHistories      = 1
 	historiesPerRound = 5
 )
 

@@ -59,7 +59,8 @@ func (v vocabulary) expand(name string) []string {
 	return slices.DeleteFunc(slices.Clone(members), func(t string) bool { return !v.types[t] })
 }
 
-// definitions returns the definitions that the document adds to the model, and its unions and actions.
+// definitions returns the definitions that the document adds to the model, its unions with their existing
+// members, and its actions.
 func (p policy) definitions(v vocabulary) map[string]string {
 	all := map[string]string{}
 	for _, t := range p.ResourceTypes {
@@ -88,12 +89,30 @@ func (p policy) definitions(v vocabulary) map[string]string {
 		}
 	}
 	for _, u := range p.Unions {
-		all["union "+u.Name] = "union"
+		for _, t := range u.ResourceTypes {
+			if v.types[t.Name] {
+				addTerm(all, "union "+u.Name, t.Name)
+			}
+		}
 	}
 	for _, a := range p.Actions {
 		all["action "+a.Name] = "action"
 	}
 	return all
+}
+
+// bindsTwice reports whether the document binds an action to a type by its name and by a union. The language refuses that.
+func (p policy) bindsTwice(v vocabulary) bool {
+	bound := map[string]bool{}
+	for _, b := range p.ActionBindings {
+		for _, t := range v.expand(b.TypeName) {
+			if bound[t+"#"+b.ActionName] {
+				return true
+			}
+			bound[t+"#"+b.ActionName] = true
+		}
+	}
+	return false
 }
 
 // addTerm adds a term to the relation of key.

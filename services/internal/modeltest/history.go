@@ -93,6 +93,32 @@ func history(random *rand.Rand, served []Discovered) (worlds []World) {
 	return worlds
 }
 
+// rare returns histories of documents in which shelves inherit an action from their parents. First one document binds the
+// action to fewer types, which acts. Then one adds a parent without the action, which is refused.
+func rare() (histories [][]World) {
+	for _, of := range []struct{ bound, parents, key, edit string }{
+		{"box doc", "box doc", "union places", "box"}, {"box", "box", "type shelf parent", "box doc"},
+	} {
+		a := &author{rolesType: true, core: &draft{kinds: coreParts}}
+		var worlds []World
+		for i, parts := range []map[string]string{
+			{"type box": "", "type doc": "", "union places": of.bound, "action look": "", "bind places look": "role"},
+			{"type shelf": "", "type shelf parent": of.parents},
+			{"bind shelf look": "role parent"},
+		} {
+			a.drafts = append(a.drafts, &draft{name: fmt.Sprint("d", i), created: i + 1, kinds: documentParts, parts: parts})
+		}
+		worlds = append(worlds, a.world())
+		for _, d := range a.drafts {
+			if _, has := d.parts[of.key]; has {
+				d.parts[of.key] = of.edit
+			}
+		}
+		histories = append(histories, append(worlds, a.world()))
+	}
+	return histories
+}
+
 // change makes one change to one object.
 func (a *author) change() {
 	switch n := a.random.IntN(20); {

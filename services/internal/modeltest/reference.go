@@ -44,6 +44,11 @@ func (o *object) may() map[string]string {
 	return o.last
 }
 
+// cored reports whether a part of the core module is live. Without one there is no model.
+func (s *step) cored() bool {
+	return slices.Contains(slices.Collect(maps.Values(s.after.owner)), CoreName)
+}
+
 // step is the change from one state to the next.
 type step struct {
 	texts         reader
@@ -164,6 +169,9 @@ func (o *object) needed() map[string]bool {
 		for _, term := range split(o.last[k]) {
 			keys, targets := last.references(typ, term)
 			for _, ref := range append(append(keys, targets...), typ) {
+				if refType, _, isRelation := strings.Cut(ref, "#"); isRelation {
+					needed[refType] = true
+				}
 				if !needed[ref] {
 					needed[ref] = true
 					visit(ref)

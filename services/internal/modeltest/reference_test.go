@@ -17,6 +17,7 @@ type toy struct {
 	bug    string
 	memory map[string]memory
 	names  map[string]memory // By name, for the bug inherits.
+	vetoed map[string]bool   // By name, for the bug removalRefused.
 	model  model
 }
 
@@ -173,7 +174,7 @@ func (y *toy) holds(s *step, o *object, k, term string) bool {
 // accept makes the declared text of o live, and reports whether it is live as a whole with all texts accepted before.
 // Otherwise it changes nothing.
 func (y *toy) accept(s *step, o *object) bool {
-	if o.now == nil || y.bug == rejectedClaims && y.claimed(s, o) {
+	if o.now == nil || y.vetoed[o.name] || y.bug == rejectedClaims && y.claimed(s, o) {
 		return false
 	}
 	was := s.after
@@ -235,6 +236,7 @@ func (y *toy) denied(s *step, o *object, k string) bool {
 
 // spoil applies the bugs that change the definitions that objects may have.
 func (y *toy) spoil(s *step) {
+	y.vetoed = map[string]bool{}
 	for _, o := range s.list {
 		switch {
 		case o.name == RolesName:
@@ -242,11 +244,25 @@ func (y *toy) spoil(s *step) {
 			o.memory, o.last = memory{}, nil
 		case y.bug == removesNothing || y.bug == needRefuses:
 			o.memory.removed, o.last = nil, s.texts.module(o.memory.text)
+		case y.bug == removalRefused && y.needed(s, o):
+			o.memory.removed, y.vetoed[o.name] = nil, true
 		case y.bug == inherits:
 			o.memory = y.names[o.name]
 			o.read(s)
 		}
 	}
+}
+
+// needed reports whether another document mentions a definition that a document has removed.
+func (y *toy) needed(s *step, o *object) bool {
+	for k := range o.memory.removed {
+		if slices.ContainsFunc(s.list, func(x *object) bool {
+			return o.document && x.document && x != o && s.vocabulary(nil).mentions(x.text, k)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // Bugs of the toy.
@@ -259,6 +275,7 @@ const (
 	liveInPart        = "a rejected text is live in part"
 	removesNothing    = "a rejected edit removes nothing"
 	needRefuses       = "a need refuses a removal"
+	removalRefused    = "a document's removal is refused"
 	liveNotFirst      = "what is live does not come first"
 	youngerFirst      = "the younger comes first"
 	discoveredFirst   = "what is discovered comes first"
@@ -268,14 +285,24 @@ const (
 )
 
 func TestReferenceAcceptsMerge(t *testing.T) {
-	Run(t, seeds.Rounds(t, 40), 2, func() System { return newToy("") })
+	Run(t, seeds.Rounds(t, 20), 2, func() System { return newToy("") })
 }
 
-// The reference does not find breaksOthers and discoveredFirst in 300 histories.
+func TestReferenceFindsThatADocumentBreaksOthers(t *testing.T) {
+	added := rare()[1]
+	if err := difference(added, func() System { return newToy("") }); err != nil {
+		t.Error(err)
+	}
+	if err := difference(added, func() System { return newToy(breaksOthers) }); err == nil {
+		t.Error("got no difference, want one")
+	}
+}
+
+// The reference does not find discoveredFirst in 300 histories.
 func TestReferenceFindsBug(t *testing.T) {
 	for _, bug := range []string{
 		rejectedTakes, unreadableEnds, coreEndsDiscovery, typelessForgotten, liveInPart, removesNothing,
-		needRefuses, liveNotFirst, youngerFirst, rejectedClaims, deletedStays, inherits,
+		needRefuses, removalRefused, liveNotFirst, youngerFirst, rejectedClaims, deletedStays, inherits,
 	} {
 		t.Run(bug, func(t *testing.T) {
 			for round := range 100 {

@@ -50,7 +50,7 @@ func without(terms, others []string) []string {
 // complete requires that all definitions are live of a text that is reported as live.
 func (s *step) complete() error {
 	for _, o := range s.list {
-		if !o.whole {
+		if !o.whole || !s.cored() {
 			continue
 		}
 		for _, k := range slices.Sorted(maps.Keys(o.now)) {
@@ -68,6 +68,7 @@ func (s *step) kept() error {
 	rest, claims := newModel(), map[string]string{}
 	maps.Copy(rest.text, s.after.text)
 	maps.Copy(rest.owner, s.after.owner)
+	s.narrow(rest)
 	for k, text := range s.before.text {
 		o := s.objects[s.before.owner[k]]
 		if o == nil || o.whole || o.now != nil && o.now[k] == "" || o.last[k] == "" || strings.Contains(k, " ") && o.document || s.after.owner[k] == CoreName || o.name == RolesName && !s.needRoles() {
@@ -76,9 +77,6 @@ func (s *step) kept() error {
 		claims[k] = o.last[k]
 		if o.document {
 			claims[k] = both(both(text, o.last[k]), o.now[k])
-			if live, ok := rest.text[k]; ok { // New targets do not excuse a loss.
-				rest.text[k] = both(live, text)
-			}
 		}
 		if claims[k] == "" {
 			delete(claims, k)
@@ -99,6 +97,16 @@ func (s *step) kept() error {
 		}
 	}
 	return nil
+}
+
+// narrow removes from rest the terms that documents have added, because new targets do not excuse a loss.
+func (s *step) narrow(rest model) {
+	for k, text := range s.before.text {
+		o, kept := s.objects[s.before.owner[k]], both(rest.text[k], text)
+		if o != nil && o.document && o.last[k] != "" && kept != "" {
+			rest.text[k] = kept
+		}
+	}
 }
 
 // both returns the terms that a and b have in common.
@@ -200,12 +208,11 @@ func (s *step) ranked() error {
 // judged reports whether the documentation defines if the declared text of o must be live. It is silent about empty
 // texts and about documents that may invalidate others. Without a core module there is no model.
 func (s *step) judged(o *object) bool {
-	cored := slices.Contains(slices.Collect(maps.Values(s.after.owner)), CoreName)
-	if o.whole || len(o.now) == 0 || !cored && o.name != CoreName {
+	if o.whole || len(o.now) == 0 || !s.cored() && o.name != CoreName || o.document && s.texts.policy(o.text).bindsTwice(s.vocabulary(o)) {
 		return false
 	}
 	for k, text := range o.now {
-		if o.document && o.last[k] != "" && (strings.HasPrefix(k, "union ") || len(without(split(text), split(o.last[k]))) > 0) {
+		if o.document && o.last[k] != "" && len(without(split(text), split(o.last[k]))) > 0 {
 			return false
 		}
 	}
@@ -237,8 +244,9 @@ func (s *step) junior(other, o *object, key string) bool {
 	}
 }
 
-// fits reports whether the declared text of o holds beside the live definitions. It ignores the objects in out. Other
-// definitions count only if present has them, or if they are of the core or roles' module.
+// fits reports whether the declared text of o holds beside the live definitions. It ignores the objects in out, and those
+// with the same text: they would be live with it, so nothing of their last live texts stays. Other definitions count only
+// if present has them, or if they are of the core or roles' module.
 func (s *step) fits(o *object, out map[string]bool, present model) bool {
 	m := newModel()
 	if roles := s.objects[RolesName]; roles != nil {
@@ -246,7 +254,8 @@ func (s *step) fits(o *object, out map[string]bool, present model) bool {
 	}
 	for k, text := range s.after.text {
 		owner := s.after.owner[k]
-		if owner != o.name && !out[owner] && (present.owner[k] != "" || owner == CoreName) {
+		same := owner == o.name || !o.document && s.objects[owner] != nil && s.objects[owner].text == o.text
+		if !same && !out[owner] && (present.owner[k] != "" || owner == CoreName) {
 			m.set(owner, map[string]string{k: text})
 		}
 	}

@@ -58,7 +58,7 @@ type State struct {
 	// Owners maps the keys of Definitions to the objects that own them.
 	Owners map[string]string
 	// Live maps an object to its live text. The declared text is live only if all of its definitions are. Documents
-	// without types are included.
+	// without types are included. Without a model, the live text of a document is its last valid one.
 	Live map[string]string
 }
 
@@ -81,6 +81,16 @@ func Run(t testing.TB, rounds int, seed uint64, start func() System) {
 	}
 }
 
+// RunRare gives histories to new systems that random ones seldom reach. Run has all others.
+func RunRare(t testing.TB, start func() System) {
+	t.Helper()
+	for _, worlds := range rare() {
+		if err := difference(worlds, start); err != nil {
+			t.Errorf("%v; the worlds:\n%s", err, describe(worlds))
+		}
+	}
+}
+
 // RunServed gives random histories to a slow system whose API server serves the resources. Unlike [Run], it does not
 // shrink a history that fails.
 func RunServed(t testing.TB, rounds int, seed uint64, served []Discovered, start func() System) {
@@ -93,33 +103,10 @@ func RunServed(t testing.TB, rounds int, seed uint64, served []Discovered, start
 	}
 }
 
-// gradual adds worlds between the given ones, so that PolicyDocuments change one by one. They change after all other
-// objects, the older ones first. The documentation does not cover a module that waits for types of several documents
-// that arrive together.
-func gradual(worlds []World) (all []World) {
-	var now World
-	for _, w := range worlds {
-		before := now.Documents
-		now = w
-		now.Documents = slices.DeleteFunc(slices.Clone(before), func(d Document) bool { return !slices.ContainsFunc(w.Documents, d.names) })
-		all = append(all, now)
-		for _, d := range slices.SortedFunc(slices.Values(w.Documents), func(a, b Document) int { return a.Created - b.Created }) {
-			if !slices.Contains(now.Documents, d) {
-				now.Documents = append(slices.DeleteFunc(slices.Clone(now.Documents), d.names), d)
-				all = append(all, now)
-			}
-		}
-	}
-	return all
-}
-
-// names reports whether the other document has the same name.
-func (d Document) names(other Document) bool { return d.Name == other.Name }
-
 // difference returns how a new system differs from the documentation.
 func difference(worlds []World, start func() System) error {
 	system, reference := start(), reference{texts: newReader(), before: newModel()}
-	for _, w := range gradual(worlds) {
+	for _, w := range worlds {
 		state, err := system.Settle(w)
 		if err == nil {
 			err = reference.check(w, state)

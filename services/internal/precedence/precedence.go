@@ -25,6 +25,8 @@ type Claim struct {
 	// Core marks the Store itself, which outranks all others.
 	Core bool
 	Live Liveness
+	// Document marks the claim of a PolicyDocument's module to a name that it never had.
+	Document bool
 	// Served marks a claim of a discovered module.
 	Served bool
 	// Created is the creation time of the object.
@@ -36,7 +38,7 @@ type Claim struct {
 // Compare orders claims, the strongest first.
 func Compare(a, b Claim) int {
 	return cmp.Or(
-		first(a.Core, b.Core), cmp.Compare(a.Live, b.Live), first(b.Served, a.Served),
+		first(a.Core, b.Core), cmp.Compare(a.Live, b.Live), first(a.Document, b.Document), first(b.Served, a.Served),
 		a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name),
 	)
 }

@@ -15,6 +15,7 @@ func TestCompareOrdersClaims(t *testing.T) {
 		{Live: precedence.Present, Created: at(8), Name: "live"},
 		{Live: precedence.Present, Served: true, Name: "discovered"},
 		{Live: precedence.Earlier, Created: at(7), Name: "edited"},
+		{Live: precedence.None, Document: true, Created: at(9), Name: "document"},
 		{Live: precedence.None, Created: at(1), Name: "old"},
 		{Live: precedence.None, Created: at(2), Name: "a"},
 		{Live: precedence.None, Created: at(2), Name: "b"},

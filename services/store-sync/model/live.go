@@ -75,7 +75,8 @@ func (u *unit) precedence(n name, o *unit) int {
 	return cmp.Or(precedence.Compare(u.claimTo(n), o.claimTo(n)), cmp.Compare(u.rank(), o.rank()), cmp.Compare(u.index, o.index))
 }
 
-// claimTo returns the unit's claim to n.
+// claimTo returns the unit's claim to n. Documents are planned as one policy beside what is live, so a new module must not
+// take a name from that plan.
 func (u *unit) claimTo(n name) precedence.Claim {
 	held := u.whole != nil
 	if u.live != nil {
@@ -87,7 +88,9 @@ func (u *unit) claimTo(n name) precedence.Claim {
 	case held:
 		return u.claimed(precedence.Earlier)
 	default:
-		return u.claimed(precedence.None)
+		c := u.claimed(precedence.None)
+		c.Document = u.Origin.Kind == Policy
+		return c
 	}
 }
 

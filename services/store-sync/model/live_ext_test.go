@@ -56,3 +56,16 @@ func TestWhatWasRemovedDoesNotComeBackByATypo(t *testing.T) {
 		})
 	}
 }
+
+func TestMergeAcceptsTextThatNeedsTheLastLiveTextOfARejectedEdit(t *testing.T) {
+	const role, box = "type role\n  relations\n    define subject: [user]\n", "type box\n"
+	older, newer := named("a", "module a\n\n"+role), named("b", "module b\n\n"+box)
+	older.Created, newer.Created = time.Unix(1, 0), time.Unix(2, 0)
+	modules := recorded(t, []model.Module{coreModule("module core\n\ntype user\n"), older, newer})
+	modules[1].DSL += box // Module b has it, so the edit is rejected.
+	modules[2].DSL += "  relations\n    define holder: [role#subject]\n"
+	merged := mergeAll(t, modules)
+	if is := states(merged.Reports); is[older.Origin] != model.LastGoodLive || is[newer.Origin] != model.Merged {
+		t.Errorf("got %v, want a's last live text and b's new one", merged.Reports)
+	}
+}

@@ -26,8 +26,29 @@ func Merge(core Module, others []Module, limits Limits) (Result, error) {
 	return mergeTexts(core, others, limits, false)
 }
 
-// mergeTexts merges modules in DSL. With reserved, no module may define or extend a type with a reserved name.
+// mergeTexts merges modules in DSL. With reserved, no module may define or extend a type with a reserved name. It merges
+// again while rejected modules lose parts of their last live texts: such a part may be all that needed another one.
 func mergeTexts(core Module, others []Module, limits Limits, reserved bool) (Result, error) {
+	result, err := mergeOnce(core, others, limits, reserved)
+	if err != nil || !slices.ContainsFunc(result.Reports, Report.narrows) {
+		return result, err
+	}
+	left := slices.Concat([]Module{core}, others)
+	for i := range left {
+		if r, known := result.Report(left[i].Origin); known && r.narrows() {
+			left[i].Live = r.Live
+		}
+	}
+	again, err := mergeTexts(left[0], left[1:], limits, reserved)
+	for i, r := range again.Reports {
+		before, _ := result.Report(r.Origin)
+		again.Reports[i].Takes = r.Takes || before.Takes
+	}
+	return again, err
+}
+
+// mergeOnce merges modules in DSL with their last live texts as they are.
+func mergeOnce(core Module, others []Module, limits Limits, reserved bool) (Result, error) {
 	units := parse(core, others, limits)
 	g := newGraph(units)
 	if reserved {

@@ -39,6 +39,18 @@ func (g *graph) report(u *unit, lives set) Report {
 	return r
 }
 
+// narrows reports whether the module is rejected, and its last live text loses a part.
+func (r Report) narrows() bool { return r.Takes && r.State != Merged && r.State != Duplicate }
+
+// Report returns the report on the module with this origin.
+func (r Result) Report(o Origin) (Report, bool) {
+	i := slices.IndexFunc(r.Reports, func(report Report) bool { return report.Origin == o })
+	if i < 0 {
+		return Report{}, false
+	}
+	return r.Reports[i], true
+}
+
 // duplicate returns the report on a unit with the text of another.
 func (g *graph) duplicate(u *unit, lives set) Report {
 	r := g.report(u.original, lives)

@@ -80,13 +80,13 @@ func (g *graph) rank(n name, all []int) {
 //
 // Whether a unit lives depends on whether others do not, so resolve approaches the answer from both sides. A unit is
 // sure to live if it lives even beside all earlier units that possibly live. It possibly lives if it lives beside only
-// the sure ones. Both sets become equal, unless needs and conflicts form a circle. Then the earliest undecided unit is
-// assumed to live or, if that is contradictory, to be out.
+// the sure ones. Both sets become equal, unless needs and conflicts form a circle. Then an undecided unit is assumed to
+// live or, if that is contradictory, to be out.
 func (g *graph) resolve(out set) set {
 	out, assumed := slices.Clone(out), g.none()
 	for {
 		sure, possible := g.approach(out, assumed)
-		i := firstIn(possible, sure.union(assumed))
+		i := g.undecided(possible, sure.union(assumed))
 		if i < 0 {
 			return sure
 		}
@@ -98,6 +98,17 @@ func (g *graph) resolve(out set) set {
 			out[i], assumed = true, g.none()
 		}
 	}
+}
+
+// undecided returns the earliest possible unit that is not decided, or -1. Units come first for which no unit with a
+// better claim is possible: they depend on needs alone.
+func (g *graph) undecided(possible, decided set) int {
+	for i := range possible {
+		if possible[i] && !decided[i] && !slices.ContainsFunc(g.earlier[i], func(e int) bool { return possible[e] }) {
+			return i
+		}
+	}
+	return firstIn(possible, decided)
 }
 
 func (g *graph) none() set { return make(set, len(g.units)) }

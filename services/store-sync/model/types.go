@@ -74,7 +74,8 @@ func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, err
 
 // evicts reports whether a text that was live has no part in the model.
 func (r Result) evicts(m Module) bool {
-	return m.Live != "" && slices.ContainsFunc(r.Reports, func(report Report) bool { return report.Origin == m.Origin && report.State == Rejected })
+	report, _ := r.Report(m.Origin)
+	return m.Live != "" && report.State == Rejected
 }
 
 // less returns the limits without the room that the types need.

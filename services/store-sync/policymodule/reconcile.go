@@ -34,10 +34,22 @@ func New(v *view.View, applier *module.Applier) *Provider {
 	return &Provider{state: newState(v, applier.State), applier: applier, plans: module.NewCache(made)}
 }
 
-// Beside sets the function that merges all modules of a Store. The documents must fit beside the live part of the other
-// modules. Before the call the provider has no information about these.
-func (p *Provider) Beside(merged func(store event.Key) (model.Result, model.Limits, bool)) {
+// Beside sets the function that merges all modules of a Store after a plan. The documents must fit beside the live part
+// of the other modules. Before the call the provider has no information about these.
+func (p *Provider) Beside(merged func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool)) {
 	p.state.merged = merged
+}
+
+// plan returns the plan for the policy of a Store.
+func (p *Provider) plan(store event.Key, in plan.Input) plan.Plan {
+	made := func(in plan.Input) plan.Plan {
+		todo, _ := p.plans.Get(store, in) // It has no errors.
+		return todo
+	}
+	if p.state.merged == nil {
+		return made(in)
+	}
+	return plan.Settle(in, made, func(todo moduleplan.Plan) (model.Result, model.Limits, bool) { return p.state.merged(store, todo) })
 }
 
 // Keys returns the Store to which a PolicyDocument refers.
@@ -58,7 +70,7 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	if found.empty() || store.Cluster != p.state.shared.Cluster {
 		return nil, nil
 	}
-	result, _ := p.plans.Get(store, found.input) // It has no errors.
+	result := p.plan(store, found.input)
 	todo := result.Plan
 	if s, ok := p.state.shared.Stores.Get(store); !ok || s.Value.DeletionTimestamp != nil {
 		todo.Apply = nil
@@ -106,8 +118,7 @@ func (p *Provider) Documents(store event.Key, accepted bool) ([]*syntax.Document
 		texts[d.Name] = d.Present
 	}
 	if accepted {
-		result, _ := p.plans.Get(store, found.input) // It has no errors.
-		texts = result.Texts
+		texts = p.plan(store, found.input).Texts
 	}
 	var documents []*syntax.Document
 	for name, text := range texts {

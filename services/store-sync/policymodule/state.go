@@ -15,6 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
@@ -26,9 +27,9 @@ type document = view.Object[iaplv1alpha1.PolicyDocument]
 type state struct {
 	shared    *module.State
 	documents *view.Table[iaplv1alpha1.PolicyDocument]
-	// merged returns the last merge of a Store's modules and the limits of its model. It returns false if the Store
-	// does not exist or has no model.
-	merged func(store event.Key) (model.Result, model.Limits, bool)
+	// merged returns the merge of a Store's modules after a plan, and the limits of its model. It returns false if the
+	// Store does not exist or has no model.
+	merged func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool)
 }
 
 func newState(v *view.View, shared *module.State) *state {
@@ -80,7 +81,7 @@ func (s *state) snapshot(store event.Key, previewed ...plan.Document) *snapshot 
 		found.input.Roles, found.carriers.Otherwise = o.Value.Annotations[iaplv1alpha1.RolesAnnotation], o.Change
 	}
 	if s.merged != nil && !found.empty() {
-		if merged, limits, ok := s.merged(store); ok {
+		if merged, limits, ok := s.merged(store, moduleplan.Plan{}); ok {
 			found.input.Beside(merged, limits)
 		}
 	}

@@ -5,12 +5,15 @@ import (
 	"context"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
@@ -134,15 +137,15 @@ func (s *State) missing(ctx context.Context, store event.Key) (statements []conf
 	return statements, nil
 }
 
-// MergedBy returns a function that merges the current modules of a live Store. It returns false for any other Store,
-// and if the merge fails.
-func (s *State) MergedBy(merges *MergeCache) func(store event.Key) (model.Result, model.Limits, bool) {
-	return func(store event.Key) (model.Result, model.Limits, bool) {
+// MergedBy returns a function that merges the modules of a live Store as they are once a plan is carried out. It returns
+// false for any other Store, and if the merge fails.
+func (s *State) MergedBy(merges *MergeCache) func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool) {
+	return func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool) {
 		in := s.Snapshot(store, plan.Observed{})
 		if in.Store == nil {
 			return model.Result{}, merges.limits, false
 		}
-		merged, err := merges.Merge(in)
+		merged, err := merges.Merge(in.After(todo, metav1.Now()))
 		return merged, merges.limits, err == nil
 	}
 }

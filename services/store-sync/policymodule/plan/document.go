@@ -48,6 +48,20 @@ func (d Document) claim() precedence.Claim {
 	return c
 }
 
+// older reports whether the document has the better claim to a name that neither has live.
+func (d Document) older(o Document) bool {
+	return precedence.Compare(precedence.Claim{Created: d.Created, Name: d.Name}, precedence.Claim{Created: o.Created, Name: o.Name}) < 0
+}
+
+// mentions reports whether the live text has a name.
+func (d Document) mentions(name string) bool {
+	if d.Live == nil {
+		return false
+	}
+	m := mentionedIn(d.Live)
+	return m.types[name] || m.actions[name] || m.bindings[name]
+}
+
 // maxPolicy bounds the text of a document that is kept in an annotation, in bytes. Kubernetes allows 256 KiB for all
 // annotations of an object together.
 const maxPolicy = 200 << 10

@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/policy"
+	"github.com/entail-dev/entail/services/store-sync/model"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
@@ -87,6 +91,25 @@ func Make(in Input) Plan {
 		s.choose()
 	}
 	return in.plan(s)
+}
+
+// Settle plans beside the modules that are live once the plan is carried out: types of documents may let in a module, and
+// that may define what another document declares. merged returns the merge after a plan, or false if it fails. Where no
+// plan suits its own effect, Settle returns the first one.
+func Settle(in Input, plan func(Input) Plan, merged func(moduleplan.Plan) (model.Result, model.Limits, bool)) Plan {
+	first := plan(in)
+	for todo, round := first, 0; round < maxRounds; round++ {
+		after, limits, ok := merged(todo.Plan)
+		if !ok {
+			break
+		}
+		before := in
+		if in.Beside(after, limits); maps.Equal(before.Defined, in.Defined) && equality.Semantic.DeepEqual(before.Room, in.Room) {
+			return todo
+		}
+		todo = plan(in)
+	}
+	return first
 }
 
 // Options returns the options of the language, with the Store's own type of roles. They are partial if a live module

@@ -78,6 +78,27 @@ func (m mentions) refer(types []iaplv1alpha1.Named) {
 // bound returns the name of a binding.
 func bound(b iaplv1alpha1.ActionBinding) string { return b.ActionName + " " + b.TypeName }
 
+// nameAt returns the name of the type, union, action or binding at a path.
+func nameAt(p *iaplv1alpha1.Policy, path string) string {
+	var list string
+	var i int
+	if _, err := fmt.Sscanf(strings.ReplaceAll(path, "[", " "), "spec.%s %d", &list, &i); err != nil {
+		return ""
+	}
+	switch list {
+	case "resourceTypes":
+		return p.ResourceTypes[i].Name
+	case "unions":
+		return p.Unions[i].Name
+	case "actions":
+		return p.Actions[i].Name
+	case "actionBindings":
+		return bound(p.ActionBindings[i])
+	default:
+		return ""
+	}
+}
+
 // without returns a text without the elements of findings: the smallest element around each. It returns nil if nothing
 // is left.
 func without(text *iaplv1alpha1.Policy, findings policy.Diagnostics) *iaplv1alpha1.Policy {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/policy"
@@ -84,6 +85,7 @@ func (s *selection) check(texts []*iaplv1alpha1.Policy, changes map[int]bool) (*
 	if p != nil {
 		found = found.Join(openfga.Check(p, unlimited())).Join(s.clashes(p))
 	}
+	s.yield(found, texts, changes)
 	// An empty policy is valid: no service has registered anything yet.
 	found = slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Severity != policy.Error || d.Code == policy.CodeEmpty })
 	if len(found) == 0 && p != nil {
@@ -96,6 +98,23 @@ func (s *selection) check(texts []*iaplv1alpha1.Policy, changes map[int]bool) (*
 		p = &policy.Policy{Options: s.options.OrDefault()}
 	}
 	return p, nil
+}
+
+// yield moves a finding that two changes declare one name to the younger document, unless the name is live there. The check
+// reports it on the later document, and documents with a live text come first.
+func (s *selection) yield(found policy.Diagnostics, texts []*iaplv1alpha1.Policy, changes map[int]bool) {
+	for k, d := range found {
+		if len(d.Related) != 1 || !strings.HasPrefix(string(d.Code), "E-DUP-") {
+			continue
+		}
+		first, later := index(d.Related[0].Place), index(d.Place)
+		if !changes[first] || !changes[later] || !s.documents[later].older(s.documents[first]) {
+			continue
+		}
+		if !s.documents[first].mentions(nameAt(texts[first], d.Related[0].Place.Path)) {
+			found[k].Place, found[k].Related[0].Place = d.Related[0].Place, d.Place
+		}
+	}
 }
 
 // clashes returns findings on the types of a policy that another live module of the Store defines.

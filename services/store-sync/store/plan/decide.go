@@ -4,11 +4,12 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/store-sync/model"
+	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 	policyplan "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
 // Decide computes the model of a live Store from its objects and their statuses. It compiles the documents beside the
-// other modules of the last merge, applies that plan to the input, and merges everything. The returned input holds the
+// other modules, applies that plan to the input, and merges everything. The returned input holds the
 // model in Merged, for Verdict and StoreStatus. The plan holds the validations of documents.
 func Decide(in Input, documents []policyplan.Document, limits model.Limits) (Input, policyplan.Plan) {
 	in.merge(limits)
@@ -21,10 +22,16 @@ func Decide(in Input, documents []policyplan.Document, limits model.Limits) (Inp
 		}
 	}
 	policies.Beside(in.Merged, limits)
-	todo := policyplan.Make(policies)
-	in = in.After(todo.Plan, in.Now)
-	in.merge(limits)
-	return in, todo
+	after := func(todo moduleplan.Plan) Input {
+		is := in.After(todo, in.Now)
+		is.merge(limits)
+		return is
+	}
+	todo := policyplan.Settle(policies, policyplan.Make, func(todo moduleplan.Plan) (model.Result, model.Limits, bool) {
+		is := after(todo)
+		return is.Merged, limits, is.MergeErr == nil
+	})
+	return after(todo.Plan), todo
 }
 
 func (in *Input) merge(limits model.Limits) {

@@ -125,14 +125,7 @@ func (in Input) mergeErr() error {
 }
 
 // report returns the result of the merge for an AuthorizationModel.
-func (in Input) report(m Module) (model.Report, bool) {
-	origin := in.origin(m)
-	i := slices.IndexFunc(in.Merged.Reports, func(r model.Report) bool { return r.Origin == origin })
-	if i < 0 {
-		return model.Report{}, false
-	}
-	return in.Merged.Reports[i], true
-}
+func (in Input) report(m Module) (model.Report, bool) { return in.Merged.Report(in.origin(m)) }
 
 // recorded returns the id of the OpenFGA store in the Store's status.
 func (in Input) recorded() string { return in.Store.Status.StoreID }

@@ -84,3 +84,73 @@ func TestDecideKeepsNothingOfAnEarlierDocumentOfTheName(t *testing.T) {
 	s.settle()
 	s.has("!org")
 }
+
+func TestDecideRemovesATypeThatOnlyATakenRelationNeeded(t *testing.T) {
+	const box = "type box\n  relations\n    define parent: "
+	s := newShop(t)
+	s.module("a", "module a\n\n"+box+"[doc]\n\ntype doc\n")
+	s.settle()
+	s.has("box#parent", "doc")
+	s.in.Store.Spec.CoreModule = accounts + "\n" + box + "[box]\n"
+	s.module("a", "module a\n\n"+box+"[doc]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.Rejected)
+	s.has("box#parent", "!doc")
+}
+
+func TestDecideTakesNoTypeOfAModuleForThatOfADocument(t *testing.T) {
+	s := newShop(t)
+	s.module("a", "module a\n\ntype box\n  relations\n    define viewer: [shelf]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.Rejected)
+	s.document("team/box", "resourceTypes: [{name: box, idPrefix: idntbox}]\n"+
+		"actionBindings: [{actionName: x_use, typeName: shelf, conditions: [{roleBinding: {}}]}]\n")
+	s.document("team/shelf", "resourceTypes:\n- {name: shelf, idPrefix: idntshf, relationships: [{relation: parent, targetTypes: [{name: box}]}]}\n"+
+		"actions: [{name: x_use}]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.Rejected)
+	s.has("shelf#parent", "shelf#x_use", "!box#viewer")
+}
+
+func TestDecideAcceptsDocumentsBesideANewModuleThatTheyLetIn(t *testing.T) {
+	s := newShop(t)
+	s.module("a", "module a\n\ntype shelf\n  relations\n    define parent: [box]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.Rejected)
+	s.document("team/box", "resourceTypes: [{name: box, idPrefix: idntbox}]\n")
+	s.document("team/shelf", "resourceTypes: [{name: shelf, idPrefix: idntshf}]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.Rejected)
+	s.valid("team/box", true)
+	s.valid("team/shelf", true)
+	s.has("shelf", "!shelf#parent")
+}
+
+func TestDecideAcceptsADocumentBesideAModuleThatAnotherDocumentEnds(t *testing.T) {
+	s := newShop(t)
+	s.document("team/case", "resourceTypes: [{name: case, idPrefix: idntcse}]\n")
+	s.settle()
+	s.module("a", "module a\n\ntype box\n  relations\n    define parent: [case]\n")
+	s.document("team/case", "actions: [{name: x_use}]\n")
+	s.document("team/box", "resourceTypes: [{name: box, idPrefix: idntbox}]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.Rejected)
+	s.valid("team/box", true)
+	s.has("box", "!box#parent", "!case")
+}
+
+func TestDecideGivesANewNameToTheOlderDocument(t *testing.T) {
+	const shelf, room, hall = "{name: shelf, idPrefix: idntshf}", "{name: room, idPrefix: idntrom}", "{name: hall, idPrefix: idnthal}"
+	s := newShop(t)
+	s.document("team/older", "resourceTypes: ["+room+"]\nactionBindings: [{actionName: x_get, typeName: nope, conditions: [{roleBinding: {}}]}]\n")
+	s.document("team/newer", "resourceTypes: ["+hall+"]\n")
+	s.settle()
+	s.valid("team/older", false)
+	s.has("hall", "!room")
+	s.document("team/older", "resourceTypes: ["+room+", "+shelf+"]\n")
+	s.document("team/newer", "resourceTypes: ["+hall+", "+shelf+"]\n")
+	s.settle()
+	s.valid("team/older", true)
+	s.valid("team/newer", false)
+	s.has("hall", "room", "shelf")
+}
