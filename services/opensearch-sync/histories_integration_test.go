@@ -169,7 +169,7 @@ func (p *execution) disrupted(u disruption, do func() error) error {
 			s.memory = false
 		}
 	}
-	switch u {
+	switch u { //nolint:exhaustive // A calm history begins nothing.
 	case restart:
 		p.running.Stop()
 		defer p.start()

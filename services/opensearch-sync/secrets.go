@@ -53,5 +53,6 @@ func (s secrets) get(ctx context.Context, namespace, name string) (secret corev1
 
 // remedy returns the command that grants the right to read Secrets of a namespace.
 func remedy(namespace string) string {
-	return fmt.Sprintf("%s; to have their changes followed, too, see docs/operate/opensearch.md", rbac.Account{Service: topology.OpensearchSync}.BindSecrets(namespace))
+	return fmt.Sprintf("%s; to have their changes followed, too, see docs/operate/opensearch.md",
+		rbac.Account{Service: topology.OpensearchSync}.BindSecrets(namespace))
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
@@ -87,7 +88,8 @@ func TestClusterObjectsOfOneServerWriteOneAfterTheOther(t *testing.T) {
 		if strings.HasPrefix(op, "PATCH rolesmapping") && first.CompareAndSwap(false, true) {
 			_ = bindings.Delete(ctx, "two", metav1.DeleteOptions{})
 			for range 50 { // A run beside this one would release the binding by then.
-				if _, err := bindings.Get(ctx, "two", metav1.GetOptions{}); err != nil || !backoff.Sleep(ctx, 100*time.Millisecond) {
+				_, err := bindings.Get(ctx, "two", metav1.GetOptions{})
+				if apierrors.IsNotFound(err) || !backoff.Sleep(ctx, 100*time.Millisecond) {
 					break
 				}
 			}

@@ -47,7 +47,8 @@ func newCanI(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "can-i [WHO] VERB RESOURCE[/NAME]",
 		Short:   "Check whether the objects of IAM give a permission",
-		Long:    "can-i asks whether the objects of IAM give a permission. The exit code is 0 for yes and 1 for no. Kubernetes RBAC is\nnot asked: it may allow more.\n\n" + resourceHelp + "\n" + whoHelp,
+		Long:    "can-i asks whether the objects of IAM give a permission. The exit code is 0 for yes and 1 for no. Kubernetes RBAC is\n" +
+			"not asked: it may allow more.\n\n" + resourceHelp + "\n" + whoHelp,
 		Example: "  entail can-i alice get projects/web\n  entail can-i alice list projects --group oidc:staff\n  entail can-i get projects/web",
 		Args:    cobra.RangeArgs(2, 3),
 	}
@@ -75,7 +76,8 @@ func newExplainAccess(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "access [WHO] VERB RESOURCE[/NAME]",
 		Short:   "Explain why a subject has a permission, or what is missing",
-		Long:    "access prints each way that gives a permission, or what is missing. Kubernetes RBAC is not asked: it may allow more.\n\n" + resourceHelp + "\n" + whoHelp,
+		Long:    "access prints each way that gives a permission, or what is missing. Kubernetes RBAC is not asked: it may allow more.\n\n" +
+			resourceHelp + "\n" + whoHelp,
 		Example: "  entail explain access alice get projects/web",
 		Args:    cobra.RangeArgs(2, 3),
 	}
@@ -102,7 +104,8 @@ func newWhoCan(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "who-can VERB RESOURCE[/NAME]",
 		Short:   "List the subjects that have a permission",
-		Long:    "who-can lists the users, accounts and groups to which the objects of IAM give a permission, and the members of the groups.\nKubernetes RBAC is not asked: it may allow more.\n\n" + resourceHelp,
+		Long:    "who-can lists the users, accounts and groups to which the objects of IAM give a permission, and the members of the groups.\n" +
+			"Kubernetes RBAC is not asked: it may allow more.\n\n" + resourceHelp,
 		Example: "  entail who-can get projects/web",
 		Args:    cobra.ExactArgs(2),
 	}

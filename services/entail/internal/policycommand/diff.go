@@ -42,7 +42,8 @@ func newDiff(server Server) *cobra.Command {
 		Short: "Show what a change of a policy widens, narrows or breaks",
 		Long: fmt.Sprintf(`diff compares the meaning of two policies, each a file or a folder. With --store it compares the PolicyDocuments
 of a Store with the same documents and FILE; a manifest replaces the object that it names. The exit code
-is the worst class of change: 0 none or harmless, %d narrowing, %d widening, %d breaking for ids, %d breaking for data.`, exitNarrowing, exitWidening, exitBreakingIDs, exitBreakingData),
+is the worst class of change: 0 none or harmless, %d narrowing, %d widening, %d breaking for ids, %d breaking for data.`,
+			exitNarrowing, exitWidening, exitBreakingIDs, exitBreakingData),
 		Example: "  entail policy diff main/policies policies\n  entail policy diff mine.yaml --store demo",
 	}
 	bindPolicyOptions(cmd.Flags(), &options)

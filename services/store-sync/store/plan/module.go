@@ -147,7 +147,8 @@ func elsewhere(in Input, m Module) condition.Condition {
 func mergedAs(r model.Report) condition.Condition {
 	switch {
 	case r.State == model.LastGoodLive:
-		return condition.New(corev1alpha1.Merged, false, corev1alpha1.LastGoodLive, r.Message+"; the last valid version, status.live, stays in force: "+unrevoked(r))
+		return condition.New(corev1alpha1.Merged, false, corev1alpha1.LastGoodLive,
+			r.Message+"; the last valid version, status.live, stays in force: "+unrevoked(r))
 	case r.State == model.Rejected && r.Exceeds:
 		return condition.New(corev1alpha1.Merged, false, ReasonLimitExceeded, r.Message)
 	case r.State == model.Rejected:

@@ -118,16 +118,26 @@ func TestPolicyBindingMessageNamesObjectAndRemedy(t *testing.T) {
 		edit func(*iamv1alpha1.PolicyBindingSpec)
 		want []string
 	}{
-		"another uid": {func(s *iamv1alpha1.PolicyBindingSpec) { s.Subjects[0].UID = "6" },
-			[]string{"User/alice (UIDMismatch)", "kubectl get KIND NAME -o jsonpath={.metadata.uid}"}},
-		"no such user": {func(s *iamv1alpha1.PolicyBindingSpec) { s.Subjects[0].Name = "alicia" },
-			[]string{"User/alicia (NotFound)", "create what is NotFound, or correct its name"}},
-		"no such kind": {func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Kind = "Gadget" },
-			[]string{`kind Gadget of API group "a.example"`, "entail iam kinds"}},
-		"no such object": {func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Name = "x" },
-			[]string{`Widget "x" not found; the binding acts once it exists`}},
-		"no such role": {func(s *iamv1alpha1.PolicyBindingSpec) { s.RoleRef.Name = "editr" },
-			[]string{`Role "editr" not found in namespace "ns"; create it`}},
+		"another uid": {
+			func(s *iamv1alpha1.PolicyBindingSpec) { s.Subjects[0].UID = "6" },
+			[]string{"User/alice (UIDMismatch)", "kubectl get KIND NAME -o jsonpath={.metadata.uid}"},
+		},
+		"no such user": {
+			func(s *iamv1alpha1.PolicyBindingSpec) { s.Subjects[0].Name = "alicia" },
+			[]string{"User/alicia (NotFound)", "create what is NotFound, or correct its name"},
+		},
+		"no such kind": {
+			func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Kind = "Gadget" },
+			[]string{`kind Gadget of API group "a.example"`, "entail iam kinds"},
+		},
+		"no such object": {
+			func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Name = "x" },
+			[]string{`Widget "x" not found; the binding acts once it exists`},
+		},
+		"no such role": {
+			func(s *iamv1alpha1.PolicyBindingSpec) { s.RoleRef.Name = "editr" },
+			[]string{`Role "editr" not found in namespace "ns"; create it`},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, target := &iamv1alpha1.PolicyBinding{ObjectMeta: named("b", "b")}, ref
