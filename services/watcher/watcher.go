@@ -80,6 +80,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 			func(ctx context.Context) error {
 				return leader.run(ctx, func(ctx context.Context) error {
 					term := stream
+					term.Term = leader.lease.term()
 					term.Source = secrets.New(cluster, stream.Kinds, rt.Log) // References from an earlier term do not matter.
 					return reflector.Run(ctx, term)
 				})

@@ -20,6 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 )
@@ -50,6 +51,7 @@ func newBus(t *testing.T) *bus {
 	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
+	testbed.WriteBarriers(t, b.js, "local")
 	return b
 }
 

@@ -41,8 +41,8 @@ func watcher() User {
 			inspect(),
 			may("The watcher alone makes streams, and gives them their configuration back.", slices.Concat(
 				each(streamAPI+"CREATE.", topology.Streams()...), each(streamAPI+"UPDATE.", topology.Streams()...))...),
-			may("What is published: changes, and markers.", "entail.changes.>", "entail.objects.>", "entail.sync.>"),
-			may("Does the bus take anything?", topology.BarrierSubject(topology.Watcher)),
+			may("What is published: changes, barriers, and markers.", "entail.changes.>", "entail.objects.>", "entail.barrier.*", "entail.sync.>"),
+			may("Does the bus take anything?", topology.PulseSubject(topology.Watcher)),
 			may("A sweep reads what the stream holds.", append(read(changes, "entail.changes.>"), read(changes, "entail.objects.>")...)...),
 			may("One message is read: a change, a marker, a result, a dead letter.",
 				direct+changes, direct+changes+".entail.changes.>", direct+changes+".entail.objects.>",
@@ -67,7 +67,7 @@ func fed(service string) []Right {
 		inspect(),
 		may("A view is fed from changes and markers.", append(read(changes, "entail.changes.>"), read(sync, "entail.sync.>")...)...),
 		may("Of several kinds at once; also how a durable is made.", each(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
-		may("How far a view has to read.", topology.BarrierSubject(service)),
+		may("How far a view has to read, and whether NATS accepts messages.", topology.EndSubject(service), topology.PulseSubject(service)),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,12 +25,19 @@ var (
 	// ErrMalformed means that a message is not a valid change of its subject.
 	ErrMalformed = errors.New("malformed message on the bus")
 
+	// ErrRefused means that the stream holds another barrier than the expected one.
+	ErrRefused = errors.New("the stream holds another barrier")
+
 	errContended = errors.New("other writers are faster")
 )
 
-// Publisher writes changes, snapshot markers and heartbeats.
+// Publisher writes changes, snapshot markers and barriers.
 type Publisher struct {
 	js jetstream.JetStream
+
+	// uncovered is 1 + the number of the oldest connection over which a change was acknowledged since the last barrier. It
+	// is 0 if the stream acknowledged none.
+	uncovered atomic.Uint64
 }
 
 // New returns a publisher.
@@ -41,6 +49,9 @@ type Options struct {
 	Meaning string
 	// Replay publishes a state that is already stored once more, so that consumers process it again.
 	Replay bool
+	// Force stores the change whatever version the subject holds. It still expects the last sequence of the subject.
+	// Only the leader may use it, to correct the stream.
+	Force bool
 	// MetadataOnly keeps the bodies of objects out of tombstones.
 	MetadataOnly bool
 	// TTL bounds the life of a tombstone; 0 means [topology.TombstoneTTL]. Other changes do not expire.
@@ -81,10 +92,11 @@ func (p *Publisher) publish(ctx context.Context, subject string, c event.Change,
 		return Ack{}, err
 	}
 	id := c.ID()
-	if opts.Replay {
+	if opts.Replay || opts.Force {
 		id = unique(c)
 	}
 	for range attempts {
+		connection := p.connection()
 		pub, err := p.js.PublishMsg(ctx, msg, conditions(c, id, expected, opts)...)
 		switch {
 		case err == nil && pub.Duplicate && pub.Sequence != expected:
@@ -93,6 +105,7 @@ func (p *Publisher) publish(ctx context.Context, subject string, c event.Change,
 			id = unique(c)
 			continue
 		case err == nil:
+			p.uncover(connection)
 			return Ack{Head: headOf(c.Key, pub.Sequence, msg.Header)}, nil
 		case !isConflict(err):
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, err))
@@ -127,6 +140,8 @@ func resolve(c event.Change, stored Stored, err error, opts Options) (done bool,
 		return false, nil
 	case err != nil:
 		return false, err
+	case opts.Force:
+		return false, nil
 	case opts.Replay:
 		return stored.Change.NewerThan(c), nil
 	default:

@@ -3,6 +3,7 @@ package testbed
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +31,8 @@ type Bed struct {
 	JS      jetstream.JetStream
 	Objects dynamic.Interface
 	Typed   kubernetes.Interface
+
+	filled sync.Once
 }
 
 // NewBed starts the servers and creates the streams.

@@ -16,7 +16,7 @@ import (
 )
 
 // Fill publishes objects as a watcher does, whether or not the API server has them. It then publishes snapshot markers
-// that cover them.
+// that cover them, and barriers.
 func (b *Bed) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object))) {
 	b.T.Helper()
 	counts := map[event.GroupResource]int{}
@@ -50,6 +50,7 @@ func (b *Bed) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object)
 			b.T.Fatal(err)
 		}
 	}
+	b.filled.Do(func() { WriteBarriers(b.T, b.JS, local) })
 }
 
 func (b *Bed) putOnBus(kind kinds.Kind, object metav1.Object, version int) {

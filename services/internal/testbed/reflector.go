@@ -23,9 +23,6 @@ const local = "local"
 // retryPause is the wait before another attempt at NATS or the API server.
 const retryPause = 50 * time.Millisecond
 
-// beatInterval is the time between two heartbeats.
-const beatInterval = time.Second
-
 // Reflector publishes the objects in Kubernetes and their changes as the watcher does, for tests of services that
 // cannot import the watcher. A test can pause it, or let it publish everything again.
 type Reflector struct {
@@ -98,17 +95,18 @@ func (r *Reflector) mark(kind kinds.Kind, m *eventv1.SnapshotMarker) {
 	}
 }
 
-// beat publishes heartbeats, except while the reflector is paused or a change waits.
+// beat writes barriers, except while the reflector is paused or a change waits.
 func (r *Reflector) beat(ctx context.Context) {
+	barriers := NewBarriers(r.publisher, r.origin.Cluster)
 	for ctx.Err() == nil {
 		r.gate.Lock()
 		if r.waiting.Load() == 0 {
-			_ = r.publisher.Heartbeat(ctx, &eventv1.Heartbeat{Cluster: r.origin.Cluster}) // Another one follows soon.
+			_ = barriers.Write(ctx, 0) // Another one follows soon.
 		}
 		r.gate.Unlock()
 		select {
 		case <-ctx.Done():
-		case <-time.After(beatInterval):
+		case <-time.After(barrierInterval):
 		}
 	}
 }

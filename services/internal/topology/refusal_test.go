@@ -53,7 +53,7 @@ func TestADifferenceSaysWhatItIs(t *testing.T) {
 func TestNoTwoServicesShareASubject(t *testing.T) {
 	owners := map[string]string{}
 	for _, service := range append(Services(), Service{Name: Watcher}) {
-		for _, subject := range []string{WakeSubject(service.Name), BarrierSubject(service.Name), TurnSubject(service.Name), InboxPrefix(service.Name)} {
+		for _, subject := range []string{WakeSubject(service.Name), EndSubject(service.Name), PulseSubject(service.Name), TurnSubject(service.Name), InboxPrefix(service.Name)} {
 			if other := owners[subject]; other != "" {
 				t.Errorf("%s is of %s and of %s", subject, other, service.Name)
 			}

@@ -86,7 +86,7 @@ func streams(replicas int) []jetstream.StreamConfig {
 	letters := newest(DeadLetters, "what could not be processed", deadLettersPrefix+">")
 	letters.MaxMsgsPerSubject, letters.MaxAge = -1, deadLetterAge
 	return []jetstream.StreamConfig{
-		newest(Changes, "the newest state of every object", changesPrefix+">", targetsPrefix+">", wakePrefix+"*"),
+		newest(Changes, "the newest state of every object", changesPrefix+">", targetsPrefix+">", barrierPrefix+"*", wakePrefix+"*"),
 		newest(Sync, "snapshot markers", syncPrefix+">"),
 		newest(Results, "what services did with objects", resultsPrefix+">"),
 		announce, letters,
@@ -156,7 +156,9 @@ func DecodeChange(msg jetstream.Msg) (event.Change, error) {
 	if err != nil {
 		return change, nil //nolint:nilerr // The change is readable; when it was published cannot be told.
 	}
-	change.PublishedAt = meta.Timestamp
+	if change.PublishedAt = meta.Timestamp; uid == "" {
+		change.Sequence = meta.Sequence.Stream
+	}
 	if ttl, err := time.ParseDuration(msg.Headers().Get(jetstream.MsgTTLHeader)); err == nil {
 		change.ExpiresAt = meta.Timestamp.Add(ttl)
 	}

@@ -24,15 +24,15 @@ func (t *Table[T]) newer(c event.Change) bool {
 	live := t.writing.live.objects[c.Key]
 	if c.Deleted {
 		gone := t.writing.gone.get(c.Key, c.UID)
-		return (gone == nil || c.NewerThan(gone.Change)) &&
-			(live == nil || live.UID != c.UID || live.Epoch != c.Epoch || c.NewerThan(live.Change))
+		return (gone == nil || c.Replaces(gone.Change)) &&
+			(live == nil || live.UID != c.UID || live.Epoch != c.Epoch || c.Replaces(live.Change))
 	}
 	for gone := range t.writing.gone.of(c.Key) {
-		if !c.NewerThan(gone.Change) {
+		if !c.Replaces(gone.Change) {
 			return false
 		}
 	}
-	return live == nil || c.NewerThan(live.Change)
+	return live == nil || c.Replaces(live.Change)
 }
 
 func (t *Table[T]) decode(c event.Change, blank bool) (func() bool, error) {
@@ -91,7 +91,7 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 	switch {
 	case !o.Deleted:
 		c.replace(was, o)
-	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.NewerThan(was.Change):
+	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.Replaces(was.Change):
 		if c.live.remove(o.Key); was.UID != o.UID { // It was deleted before the object that o deletes was created.
 			c.gone.displace(was, o.Change)
 		}

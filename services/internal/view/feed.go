@@ -13,6 +13,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -35,32 +36,42 @@ func (v *View) feed(ctx context.Context) error {
 	return group.Wait()
 }
 
+// stream returns the state of the stream, and sets the clock by it.
 func (v *View) stream(ctx context.Context) (*jetstream.StreamInfo, error) {
+	asked := bootclock.Now()
 	stream, err := v.cfg.JS.Stream(ctx, topology.Changes)
 	if err != nil {
 		return nil, fmt.Errorf("look up stream %s: %w", topology.Changes, err)
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clock = clock{asked, stream.CachedInfo().TimeStamp}
 	return stream.CachedInfo(), nil
 }
 
 func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) error {
 	filters := v.filters(func(k event.GroupResource) string { return topology.ChangesFilter(v.cfg.Cluster, k) })
-	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes, ordered(append(filters, topology.WakeFilter())))
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes,
+		ordered(append(filters, topology.BarrierSubject(v.cfg.Cluster), topology.EndSubject(v.cfg.Service))))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Changes, err)
 	}
-	now := v.now()
-	last, err := v.barrier(ctx)
+	v.consumer = consumer.CachedInfo().Name
+	now := bootclock.Now()
+	end, err := v.markEnd(ctx)
 	if err != nil {
 		return err
 	}
 	loaded := false
 	return each(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
-		if err := v.take(ctx, msg); err != nil {
+		if !v.continues(meta.Consumer) {
+			return errReplaced
+		}
+		if err := v.take(ctx, msg, meta, end); err != nil {
 			return err
 		}
 		v.at(msg.Subject(), meta.Sequence.Stream)
-		if !loaded && meta.Sequence.Stream >= last {
+		if !loaded && meta.Sequence.Stream >= end {
 			loaded = true
 			v.finish(ctx, stream, now)
 		}
@@ -72,7 +83,7 @@ func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) er
 func (v *View) at(subject string, sequence uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.position = sequence; topology.IsWake(subject) {
+	if v.position = sequence; topology.IsWake(subject) || topology.IsBarrier(subject) {
 		return
 	}
 	v.changed = sequence
@@ -83,10 +94,13 @@ func (v *View) at(subject string, sequence uint64) {
 
 // take applies one message. It skips a change that cannot be decoded, or stores it without a value ([Config.Blank]):
 // the consumer of the service receives it too, and makes it a dead letter. It retries other errors until ctx ends.
-func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
+func (v *View) take(ctx context.Context, msg jetstream.Msg, meta *jetstream.MsgMetadata, end uint64) error {
 	v.brought.Add(1)
-	if topology.IsWake(msg.Subject()) {
-		return nil // A barrier has no content; only its sequence counts.
+	switch {
+	case topology.IsWake(msg.Subject()):
+		return nil // A mark of the end has no content; only its sequence counts.
+	case topology.IsBarrier(msg.Subject()):
+		return v.prove(msg, meta, end)
 	}
 	err := v.takeOnce(ctx, msg)
 	if err != nil && !fault.IsTerminal(err) {
@@ -129,6 +143,7 @@ func (v *View) begin() {
 	v.position, v.changed, v.loading, v.marked = 0, 0, true, false
 	clear(v.epochs)
 	clear(v.targeted)
+	clear(v.proofs)
 	v.loads.Add(1)
 	for _, t := range v.tables {
 		t.begin()
@@ -138,8 +153,8 @@ func (v *View) begin() {
 	}
 }
 
-// finish publishes the loaded content to readers. The content is everything that the stream held at the moment then.
-func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, then moment) {
+// finish publishes the loaded content to readers. The content is everything that the stream held at a time.
+func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, then time.Duration) {
 	again := v.show()
 	v.mu.Lock()
 	v.incarnation, v.read, v.loading = topology.Incarnation(stream), stream.TimeStamp, false
@@ -173,20 +188,13 @@ func (v *View) show() (again bool) {
 
 func (v *View) feedMarkers(ctx context.Context, life string) error {
 	filters := v.filters(func(k event.GroupResource) string { return topology.SyncSubject(v.cfg.Cluster, k) })
-	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, ordered(append(filters, topology.HeartbeatSubject(v.cfg.Cluster))))
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, ordered(filters))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
 	}
-	v.readClock(ctx)
 	v.readMarkers(consumer.CachedInfo().NumPending)
-	beating := map[string]bool{}
 	return each(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		defer v.readMarkers(meta.NumPending)
-		if topology.IsHeartbeat(msg.Subject()) {
-			v.readHeartbeat(msg, meta.Timestamp, !beating[msg.Subject()])
-			beating[msg.Subject()] = true
-			return nil
-		}
 		var m eventv1.SnapshotMarker
 		if err := proto.Unmarshal(msg.Data(), &m); err != nil {
 			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))

@@ -13,6 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 )
@@ -186,7 +187,7 @@ func TestWhatWasWrittenHereStaysWhenTheBusDoesNotHaveItYet(t *testing.T) {
 		if f.reloads.Load() == 0 {
 			return errors.New("not read again")
 		}
-		return f.Complete()
+		return f.complete()
 	})
 	if o, _ := f.stores.Get(key("a")); o.ResourceVersion != "2" || names(f.stores.By("tag", "written")) != "a " {
 		t.Errorf("what was written is at version %s", o.ResourceVersion)
@@ -236,8 +237,9 @@ func TestSnapshotsAreOfOneClusterEach(t *testing.T) {
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	f := b.feed()
 	f.await(t, "a ")
+	b.others = testbed.NewBarriers(b.Publisher, "other")
 	f.eventually(t, func() error {
-		b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "other"})) // The first that a feed brings may be of any time.
+		b.must(b.others.Write(t.Context(), 0))
 		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), `in cluster "other"`) {
 			return fmt.Errorf("a cluster whose watcher is at work: %w", err)
 		}
@@ -258,7 +260,7 @@ func TestSnapshotsAreOfOneClusterEach(t *testing.T) {
 		if f.reloads.Load() == 0 {
 			return errors.New("not read again")
 		}
-		return f.Complete()
+		return f.complete()
 	})
 }
 
@@ -304,7 +306,7 @@ func TestARevisionNamesThePlaceInOneLifeOfTheStream(t *testing.T) {
 		if f.reloads.Load() == 0 {
 			return errors.New("not read again")
 		}
-		return f.Complete()
+		return f.complete()
 	})
 	if third := f.Revision(); second == third {
 		t.Errorf("%s in both lives", second)
@@ -342,15 +344,30 @@ func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 	f.await(t, "a b ")
 }
 
-func TestTheAgeOfAViewIsThatOfTheLastHeartbeat(t *testing.T) {
+func TestViewIsCompleteOnlyAfterABarrierThatWasWrittenAfterTheLoadBegan(t *testing.T) {
 	b := newBus(t)
 	b.beat(0)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	f := b.feed()
-	f.await(t, "a ") // It has read the heartbeat with the marker.
+	f.incomplete(t, "a")
+	f.eventually(t, func() error {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "no barrier of cluster") {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
 	if age := f.Age(); age != math.MaxInt64 {
-		t.Errorf("by a heartbeat that is there whoever wrote it, the age is %s", age)
+		t.Errorf("the age is %s by a barrier from before the load", age)
 	}
+	b.beat(0)
+	f.eventually(t, f.Complete)
+}
+
+func TestAgeOfAViewIsThatOfTheLastBarrier(t *testing.T) {
+	b := newBus(t)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	f := b.feed()
+	f.await(t, "a ")
 	for _, behind := range []time.Duration{time.Hour, 0, time.Minute} {
 		b.beat(behind)
 		f.eventually(t, func() error {
@@ -370,7 +387,7 @@ func TestAViewThatLacksASnapshotIsNotCurrent(t *testing.T) {
 	f.eventually(t, func() error {
 		b.beat(0)
 		if f.Age() > time.Second {
-			return errors.New("no heartbeat was read")
+			return errors.New("no barrier was read")
 		}
 		return nil
 	})
@@ -386,10 +403,7 @@ func TestAViewIsCurrentOnlyWhileTheWatcherLives(t *testing.T) {
 	f := b.feed()
 	f.await(t, "a ")
 	current := func() error { return f.Current(t.Context()) }
-	if err := current(); err == nil {
-		t.Error("it is, though there is no watcher")
-	}
-	beat := func() error { // The first that it reads proves nothing: it may be old.
+	beat := func() error {
 		b.beat(0)
 		return current()
 	}

@@ -19,6 +19,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testbed"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/view"
 )
@@ -65,17 +66,19 @@ func (m stalledMessages) Next(opts ...jetstream.NextOpt) (jetstream.Msg, error) 
 	return msg, err
 }
 
-// Whoever was held still has heartbeats before them of a watcher that may have died long ago.
-func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
+// A process that was paused then reads barriers of a watcher that may have died long ago.
+func TestBarrierThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	var gate sync.Mutex
-	f := b.feed(func(c *view.Config) { c.JS = stalled{b.js, topology.Sync, func() { gate.Lock(); defer gate.Unlock() }} })
+	f := b.feed(func(c *view.Config) {
+		c.JS = stalled{b.js, topology.Changes, func() { gate.Lock(); defer gate.Unlock() }}
+	})
 	f.await(t, "a ")
 	f.eventually(t, func() error {
 		b.beat(0)
 		if f.Age() > time.Second {
-			return errors.New("no heartbeat was read")
+			return errors.New("no barrier was read")
 		}
 		return nil
 	})
@@ -87,7 +90,7 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	written := time.Now()
 	f.eventually(t, func() error {
 		if f.Age() < 4*time.Second {
-			return errors.New("there were heartbeats a moment ago")
+			return errors.New("there were barriers a moment ago")
 		}
 		return nil
 	})
@@ -98,58 +101,7 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 		case over < 0:
 			return errors.New("it is not read")
 		case over < late:
-			t.Errorf("a heartbeat of %s ago is taken for one of %s ago", late, over)
-		}
-		return nil
-	})
-}
-
-// What a heartbeat tells of comes by another stream, and may come later: a heartbeat that was read says nothing of it until it is there.
-func TestAHeartbeatTellsNothingOfWhatIsNotReadYet(t *testing.T) {
-	b := newBus(t)
-	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
-	var gate sync.Mutex
-	var read atomic.Int64
-	f := b.feed(func(c *view.Config) {
-		changes := stalled{b.js, topology.Changes, func() { gate.Lock(); defer gate.Unlock() }}
-		c.JS = stalled{changes, topology.Sync, func() { read.Add(1) }}
-	})
-	f.await(t, "a ")
-	beat := func(behind time.Duration) { // The stream keeps the last: each is to be read before the next.
-		t.Helper()
-		before := read.Load()
-		b.beat(behind)
-		f.eventually(t, func() error {
-			if read.Load() == before {
-				return errors.New("the heartbeat was not read")
-			}
-			return nil
-		})
-	}
-	const told = time.Hour // The watcher was held.
-	f.eventually(t, func() error {
-		beat(told)
-		if age := f.Age(); age < told || age == math.MaxInt64 {
-			return fmt.Errorf("the age is %s", age)
-		}
-		return nil
-	})
-	gate.Lock()
-	release := sync.OnceFunc(gate.Unlock)
-	t.Cleanup(release)
-	b.put(change("b", 2))
-	beat(0)
-	beat(0) // Once this is read, the one before it was taken.
-	if age := f.Age(); age < told {
-		t.Errorf("what was published before the heartbeat is not there, and the age is %s", age)
-	}
-	release()
-	f.eventually(t, func() error {
-		if age := f.Age(); age > told {
-			return fmt.Errorf("the age is %s", age)
-		}
-		if _, ok := f.stores.Get(key("b")); !ok {
-			t.Error("the view is young, and lacks what was published before")
+			t.Errorf("a barrier of %s ago is taken for one of %s ago", late, over)
 		}
 		return nil
 	})
@@ -159,8 +111,8 @@ func TestAHeartbeatTellsNothingOfWhatIsNotReadYet(t *testing.T) {
 func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
-	b.mark(kinds.Roles(), 1, 0, func(m *eventv1.SnapshotMarker) { m.Cluster = "other" })
-	b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "other"}))
+	b.mark(kinds.Stores(), 0, 0, func(m *eventv1.SnapshotMarker) { m.Cluster = "other" })
+	b.must(testbed.NewBarriers(b.Publisher, "other").Write(t.Context(), 0))
 	markers := make(chan struct{}, 1)
 	f := b.feed(func(c *view.Config) { c.JS = stalled{b.js, topology.Sync, func() { <-markers }} })
 	release := sync.OnceFunc(func() { close(markers) })
@@ -168,6 +120,7 @@ func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	markers <- struct{}{}
 	f.incomplete(t, "a")
 	for range 200 {
+		b.beat(0)
 		if f.Complete() == nil {
 			t.Fatal("it is complete, and has not heard of the other cluster")
 		}
@@ -175,8 +128,8 @@ func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	}
 	release()
 	f.eventually(t, func() error {
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), `in cluster "other"`) {
-			return err
+		if err := f.complete(); err == nil || !strings.Contains(err.Error(), `cluster "other"`) {
+			return fmt.Errorf("got %w", err)
 		}
 		return nil
 	})
@@ -225,7 +178,7 @@ func TestAStreamThatHasLostItsEndIsReadAnew(t *testing.T) {
 		if _, there := f.stores.Get(key("a")); there {
 			return errors.New("it has not heard that a is gone")
 		}
-		return f.Complete()
+		return f.complete()
 	})
 }
 
@@ -263,7 +216,7 @@ func TestAViewThatIsReadAnewIsIncompleteUntilAllIsRead(t *testing.T) {
 	f.eventually(t, func() error {
 		b.beat(0)
 		if f.Age() > soon {
-			return errors.New("no heartbeat was read")
+			return errors.New("no barrier was read")
 		}
 		return nil
 	})
@@ -299,7 +252,7 @@ func TestAViewIsNotBelievedWhoseStreamAnotherTookThePlaceOf(t *testing.T) {
 		stream, err := b.js.Stream(t.Context(), topology.Changes)
 		b.must(err)
 		b.reaches(stream.CachedInfo().State.LastSeq)
-		return f.Complete()
+		return f.complete()
 	})
 	b.replace()
 	f.eventually(t, func() error {

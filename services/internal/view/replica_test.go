@@ -95,7 +95,7 @@ func TestAViewIsLoadedWhenItHoldsWhatTheLeaderDoes(t *testing.T) {
 		stream, err := b.js.Stream(t.Context(), topology.Changes)
 		b.must(err)
 		b.reaches(stream.CachedInfo().State.LastSeq)
-		return f.Complete()
+		return f.complete()
 	})
 	if got := names(f.stores.All()); got != "a b c " {
 		t.Errorf("held are %s", got)

@@ -17,7 +17,7 @@ func (v *View) Revision() string {
 	return topology.Revision(v.position, v.incarnation)
 }
 
-// Changed returns the sequence of the last change that the view holds. Unlike the position, which barriers of replicas
+// Changed returns the sequence of the last change that the view holds. Unlike the position, which barriers
 // advance, it is equal on all replicas while nothing changes.
 func (v *View) Changed() uint64 {
 	v.mu.RLock()

@@ -36,6 +36,8 @@ func titleOf(k event.Key) title { return title{k.Namespace, k.Name} }
 type state struct {
 	uid, version string
 	epoch        unique.Handle[string]
+	// sequence is the position of the change in the stream that the load read.
+	sequence uint64
 	// load is the load that brought this state, or found it again.
 	load uint32
 	// blank means that this load brought an older state, so the callback does not have the known one.
@@ -47,6 +49,14 @@ type memory struct {
 	event.Change
 
 	load uint32
+}
+
+// in returns the tombstone as a change, without the sequence of an earlier load.
+func (m memory) in(load uint32) event.Change {
+	if m.load != load {
+		m.Sequence = 0
+	}
+	return m.Change
 }
 
 // RegisterSink declares a sink of one kind. take receives the new state of an object with its change, and nil if the
@@ -69,6 +79,7 @@ func (s *Sink[T]) Get(k event.Key) (c event.Change, live bool) {
 	return held.change(k), true
 }
 
+// find returns the known version of a live object. It returns no sequence of an earlier load.
 func (s *Sink[T]) find(k event.Key) (held state, live bool) {
 	held, live = s.live[k.Cluster][titleOf(k)]
 	return held, live
@@ -86,7 +97,7 @@ func (s *Sink[T]) key(cluster string, n title) event.Key {
 }
 
 func (h state) change(k event.Key) event.Change {
-	return event.Change{Key: k, UID: h.uid, ResourceVersion: h.version, Epoch: h.epoch.Value()}
+	return event.Change{Key: k, UID: h.uid, ResourceVersion: h.version, Epoch: h.epoch.Value(), Sequence: h.sequence}
 }
 
 func (h state) newerThan(c event.Change) bool { return h.change(c.Key).NewerThan(c) }
@@ -102,19 +113,19 @@ func (s *Sink[T]) newer(c event.Change) bool {
 	held, live := s.find(c.Key)
 	if c.Deleted {
 		i := s.grave(c.Key, c.UID)
-		return (i < 0 || c.NewerThan(s.gone[c.Key][i].Change)) &&
-			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || held.load != s.loads || c.NewerThan(held.change(c.Key)))
+		return (i < 0 || c.Replaces(s.gone[c.Key][i].in(s.loads))) &&
+			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || held.load != s.loads || c.Replaces(held.change(c.Key)))
 	}
 	if live && s.outlives(held, c) { // A state that is found again is accepted, unless a tombstone of this load is newer.
-		return !slices.ContainsFunc(s.gone[c.Key], func(m memory) bool { return m.load == s.loads && !c.NewerThan(m.Change) })
+		return !slices.ContainsFunc(s.gone[c.Key], func(m memory) bool { return m.load == s.loads && !c.Replaces(m.Change) })
 	}
 	another := live && s.forget(held.load, held.epoch.Value(), c)
 	for _, gone := range s.gone[c.Key] {
-		if !s.forget(gone.load, gone.Epoch, c) && (!another || gone.UID != held.uid) && !c.NewerThan(gone.Change) {
+		if !s.forget(gone.load, gone.Epoch, c) && (!another || gone.UID != held.uid) && !c.Replaces(gone.in(s.loads)) {
 			return false
 		}
 	}
-	return !live || held.load != s.loads || c.NewerThan(held.change(c.Key)) || held.blank && !held.newerThan(c)
+	return !live || held.load != s.loads || c.Replaces(held.change(c.Key)) || held.blank && !held.newerThan(c)
 }
 
 // outlives reports whether a state of an earlier load is newer than c.
@@ -152,7 +163,7 @@ func (s *Sink[T]) put(c event.Change, value *T) (taken bool) {
 	case c.Deleted:
 		s.delete(c, was, live)
 	case live && s.outlives(was, c):
-		was.load, was.blank = s.loads, true
+		was.load, was.blank, was.sequence = s.loads, true, 0
 		s.hold(c.Key, was)
 		if was.uid != c.UID { // It went before what outlives it came.
 			c.Deleted = true
@@ -167,7 +178,7 @@ func (s *Sink[T]) put(c event.Change, value *T) (taken bool) {
 }
 
 func (s *Sink[T]) delete(c event.Change, was state, live bool) {
-	if live && (was.uid == c.UID || was.epoch.Value() == c.Epoch) && c.NewerThan(was.change(c.Key)) {
+	if live && (was.uid == c.UID || was.epoch.Value() == c.Epoch) && c.Replaces(was.change(c.Key)) {
 		s.drop(c.Key, was)
 		if was.uid != c.UID { // It went before the one that is deleted came.
 			s.displace(was, c)
@@ -188,7 +199,7 @@ func (s *Sink[T]) replace(c event.Change, was state, live bool) {
 	if i := s.grave(c.Key, c.UID); i >= 0 && s.gone[c.Key][i].Epoch == c.Epoch {
 		s.unbury(c.Key, i)
 	}
-	s.hold(c.Key, state{uid: c.UID, version: c.ResourceVersion, epoch: unique.Make(c.Epoch), load: s.loads})
+	s.hold(c.Key, state{uid: c.UID, version: c.ResourceVersion, epoch: unique.Make(c.Epoch), sequence: c.Sequence, load: s.loads})
 	s.sum ^= digest(c)
 }
 
@@ -206,7 +217,7 @@ func (s *Sink[T]) displace(was state, by event.Change) {
 
 // remember buries an object, unless a newer tombstone of it is known.
 func (s *Sink[T]) remember(gone event.Change) {
-	if i := s.grave(gone.Key, gone.UID); i < 0 || gone.NewerThan(s.gone[gone.Key][i].Change) {
+	if i := s.grave(gone.Key, gone.UID); i < 0 || gone.Replaces(s.gone[gone.Key][i].in(s.loads)) {
 		s.bury(gone)
 	}
 }
@@ -240,7 +251,7 @@ func (s *Sink[T]) finish() {
 	}
 	for _, all := range s.gone {
 		for i := range all {
-			all[i].load = s.loads
+			all[i] = memory{all[i].in(s.loads), s.loads}
 		}
 	}
 }

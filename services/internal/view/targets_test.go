@@ -27,6 +27,7 @@ func tree(name string) event.Change {
 
 // forest is a view that holds targets, and what it was told of them.
 type forest struct {
+	bus *bus
 	*view.View
 	trees   *view.Table[object]
 	reloads atomic.Int32
@@ -40,7 +41,7 @@ func (b *bus) forest() *forest {
 	b.t.Helper()
 	v := view.New(view.Config{JS: b.js, Service: "test", Cluster: "c", Log: slog.New(slog.DiscardHandler)})
 	view.Register[object](v, kinds.Stores(), nil)
-	f := &forest{View: v, trees: view.RegisterTargets[object](v, nil)}
+	f := &forest{bus: b, View: v, trees: view.RegisterTargets[object](v, nil)}
 	v.OnReload(func() { f.reloads.Add(1) })
 	v.OnTarget(func(kind event.GroupResource) {
 		f.mu.Lock()
@@ -65,6 +66,7 @@ func (b *bus) forest() *forest {
 func (f *forest) says(t *testing.T, complete bool, want view.Observation) {
 	t.Helper()
 	(&fed{View: f.View}).eventually(t, func() error {
+		f.bus.beat(0)
 		err := f.Complete()
 		if is := f.Observation("c", trees().GroupResource); is != want || (err == nil) != complete {
 			return fmt.Errorf("it says %+v, want %+v; it is complete: %w", is, want, err)

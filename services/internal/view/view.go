@@ -2,8 +2,9 @@
 // Services decide from it.
 //
 // A view is complete once it holds, for every kind, everything that the watcher's snapshot marker covers. Before that,
-// no service may conclude that an object does not exist. A view also bounds its age: it checks against the stream and
-// reads the watcher's heartbeats.
+// no service may conclude that an object does not exist, and none may grant. A view is also complete only after a
+// barrier that the watcher wrote after the load began. It bounds its age by barriers, and loads again when a barrier does
+// not name the last one that it has read.
 package view
 
 import (
@@ -71,13 +72,16 @@ type View struct {
 	targeted map[snapshot]uint64
 	// brought counts messages that the feed delivered, and attempts to store them.
 	brought atomic.Uint64
-	// heard is the last moment at which the view is known to have held everything that the stream held.
-	heard moment
-	// beats holds the last heartbeats by cluster, dated by clock. beaten signals a new one.
-	beats   map[string]progress
-	beaten  chan struct{}
-	clock   clock
-	markers map[snapshot]marker
+	// heard is the last time, by [bootclock.Now], at which the view is known to have held everything that the stream
+	// held.
+	heard time.Duration
+	// proofs holds the last barriers since the load by cluster, dated by clock. beaten signals a new one.
+	proofs map[string]proof
+	beaten chan struct{}
+	// consumer is the name of the consumer that feeds the view. Only the feed uses it.
+	consumer string
+	clock    clock
+	markers  map[snapshot]marker
 	// marked is true once a feed has read all markers that existed when it began.
 	marked bool
 	// epochs holds the newest epoch of each cluster.
@@ -128,7 +132,7 @@ func New(cfg Config) *View {
 	return &View{
 		cfg: cfg, tables: map[event.GroupResource]table{}, named: map[event.GroupResource]bool{},
 		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, epochs: map[string]string{},
-		beats: map[string]progress{}, beaten: make(chan struct{}, 1),
+		proofs: map[string]proof{}, beaten: make(chan struct{}, 1),
 	}
 }
 
@@ -177,7 +181,7 @@ func (v *View) complete() error {
 	if v.incarnation == "" || v.loading || !v.marked {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}
-	if old := bootclock.Since(v.heard.at); old > maxUnverified {
+	if old := bootclock.Since(v.heard); old > maxUnverified {
 		return fmt.Errorf("%w: nothing was heard of the stream of changes for %s", ErrIncomplete, old.Round(time.Second))
 	}
 	for _, cluster := range v.clusters() {
@@ -194,17 +198,20 @@ func (v *View) complete() error {
 				return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, of, v.position, m.message.GetLastSequence())
 			}
 		}
+		if err := v.proven(cluster); err != nil {
+			return err
+		}
 	}
 	return v.targetsComplete()
 }
 
-// clusters lists the clusters that have a marker or a heartbeat; if there is none, the configured one.
+// clusters lists the clusters that have a marker or a barrier; if there is none, the configured one.
 func (v *View) clusters() []string {
 	known := map[string]bool{}
 	for s := range v.markers {
 		known[s.cluster] = true
 	}
-	for cluster := range v.beats {
+	for cluster := range v.proofs {
 		known[cluster] = true
 	}
 	if len(known) == 0 {

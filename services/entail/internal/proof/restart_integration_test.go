@@ -86,6 +86,7 @@ func newCrowd(b *testing.B) *crowdBed {
 	for _, kind := range kinds.All() {
 		c.mark(b, kind.GroupResource, counts[kind.Resource])
 	}
+	testbed.WriteBarriers(b, c.js, "local")
 	return c
 }
 

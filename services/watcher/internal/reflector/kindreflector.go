@@ -51,6 +51,8 @@ type kindReflector struct {
 	sweep *sweep
 	// stream is the stream ID in the last marker. It is empty before the first.
 	stream string
+	// doubted means that the stream may have lost messages of the kind since that marker.
+	doubted bool
 	// due is the time of the next regular sweep.
 	due time.Time
 	// restart ends the work in progress and starts a new sweep.
@@ -237,6 +239,13 @@ func (k *kindReflector) dequeue(name types.NamespacedName, s state) {
 	if k.sweep != nil && k.sweep.published(name, s.order) {
 		k.lane.fresh.Add(task{on: k})
 	}
+}
+
+// isSwept reports whether the kind has a marker that this term wrote and did not withdraw.
+func (k *kindReflector) isSwept() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.stream != "" && !k.doubted
 }
 
 func (k *kindReflector) label() string {

@@ -22,6 +22,7 @@ type Metrics struct {
 	rewound   *prometheus.GaugeVec
 	epochs    prometheus.Counter
 	restored  *prometheus.CounterVec
+	doubts    prometheus.Counter
 }
 
 // byKind is the label of most metrics.
@@ -54,6 +55,9 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "entail_watcher_sweep_seconds", Help: "From the start of a sweep to its snapshot marker.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
 		}, []string{byKind}),
+		doubts: made.NewCounter(prometheus.CounterOpts{
+			Name: "entail_watcher_doubts_total", Help: "Times that all was compared again because the stream was restored, purged or truncated.",
+		}),
 		rewound: made.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "entail_watcher_rewound", Help: "1 while the API server is at an earlier resource version than it, or the stream, was before.",
 		}, []string{byKind}),

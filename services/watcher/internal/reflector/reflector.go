@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -28,6 +29,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/barrier"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -66,9 +68,11 @@ type Source interface {
 
 // Config holds the settings of a reflector. All fields are required.
 type Config struct {
-	Source         Source
-	Publisher      *publish.Publisher
-	Cluster        string
+	Source    Source
+	Publisher *publish.Publisher
+	Cluster   string
+	// Term orders the terms of leaders. A later term has a higher number.
+	Term           uint64
 	Kinds          []kinds.Kind
 	StreamReplicas int
 	// Workers bounds the concurrent publications.
@@ -96,6 +100,9 @@ type reflector struct {
 	lane     *lane
 	kinds    []*kindReflector
 	targets  *targets
+	barriers *barrier.Writer
+	// doubt is set while everything must be compared again before the next barrier.
+	doubt    atomic.Pointer[doubt]
 	warnings rate.Sometimes
 	// restoring is held while streams are checked and restored: one request at a time.
 	restoring sync.Mutex
@@ -180,7 +187,7 @@ func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 	}
 	group.Go(func() error { r.targets.run(ctx); return nil })
 	group.Go(func() error { r.checkVersions(ctx); return nil })
-	group.Go(func() error { r.beat(ctx); return nil })
+	group.Go(func() error { return r.beat(ctx) })
 	r.check(ctx)
 	return nil
 }
@@ -210,6 +217,9 @@ func (r *reflector) identify(ctx context.Context) error {
 		return err
 	}
 	if _, err := r.incarnation(ctx); err != nil {
+		return err
+	}
+	if err := r.beginBarriers(ctx); err != nil {
 		return err
 	}
 	for _, kind := range r.cfg.Kinds {

@@ -249,7 +249,7 @@ func (k *kindReflector) complete(s *sweep) bool {
 	if k.sweep != s {
 		return false
 	}
-	k.sweep, k.stream = nil, s.incarnation
+	k.sweep, k.stream, k.doubted = nil, s.incarnation, false
 	k.due = time.Now().Add(k.cfg.Resync - rand.N(k.cfg.Resync/10+1))
 	return true
 }
