@@ -185,7 +185,7 @@ func (b *bed) order() {
 	}
 	newest := map[string]event.Change{}
 	consuming, err := consumer.Consume(func(msg jetstream.Msg) {
-		if topology.IsWake(msg.Subject()) {
+		if topology.IsWake(msg.Subject()) || topology.IsBarrier(msg.Subject()) {
 			return
 		}
 		c, err := topology.DecodeChange(msg)
