@@ -7,7 +7,7 @@
 package barrier
 
 import (
-	"github.com/nats-io/nuid"
+	"crypto/rand"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 )
@@ -74,7 +74,7 @@ func NewWriter(term uint64, newest *eventv1.Barrier, sequence uint64) *Writer {
 
 // Begin begins another run behind the newest barrier on the stream.
 func (w *Writer) Begin(newest *eventv1.Barrier, sequence uint64) {
-	w.run, w.attempted, w.written = nuid.Next(), 0, 0
+	w.run, w.attempted, w.written = rand.Text(), 0, 0
 	w.follow(newest, sequence)
 }
 

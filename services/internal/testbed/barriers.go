@@ -55,6 +55,7 @@ func (b *Barriers) Write(ctx context.Context, behind time.Duration) error {
 
 // WriteBarriers writes the barriers of a cluster until the test ends, for tests without a watcher.
 func WriteBarriers(t testing.TB, js jetstream.JetStream, cluster string) {
+	t.Helper()
 	barriers := NewBarriers(publish.New(js), cluster)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var writing sync.WaitGroup

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -180,6 +181,50 @@ func TestAStreamThatHasLostItsEndIsReadAnew(t *testing.T) {
 		}
 		return f.complete()
 	})
+}
+
+func TestViewIsIncompleteAfterALostConnectionUntilTheNextBarrier(t *testing.T) {
+	var server recovering
+	dir := server.next(t, t.TempDir())
+	b := newBusOf(t, &server)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	f := b.feed()
+	f.await(t, "a ")
+	server.next(t, dir) // It has lost nothing.
+	b.reconnected()
+	f.eventually(t, func() error {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "no barrier of cluster") {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
+	f.await(t, "a ")
+}
+
+func TestViewLoadsAgainAfterABarrierThatDoesNotNameTheLastOne(t *testing.T) {
+	b := newBus(t)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	f := b.feed()
+	f.await(t, "a ")
+	for number := range uint64(20) {
+		b.beat(0)
+		if f.reloads.Load() > 0 {
+			t.Fatalf("it loads again after barrier %d that names all others", number)
+		}
+	}
+	data, err := proto.Marshal(&eventv1.Barrier{Cluster: "c", Run: "another", Number: 1})
+	b.must(err)
+	b.raw(topology.BarrierSubject("c"), string(data))
+	f.eventually(t, func() error {
+		if f.reloads.Load() == 0 {
+			return errors.New("it goes on")
+		}
+		return nil
+	})
+	if err := f.Complete(); !errors.Is(err, view.ErrIncomplete) {
+		t.Errorf("got %v after the load, want it incomplete", err)
+	}
+	f.await(t, "a ")
 }
 
 // reconnected waits until the bus answers again.

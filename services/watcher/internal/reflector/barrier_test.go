@@ -181,3 +181,53 @@ func TestBarriersGoOnWhileAllIsWell(t *testing.T) {
 		return nil
 	})
 }
+
+// publishBarrier publishes a barrier whatever the stream holds.
+func (b *bus) publishBarrier(o *eventv1.Barrier) {
+	b.t.Helper()
+	data, err := proto.Marshal(o)
+	if err == nil {
+		_, err = b.js.Publish(b.t.Context(), topology.BarrierSubject("local"), data)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestLeaderEndsItsTermWhenALaterLeaderWritesBarriers(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	cfg := b.config(c)
+	cfg.Term = 1
+	ended := make(chan error, 1)
+	go func() { ended <- Run(t.Context(), cfg) }()
+	b.settles()
+	b.publishBarrier(&eventv1.Barrier{Cluster: "local", Term: 2, Run: "later", Number: 1})
+	if err := <-ended; !errors.Is(err, ErrDeposed) {
+		t.Errorf("got %v, want ErrDeposed", err)
+	}
+	if last, _, err := b.p.LastBarrier(t.Context(), "local"); err != nil || last.GetRun() != "later" {
+		t.Errorf("the newest barrier is %v, %v; want that of the later leader", last, err)
+	}
+}
+
+func TestLeaderComparesEverythingAfterABarrierOfAnotherClient(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	cfg := b.config(c)
+	b.run(cfg)
+	b.settles()
+	before, _, err := b.p.LastBarrier(t.Context(), "local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.publishBarrier(&eventv1.Barrier{Cluster: "local", Run: "forged", Number: 1})
+	b.settles()
+	after, _, err := b.p.LastBarrier(t.Context(), "local")
+	if err != nil || after.GetRun() == before.GetRun() || after.GetRun() == "forged" {
+		t.Errorf("the run is %q, %v; before it was %q", after.GetRun(), err, before.GetRun())
+	}
+	if got := value(t, cfg.Metrics.doubts); got != 1 {
+		t.Errorf("%v doubts counted, want 1", got)
+	}
+	b.becomes(c)
+}
