@@ -45,9 +45,9 @@ func (w *whose) bindGroups(cmd *cobra.Command) {
 func newCanI(around Surroundings) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
-		Use:     "can-i [WHO] VERB RESOURCE[/NAME]",
-		Short:   "Check whether the objects of IAM give a permission",
-		Long:    "can-i asks whether the objects of IAM give a permission. The exit code is 0 for yes and 1 for no. Kubernetes RBAC is\n" +
+		Use:   "can-i [WHO] VERB RESOURCE[/NAME]",
+		Short: "Check whether the objects of IAM give a permission",
+		Long: "can-i asks whether the objects of IAM give a permission. The exit code is 0 for yes and 1 for no. Kubernetes RBAC is\n" +
 			"not asked: it may allow more.\n\n" + resourceHelp + "\n" + whoHelp,
 		Example: "  entail can-i alice get projects/web\n  entail can-i alice list projects --group oidc:staff\n  entail can-i get projects/web",
 		Args:    cobra.RangeArgs(2, 3),
@@ -74,9 +74,9 @@ func newCanI(around Surroundings) *cobra.Command {
 func newExplainAccess(around Surroundings) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
-		Use:     "access [WHO] VERB RESOURCE[/NAME]",
-		Short:   "Explain why a subject has a permission, or what is missing",
-		Long:    "access prints each way that gives a permission, or what is missing. Kubernetes RBAC is not asked: it may allow more.\n\n" +
+		Use:   "access [WHO] VERB RESOURCE[/NAME]",
+		Short: "Explain why a subject has a permission, or what is missing",
+		Long: "access prints each way that gives a permission, or what is missing. Kubernetes RBAC is not asked: it may allow more.\n\n" +
 			resourceHelp + "\n" + whoHelp,
 		Example: "  entail explain access alice get projects/web",
 		Args:    cobra.RangeArgs(2, 3),
@@ -102,9 +102,9 @@ func newExplainAccess(around Surroundings) *cobra.Command {
 func newWhoCan(around Surroundings) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
-		Use:     "who-can VERB RESOURCE[/NAME]",
-		Short:   "List the subjects that have a permission",
-		Long:    "who-can lists the users, accounts and groups to which the objects of IAM give a permission, and the members of the groups.\n" +
+		Use:   "who-can VERB RESOURCE[/NAME]",
+		Short: "List the subjects that have a permission",
+		Long: "who-can lists the users, accounts and groups to which the objects of IAM give a permission, and the members of the groups.\n" +
 			"Kubernetes RBAC is not asked: it may allow more.\n\n" + resourceHelp,
 		Example: "  entail who-can get projects/web",
 		Args:    cobra.ExactArgs(2),

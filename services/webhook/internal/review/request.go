@@ -70,7 +70,8 @@ func (r *Request) Question(rules *Rules, registry *iam.Registry) (decide.Questio
 	q := decide.Question{Subject: r.Subject, Namespace: r.Namespace, Name: r.Name}
 	k, permission, ok := registry.Requested(r.Group, r.Resource, r.Subresource, r.Verb)
 	if !ok {
-		return q, fmt.Errorf("not protected by Entail: no ProtectedResource registers permission '%s'", iam.Permission(r.Group, r.Resource, r.Subresource, r.Verb))
+		return q, fmt.Errorf("not protected by Entail: no ProtectedResource registers permission '%s'",
+			iam.Permission(r.Group, r.Resource, r.Subresource, r.Verb))
 	}
 	if r.Verb == "create" && r.Subresource == "" {
 		q.Name = "" // It may have a name, but the object does not exist yet.
