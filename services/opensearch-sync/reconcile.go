@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
@@ -42,7 +42,7 @@ type reconciler struct {
 	statuses     *statuses
 	documents    documents
 	reachability *reachability
-	confirmer    *confirm.Confirmer
+	verifier     *verify.Verifier
 	rivals       *rivals
 	contests     *contests
 	// poll is the interval at which Secrets that the watcher does not follow are read again.
@@ -77,7 +77,7 @@ func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key], unrecorded 
 	}
 	objects := r.statuses.members(cluster, all)
 	r.hinder(p, objects, unrecorded)
-	if err := r.confirmer.Confirm(ctx, statedCluster(declared)); err != nil {
+	if err := r.verifier.Verify(ctx, expectCluster(declared)); err != nil {
 		return err
 	}
 	to, err := r.connections.to(ctx, cluster)
@@ -176,7 +176,7 @@ func (r *reconciler) cleanUpIn(ctx context.Context, p *consume.Pass[Key], uid st
 
 // wayTo returns the connection to a cluster that is no longer declared: the open one, or one made from the last state
 // of the cluster. The API server cannot confirm that state. Instead the record of an object of any kind must hold its
-// digest, and the API server must confirm that object.
+// digest, and that object is verified.
 func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (*connection, error) {
 	if to := r.connections.last(uid); to != nil {
 		return to, nil
@@ -189,8 +189,7 @@ func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (
 				if !ok || kept.Cluster != uid || kept.Connection != digestOf(was.Value) {
 					continue
 				}
-				statement, _ := r.state.tables[kind].stated(o)
-				if err = r.confirmer.Confirm(ctx, statement); err == nil {
+				if err = r.verifier.Verify(ctx, r.state.tables[kind].expected(o)); err == nil {
 					return r.connections.to(ctx, was.Value)
 				}
 			}
@@ -226,7 +225,7 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	if err != nil {
 		return err
 	}
-	if len(recorded) > 0 { // Decide again, so that the plan merges the newest listing.
+	if recorded { // Decide again, so that the plan merges the newest listing.
 		if w, decided, err = r.again(ctx, p, w, known); err != nil {
 			return err
 		}
@@ -235,7 +234,7 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 		w.to.tags = nil
 		return reconcile.ErrStale
 	}
-	if err := r.confirmer.Confirm(ctx, r.state.stated(p.Key.Kind, w, decided, recorded)...); err != nil {
+	if err := r.verifier.Verify(ctx, r.state.expectedForDeletes(p.Key.Kind, w, decided)...); err != nil {
 		return err
 	}
 	done, err := r.applier.apply(ctx, p, w, decided.actions, known)
@@ -349,10 +348,9 @@ func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *
 		return d, unanswered(err)
 	}
 	if kind == plan.Mappings {
-		others := r.state.sharing(r.connections.sharing(w.to))
-		all := append(bindings(w.objects, w.server, plan.Undecided(referred)), elsewhere(others, w.server)...)
+		others := elsewhere(r.state.sharing(r.connections.sharing(w.to)), w.server)
+		all := append(bindings(w.objects, w.server, plan.Undecided(referred)), others...)
 		made := plan.MappingsOf(all, actual, names(referred), w.contest > 0)
-		d.trusted = slices.DeleteFunc(others, func(o object) bool { return !made.Outcomes[string(o.value.GetUID())].Trusted })
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = outcome{
 				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisioned(o.Before), after: provisioned(o.After), unseen: o.Unseen,

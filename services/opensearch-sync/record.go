@@ -121,27 +121,25 @@ func unheld(o object, is outcome) bool {
 // unrecorded reports whether any object lacks its record.
 func (s *statuses) unrecorded(w work, d decision) bool { return len(lacking(w, d)) > 0 }
 
-// record writes the records and finalizers that must exist before the actions run. It returns the states that the API
-// server has confirmed by these writes.
-func (s *statuses) record(ctx context.Context, p *consume.Pass[Key], w work, d decision) (recorded map[string]bool, err error) {
+// record writes the records and finalizers that must exist before the actions run. It reports whether any was lacking.
+func (s *statuses) record(ctx context.Context, p *consume.Pass[Key], w work, d decision) (recorded bool, err error) {
 	var mu sync.Mutex
-	recorded = map[string]bool{}
-	return recorded, each(ctx, lacking(w, d), func(o object) error {
+	all := lacking(w, d)
+	return len(all) > 0, each(ctx, all, func(o object) error {
 		is := d.outcomes[string(o.value.GetUID())]
 		f := recordOf(o, w, is)
 		now, err := s.put(ctx, p, o, f, controller.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written"})
 		if kept := copyOf(o, w, f); err == nil && (unheld(o, is) || !hasCopy(o, kept)) {
 			held := o
 			held.Change = now
-			now, err = s.keep(ctx, p, held, kept, unheld(o, is))
+			_, err = s.keep(ctx, p, held, kept, unheld(o, is))
 		}
-		mu.Lock()
-		defer mu.Unlock()
 		if errors.Is(err, kube.ErrTooLarge) { // The next attempt plans without this object.
+			mu.Lock()
+			defer mu.Unlock()
 			w.unrecorded[string(o.value.GetUID())] = recordTooLarge()
 			return fmt.Errorf("recording %s: %w", o.Key, reconcile.ErrStale)
 		}
-		recorded[stateOf(now)] = now.ResourceVersion != o.ResourceVersion // Only a real write confirms the state.
 		return err
 	})
 }

@@ -56,14 +56,14 @@ func storeSync() Account {
 			may("The Store of IAM says whose it is: admission asks who declares that.", verbs("adopt"), group, corev1alpha1.Stores),
 			may("A label, an APIBinding or a document may extend any: admission asks who writes it.", verbs("extend"), group, corev1alpha1.Stores),
 			may("Modules of APIs and policies are AuthorizationModels.", verbs("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
-			may("Where a Store has more modules than its status lists, the others are found here.", verbs("list"), group, corev1alpha1.AuthorizationModels),
+			may("A live module leaves a model only if the API server lists it no more.", verbs("list"), group, corev1alpha1.AuthorizationModels),
 			statuses(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			may("OpenFGA stores and live texts are recorded in them: admission asks who does it.", verbs("record"), group,
 				corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			statuses(documents.Group, documents.Resource),
 			statuses(protected.Group, protected.Resource),
 			may("What a ProtectedResource has is recorded there: admission asks who says so.", verbs("record"), protected.Group, protected.Resource),
-			may("No message takes a kind away which the API server still has.", verbs("list"), protected.Group, protected.Resource),
+			may("A live kind leaves the model only if the API server lists it no more.", verbs("list"), protected.Group, protected.Resource),
 			may("A ProtectedResource is let go that software which is gone holds.", verbs("patch"), protected.Group, protected.Resource),
 			may("An APIBinding is held by a finalizer while modules are made from it.", verbs("patch"), bindings.Group, bindings.Resource),
 			registered("entail-store-sync"),
@@ -75,14 +75,9 @@ func storeSync() Account {
 func tupleSync() Account {
 	group, owners := corev1alpha1.GroupVersion.Group, []string{corev1alpha1.Stores, corev1alpha1.AuthorizationModels}
 	iam := kinds.IAMRoles().GroupResource
-	var given []event.GroupResource
-	for _, kind := range kinds.IAM() {
-		given = append(given, kind.GroupResource)
-	}
-	listed := each("What is given for many objects is confirmed by one list.", verbs("list"), given)
 	return Account{
-		Service: topology.TupleSync, Targets: true,
-		Everywhere: slices.Concat(common(), consumed(topology.TupleSync), listed, []Right{
+		Service: topology.TupleSync,
+		Everywhere: slices.Concat(common(), consumed(topology.TupleSync), []Right{
 			events(),
 			may("Who declares tuples is held by a finalizer while they are there.", verbs("patch"), group, owners...),
 			statuses(group, owners...),

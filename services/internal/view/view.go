@@ -239,16 +239,6 @@ func (v *View) Lives(k event.Key) bool {
 	return ok && t.lives(k)
 }
 
-// Size returns the number of live objects of a kind in all clusters.
-func (v *View) Size(of event.GroupResource) int {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if t, ok := v.table(of); ok {
-		return int(t.size(snapshot{kind: of}))
-	}
-	return 0
-}
-
 // table returns the table of a kind. All kinds of targets share one.
 func (v *View) table(of event.GroupResource) (t table, ok bool) {
 	if of.Target {

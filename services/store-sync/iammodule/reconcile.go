@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/store-sync/iammodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -82,7 +82,7 @@ func members(found []resource) (members []module.Member) {
 	judge := judged(all)
 	for _, o := range found {
 		members = append(members, module.Member{
-			Change: o.Change, Kind: kinds.ProtectedResources(), Statement: statement(o), Carrier: o.Key,
+			Change: o.Change, Kind: kinds.ProtectedResources(), Expected: expect(o), Carrier: o.Key,
 			Status: func(v moduleplan.Verdict) moduleplan.Status {
 				return plan.Status(o.Value, judge(v.Room).Finding(o.Key.Name), v)
 			},
@@ -114,9 +114,6 @@ func (p *Provider) make(ctx context.Context, r consume.Reporter, cause resource)
 	if _, there := p.applier.State.Stores.Get(p.state.store); there {
 		return nil
 	}
-	if err := p.applier.Confirmer.Confirm(ctx, statement(cause)); err != nil {
-		return err
-	}
 	cluster, err := p.applier.Kube.Epoch(ctx)
 	if err != nil {
 		return err
@@ -145,9 +142,9 @@ func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
 	return fault.Join(errs...)
 }
 
-// Missing returns statements on the ProtectedResources that the API server holds alive but the view does not. Each such
-// gap would drop a kind with all grants on it.
-func (p *Provider) Missing(ctx context.Context, store event.Key) (out []confirm.Statement, err error) {
+// Missing lists the ProtectedResources at the API server. It returns the state in the view of those that are alive there
+// and that the IAM store's model leaves out.
+func (p *Provider) Missing(ctx context.Context, store event.Key) (out []verify.Expected, err error) {
 	if store != p.state.store {
 		return nil, nil
 	}
@@ -157,7 +154,7 @@ func (p *Provider) Missing(ctx context.Context, store event.Key) (out []confirm.
 	}
 	err = event.Each(p.applier.Kube.List(ctx, kinds.ProtectedResources(), ""), func(r *iamv1alpha1.ProtectedResource) {
 		if !known[r.Name] && r.DeletionTimestamp == nil {
-			out = append(out, statement(p.state.last(r.Name)))
+			out = append(out, expect(p.state.last(r.Name)))
 		}
 	})
 	if errors.Is(err, kube.ErrNotServed) {
@@ -168,17 +165,17 @@ func (p *Provider) Missing(ctx context.Context, store event.Key) (out []confirm.
 
 // Modules returns the module with the types. Without a ProtectedResource it holds no type, and still reserves the names
 // that such types would have.
-func (p *Provider) Modules(store event.Key) (modules []model.Module, made []confirm.Statement, ready bool) {
+func (p *Provider) Modules(store event.Key) (modules []model.Module, ready bool) {
 	if store != p.state.store {
-		return nil, nil, true
+		return nil, true
 	}
 	var all types
 	for _, o := range p.state.registered() {
-		all, made = append(all, bare(o.Value)), append(made, statement(o))
+		all = append(all, bare(o.Value))
 	}
 	m := model.Module{Origin: model.Origin{Kind: model.IAM}, Types: model.None{}}
 	if len(all) > 0 {
 		m.Types = all
 	}
-	return []model.Module{m}, made, true
+	return []model.Module{m}, true
 }

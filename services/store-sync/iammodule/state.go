@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
@@ -43,9 +43,9 @@ func (s *state) last(name string) resource {
 	return o
 }
 
-// statement returns a statement on the fields of a ProtectedResource on which the model depends.
-func statement(o resource) confirm.Statement {
-	return confirm.NewStatement(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
+// expect returns the expected state of a ProtectedResource: the fields on which the model depends.
+func expect(o resource) verify.Expected {
+	return verify.Expect(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
 		b := bare(p)
 		return []any{b.ObjectMeta, b.Spec}, b.Status
 	})

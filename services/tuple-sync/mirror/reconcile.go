@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -18,6 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
@@ -28,16 +28,16 @@ const interval = time.Second
 
 // Config of a [Reconciler]. All fields are required.
 type Config struct {
-	State     *State
-	View      *view.View
-	Confirmer *confirm.Confirmer
-	Cluster   Cluster
-	Status    *controller.StatusWriter
-	OpenFGA   OpenFGA
-	Writer    Writer
-	Models    Models
-	Log       *slog.Logger
-	Metrics   prometheus.Registerer
+	State    *State
+	View     *view.View
+	Verifier *verify.Verifier
+	Cluster  Cluster
+	Status   *controller.StatusWriter
+	OpenFGA  OpenFGA
+	Writer   Writer
+	Models   Models
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
 }
 
 // Cluster holds the calls to the API server other than status writes.
@@ -192,7 +192,6 @@ type snapshot struct {
 	of      basis
 	model   *plan.Model
 	objects *iam.Objects
-	says    confirm.Statement
 	store   event.Change
 }
 
@@ -214,7 +213,7 @@ func (r *Reconciler) declared(ctx context.Context) (*snapshot, error) {
 		r.missed.Store(true) // The tail enqueues everything once a store exists.
 		return nil, nil      //nolint:nilnil // That there is none is an answer.
 	}
-	n := &snapshot{of: r.State.basis(store), says: storeSays(store), store: store.Change}
+	n := &snapshot{of: r.State.basis(store), store: store.Change}
 	n.moment = moment{changes, n.of}
 	var err error
 	if n.model, err = r.Models.Get(ctx, n.of.storeID, n.of.modelID); err != nil {

@@ -13,10 +13,10 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/internal/view"
 	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
 )
@@ -331,17 +331,9 @@ func first[T any](all []*T) *T {
 	return all[0]
 }
 
-// at returns the declared object behind an OpenFGA object.
-func (s *State) at(object string) (found, bool) {
-	if kind := s.ofType(iam.TypeOf(object)); kind != nil {
-		return kind.at(object)
-	}
-	return found{}, false
-}
-
-// storeSays returns the statement about the Store: its deletion, its adoption, its OpenFGA store and its model.
-func storeSays(o view.Object[corev1alpha1.Store]) confirm.Statement {
-	return confirm.NewStatement(o, func(s *corev1alpha1.Store) (declared, recorded any) {
+// expectStore returns the expected state of the Store: its deletion, its adoption, its OpenFGA store and its model.
+func expectStore(o view.Object[corev1alpha1.Store]) verify.Expected {
+	return verify.Expect(o, func(s *corev1alpha1.Store) (declared, recorded any) {
 		return []any{s.DeletionTimestamp, s.Spec.Adoption}, []any{s.Status.StoreID, s.Status.AuthorizationModelID}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -57,8 +56,7 @@ func lost(err error) bool {
 	return errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)
 }
 
-// remove removes tuples without asking the API server. A forged message on NATS can therefore remove access, but never
-// grant it.
+// remove removes tuples by one write.
 func (r *Reconciler) remove(ctx context.Context, p Pass, n *snapshot, remove []iam.Tuple) error {
 	if len(remove) == 0 {
 		return nil
@@ -84,36 +82,20 @@ const (
 	chunks = 10
 )
 
-// add adds tuples after the API server confirmed the objects that they follow from. It returns more if the bound of one
-// pass left some.
+// add adds tuples. It returns more if the bound of one pass left some.
 func (r *Reconciler) add(ctx context.Context, p Pass, n *snapshot, add []iam.Tuple) (more bool, err error) {
-	if len(add) == 0 {
-		return false, nil
-	}
 	now := add[:min(len(add), chunks*chunk)]
-	sources := r.State.sources(n.objects, p.Key.object, now)
 	for some := range slices.Chunk(now, chunk) {
-		statements, stated := []confirm.Statement{n.says}, map[string]bool{}
-		for _, t := range some {
-			if len(sources[t.User]) == 0 {
-				return false, fmt.Errorf("%s: %w", p.Key, reconcile.ErrStale) // The tuple is no longer wanted.
-			}
-			if !stated[t.User] { // Users of a role object share their statements.
-				stated[t.User], statements = true, append(statements, sources[t.User]...)
-			}
-		}
-		if err := r.give(ctx, p, n, statements, some); err != nil {
+		if err := r.addChunk(ctx, p, n, some); err != nil {
 			return false, err
 		}
 	}
 	return len(now) < len(add), nil
 }
 
-// give confirms all statements, then adds the tuples.
-func (r *Reconciler) give(ctx context.Context, p Pass, n *snapshot, statements []confirm.Statement, add []iam.Tuple) error {
-	if err := r.Confirmer.Confirm(ctx, statements...); err != nil {
-		return r.forbidden(err)
-	}
+// addChunk adds tuples by one write. If OpenFGA refuses some, it remembers them with the model, and the key is planned
+// again.
+func (r *Reconciler) addChunk(ctx context.Context, p Pass, n *snapshot, add []iam.Tuple) error {
 	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add), Turn: p.Reporter.Turn()})
 	switch {
 	case lost(err):

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/internal/view"
 )
 
@@ -34,14 +34,13 @@ type found struct {
 	meta   *metav1.ObjectMeta
 	target iam.Target
 	alive  bool
-	// says is the statement to confirm before anything is granted because of it.
-	says confirm.Statement
+	// expected is the state with which answers to our writes are compared.
+	expected verify.Expected
 }
 
 // followed is a table of any kind.
 type followed interface {
 	last(k event.Key) (o found, live bool)
-	at(object string) (found, bool)
 	target(object string) (t iam.Target, alive bool)
 	ownedBy(owner string) []found
 	// owns reports whether an owner has objects.
@@ -78,7 +77,7 @@ type config[T any] struct {
 	typ func(*T) string
 	// target describes an object as a target or a parent.
 	target func(*T) (iam.Target, bool)
-	// matters returns the fields that decisions depend on; see [confirm.NewStatement].
+	// matters returns the fields that decisions depend on; see [verify.Expect].
 	matters func(*T) (declared, recorded any)
 	indexes map[string]func(*T) []string
 	// unsure reports whether the objects of a kind may be outdated; nil for tables that never are.
@@ -199,13 +198,13 @@ func (t *table[T, P]) ever(k event.Key) (all []*T) {
 }
 
 func (t *table[T, P]) found(o view.Object[T]) found {
-	f := found{change: o.Change, object: t.object(o.Value), meta: metaOf[T, P](o.Value), says: t.statement(o)}
+	f := found{change: o.Change, object: t.object(o.Value), meta: metaOf[T, P](o.Value), expected: t.expected(o)}
 	f.target, f.alive = t.cfg.target(o.Value)
 	return f
 }
 
-func (t *table[T, P]) statement(o view.Object[T]) confirm.Statement {
-	return confirm.NewStatement(o, t.essence)
+func (t *table[T, P]) expected(o view.Object[T]) verify.Expected {
+	return verify.Expect(o, t.essence)
 }
 
 // essence returns the fields that decisions depend on. It leaves out labels and most of the status.
@@ -233,27 +232,12 @@ func (t *table[T, P]) takes(was, is *T) bool {
 
 func (t *table[T, P]) changes() uint64 { return t.rows.Changes() }
 
-// stated returns the statement of a live object, or none.
-func (t *table[T, P]) stated(namespace, name string) []confirm.Statement {
-	if o, ok := t.rows.Get(t.key(namespace, name)); ok {
-		return []confirm.Statement{t.statement(o)}
-	}
-	return nil
-}
-
 func (t *table[T, P]) last(k event.Key) (found, bool) {
 	o, live := t.rows.Last(k)
 	if o.Value == nil || k.Cluster != t.cfg.cluster {
 		return found{}, false
 	}
 	return t.found(o), live
-}
-
-func (t *table[T, P]) at(object string) (found, bool) {
-	for _, o := range t.named(object) {
-		return t.found(o), true
-	}
-	return found{}, false
 }
 
 // named returns the live objects behind an OpenFGA object, without kinds that may be outdated.

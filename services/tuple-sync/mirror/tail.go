@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/iam"
-	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // tail examines the store as a whole, and runs again after interval.
@@ -33,7 +31,6 @@ func (r *Reconciler) tail(ctx context.Context, p Pass) error {
 			kind.rouse()
 		}
 	}
-	r.readForbidden(ctx)
 	told := r.State.observed.news()
 	if missed, loaded := r.missed.Swap(false), r.copy.loaded(); missed || r.swept != n.of || r.loaded != loaded {
 		r.everything(n, p)
@@ -91,8 +88,8 @@ func (r *Reconciler) everything(n *snapshot, p Pass) {
 	for _, object := range r.copy.known() {
 		objects[object] = true
 	}
-	for of, kind := range r.State.kinds {
-		r.ask(p, of, kind.keys(), objects)
+	for _, kind := range r.State.kinds {
+		r.ask(p, kind.keys(), objects)
 	}
 	for _, object := range r.State.owned() {
 		objects[object] = true
@@ -100,34 +97,14 @@ func (r *Reconciler) everything(n *snapshot, p Pass) {
 	r.enqueue(n, p, objects)
 }
 
-// ask adds the OpenFGA objects of declared objects to objects, and enqueues their statuses. It also announces to the
-// Confirmer how many will need a read.
-func (r *Reconciler) ask(p Pass, of event.GroupResource, keys []event.Key, objects map[string]bool) {
-	lacking := 0
+// ask adds the OpenFGA objects of declared objects to objects, and enqueues their statuses.
+func (r *Reconciler) ask(p Pass, keys []event.Key, objects map[string]bool) {
 	for _, k := range keys {
-		lacks := false
 		for _, object := range r.State.holders(k) {
 			objects[object] = true
-			lacks = lacks || gives(of, object) && r.copy.size(object) == 0
-		}
-		if lacks {
-			lacking++
 		}
 		r.revisit(p, k)
 	}
-	r.Confirmer.Expect(of, lacking)
-}
-
-// gives reports whether objects of a kind grant something by an OpenFGA object of this type. If such an object is
-// empty, the API server must confirm them.
-func gives(kind event.GroupResource, object string) bool {
-	switch iam.TypeOf(object) {
-	case iam.GrantType:
-		return kind == kinds.PolicyBindings().GroupResource
-	case iam.GroupType:
-		return kind == kinds.GroupMemberships().GroupResource
-	}
-	return false
 }
 
 // enqueue enqueues OpenFGA objects, those that lose tuples first.

@@ -28,8 +28,6 @@ type observed struct {
 	types  map[string]scope
 	// problems holds why the watcher does not follow a kind.
 	problems map[event.GroupResource]string
-	// forbidden holds, for each kind that the API server does not let tuple-sync read, one object.
-	forbidden map[event.GroupResource]unreadable
 	// told holds the changes since the last call of news. revision counts changes.
 	told     news
 	revision atomic.Uint64
@@ -43,7 +41,7 @@ type scope struct{ namespaced, followed bool }
 func (s *State) followTargets(v *view.View, cluster string) {
 	s.observed = &observed{
 		names: map[event.GroupResource]string{}, scopes: map[event.GroupResource]scope{}, types: map[string]scope{},
-		problems: map[event.GroupResource]string{}, forbidden: map[event.GroupResource]unreadable{}, told: newNews(),
+		problems: map[event.GroupResource]string{}, told: newNews(),
 		of: func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
 	}
 	s.targets = register(v, s, config[metav1.PartialObjectMetadata]{
@@ -60,7 +58,7 @@ func (s *State) followTargets(v *view.View, cluster string) {
 
 // take stores a new observation of a kind. The tail enqueues everything that depends on it.
 func (o *observed) take(kind event.GroupResource) {
-	is := o.observation(kind)
+	is := o.of(kind)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	typ, before, now := iam.Type(kind.Group, is.Kind), o.names[kind], scope{is.Namespaced, is.Observed}
@@ -131,10 +129,10 @@ func (r *Reconciler) observe(n *snapshot, p Pass, told news) {
 		for _, b := range r.State.bindings.by(byTargetType, typ) {
 			bindings = append(bindings, b.Key)
 		}
-		r.ask(p, kinds.PolicyBindings().GroupResource, bindings, objects)
+		r.ask(p, bindings, objects)
 		for _, kind := range r.State.all() {
 			for _, k := range kind.kin(typ) {
-				r.ask(p, k.GroupResource, []event.Key{k}, objects)
+				r.ask(p, []event.Key{k}, objects)
 			}
 		}
 	}
@@ -211,7 +209,7 @@ func (r *Reconciler) idle(k event.Key) bool {
 // observation returns the condition Observed of a registered kind.
 func (s *State) observation(p *iamv1alpha1.ProtectedResource) condition.Condition {
 	typ, of := iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind), iam.TargetsOf(p.Spec)
-	is := s.observed.observation(of)
+	is := s.observed.of(of)
 	followed := s.types[typ] != nil || is.Observed && iam.Type(of.Group, is.Kind) == typ
 	if is.Observed && !followed {
 		is.Problem = "the API server calls the kind of " + of.Resource + " " + is.Kind + ": is spec.kind right?"
