@@ -217,7 +217,7 @@ func (b *bed) again(c event.Change) {
 	b.T.Helper()
 	data, err := c.Marshal()
 	if err == nil {
-		_, err = b.JS.Publish(b.T.Context(), topology.ChangeSubject(c.Key), data)
+		_, err = b.JS.PublishMsg(b.T.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: data})
 	}
 	if err != nil {
 		b.T.Fatal(err)

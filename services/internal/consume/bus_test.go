@@ -112,7 +112,7 @@ func (b *bus) put(c event.Change) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if _, err := b.js.Publish(b.t.Context(), topology.ChangeSubject(c.Key), data); err != nil {
+	if _, err := b.js.PublishMsg(b.t.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: data}); err != nil {
 		b.t.Fatal(err)
 	}
 }

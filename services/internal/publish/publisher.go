@@ -122,9 +122,10 @@ func (p *Publisher) publish(ctx context.Context, subject string, c event.Change,
 	return Ack{}, fault.Unavailable(fmt.Errorf("publish %s, %d attempts: %w", c.Key, attempts, errContended))
 }
 
-// publishReplaced stores a tombstone of the state that c replaces, if no other message holds that state.
+// publishReplaced stores a tombstone of the state that c replaces, if no other message holds that state. A forged state
+// leaves none: it would outlive the correction.
 func (p *Publisher) publishReplaced(ctx context.Context, old, c event.Change, opts Options) error {
-	if old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
+	if opts.Force || old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
 		return nil
 	}
 	if !old.Deleted {

@@ -26,7 +26,7 @@ func TestAPublishedChangeReadsBackWithItsHeaders(t *testing.T) {
 	}
 	for header, want := range map[string]string{
 		"Nats-Msg-Id": "local/epoch/uid-a.b/7/upsert", "Content-Type": "application/protobuf", HeaderSchema: "1",
-		HeaderEpoch: "epoch", HeaderUID: "uid-a.b", HeaderVersion: "7", HeaderOperation: "upsert", HeaderMeaning: "m", "traceparent": c.Traceparent,
+		topology.EpochHeader: "epoch", topology.UIDHeader: "uid-a.b", topology.VersionHeader: "7", topology.OperationHeader: "upsert", HeaderMeaning: "m", "traceparent": c.Traceparent,
 	} {
 		if got := msg.Header.Get(header); got != want {
 			t.Errorf("header %s is %q, want %q", header, got, want)

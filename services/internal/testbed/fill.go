@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -67,7 +68,7 @@ func (b *Bed) putOnBus(kind kinds.Kind, object metav1.Object, version int) {
 	}
 	wire, err := c.Marshal()
 	if err == nil {
-		_, err = b.JS.PublishAsync(topology.ChangeSubject(c.Key), wire)
+		_, err = b.JS.PublishMsgAsync(&nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: wire})
 	}
 	if err != nil {
 		b.T.Fatal(err)

@@ -139,16 +139,9 @@ func Incarnation(info *jetstream.StreamInfo) string {
 	return info.Created.UTC().Format(time.RFC3339Nano)
 }
 
-// DecodeChange decodes a message of [Changes]. The error is terminal, because the message will never be valid.
+// DecodeChange decodes a message of [Changes], with the times at which it was stored and expires. See [Decode].
 func DecodeChange(msg jetstream.Msg) (event.Change, error) {
-	key, uid, err := ParseChangeSubject(msg.Subject())
-	if err != nil {
-		return event.Change{}, fault.Terminal(err)
-	}
-	change, err := event.Unmarshal(key, msg.Data())
-	if err == nil && uid != "" && (change.UID != uid || !change.Deleted) {
-		err = fmt.Errorf("the tombstone of UID %s of %s says that of %s: deleted is %v", uid, key, change.UID, change.Deleted)
-	}
+	change, err := Decode(msg.Subject(), msg.Headers(), msg.Data())
 	if err != nil {
 		return event.Change{}, fault.Terminal(err)
 	}

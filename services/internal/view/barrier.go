@@ -25,6 +25,8 @@ const (
 	// current bounds the age of a view for callers that must not decide from an old state. The watcher writes a
 	// barrier every second.
 	current = 2 * time.Second
+	// maxRefusal bounds the time since a message was refused. After it the view loads again.
+	maxRefusal = 10 * time.Second
 	// maxStuck bounds failed checks in a row while the feed brings nothing. Then the feed ends and begins again.
 	maxStuck = 2
 )
@@ -124,6 +126,9 @@ func (v *View) reached(incarnation string, sequence uint64, then time.Duration) 
 // which ends the feed, if the stream lost its end, or if the feed delivers nothing although the stream holds more.
 func (v *View) verify(ctx context.Context) error {
 	for stuck := 0; v.wait(ctx); {
+		if v.hasOldRefusal() {
+			return errReplaced
+		}
 		brought, before := v.brought.Load(), v.place()
 		stream, err := v.stream(ctx)
 		if err == nil && (before.isBeyond(stream, stream.State.LastSeq) || !v.isFresh()) {

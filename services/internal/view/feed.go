@@ -132,9 +132,36 @@ func (v *View) hinder(err error) {
 func (v *View) takeOnce(ctx context.Context, msg jetstream.Msg) error {
 	change, err := topology.DecodeChange(msg)
 	if err != nil {
+		v.noteRefusal(msg.Subject())
 		return err
 	}
-	return v.Apply(ctx, change)
+	err = v.Apply(ctx, change)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.refused, msg.Subject())
+	return err
+}
+
+// noteRefusal records that the last message about an object was refused. It ignores a tombstone on a subject of its own,
+// which is about an earlier object of the name.
+func (v *View) noteRefusal(subject string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, uid, err := topology.ParseChangeSubject(subject); err == nil && uid == "" {
+		v.refused[subject] = bootclock.Now()
+	}
+}
+
+// hasOldRefusal reports whether a message was refused long ago and no other followed. It may have been removed since.
+func (v *View) hasOldRefusal() bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for _, at := range v.refused {
+		if bootclock.Since(at) > maxRefusal {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *View) begin() {
@@ -144,6 +171,7 @@ func (v *View) begin() {
 	clear(v.epochs)
 	clear(v.targeted)
 	clear(v.proofs)
+	clear(v.refused)
 	v.loads.Add(1)
 	for _, t := range v.tables {
 		t.begin()

@@ -84,6 +84,8 @@ type View struct {
 	markers  map[snapshot]marker
 	// marked is true once a feed has read all markers that existed when it began.
 	marked bool
+	// refused holds the subjects whose last message was refused, each with the time, by [bootclock.Now].
+	refused map[string]time.Duration
 	// epochs holds the newest epoch of each cluster.
 	epochs map[string]string
 	// loading is true until a feed has read everything that the stream held when the feed began.
@@ -131,7 +133,7 @@ type marker struct {
 func New(cfg Config) *View {
 	return &View{
 		cfg: cfg, tables: map[event.GroupResource]table{}, named: map[event.GroupResource]bool{},
-		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, epochs: map[string]string{},
+		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, refused: map[string]time.Duration{}, epochs: map[string]string{},
 		proofs: map[string]proof{}, beaten: make(chan struct{}, 1),
 	}
 }
@@ -183,6 +185,9 @@ func (v *View) complete() error {
 	}
 	if old := bootclock.Since(v.heard); old > maxUnverified {
 		return fmt.Errorf("%w: nothing was heard of the stream of changes for %s", ErrIncomplete, old.Round(time.Second))
+	}
+	for subject := range v.refused {
+		return fmt.Errorf("%w: the message on %.200s was refused; the watcher publishes the object again", ErrIncomplete, subject)
 	}
 	for _, cluster := range v.clusters() {
 		for kind := range v.tables {

@@ -167,7 +167,7 @@ func (b *bus) becomes(c *cluster) {
 
 func (b *bus) equal(c *cluster) error {
 	living := map[event.Key]bool{}
-	for head, err := range b.p.Heads(b.t.Context(), "local", kinds.Stores().GroupResource) {
+	for head, err := range b.p.All(b.t.Context(), "local", kinds.Stores().GroupResource) {
 		if err != nil {
 			return err
 		}

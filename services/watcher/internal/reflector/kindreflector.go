@@ -68,7 +68,7 @@ type kindReflector struct {
 	bookmarked bool
 }
 
-// head is a [publish.Head] without the fields that follow from its place.
+// head is a [publish.Head] without the fields that follow from its place. version is empty if the message was refused.
 type head struct {
 	sequence                     uint64
 	uid, epoch, version, meaning string
@@ -80,10 +80,14 @@ type message struct {
 	sequence uint64
 }
 
-// holds reports whether h has the meaning of o. In an earlier epoch only the very same version counts, because
-// consumers write by the version they received.
+// holds reports whether h has the meaning of o and no later version. In an earlier epoch only the very same version
+// counts, because consumers write by the version they received.
 func (h head) holds(o source.Object) bool {
-	return h.meaning == o.Meaning && (h.epoch == o.Epoch || h.version == o.ResourceVersion)
+	if h.meaning != o.Meaning || h.version == o.ResourceVersion {
+		return h.meaning == o.Meaning
+	}
+	order, err := compare(h.version, o.ResourceVersion)
+	return h.epoch == o.Epoch && err == nil && order < 0
 }
 
 // state is the state of one object that waits for publication.

@@ -23,6 +23,8 @@ type Metrics struct {
 	epochs    prometheus.Counter
 	restored  *prometheus.CounterVec
 	doubts    prometheus.Counter
+	// corrections counts by cause.
+	corrections *prometheus.CounterVec
 }
 
 // byKind is the label of most metrics.
@@ -67,6 +69,10 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		restored: made.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_streams_restored_total", Help: "Streams that were missing, or had another configuration, and were restored.",
 		}, []string{"stream"}),
+		corrections: made.NewCounterVec(prometheus.CounterOpts{
+			Name: "entail_watcher_corrections_total",
+			Help: "Messages that contradicted the API server and were replaced: old states, and forgeries (refused, version, content).",
+		}, []string{"cause"}),
 		differing: made.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "entail_watcher_sweep_differences", Help: "Objects of which the stream did not hold the newest state at the end of a sweep's list.",
 			Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 16384},
@@ -74,6 +80,9 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	}
 	for _, stream := range topology.Streams() { // A rate needs a value before the first increase.
 		m.restored.WithLabelValues(stream)
+	}
+	for _, cause := range []string{causeOld, causeRefused, causeVersion, causeContent} {
+		m.corrections.WithLabelValues(cause)
 	}
 	return m
 }

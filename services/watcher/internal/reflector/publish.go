@@ -25,14 +25,22 @@ func (k *kindReflector) publish(ctx context.Context, s state, on head) (publish.
 		return k.publishDeletion(ctx, s)
 	}
 	there := publish.Head{Key: s.Key, Sequence: on.sequence, UID: on.uid, Version: on.version, Meaning: on.meaning, Epoch: on.epoch}
-	if on.version != "" && (!s.Deleted && on.holds(s.Object) || !s.NewerThan(there.Change())) {
+	switch {
+	case on.sequence == 0:
+	case !s.Deleted && on.holds(s.Object):
 		return there, nil
+	case on.version == "" || !s.NewerThan(there.Change()):
+		return k.correct(ctx, nameOf(s.Key))
 	}
 	expected := on.sequence
 	if on.uid != s.UID || on.epoch != s.Epoch {
 		expected = 0 // The publisher must read the present message.
 	}
-	return k.send(ctx, s.Change, expected, s.Meaning)
+	stored, err := k.send(ctx, s.Change, expected, k.options(s.Meaning))
+	if err == nil && (stored.Version != s.ResourceVersion || stored.Deleted != s.Deleted) {
+		return k.correct(ctx, nameOf(s.Key)) // The stream held a state that is as new.
+	}
+	return stored, err
 }
 
 // options returns the options of a publication.
@@ -40,8 +48,7 @@ func (k *kindReflector) options(meaning string) publish.Options {
 	return publish.Options{Meaning: meaning, MetadataOnly: k.kind.MetadataOnly, TTL: k.cfg.TombstoneTTL}
 }
 
-// publishDeletion publishes the deletion of an object whose last state only the stream holds. It removes a message that
-// is no state of an object.
+// publishDeletion publishes the deletion of an object whose last state only the stream holds.
 func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.Head, error) {
 	nothing := publish.Head{Key: s.Key}
 	last, err := k.cfg.Publisher.Last(ctx, s.Key)
@@ -49,8 +56,7 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.H
 	case errors.Is(err, publish.ErrNone):
 		return nothing, nil
 	case errors.Is(err, publish.ErrMalformed):
-		k.cfg.Log.WarnContext(ctx, "message on the subject of an object that does not exist removed", "key", s.Key.String(), "error", err)
-		return nothing, k.cfg.Publisher.Remove(ctx, last.Sequence)
+		return k.correct(ctx, nameOf(s.Key))
 	case err != nil:
 		return publish.Head{}, err
 	case last.Deleted:
@@ -62,13 +68,13 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.H
 		c.ResourceVersion = s.ResourceVersion
 	}
 	if !c.NewerThan(last.Change) {
-		return last.Head, nil // Another watcher saw the object after our list.
+		return k.correct(ctx, nameOf(s.Key))
 	}
-	return k.send(ctx, c, last.Sequence, "")
+	return k.send(ctx, c, last.Sequence, k.options(""))
 }
 
 // send publishes c as part of a trace that began when it was observed.
-func (k *kindReflector) send(ctx context.Context, c event.Change, expected uint64, meaning string) (publish.Head, error) {
+func (k *kindReflector) send(ctx context.Context, c event.Change, expected uint64, opts publish.Options) (publish.Head, error) {
 	ctx, span := k.cfg.Tracer.Tracer("entail/watcher").Start(ctx, "publish "+k.label(),
 		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(c.ObservedAt))
 	defer span.End()
@@ -78,7 +84,7 @@ func (k *kindReflector) send(ctx context.Context, c event.Change, expected uint6
 
 	k.cfg.Metrics.inFlight.Inc()
 	defer k.cfg.Metrics.inFlight.Dec()
-	ack, err := k.cfg.Publisher.Publish(ctx, c, expected, k.options(meaning))
+	ack, err := k.cfg.Publisher.Publish(ctx, c, expected, opts)
 	k.cfg.Metrics.publication(k.label(), c, ack, err)
 	if err != nil {
 		span.RecordError(err)

@@ -59,9 +59,13 @@ var ErrForeign = errors.New("the bus holds another cluster's objects under this 
 type Source interface {
 	Epoch(ctx context.Context) (string, error)
 	List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error)
+	// ListNamed lists the objects with a name.
+	ListNamed(ctx context.Context, kind kinds.Kind, name string) (source.Page, error)
 	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
 	// Find returns the served kind with a name, for use as a kind of targets.
 	Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error)
+	// Meaning returns the fingerprint of an object that was published.
+	Meaning(kind kinds.Kind, published event.Change) (string, error)
 	// Version returns the current version of the kind.
 	Version(ctx context.Context, kind kinds.Kind) (string, error)
 }

@@ -20,8 +20,11 @@ import (
 type sweep struct {
 	began       time.Time
 	incarnation string
-	// newest is the highest resource version on the stream.
+	// newest is the API server's version in the last barrier. Without a barrier it is the highest version on the
+	// stream.
 	newest string
+	// above counts the objects of which the stream holds a later version than the API server.
+	above int
 	// seen holds the objects that the list has returned so far. It is nil once the list is complete.
 	seen map[types.NamespacedName]struct{}
 	// open holds the objects to publish before the marker, each with the lowest order that counts.
@@ -43,7 +46,7 @@ func (s *sweep) published(name types.NamespacedName, order uint64) bool {
 	return s.marker != nil && len(s.open) == 0
 }
 
-// begin starts a sweep and reads the messages on the stream.
+// begin starts a sweep and reads the messages on the stream, with their bodies: a forged body may have right headers.
 func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
 	if _, err := k.cfg.Source.Epoch(ctx); err != nil {
 		return nil, err
@@ -57,17 +60,20 @@ func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	for head, err := range k.published(ctx) {
-		if err == nil && k.elsewhere(head) {
+	newest, recorded := k.recorded(ctx, epoch)
+	s.newest = newest
+	for stored, err := range k.published(ctx) {
+		if err == nil && k.elsewhere(stored.Head) {
 			continue
 		}
+		head := k.headOf(stored)
 		if err == nil {
 			err = k.reflector.checkEpoch(head)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if head.Epoch == epoch {
+		if head.Epoch == epoch && !recorded {
 			s.newest = newer(head.Version, s.newest)
 		}
 		k.mu.Lock()
@@ -75,6 +81,17 @@ func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
 		k.mu.Unlock()
 	}
 	return s, nil
+}
+
+// recorded returns the API server's version of the kind in the last barrier, if that is of the epoch. One forged
+// message raises no version there.
+func (k *kindReflector) recorded(ctx context.Context, epoch string) (version string, ok bool) {
+	last, _, err := k.cfg.Publisher.LastBarrier(ctx, k.cfg.Cluster)
+	if err != nil || last.GetEpoch() != epoch {
+		return "", false
+	}
+	version, ok = last.GetResourceVersions()[k.label()]
+	return version, ok
 }
 
 // enter makes s the kind's sweep, in the current epoch.
@@ -130,7 +147,7 @@ func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, cou
 			return "", 0, err
 		}
 		k.hear()
-		if err := k.arrive(page, s.newest); err != nil {
+		if err := k.arrive(page, s); err != nil {
 			return "", 0, err
 		}
 		for _, o := range page.Objects {
@@ -144,16 +161,23 @@ func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, cou
 	return page.Version, count, nil
 }
 
+// maxAbove bounds the objects of which the stream may hold a later version than a list. More of them mean that the
+// cluster was restored; a few are forged.
+const maxAbove = 2
+
 // arrive returns [errRewound] if a page is older than the known versions.
-func (k *kindReflector) arrive(page source.Page, newest string) error {
+func (k *kindReflector) arrive(page source.Page, s *sweep) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.compare(page.Version, newer(newest, k.seen)); err != nil {
+	if err := k.compare(page.Version, newer(s.newest, k.seen)); err != nil {
 		return err
 	}
 	for _, o := range page.Objects {
 		on := k.heads[nameOf(o.Key)]
 		if order, err := compare(o.ResourceVersion, on.version); err == nil && order < 0 && on.uid == o.UID && on.epoch == k.epoch {
+			s.above++
+		}
+		if s.above > maxAbove {
 			return fmt.Errorf("%s is at version %s, the stream has %s: %w", o.Key, o.ResourceVersion, on.version, errRewound)
 		}
 	}

@@ -38,16 +38,23 @@ func (s *namespaced) list(ctx context.Context, token string) (source.Page, error
 	return s.show(page), nil
 }
 
-// show reduces a page to the named Secrets. Their version becomes that of the read.
+// show reduces a page to the named Secrets, and remembers them.
 func (s *namespaced) show(page source.Page) source.Page {
+	page = s.named(page)
+	for _, o := range page.Objects {
+		s.remember(o.Change)
+	}
+	return page
+}
+
+// named reduces a page to the named Secrets. Their version becomes that of the read.
+func (s *namespaced) named(page source.Page) source.Page {
 	page.Objects = slices.DeleteFunc(page.Objects, func(o source.Object) bool {
 		named, _ := s.references.of(s.kind.Namespace, o.Key.Name)
 		return !named
 	})
 	for i := range page.Objects {
-		o := &page.Objects[i]
-		o.ResourceVersion = page.Version
-		s.remember(o.Change)
+		page.Objects[i].ResourceVersion = page.Version
 	}
 	return page
 }

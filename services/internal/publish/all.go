@@ -13,53 +13,53 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// headsStall bounds the time without progress of a read. headsHeartbeat is shorter, so that the client asks a silent
+// readStall bounds the time without progress of a read. readHeartbeat is shorter, so that the client asks a silent
 // server again before.
 const (
-	headsStall     = 5 * time.Second
-	headsHeartbeat = time.Second
+	readStall     = 5 * time.Second
+	readHeartbeat = time.Second
 )
 
-// Heads reads the headers of everything that the stream holds of one resource, tombstones included: all that the leader
-// of the stream holds when the read begins, whichever replica delivers it. It skips subjects that name no object. An
-// error ends it.
-func (p *Publisher) Heads(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Head, error] {
-	return func(yield func(Head, error) bool) {
-		if err := p.heads(ctx, topology.HeadsFilter(cluster, r), yield); err != nil {
-			yield(Head{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
+// All reads everything that the stream holds of one resource, deletions included: all that the leader of the stream
+// holds when the read begins, whichever replica delivers it. It skips subjects that name no object, and tombstones on
+// subjects of their own. An error ends it.
+func (p *Publisher) All(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Stored, error] {
+	return func(yield func(Stored, error) bool) {
+		if err := p.all(ctx, topology.HeadsFilter(cluster, r), yield); err != nil {
+			yield(Stored{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
 		}
 	}
 }
 
-// HeadsIn reads the same as [Publisher.Heads] in one namespace.
-func (p *Publisher) HeadsIn(ctx context.Context, cluster string, r event.GroupResource, namespace string) iter.Seq2[Head, error] {
-	return func(yield func(Head, error) bool) {
-		if err := p.heads(ctx, topology.HeadsFilterIn(cluster, r, namespace), yield); err != nil {
-			yield(Head{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
+// AllIn reads the same as [Publisher.All] in one namespace.
+func (p *Publisher) AllIn(ctx context.Context, cluster string, r event.GroupResource, namespace string) iter.Seq2[Stored, error] {
+	return func(yield func(Stored, error) bool) {
+		if err := p.all(ctx, topology.HeadsFilterIn(cluster, r, namespace), yield); err != nil {
+			yield(Stored{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
 		}
 	}
 }
 
-func (p *Publisher) heads(ctx context.Context, filter string, yield func(Head, error) bool) error {
+func (p *Publisher) all(ctx context.Context, filter string, yield func(Stored, error) bool) error {
 	newest, err := p.newest(ctx, filter)
 	if err != nil || newest == 0 {
 		return err
 	}
 	consumer, err := p.js.OrderedConsumer(ctx, topology.Changes, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{filter}, DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: true,
-		InactiveThreshold: 2 * headsStall,
+		FilterSubjects: []string{filter}, DeliverPolicy: jetstream.DeliverAllPolicy,
+		InactiveThreshold: 2 * readStall,
 	})
 	if err != nil {
 		return err
 	}
 	defer p.forget(ctx, consumer)
-	messages, err := consumer.Messages(jetstream.PullHeartbeat(headsHeartbeat))
+	messages, err := consumer.Messages(jetstream.PullHeartbeat(readHeartbeat))
 	if err != nil {
 		return err
 	}
 	defer messages.Stop()
 	for {
-		at, goOn, err := nextHead(ctx, messages, yield)
+		at, goOn, err := next(ctx, messages, yield)
 		if err != nil || !goOn || at.NumPending == 0 && at.Sequence.Stream >= newest {
 			return err
 		}
@@ -90,8 +90,8 @@ func (p *Publisher) forget(ctx context.Context, consumer jetstream.Consumer) {
 	_ = p.js.DeleteConsumer(ctx, topology.Changes, consumer.CachedInfo().Name) // On error the server deletes it later.
 }
 
-func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield func(Head, error) bool) (*jetstream.MsgMetadata, bool, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, headsStall, errStalled)
+func next(ctx context.Context, messages jetstream.MessagesContext, yield func(Stored, error) bool) (*jetstream.MsgMetadata, bool, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readStall, errStalled)
 	defer cancel()
 	msg, err := messages.Next(jetstream.NextContext(ctx))
 	if err != nil {
@@ -105,7 +105,9 @@ func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield fun
 	if err != nil {
 		return meta, true, nil
 	}
-	return meta, yield(headOf(key, meta.Sequence.Stream, msg.Headers()), nil), nil
+	stored := Stored{Head: headOf(key, meta.Sequence.Stream, msg.Headers()), PublishedAt: meta.Timestamp}
+	stored.Change, stored.Refused = topology.Decode(msg.Subject(), msg.Headers(), msg.Data())
+	return meta, yield(stored, nil), nil
 }
 
 var errStalled = errors.New("the stream stopped sending")

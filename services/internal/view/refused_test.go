@@ -1,0 +1,48 @@
+package view_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestViewIsIncompleteWhileAMessageIsRefused(t *testing.T) {
+	b := newBus(t)
+	last := b.put(change("a", 1), change("b", 2))
+	b.mark(kinds.Stores(), 2, last)
+	f := b.feed()
+	f.await(t, "a b ")
+	b.raw(topology.ChangeSubject(key("b")), "\xff")
+	f.refuses(t)
+	if _, lives := f.stores.Get(key("b")); !lives {
+		t.Error("a refused message deletes its object")
+	}
+	b.put(change("b", 3))
+	f.await(t, "a b ")
+}
+
+func TestViewLoadsAgainAfterARefusedMessageWasRemoved(t *testing.T) {
+	b := newBus(t)
+	last := b.put(change("a", 1))
+	b.mark(kinds.Stores(), 1, last)
+	f := b.feed()
+	f.await(t, "a ")
+	b.raw(topology.ChangeSubject(key("b")), "\xff")
+	f.refuses(t)
+	b.must(b.Remove(t.Context(), last+1))
+	f.await(t, "a ")
+}
+
+// refuses waits until the view reports a refused message.
+func (f *fed) refuses(t *testing.T) {
+	t.Helper()
+	f.eventually(t, func() error {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "was refused") {
+			return fmt.Errorf("the view reports %v", err)
+		}
+		return nil
+	})
+}
