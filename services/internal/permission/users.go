@@ -44,6 +44,7 @@ func watcher() User {
 			may("What is published: changes, barriers, and markers.", "entail.changes.>", "entail.objects.>", "entail.barrier.*", "entail.sync.>"),
 			may("Does the bus take anything?", topology.PulseSubject(topology.Watcher)),
 			may("A sweep reads what the stream holds.", append(read(changes, "entail.changes.>"), read(changes, "entail.objects.>")...)...),
+			may("Changes of all kinds are audited.", consumerAPI+"CREATE."+changes+".*"),
 			may("One message is read: a change, a marker, a result, a dead letter.",
 				direct+changes, direct+changes+".entail.changes.>", direct+changes+".entail.objects.>",
 				direct+sync+".entail.sync.>", direct+results+".entail.results.>", direct+letters),

@@ -34,10 +34,11 @@ var (
 // Publisher writes changes, snapshot markers and barriers.
 type Publisher struct {
 	js jetstream.JetStream
-
 	// uncovered is 1 + the number of the oldest connection over which a change was acknowledged since the last barrier. It
 	// is 0 if the stream acknowledged none.
 	uncovered atomic.Uint64
+	// onAck is set by [Publisher.OnAck].
+	onAck atomic.Pointer[func(uint64)]
 }
 
 // New returns a publisher.
@@ -106,6 +107,7 @@ func (p *Publisher) publish(ctx context.Context, subject string, c event.Change,
 			continue
 		case err == nil:
 			p.uncover(connection)
+			p.acknowledged(pub.Sequence)
 			return Ack{Head: headOf(c.Key, pub.Sequence, msg.Header)}, nil
 		case !isConflict(err):
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, err))

@@ -76,6 +76,11 @@ func ChangesFilter(cluster string, r event.GroupResource) string {
 	return prefix(r) + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
 }
 
+// ClusterFilters matches the changes of all kinds in one cluster.
+func ClusterFilters(cluster string) []string {
+	return []string{changesPrefix + event.Token(cluster) + ".>", targetsPrefix + event.Token(cluster) + ".>"}
+}
+
 // HeadsFilter matches these changes without the tombstones on subjects of their own.
 func HeadsFilter(cluster string, r event.GroupResource) string {
 	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + "*.*"

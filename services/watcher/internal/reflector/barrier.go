@@ -163,7 +163,7 @@ func isAnswer(err error) bool {
 // barrier returns the barrier for a time. It returns false before every kind has a snapshot. It also returns false while
 // a kind of targets is late and its marker does not report that yet.
 func (r *reflector) barrier(now time.Time) (b *eventv1.Barrier, ok bool) {
-	oldest, versions := now, map[string]string{}
+	oldest, versions, epoch := now, map[string]string{}, r.epoch.current()
 	for _, k := range r.kinds {
 		if k.kind.Named { // No decision depends on the presence of these.
 			continue
@@ -175,13 +175,15 @@ func (r *reflector) barrier(now time.Time) (b *eventv1.Barrier, ok bool) {
 		if current.Before(oldest) {
 			oldest = current
 		}
-		versions[k.label()] = version
+		if k.present() == epoch {
+			versions[k.label()] = version
+		}
 	}
 	if !r.targets.settled(now) || !r.barriers.HasWritten() && !r.targets.areCompared() {
 		return nil, false
 	}
 	return &eventv1.Barrier{
-		Cluster: r.cfg.Cluster, Epoch: r.epoch.current(), ResourceVersions: versions,
+		Cluster: r.cfg.Cluster, Epoch: epoch, ResourceVersions: versions,
 		Behind: durationpb.New(now.Sub(oldest)), WrittenAt: timestamppb.New(now),
 	}, true
 }

@@ -41,9 +41,9 @@ func (k *kindReflector) headOf(stored publish.Stored) publish.Head {
 	return head
 }
 
-// correct compares the message about an object with the API server, and replaces it if the two differ. It returns the
-// message that the stream then holds.
-func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName) (publish.Head, error) {
+// correct compares the message about an object with the API server, and replaces it if the two differ, or if isForged:
+// then a forged tombstone was removed. It returns the message that the stream then holds.
+func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, isForged bool) (publish.Head, error) {
 	last, err := k.cfg.Publisher.Last(ctx, k.key(name))
 	if err != nil && !nothing(err) {
 		return publish.Head{}, err
@@ -54,7 +54,7 @@ func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName) 
 	}
 	on := k.headOf(last)
 	on.Key = k.key(name)
-	if k.agrees(on, present, version) {
+	if !isForged && k.agrees(on, present, version) {
 		return on, nil
 	}
 	want, opts := present.Change, k.options(present.Meaning)
@@ -63,6 +63,9 @@ func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName) 
 		want.Key, want.Epoch, want.ObservedAt = on.Key, k.present(), time.Now()
 	}
 	cause := causeOf(last, want)
+	if isForged {
+		cause = causeVersion
+	}
 	opts.Force = cause != causeOld
 	expected := last.Sequence
 	if !opts.Force && (last.UID != want.UID || last.Epoch != want.Epoch) {

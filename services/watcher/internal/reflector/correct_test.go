@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -19,7 +20,10 @@ func (b *bus) forge(key event.Key, edit func(*nats.Msg, *event.Change)) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.forgeChange(last.Change, edit)
+	b.forgeChange(last.Change, func(m *nats.Msg, c *event.Change) {
+		m.Header.Set(publish.HeaderMeaning, last.Meaning)
+		edit(m, c)
+	})
 }
 
 func (b *bus) forgeChange(c event.Change, edit func(*nats.Msg, *event.Change)) {

@@ -40,6 +40,9 @@ type kindReflector struct {
 	heads map[types.NamespacedName]head
 	// waiting holds the states that are not published yet.
 	waiting map[types.NamespacedName]state
+	// suspects holds the objects about which another client wrote a message. The value is true if that was a forged
+	// tombstone, which is removed.
+	suspects map[types.NamespacedName]bool
 	// arrived numbers the states in the order of arrival.
 	arrived uint64
 	// round numbers the sweeps. An acknowledgement from an earlier round proves nothing, because the stream may have
@@ -126,7 +129,7 @@ func newKindReflector(r *reflector, kind kinds.Kind, on *lane) *kindReflector {
 	return &kindReflector{
 		cfg: r.cfg, reflector: r, lane: on, kind: kind, restart: func(error) {}, marked: func(*eventv1.SnapshotMarker) {},
 		right: func(*eventv1.SnapshotMarker) bool { return true }, heard: time.Now(),
-		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{},
+		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{}, suspects: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -190,6 +193,9 @@ func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error
 	if name.Name == "" {
 		return k.mark(ctx)
 	}
+	if err := k.correctSuspect(ctx, name); err != nil {
+		return err
+	}
 	k.mu.Lock()
 	s, ok := k.waiting[name]
 	on, round := k.heads[name], k.round
@@ -210,6 +216,28 @@ func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error
 	k.record(ack)
 	k.dequeue(name, s)
 	return nil
+}
+
+// correctSuspect compares an object about which another client wrote a message with the API server.
+func (k *kindReflector) correctSuspect(ctx context.Context, name types.NamespacedName) error {
+	k.mu.Lock()
+	isForged, ok := k.suspects[name]
+	delete(k.suspects, name)
+	round := k.round
+	k.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	head, err := k.correct(ctx, name, isForged)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case err != nil:
+		k.suspects[name] = k.suspects[name] || isForged
+	case round == k.round && head.Sequence > 0:
+		k.record(head)
+	}
+	return err
 }
 
 // record stores the message on the stream. It copies the strings, because they would keep the whole message in memory.

@@ -101,6 +101,7 @@ type reflector struct {
 	cfg Config
 
 	epoch    epoch
+	audit    *audit
 	lane     *lane
 	kinds    []*kindReflector
 	targets  *targets
@@ -146,7 +147,9 @@ func Run(ctx context.Context, cfg Config) error {
 	registered := newRegistrations(cfg.Source)
 	cfg.Source = registered
 	r := &reflector{cfg: cfg, lane: newLane(), warnings: rate.Sometimes{First: 1, Interval: time.Second}, copies: map[string]bool{}}
-	r.targets = newTargets(r, registered)
+	r.targets, r.audit = newTargets(r, registered), newAudit(r)
+	cfg.Publisher.OnAck(r.audit.ack)
+	defer cfg.Publisher.OnAck(nil)
 	for _, kind := range cfg.Kinds {
 		r.kinds = append(r.kinds, newKindReflector(r, kind, r.lane))
 	}
@@ -192,6 +195,7 @@ func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
 	group.Go(func() error { r.targets.run(ctx); return nil })
 	group.Go(func() error { r.checkVersions(ctx); return nil })
 	group.Go(func() error { return r.beat(ctx) })
+	group.Go(func() error { r.audit.run(ctx); return nil })
 	r.check(ctx)
 	return nil
 }
@@ -221,6 +225,9 @@ func (r *reflector) identify(ctx context.Context) error {
 		return err
 	}
 	if _, err := r.incarnation(ctx); err != nil {
+		return err
+	}
+	if err := r.audit.begin(ctx); err != nil {
 		return err
 	}
 	if err := r.beginBarriers(ctx); err != nil {
