@@ -149,7 +149,7 @@ func DecodeChange(msg jetstream.Msg) (event.Change, error) {
 	if err != nil {
 		return change, nil //nolint:nilerr // The change is readable; when it was published cannot be told.
 	}
-	if change.PublishedAt = meta.Timestamp; uid == "" {
+	if change.PublishedAt = meta.Timestamp; msg.Subject() == ChangeSubject(change.Key) {
 		change.Sequence = meta.Sequence.Stream
 	}
 	if ttl, err := time.ParseDuration(msg.Headers().Get(jetstream.MsgTTLHeader)); err == nil {
