@@ -117,6 +117,15 @@ func (b *bus) put(c event.Change) {
 	}
 }
 
+// awaitConsumer waits until a service has its durable consumer.
+func (b *bus) awaitConsumer() {
+	b.t.Helper()
+	eventually(b.t, func() error {
+		_, err := b.js.Consumer(b.t.Context(), topology.Changes, "test")
+		return err
+	})
+}
+
 // replay publishes the newest state of an object again.
 func (b *bus) replay(name string) {
 	b.t.Helper()
@@ -129,7 +138,7 @@ func (b *bus) replay(name string) {
 		b.t.Fatal(err)
 	}
 	again := nats.NewMsg(last.Subject)
-	again.Data = last.Data
+	again.Data, again.Header = last.Data, last.Header
 	again.Header.Set(topology.ReplayHeader, "1")
 	if _, err := b.js.PublishMsg(b.t.Context(), again); err != nil {
 		b.t.Fatal(err)

@@ -30,9 +30,10 @@ func TestViewLoadsAgainAfterARefusedMessageWasRemoved(t *testing.T) {
 	b.mark(kinds.Stores(), 1, last)
 	f := b.feed()
 	f.await(t, "a ")
-	b.raw(topology.ChangeSubject(key("b")), "\xff")
+	refused, err := b.js.Publish(t.Context(), topology.ChangeSubject(key("b")), []byte("?"))
+	b.must(err)
 	f.refuses(t)
-	b.must(b.Remove(t.Context(), last+1))
+	b.must(b.Remove(t.Context(), refused.Sequence))
 	f.await(t, "a ")
 }
 
