@@ -45,11 +45,15 @@ func (b *bus) forgeChange(c event.Change, edit func(*nats.Msg, *event.Change)) {
 	}
 }
 
-// hasBarrier waits for a barrier.
-func (b *bus) hasBarrier() {
+// hasBarrier waits for a barrier that names the newest version of the cluster.
+func (b *bus) hasBarrier(c *cluster) {
 	b.t.Helper()
 	eventually(b.t, func() error {
-		_, _, err := b.p.LastBarrier(b.t.Context(), "local")
+		last, _, err := b.p.LastBarrier(b.t.Context(), "local")
+		version, _ := c.Version(b.t.Context(), c.kind())
+		if got := last.GetResourceVersions()[c.kind().GroupResource.String()]; err == nil && got != version {
+			err = fmt.Errorf("the barrier names version %q, want %s", got, version)
+		}
 		return err
 	})
 }
@@ -102,7 +106,7 @@ func TestSweepCorrectsAForgeryFromBeforeTheTerm(t *testing.T) {
 			c.apply("b", "v1", "")
 			stop := b.run(b.config(c))
 			b.becomes(c)
-			b.hasBarrier()
+			b.hasBarrier(c)
 			stop()
 			b.forge(c.key("a"), test.edit)
 			cfg := b.config(c)
@@ -132,7 +136,7 @@ func TestSweepOverwritesAnOlderState(t *testing.T) {
 	}
 	c.apply("a", "v1", "")
 	b.becomes(c)
-	b.hasBarrier()
+	b.hasBarrier(c)
 	stop()
 	b.forgeChange(old.Change, func(*nats.Msg, *event.Change) {})
 	cfg := b.config(c)
