@@ -4,12 +4,16 @@ package watcher_test
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/testbed"
@@ -95,4 +99,56 @@ func (b *bed) isHonest() {
 	})
 	b.t.Logf("corrected after %s", time.Since(began))
 	b.becomes()
+}
+
+func TestAHaltSurvivesRestartsUntilItIsResumed(t *testing.T) {
+	b := newBed(t)
+	stop := b.run()
+	b.apply("demo", "honest")
+	b.becomes()
+	for range 3 {
+		b.forge("demo", func(_ *nats.Msg, c *event.Change) { falsify(c, "99999") })
+		b.isHonest()
+	}
+	b.isHalted(true)
+	stop()
+	if err := b.p.Remove(t.Context(), b.barrier()); err != nil { // The Lease holds the halt, not NATS.
+		t.Fatal(err)
+	}
+	_, url := b.runOn(b.kube.Config(t, topology.Watcher))
+	b.isHalted(true)
+	client := syncv1connect.NewSyncServiceClient(http.DefaultClient, url)
+	if status, err := client.GetStatus(t.Context(), &syncv1.GetStatusRequest{}); err != nil || status.GetHalted() == "" {
+		t.Errorf("status is %v, %v; want the reason of the halt", status, err)
+	}
+	resumed, err := client.Resume(t.Context(), &syncv1.ResumeRequest{})
+	if err != nil || !strings.Contains(resumed.GetHalted(), "3 messages were forged") {
+		t.Errorf("resumed: %v, %v", resumed, err)
+	}
+	b.isHalted(false)
+	if again, err := client.Resume(t.Context(), &syncv1.ResumeRequest{}); err != nil || again.GetHalted() != "" {
+		t.Errorf("resumed again: %v, %v", again, err)
+	}
+}
+
+// barrier returns the sequence of the last barrier.
+func (b *bed) barrier() uint64 {
+	b.t.Helper()
+	_, sequence, err := b.p.LastBarrier(b.t.Context(), "local")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return sequence
+}
+
+// isHalted waits until the barriers halt services, or do not.
+func (b *bed) isHalted(want bool) {
+	b.t.Helper()
+	testbed.Eventually(b.t, within, func() error {
+		last, _, err := b.p.LastBarrier(b.t.Context(), "local")
+		if err == nil && (last.GetHalted() != "") != want {
+			err = fmt.Errorf("the barrier is halted for %q", last.GetHalted())
+		}
+		return err
+	})
 }

@@ -78,6 +78,7 @@ func Roles() []Role {
 			path("Does everything run, and what could not be processed?", "get", "/entail/status", "/entail/deadletters"),
 			path("What asks for nothing any more is put away.", "delete", "/entail/deadletters"),
 			path("What is as it should be can be processed again.", "post", "/entail/replay"),
+			path("After forged messages services go on once somebody has dealt with them.", "post", "/entail/bus/resume"),
 		}},
 	}
 }

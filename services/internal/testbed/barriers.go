@@ -21,6 +21,9 @@ const barrierInterval = 250 * time.Millisecond
 
 // Barriers writes the barriers of one cluster, for tests without a watcher.
 type Barriers struct {
+	// Halted is the reason for a halt in the next barriers.
+	Halted string
+
 	publisher *publish.Publisher
 	cluster   string
 	writer    *barrier.Writer
@@ -33,7 +36,7 @@ func NewBarriers(p *publish.Publisher, cluster string) *Barriers {
 
 // Write writes one barrier. After a refusal it begins another run, as if everything had been compared again.
 func (b *Barriers) Write(ctx context.Context, behind time.Duration) error {
-	next := &eventv1.Barrier{Cluster: b.cluster, Behind: durationpb.New(behind), WrittenAt: timestamppb.Now()}
+	next := &eventv1.Barrier{Cluster: b.cluster, Behind: durationpb.New(behind), WrittenAt: timestamppb.Now(), Halted: b.Halted}
 	for {
 		if b.writer == nil {
 			newest, sequence, err := b.publisher.LastBarrier(ctx, b.cluster)

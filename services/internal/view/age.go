@@ -25,6 +25,8 @@ type proof struct {
 	at, behind time.Duration
 	// unlinked means that another consumer feeds the view since.
 	unlinked bool
+	// halted is why services must grant nothing. It is empty if they may.
+	halted string
 }
 
 // Age returns how old the content of the view may be: it equals the state of the API server that long ago, or a later
@@ -75,7 +77,9 @@ func (v *View) prove(msg jetstream.Msg, meta *jetstream.MsgMetadata, end uint64)
 		return errReplaced
 	}
 	at := v.clock.date(meta.Timestamp)
-	v.proofs[b.GetCluster()] = proof{Position: barrier.Of(&b), sequence: meta.Sequence.Stream, at: at, behind: b.GetBehind().AsDuration()}
+	v.proofs[b.GetCluster()] = proof{
+		Position: barrier.Of(&b), sequence: meta.Sequence.Stream, at: at, behind: b.GetBehind().AsDuration(), halted: b.GetHalted(),
+	}
 	v.heard = max(v.heard, at)
 	select {
 	case v.beaten <- struct{}{}:
@@ -88,6 +92,8 @@ func (v *View) prove(msg jetstream.Msg, meta *jetstream.MsgMetadata, end uint64)
 // server made the consumer again. The caller holds the lock.
 func (v *View) proven(cluster string) error {
 	switch p, ok := v.proofs[cluster]; {
+	case p.halted != "":
+		return fmt.Errorf("%w: all services are halted: %s", ErrIncomplete, p.halted)
 	case !ok:
 		return fmt.Errorf("%w: no barrier of cluster %q since the stream was read; does its watcher run?", ErrIncomplete, cluster)
 	case p.unlinked:

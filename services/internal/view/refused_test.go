@@ -47,3 +47,21 @@ func (f *fed) refuses(t *testing.T) {
 		return nil
 	})
 }
+
+func TestViewIsIncompleteWhileServicesAreHalted(t *testing.T) {
+	b := newBus(t)
+	last := b.put(change("a", 1))
+	b.mark(kinds.Stores(), 1, last)
+	f := b.feed()
+	f.await(t, "a ")
+	b.barriers.Halted = "forged"
+	f.eventually(t, func() error {
+		b.beat(0)
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "all services are halted: forged") {
+			return fmt.Errorf("the view reports %v", err)
+		}
+		return nil
+	})
+	b.barriers.Halted = ""
+	f.eventually(t, func() error { b.beat(0); return f.Complete() })
+}

@@ -564,7 +564,9 @@ type Barrier struct {
 	// Position in the run, from 1.
 	Number uint64 `protobuf:"varint,8,opt,name=number,proto3" json:"number,omitempty"`
 	// The runs before this one, the newest first, 32 at most.
-	Earlier       []*BarrierRun `protobuf:"bytes,9,rep,name=earlier,proto3" json:"earlier,omitempty"`
+	Earlier []*BarrierRun `protobuf:"bytes,9,rep,name=earlier,proto3" json:"earlier,omitempty"`
+	// Why all services are halted: they grant nothing and remove nothing. Empty while they work.
+	Halted        string `protobuf:"bytes,10,opt,name=halted,proto3" json:"halted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -660,6 +662,13 @@ func (x *Barrier) GetEarlier() []*BarrierRun {
 		return x.Earlier
 	}
 	return nil
+}
+
+func (x *Barrier) GetHalted() string {
+	if x != nil {
+		return x.Halted
+	}
+	return ""
 }
 
 // BarrierRun names the barriers of one run up to a number.
@@ -958,7 +967,7 @@ const file_entail_event_v1_event_proto_rawDesc = "" +
 	"namespaced\x12\x18\n" +
 	"\aproblem\x18\x0e \x01(\tR\aproblem\x12\x1c\n" +
 	"\twithdrawn\x18\x0f \x01(\bR\twithdrawn\x12\x18\n" +
-	"\aversion\x18\x10 \x01(\tR\aversion\"\xbe\x03\n" +
+	"\aversion\x18\x10 \x01(\tR\aversion\"\xd6\x03\n" +
 	"\aBarrier\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\tR\x05epoch\x12[\n" +
@@ -969,7 +978,9 @@ const file_entail_event_v1_event_proto_rawDesc = "" +
 	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x10\n" +
 	"\x03run\x18\a \x01(\tR\x03run\x12\x16\n" +
 	"\x06number\x18\b \x01(\x04R\x06number\x125\n" +
-	"\aearlier\x18\t \x03(\v2\x1b.entail.event.v1.BarrierRunR\aearlier\x1aC\n" +
+	"\aearlier\x18\t \x03(\v2\x1b.entail.event.v1.BarrierRunR\aearlier\x12\x16\n" +
+	"\x06halted\x18\n" +
+	" \x01(\tR\x06halted\x1aC\n" +
 	"\x15ResourceVersionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"?\n" +

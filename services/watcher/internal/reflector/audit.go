@@ -161,7 +161,7 @@ func (r *reflector) suspect(ctx context.Context, f foreign) error {
 	if err != nil || k == nil {
 		return r.cfg.Publisher.Remove(ctx, f.sequence)
 	}
-	isForged := false
+	by := byAudit
 	if uid != "" {
 		present, _, err := k.find(ctx, nameOf(key))
 		if err != nil || present.UID != uid {
@@ -170,11 +170,11 @@ func (r *reflector) suspect(ctx context.Context, f foreign) error {
 		if err := r.cfg.Publisher.Remove(ctx, f.sequence); err != nil {
 			return err
 		}
-		isForged = true
+		by = byTombstone
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.suspects[nameOf(key)] = k.suspects[nameOf(key)] || isForged
+	k.suspects[nameOf(key)] = max(k.suspects[nameOf(key)], by)
 	k.lane.changed.Add(task{on: k, name: nameOf(key)})
 	return nil
 }

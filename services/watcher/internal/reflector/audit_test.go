@@ -3,6 +3,8 @@ package reflector
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 )
 
 func TestAuditCorrectsAForgeryWithinASecond(t *testing.T) {
-	for name, test := range forgeries() {
+	for name, test := range forgedMessages() {
 		t.Run(name, func(t *testing.T) {
 			b, c := newBus(t), newCluster()
 			c.apply("a", "v1", "")
@@ -116,5 +118,55 @@ func TestAuditKeepsNoAcknowledgements(t *testing.T) {
 	}
 	if due := a.due(time.Now().Add(ackGrace)); len(due) != 1 || due[0].sequence != 12 {
 		t.Errorf("due are %v, want sequence 12", due)
+	}
+}
+
+// halted is a halt in memory.
+type halted struct{ reason atomic.Pointer[string] }
+
+func (h *halted) Begin(reason string) { h.reason.Store(&reason) }
+
+func (h *halted) Reason() string {
+	if reason := h.reason.Load(); reason != nil {
+		return *reason
+	}
+	return ""
+}
+
+func TestThreeForgeriesInAMinuteHaltServices(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	cfg := b.config(c)
+	b.run(cfg)
+	b.becomes(c)
+	for n := 1; n <= maxForgeries; n++ {
+		if reason := cfg.Halt.Reason(); reason != "" {
+			t.Fatalf("halted after %d forgeries: %s", n-1, reason)
+		}
+		b.forge(c.key("a"), func(_ *nats.Msg, c *event.Change) { c.ResourceVersion = "99999" })
+		b.corrects(cfg, causeVersion, float64(n))
+	}
+	eventually(t, func() error {
+		last, _, err := b.p.LastBarrier(t.Context(), "local")
+		if err == nil && !strings.Contains(last.GetHalted(), "entail bus resume") {
+			err = fmt.Errorf("the last barrier is halted for %q", last.GetHalted())
+		}
+		return err
+	})
+	if n := b.events.Load(); n != maxForgeries {
+		t.Errorf("%d Events, want %d", n, maxForgeries)
+	}
+}
+
+func TestForgeriesFarApartHaltNothing(t *testing.T) {
+	var f forgeries
+	now := time.Now()
+	for _, after := range []time.Duration{0, 40 * time.Second, 70 * time.Second, 110 * time.Second} {
+		if f.add(now.Add(after)) {
+			t.Errorf("halted after %s", after)
+		}
+	}
+	if !f.add(now.Add(112 * time.Second)) {
+		t.Error("three forgeries within a minute do not halt")
 	}
 }

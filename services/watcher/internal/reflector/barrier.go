@@ -184,7 +184,7 @@ func (r *reflector) barrier(now time.Time) (b *eventv1.Barrier, ok bool) {
 	}
 	return &eventv1.Barrier{
 		Cluster: r.cfg.Cluster, Epoch: epoch, ResourceVersions: versions,
-		Behind: durationpb.New(now.Sub(oldest)), WrittenAt: timestamppb.New(now),
+		Behind: durationpb.New(now.Sub(oldest)), WrittenAt: timestamppb.New(now), Halted: r.cfg.Halt.Reason(),
 	}, true
 }
 

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -39,6 +40,8 @@ func TestMain(m *testing.M) {
 type bus struct {
 	// published counts the changes that were published, terms the runs of a reflector.
 	published, terms atomic.Uint64
+	// events counts Events about forged messages.
+	events atomic.Uint64
 
 	t    testing.TB
 	dir  string
@@ -126,7 +129,9 @@ func (b *bus) config(c Source) Config {
 	return Config{
 		Source: c, Publisher: b.p, Cluster: "local", Kinds: []kinds.Kind{kinds.Stores()}, StreamReplicas: 1, Workers: 8,
 		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Resync: time.Hour, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
-		Metrics: NewMetrics(prometheus.NewRegistry()), Rewinds: NewRewinds(), Health: &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
+		Metrics: NewMetrics(prometheus.NewRegistry()), Rewinds: NewRewinds(), Halt: &halted{},
+		Event:  func(context.Context, event.Change, condition.Note) error { b.events.Add(1); return nil },
+		Health: &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
 	}
 }
 

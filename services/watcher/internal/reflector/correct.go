@@ -25,6 +25,19 @@ const (
 	causeContent = "content"
 )
 
+// finder is the part of the reflector that found a message to correct.
+type finder int
+
+const (
+	// byNone means that no message was found.
+	byNone finder = iota
+	// bySweep means that a sweep or a publication met the message, byAudit that another client wrote it in this term.
+	bySweep
+	byAudit
+	// byTombstone means that another client wrote a tombstone on a subject of its own, which was removed.
+	byTombstone
+)
+
 // unknownUID is the UID in the tombstone that replaces a refused message.
 const unknownUID = "unknown"
 
@@ -41,9 +54,9 @@ func (k *kindReflector) headOf(stored publish.Stored) publish.Head {
 	return head
 }
 
-// correct compares the message about an object with the API server, and replaces it if the two differ, or if isForged:
-// then a forged tombstone was removed. It returns the message that the stream then holds.
-func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, isForged bool) (publish.Head, error) {
+// correct compares the message about an object with the API server, and replaces it if the two differ, or if a forged
+// tombstone was removed. It returns the message that the stream then holds.
+func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, by finder) (publish.Head, error) {
 	last, err := k.cfg.Publisher.Last(ctx, k.key(name))
 	if err != nil && !nothing(err) {
 		return publish.Head{}, err
@@ -54,7 +67,7 @@ func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, 
 	}
 	on := k.headOf(last)
 	on.Key = k.key(name)
-	if !isForged && k.agrees(on, present, version) {
+	if by != byTombstone && k.agrees(on, present, version) {
 		return on, nil
 	}
 	want, opts := present.Change, k.options(present.Meaning)
@@ -63,7 +76,7 @@ func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, 
 		want.Key, want.Epoch, want.ObservedAt = on.Key, k.present(), time.Now()
 	}
 	cause := causeOf(last, want)
-	if isForged {
+	if by == byTombstone {
 		cause = causeVersion
 	}
 	opts.Force = cause != causeOld
@@ -73,7 +86,7 @@ func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, 
 	}
 	head, err := k.send(ctx, want, expected, opts)
 	if err == nil {
-		k.corrected(ctx, last, want, cause)
+		k.corrected(ctx, last, want, cause, by)
 	}
 	return head, err
 }
@@ -143,7 +156,7 @@ func causeOf(last publish.Stored, want event.Change) string {
 }
 
 // corrected counts and logs a correction.
-func (k *kindReflector) corrected(ctx context.Context, last publish.Stored, is event.Change, cause string) {
+func (k *kindReflector) corrected(ctx context.Context, last publish.Stored, is event.Change, cause string, by finder) {
 	k.cfg.Metrics.corrections.WithLabelValues(cause).Inc()
 	if cause == causeOld {
 		return
@@ -153,4 +166,5 @@ func (k *kindReflector) corrected(ctx context.Context, last publish.Stored, is e
 	k.mu.Unlock()
 	k.cfg.Log.ErrorContext(ctx, "a message contradicted the API server and was replaced: the watcher's NATS account may be stolen",
 		"key", is.Key.String(), "cause", cause, "sequence", last.Sequence, "version", last.Version, "is", is.ResourceVersion, "refused", last.Refused)
+	k.reflector.forged(ctx, is, cause, by != bySweep || cause == causeVersion)
 }

@@ -61,8 +61,8 @@ func (b *bus) hasBarrier(c *cluster) {
 // body replaces the content.
 func body(c *event.Change) { c.Object = bytes.Replace(c.Object, []byte("v1"), []byte("forged"), 1) }
 
-// forgeries returns forgeries of an object by name, with the cause for which each is corrected.
-func forgeries() map[string]struct {
+// forgedMessages returns forgeries of an object by name, with the cause for which each is corrected.
+func forgedMessages() map[string]struct {
 	cause string
 	edit  func(*nats.Msg, *event.Change)
 } {
@@ -99,7 +99,7 @@ func (b *bus) staysRight(c *cluster, stop func()) {
 }
 
 func TestSweepCorrectsAForgeryFromBeforeTheTerm(t *testing.T) {
-	for name, test := range forgeries() {
+	for name, test := range forgedMessages() {
 		t.Run(name, func(t *testing.T) {
 			b, c := newBus(t), newCluster()
 			c.apply("a", "v1", "")

@@ -40,9 +40,8 @@ type kindReflector struct {
 	heads map[types.NamespacedName]head
 	// waiting holds the states that are not published yet.
 	waiting map[types.NamespacedName]state
-	// suspects holds the objects about which another client wrote a message. The value is true if that was a forged
-	// tombstone, which is removed.
-	suspects map[types.NamespacedName]bool
+	// suspects holds the objects about which another client wrote a message.
+	suspects map[types.NamespacedName]finder
 	// arrived numbers the states in the order of arrival.
 	arrived uint64
 	// round numbers the sweeps. An acknowledgement from an earlier round proves nothing, because the stream may have
@@ -129,7 +128,7 @@ func newKindReflector(r *reflector, kind kinds.Kind, on *lane) *kindReflector {
 	return &kindReflector{
 		cfg: r.cfg, reflector: r, lane: on, kind: kind, restart: func(error) {}, marked: func(*eventv1.SnapshotMarker) {},
 		right: func(*eventv1.SnapshotMarker) bool { return true }, heard: time.Now(),
-		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{}, suspects: map[types.NamespacedName]bool{},
+		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{}, suspects: map[types.NamespacedName]finder{},
 	}
 }
 
@@ -221,19 +220,19 @@ func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error
 // correctSuspect compares an object about which another client wrote a message with the API server.
 func (k *kindReflector) correctSuspect(ctx context.Context, name types.NamespacedName) error {
 	k.mu.Lock()
-	isForged, ok := k.suspects[name]
+	by := k.suspects[name]
 	delete(k.suspects, name)
 	round := k.round
 	k.mu.Unlock()
-	if !ok {
+	if by == byNone {
 		return nil
 	}
-	head, err := k.correct(ctx, name, isForged)
+	head, err := k.correct(ctx, name, by)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case err != nil:
-		k.suspects[name] = k.suspects[name] || isForged
+		k.suspects[name] = max(k.suspects[name], by)
 	case round == k.round && head.Sequence > 0:
 		k.record(head)
 	}

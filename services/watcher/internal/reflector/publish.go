@@ -30,7 +30,7 @@ func (k *kindReflector) publish(ctx context.Context, s state, on head) (publish.
 	case !s.Deleted && on.holds(s.Object):
 		return there, nil
 	case on.version == "" || !s.NewerThan(there.Change()):
-		return k.correct(ctx, nameOf(s.Key), false)
+		return k.correct(ctx, nameOf(s.Key), bySweep)
 	}
 	expected := on.sequence
 	if on.uid != s.UID || on.epoch != s.Epoch {
@@ -38,7 +38,7 @@ func (k *kindReflector) publish(ctx context.Context, s state, on head) (publish.
 	}
 	stored, err := k.send(ctx, s.Change, expected, k.options(s.Meaning))
 	if err == nil && (stored.Version != s.ResourceVersion || stored.Deleted != s.Deleted) {
-		return k.correct(ctx, nameOf(s.Key), false) // The stream held a state that is as new.
+		return k.correct(ctx, nameOf(s.Key), bySweep) // The stream held a state that is as new.
 	}
 	return stored, err
 }
@@ -56,7 +56,7 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.H
 	case errors.Is(err, publish.ErrNone):
 		return nothing, nil
 	case errors.Is(err, publish.ErrMalformed):
-		return k.correct(ctx, nameOf(s.Key), false)
+		return k.correct(ctx, nameOf(s.Key), bySweep)
 	case err != nil:
 		return publish.Head{}, err
 	case last.Deleted:
@@ -68,7 +68,7 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.H
 		c.ResourceVersion = s.ResourceVersion
 	}
 	if !c.NewerThan(last.Change) {
-		return k.correct(ctx, nameOf(s.Key), false)
+		return k.correct(ctx, nameOf(s.Key), bySweep)
 	}
 	return k.send(ctx, c, last.Sequence, k.options(""))
 }

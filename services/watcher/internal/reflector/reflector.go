@@ -30,6 +30,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/barrier"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -87,10 +88,13 @@ type Config struct {
 	// [versionEvery] of them.
 	CheckInterval time.Duration
 	// Resync is the time between two regular sweeps. A random part of up to a tenth is subtracted.
-	Resync     time.Duration
-	Log        *slog.Logger
-	Metrics    *Metrics
-	Rewinds    *Rewinds
+	Resync  time.Duration
+	Log     *slog.Logger
+	Metrics *Metrics
+	Rewinds *Rewinds
+	Halt    Halt
+	// Event records an Event about an object.
+	Event      func(context.Context, event.Change, condition.Note) error
 	Health     *Health
 	Tracer     trace.TracerProvider
 	Propagator propagation.TextMapPropagator
@@ -100,12 +104,13 @@ type Config struct {
 type reflector struct {
 	cfg Config
 
-	epoch    epoch
-	audit    *audit
-	lane     *lane
-	kinds    []*kindReflector
-	targets  *targets
-	barriers *barrier.Writer
+	epoch     epoch
+	audit     *audit
+	forgeries forgeries
+	lane      *lane
+	kinds     []*kindReflector
+	targets   *targets
+	barriers  *barrier.Writer
 	// doubt is set while everything must be compared again before the next barrier.
 	doubt    atomic.Pointer[doubt]
 	warnings rate.Sometimes
