@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -36,7 +37,7 @@ type Reflector struct {
 	gate    sync.Mutex
 	waiting atomic.Int64
 	// repeated holds the messages that Repeat published last, by subject.
-	repeated map[string][]byte
+	repeated map[string]*nats.Msg
 }
 
 // Reflector starts a reflector for all kinds that services watch, and for the given ones, until the test ends.

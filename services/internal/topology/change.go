@@ -82,8 +82,10 @@ func compareMetadata(c event.Change) error {
 		has.ResourceVersion = ""
 	}
 	for _, field := range []struct{ name, got, want string }{
-		{"name", has.Name, c.Key.Name}, {"namespace", has.Namespace, c.Key.Namespace},
-		{"uid", has.UID, c.UID}, {"resourceVersion", has.ResourceVersion, c.ResourceVersion},
+		{"name", has.Name, c.Key.Name},
+		{"namespace", has.Namespace, c.Key.Namespace},
+		{"uid", has.UID, c.UID},
+		{"resourceVersion", has.ResourceVersion, c.ResourceVersion},
 	} {
 		if field.got != "" && field.got != field.want {
 			return fmt.Errorf("metadata.%s of %s is %.200q, its field is %.200q", field.name, c.Key, field.got, field.want)
