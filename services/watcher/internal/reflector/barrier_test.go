@@ -39,7 +39,7 @@ func behind(r *reflector) time.Duration {
 
 func TestABarrierSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reflector{targets: &targets{}, barriers: written()}
+		r := &reflector{cfg: Config{Halt: &halted{}}, targets: &targets{}, barriers: written()}
 		k := newKindReflector(r, kinds.Stores(), nil)
 		r.kinds = []*kindReflector{k}
 		wait := func(d time.Duration) { <-time.After(d) }
@@ -77,7 +77,7 @@ func TestABarrierSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 // A watch that is silent alone counts as current only as long as its next bookmark may still come.
 func TestABarrierDoesNotVouchForASilentWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reflector{targets: &targets{}, barriers: written()}
+		r := &reflector{cfg: Config{Halt: &halted{}}, targets: &targets{}, barriers: written()}
 		silent, other := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.AuthorizationModels(), nil)
 		r.kinds = []*kindReflector{silent, other}
 		for _, k := range r.kinds {

@@ -30,7 +30,7 @@ func wants(t *testing.T, err error, text string) {
 }
 
 func TestWhatIsNamedHoldsUpNeitherReadinessNorBarriers(t *testing.T) {
-	h, r := &Health{}, &reflector{targets: &targets{}, barriers: written()}
+	h, r := &Health{}, &reflector{cfg: Config{Halt: &halted{}}, targets: &targets{}, barriers: written()}
 	stores, secrets := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.Secrets().In("team-a"), nil)
 	r.kinds = []*kindReflector{stores, secrets}
 	defer h.begin(r.kinds)()

@@ -184,7 +184,7 @@ func TestNoBarrierComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *testin
 
 // No barrier comes either before the marker states that the objects are not observed.
 func TestABarrierWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
-	cfg := Config{CheckInterval: time.Second, Metrics: NewMetrics(prometheus.NewRegistry())}
+	cfg := Config{CheckInterval: time.Second, Metrics: NewMetrics(prometheus.NewRegistry()), Halt: &halted{}}
 	r := &reflector{cfg: cfg, barriers: written()}
 	k := newKindReflector(r, kinds.Stores(), nil)
 	k.stream = "one"
