@@ -141,7 +141,7 @@ func (b *bed) equal() error {
 	for _, u := range list.Items {
 		want[store(u.GetName())] = u
 	}
-	for head, err := range b.p.All(ctx, "local", kinds.Stores().GroupResource) {
+	for head, err := range b.p.All(ctx, "local", kinds.Stores().GroupResource, false) {
 		if err != nil {
 			return err
 		}

@@ -22,31 +22,32 @@ const (
 
 // All reads everything that the stream holds of one resource, deletions included: all that the leader of the stream
 // holds when the read begins, whichever replica delivers it. It skips subjects that name no object, and tombstones on
-// subjects of their own. An error ends it.
-func (p *Publisher) All(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Stored, error] {
+// subjects of their own. Without bodies, only the headers count, and Change is empty. An error
+// ends it.
+func (p *Publisher) All(ctx context.Context, cluster string, r event.GroupResource, bodies bool) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
-		if err := p.all(ctx, topology.HeadsFilter(cluster, r), yield); err != nil {
+		if err := p.all(ctx, topology.HeadsFilter(cluster, r), bodies, yield); err != nil {
 			yield(Stored{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
 		}
 	}
 }
 
 // AllIn reads the same as [Publisher.All] in one namespace.
-func (p *Publisher) AllIn(ctx context.Context, cluster string, r event.GroupResource, namespace string) iter.Seq2[Stored, error] {
+func (p *Publisher) AllIn(ctx context.Context, cluster string, r event.GroupResource, namespace string, bodies bool) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
-		if err := p.all(ctx, topology.HeadsFilterIn(cluster, r, namespace), yield); err != nil {
+		if err := p.all(ctx, topology.HeadsFilterIn(cluster, r, namespace), bodies, yield); err != nil {
 			yield(Stored{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
 		}
 	}
 }
 
-func (p *Publisher) all(ctx context.Context, filter string, yield func(Stored, error) bool) error {
+func (p *Publisher) all(ctx context.Context, filter string, bodies bool, yield func(Stored, error) bool) error {
 	newest, err := p.newest(ctx, filter)
 	if err != nil || newest == 0 {
 		return err
 	}
 	consumer, err := p.js.OrderedConsumer(ctx, topology.Changes, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{filter}, DeliverPolicy: jetstream.DeliverAllPolicy,
+		FilterSubjects: []string{filter}, DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: !bodies,
 		InactiveThreshold: 2 * readStall,
 	})
 	if err != nil {
@@ -59,7 +60,7 @@ func (p *Publisher) all(ctx context.Context, filter string, yield func(Stored, e
 	}
 	defer messages.Stop()
 	for {
-		at, goOn, err := next(ctx, messages, yield)
+		at, goOn, err := next(ctx, messages, bodies, yield)
 		if err != nil || !goOn || at.NumPending == 0 && at.Sequence.Stream >= newest {
 			return err
 		}
@@ -90,7 +91,7 @@ func (p *Publisher) forget(ctx context.Context, consumer jetstream.Consumer) {
 	_ = p.js.DeleteConsumer(ctx, topology.Changes, consumer.CachedInfo().Name) // On error the server deletes it later.
 }
 
-func next(ctx context.Context, messages jetstream.MessagesContext, yield func(Stored, error) bool) (*jetstream.MsgMetadata, bool, error) {
+func next(ctx context.Context, messages jetstream.MessagesContext, bodies bool, yield func(Stored, error) bool) (*jetstream.MsgMetadata, bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readStall, errStalled)
 	defer cancel()
 	msg, err := messages.Next(jetstream.NextContext(ctx))
@@ -106,6 +107,9 @@ func next(ctx context.Context, messages jetstream.MessagesContext, yield func(St
 		return meta, true, nil
 	}
 	stored := Stored{Head: headOf(key, meta.Sequence.Stream, msg.Headers()), PublishedAt: meta.Timestamp}
+	if !bodies {
+		return meta, yield(stored, nil), nil
+	}
 	stored.Change, stored.Refused = topology.Decode(msg.Subject(), msg.Headers(), msg.Data())
 	return meta, yield(stored, nil), nil
 }

@@ -37,7 +37,7 @@ func TestAllYieldsEverySubjectOfOneResourceOnce(t *testing.T) {
 	}
 
 	got := map[event.Key]Head{}
-	for head, err := range p.All(t.Context(), "local", kinds.Stores().GroupResource) {
+	for head, err := range p.All(t.Context(), "local", kinds.Stores().GroupResource, true) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestAllInYieldsOneNamespace(t *testing.T) {
 		mustPublish(t, p, in(other), 0, Options{})
 	}
 	var got []Head
-	for head, err := range p.AllIn(t.Context(), "local", kinds.Stores().GroupResource, "a") {
+	for head, err := range p.AllIn(t.Context(), "local", kinds.Stores().GroupResource, "a", true) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,14 +80,14 @@ func TestAllInYieldsOneNamespace(t *testing.T) {
 	if !slices.Equal(got, []Head{want}) {
 		t.Errorf("heads are %+v, want %+v", got, want)
 	}
-	for head := range p.AllIn(t.Context(), "local", kinds.Stores().GroupResource, "none") {
+	for head := range p.AllIn(t.Context(), "local", kinds.Stores().GroupResource, "none", true) {
 		t.Errorf("in a namespace with nothing is %+v", head)
 	}
 }
 
 func TestAllOfAnEmptyStreamEndsAtOnce(t *testing.T) {
 	p := New(bus(t, 0))
-	for head, err := range p.All(t.Context(), "local", kinds.Stores().GroupResource) {
+	for head, err := range p.All(t.Context(), "local", kinds.Stores().GroupResource, true) {
 		t.Errorf("got %+v, %v", head, err)
 	}
 }
@@ -100,14 +100,14 @@ func TestAllEndsWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
-	for _, err := range p.All(ctx, "local", kinds.Stores().GroupResource) {
+	for _, err := range p.All(ctx, "local", kinds.Stores().GroupResource, true) {
 		cancel()
 		last = err
 	}
 	if !errors.Is(last, context.Canceled) {
 		t.Errorf("error is %v, want that of the context", last)
 	}
-	for range p.All(t.Context(), "local", kinds.Stores().GroupResource) {
+	for range p.All(t.Context(), "local", kinds.Stores().GroupResource, true) {
 		break
 	}
 	if info, err := stream(t, p.js).Info(t.Context()); err != nil || info.State.Consumers != 0 {

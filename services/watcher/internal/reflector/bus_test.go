@@ -172,7 +172,7 @@ func (b *bus) becomes(c *cluster) {
 
 func (b *bus) equal(c *cluster) error {
 	living := map[event.Key]bool{}
-	for head, err := range b.p.All(b.t.Context(), "local", kinds.Stores().GroupResource) {
+	for head, err := range b.p.All(b.t.Context(), "local", kinds.Stores().GroupResource, false) {
 		if err != nil {
 			return err
 		}

@@ -41,14 +41,15 @@ const (
 // unknownUID is the UID in the tombstone that replaces a refused message.
 const unknownUID = "unknown"
 
-// headOf returns the head of a stored message. The meaning is that of the body: a forged one may have any headers. The
+// headOf returns the head of a stored message. The meaning is that of the body, if it was read: a forged one may have any
+// headers. The
 // head of a refused message has no version.
 func (k *kindReflector) headOf(stored publish.Stored) publish.Head {
 	head := stored.Head
 	if stored.Refused != nil {
 		return publish.Head{Key: head.Key, Sequence: head.Sequence}
 	}
-	if !head.Deleted && !stored.Change.Omitted {
+	if !head.Deleted && len(stored.Change.Object) > 0 {
 		head.Meaning, _ = k.cfg.Source.Meaning(k.kind, stored.Change) // An object that cannot be decoded has no meaning.
 	}
 	return head

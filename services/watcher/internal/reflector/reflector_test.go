@@ -425,6 +425,12 @@ func TestTheAPIServerWaitsWhileTooMuchIsUnpublished(t *testing.T) {
 		}
 	})
 	b.start()
+	eventually(t, func() error { // To compare reads all bodies, which keeps the publication waiting.
+		if m, err := b.marker(); err != nil || m.GetCount() <= count {
+			return fmt.Errorf("the marker is %v, %w", m, err)
+		}
+		return nil
+	})
 	b.becomes(c)
 }
 

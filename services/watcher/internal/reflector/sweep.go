@@ -46,7 +46,8 @@ func (s *sweep) published(name types.NamespacedName, order uint64) bool {
 	return s.marker != nil && len(s.open) == 0
 }
 
-// begin starts a sweep and reads the messages on the stream, with their bodies: a forged body may have right headers.
+// begin starts a sweep and reads the messages on the stream. The first sweep of a term and each regular one read their
+// bodies: a forged body may have right headers.
 func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
 	if _, err := k.cfg.Source.Epoch(ctx); err != nil {
 		return nil, err
@@ -61,8 +62,11 @@ func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
 		return nil, err
 	}
 	newest, recorded := k.recorded(ctx, epoch)
+	k.mu.Lock()
+	bodies := k.stream == "" || time.Now().After(k.due)
+	k.mu.Unlock()
 	s.newest = newest
-	for stored, err := range k.published(ctx) {
+	for stored, err := range k.published(ctx, bodies) {
 		if err == nil && k.elsewhere(stored.Head) {
 			continue
 		}
