@@ -52,7 +52,7 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	state, merges := store.NewState(shared, apis, policies, protected), store.NewMergeCache(cfg.Limits)
 	policies.Beside(state.MergedBy(merges))
 	rt.Metrics.MustRegister(store.NewMetrics(state))
-	syncer := store.New(parts, state, merges, verifier, protected, rt.Log)
+	syncer := store.New(parts, state, merges, verifier, protected)
 	r := &reconciler{
 		apis: apis, providers: []module.Provider{apis, policies, protected}, state: state, stores: syncer,
 		outages: controller.NewOutages(rt.Log, func(ctx context.Context, key event.Key, why controller.Outage) error {

@@ -42,10 +42,10 @@ type resources interface {
 }
 
 // New returns a reconciler.
-func New(parts *controller.Parts, state *State, merges *MergeCache, verifier *verify.Verifier, protected resources, log *slog.Logger) *Reconciler {
+func New(parts *controller.Parts, state *State, merges *MergeCache, verifier *verify.Verifier, protected resources) *Reconciler {
 	return &Reconciler{
 		state: state, view: parts.View, merges: merges, verifier: verifier, resources: protected,
-		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, made: lru.New(maxMade), log: log},
+		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, made: lru.New(maxMade), log: parts.Log},
 		statuses: &statuses{
 			cluster: state.Shared.Cluster, state: state.Shared, writer: parts.Status, verifier: verifier, announce: parts.Announcer.Announce,
 		},
