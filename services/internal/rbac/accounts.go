@@ -32,8 +32,9 @@ func watcher() Account {
 	}
 	group := coordinationv1.GroupName
 	return Account{
-		Service:    topology.Watcher,
-		Everywhere: slices.Concat(common(), []Right{events()}, each("Every change is published; a replay reads one object.", verbs("get", "list", "watch"), all)),
+		Service: topology.Watcher,
+		Everywhere: slices.Concat(common(), []Right{events()},
+			each("Every change is published; a replay reads one object.", verbs("get", "list", "watch"), all)),
 		Own: []Right{
 			may("Replicas elect a leader by a Lease, which has no name while it is made.", verbs("create"), group, "leases"),
 			named(may("The leader renews it.", verbs("get", "update"), group, "leases"), Lease),
