@@ -29,7 +29,7 @@ func rewinds() []Blow {
 
 // drawRestore draws a strike that takes a backup of all NATS servers. Its heal restores the backup after a rest, so every
 // revocation between had settled. The watcher lives on, is killed with the consumers, or is started last.
-func drawRestore(r *rand.Rand, s Shape) Strike {
+func drawRestore(r *rand.Rand, _ Shape) Strike {
 	gap, later := between(r, 0, 3*time.Second), between(r, time.Second, 6*time.Second)
 	watcher := []string{"lives on", "is killed", "is started last"}[r.IntN(3)]
 	return Strike{
