@@ -119,7 +119,8 @@ func outputPattern(want string) *regexp.Regexp {
 				words[i] = `\S+`
 			}
 		}
-		pattern += strings.Join(words, `\s+`) + `\s*\n\s*`
+		// JSON of protobuf messages has a space after each comma or none, which depends on the program's build.
+		pattern += strings.ReplaceAll(strings.Join(words, `\s+`), `,\s+`, `,\s*`) + `\s*\n\s*`
 	}
 	return regexp.MustCompile(pattern + "$")
 }
