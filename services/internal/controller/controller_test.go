@@ -83,7 +83,7 @@ func runtime(t *testing.T) *service.Runtime {
 type idle struct{}
 
 func (idle) Keys(event.Key) []string                                { return nil }
-func (idle) Reconcile(context.Context, *consume.Pass[string]) error { return nil }
+func (idle) Reconcile(context.Context, *consume.Request[string]) error { return nil }
 
 func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 	rt := runtime(t)

@@ -36,13 +36,13 @@ type Claim struct {
 // Compare orders claims, the strongest first.
 func Compare(a, b Claim) int {
 	return cmp.Or(
-		first(a.Core, b.Core), cmp.Compare(a.Live, b.Live), first(b.Served, a.Served),
+		trueFirst(a.Core, b.Core), cmp.Compare(a.Live, b.Live), trueFirst(b.Served, a.Served),
 		a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name),
 	)
 }
 
-// first orders true before false.
-func first(a, b bool) int {
+// trueFirst orders true before false.
+func trueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

@@ -24,7 +24,7 @@ func GrantsOf(roles, mappings map[string]Entity) (all Grants) {
 		if has := mapping.Entries(); roles[role].Guarded {
 			// An entry * gives the role to every user, so a name gains nothing by it.
 			named := slices.DeleteFunc(slices.Clone(has.Users), func(entry string) bool { return entry == "*" })
-			all = append(all, grant{role, matchers(named), matchers(has.BackendRoles), matchers(has.And)})
+			all = append(all, grant{role, newMatchers(named), newMatchers(has.BackendRoles), newMatchers(has.And)})
 		}
 	}
 	return all
@@ -64,7 +64,7 @@ func matchAny(all []matcher, name string) bool {
 	return slices.ContainsFunc(all, func(matches matcher) bool { return matches(name) })
 }
 
-func matchers(entries []string) []matcher {
+func newMatchers(entries []string) []matcher {
 	all := make([]matcher, len(entries))
 	for i, entry := range entries {
 		all[i] = newMatcher(entry)

@@ -21,7 +21,7 @@ type world struct {
 }
 
 func mapped(e Entries) Entity {
-	return Entity{Body: Body{"users": list(e.Users), "backend_roles": list(e.BackendRoles), "hosts": list(e.Hosts), "and_backend_roles": list(e.And)}}
+	return Entity{Body: Body{"users": anyList(e.Users), "backend_roles": anyList(e.BackendRoles), "hosts": anyList(e.Hosts), "and_backend_roles": anyList(e.And)}}
 }
 
 // apply executes the first upTo actions, one after the other.
@@ -136,8 +136,8 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 				}
 				role := fmt.Sprint("r", rapid.IntRange(0, 2).Draw(t, "role"))
 				more := Entries{Users: []string{fmt.Sprint("x", rapid.IntRange(0, 2).Draw(t, "outsider"))}}
-				w.foreign[role] = w.foreign[role].with(more)
-				w.actual[role] = mapped(w.actual[role].Entries().with(more))
+				w.foreign[role] = w.foreign[role].union(more)
+				w.actual[role] = mapped(w.actual[role].Entries().union(more))
 			case "pass":
 				w.pass(t, 1000, false)
 			case "killed":
@@ -162,10 +162,10 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 			want := w.foreign[role]
 			for _, b := range w.bindings {
 				if slices.Contains(b.Roles, role) {
-					want = want.with(b.Entries)
+					want = want.union(b.Entries)
 				}
 			}
-			if has := w.actual[role].Entries(); !sameSets(has, want) {
+			if has := w.actual[role].Entries(); !equalEntries(has, want) {
 				t.Fatalf("role %s has %+v, want %+v", role, has, want)
 			}
 		}
@@ -199,7 +199,7 @@ func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.b.UID, c.b.Roles = "1", []string{"logs"}
 			actual := map[string]Entity{}
-			if !c.has.empty() {
+			if !c.has.isEmpty() {
 				actual["logs"] = mapped(c.has)
 			}
 			d := MappingsOf([]Binding{c.b}, actual, map[string]bool{"logs": true}, c.contested)
@@ -207,7 +207,7 @@ func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
 				actual[a.Name] = Entity{Body: a.Body}
 			}
 			got, record := actual["logs"].Entries(), d.Outcomes["1"].After["logs"]
-			if !sameSets(got, c.want) || !sameSets(record, c.record) || d.Outcomes["1"].Reason != c.reason || d.Outcomes["1"].Unseen != c.unseen {
+			if !equalEntries(got, c.want) || !equalEntries(record, c.record) || d.Outcomes["1"].Reason != c.reason || d.Outcomes["1"].Unseen != c.unseen {
 				t.Errorf("it has %+v, recorded %+v, %s, unseen %t", got, record, d.Outcomes["1"].Reason, d.Outcomes["1"].Unseen)
 			}
 		})
@@ -251,7 +251,7 @@ func TestWhatIsDoneAboutAMapping(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			actual := map[string]Entity{}
-			if !c.has.empty() {
+			if !c.has.isEmpty() {
 				actual["logs"] = mapped(c.has)
 			}
 			d := MappingsOf(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false)
@@ -261,7 +261,7 @@ func TestWhatIsDoneAboutAMapping(t *testing.T) {
 				}
 			}
 			got, there := actual["logs"]
-			if !sameSets(got.Entries(), c.want) || there == c.want.empty() || d.Outcomes["1"].Reason != c.reason {
+			if !equalEntries(got.Entries(), c.want) || there == c.want.isEmpty() || d.Outcomes["1"].Reason != c.reason {
 				t.Errorf("it has %+v, %+v; want %+v, %s", got.Entries(), d.Outcomes["1"], c.want, c.reason)
 			}
 		})

@@ -66,7 +66,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 		}
 	}
 	ran := 0
-	for _, cmd := range leaves(command.Root(command.Surroundings{Getenv: func(name string) string { return env[name] }})) {
+	for _, cmd := range leaves(command.Root(command.IOStreams{Getenv: func(name string) string { return env[name] }})) {
 		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func newUp(around Surroundings) *cobra.Command {
+func newUp(around IOStreams) *cobra.Command {
 	cfg, format := allinone.Defaults(), report.Table
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -45,7 +45,7 @@ when you are done.`,
 		cfg.Progress = cmd.ErrOrStderr()
 		cfg.Ready = func(e allinone.Endpoints) error {
 			if format == report.Table {
-				welcome(cmd, e)
+				printWelcome(cmd, e)
 				return nil
 			}
 			document, err := json.Marshal(e)
@@ -54,7 +54,7 @@ when you are done.`,
 			}
 			return report.Document(cmd.OutOrStdout(), format, document)
 		}
-		if env := around.Getenv("KUBECONFIG"); env != "" && !cfg.ExternalCluster() {
+		if env := around.Getenv("KUBECONFIG"); env != "" && !cfg.HasExternalCluster() {
 			_, _ = fmt.Fprintf(cfg.Progress, "KUBECONFIG (%s) is not used; --use-cluster runs against that cluster\n", env)
 		}
 		return allinone.Run(cmd.Context(), cfg)
@@ -62,8 +62,8 @@ when you are done.`,
 	return cmd
 }
 
-// welcome prints the addresses of all parts, and first commands to try.
-func welcome(cmd *cobra.Command, e allinone.Endpoints) {
+// printWelcome prints the addresses of all parts, and first commands to try.
+func printWelcome(cmd *cobra.Command, e allinone.Endpoints) {
 	cmd.Printf(`
 Entail is ready after %.1f s. State and logs are in %s.
 

@@ -22,7 +22,7 @@ func TestClassNamesWhyAServerGivesNoAnswer(t *testing.T) {
 		TimedOut:           context.DeadlineExceeded,
 		NameUnknown:        &net.DNSError{Err: "no such host"},
 		AddressForbidden:   fmt.Errorf("127.0.0.1 is an address of this machine: %w", errAddress),
-		Unauthorized:       refusal(http.StatusUnauthorized, []byte("Unauthorized: hunter2")),
+		Unauthorized:       refusalError(http.StatusUnauthorized, []byte("Unauthorized: hunter2")),
 		Unavailable:        errors.New("somebody's own words"),
 	} {
 		class, sentence := Class(fault.Unavailable(fmt.Errorf("OpenSearch gives no answer: %w", err)))
