@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -47,7 +47,7 @@ func (s *statuses) membersOf(c *opensearchv1.OpenSearchCluster, all []object) (m
 }
 
 // holdMembers reports objects that were made on another server. Nothing is written for them, and none is released.
-func (s *statuses) holdMembers(ctx context.Context, p *consume.Request[Key], w syncInput) error {
+func (s *statuses) holdMembers(ctx context.Context, p *controller.Request[Key], w syncInput) error {
 	return forEach(ctx, w.others, func(o object) error { return s.writeVerdict(ctx, p, o, serverChanged(o, w.server)) })
 }
 
