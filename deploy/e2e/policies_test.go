@@ -50,7 +50,11 @@ func policyDocumentsBecomeModel(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	eventually(t, soon, "those that need it say so", ready(0))
-	if out, code := m.ask(t, "model", "show", "demo"); code != 0 || bytes.Contains(out, []byte("type tenant\n")) || !bytes.Contains(out, []byte("type loadbalancer\n")) {
-		t.Errorf("exit code %d: %s", code, out)
-	}
+	eventually(t, soon, "the model has lost the type of the deleted document alone", func(context.Context) error {
+		out, code := m.ask(t, "model", "show", "demo")
+		if code != 0 || bytes.Contains(out, []byte("type tenant\n")) || !bytes.Contains(out, []byte("type loadbalancer\n")) {
+			return fmt.Errorf("exit code %d: %s", code, out)
+		}
+		return nil
+	})
 }
