@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -47,10 +48,18 @@ func (k *KubeServer) Define(t testing.TB, kind kinds.Kind) {
 func (k *KubeServer) Undefine(t testing.TB, name string) {
 	t.Helper()
 	definitions := k.Objects(t).Resource(kinds.Definitions().Served())
+	var last *unstructured.Unstructured
 	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), undefinePoll, undefineTimeout, true, func(ctx context.Context) (bool, error) {
-		return apierrors.IsNotFound(definitions.Delete(ctx, name, metav1.DeleteOptions{})), nil
+		err := definitions.Delete(ctx, name, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if is, err := definitions.Get(ctx, name, metav1.GetOptions{}); err == nil {
+			last = is
+		}
+		return false, nil
 	})
 	if err != nil {
-		t.Errorf("definition %s stays: %v", name, err)
+		t.Errorf("definition %s stays: %v; its last state is %v", name, err, last)
 	}
 }
