@@ -19,12 +19,12 @@ func TestDocumentsLockExcludesRunsOfOneServer(t *testing.T) {
 		other *connection
 		waits bool
 	}{
-		"the same connection":        {plan.Mappings, first, true},
-		"the same address":           {plan.Mappings, at("u", 2, 1), true},
-		"the same key":               {plan.Mappings, at("u", 1, 0), true},
-		"another kind":               {plan.Users, first, false},
-		"a server with another UUID": {plan.Mappings, at("v", 1, 1), false},
-		"a server that proves none":  {plan.Mappings, at("u", 2, 2), false},
+		"the same connection":                    {plan.Mappings, first, true},
+		"the same address":                       {plan.Mappings, at("u", 2, 1), true},
+		"the same key":                           {plan.Mappings, at("u", 1, 0), true},
+		"another kind":                           {plan.Users, first, false},
+		"a server with another UUID":             {plan.Mappings, at("v", 1, 1), false},
+		"the UUID, with another address and key": {plan.Mappings, at("u", 2, 2), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

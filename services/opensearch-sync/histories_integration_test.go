@@ -155,7 +155,7 @@ func (p *execution) check() error {
 		err = p.history.check(o)
 	}
 	if err == nil {
-		p.history.rest(o)
+		p.history.forgetOld(o)
 	}
 	return err
 }

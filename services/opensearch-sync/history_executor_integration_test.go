@@ -144,8 +144,8 @@ type entity struct {
 	Hosts        []string `json:"hosts"`
 }
 
-// observe reads the objects of a history and what OpenSearch has of it. It returns an error while the service has not
-// handled an edit of an object.
+// observe reads the objects of a history and what OpenSearch holds for them. It returns an error until the service has
+// handled the newest generation of every object.
 func (t *executor) observe(h *history) (o observed, err error) {
 	o = observed{present: map[string]bool{}, status: map[string]string{}, content: map[string]string{}}
 	for _, s := range h.spaces {

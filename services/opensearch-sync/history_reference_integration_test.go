@@ -216,8 +216,8 @@ func (r *reference) explained(path, content string, o observed) bool {
 	})
 }
 
-// rest removes outdated declarations, objects and stale entries after a check has passed.
-func (r *reference) rest(o observed) {
+// forgetOld forgets earlier declarations, deleted objects, and stale entries that are gone. Call it after a check has passed.
+func (r *reference) forgetOld(o observed) {
 	for path, s := range r.stale {
 		if !r.blocked(path, o) && s.removes() {
 			delete(r.stale, path)

@@ -261,7 +261,7 @@ func TestForgettingThePresentServerConcernsOneObject(t *testing.T) {
 	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "") // The record counts again.
 	b.remove(kinds.OpenSearchUsers(), "anna", "ben")
 	b.remove(kinds.OpenSearchBindings(), "one", "two")
-	b.mappedTo("watchers", "anna") // The annotation left it there.
+	b.mappedTo("watchers", "anna") // Because of the annotation, the deletion left the entry.
 	b.login("anna", first, http.StatusOK)
 	b.remove(kinds.OpenSearchRoles(), "watchers", "other")
 	b.absent("roles/watchers")

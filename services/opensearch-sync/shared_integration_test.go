@@ -72,8 +72,9 @@ func TestClusterObjectsOfOneServerKeepEachOthersEntries(t *testing.T) {
 	b.remove(kinds.OpenSearchClusters(), "fake")
 }
 
-// A run of one cluster object must not write back what the run of another one has removed since its listing.
-func TestClusterObjectsOfOneServerWriteOneAfterTheOther(t *testing.T) {
+// newSharedBed returns a bed with two cluster objects of one server. A binding of each gives role shared.
+func newSharedBed(t *testing.T) *bed {
+	t.Helper()
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
@@ -82,6 +83,12 @@ func TestClusterObjectsOfOneServerWriteOneAfterTheOther(t *testing.T) {
 	b.role("shared")
 	b.bindIn(cluster, "one", "anna")
 	b.bindIn("other", "two", "ben")
+	return b
+}
+
+// A run of one cluster object must not write back what the run of another one has removed since its listing.
+func TestClusterObjectsOfOneServerWriteOneAfterTheOther(t *testing.T) {
+	b := newSharedBed(t)
 	bindings := b.Resource(kinds.OpenSearchBindings()).Namespace(namespace)
 	var first atomic.Bool
 	b.search.FailBefore(func(ctx context.Context, op string) error {
@@ -104,14 +111,7 @@ func TestClusterObjectsOfOneServerWriteOneAfterTheOther(t *testing.T) {
 }
 
 func TestMappingWithoutItsRoleGoesWithBindingsOfTwoClusterObjects(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.connect()
-	b.declareOther()
-	b.serve()
-	b.role("shared")
-	b.bindIn(cluster, "one", "anna")
-	b.bindIn("other", "two", "ben")
+	b := newSharedBed(t)
 	b.remove(kinds.OpenSearchRoles(), "shared")
 	for _, name := range []string{cluster, "other"} {
 		b.Delete(kinds.OpenSearchClusters().In(namespace), name)
