@@ -246,7 +246,7 @@ func (r *Recorder) judge(ctx context.Context, planted []lie) (found []history.An
 		}
 	}
 	if wrong > maxWrong {
-		r.report(Violation{Allow, fmt.Errorf("%d more answers follow from no objects of their time", wrong-maxWrong)})
+		r.report(Violation{Allow, fmt.Errorf("%d more wrong allows: only the first %d are printed", wrong-maxWrong, maxWrong)})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -230,7 +230,7 @@ func TestRecorderFindsEachPlantedAllowOf50Milliseconds(t *testing.T) {
 func TestRecorderReportsAnAllowOf50Milliseconds(t *testing.T) {
 	reported := record(t, webhookBehind{}, 150, func(t *testing.T, r *Recorder) {
 		if _, ok := r.plant(); !ok {
-			t.Error("got no lie, want one about access that was revoked")
+			t.Error("found no revoked question to plant a wrong allow for")
 		}
 		wait(t.Context(), 2*lieFor)
 		if err := r.Judge(t.Context()); err != nil {

@@ -18,9 +18,10 @@ type World struct {
 	Webhooks func() []string
 	// Ready returns nil if every service reports that it is ready.
 	Ready func(context.Context) error
-	// Snapshot holds the objects of the current check, which began at Checked.
+	// Snapshot holds the objects that the current check reads.
 	Snapshot *Snapshot
-	Checked  time.Time
+	// Checked is the time at which that check began.
+	Checked time.Time
 }
 
 // checks returns the checks of a system at rest, about one for each kind. Add a new kind here.

@@ -57,7 +57,7 @@ type contents map[Key][]*Object
 // maxOwners bounds the length of a chain of owners.
 const maxOwners = 8
 
-// search looks for objects that give an answer of yes, as docs/iam.md describes. It uses the same content of an object
+// search looks for objects that give an answer of yes, as docs/guides/iam.md describes. It uses the same content of an object
 // wherever the object occurs: a choice is taken back when the rest does not follow from it.
 type search struct {
 	contents contents
@@ -73,7 +73,7 @@ func (c contents) allows(q Question) bool {
 	})
 }
 
-// with reports whether then holds for a possible content of an object.
+// with reports whether then returns true for at least one possible content of an object.
 func (s *search) with(k Key, then func(*Object) bool) bool {
 	if o := s.chosen[k]; o != nil {
 		return then(o)
@@ -87,7 +87,7 @@ func (s *search) with(k Key, then func(*Object) bool) bool {
 	return false
 }
 
-// any reports whether then holds for an object of a type.
+// any reports whether then returns true for at least one object of a type.
 func (s *search) any(typ string, then func(*Object) bool) bool {
 	for k := range s.contents {
 		if k.Type == typ && s.with(k, then) {
@@ -121,7 +121,8 @@ func (s *search) granted(on Reference) bool {
 	})
 }
 
-// gives reports whether a role, or one that it inherits, gives the permission, and then holds with that.
+// gives reports whether the role, or one that it inherits, has the permission, and then returns true for that choice of
+// roles. heirs holds the roles that were already followed; it stops a cycle.
 func (s *search) gives(role Key, heirs []Key, then func() bool) bool {
 	return !slices.Contains(heirs, role) && s.with(role, func(r *Object) bool {
 		return slices.Contains(r.Permissions, s.asked.Permission) && then() || slices.ContainsFunc(r.Inherits, func(k Key) bool {

@@ -25,7 +25,8 @@ type change struct {
 	object   *Object
 }
 
-// mark states that revisions up to this one existed at its end, and no later one at its start.
+// mark is a read that found revision to be the newest: all revisions up to it existed by end, and every later one was
+// made after start.
 type mark struct {
 	start, end time.Time
 	revision   uint64

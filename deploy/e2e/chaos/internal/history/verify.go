@@ -83,7 +83,7 @@ func (v *Verifier) Now() (allowed []int) {
 	return allowed
 }
 
-// LastAllowed describes when a question was last allowed before an answer, as far as the timeline goes back.
+// LastAllowed returns how long before the answer its question was last allowed, or that no recorded state allowed it.
 func (v *Verifier) LastAllowed(a Answer) string {
 	for _, s := range slices.Backward(v.states) {
 		if !s.last && s.until.Before(a.Start) && v.allows(s, a.Question) {

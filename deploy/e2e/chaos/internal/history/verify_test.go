@@ -243,7 +243,8 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// plant removes the binding for good, and requires that a wrong answer of 50 ms after that is found by a question every 20 ms.
+// plant removes the binding for good. It then requires that questions every 20 ms find a wrong answer that lasts 50 ms, at
+// least twice.
 func plant(t *testing.T, history *recorded, end time.Duration) {
 	t.Helper()
 	history.marks = history.marks[:len(history.marks)-1]
