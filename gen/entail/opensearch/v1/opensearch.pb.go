@@ -1214,7 +1214,7 @@ func (x *GetSyncStatusRequest) GetCluster() *ClusterRef {
 type KindStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// How many are in which state; "" is that of those of which nothing was said yet.
+	// How many objects are in each state. The key "" counts objects without a state.
 	States        map[string]int32 `protobuf:"bytes,2,rep,name=states,proto3" json:"states,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

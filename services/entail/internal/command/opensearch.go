@@ -77,7 +77,7 @@ object's record. It stays when bindings are deleted.`,
 
 func newOpenSearchStatus(around Surroundings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "status", Short: "Show how many objects of a cluster are in which state",
+		Use: "status", Short: "Show how many objects of a cluster are in each state",
 		Example: "  entail opensearch status\n  entail opensearch status -n team-a --cluster logs",
 		Args:    cobra.NoArgs,
 	}

@@ -55,7 +55,7 @@ type Provisioned struct {
 	// +optional
 	// +listType=atomic
 	Hosts []string `json:"hosts,omitempty"`
-	// andBackendRoles lists the recorded backend roles of which a user needs all.
+	// andBackendRoles lists the recorded backend roles that a user must have all of.
 	// +optional
 	// +listType=atomic
 	AndBackendRoles []string `json:"andBackendRoles,omitempty"`
