@@ -96,7 +96,7 @@ configure() {
 		clusterDNS: [$address]
 		clusterDomain: cluster.local
 		resolvConf: ""
-		evictionHard: {memory.available: 100Mi, nodefs.available: 2%, imagefs.available: 2%}
+		evictionHard: {memory.available: 100Mi, nodefs.available: 200Mi, imagefs.available: 200Mi}
 		imageGCHighThresholdPercent: 100
 	END
 	# Stateful sets find volumes without asking for a class.

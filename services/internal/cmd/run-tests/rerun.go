@@ -13,6 +13,9 @@ const (
 	maxReruns = 2
 	// slowSeconds bounds the duration of a test on real servers that is not in the list of slow tests.
 	slowSeconds = 20.0
+	// slowAloneSeconds bounds it when the test runs again alone. It then also starts the servers that it shares
+	// with other tests of its package, which takes up to 20 seconds for OpenSearch.
+	slowAloneSeconds = 40.0
 )
 
 // serious matches the output of failures that count at once: a finding of a monitor, a data race, a panic, leaked
@@ -72,8 +75,8 @@ func (r *runner) runAgain(ctx context.Context) (n int, err error) {
 		case good:
 			r.record.flaky = append(r.record.flaky, c)
 		case c.slow && !last.failed:
-			r.record.fail(c, fmt.Sprintf("took %.0f s, more than %.0f: make it faster, or add it with a reason to scripts/slow-tests.txt",
-				last.tests[c.test].seconds, slowSeconds))
+			r.record.fail(c, fmt.Sprintf("took %.0f s alone, more than %.0f: make it faster, or add it with a reason to scripts/slow-tests.txt",
+				last.tests[c.test].seconds, slowAloneSeconds))
 		default:
 			r.record.fail(c, fmt.Sprintf("failed again when run alone\n%s", last.text(c.test)))
 		}
@@ -110,7 +113,7 @@ func (r *runner) repeat(ctx context.Context, c candidate) (last *outcome, good b
 		if last == nil || last.tests[c.test] == nil {
 			return nil, false, fmt.Errorf("running %s %s again: the test did not run", c.of.id(), c.test)
 		}
-		if !last.failed && (!c.slow || last.tests[c.test].seconds <= slowSeconds) {
+		if !last.failed && (!c.slow || last.tests[c.test].seconds <= slowAloneSeconds) {
 			return last, true, nil
 		}
 		if serious.MatchString(last.text(c.test)) {
