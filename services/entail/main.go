@@ -14,7 +14,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal stops the work in order. The second one ends the process.
 	context.AfterFunc(ctx, stop)
-	os.Exit(command.Run(ctx, os.Args[1:], command.Surroundings{
+	os.Exit(command.Run(ctx, os.Args[1:], command.IOStreams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
 	}))
 }

@@ -206,7 +206,7 @@ func (w *accessWorld) harm() {
 	}
 	remove := func(name string) { w.attempt(api.Delete(ctx, name, metav1.DeleteOptions{})) }
 	for _, binding := range w.read(w.allBindings()) {
-		if !binding.Generated() && w.random.IntN(4) > 0 {
+		if !binding.IsGenerated() && w.random.IntN(4) > 0 {
 			continue
 		}
 		switch name := binding.Name; w.random.IntN(8) {

@@ -36,7 +36,7 @@ type cluster interface {
 // applier executes plans. No other part of the service writes RoleBindings.
 type applier struct {
 	state   *state.State
-	view    *view.View
+	view    *view.Informer
 	kube    cluster
 	metrics *metrics
 	log     *slog.Logger
@@ -70,9 +70,9 @@ type applied struct {
 // chunk is the number of actions between two checks for more urgent work.
 const chunk = 256
 
-// apply executes plans in the order of [infer.Schedule]. If urgent work arrives after a write, it leaves the remaining
+// applyPlans executes plans in the order of [infer.Schedule]. If urgent work arrives after a write, it leaves the remaining
 // actions that give roles, because revocations must not wait. A role is not taken last if it could not be given before.
-func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, plans []infer.Plan, urgent func() bool) *applied {
+func (a *applier) applyPlans(ctx context.Context, p consume.Reporter, n *namespace, plans []infer.Plan, urgent func() bool) *applied {
 	done := &applied{
 		undone: map[string]struct{}{}, forbidden: map[string]error{}, obstacles: map[string][]infer.Obstacle{},
 		writes: map[string]int{}, withheld: map[infer.Role]struct{}{},
@@ -82,12 +82,12 @@ func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, p
 		actions = append(actions, plan.Actions...)
 	}
 	first, then, last := infer.Schedule(actions)
-	a.all(ctx, p, n, slices.Values(first), done)
-	done.confirmer = a.confirmer(ctx, n, plans, then)
+	a.executeAll(ctx, p, n, slices.Values(first), done)
+	done.confirmer = a.newConfirmer(ctx, n, plans, then)
 	left := then
-	a.all(ctx, p, n, func(yield func(infer.Action) bool) {
+	a.executeAll(ctx, p, n, func(yield func(infer.Action) bool) {
 		for i, action := range then {
-			if i%chunk == 0 && done.any() && urgent() || !yield(action) {
+			if i%chunk == 0 && done.hasAny() && urgent() || !yield(action) {
 				return
 			}
 			left = then[i+1:]
@@ -95,33 +95,33 @@ func (a *applier) apply(ctx context.Context, p consume.Reporter, n *namespace, p
 	}, done)
 	if len(left) > 0 {
 		done.interrupted = true
-		done.leave(slices.Concat(left, last))
+		done.addLeft(slices.Concat(left, last))
 		return done
 	}
 	last = slices.DeleteFunc(last, func(action infer.Action) bool {
 		_, withheld := done.withheld[action.Child]
 		if withheld {
-			done.leave([]infer.Action{action})
+			done.addLeft([]infer.Action{action})
 		}
 		return withheld
 	})
-	a.all(ctx, p, n, slices.Values(last), done)
+	a.executeAll(ctx, p, n, slices.Values(last), done)
 	return done
 }
 
-// all executes actions in parallel and returns when all are done.
-func (a *applier) all(ctx context.Context, p consume.Reporter, n *namespace, actions iter.Seq[infer.Action], done *applied) {
+// executeAll executes actions in parallel and returns when all are done.
+func (a *applier) executeAll(ctx context.Context, p consume.Reporter, n *namespace, actions iter.Seq[infer.Action], done *applied) {
 	var group sync.WaitGroup
 	for action := range actions {
 		a.writers <- struct{}{}
 		group.Go(func() {
 			defer func() { <-a.writers }()
-			err := done.confirmer.confirm(ctx, action)
+			err := done.confirmer.confirmAction(ctx, action)
 			if err == nil {
-				err = a.one(ctx, p, n, action)
+				err = a.executeOne(ctx, p, n, action)
 			}
-			a.metrics.wrote(action.Verb, err)
-			if done.note(action, err) {
+			a.metrics.countWrite(action.Verb, err)
+			if done.recordResult(action, err) {
 				a.log.WarnContext(ctx, "the API server refuses a change of a RoleBinding", slog.String("verb", action.Verb.String()),
 					slog.String("object", a.state.BindingKey(n.name, action.Name).String()), slog.Any("error", err))
 			}
@@ -130,32 +130,32 @@ func (a *applier) all(ctx context.Context, p consume.Reporter, n *namespace, act
 	group.Wait()
 }
 
-// one executes one action and stores the result in the view. A binding that would keep granting its role after its
+// executeOne executes one action and stores the result in the view. A binding that would keep granting its role after its
 // deletion is emptied first.
-func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, action infer.Action) error {
+func (a *applier) executeOne(ctx context.Context, p consume.Reporter, n *namespace, action infer.Action) error {
 	last, there := a.state.Bindings.Last(a.state.BindingKey(n.name, action.Name))
 	var seen view.Object[infer.Binding]
 	if there {
 		seen = last
 	}
-	if there != (action.Observed != nil) || there && !same(seen.Value, action.Observed) {
+	if there != (action.Observed != nil) || there && !isSame(seen.Value, action.Observed) {
 		return reconcile.ErrStale
 	}
-	if action.Verb == infer.Delete && seen.Value.Delayed() {
+	if action.Verb == infer.Delete && seen.Value.IsDelayed() {
 		first := action
 		first.Verb = infer.Empty
-		if err := a.one(ctx, p, n, first); err != nil {
+		if err := a.executeOne(ctx, p, n, first); err != nil {
 			return err
 		}
 		seen, _ = a.state.Bindings.Get(seen.Key)
 	}
 	seen.Key = a.state.BindingKey(n.name, action.Name)
-	now, err := a.call(ctx, seen.Change, action)
+	now, err := a.sendAction(ctx, seen.Change, action)
 	if errors.Is(err, kube.ErrConflict) {
 		if last.Key = seen.Key; !there { // The tombstone in the view may be out of date.
 			seen = last
 		}
-		return a.refresh(ctx, kinds.RoleBindings(), seen.Change)
+		return a.refreshObject(ctx, kinds.RoleBindings(), seen.Change)
 	}
 	if err != nil {
 		return err
@@ -165,11 +165,11 @@ func (a *applier) one(ctx context.Context, p consume.Reporter, n *namespace, act
 		p.Count(cause.Change) // The deletion is reported when it completes.
 		return nil
 	}
-	return n.ours(now, func() error { return p.Wrote(ctx, cause.Change, now) })
+	return n.storeOwnWrite(now, func() error { return p.RecordWrite(ctx, cause.Change, now) })
 }
 
-// call sends one request. It fails with a conflict if the object is not as seen.
-func (a *applier) call(ctx context.Context, seen event.Change, action infer.Action) (event.Change, error) {
+// sendAction sends one request. It fails with a conflict if the object is not as seen.
+func (a *applier) sendAction(ctx context.Context, seen event.Change, action infer.Action) (event.Change, error) {
 	kind := kinds.RoleBindings()
 	switch action.Verb {
 	case infer.Delete:
@@ -188,15 +188,15 @@ func (a *applier) call(ctx context.Context, seen event.Change, action infer.Acti
 	}
 }
 
-// same reports whether the view still holds the binding of the plan: a generated one with the same UID. An earlier part
+// isSame reports whether the view still holds the binding of the plan: a generated one with the same UID. An earlier part
 // of the same action may have changed its subjects.
-func same(seen, planned *infer.Binding) bool { return seen.Generated() && seen.UID == planned.UID }
+func isSame(seen, planned *infer.Binding) bool { return seen.IsGenerated() && seen.UID == planned.UID }
 
-// refresh reads the newest state into the view and returns [reconcile.ErrStale], so that the source is planned again.
-func (a *applier) refresh(ctx context.Context, kind kinds.Kind, seen event.Change) error {
+// refreshObject reads the newest state into the view and returns [reconcile.ErrStale], so that the source is planned again.
+func (a *applier) refreshObject(ctx context.Context, kind kinds.Kind, seen event.Change) error {
 	now, err := a.kube.Newest(ctx, kind, seen)
 	if err == nil && now.UID != "" {
-		err = a.view.Correct(ctx, seen, now)
+		err = a.view.ApplyAuthoritative(ctx, seen, now)
 	}
 	if err != nil {
 		return err
@@ -204,8 +204,8 @@ func (a *applier) refresh(ctx context.Context, kind kinds.Kind, seen event.Chang
 	return reconcile.ErrStale
 }
 
-// note records the result of an action. It reports whether the API server refused it.
-func (d *applied) note(a infer.Action, err error) (refused bool) {
+// recordResult records the result of an action. It reports whether the API server refused it.
+func (d *applied) recordResult(a infer.Action, err error) (refused bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -218,37 +218,37 @@ func (d *applied) note(a infer.Action, err error) (refused bool) {
 		// The namespace is being deleted, and all its objects with it.
 	case errors.Is(err, kube.ErrForbidden):
 		d.forbidden[a.Source] = err
-		d.refused(a, err)
+		d.addRefused(a, err)
 		return true
 	case fault.IsUnavailable(err):
 		d.undone[a.Source], d.withheld[a.Child] = struct{}{}, struct{}{}
-		d.meet(a, infer.Pending, fmt.Sprintf("RoleBinding %s is still to be written", a.Name))
+		d.addObstacle(a, infer.Pending, fmt.Sprintf("RoleBinding %s is still to be written", a.Name))
 		if d.err == nil {
 			d.err = err
 		}
 	default:
-		d.refused(a, err)
+		d.addRefused(a, err)
 		return true
 	}
 	return false
 }
 
-func (d *applied) refused(a infer.Action, err error) {
-	d.meet(a, infer.Forbidden, fmt.Sprintf("the API server refuses RoleBinding %s: %s", a.Name, cause(err)))
+func (d *applied) addRefused(a infer.Action, err error) {
+	d.addObstacle(a, infer.Forbidden, fmt.Sprintf("the API server refuses RoleBinding %s: %s", a.Name, innermostError(err)))
 }
 
-func (d *applied) meet(a infer.Action, reason, message string) {
+func (d *applied) addObstacle(a infer.Action, reason, message string) {
 	d.obstacles[a.Source] = append(d.obstacles[a.Source], infer.Obstacle{Name: a.Name, Parent: a.Parent, Child: a.Child, Reason: reason, Message: message})
 }
 
-// any reports whether at least one write succeeded.
-func (d *applied) any() bool {
+// hasAny reports whether at least one write succeeded.
+func (d *applied) hasAny() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.writes) > 0
 }
 
-func (d *applied) leave(actions []infer.Action) {
+func (d *applied) addLeft(actions []infer.Action) {
 	for _, a := range actions {
 		d.undone[a.Source] = struct{}{}
 	}

@@ -32,7 +32,7 @@ const soon = 60 * time.Second
 
 // bed is the test environment of an implied-role, with one namespace.
 type bed struct {
-	*testbed.Bed
+	*testbed.Env
 	typed     kubernetes.Interface
 	namespace string
 }
@@ -47,7 +47,7 @@ func newBed(t testing.TB) *bed {
 func (b *bed) in(namespace string) *bed {
 	b.T.Helper()
 	b.CreateNamespace(namespace)
-	return &bed{b.Bed, b.typed, namespace}
+	return &bed{b.Env, b.typed, namespace}
 }
 
 // serve starts an implied-role. It ends at the latest with the test.
@@ -166,16 +166,16 @@ func (b *bed) roles(names ...string) {
 
 func (b *bed) allBindings() []*rbacv1.RoleBinding {
 	b.T.Helper()
-	return testbed.ListAs[rbacv1.RoleBinding](b.Bed, kinds.RoleBindings().In(b.namespace))
+	return testbed.ListAs[rbacv1.RoleBinding](b.Env, kinds.RoleBindings().In(b.namespace))
 }
 
 func (b *bed) allRules() []*rolev1alpha1.ImpliedRoles {
 	b.T.Helper()
-	return testbed.ListAs[rolev1alpha1.ImpliedRoles](b.Bed, kinds.ImpliedRoles().In(b.namespace))
+	return testbed.ListAs[rolev1alpha1.ImpliedRoles](b.Env, kinds.ImpliedRoles().In(b.namespace))
 }
 
-// read decodes a binding as the service does.
-func read(t testing.TB, object *rbacv1.RoleBinding) *infer.Binding {
+// readObject decodes a binding as the service does.
+func readObject(t testing.TB, object *rbacv1.RoleBinding) *infer.Binding {
 	t.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -192,7 +192,7 @@ func (b *bed) read(objects []*rbacv1.RoleBinding) []*infer.Binding {
 	b.T.Helper()
 	list := make([]*infer.Binding, len(objects))
 	for i, o := range objects {
-		list[i] = read(b.T, o)
+		list[i] = readObject(b.T, o)
 	}
 	return list
 }
@@ -202,7 +202,7 @@ func (b *bed) generated() string {
 	b.T.Helper()
 	var list []string
 	for _, binding := range b.read(b.allBindings()) {
-		if !binding.Generated() {
+		if !binding.IsGenerated() {
 			continue
 		}
 		var who []string
@@ -231,7 +231,7 @@ func (b *bed) identities(pairs string) map[string]types.UID {
 	b.T.Helper()
 	all := map[string]types.UID{}
 	for _, binding := range b.read(b.allBindings()) {
-		if binding.Generated() {
+		if binding.IsGenerated() {
 			all[binding.Source+":"+binding.Role.String()] = binding.UID
 		}
 	}

@@ -23,31 +23,31 @@ func newChangeSet(all bool) changeSet {
 	return changeSet{all: all, bindings: map[string]struct{}{}, sources: map[string]struct{}{}, gone: map[event.Key]struct{}{}}
 }
 
-func (s changeSet) add(sources ...string) {
+func (s changeSet) addSources(sources ...string) {
 	for _, source := range sources {
 		s.sources[source] = struct{}{}
 	}
 }
 
-// merge adds the sources and deleted objects of other.
-func (s changeSet) merge(other changeSet) {
+// mergeSet adds the sources and deleted objects of other.
+func (s changeSet) mergeSet(other changeSet) {
 	maps.Copy(s.sources, other.sources)
 	maps.Copy(s.gone, other.gone)
 }
 
 // Changed records a change. The view calls it for every change.
 func (m *memory) Changed(k event.Key) {
-	n := m.known(k.Namespace)
+	n := m.knownNamespace(k.Namespace)
 	if n == nil {
 		return // The first pass plans everything.
 	}
 	switch k.GroupResource {
 	case kinds.RoleBindings().GroupResource:
 		b, live := m.state.Bindings.Last(k)
-		n.changed(b.Change, live, m.sourcesOf(k, b)...)
+		n.recordChange(b.Change, live, m.sourcesOf(k, b)...)
 	case kinds.ImpliedRoles().GroupResource:
 		r, live := m.state.Rules.Last(k)
-		n.changed(r.Change, live)
+		n.recordChange(r.Change, live)
 	}
 }
 
@@ -67,12 +67,12 @@ func (m *memory) sourcesOf(k event.Key, b state.Binding) []string {
 // Reloaded marks all namespaces. The view calls it after it was loaded again, when objects may be gone without a
 // change.
 func (m *memory) Reloaded() {
-	for _, name := range m.names() {
-		m.of(name).everything()
+	for _, name := range m.namespaceNames() {
+		m.namespaceOf(name).markAll()
 	}
 }
 
-func (n *namespace) changed(c event.Change, live bool, sources ...string) {
+func (n *namespace) recordChange(c event.Change, live bool, sources ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if own, ok := n.own[c.Key]; ok && own.UID == c.UID && own.ResourceVersion == c.ResourceVersion && own.Deleted == !live {
@@ -83,12 +83,12 @@ func (n *namespace) changed(c event.Change, live bool, sources ...string) {
 	}
 	if len(sources) > 0 {
 		n.changes.bindings[c.Key.Name] = struct{}{}
-		n.changes.add(sources...)
+		n.changes.addSources(sources...)
 	}
 }
 
-// ours stores a state that this process wrote. Meanwhile [memory.Changed] ignores that state.
-func (n *namespace) ours(c event.Change, take func() error) error {
+// storeOwnWrite stores a state that this process wrote. Meanwhile [memory.Changed] ignores that state.
+func (n *namespace) storeOwnWrite(c event.Change, take func() error) error {
 	n.mu.Lock()
 	n.own[c.Key] = c
 	n.mu.Unlock()
@@ -100,15 +100,15 @@ func (n *namespace) ours(c event.Change, take func() error) error {
 	return take()
 }
 
-// everything makes the next pass plan the whole namespace.
-func (n *namespace) everything() {
+// markAll makes the next pass plan the whole namespace.
+func (n *namespace) markAll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changes.all = true
 }
 
-// take returns the changes of a namespace and resets them.
-func (n *namespace) take() changeSet {
+// takeChanges returns the changes of a namespace and resets them.
+func (n *namespace) takeChanges() changeSet {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	changes := n.changes
@@ -122,16 +122,16 @@ func (n *namespace) take() changeSet {
 	return changes
 }
 
-// restore puts back the changes that a pass did not complete.
-func (n *namespace) restore(left changeSet) {
+// restoreChanges puts back the changes that a pass did not complete.
+func (n *namespace) restoreChanges(left changeSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changes.all = n.changes.all || left.all
-	n.changes.merge(left)
+	n.changes.mergeSet(left)
 }
 
-// pending reports whether changes exist that no pass has taken.
-func (n *namespace) pending() bool {
+// hasPending reports whether changes exist that no pass has taken.
+func (n *namespace) hasPending() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.changes.all || len(n.changes.bindings)+len(n.changes.gone) > 0

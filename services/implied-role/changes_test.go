@@ -20,7 +20,7 @@ import (
 // tracked is a view whose changes are recorded in a memory.
 type tracked struct {
 	t       *testing.T
-	view    *view.View
+	view    *view.Informer
 	state   *state.State
 	memory  *memory
 	version int
@@ -77,7 +77,7 @@ func (w *tracked) generated() *rbacv1.RoleBinding {
 
 // taken returns the changes that a pass would take, as text.
 func (w *tracked) taken() string {
-	set := w.memory.of("ns").take()
+	set := w.memory.namespaceOf("ns").takeChanges()
 	text := strings.Join(slices.Sorted(maps.Keys(set.sources)), " ")
 	for _, k := range slices.SortedFunc(maps.Keys(set.gone), func(a, b event.Key) int { return strings.Compare(a.Name, b.Name) }) {
 		text += " gone:" + k.Name
@@ -104,10 +104,12 @@ func TestAPassPlansForWhatAChangeConcerns(t *testing.T) {
 		"its own write":                {func(w *tracked) { w.own(ours, w.generated()) }, ""},
 		"its own deletion":             {func(w *tracked) { w.own(ours, nil) }, ""},
 		"a change after its own write": {func(w *tracked) { w.own(ours, w.generated()); w.apply(w.next(ours, w.generated())) }, "B"},
-		"everything, as at a resync":   {func(w *tracked) { w.memory.of("ns").everything() }, "all "},
+		"everything, as at a resync":   {func(w *tracked) { w.memory.namespaceOf("ns").markAll() }, "all "},
 		"the view is loaded anew":      {func(w *tracked) { w.memory.Reloaded() }, "all "},
-		"what a pass did not come to":  {func(w *tracked) { w.memory.of("ns").restore(changeSet{sources: map[string]struct{}{"D": {}}}) }, "D"},
-		"all that a pass did not see":  {func(w *tracked) { w.memory.of("ns").restore(changeSet{all: true}) }, "all "},
+		"what a pass did not come to": {func(w *tracked) {
+			w.memory.namespaceOf("ns").restoreChanges(changeSet{sources: map[string]struct{}{"D": {}}})
+		}, "D"},
+		"all that a pass did not see":  {func(w *tracked) { w.memory.namespaceOf("ns").restoreChanges(changeSet{all: true}) }, "all "},
 		"the source of generated goes": {func(w *tracked) { w.apply(w.next("B", nil)) }, "B gone:B"},
 		"a generated one with its own": {func(w *tracked) { w.apply(w.next(ours, w.generated())); w.apply(w.next("B", w.source())) }, "B"},
 	} {
@@ -118,11 +120,11 @@ func TestAPassPlansForWhatAChangeConcerns(t *testing.T) {
 		w.apply(w.next("B", w.source()))
 		w.apply(w.next(ours, w.generated()))
 		w.taken()
-		if w.memory.of("ns").pending() {
+		if w.memory.namespaceOf("ns").hasPending() {
 			t.Errorf("%s: something is pending before", name)
 		}
 		c.change(w)
-		if got := w.memory.of("ns").pending(); got != (c.want != "" && c.want != "D") {
+		if got := w.memory.namespaceOf("ns").hasPending(); got != (c.want != "" && c.want != "D") {
 			t.Errorf("%s: pending is %v", name, got)
 		}
 		if got := w.taken(); got != c.want {
@@ -135,10 +137,10 @@ func TestAPassPlansForWhatAChangeConcerns(t *testing.T) {
 func (w *tracked) own(name string, object *rbacv1.RoleBinding) {
 	w.t.Helper()
 	c := w.next(name, object)
-	if err := w.memory.of("ns").ours(c, func() error { return w.view.Apply(w.t.Context(), c) }); err != nil {
+	if err := w.memory.namespaceOf("ns").storeOwnWrite(c, func() error { return w.view.Apply(w.t.Context(), c) }); err != nil {
 		w.t.Fatal(err)
 	}
-	if len(w.memory.of("ns").own) > 0 {
+	if len(w.memory.namespaceOf("ns").own) > 0 {
 		w.t.Error("what was written is remembered for ever")
 	}
 }

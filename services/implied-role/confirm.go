@@ -55,15 +55,15 @@ type confirmer struct {
 	told map[string]func() error
 }
 
-// confirmer prepares the check of the actions that give rights. It verifies the rules at the API server. It also lists
+// newConfirmer prepares the check of the actions that give rights. It verifies the rules at the API server. It also lists
 // the source bindings, if one list is cheaper than reading each of them.
-func (a *applier) confirmer(ctx context.Context, n *namespace, plans []infer.Plan, actions []infer.Action) *confirmer {
+func (a *applier) newConfirmer(ctx context.Context, n *namespace, plans []infer.Plan, actions []infer.Action) *confirmer {
 	w := &confirmer{applier: a, namespace: n.name, planned: map[string]*infer.Binding{}, told: map[string]func() error{}}
 	for _, plan := range plans {
 		w.planned[plan.Name] = plan.Source
 	}
 	sources := map[string]struct{}{}
-	gains := slices.DeleteFunc(slices.Clone(actions), func(action infer.Action) bool { return !action.Gives() })
+	gains := slices.DeleteFunc(slices.Clone(actions), func(action infer.Action) bool { return !action.AddsSubject() })
 	for _, gain := range gains {
 		sources[gain.Source] = struct{}{}
 	}
@@ -77,18 +77,18 @@ func (a *applier) confirmer(ctx context.Context, n *namespace, plans []infer.Pla
 		w.err = w.confirmRules(ctx, n.ruleSet, gains)
 	}
 	if w.err == nil {
-		w.bindings, w.err = a.listing(ctx, n, len(sources))
+		w.bindings, w.err = a.listSources(ctx, n, len(sources))
 	}
 	return w
 }
 
-// listing returns the listed sources of a namespace, or nil to read each one. It lists them if that costs less. It
+// listSources returns the listed sources of a namespace, or nil to read each one. It lists them if that costs less. It
 // reuses a listing of an earlier pass that is younger than fresh.
-func (a *applier) listing(ctx context.Context, n *namespace, sources int) (map[string]*infer.Binding, error) {
+func (a *applier) listSources(ctx context.Context, n *namespace, sources int) (map[string]*infer.Binding, error) {
 	if bootclock.Since(n.listed.at) < fresh {
 		return n.listed.bindings, nil
 	}
-	if n.listed = (listing{}); !costsLess(sources, a.state.BindingCount(n.name)) {
+	if n.listed = (listing{}); !isCheaper(sources, a.state.BindingCount(n.name)) {
 		return n.listed.bindings, nil
 	}
 	n.listed = listing{bootclock.Now(), make(map[string]*infer.Binding, sources)}
@@ -103,11 +103,11 @@ func (a *applier) listing(ctx context.Context, n *namespace, sources int) (map[s
 	return n.listed.bindings, err
 }
 
-// costsLess reports whether listing all objects costs less than reading some of them one by one.
-func costsLess(some, all int) bool { return some > max(few, all/listed) }
+// isCheaper reports whether listing all objects costs less than reading some of them one by one.
+func isCheaper(some, all int) bool { return some > max(few, all/listed) }
 
-// read returns an object from the API server. An object that does not exist is returned without a UID.
-func read[T any](ctx context.Context, w *confirmer, kind kinds.Kind, name string) (*T, error) {
+// readObject returns an object from the API server. An object that does not exist is returned without a UID.
+func readObject[T any](ctx context.Context, w *confirmer, kind kinds.Kind, name string) (*T, error) {
 	is := new(T)
 	now, err := w.applier.kube.Get(ctx, kind, w.namespace, name)
 	switch {
@@ -119,10 +119,10 @@ func read[T any](ctx context.Context, w *confirmer, kind kinds.Kind, name string
 	return is, now.Decode(is)
 }
 
-// confirm returns nil if the action gives no role, or if the API server holds the source and the rules of its plan. The
+// confirmAction returns nil if the action gives no role, or if the API server holds the source and the rules of its plan. The
 // error [reconcile.ErrStale] requires a new plan.
-func (w *confirmer) confirm(ctx context.Context, action infer.Action) error {
-	if w == nil || !action.Gives() {
+func (w *confirmer) confirmAction(ctx context.Context, action infer.Action) error {
+	if w == nil || !action.AddsSubject() {
 		return nil
 	}
 	if w.err != nil {
@@ -151,17 +151,17 @@ func (w *confirmer) confirmSource(ctx context.Context, name string) error {
 	if is := w.bindings[name]; is != nil && confirms(is) {
 		return nil
 	}
-	is, err := read[infer.Binding](ctx, w, kinds.RoleBindings(), name)
+	is, err := readObject[infer.Binding](ctx, w, kinds.RoleBindings(), name)
 	if err != nil || confirms(is) {
 		return err
 	}
-	return w.applier.refresh(ctx, kinds.RoleBindings(), held.Change)
+	return w.applier.refreshObject(ctx, kinds.RoleBindings(), held.Change)
 }
 
 // confirmRules verifies, for each given role, the rules of one path that implies it.
 func (w *confirmer) confirmRules(ctx context.Context, planned *infer.RuleSet, gains []infer.Action) error {
 	now, held := w.applier.state.RuleSetAndRules(w.namespace)
-	if !now.Same(planned) {
+	if !now.IsSame(planned) {
 		return reconcile.ErrStale
 	}
 	behind, err := rulesBehind(planned, gains)
@@ -170,7 +170,7 @@ func (w *confirmer) confirmRules(ctx context.Context, planned *infer.RuleSet, ga
 	}
 	held = slices.DeleteFunc(held, func(r state.Rule) bool { _, is := behind[r.Key.Name]; return !is })
 	var rules map[string]*rolev1alpha1.ImpliedRoles
-	if costsLess(len(behind), len(now.Rules())) {
+	if isCheaper(len(behind), len(now.Rules())) {
 		rules = make(map[string]*rolev1alpha1.ImpliedRoles, len(now.Rules()))
 		err := event.Each(w.applier.kube.List(ctx, kinds.ImpliedRoles(), w.namespace), func(r *rolev1alpha1.ImpliedRoles) { rules[r.Name] = r })
 		if err != nil {
@@ -192,10 +192,10 @@ func (w *confirmer) confirmRule(ctx context.Context, held state.Rule, is *rolev1
 	if is != nil && confirms() {
 		return nil
 	}
-	if is, err = read[rolev1alpha1.ImpliedRoles](ctx, w, kinds.ImpliedRoles(), held.Key.Name); err != nil || confirms() {
+	if is, err = readObject[rolev1alpha1.ImpliedRoles](ctx, w, kinds.ImpliedRoles(), held.Key.Name); err != nil || confirms() {
 		return err
 	}
-	return w.applier.refresh(ctx, kinds.ImpliedRoles(), held.Change)
+	return w.applier.refreshObject(ctx, kinds.ImpliedRoles(), held.Change)
 }
 
 // rulesBehind names one rule for each step of the paths by which roles are given. It names all rules if there are more

@@ -114,17 +114,17 @@ func bindingSays(name string, version int, deleting bool, users ...string) event
 
 // confirmed verifies that the sources may give the role c. It returns the calls of the API server and the errors.
 func (w *tracked) confirmed(a *truth, sources ...*infer.Binding) (calls string, errs error) {
-	n, rules := w.memory.of("ns"), w.state.RuleSet("ns")
-	n.begin(rules)
+	n, rules := w.memory.namespaceOf("ns"), w.state.RuleSet("ns")
+	n.beginPass(rules)
 	var plans []infer.Plan
 	var actions []infer.Action
 	for _, source := range sources {
 		action := infer.Action{Verb: infer.Create, Source: source.Name, Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "c"}, Subjects: source.Subjects}
 		plans, actions = append(plans, infer.Plan{Name: source.Name, Source: source}), append(actions, action)
 	}
-	confirmer := (&applier{state: w.state, view: w.view, kube: a}).confirmer(w.t.Context(), n, plans, actions)
+	confirmer := (&applier{state: w.state, view: w.view, kube: a}).newConfirmer(w.t.Context(), n, plans, actions)
 	for _, action := range actions {
-		errs = errors.Join(errs, confirmer.confirm(w.t.Context(), action))
+		errs = errors.Join(errs, confirmer.confirmAction(w.t.Context(), action))
 	}
 	slices.Sort(a.calls)
 	return strings.Join(a.calls, ", "), errs
@@ -275,7 +275,7 @@ func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
 		if got := strings.Count(calls, "list"); err != nil || got != pass.lists {
 			t.Errorf("after pass %d there were %d lists, want %d: %v", i, got, pass.lists, err)
 		}
-		w.memory.of("ns").end(pass.ending)
+		w.memory.namespaceOf("ns").endPass(pass.ending)
 	}
 }
 
@@ -283,16 +283,16 @@ func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
 // state. The API server no longer has this source.
 func TestWhatTheBusTellsAnewIsReadAnew(t *testing.T) {
 	w, a, sources := manySources(t)
-	n := w.memory.of("ns")
-	n.take()
+	n := w.memory.namespaceOf("ns")
+	n.takeChanges()
 	if _, err := w.confirmed(a, sources...); err != nil {
 		t.Fatal(err)
 	}
-	n.end(ending{unfinished: true})
+	n.endPass(ending{unfinished: true})
 	again := bindingSays("B7", 2, false, "u")
 	delete(a.is, again.Key)
 	w.apply(again)
-	n.take()
+	n.takeChanges()
 	if _, err := w.confirmed(a, w.state.Binding("ns", "B7")); err == nil {
 		t.Error("it is confirmed by how it was listed before it went")
 	}

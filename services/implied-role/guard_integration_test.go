@@ -231,7 +231,7 @@ func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
 	b.guarded()
 	h, admin := b.hands(mallory), b.hands("system:admin")
 	admin.rules = b.rules()
-	everywhere := &bed{b.Bed, b.typed, metav1.NamespaceAll}
+	everywhere := &bed{b.Env, b.typed, metav1.NamespaceAll}
 	for name, c := range map[string]struct {
 		err  error
 		want []string

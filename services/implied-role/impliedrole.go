@@ -30,8 +30,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	w := &webhooks{cfg: cfg}
 	return service.Run(ctx, topology.ImpliedRole, cfg.Config.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
-		return build(cfg, rt, w)
-	}, w.open)
+		return buildApp(cfg, rt, w)
+	}, w.openServer)
 }
 
 // deadline bounds one pass over a namespace, which may have to create many bindings.
@@ -41,7 +41,7 @@ const deadline = 10 * time.Minute
 // server busy, and delay the revocation of roles.
 const statusShare = 16
 
-func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
+func buildApp(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	needs := controller.Needs{OneCluster: true}
 	if cfg.ProjectStore != "" {
 		needs.OpenFGA = &cfg.OpenFGA
@@ -57,12 +57,12 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	r := &reconciler{
 		state: s, memory: memory,
 		statuses: &statusReconciler{
-			state: s, memory: memory, writer: parts.Status, since: w.since, log: rt.Log,
+			state: s, memory: memory, writer: parts.Status, since: w.checkedSince, log: rt.Log,
 			writers: make(chan struct{}, (cfg.Writers+statusShare-1)/statusShare),
 		},
 		applier: &applier{
 			state: s, view: v, kube: parts.Kube, metrics: newMetrics(rt.Metrics, s), log: rt.Log, writers: make(chan struct{}, cfg.Writers),
-			guard: w.cover,
+			guard: w.coverNamespace,
 		},
 	}
 	if parts.OpenFGA != nil {
@@ -77,13 +77,13 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	v.OnReload(memory.Reloaded)
 	v.OnReload(watchCache.Reloaded)
 	server := query.NewServer(query.Config{
-		State: s, Complete: v.Complete, Revision: v.Revision, Await: v.Await, Finished: memory.finished, Lister: parts.Kube, Changes: watchCache,
+		State: s, Complete: v.Complete, Revision: v.Revision, Await: v.Await, Finished: memory.finishedAt, Lister: parts.Kube, Changes: watchCache,
 		Since: w.guardedSince,
 	})
 	app := controller.App(parts, r, rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
 		inferencev1connect.InferenceServiceHandler(server), query.Access()))
 	app.Tasks = append(app.Tasks, watchCache.Run)
 	app.Ready = append(app.Ready, service.Check{Name: "admission", Err: w.inForce})
-	w.follow(v, s)
+	w.followView(v, s)
 	return app, nil
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if testbed.Spawned() {
+	if testbed.IsSpawned() {
 		cfg := impliedrole.Defaults()
 		cfg.WithoutGuard = true
 		service.Main(topology.ImpliedRole, cfg.BindFlags, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })

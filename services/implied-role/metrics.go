@@ -24,7 +24,7 @@ func newMetrics(registerer prometheus.Registerer, s *state.State) *metrics {
 	return m
 }
 
-func (m *metrics) wrote(v infer.Verb, err error) {
+func (m *metrics) countWrite(v infer.Verb, err error) {
 	outcome := "ok"
 	if err != nil {
 		outcome = "failed"

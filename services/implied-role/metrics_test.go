@@ -35,9 +35,9 @@ func TestMetricsCountWhatIsThereAndWhatWasTried(t *testing.T) {
 	}
 	registry := prometheus.NewRegistry()
 	m := newMetrics(registry, s)
-	m.wrote(infer.Create, nil)
-	m.wrote(infer.Create, nil)
-	m.wrote(infer.Delete, errors.New("refused"))
+	m.countWrite(infer.Create, nil)
+	m.countWrite(infer.Create, nil)
+	m.countWrite(infer.Delete, errors.New("refused"))
 	got := map[string]float64{}
 	families, err := registry.Gather()
 	if err != nil {

@@ -48,8 +48,8 @@ type namespace struct {
 
 func newMemory(s *state.State) *memory { return &memory{state: s, namespaces: map[string]*namespace{}} }
 
-// of returns the memory of a namespace. It creates one that marks everything as changed if no pass has seen it.
-func (m *memory) of(name string) *namespace {
+// namespaceOf returns the memory of a namespace. It creates one that marks everything as changed if no pass has seen it.
+func (m *memory) namespaceOf(name string) *namespace {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, ok := m.namespaces[name]
@@ -63,30 +63,30 @@ func (m *memory) of(name string) *namespace {
 	return n
 }
 
-// known returns the memory of a namespace, or nil if no pass has seen it.
-func (m *memory) known(name string) *namespace {
+// knownNamespace returns the memory of a namespace, or nil if no pass has seen it.
+func (m *memory) knownNamespace(name string) *namespace {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.namespaces[name]
 }
 
-// names lists the namespaces that passes have seen.
-func (m *memory) names() []string {
+// namespaceNames lists the namespaces that passes have seen.
+func (m *memory) namespaceNames() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.namespaces))
 }
 
-func (m *memory) forget(name string) {
+func (m *memory) forgetNamespace(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.namespaces, name)
 }
 
-// finished returns the time at which a namespace was last in its desired state. It is zero if this process has not
+// finishedAt returns the time at which a namespace was last in its desired state. It is zero if this process has not
 // reached it.
-func (m *memory) finished(name string) time.Time {
-	n := m.known(name)
+func (m *memory) finishedAt(name string) time.Time {
+	n := m.knownNamespace(name)
 	if n == nil {
 		return time.Time{}
 	}
@@ -95,13 +95,13 @@ func (m *memory) finished(name string) time.Time {
 	return n.finished
 }
 
-// begin records the rule set of a pass and returns that of the pass before.
-func (n *namespace) begin(ruleSet *infer.RuleSet) (before *infer.RuleSet) {
+// beginPass records the rule set of a pass and returns that of the pass before.
+func (n *namespace) beginPass(ruleSet *infer.RuleSet) (before *infer.RuleSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, n.ruleSet, n.busy = n.ruleSet, ruleSet, true
-	if !ruleSet.Same(before) {
-		n.pace.change(time.Now())
+	if !ruleSet.IsSame(before) {
+		n.pace.recordChange(time.Now())
 	}
 	return before
 }
@@ -114,8 +114,8 @@ type ending struct {
 	news bool
 }
 
-// end records the end of a pass. It reports, once, whether statuses must be written now.
-func (n *namespace) end(e ending) (statuses bool) {
+// endPass records the end of a pass. It reports, once, whether statuses must be written now.
+func (n *namespace) endPass(e ending) (statuses bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.busy, n.due = e.unfinished, n.due || e.news; e.finished {
@@ -125,28 +125,28 @@ func (n *namespace) end(e ending) (statuses bool) {
 	return statuses
 }
 
-// told records the time that writing statuses took.
-func (n *namespace) told(took time.Duration) {
+// recordDuration records the time that writing statuses took.
+func (n *namespace) recordDuration(took time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.pace.told(time.Now(), took)
+	n.pace.recordDuration(time.Now(), took)
 }
 
-// wait returns the remaining time before statuses may be written.
-func (n *namespace) wait() time.Duration {
+// statusDelay returns the remaining time before statuses may be written.
+func (n *namespace) statusDelay() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.pace.wait(time.Now())
+	return n.pace.remainingDelay(time.Now())
 }
 
-// list returns the obstacles of all sources in order. It returns one of each reason per pair of roles, because every
+// listObstacles returns the obstacles of all sources in order. It returns one of each reason per pair of roles, because every
 // binding may have one.
 //
 // The result known is false while obstacles may change, or if the rules have changed. Then statuses are due later.
-func (n *namespace) list(ruleSet *infer.RuleSet) (obstacles []infer.Obstacle, known bool) {
+func (n *namespace) listObstacles(ruleSet *infer.RuleSet) (obstacles []infer.Obstacle, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.due = n.busy || !ruleSet.Same(n.ruleSet); n.due {
+	if n.due = n.busy || !ruleSet.IsSame(n.ruleSet); n.due {
 		return nil, false
 	}
 	first := map[infer.Obstacle]infer.Obstacle{}
@@ -162,9 +162,9 @@ func (n *namespace) list(ruleSet *infer.RuleSet) (obstacles []infer.Obstacle, kn
 	return slices.SortedFunc(maps.Values(first), infer.Obstacle.Compare), true
 }
 
-// meet records the obstacles of a source. It returns the occupied names that were not recorded before, and reports
+// recordObstacles records the obstacles of a source. It returns the occupied names that were not recorded before, and reports
 // whether the obstacles have changed.
-func (n *namespace) meet(source string, obstacles []infer.Obstacle) (taken []string, changed bool) {
+func (n *namespace) recordObstacles(source string, obstacles []infer.Obstacle) (taken []string, changed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, known := n.obstacles[source], map[string]struct{}{}

@@ -11,54 +11,54 @@ import (
 func noRules() *infer.RuleSet { return infer.NewRuleSet("ns", nil, infer.DefaultPolicy()) }
 
 func TestObstaclesOfManyBindingsAreToldOnce(t *testing.T) {
-	n, rules := newMemory(nil).of("ns"), noRules()
-	n.begin(rules)
+	n, rules := newMemory(nil).namespaceOf("ns"), noRules()
+	n.beginPass(rules)
 	for i := range 100 {
 		pending := infer.Obstacle{Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "b"}, Reason: infer.Pending, Message: fmt.Sprintf("%03d", i)}
 		forbidden := pending
 		forbidden.Name, forbidden.Reason = fmt.Sprint(i), infer.Forbidden
-		if _, changed := n.meet(fmt.Sprint("B", i), []infer.Obstacle{forbidden, pending}); !changed {
+		if _, changed := n.recordObstacles(fmt.Sprint("B", i), []infer.Obstacle{forbidden, pending}); !changed {
 			t.Error("they are new")
 		}
 	}
-	n.end(ending{})
-	got, known := n.list(rules)
+	n.endPass(ending{})
+	got, known := n.listObstacles(rules)
 	if !known || len(got) != 2 || got[0].Reason != infer.Forbidden || got[0].Message != "000" || got[1].Message != "000" {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestStatusesWaitForTheBindingsThatTheyTellOf(t *testing.T) {
-	n, rules := newMemory(nil).of("ns"), noRules()
-	told := func() bool { _, known := n.list(rules); return known }
+	n, rules := newMemory(nil).namespaceOf("ns"), noRules()
+	told := func() bool { _, known := n.listObstacles(rules); return known }
 	if told() {
 		t.Error("told of a namespace that nobody has planned for")
 	}
-	n.begin(rules)
+	n.beginPass(rules)
 	if told() {
 		t.Error("told while bindings are made")
 	}
-	if n.end(ending{unfinished: true}) || told() {
+	if n.endPass(ending{unfinished: true}) || told() {
 		t.Error("told before the rest is made")
 	}
-	n.begin(rules)
-	if !n.end(ending{}) {
+	n.beginPass(rules)
+	if !n.endPass(ending{}) {
 		t.Error("whoever waits is forgotten")
 	}
-	if !told() || n.end(ending{}) {
+	if !told() || n.endPass(ending{}) {
 		t.Error("nothing is in the way any more")
 	}
 	if rules = noRules(); told() {
 		t.Error("told of rules that nobody has planned by")
 	}
-	n.begin(rules)
-	if !n.end(ending{finished: true}) || n.finished.IsZero() {
+	n.beginPass(rules)
+	if !n.endPass(ending{finished: true}) || n.finished.IsZero() {
 		t.Error("whoever waits for other rules is forgotten")
 	}
 }
 
 func TestASourceThatWaitsForANameIsRemembered(t *testing.T) {
-	n := newMemory(nil).of("ns")
+	n := newMemory(nil).namespaceOf("ns")
 	taken := func(names ...string) []infer.Obstacle {
 		var list []infer.Obstacle
 		for _, name := range names {
@@ -78,7 +78,7 @@ func TestASourceThatWaitsForANameIsRemembered(t *testing.T) {
 		{nil, nil, true, ""},
 		{nil, nil, false, ""},
 	} {
-		news, changed := n.meet("B", step.obstacles)
+		news, changed := n.recordObstacles("B", step.obstacles)
 		if !slices.Equal(news, step.news) || changed != step.changed {
 			t.Errorf("%v: news %v, changed %v", step.obstacles, news, changed)
 		}
@@ -89,7 +89,7 @@ func TestASourceThatWaitsForANameIsRemembered(t *testing.T) {
 }
 
 func TestABindingThatClaimsToBeGeneratedIsNewsOnce(t *testing.T) {
-	n := newMemory(nil).of("ns")
+	n := newMemory(nil).namespaceOf("ns")
 	for i, c := range []struct {
 		uid  string
 		news bool

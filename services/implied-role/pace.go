@@ -20,8 +20,8 @@ type pace struct {
 	calm  time.Duration
 }
 
-// change records a change of the rules.
-func (p *pace) change(now time.Time) {
+// recordChange records a change of the rules.
+func (p *pace) recordChange(now time.Time) {
 	switch {
 	case now.Sub(p.changed) >= max(p.calm, minCalm):
 		p.since = time.Time{}
@@ -31,15 +31,15 @@ func (p *pace) change(now time.Time) {
 	p.changed = now
 }
 
-// told records the time that writing statuses took.
-func (p *pace) told(now time.Time, took time.Duration) {
+// recordDuration records the time that writing statuses took.
+func (p *pace) recordDuration(now time.Time, took time.Duration) {
 	if p.calm = min(took, maxCalm); !p.since.IsZero() {
 		p.since = now
 	}
 }
 
-// wait returns the remaining time before statuses may be written.
-func (p *pace) wait(now time.Time) time.Duration {
+// remainingDelay returns the remaining time before statuses may be written.
+func (p *pace) remainingDelay(now time.Time) time.Duration {
 	if p.since.IsZero() {
 		return 0
 	}

@@ -49,11 +49,11 @@ func TestStatusesTellOfManyChangesAtATime(t *testing.T) {
 		for i, s := range steps {
 			now := start.Add(s.at)
 			if s.change {
-				p.change(now)
+				p.recordChange(now)
 			} else if s.took > 0 {
-				p.told(now, s.took)
+				p.recordDuration(now, s.took)
 			}
-			if got := p.wait(now); got != s.wait {
+			if got := p.remainingDelay(now); got != s.wait {
 				t.Errorf("%s: after step %d they wait for %s, want %s", name, i, got, s.wait)
 			}
 		}

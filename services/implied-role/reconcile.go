@@ -61,19 +61,19 @@ func (r *reconciler) Observe(context.Context) ([]Key, error) {
 		r.projection.Forget()
 	}
 	var keys []Key
-	for _, namespace := range r.memory.names() {
+	for _, namespace := range r.memory.namespaceNames() {
 		keys = append(keys, Key{Namespace: namespace})
 	}
 	return keys, nil
 }
 
 // Reconcile implements [consume.Reconciler].
-func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error {
+func (r *reconciler) Reconcile(ctx context.Context, p *consume.Request[Key]) error {
 	if p.Key.Statuses {
-		return reconcile.Retry(p.Key, func() error { return r.statuses.reconcile(ctx, p) })
+		return reconcile.Retry(p.Key, func() error { return r.statuses.reconcileStatuses(ctx, p) })
 	}
 	if p.Resync {
-		r.memory.of(p.Key.Namespace).everything()
+		r.memory.namespaceOf(p.Key.Namespace).markAll()
 	}
 	if err := reconcile.Retry(p.Key, func() error { return r.reconcileBindings(ctx, p) }); err != nil || r.projection == nil {
 		return err
@@ -83,22 +83,22 @@ func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error 
 
 // reconcileBindings plans the sources that changes may concern, and executes the plans. Unfinished work is put back,
 // even after a panic.
-func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]) error {
-	namespace, n := p.Key.Namespace, r.memory.of(p.Key.Namespace)
+func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Request[Key]) error {
+	namespace, n := p.Key.Namespace, r.memory.namespaceOf(p.Key.Namespace)
 	ruleSet := r.state.RuleSet(namespace)
-	todo, before := n.take(), n.begin(ruleSet)
-	end := ending{news: p.Resync || !ruleSet.Same(before)}
+	todo, before := n.takeChanges(), n.beginPass(ruleSet)
+	end := ending{news: p.Resync || !ruleSet.IsSame(before)}
 	defer func() {
-		n.restore(todo)
-		if n.end(end) {
+		n.restoreChanges(todo)
+		if n.endPass(end) {
 			p.Enqueue(statusesLast, Key{Namespace: namespace, Statuses: true})
 		}
 	}()
-	planned := r.plan(n, ruleSet, before, &todo)
-	done := r.applier.apply(ctx, p, n, planned.plans, func() bool {
-		return n.pending() || !r.state.RuleSet(namespace).Same(ruleSet)
+	planned := r.planSources(n, ruleSet, before, &todo)
+	done := r.applier.applyPlans(ctx, p, n, planned.plans, func() bool {
+		return n.hasPending() || !r.state.RuleSet(namespace).IsSame(ruleSet)
 	})
-	end.news = r.conclude(ctx, p, planned, todo, done) || end.news
+	end.news = r.concludePass(ctx, p, planned, todo, done) || end.news
 	end.unfinished = done.stale || done.interrupted
 	switch {
 	case done.err != nil:
@@ -109,9 +109,9 @@ func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Pass[Key]
 		p.Enqueue(bindingsFirst, p.Key)
 		return nil
 	case len(done.forbidden) > 0:
-		p.Later(errors.Join(slices.Collect(maps.Values(done.forbidden))...))
+		p.RequeueWithBackoff(errors.Join(slices.Collect(maps.Values(done.forbidden))...))
 	case len(ruleSet.Rules()) == 0 && r.state.BindingCount(namespace) == 0:
-		r.memory.forget(namespace)
+		r.memory.forgetNamespace(namespace)
 	}
 	end.finished = true
 	return nil
@@ -126,63 +126,63 @@ type planned struct {
 // maxTakes bounds the times that one pass takes new changes while it plans.
 const maxTakes = 8
 
-// plan plans the sources in todo, and those of changes that arrive meanwhile. Planning them together matters, because
+// planSources plans the sources in todo, and those of changes that arrive meanwhile. Planning them together matters, because
 // one plan may give a role that another plan takes.
-func (r *reconciler) plan(n *namespace, ruleSet, before *infer.RuleSet, todo *changeSet) planned {
+func (r *reconciler) planSources(n *namespace, ruleSet, before *infer.RuleSet, todo *changeSet) planned {
 	plans, next := map[string]infer.Plan{}, *todo
 	for takes := 1; ; takes++ {
-		r.concern(n, ruleSet, before, &next)
+		r.addConcerned(n, ruleSet, before, &next)
 		todo.all = false
-		todo.merge(next)
+		todo.mergeSet(next)
 		for source := range next.sources {
 			plan := ruleSet.Plan(r.state.Snapshot(n.name, source))
 			// Paused rules report TooManyBindings themselves.
 			plan.Obstacles = slices.DeleteFunc(plan.Obstacles, func(o infer.Obstacle) bool { return o.Reason == infer.TooManyBindings })
 			plans[source] = plan
 		}
-		if takes == maxTakes || !n.pending() {
+		if takes == maxTakes || !n.hasPending() {
 			return planned{ruleSet, slices.SortedFunc(maps.Values(plans), func(a, b infer.Plan) int { return strings.Compare(a.Name, b.Name) })}
 		}
-		before, next = ruleSet, n.take()
+		before, next = ruleSet, n.takeChanges()
 	}
 }
 
-// concern adds the sources that the changes may concern.
-func (r *reconciler) concern(n *namespace, ruleSet, before *infer.RuleSet, changes *changeSet) {
+// addConcerned adds the sources that the changes may concern.
+func (r *reconciler) addConcerned(n *namespace, ruleSet, before *infer.RuleSet, changes *changeSet) {
 	if changes.all || before == nil {
-		changes.add(r.state.Sources(n.name)...)
+		changes.addSources(r.state.Sources(n.name)...)
 		for _, key := range r.state.Gone(n.name) {
 			changes.gone[key] = struct{}{}
 		}
 		return
 	}
-	changes.add(n.waitingFor(changes.bindings)...)
-	changes.add(r.state.Orphans(n.name, ruleSet)...)
-	if ruleSet.Same(before) {
+	changes.addSources(n.waitingFor(changes.bindings)...)
+	changes.addSources(r.state.Orphans(n.name, ruleSet)...)
+	if ruleSet.IsSame(before) {
 		return
 	}
 	for _, role := range ruleSet.Changed(before) {
 		for _, b := range r.state.BindingsTo(n.name, role) {
-			changes.add(b.Name)
+			changes.addSources(b.Name)
 		}
 	}
 }
 
-// conclude records the obstacles of each source, reports the results, and removes finished sources from todo. It
+// concludePass records the obstacles of each source, reports the results, and removes finished sources from todo. It
 // reports whether statuses may change.
-func (r *reconciler) conclude(ctx context.Context, p *consume.Pass[Key], made planned, todo changeSet, done *applied) (news bool) {
-	n, warnings := r.memory.of(p.Key.Namespace), maxWarnings
+func (r *reconciler) concludePass(ctx context.Context, p *consume.Request[Key], made planned, todo changeSet, done *applied) (news bool) {
+	n, warnings := r.memory.namespaceOf(p.Key.Namespace), maxWarnings
 	for _, plan := range made.plans {
 		obstacles := slices.Concat(plan.Obstacles, done.obstacles[plan.Name])
 		slices.SortFunc(obstacles, infer.Obstacle.Compare)
-		taken, changed := n.meet(plan.Name, obstacles)
+		taken, changed := n.recordObstacles(plan.Name, obstacles)
 		news = news || changed
-		r.statuses.warn(ctx, p.Key.Namespace, plan.Name, taken, &warnings)
+		r.statuses.warnMisleading(ctx, p.Key.Namespace, plan.Name, taken, &warnings)
 		if _, left := done.undone[plan.Name]; !left {
 			if done.forbidden[plan.Name] == nil {
 				delete(todo.sources, plan.Name)
 			}
-			r.statuses.report(p, made.ruleSet, plan.Name, obstacles, done.writes[plan.Name])
+			r.statuses.reportSource(p, made.ruleSet, plan.Name, obstacles, done.writes[plan.Name])
 		}
 	}
 	for key := range todo.gone {

@@ -41,7 +41,7 @@ func (g grants) add(r infer.Role, subjects []rbacv1.Subject) {
 func (b *bed) world() infer.Namespace {
 	b.T.Helper()
 	ns := infer.Namespace{Name: b.namespace, Bindings: b.read(b.allBindings())}
-	ns.Bindings = slices.DeleteFunc(ns.Bindings, func(x *infer.Binding) bool { return x.Generated() || x.Deleting })
+	ns.Bindings = slices.DeleteFunc(ns.Bindings, func(x *infer.Binding) bool { return x.IsGenerated() || x.Deleting })
 	for _, r := range b.allRules() {
 		ns.Rules = append(ns.Rules, ruleOf(r))
 	}
@@ -200,7 +200,7 @@ func (w *recorder) caughtUp() {
 // step makes a change. Grants that the test removes with a generated binding are not the fault of the service.
 func (w *window) step(binding string, do func()) {
 	w.T.Helper()
-	if before := w.get(binding); before != nil && read(w.T, before).Generated() {
+	if before := w.get(binding); before != nil && readObject(w.T, before).IsGenerated() {
 		for _, s := range before.Subjects {
 			delete(w.there, grant{roleOf(before), s})
 		}

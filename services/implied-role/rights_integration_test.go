@@ -47,7 +47,7 @@ func TestImpliedRoleReportsEachMissingRight(t *testing.T) {
 		return right.Resource == "validatingwebhookconfigurations" || right.Resource == "secrets"
 	}
 	r.suite = testbed.RightsSuite{
-		Bed: r.Bed, Service: topology.ImpliedRole, Guard: guard.Name, Log: &testbed.Log{}, Only: ofWebhooks,
+		Env: r.Env, Service: topology.ImpliedRole, Guard: guard.Name, Log: &testbed.Log{}, Only: ofWebhooks,
 		Start: r.startAs(func(c *admission.Config) { c.Service = "default/nowhere" }),
 		Idle:  func() { r.CaughtUp(topology.ImpliedRole) },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {

@@ -142,7 +142,7 @@ func TestAPreviewOfRulesIsWhatThenHappens(t *testing.T) {
 	versions := func() map[string]version {
 		all := map[string]version{}
 		for _, binding := range b.allBindings() {
-			if read(b.T, binding).Generated() {
+			if readObject(b.T, binding).IsGenerated() {
 				all[binding.Name] = version{string(binding.UID), binding.ResourceVersion}
 			}
 		}

@@ -127,7 +127,7 @@ func (b *bed) publishInStep(namespaces, sources int) {
 					Subjects:   []rbacv1.Subject{subject(fmt.Sprintf("user-%d", j))},
 				}
 				put(kinds.RoleBindings(), source)
-				for _, d := range ruleSet.Desired(read(b.T, source)) {
+				for _, d := range ruleSet.Desired(readObject(b.T, source)) {
 					put(kinds.RoleBindings(), d.Object())
 				}
 			}

@@ -57,19 +57,19 @@ type statusReconciler struct {
 	log     *slog.Logger
 }
 
-// reconcile writes the status of every rule that differs. It does nothing while bindings are being written: that pass
+// reconcileStatuses writes the status of every rule that differs. It does nothing while bindings are being written: that pass
 // enqueues statuses when it ends. It stops and requeues itself if keys of a higher priority wait.
-func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) error {
-	namespace, n := p.Key.Namespace, r.memory.known(p.Key.Namespace)
+func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *consume.Request[Key]) error {
+	namespace, n := p.Key.Namespace, r.memory.knownNamespace(p.Key.Namespace)
 	if n == nil {
 		return nil
 	}
-	if wait := n.wait(); wait > 0 {
-		p.Again(wait)
+	if wait := n.statusDelay(); wait > 0 {
+		p.RequeueAfter(wait)
 		return nil
 	}
 	ruleSet, rules := r.state.RuleSetAndRules(namespace)
-	obstacles, known := n.list(ruleSet)
+	obstacles, known := n.listObstacles(ruleSet)
 	if !known {
 		return nil
 	}
@@ -78,9 +78,9 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 		parent   infer.Role
 		children childList
 	)
-	since, unknown := r.since(ctx, slices.ContainsFunc(rules, unjudged)) // After the rules were read, so the check covers all of them.
+	since, unknown := r.since(ctx, slices.ContainsFunc(rules, needsJudgement)) // After the rules were read, so the check covers all of them.
 	if unknown != nil {
-		p.Again(untilInForce)
+		p.RequeueAfter(untilInForce)
 	}
 	judged := func(rule state.Rule) []condition.Condition {
 		if unknown != nil {
@@ -100,7 +100,7 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 			p.Report(write.Object, write.Outcome, write.Message)
 			continue
 		}
-		if p.Outranked() {
+		if p.ShouldYield() {
 			p.Enqueue(statusesLast, p.Key)
 			break
 		}
@@ -114,19 +114,19 @@ func (r *statusReconciler) reconcile(ctx context.Context, p *consume.Pass[Key]) 
 		})
 	}
 	group.Wait()
-	n.told(time.Since(started))
-	return r.refused(ctx, p, rules, errs)
+	n.recordDuration(time.Since(started))
+	return r.joinRetriable(ctx, p, rules, errs)
 }
 
-// unjudged reports whether the condition Judged is missing for the current generation of a rule.
-func unjudged(rule state.Rule) bool {
+// needsJudgement reports whether the condition Judged is missing for the current generation of a rule.
+func needsJudgement(rule state.Rule) bool {
 	said := meta.FindStatusCondition(rule.Value.Status.Conditions, rolev1alpha1.Judged)
 	return said == nil || said.ObservedGeneration != rule.Value.Generation
 }
 
-// refused joins the errors that a retry may cure. A refusal concerns one rule only. It is logged and reported, and the
+// joinRetriable joins the errors that a retry may cure. A refusal concerns one rule only. It is logged and reported, and the
 // status is tried again at a resync, or sooner if a permission was missing.
-func (r *statusReconciler) refused(ctx context.Context, p *consume.Pass[Key], rules []state.Rule, errs []error) error {
+func (r *statusReconciler) joinRetriable(ctx context.Context, p *consume.Request[Key], rules []state.Rule, errs []error) error {
 	for i, err := range errs {
 		forbidden := errors.Is(err, kube.ErrForbidden)
 		if err == nil || !forbidden && fault.IsUnavailable(err) || errors.Is(err, reconcile.ErrStale) {
@@ -134,9 +134,9 @@ func (r *statusReconciler) refused(ctx context.Context, p *consume.Pass[Key], ru
 		}
 		rule := rules[i]
 		r.log.WarnContext(ctx, "the API server refuses the status of a rule", slog.String("object", rule.Key.String()), slog.Any("error", err))
-		p.Report(rule.Change, eventv1.Outcome_OUTCOME_PENDING, "its status is refused: "+cause(err))
+		p.Report(rule.Change, eventv1.Outcome_OUTCOME_PENDING, "its status is refused: "+innermostError(err))
 		if errs[i] = nil; forbidden {
-			p.Later(err)
+			p.RequeueWithBackoff(err)
 		}
 	}
 	return fault.Join(errs...)
@@ -170,7 +170,7 @@ func newChildList(roles []infer.Role) childList {
 
 // statusOf returns the status to write for a rule. A condition that does not change keeps its transition time.
 func statusOf(rule state.Rule, s infer.Status, children childList, further ...condition.Condition) controller.Status {
-	if children.more && s.Accepted.Holds() { // A number would be written again at each change.
+	if children.more && s.Accepted.IsTrue() { // A number would be written again at each change.
 		s.Accepted.Message = fmt.Sprintf("more child roles follow than the %d that are listed here: ask entail inferences", maxChildren)
 	}
 	fields, has := rolev1alpha1.ImpliedRolesStatus{ObservedGeneration: rule.Generation}, rule.Value.Status
@@ -185,9 +185,9 @@ func statusOf(rule state.Rule, s infer.Status, children childList, further ...co
 		Outcome: eventv1.Outcome_OUTCOME_APPLIED, Notes: notesOf(has.Conditions, fields.Conditions),
 	}
 	switch {
-	case !s.Accepted.Holds():
+	case !s.Accepted.IsTrue():
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_REJECTED, s.Accepted.Message
-	case !s.Synced.Holds():
+	case !s.Synced.IsTrue():
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_PENDING, s.Synced.Message
 	}
 	return status
@@ -210,9 +210,9 @@ func notesOf(before, after []metav1.Condition) (notes []condition.Note) {
 // others.
 const maxWarnings = 50
 
-// warn writes Events about misleading bindings. Such bindings occupy a name of a generated binding, carry the label of
+// warnMisleading writes Events about misleading bindings. Such bindings occupy a name of a generated binding, carry the label of
 // generated bindings, or have a reserved name without a source.
-func (r *statusReconciler) warn(ctx context.Context, namespace, source string, taken []string, left *int) {
+func (r *statusReconciler) warnMisleading(ctx context.Context, namespace, source string, taken []string, left *int) {
 	for _, name := range taken {
 		r.warnOf(ctx, r.state.BindingKey(namespace, name), left, condition.Note{
 			Warning: true, Reason: infer.NameConflict,
@@ -222,10 +222,10 @@ func (r *statusReconciler) warn(ctx context.Context, namespace, source string, t
 	b, note := r.state.Binding(namespace, source), condition.Note{Warning: true}
 	switch {
 	case b == nil:
-	case b.Labelled && !b.Generated():
+	case b.Labelled && !b.IsGenerated():
 		note.Reason, note.Message = "ForeignLabel", fmt.Sprintf(
 			"the label %s says that it was generated, but it was not: it is left alone, and counts as explicit", infer.ManagedByLabel)
-	case b.Generated() && b.Source == "":
+	case b.IsGenerated() && b.Source == "":
 		note.Reason, note.Message = "ReservedName", fmt.Sprintf(
 			"it has a name such as implied-role gives, but follows from nothing, so it is made to grant nothing: "+
 				"choose another name, or add the label %s=true before its subjects", infer.IndependentLabel)
@@ -234,7 +234,7 @@ func (r *statusReconciler) warn(ctx context.Context, namespace, source string, t
 	if note.Reason != "" {
 		uid = string(b.UID)
 	}
-	if r.memory.of(namespace).isNews(source, uid) {
+	if r.memory.namespaceOf(namespace).isNews(source, uid) {
 		r.warnOf(ctx, r.state.BindingKey(namespace, source), left, note)
 	}
 }
@@ -248,8 +248,8 @@ func (r *statusReconciler) warnOf(ctx context.Context, key event.Key, left *int,
 	r.writer.Note(ctx, b.Change, note)
 }
 
-// report reports the result for a source that rules concern.
-func (r *statusReconciler) report(p *consume.Pass[Key], ruleSet *infer.RuleSet, source string, obstacles []infer.Obstacle, writes int) {
+// reportSource reports the result for a source that rules concern.
+func (r *statusReconciler) reportSource(p *consume.Request[Key], ruleSet *infer.RuleSet, source string, obstacles []infer.Obstacle, writes int) {
 	b, live := r.state.Bindings.Last(r.state.BindingKey(p.Key.Namespace, source))
 	if !live || writes == 0 && len(ruleSet.Direct(b.Value.Role)) == 0 {
 		return
@@ -258,7 +258,7 @@ func (r *statusReconciler) report(p *consume.Pass[Key], ruleSet *infer.RuleSet, 
 }
 
 // reportGone reports the result for a deleted object.
-func (r *statusReconciler) reportGone(p *consume.Pass[Key], key event.Key, obstacles []infer.Obstacle) {
+func (r *statusReconciler) reportGone(p *consume.Request[Key], key event.Key, obstacles []infer.Obstacle) {
 	if b, gone := r.state.Bindings.Tombstone(key); gone {
 		reportAs(p, b.Change, obstacles)
 	} else if rule, gone := r.state.Rules.Tombstone(key); gone {
@@ -266,7 +266,7 @@ func (r *statusReconciler) reportGone(p *consume.Pass[Key], key event.Key, obsta
 	}
 }
 
-func reportAs(p *consume.Pass[Key], c event.Change, obstacles []infer.Obstacle) {
+func reportAs(p *consume.Request[Key], c event.Change, obstacles []infer.Obstacle) {
 	if len(obstacles) > 0 {
 		p.Report(c, eventv1.Outcome_OUTCOME_PENDING, obstacles[0].Message)
 		return
@@ -274,8 +274,8 @@ func reportAs(p *consume.Pass[Key], c event.Change, obstacles []infer.Obstacle) 
 	p.Report(c, eventv1.Outcome_OUTCOME_APPLIED, "")
 }
 
-// cause returns the innermost text of an error, without the operations that wrap it.
-func cause(err error) string {
+// innermostError returns the innermost text of an error, without the operations that wrap it.
+func innermostError(err error) string {
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {

@@ -82,7 +82,7 @@ func TestImpliedRoleConvergesUnderRandomFaults(t *testing.T) {
 	var w *window
 	windows := 0
 	torture := &testbed.Torture{
-		Bed: b.Bed, Reflector: reflector, Service: topology.ImpliedRole, Serve: b.serve,
+		Bed: b.Env, Reflector: reflector, Service: topology.ImpliedRole, Serve: b.serve,
 		Happen: func(r *rand.Rand) { w.happen(r) }, AsDeclared: b.consistent,
 		Begin:  func() { w = recorder.open(); windows++ },
 		End:    func() { w.close() },

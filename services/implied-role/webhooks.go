@@ -22,8 +22,8 @@ type webhooks struct {
 	server *admission.Server
 }
 
-// open implements [service.Early].
-func (w *webhooks) open(rt *service.Runtime) (func(context.Context) error, error) {
+// openServer implements [service.Early].
+func (w *webhooks) openServer(rt *service.Runtime) (func(context.Context) error, error) {
 	if !w.cfg.Admission.Enabled() {
 		return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
 	}
@@ -41,15 +41,15 @@ func (w *webhooks) open(rt *service.Runtime) (func(context.Context) error, error
 	return w.server.Run, nil
 }
 
-// follow lets the guard use the view.
-func (w *webhooks) follow(v *view.View, s *state.State) {
+// followView lets the guard use the view.
+func (w *webhooks) followView(v *view.Informer, s *state.State) {
 	if w.guard != nil {
 		w.guard.Follow(v, s)
 	}
 }
 
-// cover returns nil if the webhooks are in force in a namespace, or not configured.
-func (w *webhooks) cover(ctx context.Context, namespace string) error {
+// coverNamespace returns nil if the webhooks are in force in a namespace, or not configured.
+func (w *webhooks) coverNamespace(ctx context.Context, namespace string) error {
 	if w.server == nil {
 		return nil
 	}
@@ -60,9 +60,9 @@ func (w *webhooks) cover(ctx context.Context, namespace string) error {
 	return fault.Unavailable(err)
 }
 
-// since returns the time since which every author of a rule is checked, or zero if webhooks are not configured. If look
+// checkedSince returns the time since which every author of a rule is checked, or zero if webhooks are not configured. If look
 // is true, it registers them again first. Otherwise, a removal just before a write could go unnoticed.
-func (w *webhooks) since(ctx context.Context, look bool) (time.Time, error) {
+func (w *webhooks) checkedSince(ctx context.Context, look bool) (time.Time, error) {
 	if w.server == nil {
 		return time.Time{}, nil
 	}
@@ -77,7 +77,7 @@ func (w *webhooks) since(ctx context.Context, look bool) (time.Time, error) {
 // guardedSince returns the time since which every author of a binding is checked. It returns now if the webhooks are
 // not in force, and zero if they are not configured.
 func (w *webhooks) guardedSince(ctx context.Context) time.Time {
-	since, err := w.since(ctx, false)
+	since, err := w.checkedSince(ctx, false)
 	if err != nil {
 		return time.Now()
 	}

@@ -27,7 +27,7 @@ const (
 type applier struct {
 	metrics *metrics
 	// contests receives the changes that got no answer.
-	contests *contests
+	contests *uncertainWrites
 	// batchTime bounds how long one run writes passwords; see [Config].
 	batchTime time.Duration
 }
@@ -44,15 +44,15 @@ type applied struct {
 	unlisted bool
 }
 
-// apply executes actions one request after the other, because the server keeps a kind in one document. Writes of
+// applyActions executes actions one request after the other, because the server keeps a kind in one document. Writes of
 // passwords end after batchTime; the rest is left for another run.
-func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actions []plan.Action, known *passwords) (applied, error) {
+func (a *applier) applyActions(ctx context.Context, p *consume.Request[Key], w syncInput, actions []plan.Action, known *passwords) (applied, error) {
 	done, changes := applied{refused: map[string]plan.Verdict{}, undone: map[string]bool{}}, map[string]event.Change{}
 	for _, o := range w.objects {
 		changes[string(o.value.GetUID())] = o.Change
 	}
 	one := func(actions []plan.Action, do func() error) error {
-		err := a.write(ctx, p.Key, do)
+		err := a.writeOnce(ctx, p.Key, do)
 		if err == nil {
 			for _, action := range actions {
 				p.Count(changes[action.For[0]])
@@ -62,7 +62,7 @@ func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actio
 	}
 	alone, batches := plan.Batches(p.Key.Kind, actions)
 	for _, batch := range batches {
-		if err := a.batch(batch, &done, func(part []plan.Action) error {
+		if err := a.sendBatch(batch, &done, func(part []plan.Action) error {
 			return one(part, func() error { return w.to.client.Patch(ctx, p.Key.Kind, part) })
 		}); err != nil {
 			return done, err
@@ -77,7 +77,7 @@ func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actio
 		}
 		password := known.values[action.For[0]]
 		err := one([]plan.Action{action}, func() error { return w.to.client.PutUser(ctx, action.Name, action.Body, password) })
-		if !done.refuses(action, err) && err != nil {
+		if !done.isRefusal(action, err) && err != nil {
 			return done, err
 		}
 	}
@@ -85,7 +85,7 @@ func (a *applier) apply(ctx context.Context, p *consume.Pass[Key], w work, actio
 }
 
 // readBack lists the kind and compares it with the changes that OpenSearch accepted.
-func (a *applier) readBack(ctx context.Context, kind plan.Kind, w work, actions []plan.Action, done *applied) error {
+func (a *applier) readBack(ctx context.Context, kind plan.Kind, w syncInput, actions []plan.Action, done *applied) error {
 	if len(actions) == 0 {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (a *applier) readBack(ctx context.Context, kind plan.Kind, w work, actions 
 		return fault.Unavailable(fmt.Errorf("reading changes back: %w", err))
 	}
 	for _, action := range actions {
-		if done.undone[action.Name] || kind.Shows(action, listed) {
+		if done.undone[action.Name] || kind.ContainsResult(action, listed) {
 			continue
 		}
 		done.unlisted, done.undone[action.Name] = true, true
@@ -110,30 +110,30 @@ func (a *applier) readBack(ctx context.Context, kind plan.Kind, w work, actions 
 	return nil
 }
 
-// batch sends several changes in one request. If OpenSearch refuses it, batch splits it until each refused change is
+// sendBatch sends several changes in one request. If OpenSearch refuses it, batch splits it until each refused change is
 // known.
-func (a *applier) batch(actions []plan.Action, done *applied, write func([]plan.Action) error) error {
+func (a *applier) sendBatch(actions []plan.Action, done *applied, write func([]plan.Action) error) error {
 	err := write(actions)
 	if _, is := errors.AsType[*search.RefusedError](err); !is {
 		return err
 	}
 	if len(actions) == 1 {
-		done.refuses(actions[0], err)
+		done.isRefusal(actions[0], err)
 		return nil
 	}
 	half := len(actions) / 2
-	if err := a.batch(actions[:half], done, write); err != nil {
+	if err := a.sendBatch(actions[:half], done, write); err != nil {
 		return err
 	}
-	return a.batch(actions[half:], done, write)
+	return a.sendBatch(actions[half:], done, write)
 }
 
-// write makes one change. It retries while other clients write at the same time, and opens a contest if there is no
+// writeOnce makes one change. It retries while other clients write at the same time, and opens a contest if there is no
 // answer.
-func (a *applier) write(ctx context.Context, key Key, do func() error) error {
+func (a *applier) writeOnce(ctx context.Context, key Key, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()
-		a.metrics.wrote(key.Kind, err)
+		a.metrics.countWrite(key.Kind, err)
 		if errors.Is(err, search.ErrConflict) {
 			if attempt < maxConflicts && backoff.Sleep(ctx, time.Duration(rand.Int64N(int64(conflictDelay)))) {
 				continue
@@ -141,14 +141,14 @@ func (a *applier) write(ctx context.Context, key Key, do func() error) error {
 			return err
 		}
 		if _, refused := errors.AsType[*search.RefusedError](err); err != nil && !refused {
-			a.contests.open(key)
+			a.contests.addUnanswered(key)
 		}
 		return err
 	}
 }
 
-// refuses reports whether err is a refusal. If so, it stores the message as the verdict of the action's objects.
-func (d *applied) refuses(action plan.Action, err error) bool {
+// isRefusal reports whether err is a refusal. If so, it stores the message as the verdict of the action's objects.
+func (d *applied) isRefusal(action plan.Action, err error) bool {
 	refusal, is := errors.AsType[*search.RefusedError](err)
 	if !is {
 		return false

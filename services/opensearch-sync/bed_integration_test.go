@@ -38,7 +38,7 @@ const (
 
 // bed runs opensearch-sync with all servers that it needs, including an OpenSearch.
 type bed struct {
-	*testbed.Bed
+	*testbed.Env
 	search *testbed.OpenSearchServer
 	core   kubernetes.Interface
 	// log holds the complete log of the service.
@@ -47,7 +47,7 @@ type bed struct {
 
 func newBed(t testing.TB) *bed {
 	t.Helper()
-	b := &bed{Bed: testbed.NewBed(t), search: testbed.OpenSearch(t)}
+	b := &bed{Env: testbed.NewBed(t), search: testbed.OpenSearch(t)}
 	b.core = b.Typed
 	b.Kube.Grant(t, topology.OpensearchSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	certificate, key := b.search.AdminCertificate()
@@ -61,7 +61,7 @@ func newBed(t testing.TB) *bed {
 // Reflector starts a watcher that also follows Secrets, until the test ends.
 func (b *bed) Reflector() *testbed.Reflector {
 	b.T.Helper()
-	return b.Bed.Reflector(kinds.Secrets().In(namespace))
+	return b.Env.Reflector(kinds.Secrets().In(namespace))
 }
 
 // serve starts opensearch-sync. It stops at the latest when the test ends.
@@ -160,7 +160,7 @@ type stated struct {
 // state waits until an object's status has this state and a reason that contains the text.
 func (b *bed) state(kind kinds.Kind, name, state, text string) {
 	b.T.Helper()
-	testbed.Await(b.Bed, kind.In(namespace), name, func(o *stated) error {
+	testbed.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
 		if got := o.Status; string(got.State) != state || !strings.Contains(got.Reason, text) || got.ObservedGeneration != o.Generation {
 			return fmt.Errorf("%s is %s: %q, want %s: %q", name, got.State, got.Reason, state, text)
 		}

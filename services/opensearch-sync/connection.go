@@ -38,7 +38,7 @@ type connections struct {
 // connection is a client with the observed state of the server.
 type connection struct {
 	client *search.Client
-	logins *logins
+	logins *authCacheFlusher
 	digest [sha256.Size]byte
 	// key returns the key of password tags. The first call can take a moment.
 	key func() ([]byte, error)
@@ -55,14 +55,14 @@ type connection struct {
 	asked  bool
 }
 
-func (c *connection) close() {
-	c.logins.close()
+func (c *connection) closeIdle() {
+	c.logins.cancelFlush()
 	c.client.Close()
 }
 
-// enter registers a run that calls the server, or returns the last error. Only one run at a time calls a server that
+// enterRun registers a run that calls the server, or returns the last error. Only one run at a time calls a server that
 // gave no answer, so that workers stay free for other clusters. anyway skips this limit for cleanups.
-func (c *connection) enter(anyway bool) error {
+func (c *connection) enterRun(anyway bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.silent != nil && c.asking > 0 && !anyway {
@@ -72,8 +72,8 @@ func (c *connection) enter(anyway bool) error {
 	return nil
 }
 
-// leave records the result of a run's calls. It reports whether the server answers again.
-func (c *connection) leave(err error) (again bool) {
+// leaveRun records the result of a run's calls. It reports whether the server answers again.
+func (c *connection) leaveRun(err error) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking--
@@ -82,24 +82,24 @@ func (c *connection) leave(err error) (again bool) {
 	return again
 }
 
-// leadsWhere reports whether other leads to the same server as c. Both must report the same UUID, and have the same URL
+// isSameServer reports whether other leads to the same server as c. Both must report the same UUID, and have the same URL
 // and CA or the same proven key.
-func (c *connection) leadsWhere(other *connection) bool {
-	ours, address := c.seen()
-	theirs, at := other.seen()
+func (c *connection) isSameServer(other *connection) bool {
+	ours, address := c.lastIdentity()
+	theirs, at := other.lastIdentity()
 	var none [sha256.Size]byte
 	return ours.UUID != "" && ours.UUID == theirs.UUID && (address != none && address == at || ours.Key != none && ours.Key == theirs.Key)
 }
 
-// seen returns the identity and address of the last run.
-func (c *connection) seen() (search.Identity, [sha256.Size]byte) {
+// lastIdentity returns the identity and address of the last run.
+func (c *connection) lastIdentity() (search.Identity, [sha256.Size]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.identity, c.address
 }
 
-// identify returns the UUID of the server and stores its identity.
-func (c *connection) identify(ctx context.Context) (string, error) {
+// identifyServer returns the UUID of the server and stores its identity.
+func (c *connection) identifyServer(ctx context.Context) (string, error) {
 	is, err := c.client.Identify(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,9 +112,9 @@ type notReadyError struct{ reason, message string }
 
 func (e *notReadyError) Error() string { return e.message }
 
-// to returns the connection to a cluster. It opens a new one if the settings have changed.
-func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (*connection, error) {
-	settings, err := c.settings(ctx, cluster)
+// connectTo returns the connection to a cluster. It opens a new one if the settings have changed.
+func (c *connections) connectTo(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (*connection, error) {
+	settings, err := c.settingsOf(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCl
 		if has.digest == digest {
 			return has, nil
 		}
-		has.close()
+		has.closeIdle()
 		delete(c.open, uid)
 	}
 	settings.Local, settings.Forbidden, settings.Guard = c.local, c.forbidden, c.guard
@@ -137,7 +137,7 @@ func (c *connections) to(ctx context.Context, cluster *opensearchv1.OpenSearchCl
 	if err != nil {
 		return nil, &notReadyError{"ConnectionInvalid", "the connection cannot be used: " + err.Error()}
 	}
-	c.drop()
+	c.dropUnneededLocked()
 	address := [sha256.Size]byte{}
 	if len(settings.CA) > 0 {
 		address = sha256.Sum256(append([]byte(settings.URL+"\x00"), settings.CA...))
@@ -164,20 +164,20 @@ func tagKey(uid string, s search.Settings) ([]byte, error) {
 	return pbkdf2.Key(sha256.New, s.Password, []byte(salt), stretches, sha256.Size)
 }
 
-// sharing returns the UIDs of the other cluster objects whose connections lead to the same server as to.
-func (c *connections) sharing(to *connection) (uids []string) {
+// clustersSharing returns the UIDs of the other cluster objects whose connections lead to the same server as to.
+func (c *connections) clustersSharing(to *connection) (uids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for uid, other := range c.open {
-		if other != to && to.leadsWhere(other) {
+		if other != to && to.isSameServer(other) {
 			uids = append(uids, uid)
 		}
 	}
 	return uids
 }
 
-// last returns the open connection to a cluster that is no longer declared, or nil.
-func (c *connections) last(uid string) *connection {
+// lastConnection returns the open connection to a cluster that is no longer declared, or nil.
+func (c *connections) lastConnection(uid string) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open[uid]
@@ -188,44 +188,44 @@ func (c *connections) last(uid string) *connection {
 func (c *connections) dropUnneeded() (busy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.drop()
+	return c.dropUnneededLocked()
 }
 
-// drop closes connections like dropUnneeded. The caller holds the lock.
-func (c *connections) drop() (busy bool) {
+// dropUnneededLocked closes connections like dropUnneeded. The caller holds the lock.
+func (c *connections) dropUnneededLocked() (busy bool) {
 	for uid, has := range c.open {
 		switch {
 		case c.needed(uid):
-		case has.logins.busy():
+		case has.logins.isPending():
 			busy = true
 		default:
-			has.close()
+			has.closeIdle()
 			delete(c.open, uid)
 		}
 	}
 	return busy
 }
 
-// close closes all connections.
-func (c *connections) close() {
+// closeAll closes all connections.
+func (c *connections) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, has := range c.open {
-		has.close()
+		has.closeIdle()
 	}
 }
 
-// settings returns the connection settings of a cluster, with the values of the Secrets that it names. The error is a
+// settingsOf returns the connection settings of a cluster, with the values of the Secrets that it names. The error is a
 // [notReadyError] if they are incomplete.
-func (c *connections) settings(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (search.Settings, error) {
+func (c *connections) settingsOf(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (search.Settings, error) {
 	r, named := reader{ctx: ctx, secrets: c.secrets, namespace: cluster.Namespace}, cluster.Secrets()
 	switch {
 	case named.Connection != "":
-		r.all(named)
+		r.readAll(named)
 	case cluster.Spec.Connection != nil:
-		r.connection(cluster.Spec.Connection, named)
+		r.readConnection(cluster.Spec.Connection, named)
 	case cluster.Status.Phase == opensearchv1.Running:
-		r.operated(cluster, named)
+		r.readOperated(cluster, named)
 	default:
 		return search.Settings{}, &notReadyError{"ClusterNotRunning", "the cluster is not running yet, and says no other connection"}
 	}
@@ -251,53 +251,53 @@ type reader struct {
 	err       error
 }
 
-// read returns the data of a Secret. It does nothing after an error or for an empty name.
-func (r *reader) read(name string) map[string][]byte {
+// readSecret returns the data of a Secret. It does nothing after an error or for an empty name.
+func (r *reader) readSecret(name string) map[string][]byte {
 	if r.err != nil || name == "" {
 		return nil
 	}
 	var secret corev1.Secret
-	secret, r.err = r.secrets.get(r.ctx, r.namespace, name)
+	secret, r.err = r.secrets.getSecret(r.ctx, r.namespace, name)
 	return secret.Data
 }
 
-// all reads a connection whose settings are all in one Secret.
-func (r *reader) all(named opensearchv1.ClusterSecrets) {
-	data := r.read(named.Connection)
+// readAll reads a connection whose settings are all in one Secret.
+func (r *reader) readAll(named opensearchv1.ClusterSecrets) {
+	data := r.readSecret(named.Connection)
 	r.into.URL, r.into.CA = strings.TrimSpace(string(data["url"])), data["ca.crt"]
-	r.credentials(data)
-	r.admin(data)
+	r.readCredentials(data)
+	r.readAdmin(data)
 }
 
-func (r *reader) credentials(data map[string][]byte) {
+func (r *reader) readCredentials(data map[string][]byte) {
 	r.into.Certificate, r.into.Key = data["tls.crt"], data["tls.key"]
 }
 
-func (r *reader) admin(data map[string][]byte) {
+func (r *reader) readAdmin(data map[string][]byte) {
 	r.into.User, r.into.Password = strings.TrimSpace(string(data["username"])), strings.TrimRight(string(data["password"]), "\r\n")
 }
 
-func (r *reader) connection(c *opensearchv1.Connection, named opensearchv1.ClusterSecrets) {
+func (r *reader) readConnection(c *opensearchv1.Connection, named opensearchv1.ClusterSecrets) {
 	r.into.URL, r.into.Insecure = c.URL, c.InsecureSkipVerify
-	data := r.read(named.Certificate)
-	r.credentials(data)
+	data := r.readSecret(named.Certificate)
+	r.readCredentials(data)
 	r.into.CA = data["ca.crt"]
-	r.admin(r.read(named.Credentials))
+	r.readAdmin(r.readSecret(named.Credentials))
 	if c.CASecret != nil {
-		r.into.CA = r.read(named.Authority)["ca.crt"]
+		r.into.CA = r.readSecret(named.Authority)["ca.crt"]
 	}
 }
 
-// operated reads the connection to a cluster that the public operator runs.
-func (r *reader) operated(cluster *opensearchv1.OpenSearchCluster, named opensearchv1.ClusterSecrets) {
+// readOperated reads the connection to a cluster that the public operator runs.
+func (r *reader) readOperated(cluster *opensearchv1.OpenSearchCluster, named opensearchv1.ClusterSecrets) {
 	general := cluster.Spec.General
 	host := cmp.Or(general.OperatorClusterURL, fmt.Sprintf("%s.%s.svc.cluster.local", cmp.Or(general.ServiceName, cluster.Name), cluster.Namespace))
 	r.into.URL = "https://" + net.JoinHostPort(host, strconv.Itoa(int(cmp.Or(general.HTTPPort, 9200))))
-	r.into.CA = r.read(named.Authority)["ca.crt"]
+	r.into.CA = r.readSecret(named.Authority)["ca.crt"]
 	if named.Certificate != "" {
-		r.credentials(r.read(named.Certificate))
+		r.readCredentials(r.readSecret(named.Certificate))
 		r.into.ServerName = cluster.Spec.Security.Config.OperatorClientServerName
 		return
 	}
-	r.admin(r.read(named.Credentials))
+	r.readAdmin(r.readSecret(named.Credentials))
 }

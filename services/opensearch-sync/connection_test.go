@@ -93,7 +93,7 @@ func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
 		authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		v.put("connection", map[string]string{"url": server.URL, "ca.crt": string(authority), "username": "admin", "password": password})
 		needed[uid] = true
-		to, err := is.to(t.Context(), clusterOf(uid))
+		to, err := is.connectTo(t.Context(), clusterOf(uid))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,8 +115,8 @@ func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
 	if again := reach("a", "one"); again != first {
 		t.Error("what leads to the same is another")
 	}
-	first.logins.forget(1, true)
-	if reach("a", "two"); first.logins.busy() {
+	first.logins.scheduleFlush(1, true)
+	if reach("a", "two"); first.logins.isPending() {
 		t.Error("what was there before still forgets logins")
 	}
 	left("with another password", 1)
@@ -131,7 +131,7 @@ func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
 		reach(fmt.Sprint("c-", i), "two")
 		left("of one that is made anew", 1)
 	}
-	is.close()
+	is.closeAll()
 }
 
 // A login in progress may still admit a user that was just removed.
@@ -144,7 +144,7 @@ func TestAConnectionIsClosedAfterItHasForgottenLogins(t *testing.T) {
 			t.Fatal(err)
 		}
 		is.open["a"] = &connection{client: client, logins: newLogins(func(context.Context) error { forgotten++; return nil }, is.log)}
-		is.open["a"].logins.forget(1, true)
+		is.open["a"].logins.scheduleFlush(1, true)
 		for is.dropUnneeded() {
 			<-time.After(untilForgotten)
 			synctest.Wait()

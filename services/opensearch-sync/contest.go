@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// contests holds, for each document, until when an unanswered change may still take effect. Until then records keep
+// uncertainWrites holds, for each document, until when an unanswered change may still take effect. Until then records keep
 // their entries, because a forgotten entry would later count as foreign.
-type contests struct {
+type uncertainWrites struct {
 	now func() time.Time
 	// settling bounds how long a call may still take effect.
 	settling time.Duration
@@ -21,12 +21,12 @@ type contests struct {
 	begun time.Time
 }
 
-func newContests(now func() time.Time, settling time.Duration) *contests {
-	return &contests{now: now, settling: settling, until: map[Key]time.Time{}}
+func newContests(now func() time.Time, settling time.Duration) *uncertainWrites {
+	return &uncertainWrites{now: now, settling: settling, until: map[Key]time.Time{}}
 }
 
-// open records that a change of a document may have been sent and got no answer.
-func (c *contests) open(k Key) {
+// addUnanswered records that a change of a document may have been sent and got no answer.
+func (c *uncertainWrites) addUnanswered(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
@@ -34,16 +34,16 @@ func (c *contests) open(k Key) {
 	c.until[k] = now.Add(c.settling)
 }
 
-// left returns how long an unanswered change of a document may still take effect, or zero. A listing after that time
+// remainingTime returns how long an unanswered change of a document may still take effect, or zero. A listing after that time
 // shows its result.
-func (c *contests) left(k Key) time.Duration {
+func (c *uncertainWrites) remainingTime(k Key) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(0, c.until[k].Sub(c.now()))
 }
 
-// young reports whether changes of the previous leader may still take effect in a term.
-func (c *contests) young(turn uint64) bool {
+// inTakeover reports whether changes of the previous leader may still take effect in a term.
+func (c *uncertainWrites) inTakeover(turn uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.begun.IsZero() || c.turn != turn {

@@ -15,16 +15,16 @@ func TestWhatGotNoAnswerIsContestedForAWhile(t *testing.T) {
 	now := time.Unix(1, 0)
 	c := newContests(func() time.Time { return now }, settling)
 	key := func(name string) Key { return Key{event.Key{Name: name}, plan.Users} }
-	if c.open(key("a")); c.left(key("a")) != settling || c.left(key("b")) != 0 {
-		t.Errorf("left are %s, of another %s", c.left(key("a")), c.left(key("b")))
+	if c.addUnanswered(key("a")); c.remainingTime(key("a")) != settling || c.remainingTime(key("b")) != 0 {
+		t.Errorf("left are %s, of another %s", c.remainingTime(key("a")), c.remainingTime(key("b")))
 	}
-	if now = now.Add(settling - 1); c.left(key("a")) != 1 {
-		t.Errorf("left are %s", c.left(key("a")))
+	if now = now.Add(settling - 1); c.remainingTime(key("a")) != 1 {
+		t.Errorf("left are %s", c.remainingTime(key("a")))
 	}
-	if now = now.Add(1); c.left(key("a")) != 0 {
-		t.Errorf("left are %s", c.left(key("a")))
+	if now = now.Add(1); c.remainingTime(key("a")) != 0 {
+		t.Errorf("left are %s", c.remainingTime(key("a")))
 	}
-	if c.open(key("b")); len(c.until) != 1 {
+	if c.addUnanswered(key("b")); len(c.until) != 1 {
 		t.Errorf("%d are remembered", len(c.until))
 	}
 }
@@ -33,14 +33,14 @@ func TestATurnIsYoungWhileTheOneBeforeMayBeCarriedOut(t *testing.T) {
 	now := time.Unix(1, 0)
 	c := newContests(func() time.Time { return now }, settling)
 	for _, turn := range []uint64{0, 1, 3} {
-		if !c.young(turn) {
+		if !c.inTakeover(turn) {
 			t.Errorf("turn %d is old when it begins", turn)
 		}
-		if now = now.Add(settling - 1); !c.young(turn) {
+		if now = now.Add(settling - 1); !c.inTakeover(turn) {
 			t.Errorf("turn %d is old too early", turn)
 		}
 		for range 2 {
-			if now = now.Add(settling); c.young(turn) {
+			if now = now.Add(settling); c.inTakeover(turn) {
 				t.Errorf("turn %d is young for ever", turn)
 			}
 		}

@@ -43,8 +43,8 @@ type recordCopy struct {
 	Provisioned []opensearchv1.Provisioned `json:"provisioned,omitempty"`
 }
 
-// encode returns the value of the annotation.
-func (c recordCopy) encode() string {
+// encodeCopy returns the value of the annotation.
+func (c recordCopy) encodeCopy() string {
 	data, err := json.Marshal(c)
 	if err != nil || len(data) <= plainCopy {
 		return string(data)
@@ -75,7 +75,7 @@ func copyIn(o opensearchv1.Declared) (c recordCopy, ok bool) {
 }
 
 // copyOf returns the copy for a record of an object.
-func copyOf(o object, w work, f fields) recordCopy {
+func copyOf(o object, w syncInput, f fields) recordCopy {
 	was, _ := copyIn(o.value)
 	c := recordCopy{
 		UID: string(o.value.GetUID()), Server: f.ManagedServer, Cluster: f.ManagedCluster, Connection: was.Connection,
@@ -111,7 +111,7 @@ func withRecord(o opensearchv1.Declared) opensearchv1.Declared {
 	if !forgotten && !pruned {
 		return o
 	}
-	o = copied(o)
+	o = copyDeclared(o)
 	if forgotten {
 		c, o.State().State = recordCopy{}, ""
 	}
@@ -139,9 +139,9 @@ func (o object) toForget() string {
 	return opensearchv1.ForgetAnnotation + "=" + cmp.Or(o.value.State().ManagedServer, o.value.State().ManagedCluster)
 }
 
-// keep writes the copy of a record. If hold is true, it also adds the finalizer.
-func (s *statuses) keep(ctx context.Context, p *consume.Pass[Key], o object, c recordCopy, hold bool) (event.Change, error) {
-	metadata := map[string]any{"annotations": map[string]any{opensearchv1.RecordAnnotation: c.encode()}}
+// writeCopy writes the copy of a record. If hold is true, it also adds the finalizer.
+func (s *statuses) writeCopy(ctx context.Context, p *consume.Request[Key], o object, c recordCopy, hold bool) (event.Change, error) {
+	metadata := map[string]any{"annotations": map[string]any{opensearchv1.RecordAnnotation: c.encodeCopy()}}
 	if hold {
 		metadata["finalizers"] = append(slices.Clone(o.value.GetFinalizers()), opensearchv1.Finalizer)
 	}
@@ -149,7 +149,7 @@ func (s *statuses) keep(ctx context.Context, p *consume.Pass[Key], o object, c r
 	if errors.Is(err, kube.ErrConflict) {
 		now, err = o.Change, s.writer.Refresh(ctx, o.kind, o.Change)
 	} else if err == nil {
-		err = p.Wrote(ctx, o.Change, now)
+		err = p.RecordWrite(ctx, o.Change, now)
 	}
 	if errors.Is(err, kube.ErrNotFound) {
 		err = nil // The event of the deletion is on its way.
@@ -157,16 +157,16 @@ func (s *statuses) keep(ctx context.Context, p *consume.Pass[Key], o object, c r
 	return now, err
 }
 
-// renew updates an existing copy that differs from c, and returns the new state of the object.
-func (s *statuses) renew(ctx context.Context, p *consume.Pass[Key], o object, c recordCopy) (event.Change, error) {
+// renewCopy updates an existing copy that differs from c, and returns the new state of the object.
+func (s *statuses) renewCopy(ctx context.Context, p *consume.Request[Key], o object, c recordCopy) (event.Change, error) {
 	if _, has := copyIn(o.value); !has || hasCopy(o, c) {
 		return o.Change, nil
 	}
-	return s.keep(ctx, p, o, c, false)
+	return s.writeCopy(ctx, p, o, c, false)
 }
 
 // hasCopy reports whether an object holds exactly this copy.
 func hasCopy(o object, c recordCopy) bool {
 	has, ok := copyIn(o.value)
-	return ok && has.encode() == c.encode()
+	return ok && has.encodeCopy() == c.encodeCopy()
 }

@@ -31,7 +31,7 @@ func TestTheCopyOfARecordCountsForItsObjectAlone(t *testing.T) {
 		"of the object, whose status has its record":       {"uid-one", "", "newer", "newer", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			annotations := map[string]string{opensearchv1.RecordAnnotation: recordCopy{UID: c.uid, Server: "server", Cluster: "new", Provisioned: entries}.encode()}
+			annotations := map[string]string{opensearchv1.RecordAnnotation: recordCopy{UID: c.uid, Server: "server", Cluster: "new", Provisioned: entries}.encodeCopy()}
 			if c.forget != "" {
 				annotations[opensearchv1.ForgetAnnotation] = c.forget
 			}
@@ -84,7 +84,7 @@ func TestALargeRecordFitsIntoAnAnnotation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := c.encode()
+	text := c.encodeCopy()
 	got, ok := copyIn(bindingWith(map[string]string{opensearchv1.RecordAnnotation: text}))
 	if !ok || !reflect.DeepEqual(got, c) || len(text) > 64<<10 {
 		t.Errorf("%d bytes became %d, read: %t", len(data), len(text), ok)

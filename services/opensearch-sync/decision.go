@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// work is the input of a run: a cluster that can be reached, and its objects.
-type work struct {
+// syncInput is the input of a run: a cluster that can be reached, and its objects.
+type syncInput struct {
 	cluster *opensearchv1.OpenSearchCluster
 	objects []object
 	to      *connection
@@ -30,15 +30,15 @@ type work struct {
 	cleanup bool
 }
 
-// divide splits objects: w.objects are on the server of the run or on none yet, w.others are elsewhere or forget this
+// divideObjects splits objects: w.objects are on the server of the run or on none yet, w.others are elsewhere or forget this
 // server. It drops gone objects of the second group.
-func (w *work) divide(all []object) {
+func (w *syncInput) divideObjects(all []object) {
 	w.objects, w.others = nil, nil
 	for _, o := range all {
 		switch {
 		case o.isOn(*w) && !o.forgets(w.server):
 			w.objects = append(w.objects, o)
-		case !o.gone():
+		case !o.isGone():
 			w.others = append(w.others, o)
 		}
 	}
@@ -66,15 +66,15 @@ type outcome struct {
 	unseen bool
 }
 
-// unseen reports whether an earlier write may still take effect for an object that exists.
-func (d decision) unseen(w work) bool {
-	return slices.ContainsFunc(w.objects, func(o object) bool { return !o.gone() && d.outcomes[string(o.value.GetUID())].unseen })
+// isUncertain reports whether an earlier write may still take effect for an object that exists.
+func (d decision) isUncertain(w syncInput) bool {
+	return slices.ContainsFunc(w.objects, func(o object) bool { return !o.isGone() && d.outcomes[string(o.value.GetUID())].unseen })
 }
 
-// stated returns the states on which writes depend, for confirmation by the API server. It leaves out the states in
+// statementsFor returns the states on which writes depend, for confirmation by the API server. It leaves out the states in
 // confirmed.
-func (s *state) stated(kind plan.Kind, w work, d decision, confirmed map[string]bool) (all []confirm.Statement) {
-	touched := d.touched()
+func (s *state) statementsFor(kind plan.Kind, w syncInput, d decision, confirmed map[string]bool) (all []confirm.Statement) {
+	touched := d.touchedUIDs()
 	for _, o := range d.trusted {
 		touched[o.UID] = true
 	}
@@ -82,7 +82,7 @@ func (s *state) stated(kind plan.Kind, w work, d decision, confirmed map[string]
 		if !touched[o.UID] || confirmed[stateOf(o.Change)] {
 			continue
 		}
-		if statement, ok := s.tables[kind].stated(o); ok {
+		if statement, ok := s.tables[kind].statementOf(o); ok {
 			all = append(all, statement)
 		}
 	}
@@ -92,8 +92,8 @@ func (s *state) stated(kind plan.Kind, w work, d decision, confirmed map[string]
 // stateOf returns a key for one state of an object.
 func stateOf(c event.Change) string { return c.UID + "/" + c.ResourceVersion }
 
-// touched returns the UIDs of objects for which there is an action.
-func (d decision) touched() map[string]bool {
+// touchedUIDs returns the UIDs of objects for which there is an action.
+func (d decision) touchedUIDs() map[string]bool {
 	all := map[string]bool{}
 	for _, a := range d.actions {
 		for _, uid := range a.For {

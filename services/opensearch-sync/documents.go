@@ -26,10 +26,10 @@ type document struct {
 	users int
 }
 
-// lock waits until no other run uses the document of a kind on a server. Connections that [connection.leadsWhere] proves
+// lock waits until no other run uses the document of a kind on a server. Connections that [connection.isSameServer] proves
 // equal have a name in common. All runs lock the name by key before the name by address, which excludes a deadlock.
 func (d *documents) lock(ctx context.Context, kind plan.Kind, to *connection) (unlock func(), err error) {
-	is, address := to.seen()
+	is, address := to.lastIdentity()
 	var none [sha256.Size]byte
 	var held []string
 	unlock = func() {
@@ -76,17 +76,17 @@ func (d *documents) change(name string, n int) *document {
 // contested returns how long unanswered changes of a document may still take effect, whatever cluster object they were
 // made for: a change of a mapping holds the entries of all.
 func (r *reconciler) contested(k Key, to *connection) time.Duration {
-	left := r.contests.left(k)
-	for _, uid := range r.connections.sharing(to) {
-		left = max(left, r.contests.left(Key{r.state.keyOf(uid), k.Kind}))
+	left := r.contests.remainingTime(k)
+	for _, uid := range r.connections.clustersSharing(to) {
+		left = max(left, r.contests.remainingTime(Key{r.state.keyOf(uid), k.Kind}))
 	}
 	return left
 }
 
-// elsewhere returns the bindings of other cluster objects on the same server. Recorded entries that they no longer give
+// bindingsElsewhere returns the bindings of other cluster objects on the same server. Recorded entries that they no longer give
 // are nobody else's: otherwise each of two runs would leave them to the other. Runs of their own decide about them.
-func elsewhere(others []object, server string) []plan.Binding {
-	all := bindings(slices.DeleteFunc(slices.Clone(others), func(o object) bool { return o.value.State().ManagedServer != server }), server, nil)
+func bindingsElsewhere(others []object, server string) []plan.Binding {
+	all := planBindings(slices.DeleteFunc(slices.Clone(others), func(o object) bool { return o.value.State().ManagedServer != server }), server, nil)
 	for i := range all {
 		all[i].Elsewhere = true
 	}
@@ -95,16 +95,16 @@ func elsewhere(others []object, server string) []plan.Binding {
 
 // keyOf returns the key of the cluster with a UID, declared or deleted.
 func (s *state) keyOf(uid string) (k event.Key) {
-	for _, c := range append(s.former(uid), s.named(uid)...) {
+	for _, c := range append(s.former(uid), s.clustersWithUID(uid)...) {
 		k = clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name)
 	}
 	return k
 }
 
-// sharing returns the bindings whose record names one of these UIDs of clusters, declared or deleted.
-func (s *state) sharing(uids []string) (all []object) {
+// bindingsSharing returns the bindings whose record names one of these UIDs of clusters, declared or deleted.
+func (s *state) bindingsSharing(uids []string) (all []object) {
 	for _, uid := range uids {
-		_, objects := s.snapshot(Key{s.keyOf(uid), plan.Mappings})
+		_, objects := s.runInput(Key{s.keyOf(uid), plan.Mappings})
 		all = append(all, slices.DeleteFunc(objects, func(o object) bool { return o.value.State().ManagedCluster != uid })...)
 	}
 	return all

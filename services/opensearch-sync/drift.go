@@ -26,8 +26,8 @@ type drifts struct {
 	log     *slog.Logger
 }
 
-// report records the differences that a run repaired, in the metric, the log and Events of the objects.
-func (d *drifts) report(ctx context.Context, key Key, w work, actions []plan.Action, done applied) {
+// reportDrift records the differences that a run repaired, in the metric, the log and Events of the objects.
+func (d *drifts) reportDrift(ctx context.Context, key Key, w syncInput, actions []plan.Action, done applied) {
 	objects, repaired := map[string]object{}, 0
 	for _, o := range w.objects {
 		objects[string(o.value.GetUID())] = o

@@ -23,8 +23,8 @@ func serverChanged(o object, server string) plan.Verdict {
 	}
 }
 
-// remains returns the verdict on a deleted object that is held because OpenSearch still has its entities.
-func remains(o object, why string) plan.Verdict {
+// remainsVerdict returns the verdict on a deleted object that is held because OpenSearch still has its entities.
+func remainsVerdict(o object, why string) plan.Verdict {
 	return plan.Verdict{
 		State: opensearchv1.Error, Reason: "ClusterMissing",
 		Message: fmt.Sprintf("OpenSearchCluster %s is gone, and OpenSearch %s still has what this object asked for: %s; declare the cluster again, "+
@@ -32,35 +32,35 @@ func remains(o object, why string) plan.Verdict {
 	}
 }
 
-// members returns the objects that runs of a cluster handle. An object that was made in the cluster and now names
+// membersOf returns the objects that runs of a cluster handle. An object that was made in the cluster and now names
 // another one keeps its entities until it is deleted.
-func (s *statuses) members(c *opensearchv1.OpenSearchCluster, all []object) (members []object) {
+func (s *statuses) membersOf(c *opensearchv1.OpenSearchCluster, all []object) (membersOf []object) {
 	for _, o := range all {
 		if managed := o.value.State().ManagedCluster; managed != "" && managed != string(c.UID) && s.elsewhere(managed) {
 			continue
 		}
-		if o.value.Cluster() != c.Name && !o.leaving() {
+		if o.value.Cluster() != c.Name && !o.isDeleting() {
 			o.obstacle = clusterChanged(o)
 		}
-		members = append(members, o)
+		membersOf = append(membersOf, o)
 	}
-	return members
+	return membersOf
 }
 
-// hold reports objects that were made on another server, and objects that forget the present one. Nothing is written for
+// holdMembers reports objects that were made on another server, and objects that forget the present one. Nothing is written for
 // them. Only a deleted object that forgets the server is released.
-func (s *statuses) hold(ctx context.Context, p *consume.Pass[Key], w work) error {
-	return each(ctx, w.others, func(o object) error {
+func (s *statuses) holdMembers(ctx context.Context, p *consume.Request[Key], w syncInput) error {
+	return forEach(ctx, w.others, func(o object) error {
 		switch {
 		case !o.forgets(w.server):
-			return s.tell(ctx, p, o, serverChanged(o, w.server))
-		case o.leaving():
-			return s.release(ctx, p, o, nil, true)
+			return s.writeVerdict(ctx, p, o, serverChanged(o, w.server))
+		case o.isDeleting():
+			return s.removeFinalizer(ctx, p, o, nil, true)
 		}
 		if o.written != nil { // Its status keeps the record, which counts again without the annotation.
 			o.value = o.written
 		}
-		return s.tell(ctx, p, o, plan.Verdict{State: opensearchv1.Error, Reason: plan.Invalid, Message: fmt.Sprintf(
+		return s.writeVerdict(ctx, p, o, plan.Verdict{State: opensearchv1.Error, Reason: plan.Invalid, Message: fmt.Sprintf(
 			"annotation %s names OpenSearch %s, to which OpenSearchCluster %s leads; remove the annotation, or delete the object to leave there "+
 				"what was made for it", opensearchv1.ForgetAnnotation, w.server, o.value.Cluster())})
 	})

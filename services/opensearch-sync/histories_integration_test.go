@@ -34,7 +34,7 @@ const (
 // At rest OpenSearch holds what objects and other clients declare, and nothing else. See [reference].
 func TestOpenSearchHoldsWhatRandomHistoriesDeclare(t *testing.T) {
 	b := newBed(t)
-	b.Bed.Reflector()
+	b.Env.Reflector()
 	s := &histories{bed: b}
 	s.start()
 	var round sync.WaitGroup

@@ -53,7 +53,7 @@ func (b *bed) server() string {
 func (b *bed) madeIn(kind kinds.Kind, name string) {
 	b.T.Helper()
 	uid := b.get(kinds.OpenSearchClusters(), cluster).GetUID()
-	testbed.Await(b.Bed, kind.In(namespace), name, func(o *stated) error {
+	testbed.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
 		if o.Status.State != "CREATED" || o.Status.ManagedCluster != string(uid) {
 			return fmt.Errorf("%s is %s: %q, in %q, want CREATED in %q", name, o.Status.State, o.Status.Reason, o.Status.ManagedCluster, uid)
 		}
@@ -64,7 +64,7 @@ func (b *bed) madeIn(kind kinds.Kind, name string) {
 // held waits until the status of a deleted object reports why it is held.
 func (b *bed) held(kind kinds.Kind, name, text string) {
 	b.T.Helper()
-	testbed.Await(b.Bed, kind.In(namespace), name, func(o *stated) error {
+	testbed.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
 		if o.DeletionTimestamp == nil || len(o.Finalizers) == 0 || !strings.Contains(o.Status.Reason, text) {
 			return fmt.Errorf("%s is held by %v and says %q, want %q", name, o.Finalizers, o.Status.Reason, text)
 		}
@@ -380,7 +380,7 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 	})
 	b.bind("one", "hr", "lee")
 	b.mappedTo("hr", "lee", "ben")
-	testbed.Await(b.Bed, bindings.In(namespace), "one", func(o *stated) error {
+	testbed.Await(b.Env, bindings.In(namespace), "one", func(o *stated) error {
 		if o.Status.State != "CREATED" || !strings.Contains(o.Status.Reason, "installCRDs: false") {
 			return fmt.Errorf("the binding is %s: %q", o.Status.State, o.Status.Reason)
 		}

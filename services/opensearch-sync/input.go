@@ -15,8 +15,8 @@ import (
 // parallel bounds how many Secrets a run reads, or statuses it writes, at the same time.
 const parallel = 16
 
-// each calls do for every item, up to parallel at a time, and joins the errors. It ends early when ctx ends.
-func each[T any](ctx context.Context, items []T, do func(T) error) error {
+// forEach calls do for every item, up to parallel at a time, and joins the errors. It ends early when ctx ends.
+func forEach[T any](ctx context.Context, items []T, do func(T) error) error {
 	var group sync.WaitGroup
 	room, errs := make(chan struct{}, parallel), make([]error, len(items))
 	for i, item := range items {
@@ -33,18 +33,18 @@ func each[T any](ctx context.Context, items []T, do func(T) error) error {
 	return fault.Join(errs...)
 }
 
-// planned returns the input of the plan for a server. groups lists the existing action groups, or is nil where they do
+// plannedObjects returns the input of the plan for a server. groups lists the existing action groups, or is nil where they do
 // not matter.
-func planned(objects []object, server string, p *passwords, groups map[string]bool) []plan.Object {
+func plannedObjects(objects []object, server string, p *passwords, groups map[string]bool) []plan.Object {
 	var all []plan.Object
 	for _, o := range objects {
 		uid := string(o.value.GetUID())
 		in := plan.Object{
 			UID: uid, Source: o.value.GetAnnotations()[opensearchv1.SourceUIDAnnotation], Name: o.value.Entity(),
-			Created: o.value.GetCreationTimestamp().Time, Leaving: o.leaving(), Gone: o.gone(),
-			Obstacle: cmp.Or(o.hindrance(groups), misread(o, o.value.Entity())),
-			Adopt:    o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.existing(server),
-			Synced: o.says(opensearchv1.Ready) || o.says(opensearchv1.OtherController), InStep: o.inStep(server), Body: plan.BodyOf(o.value),
+			Created: o.value.GetCreationTimestamp().Time, Leaving: o.isDeleting(), Gone: o.isGone(),
+			Obstacle: cmp.Or(o.obstacleVerdict(groups), misreadObstacle(o, o.value.Entity())),
+			Adopt:    o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.hadEntity(server),
+			Synced: o.isConditionTrue(opensearchv1.Ready) || o.isConditionTrue(opensearchv1.OtherController), InStep: o.inStep(server), Body: plan.BodyOf(o.value),
 		}
 		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok {
 			in.Approval = plan.Approval(user)
@@ -61,26 +61,26 @@ func planned(objects []object, server string, p *passwords, groups map[string]bo
 	return all
 }
 
-// says reports whether a condition of an object is true.
-func (o object) says(condition string) bool {
+// isConditionTrue reports whether a condition of an object is true.
+func (o object) isConditionTrue(condition string) bool {
 	return meta.IsStatusConditionTrue(o.value.State().Conditions, condition)
 }
 
 // inStep reports whether the last status reports this generation of the object as ready on the server.
 func (o object) inStep(server string) bool {
 	status := o.value.State()
-	return !o.leaving() && o.says(opensearchv1.Ready) && status.ObservedGeneration == o.value.GetGeneration() && status.ManagedServer == server
+	return !o.isDeleting() && o.isConditionTrue(opensearchv1.Ready) && status.ObservedGeneration == o.value.GetGeneration() && status.ManagedServer == server
 }
 
-// hindrance returns why nothing can be written for an object: an obstacle, or values that OpenSearch could not use.
-func (o object) hindrance(groups map[string]bool) *plan.Verdict {
-	if o.obstacle != nil || o.leaving() {
+// obstacleVerdict returns why nothing can be written for an object: an obstacle, or values that OpenSearch could not use.
+func (o object) obstacleVerdict(groups map[string]bool) *plan.Verdict {
+	if o.obstacle != nil || o.isDeleting() {
 		return o.obstacle
 	}
 	return plan.CheckValues(o.value, groups)
 }
 
-func names(listed map[string]plan.Entity) map[string]bool {
+func entityNames(listed map[string]plan.Entity) map[string]bool {
 	all := map[string]bool{}
 	for name := range listed {
 		all[name] = true
@@ -88,16 +88,16 @@ func names(listed map[string]plan.Entity) map[string]bool {
 	return all
 }
 
-// groups returns the action groups that entities of a kind may name. For roles these are the existing ones; for action
+// actionGroups returns the action groups that entities of a kind may name. For roles these are the existing ones; for action
 // groups also those about to be created. It returns nil for other kinds.
-func groups(kind plan.Kind, referred map[string]bool, actual map[string]plan.Entity, objects []object) map[string]bool {
+func actionGroups(kind plan.Kind, referred map[string]bool, actual map[string]plan.Entity, objects []object) map[string]bool {
 	switch kind {
 	case plan.Roles:
 		return referred
 	case plan.ActionGroups:
-		all := names(actual)
+		all := entityNames(actual)
 		for _, o := range objects {
-			all[o.value.Entity()] = all[o.value.Entity()] || !o.leaving() && o.hindrance(nil) == nil
+			all[o.value.Entity()] = all[o.value.Entity()] || !o.isDeleting() && o.obstacleVerdict(nil) == nil
 		}
 		return all
 	default:
@@ -105,16 +105,16 @@ func groups(kind plan.Kind, referred map[string]bool, actual map[string]plan.Ent
 	}
 }
 
-// granted returns users with the grants of their server.
-func granted(users []plan.Object, grants plan.Grants) []plan.Object {
+// withGrants returns users with the grants of their server.
+func withGrants(users []plan.Object, grants plan.Grants) []plan.Object {
 	for i := range users {
 		users[i].Grants = grants
 	}
 	return users
 }
 
-// bindings returns the input of the mapping plan for a server. undecided is described at [plan.Binding].
-func bindings(objects []object, server string, undecided map[string]bool) []plan.Binding {
+// planBindings returns the input of the mapping plan for a server. undecided is described at [plan.Binding].
+func planBindings(objects []object, server string, undecided map[string]bool) []plan.Binding {
 	var all []plan.Binding
 	for _, o := range objects {
 		b, ok := o.value.(*opensearchv1.OpensearchUserRoleBinding)
@@ -122,11 +122,11 @@ func bindings(objects []object, server string, undecided map[string]bool) []plan
 			continue
 		}
 		var recorded map[string]plan.Entries
-		if o.speaksOf(server) {
-			recorded = record(b.Status)
+		if o.isAbout(server) {
+			recorded = recordedEntries(b.Status)
 		}
 		all = append(all, plan.Binding{
-			UID: string(b.UID), Leaving: o.leaving(), Obstacle: cmp.Or(o.hindrance(nil), misread(o, b.Spec.Roles...)),
+			UID: string(b.UID), Leaving: o.isDeleting(), Obstacle: cmp.Or(o.obstacleVerdict(nil), misreadObstacle(o, b.Spec.Roles...)),
 			Roles: b.Spec.Roles, Record: recorded, InStep: o.inStep(server),
 			Undecided: undecided, Approval: plan.Approval(b), Approved: b.Annotations[opensearchv1.BindAnnotation] == plan.Approval(b),
 			Entries: plan.Entries{Users: b.Spec.Users, BackendRoles: b.Spec.BackendRoles, Hosts: b.Spec.Hosts, And: b.Spec.AndBackendRoles},
@@ -135,9 +135,9 @@ func bindings(objects []object, server string, undecided map[string]bool) []plan
 	return all
 }
 
-// record returns the entries that a status records, by role. The record of the public operator counts until the status
+// recordedEntries returns the entries that a status records, by role. The record of the public operator counts until the status
 // has one of ours.
-func record(s opensearchv1.OpensearchUserRoleBindingStatus) map[string]plan.Entries {
+func recordedEntries(s opensearchv1.OpensearchUserRoleBindingStatus) map[string]plan.Entries {
 	all := map[string]plan.Entries{}
 	if len(s.Provisioned) == 0 && s.ObservedGeneration == 0 {
 		for _, role := range s.ProvisionedRoles {

@@ -9,10 +9,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// logins empties a cluster's cache of logins again some time after its users have changed. OpenSearch empties the cache
+// authCacheFlusher empties a cluster's cache of logins again some time after its users have changed. OpenSearch empties the cache
 // with each change. But a login in progress, which takes as long as a password hash, enters the cache afterwards with
 // the old user. It would stay valid there for an hour.
-type logins struct {
+type authCacheFlusher struct {
 	// empty empties the cache of logins.
 	empty func(context.Context) error
 	log   *slog.Logger
@@ -31,17 +31,17 @@ type logins struct {
 	closed bool
 }
 
-func newLogins(empty func(context.Context) error, log *slog.Logger) *logins {
+func newLogins(empty func(context.Context) error, log *slog.Logger) *authCacheFlusher {
 	ctx, end := context.WithCancel(context.Background())
-	return &logins{empty: empty, log: log, ctx: ctx, end: end}
+	return &authCacheFlusher{empty: empty, log: log, ctx: ctx, end: end}
 }
 
 // underWay returns the waits before the cache is emptied. The first covers most logins in progress, the second those of
 // an overloaded server.
 func underWay() [2]time.Duration { return [...]time.Duration{time.Second, 9 * time.Second} }
 
-// forget schedules the emptying of the cache if changed is true, or in the first run of a term. It does not wait.
-func (l *logins) forget(turn uint64, changed bool) {
+// scheduleFlush schedules the emptying of the cache if changed is true, or in the first run of a term. It does not wait.
+func (l *authCacheFlusher) scheduleFlush(turn uint64, changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.begun && l.turn == turn && !changed {
@@ -70,15 +70,15 @@ func (l *logins) forget(turn uint64, changed bool) {
 	})
 }
 
-// busy reports whether the cache is still to be emptied.
-func (l *logins) busy() bool {
+// isPending reports whether the cache is still to be emptied.
+func (l *authCacheFlusher) isPending() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending > 0
 }
 
-// close cancels what is scheduled and waits for the goroutines.
-func (l *logins) close() {
+// cancelFlush cancels what is scheduled and waits for the goroutines.
+func (l *authCacheFlusher) cancelFlush() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()

@@ -20,13 +20,13 @@ func TestLoginsAreForgottenAfterEachChangeAndInEachTurn(t *testing.T) {
 		forgets := func(what string, turn uint64, changed bool, want ...time.Duration) {
 			t.Helper()
 			times, began = nil, time.Now()
-			l.forget(turn, changed)
-			if busy := l.busy(); busy != (len(want) > 0) {
+			l.scheduleFlush(turn, changed)
+			if busy := l.isPending(); busy != (len(want) > 0) {
 				t.Errorf("%s: busy is %t", what, busy)
 			}
 			<-time.After(time.Minute)
 			synctest.Wait()
-			if len(times) != len(want) || len(want) == 2 && (times[0] != want[0] || times[1] != want[1]) || l.busy() {
+			if len(times) != len(want) || len(want) == 2 && (times[0] != want[0] || times[1] != want[1]) || l.isPending() {
 				t.Errorf("%s: they are forgotten after %v, want %v", what, times, want)
 			}
 		}
@@ -43,11 +43,11 @@ func TestLoginsAreForgottenAfterEachChangeAndInEachTurn(t *testing.T) {
 		forgets("one more", 3, false)
 
 		times = nil
-		l.forget(3, true)
-		l.close()
-		l.forget(4, true)
+		l.scheduleFlush(3, true)
+		l.cancelFlush()
+		l.scheduleFlush(4, true)
 		<-time.After(time.Minute)
-		if len(times) > 0 || l.busy() {
+		if len(times) > 0 || l.isPending() {
 			t.Errorf("after its end they are forgotten %d times", len(times))
 		}
 	})

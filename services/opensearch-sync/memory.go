@@ -28,12 +28,12 @@ func newMemory[V any](known func(k event.Key, uid string) bool) memory[V] {
 	return memory[V]{known: known, of: map[string]remembered[V]{}, room: minMemory}
 }
 
-func (m *memory[V]) get(uid string) (value V, ok bool) {
+func (m *memory[V]) getValue(uid string) (value V, ok bool) {
 	is, ok := m.of[uid]
 	return is.value, ok
 }
 
-func (m *memory[V]) put(k event.Key, uid string, value V) {
+func (m *memory[V]) putValue(k event.Key, uid string, value V) {
 	if len(m.of) >= m.room {
 		maps.DeleteFunc(m.of, func(uid string, of remembered[V]) bool { return !m.known(of.key, uid) })
 		m.room = max(minMemory, 2*len(m.of))
@@ -41,4 +41,4 @@ func (m *memory[V]) put(k event.Key, uid string, value V) {
 	m.of[uid] = remembered[V]{k, value}
 }
 
-func (m *memory[V]) forget(uid string) { delete(m.of, uid) }
+func (m *memory[V]) forgetUID(uid string) { delete(m.of, uid) }

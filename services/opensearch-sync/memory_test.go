@@ -22,7 +22,7 @@ import (
 type told struct {
 	*state
 	t       *testing.T
-	view    *view.View
+	view    *view.Informer
 	version int
 }
 
@@ -72,14 +72,14 @@ const bound = 2 * minMemory
 
 func TestNobodyIsRememberedForEver(t *testing.T) {
 	w := newTold(t)
-	rivals := newRivals(time.Now, w.lives)
+	rivals := newRivals(time.Now, w.hasLive)
 	stays := userNamed("stays")
 	w.of(kinds.OpenSearchUsers(), stays, false)
-	rivals.wrote(event.Change{Key: w.key("stays"), UID: "uid-stays"}, *role("", true).value.State())
+	rivals.recordOwnWrite(event.Change{Key: w.key("stays"), UID: "uid-stays"}, *role("", true).value.State())
 	for i := range 5 * bound {
 		name := fmt.Sprint("u-", i)
-		w.clear(object{Change: event.Change{Key: w.key(name), UID: name}}) // The view no longer holds the object.
-		rivals.wrote(event.Change{Key: w.key(name), UID: name}, *role("", true).value.State())
+		w.clearGone(object{Change: event.Change{Key: w.key(name), UID: name}}) // The view no longer holds the object.
+		rivals.recordOwnWrite(event.Change{Key: w.key(name), UID: name}, *role("", true).value.State())
 	}
 	if n := len(w.cleared.of); n > bound {
 		t.Errorf("%d objects that are long gone are remembered as cleared", n)
@@ -88,7 +88,7 @@ func TestNobodyIsRememberedForEver(t *testing.T) {
 		t.Errorf("%d objects that are long gone are remembered as ours", n)
 	}
 	overwritten := object{Change: event.Change{Key: w.key("stays"), UID: "uid-stays"}, value: stays}
-	if !rivals.on([]object{overwritten}, declaredByUs) {
+	if !rivals.hasForeign([]object{overwritten}, declaredByUs) {
 		t.Error("whose status was ours is forgotten while it is there")
 	}
 }
@@ -103,14 +103,14 @@ func TestWhatIsClearedIsNotLookedAtAgainUnlessItWasThereOnceMore(t *testing.T) {
 	w.of(kinds.OpenSearchClusters(), &opensearchv1.OpenSearchCluster{ObjectMeta: named("search")}, false)
 	users := Key{clusterKey("local", "default", "search"), plan.Users}
 	gone := func() []object {
-		_, all := w.snapshot(users)
+		_, all := w.runInput(users)
 		return all
 	}
 	for i := range bound {
 		w.of(kinds.OpenSearchUsers(), userNamed(fmt.Sprint("u-", i)), true)
 	}
 	for _, o := range gone() {
-		w.clear(o)
+		w.clearGone(o)
 	}
 	if left := gone(); len(left) > 0 {
 		t.Errorf("%d are looked at again, such as %s", len(left), left[0].Key)
@@ -140,7 +140,7 @@ func TestAConnectionIsNeededByWhoeverWasInItsCluster(t *testing.T) {
 	} {
 		w.of(kinds.OpenSearchClusters(), cluster, !step.cluster)
 		w.of(kinds.OpenSearchUsers(), user, !step.user)
-		if w.needed(string(cluster.UID)) != step.want {
+		if w.isNeeded(string(cluster.UID)) != step.want {
 			t.Errorf("%s: needed is %t", name, !step.want)
 		}
 	}

@@ -22,7 +22,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) wrote(kind plan.Kind, err error) {
+func (m *metrics) countWrite(kind plan.Kind, err error) {
 	result := "ok"
 	if err != nil {
 		result = "error"

@@ -17,10 +17,10 @@ import (
 // obstacles holds the reasons why nothing can be written for objects, by UID.
 type obstacles map[string]*plan.Verdict
 
-// on sets the obstacles of objects that are not being deleted. Obstacles must not block a removal.
-func (all obstacles) on(objects []object) {
+// applyTo sets the obstacles of objects that are not being deleted. Obstacles must not block a removal.
+func (all obstacles) applyTo(objects []object) {
 	for i, o := range objects {
-		if verdict := all[string(o.value.GetUID())]; verdict != nil && !o.leaving() {
+		if verdict := all[string(o.value.GetUID())]; verdict != nil && !o.isDeleting() {
 			objects[i].obstacle = verdict
 		}
 	}
@@ -33,9 +33,9 @@ func recordTooLarge() *plan.Verdict {
 	}
 }
 
-// misread returns an obstacle if OpenSearch would read a name otherwise. A deleted object has none.
-func misread(o object, names ...string) *plan.Verdict {
-	if o.leaving() || !slices.ContainsFunc(names, search.Misread) {
+// misreadObstacle returns an obstacle if OpenSearch would read a name otherwise. A deleted object has none.
+func misreadObstacle(o object, names ...string) *plan.Verdict {
+	if o.isDeleting() || !slices.ContainsFunc(names, search.IsMisread) {
 		return nil
 	}
 	return &plan.Verdict{State: opensearchv1.Error, Reason: plan.Refused, Message: "a name has a ~, which OpenSearch reads otherwise; use another name"}
@@ -45,9 +45,9 @@ func misread(o object, names ...string) *plan.Verdict {
 // writes every half minute.
 const quiet = 2 * time.Minute
 
-// rivals detects other controllers that write the status of an object. Their writes drop the conditions that only
+// foreignWriters detects other controllers that write the status of an object. Their writes drop the conditions that only
 // opensearch-sync writes.
-type rivals struct {
+type foreignWriters struct {
 	now func() time.Time
 
 	mu sync.Mutex
@@ -56,19 +56,19 @@ type rivals struct {
 	struck memory[time.Time]
 }
 
-func newRivals(now func() time.Time, lives func(k event.Key, uid string) bool) *rivals {
-	return &rivals{now: now, struck: newMemory[time.Time](lives)}
+func newRivals(now func() time.Time, lives func(k event.Key, uid string) bool) *foreignWriters {
+	return &foreignWriters{now: now, struck: newMemory[time.Time](lives)}
 }
 
-// on sets an obstacle on objects that another controller has written within quiet, and reports whether it found any. It
+// hasForeign sets an obstacle on objects that another controller has written within quiet, and reports whether it found any. It
 // leaves out kinds whose definition drops our conditions: there every write drops them.
-func (r *rivals) on(objects []object, foreign func(kinds.Kind) bool) bool {
+func (r *foreignWriters) hasForeign(objects []object, foreign func(kinds.Kind) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found := obstacles{}
 	for _, o := range objects {
 		uid := string(o.value.GetUID())
-		at, known := r.struck.get(uid)
+		at, known := r.struck.getValue(uid)
 		ours := isOurs(*o.value.State())
 		if !known && !ours || foreign(o.kind) {
 			continue
@@ -79,28 +79,28 @@ func (r *rivals) on(objects []object, foreign func(kinds.Kind) bool) bool {
 		if o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true" || r.now().Sub(at) >= quiet {
 			at = time.Time{}
 		}
-		if r.struck.put(o.Key, uid, at); !at.IsZero() {
+		if r.struck.putValue(o.Key, uid, at); !at.IsZero() {
 			found[uid] = otherWriter()
 		}
 	}
-	found.on(objects)
+	found.applyTo(objects)
 	return len(found) > 0
 }
 
-// reset forgets all observations.
-func (r *rivals) reset() {
+// forgetAll forgets all observations.
+func (r *foreignWriters) forgetAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.struck.of = map[string]remembered[time.Time]{}
 }
 
-// wrote records a status that we have written, because its event may start no run. kept is the status as the API server
+// recordOwnWrite records a status that we have written, because its event may start no run. kept is the status as the API server
 // stored it: a foreign CustomResourceDefinition drops our conditions.
-func (r *rivals) wrote(now event.Change, kept opensearchv1.Common) {
+func (r *foreignWriters) recordOwnWrite(now event.Change, kept opensearchv1.Common) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.struck.get(now.UID); !known && isOurs(kept) {
-		r.struck.put(now.Key, now.UID, time.Time{})
+	if _, known := r.struck.getValue(now.UID); !known && isOurs(kept) {
+		r.struck.putValue(now.Key, now.UID, time.Time{})
 	}
 }
 
@@ -109,11 +109,11 @@ func isOurs(status opensearchv1.Common) bool {
 	return meta.FindStatusCondition(status.Conditions, opensearchv1.Ready) != nil
 }
 
-// forget drops the observations of a released object.
-func (r *rivals) forget(uid string) {
+// forgetUID drops the observations of a released object.
+func (r *foreignWriters) forgetUID(uid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.struck.forget(uid)
+	r.struck.forgetUID(uid)
 }
 
 func otherWriter() *plan.Verdict {

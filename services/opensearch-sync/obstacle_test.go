@@ -29,11 +29,11 @@ func TestMisreadNameStopsWritesUntilObjectLeaves(t *testing.T) {
 	o := role("u", true)
 	o.value.SetName("a~1b")
 	binding := object{value: &opensearchv1.OpensearchUserRoleBinding{Spec: opensearchv1.OpensearchUserRoleBindingSpec{Roles: []string{"logs", "a~1b"}}}}
-	if planned([]object{o}, "s", nil, nil)[0].Obstacle == nil || bindings([]object{binding}, "s", nil)[0].Obstacle == nil {
+	if plannedObjects([]object{o}, "s", nil, nil)[0].Obstacle == nil || planBindings([]object{binding}, "s", nil)[0].Obstacle == nil {
 		t.Error("got no obstacle, want one for each object")
 	}
 	o.value.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
-	if verdict := misread(o, "a~1b"); verdict != nil || misread(binding, "logs") != nil {
+	if verdict := misreadObstacle(o, "a~1b"); verdict != nil || misreadObstacle(binding, "logs") != nil {
 		t.Errorf("got %v, want no obstacle", verdict)
 	}
 }
@@ -43,7 +43,7 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	r := newRivals(func() time.Time { return now }, func(event.Key, string) bool { return true })
 	stands := func(o object) bool {
 		all := []object{o}
-		found := r.on(all, declaredByUs)
+		found := r.hasForeign(all, declaredByUs)
 		if found != (all[0].obstacle != nil) {
 			t.Fatalf("found: %t, obstacle: %v", found, all[0].obstacle)
 		}
@@ -71,7 +71,7 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	}
 	leaving := role("a", true)
 	leaving.value.SetDeletionTimestamp(&metav1.Time{Time: now})
-	if all := []object{leaving}; r.on(all, declaredByUs) && all[0].obstacle != nil {
+	if all := []object{leaving}; r.hasForeign(all, declaredByUs) && all[0].obstacle != nil {
 		t.Error("whoever leaves goes")
 	}
 	now = now.Add(1)
@@ -88,13 +88,13 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	if !stands(role("a", false)) {
 		t.Error("it is struck once more")
 	}
-	if r.wrote(event.Change{UID: "c"}, *role("c", true).value.State()); !stands(role("c", false)) {
+	if r.recordOwnWrite(event.Change{UID: "c"}, *role("c", true).value.State()); !stands(role("c", false)) {
 		t.Error("one that we wrote is struck")
 	}
-	if r.wrote(event.Change{UID: "d"}, *role("d", false).value.State()); stands(role("d", false)) {
+	if r.recordOwnWrite(event.Change{UID: "d"}, *role("d", false).value.State()); stands(role("d", false)) {
 		t.Error("where nothing of ours is kept, nothing of it is struck")
 	}
-	if r.forget("a"); stands(role("a", false)) {
+	if r.forgetUID("a"); stands(role("a", false)) {
 		t.Error("nothing is known of who was forgotten")
 	}
 }
@@ -103,35 +103,35 @@ func TestAServerThatIsSilentIsAskedByOneAtATime(t *testing.T) {
 	silent := errors.New("no answer")
 	c := &connection{}
 	for range 3 {
-		if err := c.enter(false); err != nil {
+		if err := c.enterRun(false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if c.leave(nil) || c.leave(silent) {
+	if c.leaveRun(nil) || c.leaveRun(silent) {
 		t.Error("nobody has waited for an answer")
 	}
-	if err := c.enter(false); !errors.Is(err, silent) {
+	if err := c.enterRun(false); !errors.Is(err, silent) {
 		t.Errorf("beside one who waits for a silent server: %v", err)
 	}
-	if err := c.enter(true); err != nil {
+	if err := c.enterRun(true); err != nil {
 		t.Errorf("who has no second chance: %v", err)
 	}
 	for range 2 {
-		if c.leave(silent) {
+		if c.leaveRun(silent) {
 			t.Error("it is still silent")
 		}
 	}
-	if err := c.enter(false); err != nil {
+	if err := c.enterRun(false); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.enter(false); !errors.Is(err, silent) {
+	if err := c.enterRun(false); !errors.Is(err, silent) {
 		t.Errorf("a second one: %v", err)
 	}
-	if !c.leave(nil) {
+	if !c.leaveRun(nil) {
 		t.Error("it answers again")
 	}
 	for range 2 {
-		if err := c.enter(false); err != nil {
+		if err := c.enterRun(false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -144,8 +144,8 @@ func TestRivalsLeaveOutForeignDefinitions(t *testing.T) {
 	lives := func(event.Key, string) bool { return true }
 	for _, foreign := range []bool{false, true} {
 		r, definition := newRivals(time.Now, lives), func(kinds.Kind) bool { return foreign }
-		r.on([]object{role("u", true)}, declaredByUs)
-		if got := r.on([]object{role("u", false)}, definition); got == foreign {
+		r.hasForeign([]object{role("u", true)}, declaredByUs)
+		if got := r.hasForeign([]object{role("u", false)}, definition); got == foreign {
 			t.Errorf("foreign %t: got another controller %t", foreign, got)
 		}
 	}

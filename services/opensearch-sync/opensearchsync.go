@@ -26,17 +26,17 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("configuration of %s: %w", topology.OpensearchSync, err)
 	}
 	return service.Run(ctx, topology.OpensearchSync, cfg.Config.Config, func(ctx context.Context, rt *service.Runtime) (service.App, error) {
-		return build(ctx, cfg, rt)
+		return buildApp(ctx, cfg, rt)
 	})
 }
 
-func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, error) {
+func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, error) {
 	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OneCluster: true})
 	if err != nil {
 		return service.App{}, err
 	}
 	secrets, state := secrets{parts.Kube}, newState(parts.View, cfg.Legacy)
-	rivals, contests := newRivals(time.Now, state.lives), newContests(time.Now, cfg.Takeover.Settling)
+	rivals, contests := newRivals(time.Now, state.hasLive), newContests(time.Now, cfg.Takeover.Settling)
 	schemas := newSchemas(rt.Metrics, rt.Log)
 	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	metrics := newMetrics(rt.Metrics)
@@ -45,21 +45,21 @@ func build(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, e
 		state: state, secrets: secrets, confirmer: confirmer, rivals: rivals, contests: contests, poll: cfg.SecretInterval, log: rt.Log,
 		connections: &connections{
 			secrets: secrets, local: cfg.Local, forbidden: apiServers(ctx, rt.Kube.Host), guard: parts.Engine.Place.Guard,
-			needed: state.needed, log: rt.Log, open: map[string]*connection{},
+			needed: state.isNeeded, log: rt.Log, open: map[string]*connection{},
 		},
 		applier: &applier{metrics: metrics, contests: contests, batchTime: cfg.BatchTime},
 		statuses: &statuses{
-			writer: parts.Status, kube: parts.Kube, clear: state.clear, rivals: rivals, settling: cfg.Takeover.Settling, schemas: schemas,
-			elsewhere: func(uid string) bool { return state.decides(uid, false) },
+			writer: parts.Status, kube: parts.Kube, clear: state.clearGone, rivals: rivals, settling: cfg.Takeover.Settling, schemas: schemas,
+			elsewhere: func(uid string) bool { return state.isDeciding(uid, false) },
 		},
 	}
 	r.reachability = &reachability{writer: parts.Status, log: rt.Log}
 	answers := &server{state: r.state, connections: r.connections, confirmer: confirmer, cluster: cfg.Cluster, complete: parts.View.Complete}
-	app := controller.App(parts, r, answers.handler())
-	app.Ready = append(app.Ready, service.Check{Name: "definitions", Err: schemas.err})
+	app := controller.App(parts, r, answers.rpcHandler())
+	app.Ready = append(app.Ready, service.Check{Name: "definitions", Err: schemas.readyError})
 	end := app.Close
 	app.Close = func() error {
-		r.connections.close()
+		r.connections.closeAll()
 		return end()
 	}
 	return app, nil

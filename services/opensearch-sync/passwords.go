@@ -49,37 +49,37 @@ func newPasswords() *passwords {
 	return &passwords{values: map[string]string{}, tags: map[string]tag{}, missing: map[string]plan.Verdict{}}
 }
 
-// passwords returns the passwords of users that are not being deleted. It reads the Secrets that have changed, and all
+// readPasswords returns the passwords of users that are not being deleted. It reads the Secrets that have changed, and all
 // of them in a resync. If the view does not follow a Secret, or reading it is forbidden, it schedules another run after
 // r.poll.
-func (r *reconciler) passwords(ctx context.Context, p *consume.Pass[Key], w work) (*passwords, error) {
+func (r *reconciler) readPasswords(ctx context.Context, p *consume.Request[Key], w syncInput) (*passwords, error) {
 	key, err := w.to.key()
 	if err != nil {
 		return nil, err
 	}
-	before, known, bySecret := w.to.tags, newPasswords(), staying(w.objects)
-	known.of = references(bySecret)
+	before, known, bySecret := w.to.tags, newPasswords(), stayingUsers(w.objects)
+	known.of = passwordReferences(bySecret)
 	if p.Resync {
 		before = nil
 	}
 	var unread []string
 	told, allTold := map[string]event.Change{}, true
 	for name, users := range bySecret {
-		secret, live := r.state.secret(p.Key.Cluster, name)
-		if told[name] = secret; !live || !known.recall(users, before, secret) {
+		secret, live := r.state.secretState(p.Key.Cluster, name)
+		if told[name] = secret; !live || !known.canReuse(users, before, secret) {
 			unread = append(unread, name)
 		}
 		allTold = allTold && live
 	}
-	err = each(ctx, unread, func(name string) error {
-		secret, err := r.secrets.get(ctx, p.Key.Cluster.Namespace, name)
+	err = forEach(ctx, unread, func(name string) error {
+		secret, err := r.secrets.getSecret(ctx, p.Key.Cluster.Namespace, name)
 		if err != nil && !errors.Is(err, errNoSecret) && !errors.Is(err, errSecretForbidden) {
 			return err
 		}
 		known.mu.Lock()
 		defer known.mu.Unlock()
 		for _, user := range bySecret[name] {
-			if trimmed, ok := known.take(user, secret.Data, err); ok {
+			if trimmed, ok := known.storePassword(user, secret.Data, err); ok {
 				from := sourceOf(user, told[name]) // A later version is another source, so the next run reads it.
 				known.tags[string(user.UID)] = tag{from, plan.Tag(key, string(user.UID), known.values[string(user.UID)]), trimmed}
 			}
@@ -90,16 +90,16 @@ func (r *reconciler) passwords(ctx context.Context, p *consume.Pass[Key], w work
 		return nil, err
 	}
 	if w.to.tags = known.tags; !allTold || known.refused {
-		p.Again(r.poll)
+		p.RequeueAfter(r.poll)
 	}
 	return known, nil
 }
 
-// staying returns the users that are not being deleted and have no obstacle, by the names of their Secrets.
-func staying(objects []object) map[string][]*opensearchv1.OpensearchUser {
+// stayingUsers returns the users that are not being deleted and have no obstacle, by the names of their Secrets.
+func stayingUsers(objects []object) map[string][]*opensearchv1.OpensearchUser {
 	all := map[string][]*opensearchv1.OpensearchUser{}
 	for _, o := range objects {
-		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok && !o.leaving() && o.obstacle == nil {
+		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok && !o.isDeleting() && o.obstacle == nil {
 			name := user.Spec.PasswordFrom.Name
 			all[name] = append(all[name], user)
 		}
@@ -107,8 +107,8 @@ func staying(objects []object) map[string][]*opensearchv1.OpensearchUser {
 	return all
 }
 
-// references returns the password references of users, by UID.
-func references(bySecret map[string][]*opensearchv1.OpensearchUser) map[string]corev1.SecretKeySelector {
+// passwordReferences returns the password references of users, by UID.
+func passwordReferences(bySecret map[string][]*opensearchv1.OpensearchUser) map[string]corev1.SecretKeySelector {
 	all := map[string]corev1.SecretKeySelector{}
 	for _, users := range bySecret {
 		for _, user := range users {
@@ -118,9 +118,9 @@ func references(bySecret map[string][]*opensearchv1.OpensearchUser) map[string]c
 	return all
 }
 
-// areOf reports whether the passwords cover these objects with their present references.
-func (p *passwords) areOf(objects []object) bool {
-	for uid, reference := range references(staying(objects)) {
+// matchesObjects reports whether the passwords cover these objects with their present references.
+func (p *passwords) matchesObjects(objects []object) bool {
+	for uid, reference := range passwordReferences(stayingUsers(objects)) {
 		if p.of[uid] != reference {
 			return false
 		}
@@ -128,9 +128,9 @@ func (p *passwords) areOf(objects []object) bool {
 	return true
 }
 
-// recall reuses the tags of all users of one Secret. It reports false if one of them is missing or the Secret has
+// canReuse reuses the tags of all users of one Secret. It reports false if one of them is missing or the Secret has
 // changed.
-func (p *passwords) recall(users []*opensearchv1.OpensearchUser, before map[string]tag, secret event.Change) bool {
+func (p *passwords) canReuse(users []*opensearchv1.OpensearchUser, before map[string]tag, secret event.Change) bool {
 	for _, user := range users {
 		if has, ok := before[string(user.UID)]; !ok || has.from != sourceOf(user, secret) {
 			return false
@@ -142,9 +142,9 @@ func (p *passwords) recall(users []*opensearchv1.OpensearchUser, before map[stri
 	return true
 }
 
-// take stores the password of a user from the data of a Secret, or the verdict why it is missing. trimmed reports
+// storePassword stores the password of a user from the data of a Secret, or the verdict why it is missing. trimmed reports
 // whether the value ended in a line break.
-func (p *passwords) take(user *opensearchv1.OpensearchUser, data map[string][]byte, err error) (trimmed, ok bool) {
+func (p *passwords) storePassword(user *opensearchv1.OpensearchUser, data map[string][]byte, err error) (trimmed, ok bool) {
 	uid, key := string(user.UID), user.Spec.PasswordFrom.Key
 	verdict := plan.Verdict{State: opensearchv1.Pending}
 	value, there := data[key]
@@ -170,8 +170,8 @@ func (p *passwords) take(user *opensearchv1.OpensearchUser, data map[string][]by
 	return false, false
 }
 
-// lack reports whether an action needs a password that this run has not read.
-func (p *passwords) lack(actions []plan.Action) bool {
+// needsMore reports whether an action needs a password that this run has not read.
+func (p *passwords) needsMore(actions []plan.Action) bool {
 	return slices.ContainsFunc(actions, func(a plan.Action) bool {
 		_, read := p.values[a.For[0]]
 		return a.Password && !read

@@ -41,7 +41,7 @@ func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
 	reads := func(what string, resync bool, want map[string]int) *passwords {
 		t.Helper()
 		v.reads = map[string]int{}
-		known, err := r.passwords(t.Context(), consume.NewPass(w.view, key, resync), work{objects: users, to: to})
+		known, err := r.readPasswords(t.Context(), consume.NewPass(w.view, key, resync), syncInput{objects: users, to: to})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestAPasswordIsOfTheStateThatTheBusHadToldOf(t *testing.T) {
 	v.secrets["one"] = newer
 	for range 2 {
 		key := Key{clusterKey("local", "default", "search"), plan.Users}
-		if _, err := r.passwords(t.Context(), consume.NewPass(w.view, key, false), work{objects: []object{{value: withPassword("anna", "one")}}, to: to}); err != nil {
+		if _, err := r.readPasswords(t.Context(), consume.NewPass(w.view, key, false), syncInput{objects: []object{{value: withPassword("anna", "one")}}, to: to}); err != nil {
 			t.Fatal(err)
 		}
 		if v.reads["one"] == 1 && tells() != "2" {
@@ -129,7 +129,7 @@ func TestPasswordsAreOfUsersAsTheyAre(t *testing.T) {
 	hindered := of(withPassword("ben", "three"))
 	hindered[0].obstacle = recordTooLarge()
 	known := newPasswords()
-	known.of = references(staying(of(anna, ben)))
+	known.of = passwordReferences(stayingUsers(of(anna, ben)))
 	for name, c := range map[string]struct {
 		objects []object
 		want    bool
@@ -142,7 +142,7 @@ func TestPasswordsAreOfUsersAsTheyAre(t *testing.T) {
 		"nor does one that is hindered": {append(of(anna), hindered...), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if known.areOf(c.objects) != c.want {
+			if known.matchesObjects(c.objects) != c.want {
 				t.Errorf("they are those of the users: %t", !c.want)
 			}
 		})

@@ -30,11 +30,11 @@ type edit struct {
 // Preview returns the writes to a cluster if objects were applied or deleted. It compares the plan with these changes
 // to the plan without them.
 func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewRequest) (*opensearchv1.PreviewResponse, error) {
-	cluster, to, err := s.reach(ctx, request.GetCluster())
+	cluster, to, err := s.reachCluster(ctx, request.GetCluster())
 	if err != nil {
 		return nil, err
 	}
-	edits, err := s.edits(request)
+	edits, err := s.requestedEdits(request)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
@@ -47,8 +47,8 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 		if len(edits[kind]) == 0 && (kind != plan.Mappings || len(edits[plan.Roles]) == 0) {
 			continue
 		}
-		p := preview{kind: kind, server: is, edits: edits[kind], objects: s.state.tables[kind].of(cluster.Key, string(cluster.Value.UID))}
-		p.elsewhere = elsewhere(s.state.sharing(s.connections.sharing(to)), is)
+		p := preview{kind: kind, server: is, edits: edits[kind], objects: s.state.tables[kind].objectsOf(cluster.Key, string(cluster.Value.UID))}
+		p.elsewhere = bindingsElsewhere(s.state.bindingsSharing(s.connections.clustersSharing(to)), is)
 		if p.actual, err = to.client.List(ctx, kind); err != nil {
 			return nil, err
 		}
@@ -61,13 +61,13 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 		if err != nil {
 			return nil, err
 		}
-		made[kind] = p.tell(answer)
+		made[kind] = p.addToAnswer(answer)
 	}
 	return answer, nil
 }
 
-// edits returns the requested changes, by kind and key.
-func (s *server) edits(request *opensearchv1.PreviewRequest) (map[plan.Kind]map[event.Key]edit, error) {
+// requestedEdits returns the requested changes, by kind and key.
+func (s *server) requestedEdits(request *opensearchv1.PreviewRequest) (map[plan.Kind]map[event.Key]edit, error) {
 	all := map[plan.Kind]map[event.Key]edit{}
 	add := func(kind plan.Kind, e edit) {
 		if all[kind] == nil {
@@ -76,7 +76,7 @@ func (s *server) edits(request *opensearchv1.PreviewRequest) (map[plan.Kind]map[
 		all[kind][e.of.Key] = e
 	}
 	for i, manifest := range request.GetManifests() {
-		kind, e, err := s.applied(request.GetCluster(), manifest)
+		kind, e, err := s.appliedObject(request.GetCluster(), manifest)
 		if err != nil {
 			return nil, fmt.Errorf("manifest %d: %w", i+1, err)
 		}
@@ -87,22 +87,22 @@ func (s *server) edits(request *opensearchv1.PreviewRequest) (map[plan.Kind]map[
 		if err != nil {
 			return nil, err
 		}
-		o, ok := deleted(found, request.GetCluster(), event.Key{Cluster: s.cluster, Namespace: request.GetCluster().GetNamespace(), Name: ref.GetName()})
+		o, ok := deletedObject(found, request.GetCluster(), event.Key{Cluster: s.cluster, Namespace: request.GetCluster().GetNamespace(), Name: ref.GetName()})
 		if !ok {
 			return nil, fmt.Errorf("%s %s is not there, or of another cluster", ref.GetKind(), ref.GetName())
 		}
-		o.value = copied(o.value)
+		o.value = copyDeclared(o.value)
 		o.value.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 		add(kind, edit{of: o})
 	}
 	return all, nil
 }
 
-// deleted returns the object that would be deleted, from the first group that has it in this cluster.
-func deleted(in tables, cluster *opensearchv1.ClusterRef, k event.Key) (object, bool) {
+// deletedObject returns the object that would be deleted, from the first group that has it in this cluster.
+func deletedObject(in tables, cluster *opensearchv1.ClusterRef, k event.Key) (object, bool) {
 	for _, t := range in {
-		k.GroupResource = t.is().GroupResource
-		if o, ok := t.live(k); ok && o.value.Cluster() == cluster.GetName() {
+		k.GroupResource = t.kindOf().GroupResource
+		if o, ok := t.liveObject(k); ok && o.value.Cluster() == cluster.GetName() {
 			return o, true
 		}
 	}
@@ -113,7 +113,7 @@ func deleted(in tables, cluster *opensearchv1.ClusterRef, k event.Key) (object, 
 func (s *server) kindOf(group, name string) (kind plan.Kind, found tables, err error) {
 	for _, kind := range plan.Kinds() {
 		for _, t := range s.state.tables[kind] {
-			if is := t.is(); is.Kind == name && (group == "" || is.Group == group) {
+			if is := t.kindOf(); is.Kind == name && (group == "" || is.Group == group) {
 				found = append(found, t)
 			}
 		}
@@ -124,9 +124,9 @@ func (s *server) kindOf(group, name string) (kind plan.Kind, found tables, err e
 	return "", nil, fmt.Errorf("kind %.64q of %.64q is none of those that a cluster has", name, group)
 }
 
-// applied returns the object that applying a manifest would produce. It keeps status, UID and times of a live object of
+// appliedObject returns the object that applying a manifest would produce. It keeps status, UID and times of a live object of
 // the name.
-func (s *server) applied(ref *opensearchv1.ClusterRef, manifest []byte) (plan.Kind, edit, error) {
+func (s *server) appliedObject(ref *opensearchv1.ClusterRef, manifest []byte) (plan.Kind, edit, error) {
 	var object struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
@@ -142,8 +142,8 @@ func (s *server) applied(ref *opensearchv1.ClusterRef, manifest []byte) (plan.Ki
 	if object.Name == "" || cmp.Or(object.Namespace, ref.GetNamespace()) != ref.GetNamespace() {
 		return "", edit{}, fmt.Errorf("%s %.253q is of another namespace than its cluster, or has no name", object.Kind, object.Name)
 	}
-	key := event.Key{Cluster: s.cluster, GroupResource: in.is().GroupResource, Namespace: ref.GetNamespace(), Name: object.Name}
-	is, there := in.live(key)
+	key := event.Key{Cluster: s.cluster, GroupResource: in.kindOf().GroupResource, Namespace: ref.GetNamespace(), Name: object.Name}
+	is, there := in.liveObject(key)
 	var was any
 	if there {
 		was = is.value
@@ -151,7 +151,7 @@ func (s *server) applied(ref *opensearchv1.ClusterRef, manifest []byte) (plan.Ki
 	if manifest, err = withStatus(manifest, was); err != nil {
 		return "", edit{}, err
 	}
-	value, err := in.parse(manifest)
+	value, err := in.parseManifest(manifest)
 	if err != nil {
 		return "", edit{}, fmt.Errorf("%s %.253s: %w", object.Kind, object.Name, err)
 	}
@@ -198,7 +198,7 @@ func passwordOf(o resources.Declared) any {
 	return nil
 }
 
-func copied(o resources.Declared) resources.Declared {
+func copyDeclared(o resources.Declared) resources.Declared {
 	deep, _ := o.(runtime.Object)
 	is, _ := deep.DeepCopyObject().(resources.Declared)
 	return is
@@ -227,7 +227,7 @@ func (p *preview) findReferred(ctx context.Context, to *connection, of plan.Kind
 	if err != nil {
 		return err
 	}
-	p.has, p.undecided = names(listed), plan.Undecided(listed)
+	p.has, p.undecided = entityNames(listed), plan.Undecided(listed)
 	p.willHave = maps.Clone(p.has)
 	for _, a := range made {
 		if p.willHave[a.Name] = true; a.Body == nil {
@@ -237,10 +237,10 @@ func (p *preview) findReferred(ctx context.Context, to *connection, of plan.Kind
 	return nil
 }
 
-// tell adds the writes and verdicts of the kind to the answer, and returns the actions.
-func (p *preview) tell(answer *opensearchv1.PreviewResponse) []plan.Action {
-	before, _ := p.decide(p.objects, p.has)
-	after, verdicts := p.decide(p.edited(), p.willHave)
+// addToAnswer adds the writes and verdicts of the kind to the answer, and returns the actions.
+func (p *preview) addToAnswer(answer *opensearchv1.PreviewResponse) []plan.Action {
+	before, _ := p.decidePreview(p.objects, p.has)
+	after, verdicts := p.decidePreview(p.editedObjects(), p.willHave)
 	actions := plan.Unlike(after, before)
 	for _, a := range actions {
 		is, there := p.actual[a.Name]
@@ -259,7 +259,7 @@ func (p *preview) tell(answer *opensearchv1.PreviewResponse) []plan.Action {
 	for _, key := range slices.SortedFunc(maps.Keys(p.edits), func(a, b event.Key) int { return cmp.Compare(a.Name, b.Name) }) {
 		o := p.edits[key].of
 		verdict := &opensearchv1.Verdict{Object: &opensearchv1.ObjectRef{Kind: o.kind.Kind, Name: key.Name}}
-		if v := verdicts[string(o.value.GetUID())]; !o.leaving() {
+		if v := verdicts[string(o.value.GetUID())]; !o.isDeleting() {
 			verdict.State, verdict.Reason, verdict.Message = string(v.State), v.Reason, v.Message
 		}
 		answer.Verdicts = append(answer.Verdicts, verdict)
@@ -267,8 +267,8 @@ func (p *preview) tell(answer *opensearchv1.PreviewResponse) []plan.Action {
 	return actions
 }
 
-// edited returns the objects with the changes applied.
-func (p *preview) edited() []object {
+// editedObjects returns the objects with the changes applied.
+func (p *preview) editedObjects() []object {
 	var all []object
 	for _, o := range p.objects {
 		if _, edited := p.edits[o.Key]; !edited {
@@ -281,17 +281,17 @@ func (p *preview) edited() []object {
 	return all
 }
 
-// decide plans for objects without reading a Secret. Only users with edit.password count as having a new password.
-func (p *preview) decide(objects []object, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
+// decidePreview plans for objects without reading a Secret. Only users with edit.password count as having a new password.
+func (p *preview) decidePreview(objects []object, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
 	verdicts = map[string]plan.Verdict{}
 	if p.kind == plan.Mappings {
-		made := plan.MappingsOf(append(bindings(objects, p.server, p.undecided), p.elsewhere...), p.actual, referred, false)
+		made := plan.MappingsOf(append(planBindings(objects, p.server, p.undecided), p.elsewhere...), p.actual, referred, false)
 		for uid, o := range made.Outcomes {
 			verdicts[uid] = o.Verdict
 		}
 		return made.Actions, verdicts
 	}
-	all := granted(planned(objects, p.server, nil, groups(p.kind, referred, p.actual, objects)), p.grants)
+	all := withGrants(plannedObjects(objects, p.server, nil, actionGroups(p.kind, referred, p.actual, objects)), p.grants)
 	for i, o := range objects {
 		if e, edited := p.edits[o.Key]; p.kind == plan.Users && (!edited || e.of.value != o.value || !e.password) {
 			all[i] = all[i].Keeps(p.actual[all[i].Name])

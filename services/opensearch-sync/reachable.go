@@ -35,8 +35,8 @@ type reachability struct {
 	undeclared atomic.Bool
 }
 
-// tell writes the condition Reachable of a cluster if its status or reason has changed.
-func (r *reachability) tell(ctx context.Context, p *consume.Pass[Key], cluster view.Object[opensearchv1.OpenSearchCluster], reason, message string) {
+// writeReachable writes the condition Reachable of a cluster if its status or reason has changed.
+func (r *reachability) writeReachable(ctx context.Context, p *consume.Request[Key], cluster view.Object[opensearchv1.OpenSearchCluster], reason, message string) {
 	is := condition.New(opensearchv1.Reachable, reason == answers, reason, message)
 	has := cluster.Value.Status.Conditions
 	was := meta.FindStatusCondition(has, is.Type)
@@ -58,21 +58,21 @@ func (r *reachability) tell(ctx context.Context, p *consume.Pass[Key], cluster v
 }
 
 // ofServer reports the result of the last request to a server, if there was one.
-func (r *reachability) ofServer(ctx context.Context, p *consume.Pass[Key], cluster view.Object[opensearchv1.OpenSearchCluster], to *connection) {
-	asked, silent := to.silence()
+func (r *reachability) ofServer(ctx context.Context, p *consume.Request[Key], cluster view.Object[opensearchv1.OpenSearchCluster], to *connection) {
+	asked, silent := to.lastFailure()
 	if !asked {
 		return
 	}
 	if silent == nil {
-		r.tell(ctx, p, cluster, answers, "OpenSearch answers")
+		r.writeReachable(ctx, p, cluster, answers, "OpenSearch answers")
 		return
 	}
 	class, sentence := search.Class(silent)
-	r.tell(ctx, p, cluster, class, "OpenSearch gives no answer: "+sentence)
+	r.writeReachable(ctx, p, cluster, class, "OpenSearch gives no answer: "+sentence)
 }
 
-// silence returns whether the server was ever called, and the error of the last call.
-func (c *connection) silence() (asked bool, why error) {
+// lastFailure returns whether the server was ever called, and the error of the last call.
+func (c *connection) lastFailure() (asked bool, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asked, c.silent

@@ -43,8 +43,8 @@ type reconciler struct {
 	documents    documents
 	reachability *reachability
 	confirmer    *confirm.Confirmer
-	rivals       *rivals
-	contests     *contests
+	rivals       *foreignWriters
+	contests     *uncertainWrites
 	// poll is the interval at which Secrets that the watcher does not follow are read again.
 	poll time.Duration
 	// drift is the interval at which OpenSearch is compared with the objects without a known change.
@@ -54,63 +54,63 @@ type reconciler struct {
 }
 
 // Keys implements [consume.Reconciler].
-func (r *reconciler) Keys(object event.Key) []Key { return r.state.keys(object) }
+func (r *reconciler) Keys(object event.Key) []Key { return r.state.affectedKeys(object) }
 
 // Reconcile implements [consume.Reconciler].
-func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error {
+func (r *reconciler) Reconcile(ctx context.Context, p *consume.Request[Key]) error {
 	unrecorded := obstacles{}
-	return reconcile.Retry(p.Key, func() error { return r.pass(ctx, p, unrecorded) })
+	return reconcile.Retry(p.Key, func() error { return r.runPass(ctx, p, unrecorded) })
 }
 
-func (r *reconciler) pass(ctx context.Context, p *consume.Pass[Key], unrecorded obstacles) error {
-	declared, all := r.state.snapshot(p.Key)
+func (r *reconciler) runPass(ctx context.Context, p *consume.Request[Key], unrecorded obstacles) error {
+	declared, all := r.state.runInput(p.Key)
 	cluster := declared.Value
 	switch {
 	case cluster == nil:
 		err := r.cleanUp(ctx, p, all)
 		if r.connections.dropUnneeded() {
-			p.Again(untilForgotten)
+			p.RequeueAfter(untilForgotten)
 		}
 		return err
 	case len(all) == 0 && (p.Key.Kind != reporting || r.state.isUsed(p.Key.Cluster)):
 		return nil
 	}
-	objects := r.statuses.members(cluster, all)
-	r.hinder(p, objects, unrecorded)
+	objects := r.statuses.membersOf(cluster, all)
+	r.setObstacles(p, objects, unrecorded)
 	if err := r.confirmer.Confirm(ctx, statedCluster(declared)); err != nil {
 		return err
 	}
-	to, err := r.connections.to(ctx, cluster)
+	to, err := r.connections.connectTo(ctx, cluster)
 	if waiting, ok := errors.AsType[*notReadyError](err); ok {
-		p.Again(untilReady)
-		r.reachability.tell(ctx, p, declared, waiting.reason, waiting.message)
-		return r.statuses.waiting(ctx, p, objects, plan.Verdict{State: opensearchv1.Pending, Reason: waiting.reason, Message: waiting.message})
+		p.RequeueAfter(untilReady)
+		r.reachability.writeReachable(ctx, p, declared, waiting.reason, waiting.message)
+		return r.statuses.reportWaiting(ctx, p, objects, plan.Verdict{State: opensearchv1.Pending, Reason: waiting.reason, Message: waiting.message})
 	}
 	if err != nil {
 		return err
 	}
-	err = r.sync(ctx, p, work{cluster: cluster, objects: objects, to: to, unrecorded: unrecorded})
-	if r.reports(p.Key) { // Two kinds that get different answers would wake each other without an end.
+	err = r.syncServer(ctx, p, syncInput{cluster: cluster, objects: objects, to: to, unrecorded: unrecorded})
+	if r.isReporting(p.Key) { // Two kinds that get different answers would wake each other without an end.
 		r.reachability.ofServer(ctx, p, declared, to)
 	}
 	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
-		return errors.Join(err, r.statuses.waiting(ctx, p, objects, unavailable(err)))
+		return errors.Join(err, r.statuses.reportWaiting(ctx, p, objects, unavailableVerdict(err)))
 	}
 	return err
 }
 
-// reports returns whether runs of a key write the condition of its cluster: those of the first kind with objects.
-func (r *reconciler) reports(k Key) bool {
+// isReporting returns whether runs of a key write the condition of its cluster: those of the first kind with objects.
+func (r *reconciler) isReporting(k Key) bool {
 	for _, kind := range plan.Kinds() {
-		if len(r.state.tables[kind].of(k.Cluster, "")) > 0 {
+		if len(r.state.tables[kind].objectsOf(k.Cluster, "")) > 0 {
 			return kind == k.Kind
 		}
 	}
 	return k.Kind == reporting
 }
 
-// unavailable returns the verdict for objects whose run is blocked by the API server or OpenSearch.
-func unavailable(err error) plan.Verdict {
+// unavailableVerdict returns the verdict for objects whose run is blocked by the API server or OpenSearch.
+func unavailableVerdict(err error) plan.Verdict {
 	if why := kube.Refusal(err); why != "" {
 		return plan.Verdict{
 			State: opensearchv1.Pending, Reason: "Forbidden", Message: "the API server forbids what must come first, and is asked again: " + why,
@@ -119,17 +119,17 @@ func unavailable(err error) plan.Verdict {
 	return plan.Verdict{State: opensearchv1.Pending, Reason: "Unavailable", Message: search.Cause(err)}
 }
 
-// hinder sets the obstacles of objects for which nothing must be written now.
-func (r *reconciler) hinder(p *consume.Pass[Key], objects []object, unrecorded obstacles) {
-	unrecorded.on(objects)
-	if r.rivals.on(objects, r.statuses.schemas.isForeign) {
-		p.Again(quiet)
+// setObstacles sets the obstacles of objects for which nothing must be written now.
+func (r *reconciler) setObstacles(p *consume.Request[Key], objects []object, unrecorded obstacles) {
+	unrecorded.applyTo(objects)
+	if r.rivals.hasForeign(objects, r.statuses.schemas.isForeign) {
+		p.RequeueAfter(quiet)
 	}
 }
 
 // cleanUp removes the entities of deleted objects from clusters that are no longer declared, for example when a
 // namespace is deleted. Only the run that has removed the entity of an object releases it.
-func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []object) error {
+func (r *reconciler) cleanUp(ctx context.Context, p *consume.Request[Key], all []object) error {
 	byCluster := map[string][]object{}
 	for _, o := range all {
 		uid := o.value.State().ManagedCluster
@@ -138,8 +138,8 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []ob
 	var errs []error
 	for _, uid := range slices.Sorted(maps.Keys(byCluster)) {
 		objects := byCluster[uid]
-		if r.state.decides(uid, true) { // The runs of that cluster handle objects that are being deleted.
-			objects = slices.DeleteFunc(objects, object.leaving)
+		if r.state.isDeciding(uid, true) { // The runs of that cluster handle objects that are being deleted.
+			objects = slices.DeleteFunc(objects, object.isDeleting)
 		}
 		errs = append(errs, r.cleanUpIn(ctx, p, uid, objects))
 	}
@@ -147,29 +147,29 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Pass[Key], all []ob
 }
 
 // cleanUpIn cleans up in one former cluster.
-func (r *reconciler) cleanUpIn(ctx context.Context, p *consume.Pass[Key], uid string, objects []object) error {
-	if !slices.ContainsFunc(objects, func(o object) bool { return o.leaving() && o.owes() }) {
+func (r *reconciler) cleanUpIn(ctx context.Context, p *consume.Request[Key], uid string, objects []object) error {
+	if !slices.ContainsFunc(objects, func(o object) bool { return o.isDeleting() && o.hasRecord() }) {
 		return r.statuses.withoutCluster(ctx, p, objects, "")
 	}
 	to, err := r.wayTo(ctx, p.Key.Cluster, uid)
 	if waiting, ok := errors.AsType[*notReadyError](err); ok {
-		p.Again(untilForgotten)
+		p.RequeueAfter(untilForgotten)
 		return r.statuses.withoutCluster(ctx, p, objects, waiting.message)
 	}
 	if err != nil {
 		return err
 	}
 	for i := range objects {
-		if !objects[i].leaving() {
+		if !objects[i].isDeleting() {
 			objects[i].obstacle = clusterMissing(objects[i])
 		}
 	}
-	err = r.sync(ctx, p, work{
+	err = r.syncServer(ctx, p, syncInput{
 		cluster: &opensearchv1.OpenSearchCluster{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}, objects: objects, to: to, cleanup: true,
 		unrecorded: obstacles{},
 	})
 	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
-		return errors.Join(err, r.statuses.waiting(ctx, p, slices.DeleteFunc(objects, func(o object) bool { return !o.leaving() }), unavailable(err)))
+		return errors.Join(err, r.statuses.reportWaiting(ctx, p, slices.DeleteFunc(objects, func(o object) bool { return !o.isDeleting() }), unavailableVerdict(err)))
 	}
 	return err
 }
@@ -178,20 +178,20 @@ func (r *reconciler) cleanUpIn(ctx context.Context, p *consume.Pass[Key], uid st
 // of the cluster. The API server cannot confirm that state. Instead the record of an object of any kind must hold its
 // digest, and the API server must confirm that object.
 func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (*connection, error) {
-	if to := r.connections.last(uid); to != nil {
+	if to := r.connections.lastConnection(uid); to != nil {
 		return to, nil
 	}
 	err := error(&notReadyError{"ClusterMissing", "how to reach it is not known any more"})
 	for _, was := range r.state.former(uid) {
 		for _, kind := range plan.Kinds() {
-			for _, o := range r.state.tables[kind].of(cluster, uid) {
+			for _, o := range r.state.tables[kind].objectsOf(cluster, uid) {
 				kept, ok := copyIn(o.value)
 				if !ok || kept.Cluster != uid || kept.Connection != digestOf(was.Value) {
 					continue
 				}
-				statement, _ := r.state.tables[kind].stated(o)
+				statement, _ := r.state.tables[kind].statementOf(o)
 				if err = r.confirmer.Confirm(ctx, statement); err == nil {
-					return r.connections.to(ctx, was.Value)
+					return r.connections.connectTo(ctx, was.Value)
 				}
 			}
 		}
@@ -199,54 +199,54 @@ func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (
 	return nil, err
 }
 
-// sync makes OpenSearch match the objects. Records are written before OpenSearch, and results after it.
-func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) error {
-	w.young = r.contests.young(p.Turn())
+// syncServer makes OpenSearch match the objects. Records are written before OpenSearch, and results after it.
+func (r *reconciler) syncServer(ctx context.Context, p *consume.Request[Key], w syncInput) error {
+	w.young = r.contests.inTakeover(p.Turn())
 	known := newPasswords()
 	if p.Key.Kind == plan.Users && !w.cleanup {
 		var err error
-		if known, err = r.passwords(ctx, p, w); err != nil {
+		if known, err = r.readPasswords(ctx, p, w); err != nil {
 			return err
 		}
 	}
 	w.unlock = func() {}
 	defer func() { w.unlock() }()
-	decided, err := r.look(ctx, p, &w, known)
+	decided, err := r.observe(ctx, p, &w, known)
 	if err != nil {
 		return err
 	}
-	if err := r.statuses.hold(ctx, p, w); err != nil {
+	if err := r.statuses.holdMembers(ctx, p, w); err != nil {
 		return err
 	}
-	if w.young && w.contest == 0 && decided.unseen(w) {
-		r.contests.open(p.Key)
+	if w.young && w.contest == 0 && decided.isUncertain(w) {
+		r.contests.addUnanswered(p.Key)
 		return reconcile.ErrStale
 	}
-	recorded, err := r.statuses.record(ctx, p, w, decided)
+	recorded, err := r.statuses.writeRecords(ctx, p, w, decided)
 	if err != nil {
 		return err
 	}
 	if len(recorded) > 0 { // Decide again, so that the plan merges the newest listing.
-		if w, decided, err = r.again(ctx, p, w, known); err != nil {
+		if w, decided, err = r.planAgain(ctx, p, w, known); err != nil {
 			return err
 		}
 	}
-	if known.lack(decided.actions) {
+	if known.needsMore(decided.actions) {
 		w.to.tags = nil
 		return reconcile.ErrStale
 	}
-	if err := r.confirmer.Confirm(ctx, r.state.stated(p.Key.Kind, w, decided, recorded)...); err != nil {
+	if err := r.confirmer.Confirm(ctx, r.state.statementsFor(p.Key.Kind, w, decided, recorded)...); err != nil {
 		return err
 	}
-	done, err := r.applier.apply(ctx, p, w, decided.actions, known)
-	r.wake(p, w, len(decided.actions) > 0, err == nil && len(done.undone) < len(decided.actions))
+	done, err := r.applier.applyActions(ctx, p, w, decided.actions, known)
+	r.requestRuns(p, w, len(decided.actions) > 0, err == nil && len(done.undone) < len(decided.actions))
 	if err != nil { // Earlier refusals are known even so.
-		return errors.Join(err, r.statuses.refuse(ctx, p, w, decided, done))
+		return errors.Join(err, r.statuses.writeRefusals(ctx, p, w, decided, done))
 	}
-	if err := r.statuses.conclude(ctx, p, w, decided, done); err != nil {
+	if err := r.statuses.writeResults(ctx, p, w, decided, done); err != nil {
 		return err
 	}
-	r.drifts.report(ctx, p.Key, w, decided.actions, done)
+	r.drifts.reportDrift(ctx, p.Key, w, decided.actions, done)
 	r.comeAgain(p, w, done)
 	if decided.again {
 		return reconcile.ErrStale
@@ -254,18 +254,18 @@ func (r *reconciler) sync(ctx context.Context, p *consume.Pass[Key], w work) err
 	return nil
 }
 
-// wake requests runs for keys that a change of this kind may affect. tried means that something was written, changed that
+// requestRuns requests runs for keys that a change of this kind may affect. tried means that something was written, changed that
 // it took effect: a refused change must not wake runs that are refused, too.
-func (r *reconciler) wake(p *consume.Pass[Key], w work, tried, changed bool) {
+func (r *reconciler) requestRuns(p *consume.Request[Key], w syncInput, tried, changed bool) {
 	if p.Key.Kind == plan.Users {
-		w.to.logins.forget(p.Turn(), tried)
+		w.to.logins.scheduleFlush(p.Turn(), tried)
 	}
 	if !changed {
 		return
 	}
 	switch p.Key.Kind {
 	case plan.Mappings:
-		for _, o := range r.state.sharing(r.connections.sharing(w.to)) { // These bindings may have lost entries, too.
+		for _, o := range r.state.bindingsSharing(r.connections.clustersSharing(w.to)) { // These bindings may have lost entries, too.
 			p.Enqueue(0, Key{clusterKey(o.Key.Cluster, o.Key.Namespace, o.value.Cluster()), plan.Mappings})
 		}
 	case plan.Roles:
@@ -277,25 +277,25 @@ func (r *reconciler) wake(p *consume.Pass[Key], w work, tried, changed bool) {
 }
 
 // comeAgain schedules the runs that must follow a completed one.
-func (r *reconciler) comeAgain(p *consume.Pass[Key], w work, done applied) {
-	if p.Again(r.drift); done.left {
+func (r *reconciler) comeAgain(p *consume.Request[Key], w syncInput, done applied) {
+	if p.RequeueAfter(r.drift); done.left {
 		p.Enqueue(0, p.Key)
 	}
 	if done.unlisted {
-		p.Again(untilReady)
+		p.RequeueAfter(untilReady)
 	}
 	if w.contest > 0 {
-		p.Again(w.contest)
+		p.RequeueAfter(w.contest)
 	}
 }
 
-// look reads the identity and the content of the server, and plans.
-func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, known *passwords) (d decision, err error) {
-	if err := w.to.enter(w.cleanup); err != nil {
+// observe reads the identity and the content of the server, and plans.
+func (r *reconciler) observe(ctx context.Context, p *consume.Request[Key], w *syncInput, known *passwords) (d decision, err error) {
+	if err := w.to.enterRun(w.cleanup); err != nil {
 		return d, err
 	}
 	defer func() {
-		if !w.to.leave(err) {
+		if !w.to.leaveRun(err) {
 			return
 		}
 		for _, kind := range plan.Kinds() { // The other kinds have waited for this answer.
@@ -304,73 +304,73 @@ func (r *reconciler) look(ctx context.Context, p *consume.Pass[Key], w *work, kn
 			}
 		}
 	}()
-	if w.server, err = w.to.identify(ctx); err == nil {
+	if w.server, err = w.to.identifyServer(ctx); err == nil {
 		w.unlock, err = r.documents.lock(ctx, p.Key.Kind, w.to)
 	}
 	if err == nil {
 		w.contest = r.contested(p.Key, w.to) // Read before the listing: later changes are not in it.
-		w.divide(w.objects)
-		d, err = r.decide(ctx, p.Key.Kind, *w, known)
+		w.divideObjects(w.objects)
+		d, err = r.listAndPlan(ctx, p.Key.Kind, *w, known)
 	}
-	return d, unanswered(err)
+	return d, markUnavailable(err)
 }
 
-// again plans once more, after records were written. The error is [reconcile.ErrStale] in a cleanup, or if the new plan
+// planAgain plans once more, after records were written. The error is [reconcile.ErrStale] in a cleanup, or if the new plan
 // needs further records or other passwords.
-func (r *reconciler) again(ctx context.Context, p *consume.Pass[Key], w work, known *passwords) (work, decision, error) {
+func (r *reconciler) planAgain(ctx context.Context, p *consume.Request[Key], w syncInput, known *passwords) (syncInput, decision, error) {
 	if w.cleanup {
 		return w, decision{}, reconcile.ErrStale
 	}
-	_, all := r.state.snapshot(p.Key)
-	w.divide(r.statuses.members(w.cluster, all))
-	r.hinder(p, w.objects, w.unrecorded)
-	if p.Key.Kind == plan.Users && !known.areOf(w.objects) {
+	_, all := r.state.runInput(p.Key)
+	w.divideObjects(r.statuses.membersOf(w.cluster, all))
+	r.setObstacles(p, w.objects, w.unrecorded)
+	if p.Key.Kind == plan.Users && !known.matchesObjects(w.objects) {
 		return w, decision{}, reconcile.ErrStale
 	}
-	decided, err := r.decide(ctx, p.Key.Kind, w, known)
-	if err == nil && r.statuses.unrecorded(w, decided) {
+	decided, err := r.listAndPlan(ctx, p.Key.Kind, w, known)
+	if err == nil && r.statuses.hasUnrecorded(w, decided) {
 		err = reconcile.ErrStale
 	}
 	return w, decided, err
 }
 
-// decide lists the entities and plans.
-func (r *reconciler) decide(ctx context.Context, kind plan.Kind, w work, known *passwords) (decision, error) {
+// listAndPlan lists the entities and plans.
+func (r *reconciler) listAndPlan(ctx context.Context, kind plan.Kind, w syncInput, known *passwords) (decision, error) {
 	d := decision{outcomes: map[string]outcome{}}
 	var referred map[string]plan.Entity
 	if of, refers := kind.References(); refers {
 		var err error
 		if referred, err = w.to.client.List(ctx, of); err != nil {
-			return d, unanswered(err)
+			return d, markUnavailable(err)
 		}
 	}
 	actual, err := w.to.client.List(ctx, kind)
 	if err != nil {
-		return d, unanswered(err)
+		return d, markUnavailable(err)
 	}
 	if kind == plan.Mappings {
-		others := r.state.sharing(r.connections.sharing(w.to))
-		all := append(bindings(w.objects, w.server, plan.Undecided(referred)), elsewhere(others, w.server)...)
-		made := plan.MappingsOf(all, actual, names(referred), w.contest > 0)
+		others := r.state.bindingsSharing(r.connections.clustersSharing(w.to))
+		all := append(planBindings(w.objects, w.server, plan.Undecided(referred)), bindingsElsewhere(others, w.server)...)
+		made := plan.MappingsOf(all, actual, entityNames(referred), w.contest > 0)
 		d.trusted = slices.DeleteFunc(others, func(o object) bool { return !made.Outcomes[string(o.value.GetUID())].Trusted })
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = outcome{
-				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisioned(o.Before), after: provisioned(o.After), unseen: o.Unseen,
+				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisionedEntries(o.Before), after: provisionedEntries(o.After), unseen: o.Unseen,
 			}
 		}
 		d.actions, d.again = made.Actions, made.Again
 		return d, nil
 	}
 	plans := func() []plan.Object {
-		return planned(w.objects, w.server, known, groups(kind, names(referred), actual, w.objects))
+		return plannedObjects(w.objects, w.server, known, actionGroups(kind, entityNames(referred), actual, w.objects))
 	}
 	made := plan.Objects(kind, plans(), actual)
 	if kind == plan.Users && len(made.Actions) > 0 { // Mappings are read last, right before the write.
 		grants, err := grantsOn(ctx, w.to.client)
 		if err != nil {
-			return d, unanswered(err)
+			return d, markUnavailable(err)
 		}
-		made = plan.Objects(kind, granted(plans(), grants), actual)
+		made = plan.Objects(kind, withGrants(plans(), grants), actual)
 	}
 	for uid, o := range made.Outcomes {
 		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}
@@ -389,8 +389,8 @@ func grantsOn(ctx context.Context, client *search.Client) (plan.Grants, error) {
 	return plan.GrantsOf(roles, mappings), err
 }
 
-// unanswered marks every error of a listing as [fault.Unavailable], because it is not the fault of an object.
-func unanswered(err error) error {
+// markUnavailable marks every error of a listing as [fault.Unavailable], because it is not the fault of an object.
+func markUnavailable(err error) error {
 	if fault.IsUnavailable(err) {
 		return err
 	}

@@ -35,7 +35,7 @@ type fields struct {
 // fieldsOf returns these fields of an object.
 func fieldsOf(o opensearchv1.Declared) fields {
 	f := fields{Common: *o.State()}
-	f.Conditions = condition.Apply(f.Conditions, conditions(), 0, metav1.Time{})
+	f.Conditions = condition.Apply(f.Conditions, conditionTypes(), 0, metav1.Time{})
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchRole:
 		f.ExistingRole = o.Status.ExistingRole
@@ -49,7 +49,7 @@ func fieldsOf(o opensearchv1.Declared) fields {
 	return f
 }
 
-func conditions() []string {
+func conditionTypes() []string {
 	return []string{opensearchv1.Ready, opensearchv1.PasswordTrimmed, opensearchv1.OtherController}
 }
 
@@ -64,14 +64,14 @@ func (f *fields) setExisting(o opensearchv1.Declared, existing *bool) {
 	}
 }
 
-func (f fields) same(other fields) bool {
+func (f fields) isSame(other fields) bool {
 	a, err := json.Marshal(f)
 	b, otherErr := json.Marshal(other)
 	return err == nil && otherErr == nil && bytes.Equal(a, b)
 }
 
-// say sets state, reason and conditions for a verdict.
-func (f *fields) say(o opensearchv1.Declared, v plan.Verdict, further ...condition.Condition) {
+// setVerdict sets state, reason and conditions for a verdict.
+func (f *fields) setVerdict(o opensearchv1.Declared, v plan.Verdict, further ...condition.Condition) {
 	f.State, f.Reason, f.ObservedGeneration = v.State, clip.Text(v.Message, maxReason), o.GetGeneration()
 	status := condition.New(opensearchv1.Ready, v.State == opensearchv1.Created, v.Reason, v.Message)
 	if v.Reason == plan.OtherWriter {
@@ -86,7 +86,7 @@ func (f *fields) say(o opensearchv1.Declared, v plan.Verdict, further ...conditi
 }
 
 // recordOf returns the record that an object must have before any write for it.
-func recordOf(o object, w work, d outcome) fields {
+func recordOf(o object, w syncInput, d outcome) fields {
 	f := fieldsOf(o.value)
 	if f.State == "" {
 		f.State = opensearchv1.Pending
@@ -99,41 +99,43 @@ func recordOf(o object, w work, d outcome) fields {
 	return f
 }
 
-// lacking returns the objects that need a new record or a finalizer before the actions run.
-func lacking(w work, d decision) (all []object) {
-	touched := d.touched()
+// objectsLackingRecord returns the objects that need a new record or a finalizer before the actions run.
+func objectsLackingRecord(w syncInput, d decision) (all []object) {
+	touched := d.touchedUIDs()
 	for _, o := range w.objects {
 		is, known := d.outcomes[string(o.value.GetUID())]
-		if !known || o.gone() || !touched[string(o.value.GetUID())] && !is.holds {
+		if !known || o.isGone() || !touched[string(o.value.GetUID())] && !is.holds {
 			continue
 		}
-		if f := recordOf(o, w, is); !f.same(fieldsOf(o.value)) || is.holds && !hasCopy(o, copyOf(o, w, f)) || unheld(o, is) {
+		if f := recordOf(o, w, is); !f.isSame(fieldsOf(o.value)) || is.holds && !hasCopy(o, copyOf(o, w, f)) || isUnheld(o, is) {
 			all = append(all, o)
 		}
 	}
 	return all
 }
 
-func unheld(o object, is outcome) bool {
-	return is.holds && !o.leaving() && !slices.Contains(o.value.GetFinalizers(), opensearchv1.Finalizer)
+func isUnheld(o object, is outcome) bool {
+	return is.holds && !o.isDeleting() && !slices.Contains(o.value.GetFinalizers(), opensearchv1.Finalizer)
 }
 
-// unrecorded reports whether any object lacks its record.
-func (s *statuses) unrecorded(w work, d decision) bool { return len(lacking(w, d)) > 0 }
+// hasUnrecorded reports whether any object lacks its record.
+func (s *statuses) hasUnrecorded(w syncInput, d decision) bool {
+	return len(objectsLackingRecord(w, d)) > 0
+}
 
-// record writes the records and finalizers that must exist before the actions run. It returns the states that the API
+// writeRecords writes the records and finalizers that must exist before the actions run. It returns the states that the API
 // server has confirmed by these writes.
-func (s *statuses) record(ctx context.Context, p *consume.Pass[Key], w work, d decision) (recorded map[string]bool, err error) {
+func (s *statuses) writeRecords(ctx context.Context, p *consume.Request[Key], w syncInput, d decision) (recorded map[string]bool, err error) {
 	var mu sync.Mutex
 	recorded = map[string]bool{}
-	return recorded, each(ctx, lacking(w, d), func(o object) error {
+	return recorded, forEach(ctx, objectsLackingRecord(w, d), func(o object) error {
 		is := d.outcomes[string(o.value.GetUID())]
 		f := recordOf(o, w, is)
-		now, err := s.put(ctx, p, o, f, controller.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written"})
-		if kept := copyOf(o, w, f); err == nil && (unheld(o, is) || !hasCopy(o, kept)) {
+		now, err := s.putStatus(ctx, p, o, f, controller.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written"})
+		if kept := copyOf(o, w, f); err == nil && (isUnheld(o, is) || !hasCopy(o, kept)) {
 			held := o
 			held.Change = now
-			now, err = s.keep(ctx, p, held, kept, unheld(o, is))
+			now, err = s.writeCopy(ctx, p, held, kept, isUnheld(o, is))
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -146,8 +148,8 @@ func (s *statuses) record(ctx context.Context, p *consume.Pass[Key], w work, d d
 	})
 }
 
-// provisioned returns a record in the form of the status.
-func provisioned(record map[string]plan.Entries) []opensearchv1.Provisioned {
+// provisionedEntries returns a record in the form of the status.
+func provisionedEntries(record map[string]plan.Entries) []opensearchv1.Provisioned {
 	var all []opensearchv1.Provisioned
 	for _, role := range slices.Sorted(maps.Keys(record)) {
 		e := record[role]

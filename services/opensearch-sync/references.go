@@ -20,7 +20,7 @@ func secretsOf[O metav1.Object](o O) (all []string) {
 	return all
 }
 
-func (t tableOf[T, P]) naming(secret event.Key) (clusters []event.Key) {
+func (t tableOf[T, P]) clustersNaming(secret event.Key) (clusters []event.Key) {
 	for _, o := range t.rows.By(bySecret, secret.Path()) {
 		if is := clusterKey(o.Key.Cluster, o.Key.Namespace, P(o.Value).Cluster()); is.Cluster == secret.Cluster && !slices.Contains(clusters, is) {
 			clusters = append(clusters, is)
@@ -29,11 +29,11 @@ func (t tableOf[T, P]) naming(secret event.Key) (clusters []event.Key) {
 	return clusters
 }
 
-// reading returns the keys whose runs read a Secret: those of users with a password in it, and all keys of clusters
+// keysReading returns the keys whose runs read a Secret: those of users with a password in it, and all keys of clusters
 // that use it.
-func (s *state) reading(secret event.Key) (all []Key) {
+func (s *state) keysReading(secret event.Key) (all []Key) {
 	for _, t := range s.tables[plan.Users] {
-		for _, cluster := range t.naming(secret) {
+		for _, cluster := range t.clustersNaming(secret) {
 			all = append(all, Key{cluster, plan.Users})
 		}
 	}
@@ -47,9 +47,9 @@ func (s *state) reading(secret event.Key) (all []Key) {
 	return all
 }
 
-// secret returns the state of a Secret in the namespace of a cluster. It reports false if the view does not follow the
+// secretState returns the state of a Secret in the namespace of a cluster. It reports false if the view does not follow the
 // Secret.
-func (s *state) secret(cluster event.Key, name string) (event.Change, bool) {
+func (s *state) secretState(cluster event.Key, name string) (event.Change, bool) {
 	o, live := s.secrets.Get(event.Key{Cluster: cluster.Cluster, GroupResource: kinds.Secrets().GroupResource, Namespace: cluster.Namespace, Name: name})
 	return o.Change, live
 }

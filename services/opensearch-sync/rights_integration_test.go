@@ -32,7 +32,7 @@ func TestOpenSearchSyncReportsEachMissingRight(t *testing.T) {
 	r.Reflector()
 	r.connect()
 	r.suite = testbed.RightsSuite{
-		Bed: r.Bed, Service: topology.OpensearchSync, Log: &r.log, Fill: r.fill, Uses: r.uses(),
+		Env: r.Env, Service: topology.OpensearchSync, Log: &r.log, Fill: r.fill, Uses: r.uses(),
 		Start: func() *testbed.Running {
 			return r.serveWith(func(c *opensearchsync.Config) { c.Legacy, c.RPC.Auth = true, rpc.Kubernetes })
 		},

@@ -48,9 +48,9 @@ func (s *schemas) isForeign(kind kinds.Kind) bool {
 	return s.foreign[kind.GroupResource]
 }
 
-// set records whether the definition of a kind lacks our fields, as the last write of a status has shown. It reports
+// setForeign records whether the definition of a kind lacks our fields, as the last write of a status has shown. It reports
 // whether that has changed.
-func (s *schemas) set(kind kinds.Kind, foreign bool) (changed bool) {
+func (s *schemas) setForeign(kind kinds.Kind, foreign bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.foreign[kind.GroupResource] == foreign {
@@ -65,8 +65,8 @@ func (s *schemas) set(kind kinds.Kind, foreign bool) (changed bool) {
 	return true
 }
 
-// err returns an error that names the kinds, for /readyz.
-func (s *schemas) err() error {
+// readyError returns an error that names the kinds, for /readyz.
+func (s *schemas) readyError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.foreign) == 0 {
@@ -84,14 +84,14 @@ func (s *schemas) err() error {
 const definitionRemedy = "the CustomResourceDefinition drops conditions and records of this status; apply Entail's again " +
 	"(entail install), and install the public operator with installCRDs: false"
 
-// put writes a status. If the CustomResourceDefinition is another project's, put writes only the fields that exist
+// putStatus writes a status. If the CustomResourceDefinition is another project's, put writes only the fields that exist
 // there. The remedy is then the reason, if there is no other.
-func (s *statuses) put(ctx context.Context, p *consume.Pass[Key], o object, f fields, status controller.Status) (event.Change, error) {
-	status.Kind, status.Object, status.Fields, status.Same = o.kind, o.Change, f, f.same(o.status())
+func (s *statuses) putStatus(ctx context.Context, p *consume.Request[Key], o object, f fields, status controller.Status) (event.Change, error) {
+	status.Kind, status.Object, status.Fields, status.Same = o.kind, o.Change, f, f.isSame(o.statusFields())
 	now, err := s.writer.Write(ctx, p, status)
 	foreign := errors.Is(err, kube.ErrUndeclared)
-	if !status.Same && (foreign || err == nil) && s.schemas.set(o.kind, foreign) && foreign {
-		s.rivals.reset() // The definition, not a controller, dropped the missing fields.
+	if !status.Same && (foreign || err == nil) && s.schemas.setForeign(o.kind, foreign) && foreign {
+		s.rivals.forgetAll() // The definition, not a controller, dropped the missing fields.
 		return now, fmt.Errorf("%s: %w", o.Key, reconcile.ErrStale)
 	}
 	if !foreign {
@@ -99,9 +99,9 @@ func (s *statuses) put(ctx context.Context, p *consume.Pass[Key], o object, f fi
 	}
 	f.Common = opensearchv1.Common{State: f.State, Reason: cmp.Or(f.Reason, definitionRemedy), ManagedCluster: f.ManagedCluster}
 	f.Provisioned = nil
-	if was := o.status(); was.Reason != f.Reason {
+	if was := o.statusFields(); was.Reason != f.Reason {
 		status.Notes = []condition.Note{{Warning: true, Reason: "ForeignDefinition", Message: definitionRemedy}}
 	}
-	status.Fields, status.Same = f, f.same(o.status())
+	status.Fields, status.Same = f, f.isSame(o.statusFields())
 	return s.writer.Write(ctx, p, status)
 }

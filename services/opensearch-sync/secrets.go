@@ -29,8 +29,8 @@ var (
 	errSecretForbidden = errors.New("opensearch-sync may not read it")
 )
 
-// get reads one Secret. The error wraps errNoSecret or errSecretForbidden where these apply.
-func (s secrets) get(ctx context.Context, namespace, name string) (secret corev1.Secret, err error) {
+// getSecret reads one Secret. The error wraps errNoSecret or errSecretForbidden where these apply.
+func (s secrets) getSecret(ctx context.Context, namespace, name string) (secret corev1.Secret, err error) {
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 { // No Secret can have such a name.
 		return secret, fmt.Errorf("Secret %s/%s: %w", namespace, name, errNoSecret) //nolint:staticcheck // It is the name of the kind.
 	}
@@ -41,7 +41,7 @@ func (s secrets) get(ctx context.Context, namespace, name string) (secret corev1
 	case errors.Is(err, kube.ErrNotFound):
 		return secret, fmt.Errorf("Secret %s/%s: %w", namespace, name, errNoSecret) //nolint:staticcheck // It is the name of the kind.
 	case errors.Is(err, kube.ErrForbidden):
-		return secret, fmt.Errorf("Secret %s/%s: %w: %s", namespace, name, errSecretForbidden, remedy(namespace)) //nolint:staticcheck // As above.
+		return secret, fmt.Errorf("Secret %s/%s: %w: %s", namespace, name, errSecretForbidden, grantCommand(namespace)) //nolint:staticcheck // As above.
 	case err != nil:
 		return secret, err
 	}
@@ -51,8 +51,8 @@ func (s secrets) get(ctx context.Context, namespace, name string) (secret corev1
 	return secret, nil
 }
 
-// remedy returns the command that grants the right to read Secrets of a namespace.
-func remedy(namespace string) string {
+// grantCommand returns the command that grants the right to read Secrets of a namespace.
+func grantCommand(namespace string) string {
 	return fmt.Sprintf("%s; to have their changes followed, too, see docs/operate/opensearch.md",
 		rbac.Account{Service: topology.OpensearchSync}.BindSecrets(namespace))
 }

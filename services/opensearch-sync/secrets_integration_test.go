@@ -122,7 +122,7 @@ func TestSecretsOfOthersAreReadWhenTheirPasswordIsNeeded(t *testing.T) {
 
 func TestASecretThatIsNotFollowedIsReadAgainAndAgain(t *testing.T) {
 	b := newBed(t)
-	b.Bed.Reflector() // Like a watcher without --secret-namespaces.
+	b.Env.Reflector() // Like a watcher without --secret-namespaces.
 	b.connect()
 	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = often })
 	b.user("anna")

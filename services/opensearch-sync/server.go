@@ -35,9 +35,9 @@ type about interface {
 	GetCluster() *opensearchv1.ClusterRef
 }
 
-// handler returns the handler of s. Each procedure requires the verb connect on clusters of the namespace, because its
+// rpcHandler returns the handler of s. Each procedure requires the verb connect on clusters of the namespace, because its
 // answer shows the content of a cluster.
-func (s *server) handler() rpc.Handler {
+func (s *server) rpcHandler() rpc.Handler {
 	access := map[string]rpc.Access{
 		opensearchv1connect.OpenSearchServiceListUsersProcedure:      mayConnect[opensearchv1.ListUsersRequest](),
 		opensearchv1connect.OpenSearchServiceListRolesProcedure:      mayConnect[opensearchv1.ListRolesRequest](),
@@ -65,9 +65,9 @@ type listing struct {
 	server  string
 }
 
-// list reads the entities of a kind in the cluster of a request.
-func (s *server) list(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) (l listing, err error) {
-	cluster, to, err := s.reach(ctx, ref)
+// listEntities reads the entities of a kind in the cluster of a request.
+func (s *server) listEntities(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) (l listing, err error) {
+	cluster, to, err := s.reachCluster(ctx, ref)
 	if err != nil {
 		return l, err
 	}
@@ -75,14 +75,14 @@ func (s *server) list(ctx context.Context, ref *opensearchv1.ClusterRef, kind pl
 		return l, err
 	}
 	l.actual, err = to.client.List(ctx, kind)
-	l.objects = s.state.tables[kind].of(cluster.Key, string(cluster.Value.UID))
+	l.objects = s.state.tables[kind].objectsOf(cluster.Key, string(cluster.Value.UID))
 	return l, err
 }
 
-// reach returns the cluster of a request and the connection to it.
-func (s *server) reach(ctx context.Context, ref *opensearchv1.ClusterRef) (cluster view.Object[resources.OpenSearchCluster], to *connection, err error) {
+// reachCluster returns the cluster of a request and the connection to it.
+func (s *server) reachCluster(ctx context.Context, ref *opensearchv1.ClusterRef) (cluster view.Object[resources.OpenSearchCluster], to *connection, err error) {
 	key := clusterKey(s.cluster, ref.GetNamespace(), ref.GetName())
-	found, err := rpc.Find(s.complete, s.state.cluster, key)
+	found, err := rpc.Find(s.complete, s.state.liveCluster, key)
 	switch {
 	case err != nil:
 		return found, nil, err
@@ -92,7 +92,7 @@ func (s *server) reach(ctx context.Context, ref *opensearchv1.ClusterRef) (clust
 	if err := s.confirmer.Confirm(ctx, statedCluster(found)); err != nil {
 		return found, nil, err
 	}
-	to, err = s.connections.to(ctx, found.Value)
+	to, err = s.connections.connectTo(ctx, found.Value)
 	if waiting, ok := errors.AsType[*notReadyError](err); ok {
 		err = connect.NewError(connect.CodeFailedPrecondition, waiting)
 	}
@@ -101,18 +101,18 @@ func (s *server) reach(ctx context.Context, ref *opensearchv1.ClusterRef) (clust
 
 // ListUsers lists all users in a cluster, including those of other writers.
 func (s *server) ListUsers(ctx context.Context, request *opensearchv1.ListUsersRequest) (*opensearchv1.ListUsersResponse, error) {
-	things, err := s.things(ctx, request.GetCluster(), plan.Users)
+	things, err := s.listThings(ctx, request.GetCluster(), plan.Users)
 	return &opensearchv1.ListUsersResponse{Users: things}, err
 }
 
 // ListRoles lists all roles in a cluster.
 func (s *server) ListRoles(ctx context.Context, request *opensearchv1.ListRolesRequest) (*opensearchv1.ListRolesResponse, error) {
-	things, err := s.things(ctx, request.GetCluster(), plan.Roles)
+	things, err := s.listThings(ctx, request.GetCluster(), plan.Roles)
 	return &opensearchv1.ListRolesResponse{Roles: things}, err
 }
 
-func (s *server) things(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) ([]*opensearchv1.Thing, error) {
-	l, err := s.list(ctx, ref, kind)
+func (s *server) listThings(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) ([]*opensearchv1.Thing, error) {
+	l, err := s.listEntities(ctx, ref, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -120,14 +120,14 @@ func (s *server) things(ctx context.Context, ref *opensearchv1.ClusterRef, kind 
 	for name, entity := range l.actual {
 		all[name] = &opensearchv1.Thing{Name: name, Exists: true, Reserved: entity.Guarded}
 	}
-	asking := planned(l.objects, l.server, nil, nil)
+	asking := plannedObjects(l.objects, l.server, nil, nil)
 	for i, o := range l.objects {
 		thing, name, state := all[o.value.Entity()], o.value.Entity(), o.value.State()
 		if thing == nil {
 			thing = &opensearchv1.Thing{Name: name}
 			all[name] = thing
 		}
-		owns := !thing.GetExists() || kind.Owns(l.actual[name], asking[i])
+		owns := !thing.GetExists() || kind.IsOwner(l.actual[name], asking[i])
 		if thing.GetState() != "" && !owns {
 			continue
 		}
@@ -141,11 +141,11 @@ func (s *server) things(ctx context.Context, ref *opensearchv1.ClusterRef, kind 
 
 // ListMappings lists the roles that have a mapping or a direct holder.
 func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMappingsRequest) (*opensearchv1.ListMappingsResponse, error) {
-	l, err := s.list(ctx, request.GetCluster(), plan.Mappings)
+	l, err := s.listEntities(ctx, request.GetCluster(), plan.Mappings)
 	if err != nil {
 		return nil, err
 	}
-	users, err := s.list(ctx, request.GetCluster(), plan.Users)
+	users, err := s.listEntities(ctx, request.GetCluster(), plan.Users)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMap
 	for _, role := range slices.Compact(roles) {
 		has := l.actual[role].Entries()
 		m := &opensearchv1.Mapping{Role: role, Users: has.Users, BackendRoles: has.BackendRoles, Hosts: has.Hosts, AndBackendRoles: has.And}
-		m.Holders = held(plan.HoldersOf(role, has, accounts))
+		m.Holders = holderMessages(plan.HoldersOf(role, has, accounts))
 		for _, o := range l.objects {
 			if b, ok := o.value.(*resources.OpensearchUserRoleBinding); ok && slices.Contains(b.Spec.Roles, role) {
 				m.Bindings = append(m.Bindings, o.Key.Path())
@@ -168,7 +168,7 @@ func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMap
 	return answer, nil
 }
 
-func held(holders []plan.Holder) (all []*opensearchv1.Holder) {
+func holderMessages(holders []plan.Holder) (all []*opensearchv1.Holder) {
 	for _, h := range holders {
 		all = append(all, &opensearchv1.Holder{User: h.User, Direct: h.Direct, BackendRoles: h.BackendRoles})
 	}
@@ -177,11 +177,11 @@ func held(holders []plan.Holder) (all []*opensearchv1.Holder) {
 
 // ExplainMapping returns the source of each entry of a role's mapping, and the holders of the role.
 func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
-	l, err := s.list(ctx, request.GetCluster(), plan.Mappings)
+	l, err := s.listEntities(ctx, request.GetCluster(), plan.Mappings)
 	if err != nil {
 		return nil, err
 	}
-	users, err := s.list(ctx, request.GetCluster(), plan.Users)
+	users, err := s.listEntities(ctx, request.GetCluster(), plan.Users)
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +190,9 @@ func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.Expla
 		paths[string(o.value.GetUID())] = o.Key.Path()
 	}
 	answer := &opensearchv1.ExplainMappingResponse{
-		Holders: held(plan.HoldersOf(request.GetRole(), l.actual[request.GetRole()].Entries(), plan.Accounts(users.actual))),
+		Holders: holderMessages(plan.HoldersOf(request.GetRole(), l.actual[request.GetRole()].Entries(), plan.Accounts(users.actual))),
 	}
-	for _, e := range plan.Explain(request.GetRole(), bindings(l.objects, l.server, nil), l.actual[request.GetRole()]) {
+	for _, e := range plan.Explain(request.GetRole(), planBindings(l.objects, l.server, nil), l.actual[request.GetRole()]) {
 		entry := &opensearchv1.Entry{List: e.List, Value: e.Value, Foreign: e.Foreign, Exists: e.Exists}
 		for _, uid := range e.Bindings {
 			entry.Bindings = append(entry.Bindings, paths[uid])
@@ -205,13 +205,13 @@ func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.Expla
 // GetSyncStatus counts the objects of a cluster by kind and state.
 func (s *server) GetSyncStatus(_ context.Context, request *opensearchv1.GetSyncStatusRequest) (*opensearchv1.GetSyncStatusResponse, error) {
 	key := clusterKey(s.cluster, request.GetCluster().GetNamespace(), request.GetCluster().GetName())
-	if _, err := rpc.Find(s.complete, s.state.cluster, key); err != nil {
+	if _, err := rpc.Find(s.complete, s.state.liveCluster, key); err != nil {
 		return nil, err
 	}
 	answer := &opensearchv1.GetSyncStatusResponse{}
 	for _, kind := range plan.Kinds() {
 		states := map[string]int32{}
-		for _, o := range s.state.tables[kind].of(key, "") {
+		for _, o := range s.state.tables[kind].objectsOf(key, "") {
 			states[string(o.value.State().State)]++
 		}
 		answer.Kinds = append(answer.Kinds, &opensearchv1.KindStatus{Kind: string(kind), States: states})

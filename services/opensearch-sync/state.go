@@ -33,7 +33,7 @@ type state struct {
 	tables   map[plan.Kind]tables
 	kinds    map[event.GroupResource]plan.Kind
 	// secrets holds the Secrets that the watcher follows.
-	secrets *view.Table[struct{}]
+	secrets *view.Lister[struct{}]
 
 	mu sync.Mutex
 	// cleared holds gone objects of which nothing is left in OpenSearch, with the epoch of their deletion.
@@ -43,7 +43,7 @@ type state struct {
 // clusters holds the clusters of one group.
 type clusters struct {
 	group event.GroupResource
-	rows  *view.Table[opensearchv1.OpenSearchCluster]
+	rows  *view.Lister[opensearchv1.OpenSearchCluster]
 }
 
 // object is an object that declares an entity or entries, as the view holds it.
@@ -57,22 +57,22 @@ type object struct {
 	obstacle *plan.Verdict
 }
 
-// gone reports whether an object was deleted before its entity was removed, for example because a user removed its
+// isGone reports whether an object was deleted before its entity was removed, for example because a user removed its
 // finalizer.
-func (o object) gone() bool { return o.Deleted }
+func (o object) isGone() bool { return o.Deleted }
 
-// leaving reports whether an object is deleted or being deleted, so that nothing of it must remain.
-func (o object) leaving() bool { return o.gone() || o.value.GetDeletionTimestamp() != nil }
+// isDeleting reports whether an object is deleted or being deleted, so that nothing of it must remain.
+func (o object) isDeleting() bool { return o.isGone() || o.value.GetDeletionTimestamp() != nil }
 
-// speaksOf reports whether the status of an object can be about a server. A status without a server can be about any.
-func (o object) speaksOf(server string) bool {
+// isAbout reports whether the status of an object can be about a server. A status without a server can be about any.
+func (o object) isAbout(server string) bool {
 	of := o.value.State().ManagedServer
 	return of == "" || of == server
 }
 
-// existing returns whether the server had the entity before the object. It returns nil if that was never checked.
-func (o object) existing(server string) *bool {
-	if !o.speaksOf(server) {
+// hadEntity returns whether the server had the entity before the object. It returns nil if that was never checked.
+func (o object) hadEntity(server string) *bool {
+	if !o.isAbout(server) {
 		return nil
 	}
 	return o.value.Existing()
@@ -80,7 +80,7 @@ func (o object) existing(server string) *bool {
 
 // isOn reports whether an object was made on the server of a run, or on none yet. The server counts, not the
 // OpenSearchCluster: a server may be declared again, and an OpenSearchCluster may change its server.
-func (o object) isOn(w work) bool {
+func (o object) isOn(w syncInput) bool {
 	s := o.value.State()
 	if s.ManagedServer == "" {
 		return s.ManagedCluster == "" || s.ManagedCluster == string(w.cluster.UID)
@@ -88,8 +88,8 @@ func (o object) isOn(w work) bool {
 	return s.ManagedServer == w.server
 }
 
-// status returns the fields of the status as the API server holds it.
-func (o object) status() fields {
+// statusFields returns the fields of the status as the API server holds it.
+func (o object) statusFields() fields {
 	if o.written == nil {
 		return fieldsOf(o.value)
 	}
@@ -107,19 +107,19 @@ func (o object) isLost() bool {
 	case *opensearchv1.OpensearchUser:
 		return false
 	case *opensearchv1.OpensearchUserRoleBinding:
-		return len(record(value.Status)) == 0
+		return len(recordedEntries(value.Status)) == 0
 	default:
 		return value.Existing() == nil
 	}
 }
 
-// owes reports whether OpenSearch may hold something of an object, by its record.
-func (o object) owes() bool {
+// hasRecord reports whether OpenSearch may hold something of an object, by its record.
+func (o object) hasRecord() bool {
 	switch value := o.value.(type) {
 	case *opensearchv1.OpensearchUser: // The user in OpenSearch names its object.
-		return o.gone() || value.Status.ManagedCluster != ""
+		return o.isGone() || value.Status.ManagedCluster != ""
 	case *opensearchv1.OpensearchUserRoleBinding:
-		return len(record(value.Status)) > 0
+		return len(recordedEntries(value.Status)) > 0
 	default:
 		existing := value.Existing()
 		return existing != nil && !*existing
@@ -128,52 +128,52 @@ func (o object) owes() bool {
 
 // table is a table of objects of one kind and group.
 type table interface {
-	// of returns the objects that name a cluster, or that are in it by their record.
-	of(cluster event.Key, uid string) []object
-	// gone returns the deleted objects that named a cluster.
-	gone(cluster event.Key) []object
-	// stated returns the state of an object for confirmation by the API server. It reports false for a gone object
+	// objectsOf returns the objects that name a cluster, or that are in it by their record.
+	objectsOf(cluster event.Key, uid string) []object
+	// goneObjects returns the deleted objects that named a cluster.
+	goneObjects(cluster event.Key) []object
+	// statementOf returns the state of an object for confirmation by the API server. It reports false for a gone object
 	// whose name is taken again, because its state can no longer be read.
-	stated(o object) (confirm.Statement, bool)
-	// parse decodes a manifest and rejects unknown fields. live returns the object of a name.
-	parse(manifest []byte) (opensearchv1.Declared, error)
-	live(k event.Key) (object, bool)
-	// is returns the kind in Kubernetes.
-	is() kinds.Kind
-	// cluster returns the cluster that the newest known state of an object names, and the cluster UID in its record.
-	cluster(k event.Key) (cluster event.Key, managed string, ok bool)
-	// naming returns the clusters of objects that name a Secret.
-	naming(secret event.Key) []event.Key
-	// knows reports whether an object of this name and UID is live, or, if gone is true, has a tombstone.
-	knows(k event.Key, uid string, gone bool) bool
-	// manages reports whether the record of any object names the cluster with a UID.
-	manages(uid string) bool
+	statementOf(o object) (confirm.Statement, bool)
+	// parseManifest decodes a manifest and rejects unknown fields. live returns the object of a name.
+	parseManifest(manifest []byte) (opensearchv1.Declared, error)
+	liveObject(k event.Key) (object, bool)
+	// kindOf returns the kind in Kubernetes.
+	kindOf() kinds.Kind
+	// clusterOf returns the cluster that the newest known state of an object names, and the cluster UID in its record.
+	clusterOf(k event.Key) (clusterOf event.Key, managed string, ok bool)
+	// clustersNaming returns the clusters of objects that name a Secret.
+	clustersNaming(secret event.Key) []event.Key
+	// hasState reports whether an object of this name and UID is live, or, if gone is true, has a tombstone.
+	hasState(k event.Key, uid string, gone bool) bool
+	// isManaged reports whether the record of any object names the cluster with a UID.
+	isManaged(uid string) bool
 }
 
 // newState registers the tables in v. It uses those of the legacy group only if legacy is true.
-func newState(v *view.View, legacy bool) *state {
+func newState(v *view.Informer, legacy bool) *state {
 	s := &state{tables: map[plan.Kind]tables{}, kinds: map[event.GroupResource]plan.Kind{}}
-	s.cleared = newMemory[string](func(k event.Key, uid string) bool { return s.table(k).knows(k, uid, true) })
+	s.cleared = newMemory[string](func(k event.Key, uid string) bool { return s.tableFor(k).hasState(k, uid, true) })
 	s.secrets = view.Register[struct{}](v, kinds.Secrets(), nil)
 	index := map[string]func(*opensearchv1.OpenSearchCluster) []string{
 		byUID:    func(c *opensearchv1.OpenSearchCluster) []string { return []string{string(c.UID)} },
 		bySecret: secretsOf[*opensearchv1.OpenSearchCluster],
 	}
-	for _, kind := range both(kinds.OpenSearchClusters()) {
+	for _, kind := range bothGroups(kinds.OpenSearchClusters()) {
 		if rows := view.Register(v, kind, index); legacy || !kind.Optional {
 			s.clusters = append(s.clusters, clusters{kind.GroupResource, rows})
 		}
 	}
-	declare[opensearchv1.OpensearchUser](s, v, kinds.OpenSearchUsers(), plan.Users, legacy)
-	declare[opensearchv1.OpensearchRole](s, v, kinds.OpenSearchRoles(), plan.Roles, legacy)
-	declare[opensearchv1.OpensearchUserRoleBinding](s, v, kinds.OpenSearchBindings(), plan.Mappings, legacy)
-	declare[opensearchv1.OpensearchTenant](s, v, kinds.OpenSearchTenants(), plan.Tenants, legacy)
-	declare[opensearchv1.OpensearchActionGroup](s, v, kinds.OpenSearchActionGroups(), plan.ActionGroups, legacy)
+	declareTable[opensearchv1.OpensearchUser](s, v, kinds.OpenSearchUsers(), plan.Users, legacy)
+	declareTable[opensearchv1.OpensearchRole](s, v, kinds.OpenSearchRoles(), plan.Roles, legacy)
+	declareTable[opensearchv1.OpensearchUserRoleBinding](s, v, kinds.OpenSearchBindings(), plan.Mappings, legacy)
+	declareTable[opensearchv1.OpensearchTenant](s, v, kinds.OpenSearchTenants(), plan.Tenants, legacy)
+	declareTable[opensearchv1.OpensearchActionGroup](s, v, kinds.OpenSearchActionGroups(), plan.ActionGroups, legacy)
 	return s
 }
 
-// both returns a kind in its present and its legacy group.
-func both(kind kinds.Kind) []kinds.Kind { return []kinds.Kind{kind, kinds.Legacy(kind)} }
+// bothGroups returns a kind in its present and its legacy group.
+func bothGroups(kind kinds.Kind) []kinds.Kind { return []kinds.Kind{kind, kinds.Legacy(kind)} }
 
 // declared is the constraint for a pointer to T that is a declared object.
 type declared[T any] interface {
@@ -184,16 +184,16 @@ type declared[T any] interface {
 
 type tableOf[T any, P declared[T]] struct {
 	kind kinds.Kind
-	rows *view.Table[T]
+	rows *view.Lister[T]
 }
 
-func declare[T any, P declared[T]](s *state, v *view.View, kind kinds.Kind, of plan.Kind, legacy bool) {
+func declareTable[T any, P declared[T]](s *state, v *view.Informer, kind kinds.Kind, of plan.Kind, legacy bool) {
 	index := map[string]func(*T) []string{
 		byCluster: func(value *T) []string { return []string{clusterName(P(value))} },
 		byUID:     func(value *T) []string { return []string{P(value).State().ManagedCluster} },
 		bySecret:  func(value *T) []string { return secretsOf(P(value)) },
 	}
-	for _, kind := range both(kind) {
+	for _, kind := range bothGroups(kind) {
 		if rows := view.Register(v, kind, index); legacy || !kind.Optional {
 			s.tables[of] = append(s.tables[of], tableOf[T, P]{kind, rows})
 			s.kinds[kind.GroupResource] = of
@@ -203,15 +203,15 @@ func declare[T any, P declared[T]](s *state, v *view.View, kind kinds.Kind, of p
 
 func clusterName(o opensearchv1.Declared) string { return o.GetNamespace() + "/" + o.Cluster() }
 
-func (t tableOf[T, P]) of(cluster event.Key, uid string) []object {
+func (t tableOf[T, P]) objectsOf(cluster event.Key, uid string) []object {
 	rows := t.rows.By(byCluster, cluster.Path())
 	if uid != "" {
 		rows = append(slices.Clone(rows), t.rows.By(byUID, uid)...)
 	}
-	return t.objects(cluster, rows)
+	return t.toObjects(cluster, rows)
 }
 
-func (t tableOf[T, P]) gone(cluster event.Key) []object {
+func (t tableOf[T, P]) goneObjects(cluster event.Key) []object {
 	rows := slices.DeleteFunc(slices.Clone(t.rows.GoneBy(byCluster, cluster.Path())), func(o view.Object[T]) bool {
 		is, live := t.rows.Get(o.Key)
 		return live && is.UID == o.UID || o.Value == nil
@@ -219,11 +219,11 @@ func (t tableOf[T, P]) gone(cluster event.Key) []object {
 	for i := range rows {
 		rows[i].Deleted = true
 	}
-	return t.objects(cluster, rows)
+	return t.toObjects(cluster, rows)
 }
 
-// objects returns the rows in the namespace of a cluster, each once.
-func (t tableOf[T, P]) objects(cluster event.Key, rows []view.Object[T]) (all []object) {
+// toObjects returns the rows in the namespace of a cluster, each once.
+func (t tableOf[T, P]) toObjects(cluster event.Key, rows []view.Object[T]) (all []object) {
 	seen := map[string]bool{}
 	for _, o := range rows {
 		if o.Key.Cluster == cluster.Cluster && o.Key.Namespace == cluster.Namespace && !seen[o.UID] {
@@ -234,24 +234,24 @@ func (t tableOf[T, P]) objects(cluster event.Key, rows []view.Object[T]) (all []
 	return all
 }
 
-func (t tableOf[T, P]) stated(o object) (confirm.Statement, bool) {
-	if _, taken := t.rows.Get(o.Key); taken && o.gone() {
+func (t tableOf[T, P]) statementOf(o object) (confirm.Statement, bool) {
+	if _, taken := t.rows.Get(o.Key); taken && o.isGone() {
 		return confirm.Statement{}, false
 	}
 	value, _ := o.value.(P)
 	return confirm.NewStatement(view.Object[T]{Change: o.Change, Value: (*T)(value)}, func(value *T) (declared, recorded any) {
-		return declares(P(value)), nil
+		return relevantFields(P(value)), nil
 	}), true
 }
 
-func (t tableOf[T, P]) parse(manifest []byte) (opensearchv1.Declared, error) {
+func (t tableOf[T, P]) parseManifest(manifest []byte) (opensearchv1.Declared, error) {
 	value := P(new(T))
 	decoder := json.NewDecoder(bytes.NewReader(manifest))
 	decoder.DisallowUnknownFields()
 	return value, decoder.Decode(value)
 }
 
-func (t tableOf[T, P]) live(k event.Key) (object, bool) {
+func (t tableOf[T, P]) liveObject(k event.Key) (object, bool) {
 	o, ok := t.rows.Get(k)
 	found := object{Change: o.Change, kind: t.kind, value: P(o.Value), written: P(o.Value)}
 	if ok {
@@ -260,9 +260,9 @@ func (t tableOf[T, P]) live(k event.Key) (object, bool) {
 	return found, ok
 }
 
-func (t tableOf[T, P]) is() kinds.Kind { return t.kind }
+func (t tableOf[T, P]) kindOf() kinds.Kind { return t.kind }
 
-func (t tableOf[T, P]) knows(k event.Key, uid string, gone bool) bool {
+func (t tableOf[T, P]) hasState(k event.Key, uid string, gone bool) bool {
 	if !gone {
 		o, live := t.rows.Get(k)
 		return live && o.UID == uid
@@ -270,10 +270,10 @@ func (t tableOf[T, P]) knows(k event.Key, uid string, gone bool) bool {
 	return slices.ContainsFunc(t.rows.Gone(k), func(o view.Object[T]) bool { return o.UID == uid })
 }
 
-func (t tableOf[T, P]) manages(uid string) bool { return t.rows.Count(byUID, uid) > 0 }
+func (t tableOf[T, P]) isManaged(uid string) bool { return t.rows.Count(byUID, uid) > 0 }
 
-// declares returns the parts of an object on which decisions depend.
-func declares(o opensearchv1.Declared) any {
+// relevantFields returns the parts of an object on which decisions depend.
+func relevantFields(o opensearchv1.Declared) any {
 	kept, _ := copyIn(o)
 	o = withRecord(o)
 	all := []any{
@@ -286,7 +286,7 @@ func declares(o opensearchv1.Declared) any {
 	case *opensearchv1.OpensearchUser:
 		return append(all, o.Spec.PasswordFrom)
 	case *opensearchv1.OpensearchUserRoleBinding:
-		return append(all, o.Spec, record(o.Status))
+		return append(all, o.Spec, recordedEntries(o.Status))
 	}
 	return all
 }
@@ -299,7 +299,7 @@ func statedCluster(o view.Object[opensearchv1.OpenSearchCluster]) confirm.Statem
 	})
 }
 
-func (t tableOf[T, P]) cluster(k event.Key) (cluster event.Key, managed string, ok bool) {
+func (t tableOf[T, P]) clusterOf(k event.Key) (clusterOf event.Key, managed string, ok bool) {
 	o, _ := t.rows.Last(k)
 	if o.Value == nil {
 		return event.Key{}, "", false
@@ -312,24 +312,24 @@ func clusterKey(cluster, namespace, name string) event.Key {
 	return event.Key{Cluster: cluster, GroupResource: kinds.OpenSearchClusters().GroupResource, Namespace: namespace, Name: name}
 }
 
-// keys returns the keys that a change of an object affects.
-func (s *state) keys(k event.Key) []Key {
+// affectedKeys returns the keys that a change of an object affects.
+func (s *state) affectedKeys(k event.Key) []Key {
 	switch k.Resource {
 	case kinds.OpenSearchClusters().Resource:
 		return everythingIn(clusterKey(k.Cluster, k.Namespace, k.Name))
 	case kinds.Secrets().Resource:
-		return s.reading(k)
+		return s.keysReading(k)
 	}
 	kind, ok := s.kinds[k.GroupResource]
 	if !ok {
 		return nil
 	}
-	cluster, managed, ok := s.table(k).cluster(k)
+	cluster, managed, ok := s.tableFor(k).clusterOf(k)
 	if !ok || cluster.Name == "" {
 		return nil
 	}
 	all := []Key{{cluster, kind}}
-	for _, c := range s.named(managed) {
+	for _, c := range s.clustersWithUID(managed) {
 		if is := clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name); is != cluster {
 			all = append(all, Key{is, kind})
 		}
@@ -337,9 +337,9 @@ func (s *state) keys(k event.Key) []Key {
 	return all
 }
 
-// table returns the table of an object.
-func (s *state) table(k event.Key) table {
-	return s.tables[s.kinds[k.GroupResource]].in(k.GroupResource)
+// tableFor returns the table of an object.
+func (s *state) tableFor(k event.Key) table {
+	return s.tables[s.kinds[k.GroupResource]].tableIn(k.GroupResource)
 }
 
 // everythingIn returns all keys of a cluster.
@@ -350,8 +350,8 @@ func everythingIn(cluster event.Key) (all []Key) {
 	return all
 }
 
-// cluster returns the live cluster of a name, from the first group that has one.
-func (s *state) cluster(k event.Key) (found view.Object[opensearchv1.OpenSearchCluster], live bool) {
+// liveCluster returns the live cluster of a name, from the first group that has one.
+func (s *state) liveCluster(k event.Key) (found view.Object[opensearchv1.OpenSearchCluster], live bool) {
 	for _, c := range s.clusters {
 		k.GroupResource = c.group
 		if found, live = c.rows.Get(k); live {
@@ -361,8 +361,8 @@ func (s *state) cluster(k event.Key) (found view.Object[opensearchv1.OpenSearchC
 	return found, live
 }
 
-// named returns the live clusters with a UID, at most one.
-func (s *state) named(uid string) (all []view.Object[opensearchv1.OpenSearchCluster]) {
+// clustersWithUID returns the live clusters with a UID, at most one.
+func (s *state) clustersWithUID(uid string) (all []view.Object[opensearchv1.OpenSearchCluster]) {
 	if uid == "" {
 		return nil
 	}
@@ -372,64 +372,64 @@ func (s *state) named(uid string) (all []view.Object[opensearchv1.OpenSearchClus
 	return all
 }
 
-// decides reports whether the cluster with a UID is declared and is the one that owns its name. If staying is true, the
+// isDeciding reports whether the cluster with a UID is declared and is the one that owns its name. If staying is true, the
 // cluster must also not be under deletion.
-func (s *state) decides(uid string, staying bool) bool {
-	return slices.ContainsFunc(s.named(uid), func(c view.Object[opensearchv1.OpenSearchCluster]) bool {
-		first, _ := s.cluster(clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name))
+func (s *state) isDeciding(uid string, staying bool) bool {
+	return slices.ContainsFunc(s.clustersWithUID(uid), func(c view.Object[opensearchv1.OpenSearchCluster]) bool {
+		first, _ := s.liveCluster(clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name))
 		return first.UID == c.UID && (!staying || c.Value.DeletionTimestamp == nil)
 	})
 }
 
-// snapshot returns the input of a run: the cluster, unless it is missing or being deleted, and its objects of one kind.
+// runInput returns the input of a run: the cluster, unless it is missing or being deleted, and its objects of one kind.
 // While the cluster is declared, gone objects are included if OpenSearch may still hold something of them.
-func (s *state) snapshot(k Key) (cluster view.Object[opensearchv1.OpenSearchCluster], objects []object) {
+func (s *state) runInput(k Key) (cluster view.Object[opensearchv1.OpenSearchCluster], objects []object) {
 	uid := ""
-	if c, live := s.cluster(k.Cluster); live && c.Value.DeletionTimestamp == nil {
+	if c, live := s.liveCluster(k.Cluster); live && c.Value.DeletionTimestamp == nil {
 		cluster, uid = c, string(c.Value.UID)
 	}
-	objects = s.tables[k.Kind].of(k.Cluster, uid)
-	for _, o := range s.tables[k.Kind].gone(k.Cluster) {
-		if uid != "" && !s.isCleared(o) && o.owes() {
+	objects = s.tables[k.Kind].objectsOf(k.Cluster, uid)
+	for _, o := range s.tables[k.Kind].goneObjects(k.Cluster) {
+		if uid != "" && !s.isCleared(o) && o.hasRecord() {
 			objects = append(objects, o)
 		}
 	}
 	return cluster, objects
 }
 
-// clear records that nothing is left of a gone object: an entity of its name that appears later belongs to others. The
+// clearGone records that nothing is left of a gone object: an entity of its name that appears later belongs to others. The
 // record ends with the epoch, because a cluster that was rewound may have had the object again.
-func (s *state) clear(o object) {
+func (s *state) clearGone(o object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cleared.put(o.Key, o.UID, o.Epoch)
+	s.cleared.putValue(o.Key, o.UID, o.Epoch)
 }
 
 func (s *state) isCleared(o object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	epoch, is := s.cleared.get(o.UID)
+	epoch, is := s.cleared.getValue(o.UID)
 	return is && epoch == o.Epoch
 }
 
 // isUsed reports whether an object of any kind names a cluster.
 func (s *state) isUsed(cluster event.Key) bool {
 	for _, all := range s.tables {
-		if len(all.of(cluster, "")) > 0 {
+		if len(all.objectsOf(cluster, "")) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// lives reports whether an object of this UID is live.
-func (s *state) lives(k event.Key, uid string) bool { return s.table(k).knows(k, uid, false) }
+// hasLive reports whether an object of this UID is live.
+func (s *state) hasLive(k event.Key, uid string) bool { return s.tableFor(k).hasState(k, uid, false) }
 
-// needed reports whether the cluster with a UID is declared, or the record of an object names it.
-func (s *state) needed(uid string) bool {
-	needed := len(s.named(uid)) > 0
+// isNeeded reports whether the cluster with a UID is declared, or the record of an object names it.
+func (s *state) isNeeded(uid string) bool {
+	needed := len(s.clustersWithUID(uid)) > 0
 	for _, all := range s.tables {
-		needed = needed || slices.ContainsFunc(all, func(t table) bool { return t.manages(uid) })
+		needed = needed || slices.ContainsFunc(all, func(t table) bool { return t.isManaged(uid) })
 	}
 	return needed
 }

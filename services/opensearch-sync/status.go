@@ -41,7 +41,7 @@ type statuses struct {
 	// clear records that nothing is left in OpenSearch of a gone object.
 	clear func(object)
 	// rivals receives the statuses that were written, and the objects that are released.
-	rivals  *rivals
+	rivals  *foreignWriters
 	schemas *schemas
 	// settling bounds how long a call of the previous leader may still take effect.
 	settling time.Duration
@@ -49,15 +49,15 @@ type statuses struct {
 
 // withoutCluster reports that there is no cluster. It releases deleted objects for which nothing is in OpenSearch, and
 // holds the others.
-func (s *statuses) withoutCluster(ctx context.Context, p *consume.Pass[Key], objects []object, why string) error {
-	return each(ctx, objects, func(o object) error {
+func (s *statuses) withoutCluster(ctx context.Context, p *consume.Request[Key], objects []object, why string) error {
+	return forEach(ctx, objects, func(o object) error {
 		switch {
-		case !o.leaving():
-			return s.tell(ctx, p, o, *clusterMissing(o))
-		case o.owes() || o.isLost():
-			return s.tell(ctx, p, o, remains(o, why))
+		case !o.isDeleting():
+			return s.writeVerdict(ctx, p, o, *clusterMissing(o))
+		case o.hasRecord() || o.isLost():
+			return s.writeVerdict(ctx, p, o, remainsVerdict(o, why))
 		default:
-			return s.release(ctx, p, o, nil, true)
+			return s.removeFinalizer(ctx, p, o, nil, true)
 		}
 	})
 }
@@ -75,47 +75,47 @@ func clusterChanged(o object) *plan.Verdict {
 	}
 }
 
-// waiting reports v for each object. It keeps a status that holds a result for this generation, unless the object is
+// reportWaiting reports v for each object. It keeps a status that holds a result for this generation, unless the object is
 // being deleted.
-func (s *statuses) waiting(ctx context.Context, p *consume.Pass[Key], objects []object, v plan.Verdict) error {
-	return each(ctx, objects, func(o object) error {
+func (s *statuses) reportWaiting(ctx context.Context, p *consume.Request[Key], objects []object, v plan.Verdict) error {
+	return forEach(ctx, objects, func(o object) error {
 		state := o.value.State()
 		known := state.State == opensearchv1.Created || state.State == opensearchv1.Error
-		if !o.leaving() && known && state.ObservedGeneration == o.value.GetGeneration() {
+		if !o.isDeleting() && known && state.ObservedGeneration == o.value.GetGeneration() {
 			p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, v.Message)
 			return nil
 		}
-		return s.tell(ctx, p, o, v)
+		return s.writeVerdict(ctx, p, o, v)
 	})
 }
 
-// tell writes a verdict and leaves the record unchanged.
-func (s *statuses) tell(ctx context.Context, p *consume.Pass[Key], o object, v plan.Verdict) error {
-	if o.leaving() && o.isLost() {
+// writeVerdict writes a verdict and leaves the record unchanged.
+func (s *statuses) writeVerdict(ctx context.Context, p *consume.Request[Key], o object, v plan.Verdict) error {
+	if o.isDeleting() && o.isLost() {
 		v = plan.Verdict{State: opensearchv1.Error, Reason: "RecordMissing", Message: recordMissing + o.toForget()}
 	}
 	var further []condition.Condition
 	f := fieldsOf(o.value)
 	if has := meta.FindStatusCondition(o.value.State().Conditions, opensearchv1.OtherController); has != nil && v.Reason != plan.OtherWriter {
 		// The conflict ends when a run finds the user in step, not during an outage.
-		further = append(further, condition.New(has.Type, o.says(has.Type), has.Reason, has.Message))
+		further = append(further, condition.New(has.Type, o.isConditionTrue(has.Type), has.Reason, has.Message))
 	}
-	f.say(o.value, v, further...)
-	return s.write(ctx, p, o, f, v)
+	f.setVerdict(o.value, v, further...)
+	return s.writeStatus(ctx, p, o, f, v)
 }
 
-func (s *statuses) write(ctx context.Context, p *consume.Pass[Key], o object, f fields, v plan.Verdict) error {
+func (s *statuses) writeStatus(ctx context.Context, p *consume.Request[Key], o object, f fields, v plan.Verdict) error {
 	status := controller.Status{Outcome: outcomeOf(v.State), Message: v.Message}
 	c, changed := condition.Changed(o.value.State().Conditions, f.Conditions, opensearchv1.Ready)
 	if changed && (v.State == opensearchv1.Error || v.State == opensearchv1.Ignored) {
 		status.Notes = []condition.Note{{Warning: v.State == opensearchv1.Error, Reason: c.Reason, Message: c.Message}}
 	}
-	now, err := s.put(ctx, p, o, f, status)
+	now, err := s.putStatus(ctx, p, o, f, status)
 	var kept struct {
 		Status opensearchv1.Common `json:"status"`
 	}
 	if err == nil && now.Decode(&kept) == nil {
-		s.rivals.wrote(now, kept.Status)
+		s.rivals.recordOwnWrite(now, kept.Status)
 	}
 	return err
 }
@@ -131,30 +131,30 @@ func outcomeOf(state opensearchv1.State) eventv1.Outcome {
 	}
 }
 
-// refuse writes the verdicts on refused actions, after a run that could not complete.
-func (s *statuses) refuse(ctx context.Context, p *consume.Pass[Key], w work, d decision, done applied) error {
-	return each(ctx, w.objects, func(o object) error {
+// writeRefusals writes the verdicts on refused actions, after a run that could not complete.
+func (s *statuses) writeRefusals(ctx context.Context, p *consume.Request[Key], w syncInput, d decision, done applied) error {
+	return forEach(ctx, w.objects, func(o object) error {
 		verdict, was := done.refused[string(o.value.GetUID())]
-		if !was || o.gone() {
+		if !was || o.isGone() {
 			return nil
 		}
 		f := recordOf(o, w, d.outcomes[string(o.value.GetUID())])
-		f.say(o.value, verdict)
-		return s.write(ctx, p, o, f, verdict)
+		f.setVerdict(o.value, verdict)
+		return s.writeStatus(ctx, p, o, f, verdict)
 	})
 }
 
-// conclude writes the results of a run, and releases the deleted objects that leave nothing behind.
-func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d decision, done applied) error {
+// writeResults writes the results of a run, and releases the deleted objects that leave nothing behind.
+func (s *statuses) writeResults(ctx context.Context, p *consume.Request[Key], w syncInput, d decision, done applied) error {
 	say := func(o object) error {
 		is := d.outcomes[string(o.value.GetUID())]
 		f, verdict := recordOf(o, w, is), is.Verdict
 		no, was := done.refused[string(o.value.GetUID())]
 		switch {
-		case was && o.gone():
+		case was && o.isGone():
 			p.Report(o.Change, eventv1.Outcome_OUTCOME_REJECTED, no.Message)
 			return nil
-		case !was && done.undone[o.value.Entity()] && (o.gone() || !o.leaving() && verdict.State == opensearchv1.Created):
+		case !was && done.undone[o.value.Entity()] && (o.isGone() || !o.isDeleting() && verdict.State == opensearchv1.Created):
 			// Until the new object has the entity, it belongs to the deleted one.
 			p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until "+o.value.Entity()+" is written")
 			return nil
@@ -163,8 +163,8 @@ func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d
 		default:
 			f.Provisioned = is.after
 		}
-		if o.gone() || o.leaving() && verdict.State == opensearchv1.Created {
-			return s.leave(ctx, p, o, w, is)
+		if o.isGone() || o.isDeleting() && verdict.State == opensearchv1.Created {
+			return s.releaseDeleted(ctx, p, o, w, is)
 		}
 		var further []condition.Condition
 		if is.trimmed {
@@ -172,50 +172,50 @@ func (s *statuses) conclude(ctx context.Context, p *consume.Pass[Key], w work, d
 				"the Secret's value ends in a line break, which is not part of the password"))
 		}
 		var err error
-		if o.Change, err = s.renew(ctx, p, o, copyOf(o, w, f)); err != nil {
+		if o.Change, err = s.renewCopy(ctx, p, o, copyOf(o, w, f)); err != nil {
 			return err
 		}
-		f.say(o.value, verdict, further...)
-		return s.write(ctx, p, o, f, verdict)
+		f.setVerdict(o.value, verdict, further...)
+		return s.writeStatus(ctx, p, o, f, verdict)
 	}
 	var stay, leave []object
 	for _, o := range w.objects {
-		if o.leaving() {
+		if o.isDeleting() {
 			leave = append(leave, o)
 		} else {
 			stay = append(stay, o)
 		}
 	}
-	if err := each(ctx, stay, say); err != nil { // A new owner's record must exist before the old owner is released.
+	if err := forEach(ctx, stay, say); err != nil { // A new owner's record must exist before the old owner is released.
 		return err
 	}
-	return each(ctx, leave, say)
+	return forEach(ctx, leave, say)
 }
 
-// leave releases a deleted object. It holds the object while an unanswered change could still create its entity.
-func (s *statuses) leave(ctx context.Context, p *consume.Pass[Key], o object, w work, is outcome) error {
-	if !o.gone() && o.isLost() {
-		return s.tell(ctx, p, o, plan.Verdict{})
+// releaseDeleted releases a deleted object. It holds the object while an unanswered change could still create its entity.
+func (s *statuses) releaseDeleted(ctx context.Context, p *consume.Request[Key], o object, w syncInput, is outcome) error {
+	if !o.isGone() && o.isLost() {
+		return s.writeVerdict(ctx, p, o, plan.Verdict{})
 	}
-	if w.contest > 0 && !o.gone() {
+	if w.contest > 0 && !o.isGone() {
 		p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until what OpenSearch has given no answer to has come to pass, or cannot any more")
 		return nil
 	}
-	return s.release(ctx, p, o, is.after, w.contest == 0 && (!w.young || !is.unseen))
+	return s.removeFinalizer(ctx, p, o, is.after, w.contest == 0 && (!w.young || !is.unseen))
 }
 
-// release removes the finalizer of an object. It first reduces the record to what is left, so that readers of the last
+// removeFinalizer removes the finalizer of an object. It first reduces the record to what is left, so that readers of the last
 // state find nothing else in it. A gone object is cleared only if sure is true, which means that no earlier write can
 // still take effect.
-func (s *statuses) release(ctx context.Context, p *consume.Pass[Key], o object, left []opensearchv1.Provisioned, sure bool) error {
-	defer s.rivals.forget(string(o.value.GetUID()))
-	if o.gone() {
+func (s *statuses) removeFinalizer(ctx context.Context, p *consume.Request[Key], o object, left []opensearchv1.Provisioned, sure bool) error {
+	defer s.rivals.forgetUID(string(o.value.GetUID()))
+	if o.isGone() {
 		switch {
 		case len(left) > 0:
 		case sure:
 			s.clear(o)
 		default:
-			p.Again(s.settling)
+			p.RequeueAfter(s.settling)
 		}
 		p.Report(o.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
 		return nil
@@ -226,12 +226,12 @@ func (s *statuses) release(ctx context.Context, p *consume.Pass[Key], o object, 
 	if existing := o.value.Existing(); existing != nil && !*existing {
 		f.setExisting(o.value, nil)
 	}
-	if !f.same(was) {
+	if !f.isSame(was) {
 		var err error
-		if o.status().ManagedServer == "" { // The annotation holds the record.
-			now, err = s.keep(ctx, p, o, copyOf(o, work{cleanup: true}, f), false)
+		if o.statusFields().ManagedServer == "" { // The annotation holds the record.
+			now, err = s.writeCopy(ctx, p, o, copyOf(o, syncInput{cleanup: true}, f), false)
 		} else {
-			now, err = s.put(ctx, p, o, f, controller.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being deleted"})
+			now, err = s.putStatus(ctx, p, o, f, controller.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being deleted"})
 		}
 		if err != nil {
 			return err
@@ -242,7 +242,7 @@ func (s *statuses) release(ctx context.Context, p *consume.Pass[Key], o object, 
 		if err != nil {
 			return err
 		}
-		if err := p.Wrote(ctx, o.Change, freed); err != nil {
+		if err := p.RecordWrite(ctx, o.Change, freed); err != nil {
 			return err
 		}
 	}

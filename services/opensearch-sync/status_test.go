@@ -56,8 +56,8 @@ func TestMembersAndServersDecideWhichObjectsAPassLooksAfter(t *testing.T) {
 		of("moved", "other", "uid-search", "server"), leaves(of("leaves", "other", "uid-search", "server")), of("elsewhere", "search", "elsewhere", "server"),
 		of("declared-again", "search", "before", "server"), of("unproven", "search", "before", ""), of("on-another", "search", "uid-search", "other"), gone,
 	}
-	pass := work{cluster: clusterOf("uid-search"), server: "server"}
-	pass.divide(s.members(pass.cluster, all))
+	pass := syncInput{cluster: clusterOf("uid-search"), server: "server"}
+	pass.divideObjects(s.membersOf(pass.cluster, all))
 	names := func(objects []object) (all []string) {
 		for _, o := range objects {
 			name := o.value.GetName()
@@ -79,24 +79,24 @@ func TestMembersAndServersDecideWhichObjectsAPassLooksAfter(t *testing.T) {
 // While a change without an answer may still take effect, its object is neither released nor forgotten.
 func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
 	for name, c := range map[string]struct {
-		w            work
+		w            syncInput
 		unseen, gone bool
 		// outcome is the reported outcome. cleared means that the gone object needs no further attention.
 		outcome eventv1.Outcome
 		cleared bool
 	}{
-		"sure":                          {work{}, false, false, eventv1.Outcome_OUTCOME_APPLIED, false},
-		"contested":                     {work{contest: 1}, false, false, eventv1.Outcome_OUTCOME_PENDING, false},
-		"in a young turn":               {work{young: true}, false, false, eventv1.Outcome_OUTCOME_APPLIED, false},
-		"gone, sure":                    {work{}, false, true, eventv1.Outcome_OUTCOME_APPLIED, true},
-		"gone, unseen":                  {work{}, true, true, eventv1.Outcome_OUTCOME_APPLIED, true},
-		"gone, contested":               {work{contest: 1}, false, true, eventv1.Outcome_OUTCOME_APPLIED, false},
-		"gone in a young turn, and was": {work{young: true}, false, true, eventv1.Outcome_OUTCOME_APPLIED, true},
-		"gone in a young turn, unseen":  {work{young: true}, true, true, eventv1.Outcome_OUTCOME_APPLIED, false},
+		"sure":                          {syncInput{}, false, false, eventv1.Outcome_OUTCOME_APPLIED, false},
+		"contested":                     {syncInput{contest: 1}, false, false, eventv1.Outcome_OUTCOME_PENDING, false},
+		"in a young turn":               {syncInput{young: true}, false, false, eventv1.Outcome_OUTCOME_APPLIED, false},
+		"gone, sure":                    {syncInput{}, false, true, eventv1.Outcome_OUTCOME_APPLIED, true},
+		"gone, unseen":                  {syncInput{}, true, true, eventv1.Outcome_OUTCOME_APPLIED, true},
+		"gone, contested":               {syncInput{contest: 1}, false, true, eventv1.Outcome_OUTCOME_APPLIED, false},
+		"gone in a young turn, and was": {syncInput{young: true}, false, true, eventv1.Outcome_OUTCOME_APPLIED, true},
+		"gone in a young turn, unseen":  {syncInput{young: true}, true, true, eventv1.Outcome_OUTCOME_APPLIED, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := newTold(t)
-			s := &statuses{writer: &notes{of: map[string]string{}}, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, world.lives), clear: world.clear}
+			s := &statuses{writer: &notes{of: map[string]string{}}, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, world.hasLive), clear: world.clearGone}
 			u := userNamed("anna")
 			u.DeletionTimestamp = &metav1.Time{}
 			u.Status.ManagedCluster, u.Status.State = "uid-search", opensearchv1.Created
@@ -104,7 +104,7 @@ func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
 			c.w.cluster, c.w.objects = clusterOf("uid-search"), []object{o}
 			p := consume.NewPass(world.view, Key{Kind: plan.Users}, false)
 			d := decision{outcomes: map[string]outcome{"uid-anna": {Verdict: plan.InStep(), unseen: c.unseen}}}
-			if err := s.conclude(t.Context(), p, c.w, d, applied{}); err != nil {
+			if err := s.writeResults(t.Context(), p, c.w, d, applied{}); err != nil {
 				t.Fatal(err)
 			}
 			if results := p.Results(); len(results) != 1 || results[0].Outcome != c.outcome || world.isCleared(o) != c.cleared {
@@ -127,7 +127,7 @@ func (w *wroteFields) Refresh(context.Context, kinds.Kind, event.Change) error {
 // The verdict OtherController makes Ready false. It must not end by its own write, nor during an outage.
 func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
 	w, written := newTold(t), &wroteFields{}
-	s := &statuses{writer: written, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, w.lives)}
+	s := &statuses{writer: written, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, w.hasLive)}
 	u := userNamed("anna")
 	u.Generation = 1
 	o := object{Change: event.Change{Key: w.key("anna"), UID: string(u.UID)}, value: u}
@@ -136,11 +136,11 @@ func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
 		*otherWriter(), {State: opensearchv1.Pending, Reason: "Unavailable"}, {State: opensearchv1.Pending, Reason: "ClusterMissing"},
 	} {
 		u.Generation++ // A status of another generation is written again.
-		if err := s.waiting(t.Context(), p, []object{o}, v); err != nil {
+		if err := s.reportWaiting(t.Context(), p, []object{o}, v); err != nil {
 			t.Fatal(err)
 		}
 		u.Status.Common = written.fields.Common
-		if in := planned([]object{o}, "server", nil, nil)[0]; !in.Synced || in.InStep {
+		if in := plannedObjects([]object{o}, "server", nil, nil)[0]; !in.Synced || in.InStep {
 			t.Errorf("after %s: got synced %t, in step %t; want true, false", v.Reason, in.Synced, in.InStep)
 		}
 	}
@@ -148,13 +148,13 @@ func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
 
 func TestADeletedObjectWithoutARecordIsNotReleased(t *testing.T) {
 	world, told := newTold(t), &notes{of: map[string]string{}}
-	s := &statuses{writer: told, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, world.lives)}
+	s := &statuses{writer: told, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, world.hasLive)}
 	b := bindingWith(nil)
 	b.Status.ProvisionedRoles, b.DeletionTimestamp = nil, &metav1.Time{}
 	o := object{Change: event.Change{Key: world.key("one"), UID: "uid-one"}, value: b}
 	p := consume.NewPass(world.view, Key{Kind: plan.Mappings}, false)
 	d := decision{outcomes: map[string]outcome{"uid-one": {Verdict: plan.InStep()}}}
-	if err := s.conclude(t.Context(), p, work{cluster: clusterOf("old"), server: "server", objects: []object{o}}, d, applied{}); err != nil {
+	if err := s.writeResults(t.Context(), p, syncInput{cluster: clusterOf("old"), server: "server", objects: []object{o}}, d, applied{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := told.of["uid-one"]; !strings.HasPrefix(got, recordMissing) {

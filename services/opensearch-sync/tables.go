@@ -8,32 +8,32 @@ import (
 // tables holds the tables of one OpenSearch kind, one for each API group.
 type tables []table
 
-// of returns the objects of all groups that name a cluster, or that are in it by their record.
-func (all tables) of(cluster event.Key, uid string) (objects []object) {
+// objectsOf returns the objects of all groups that name a cluster, or that are in it by their record.
+func (all tables) objectsOf(cluster event.Key, uid string) (objects []object) {
 	for _, t := range all {
-		objects = append(objects, t.of(cluster, uid)...)
+		objects = append(objects, t.objectsOf(cluster, uid)...)
 	}
 	return objects
 }
 
-// gone returns the deleted objects that named a cluster.
-func (all tables) gone(cluster event.Key) (objects []object) {
+// goneObjects returns the deleted objects that named a cluster.
+func (all tables) goneObjects(cluster event.Key) (objects []object) {
 	for _, t := range all {
-		objects = append(objects, t.gone(cluster)...)
+		objects = append(objects, t.goneObjects(cluster)...)
 	}
 	return objects
 }
 
-// in returns the table of a group. The caller has found the kind through this group, so a table exists.
-func (all tables) in(group event.GroupResource) table {
+// tableIn returns the table of a group. The caller has found the kind through this group, so a table exists.
+func (all tables) tableIn(group event.GroupResource) table {
 	for _, t := range all {
-		if t.is().GroupResource == group {
+		if t.kindOf().GroupResource == group {
 			return t
 		}
 	}
 	return all[0]
 }
 
-func (all tables) stated(o object) (confirm.Statement, bool) {
-	return all.in(o.kind.GroupResource).stated(o)
+func (all tables) statementOf(o object) (confirm.Statement, bool) {
+	return all.tableIn(o.kind.GroupResource).statementOf(o)
 }

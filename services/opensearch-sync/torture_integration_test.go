@@ -119,7 +119,7 @@ func TestOpenSearchSyncConvergesUnderRandomFaults(t *testing.T) {
 	b.connect()
 	foreign := []string{"kim"}
 	torture := &testbed.Torture{
-		Bed: b.Bed, Reflector: reflector, Service: topology.OpensearchSync, Search: &b.search.Traffic,
+		Bed: b.Env, Reflector: reflector, Service: topology.OpensearchSync, Search: &b.search.Traffic,
 		Serve: func() *testbed.Running { return b.serveWith(quick) },
 		Begin: func() {
 			b.leaveAll(foreign)

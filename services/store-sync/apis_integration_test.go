@@ -236,7 +236,7 @@ func TestAnOutageOfOneAPIHoldsUpNoStore(t *testing.T) {
 
 func (b *bed) awaitModuleCount(store string, least int) {
 	b.T.Helper()
-	testbed.Await(b.Bed, kinds.Stores(), store, func(s *corev1alpha1.Store) error {
+	testbed.Await(b.Env, kinds.Stores(), store, func(s *corev1alpha1.Store) error {
 		if len(s.Status.Modules) < least {
 			return fmt.Errorf("only %d modules", len(s.Status.Modules))
 		}

@@ -35,7 +35,7 @@ func dsl(name string) string {
 
 // bed holds the servers around a store-sync.
 type bed struct {
-	*testbed.Bed
+	*testbed.Env
 	// hand is the test's own client of OpenFGA.
 	hand *fga.Client
 }
@@ -104,7 +104,7 @@ func (b *bed) store(name string) *corev1alpha1.Store {
 // await waits until a Store has these conditions, each "Type=Status/Reason", at its current generation.
 func (b *bed) await(name string, want ...string) *corev1alpha1.Store {
 	b.T.Helper()
-	return testbed.Await(b.Bed, kinds.Stores(), name, func(s *corev1alpha1.Store) error {
+	return testbed.Await(b.Env, kinds.Stores(), name, func(s *corev1alpha1.Store) error {
 		return lacking(s.Status.Conditions, s.Generation, want)
 	})
 }
@@ -112,7 +112,7 @@ func (b *bed) await(name string, want ...string) *corev1alpha1.Store {
 // awaitModule does the same for an AuthorizationModel.
 func (b *bed) awaitModule(name string, want ...string) *corev1alpha1.AuthorizationModel {
 	b.T.Helper()
-	return testbed.Await(b.Bed, kinds.AuthorizationModels(), name, func(m *corev1alpha1.AuthorizationModel) error {
+	return testbed.Await(b.Env, kinds.AuthorizationModels(), name, func(m *corev1alpha1.AuthorizationModel) error {
 		return lacking(m.Status.Conditions, m.Generation, want)
 	})
 }

@@ -234,7 +234,7 @@ func (h *storeHistory) discoveries(w modeltest.World) (changes []func()) {
 func (h *storeHistory) settle(w modeltest.World) {
 	h.T.Helper()
 	about := func(kind kinds.Kind, name string, types ...string) {
-		testbed.Await(h.Bed, kind, name, func(o *judged) error {
+		testbed.Await(h.Env, kind, name, func(o *judged) error {
 			for _, typ := range types {
 				if c := meta.FindStatusCondition(o.Status.Conditions, typ); c == nil || c.ObservedGeneration != o.Generation {
 					return fmt.Errorf("no %s at generation %d in %+v", typ, o.Generation, o.Status.Conditions)
@@ -295,7 +295,7 @@ func (h *storeHistory) state(w modeltest.World) (modeltest.State, error) {
 			s.Live["discovered/"+d.Name] = d.Text
 		}
 	}
-	for _, m := range testbed.ListAs[corev1alpha1.AuthorizationModel](h.Bed, kinds.AuthorizationModels()) {
+	for _, m := range testbed.ListAs[corev1alpha1.AuthorizationModel](h.Env, kinds.AuthorizationModels()) {
 		if m.Spec.StoreRef.Name == h.name && meta.IsStatusConditionTrue(m.Status.Conditions, corev1alpha1.Merged) {
 			h.addLive(s.Live, w, m)
 		}

@@ -39,7 +39,7 @@ func (b *bed) protect(name, kind, plural string, parents ...string) {
 
 func (b *bed) awaitProtected(name string, want ...string) {
 	b.T.Helper()
-	testbed.Await(b.Bed, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
+	testbed.Await(b.Env, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
 		return lacking(p.Status.Conditions, p.Generation, want)
 	})
 }

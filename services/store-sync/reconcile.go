@@ -37,7 +37,7 @@ func (r *reconciler) Keys(k event.Key) []event.Key {
 // Reconcile applies the AuthorizationModels that the providers generate for a Store, and then reconciles the Store.
 // Each step plans again when objects change during it. An error of one step does not stop the others, but without the
 // modules of a provider the Store waits.
-func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key]) error {
+func (r *reconciler) Reconcile(ctx context.Context, p *consume.Request[event.Key]) error {
 	if p.Key.GroupResource == kinds.Bindings().GroupResource {
 		return reconcile.Retry(p.Key, func() error { return r.apis.Hold(ctx, p, p.Key) })
 	}

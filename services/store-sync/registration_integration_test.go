@@ -76,7 +76,7 @@ func (b *bed) register(name, store, policy string) {
 
 func (b *bed) awaitDocument(name string, want ...string) *iaplv1alpha1.PolicyDocument {
 	b.T.Helper()
-	return testbed.Await(b.Bed, kinds.PolicyDocuments().In("default"), name, func(d *iaplv1alpha1.PolicyDocument) error {
+	return testbed.Await(b.Env, kinds.PolicyDocuments().In("default"), name, func(d *iaplv1alpha1.PolicyDocument) error {
 		return lacking(d.Status.Conditions, d.Generation, want)
 	})
 }

@@ -41,7 +41,7 @@ func TestStoreSyncReportsEachMissingRight(t *testing.T) {
 	r.kcp()
 	r.Reflector()
 	r.suite = testbed.RightsSuite{
-		Bed: r.Bed, Service: topology.StoreSync, Guard: guard.Name, Log: &testbed.Log{}, Start: r.start, Fill: r.fill, Uses: r.uses(),
+		Env: r.Env, Service: topology.StoreSync, Guard: guard.Name, Log: &testbed.Log{}, Start: r.start, Fill: r.fill, Uses: r.uses(),
 		Idle: func() { r.CaughtUp(topology.StoreSync) },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := storev1connect.NewStoreServiceClient(caller, url).GetStore(ctx, &storev1.GetStoreRequest{Name: "demo"})

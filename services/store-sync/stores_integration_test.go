@@ -158,7 +158,7 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 	})
 	t.Logf("%d stores adopted in %s", names, time.Since(start).Round(time.Millisecond))
 	b.Settled()
-	for _, s := range testbed.ListAs[corev1alpha1.Store](b.Bed, kinds.Stores()) {
+	for _, s := range testbed.ListAs[corev1alpha1.Store](b.Env, kinds.Stores()) {
 		if err := lacking(s.Status.Conditions, s.Generation, []string{"StoreSynced=True/Adopted", "ModelSynced=True/Merged"}); err != nil {
 			t.Errorf("%s: %v", s.Name, err)
 		}

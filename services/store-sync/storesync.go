@@ -35,11 +35,11 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("configuration of %s: %w", topology.StoreSync, err)
 	}
 	return service.Run(ctx, topology.StoreSync, cfg.Config.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
-		return build(cfg, rt)
-	}, webhooks(cfg))
+		return buildApp(cfg, rt)
+	}, startWebhooks(cfg))
 }
 
-func build(cfg Config, rt *service.Runtime) (service.App, error) {
+func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OpenFGA: &cfg.OpenFGA})
 	if err != nil {
 		return service.App{}, err
@@ -64,14 +64,14 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
 			storev1connect.StoreServiceHandler(stores), querystore.Access()),
 		rpc.NewHandler(policyv1connect.PolicyServiceName, policyv1connect.NewPolicyServiceHandler,
-			policyv1connect.PolicyServiceHandler(querypolicy.New(registered(shared, parts.View.Complete, policies))), querypolicy.Access()),
+			policyv1connect.PolicyServiceHandler(querypolicy.New(registeredDocuments(shared, parts.View.Complete, policies))), querypolicy.Access()),
 	)
 	app.Tasks = append(app.Tasks, r.outages.Run)
 	return app, nil
 }
 
-// registered returns a function that finds the PolicyDocuments of a Store and the options of its policy.
-func registered(shared *module.State, complete func() error, policies *policymodule.Provider) querypolicy.Registered {
+// registeredDocuments returns a function that finds the PolicyDocuments of a Store and the options of its policy.
+func registeredDocuments(shared *module.State, complete func() error, policies *policymodule.Provider) querypolicy.Registered {
 	return func(_ context.Context, name string, accepted bool) ([]*syntax.Document, policy.Options, error) {
 		found, err := rpc.Find(complete, shared.Stores.Get, module.StoreKey(name, shared.Cluster))
 		if err != nil {

@@ -34,7 +34,7 @@ const (
 func TestStoreSyncConvergesUnderRandomFaults(t *testing.T) {
 	b := newBed(t)
 	torture := &testbed.Torture{
-		Bed: b.Bed, Reflector: b.Reflector(), Service: topology.StoreSync, OpenFGA: true,
+		Bed: b.Env, Reflector: b.Reflector(), Service: topology.StoreSync, OpenFGA: true,
 		Serve:  func() *testbed.Running { return b.serve(short) },
 		Happen: b.happen, AsDeclared: b.asDeclared,
 		Rounds: 4, Steps: 6, Pace: 25 * time.Millisecond, Within: 2 * soon, Failing: 12,

@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/internal/guard"
 )
 
-// webhooks starts the webhooks that refuse texts no model can hold. They run from the start, even without NATS.
-func webhooks(cfg Config) service.Early {
+// startWebhooks starts the webhooks that refuse texts no model can hold. They run from the start, even without NATS.
+func startWebhooks(cfg Config) service.Early {
 	return func(rt *service.Runtime) (func(context.Context) error, error) {
 		if !cfg.Admission.Enabled() {
 			return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil

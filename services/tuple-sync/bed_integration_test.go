@@ -44,7 +44,7 @@ type document
 
 // bed is the surroundings of a tuple-sync; the tests do what store-sync does.
 type bed struct {
-	*testbed.Bed
+	*testbed.Env
 	// hand is the test's own on OpenFGA.
 	hand *fga.Client
 }

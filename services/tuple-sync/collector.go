@@ -14,12 +14,12 @@ import (
 // full bounds the tuples of one call that several writes share.
 const full = 100
 
-// collector combines many small writes into few calls. Writes that arrive during a call share the next one; without a
+// batchWriter combines many small writes into few calls. Writes that arrive during a call share the next one; without a
 // running call a write starts at once. Removals go before additions.
 //
 // One of the combined writes makes the call, with its own context. The fence is thereby checked for all, because they
 // are of one turn.
-type collector struct {
+type batchWriter struct {
 	writer changer
 
 	mu      sync.Mutex
@@ -47,7 +47,7 @@ type part struct {
 }
 
 // Write makes one change, possibly in one call with others.
-func (c *collector) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
+func (c *batchWriter) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
 	p := &part{Write: change, turn: make(chan struct{}, 1), err: errUnanswered}
 	c.mu.Lock()
 	c.waiting = append(c.waiting, p)
@@ -60,18 +60,18 @@ func (c *collector) Write(ctx context.Context, change tuple.Write) (refused map[
 	if p.done {
 		return p.refused, p.err
 	}
-	defer c.next()
-	call := c.collect(p, ctx.Err() == nil)
-	defer func() { dismiss(call[1:], ctx.Err() != nil) }()
+	defer c.wakeNext()
+	call := c.collectParts(p, ctx.Err() == nil)
+	defer func() { dismissParts(call[1:], ctx.Err() != nil) }()
 	if p.err = ctx.Err(); p.err == nil || len(call) > 1 {
-		c.call(ctx, call)
+		c.writeParts(ctx, call)
 	}
 	return p.refused, p.err
 }
 
-// dismiss wakes the other parts of a call. If the caller's context ended, their own may not have, so failed parts are
+// dismissParts wakes the other parts of a call. If the caller's context ended, their own may not have, so failed parts are
 // tried again.
-func dismiss(others []*part, late bool) {
+func dismissParts(others []*part, late bool) {
 	for _, p := range others {
 		if p.err != nil && late {
 			p.err = errUnanswered
@@ -81,14 +81,14 @@ func dismiss(others []*part, late bool) {
 	}
 }
 
-// collect removes p from the waiting parts and returns it. With others, it adds the parts that fit into the same call.
-func (c *collector) collect(p *part, others bool) []*part {
+// collectParts removes p from the waiting parts and returns it. With others, it adds the parts that fit into the same call.
+func (c *batchWriter) collectParts(p *part, others bool) []*part {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	call, size := []*part{p}, len(p.Add)+len(p.Remove)
 	c.waiting = slices.DeleteFunc(c.waiting, func(other *part) bool {
 		n := len(other.Add) + len(other.Remove)
-		fits := others && other != p && other.goesWith(p) && size+n <= full
+		fits := others && other != p && other.canShareCall(p) && size+n <= full
 		if fits {
 			call, size = append(call, other), size+n
 		}
@@ -97,15 +97,15 @@ func (c *collector) collect(p *part, others bool) []*part {
 	return call
 }
 
-// goesWith reports whether two parts can share a call. Store, model, turn and Sure must be equal, and both must only
+// canShareCall reports whether two parts can share a call. Store, model, turn and Sure must be equal, and both must only
 // add or only remove.
-func (p *part) goesWith(other *part) bool {
+func (p *part) canShareCall(other *part) bool {
 	return p.StoreID == other.StoreID && p.ModelID == other.ModelID && p.Turn == other.Turn && p.Sure == other.Sure &&
 		(len(p.Add) == 0) == (len(other.Add) == 0) && (len(p.Remove) == 0) == (len(other.Remove) == 0)
 }
 
-// next wakes the next part to make a call: one with removals, if one exists.
-func (c *collector) next() {
+// wakeNext wakes the next part to make a call: one with removals, if one exists.
+func (c *batchWriter) wakeNext() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.busy = len(c.waiting) > 0; !c.busy {
@@ -115,16 +115,16 @@ func (c *collector) next() {
 	c.waiting[i].turn <- struct{}{}
 }
 
-// call writes parts together, and sets the result of each.
-func (c *collector) call(ctx context.Context, parts []*part) {
-	refused, err := c.writer.Write(ctx, together(parts))
+// writeParts writes parts together, and sets the result of each.
+func (c *batchWriter) writeParts(ctx context.Context, parts []*part) {
+	refused, err := c.writer.Write(ctx, combineParts(parts))
 	switch {
 	case len(parts) == 1:
 		parts[0].refused, parts[0].err = refused, err
 		return
 	case err != nil && !fault.IsUnavailable(err) && ctx.Err() == nil:
 		for _, p := range parts { // One part causes the error and must not fail the others.
-			c.call(ctx, []*part{p})
+			c.writeParts(ctx, []*part{p})
 		}
 		return
 	}
@@ -133,7 +133,7 @@ func (c *collector) call(ctx context.Context, parts []*part) {
 		p.err = err
 		for _, t := range p.Add {
 			if why, bad := refused[t]; bad {
-				p.refused = put(p.refused, t, why)
+				p.refused = addRefusal(p.refused, t, why)
 			}
 		}
 		if p.refused == nil && len(refused) > 0 {
@@ -141,11 +141,11 @@ func (c *collector) call(ctx context.Context, parts []*part) {
 		}
 	}
 	if len(good) > 0 { // Their tuples were written, but not announced.
-		c.call(ctx, good)
+		c.writeParts(ctx, good)
 	}
 }
 
-func put(refused map[tuple.Tuple]error, t tuple.Tuple, why error) map[tuple.Tuple]error {
+func addRefusal(refused map[tuple.Tuple]error, t tuple.Tuple, why error) map[tuple.Tuple]error {
 	if refused == nil {
 		refused = map[tuple.Tuple]error{}
 	}
@@ -153,8 +153,8 @@ func put(refused map[tuple.Tuple]error, t tuple.Tuple, why error) map[tuple.Tupl
 	return refused
 }
 
-// together combines parts into one write.
-func together(parts []*part) tuple.Write {
+// combineParts combines parts into one write.
+func combineParts(parts []*part) tuple.Write {
 	all := parts[0].Write
 	all.Add, all.Remove = slices.Clone(all.Add), slices.Clone(all.Remove)
 	for _, p := range parts[1:] {

@@ -34,7 +34,7 @@ func (g *gated) Write(ctx context.Context, w tuple.Write) (map[tuple.Tuple]error
 
 // crowd is a collector with those who write by it, and what became of each by its name.
 type crowd struct {
-	*collector
+	*batchWriter
 
 	t       *testing.T
 	openFGA *gated
@@ -47,7 +47,7 @@ func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	g := &gated{asked: make(chan tuple.Write), let: make(chan struct{})}
 	g.answer = func(context.Context, tuple.Write) (map[tuple.Tuple]error, error) { return none(), nil }
-	return &crowd{collector: &collector{writer: g}, t: t, openFGA: g, came: map[string]string{}}
+	return &crowd{batchWriter: &batchWriter{writer: g}, t: t, openFGA: g, came: map[string]string{}}
 }
 
 func named(name string) tuple.Tuple { return tuple.Tuple{ID: tuple.ID{Object: name}} }
@@ -66,9 +66,9 @@ func (c *crowd) write(ctx context.Context, name string, w tuple.Write) {
 // await returns once so many wait.
 func (c *crowd) await(n int) {
 	for waiting := 0; waiting < n; runtime.Gosched() {
-		c.collector.mu.Lock()
+		c.batchWriter.mu.Lock()
 		waiting = len(c.waiting)
-		c.collector.mu.Unlock()
+		c.batchWriter.mu.Unlock()
 	}
 }
 

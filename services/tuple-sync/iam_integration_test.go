@@ -93,7 +93,7 @@ func (b *iamBed) modelOf() *openfgav1.AuthorizationModel {
 		b.T.Fatal(err)
 	}
 	m.SchemaVersion = "1.2"
-	for _, t := range iam.Register(testbed.ListAs[iamv1alpha1.ProtectedResource](b.Bed, kinds.ProtectedResources())).Types() {
+	for _, t := range iam.Register(testbed.ListAs[iamv1alpha1.ProtectedResource](b.Env, kinds.ProtectedResources())).Types() {
 		t.Metadata.Module = ""
 		m.TypeDefinitions = append(m.TypeDefinitions, t)
 	}
@@ -354,7 +354,7 @@ func TestABindingOnWhatNobodyFollowsActsOnlyWhereThatIsTrusted(t *testing.T) {
 // observed waits until a ProtectedResource says whether its objects are followed.
 func (b *iamBed) observed(name, reason string, words ...string) {
 	b.T.Helper()
-	testbed.Await(b.Bed, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
+	testbed.Await(b.Env, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
 		if c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Observed); c == nil || c.Reason != reason || !strings.Contains(c.Message, strings.Join(words, " ")) {
 			return fmt.Errorf("%s says %+v, want %s, %q", name, c, reason, words)
 		}

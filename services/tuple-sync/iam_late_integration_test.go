@@ -28,7 +28,7 @@ func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
 	b.user("early")
 	b.join("early-later", "early", metav1.ObjectMeta{Name: "later", Namespace: ns})
 	for _, name := range []string{"second", "idle-staff", "early-later"} {
-		testbed.Await(b.Bed, kinds.GroupMemberships().In(ns), name, func(m *iamv1alpha1.GroupMembership) error {
+		testbed.Await(b.Env, kinds.GroupMemberships().In(ns), name, func(m *iamv1alpha1.GroupMembership) error {
 			if m.Status.User == nil {
 				return fmt.Errorf("%s is for nobody yet", name)
 			}

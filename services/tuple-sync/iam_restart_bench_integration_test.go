@@ -69,8 +69,8 @@ func newRestarted(bindings, projects, users int) *restarted {
 }
 
 // objects are they as decisions see them.
-func (r *restarted) objects(resources []*iamv1alpha1.ProtectedResource) *iam.Objects {
-	return &iam.Objects{
+func (r *restarted) objects(resources []*iamv1alpha1.ProtectedResource) *iam.Lookup {
+	return &iam.Lookup{
 		Registry: iam.Register(resources),
 		Role:     func(string, string) *iamv1alpha1.Role { return r.role },
 		RoleOf: func(object string) *iamv1alpha1.Role {
@@ -93,7 +93,7 @@ func (r *restarted) objects(resources []*iamv1alpha1.ProtectedResource) *iam.Obj
 }
 
 // say puts into all objects what was said of them. Of what lacks it the API server would be asked, which has none of them.
-func (r *restarted) say(o *iam.Objects) {
+func (r *restarted) say(o *iam.Lookup) {
 	now := metav1.Now().Rfc3339Copy()
 	ready := func(is condition.Condition) []metav1.Condition {
 		return condition.Apply(nil, []string{iamv1alpha1.Ready}, 1, now, is)
@@ -115,7 +115,7 @@ func (r *restarted) say(o *iam.Objects) {
 }
 
 // tuples are all that follows.
-func (r *restarted) tuples(o *iam.Objects) (keys []*openfgav1.TupleKey) {
+func (r *restarted) tuples(o *iam.Lookup) (keys []*openfgav1.TupleKey) {
 	objects := []string{iam.RoleObject(r.role)}
 	for target := range r.on {
 		objects = append(objects, target, iam.Grant(r.role, target))

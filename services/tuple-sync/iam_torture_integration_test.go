@@ -36,7 +36,7 @@ func TestTupleSyncConvergesOnIAMUnderRandomFaults(t *testing.T) {
 	reflector := b.Reflector(configMaps())
 	t.Cleanup(func() { b.unmap("map-0", "map-1", "map-2", "map-3") })
 	torture := &testbed.Torture{
-		Bed: b.Bed, Reflector: reflector, Service: topology.TupleSync, OpenFGA: true,
+		Bed: b.Env, Reflector: reflector, Service: topology.TupleSync, OpenFGA: true,
 		Serve:  func() *testbed.Running { return b.serve() },
 		Happen: b.anything, AsDeclared: func() error { return b.follows(foreign) },
 		Besides: []testbed.Strike{
@@ -88,7 +88,7 @@ func (b *iamBed) anything(r *rand.Rand) {
 	case 11, 12:
 		b.mapAny(r, some("map"))
 	case 8: // Somebody else's hand: a way in that nobody declares, for something that somebody does.
-		mine := slices.DeleteFunc(b.holds(b.id), func(t string) bool { return !iam.OwnsObject(t) })
+		mine := slices.DeleteFunc(b.holds(b.id), func(t string) bool { return !iam.IsOwnObject(t) })
 		b.write(b.id, []string{iam.GroupType + ":" + some("door") + "#member@" + iam.User("eve")}, mine[:min(1, len(mine))])
 	default:
 		of := []kinds.Kind{kinds.Users(), kinds.Projects(), kinds.Organizations(), kinds.IAMRoles(), kinds.Groups(), kinds.GroupMemberships(), kinds.PolicyBindings()}
@@ -180,7 +180,7 @@ func (b *iamBed) follows(others ...string) error {
 }
 
 // says wants every status to say what is so, so that nothing is left to be written.
-func (b *iamBed) says(o *iam.Objects) error {
+func (b *iamBed) says(o *iam.Lookup) error {
 	b.T.Helper()
 	var errs []error
 	check := func(m metav1.ObjectMeta, has []metav1.Condition, want []condition.Condition) {
@@ -232,7 +232,7 @@ func listed[T any](b *iamBed, kind kinds.Kind) (all []*T) {
 }
 
 // wanted are all tuples, by the pure function of what the API server has.
-func (b *iamBed) wanted() (o *iam.Objects, all []iam.Tuple) {
+func (b *iamBed) wanted() (o *iam.Lookup, all []iam.Tuple) {
 	b.T.Helper()
 	roles, groups := listed[iamv1alpha1.Role](b, kinds.IAMRoles()), listed[iamv1alpha1.Group](b, kinds.Groups())
 	bindings, memberships := listed[iamv1alpha1.PolicyBinding](b, kinds.PolicyBindings()), listed[iamv1alpha1.GroupMembership](b, kinds.GroupMemberships())
@@ -250,7 +250,7 @@ func (b *iamBed) wanted() (o *iam.Objects, all []iam.Tuple) {
 			targets[iamObject(m)] = target
 		}
 	}
-	o = &iam.Objects{
+	o = &iam.Lookup{
 		Registry: iam.Register(listed[iamv1alpha1.ProtectedResource](b, kinds.ProtectedResources())),
 		Role: func(_, name string) *iamv1alpha1.Role {
 			return one(roles, func(r *iamv1alpha1.Role) bool { return r.Name == name })

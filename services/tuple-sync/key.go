@@ -14,24 +14,24 @@ type Key struct{ is unique.Handle[any] }
 func ofLedger(k ledger.Key) Key { return Key{unique.Make[any](k)} }
 func ofMirror(k mirror.Key) Key { return Key{unique.Make[any](k)} }
 
-// ledger returns the key of the ledger, or the zero value for a key of the mirror.
-func (k Key) ledger() ledger.Key {
+// ledgerKey returns the key of the ledger, or the zero value for a key of the mirror.
+func (k Key) ledgerKey() ledger.Key {
 	of, _ := k.is.Value().(ledger.Key)
 	return of
 }
 
-// mirror returns the key of the mirror, and whether it is one.
-func (k Key) mirror() (of mirror.Key, is bool) {
+// mirrorKey returns the key of the mirror, and whether it is one.
+func (k Key) mirrorKey() (of mirror.Key, is bool) {
 	of, is = k.is.Value().(mirror.Key)
 	return of, is
 }
 
 // String returns a description for people.
 func (k Key) String() string {
-	if of, is := k.mirror(); is {
+	if of, is := k.mirrorKey(); is {
 		return of.String()
 	}
-	return k.ledger().String()
+	return k.ledgerKey().String()
 }
 
 // MarshalText returns [Key.String], for logs.

@@ -32,10 +32,10 @@ func newMetrics(registerer prometheus.Registerer, unreadable func() int) *metric
 	return m
 }
 
-func (m *metrics) wrote(w tuple.Write) {
+func (m *metrics) countWrite(w tuple.Write) {
 	m.difference.Observe(float64(len(w.Add) + len(w.Remove)))
 	m.tuples.WithLabelValues("added").Add(float64(len(w.Add)))
 	m.tuples.WithLabelValues("removed").Add(float64(len(w.Remove)))
 }
 
-func (m *metrics) refused(n int) { m.tuples.WithLabelValues("refused").Add(float64(n)) }
+func (m *metrics) countRefused(n int) { m.tuples.WithLabelValues("refused").Add(float64(n)) }

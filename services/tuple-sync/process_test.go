@@ -29,7 +29,7 @@ type process struct {
 	t rapid.TB
 	*reconciler
 	state  *ledger.State
-	view   *view.View
+	view   *view.Informer
 	routes map[event.Key][]Key
 	dirty  map[Key]bool
 	// wrote is which key wrote a state that the bus has not told of.
@@ -55,18 +55,18 @@ func stateOf(c event.Change) written {
 
 // noting is a pass of whose writes and objects the process takes note, as the engine of consume does.
 type noting struct {
-	*consume.Pass[Key]
+	*consume.Request[Key]
 	process *process
 }
 
-func (n noting) Wrote(ctx context.Context, cause, now event.Change) error {
+func (n noting) RecordWrite(ctx context.Context, cause, now event.Change) error {
 	if cause.Generation == now.Generation {
-		n.process.wrote[stateOf(n.process.view.Dated(now))] = n.Key
+		n.process.wrote[stateOf(n.process.view.WithCurrentEpoch(now))] = n.Key
 	}
-	return n.Pass.Wrote(ctx, cause, now)
+	return n.Request.RecordWrite(ctx, cause, now)
 }
 
-func (n noting) Again(time.Duration) { n.process.waiting[n.Key] = true }
+func (n noting) RequeueAfter(time.Duration) { n.process.waiting[n.Key] = true }
 
 func (n noting) Watch(objects ...event.Key) (again bool) {
 	for _, object := range objects {
@@ -78,12 +78,12 @@ func (n noting) Watch(objects ...event.Key) (again bool) {
 	return again
 }
 
-func (n noting) Later(why error) { n.process.later = why }
+func (n noting) RequeueWithBackoff(why error) { n.process.later = why }
 
 // reconcile runs one pass.
-func (p *process) reconcile(k Key, resync bool) (*consume.Pass[Key], error) {
+func (p *process) reconcile(k Key, resync bool) (*consume.Request[Key], error) {
 	pass := consume.NewPass(p.view, k, resync)
-	return pass, p.ledger.Reconcile(context.Background(), noting{pass, p}, k.ledger(), resync)
+	return pass, p.ledger.Reconcile(context.Background(), noting{pass, p}, k.ledgerKey(), resync)
 }
 
 // settling bounds how long calls of a dead process may take effect.

@@ -35,15 +35,15 @@ func (r *reconciler) Keys(object event.Key) []Key {
 
 // Priority implements [consume.Prioritizer].
 func (r *reconciler) Priority(k Key) int {
-	if of, is := k.mirror(); is {
+	if of, is := k.mirrorKey(); is {
 		return r.mirror.Priority(of)
 	}
 	return 0
 }
 
 // Reconcile implements [consume.Reconciler].
-func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error {
-	if of, is := p.Key.mirror(); is {
+func (r *reconciler) Reconcile(ctx context.Context, p *consume.Request[Key]) error {
+	if of, is := p.Key.mirrorKey(); is {
 		pass := mirror.Pass{Key: of, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...mirror.Key) {
 			for _, k := range keys {
 				p.Enqueue(priority, ofMirror(k))
@@ -51,5 +51,5 @@ func (r *reconciler) Reconcile(ctx context.Context, p *consume.Pass[Key]) error 
 		}}
 		return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.mirror.Reconcile(ctx, pass) })
 	}
-	return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.ledger.Reconcile(ctx, p, p.Key.ledger(), p.Resync) })
+	return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.ledger.Reconcile(ctx, p, p.Key.ledgerKey(), p.Resync) })
 }

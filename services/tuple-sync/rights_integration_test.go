@@ -38,7 +38,7 @@ func TestTupleSyncReportsEachMissingRight(t *testing.T) {
 	r.everyKind()
 	r.Reflector()
 	r.suite = testbed.RightsSuite{
-		Bed: r.Bed, Service: topology.TupleSync, Log: &testbed.Log{}, Fill: r.fill, Uses: r.uses(),
+		Env: r.Env, Service: topology.TupleSync, Log: &testbed.Log{}, Fill: r.fill, Uses: r.uses(),
 		Start: func() *testbed.Running { return r.serve(guarded(r.T, r.suite.Log)) },
 		Idle:  func() { r.CaughtUp(topology.TupleSync) },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {

@@ -32,7 +32,7 @@ func TestTupleSyncConvergesUnderRandomFaults(t *testing.T) {
 		b.write(ids[name], []string{foreign}, nil)
 	}
 	torture := &testbed.Torture{
-		Bed: b.Bed, Reflector: b.Reflector(), Service: topology.TupleSync, OpenFGA: true,
+		Bed: b.Env, Reflector: b.Reflector(), Service: topology.TupleSync, OpenFGA: true,
 		Serve:  func() *testbed.Running { return b.serve(short) },
 		Happen: b.happen, AsDeclared: func() error { return b.asDeclared(ids) },
 		Rounds: 3, Steps: 11, Pace: 15 * time.Millisecond, Within: 3 * soon, Failing: 10,

@@ -28,14 +28,14 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("configuration of %s: %w", topology.TupleSync, err)
 	}
 	return service.Run(ctx, topology.TupleSync, cfg.Config.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
-		return build(cfg, rt)
+		return buildApp(cfg, rt)
 	})
 }
 
 // free is the number of workers that never wait for a list of the API server, so that large grants delay no revocation.
 const free = 2
 
-func build(cfg Config, rt *service.Runtime) (service.App, error) {
+func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OpenFGA: &cfg.OpenFGA})
 	if err != nil {
 		return service.App{}, err
@@ -58,14 +58,14 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 	}), mirror: mirror.New(mirror.Config{
 		State: iam, View: parts.View, Confirmer: confirmer,
 		Cluster: parts.Kube, Status: parts.Status,
-		OpenFGA: parts.OpenFGA, Writer: &collector{writer: writer}, Models: models, Log: rt.Log, Metrics: rt.Metrics,
+		OpenFGA: parts.OpenFGA, Writer: &batchWriter{writer: writer}, Models: models, Log: rt.Log, Metrics: rt.Metrics,
 	})}
-	state.KeepUntil(r.mirror.Emptied)
+	state.KeepUntil(r.mirror.IsEmptied)
 	r.outages = controller.NewOutages(rt.Log, func(ctx context.Context, key Key, why controller.Outage) error {
-		if of, is := key.mirror(); is {
+		if of, is := key.mirrorKey(); is {
 			return r.mirror.WriteOutage(ctx, of, why)
 		}
-		return r.ledger.WriteOutage(ctx, key.ledger(), why)
+		return r.ledger.WriteOutage(ctx, key.ledgerKey(), why)
 	})
 	answers := query.New(query.Config{
 		State: state, Cluster: cfg.Cluster, Complete: parts.View.Complete, Models: models, OpenFGA: parts.OpenFGA,

@@ -26,35 +26,35 @@ type tupleWriter interface {
 // Write adds and removes tuples. If the server refuses additions, Write makes the others, removes nothing, announces
 // nothing, and returns the refused ones. The caller must then plan again.
 func (w *writer) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
-	err = w.send(ctx, change, change.Add, change.Remove)
+	err = w.sendWrite(ctx, change, change.Add, change.Remove)
 	switch {
 	case errors.Is(err, fga.ErrInvalidTuple) && len(change.Add) > 0:
 		refused = map[tuple.Tuple]error{}
-		if failed := w.isolate(ctx, change, change.Add, refused); failed != nil {
+		if failed := w.isolateRefused(ctx, change, change.Add, refused); failed != nil {
 			return nil, failed
 		}
 		if len(refused) == 0 {
 			return nil, err
 		}
-		w.metrics.refused(len(refused))
+		w.metrics.countRefused(len(refused))
 		return refused, nil
 	case len(change.Add) == 0 && !change.Sure && (errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)):
 		// A store without a model has no tuples.
 	case err != nil:
 		return nil, err
 	}
-	w.metrics.wrote(change)
+	w.metrics.countWrite(change)
 	w.announce(&eventv1.StoreChanged{StoreId: change.StoreID, Objects: change.Objects()})
 	return refused, nil
 }
 
-func (w *writer) send(ctx context.Context, change tuple.Write, add, remove []tuple.Tuple) error {
+func (w *writer) sendWrite(ctx context.Context, change tuple.Write, add, remove []tuple.Tuple) error {
 	return w.openFGA.Write(ctx, change.StoreID, change.ModelID, tuple.Keys(add), tuple.Keys(remove))
 }
 
-// isolate writes every tuple that the server accepts, by halving the list, and collects the refused ones.
-func (w *writer) isolate(ctx context.Context, change tuple.Write, add []tuple.Tuple, refused map[tuple.Tuple]error) error {
-	err := w.send(ctx, change, add, nil)
+// isolateRefused writes every tuple that the server accepts, by halving the list, and collects the refused ones.
+func (w *writer) isolateRefused(ctx context.Context, change tuple.Write, add []tuple.Tuple, refused map[tuple.Tuple]error) error {
+	err := w.sendWrite(ctx, change, add, nil)
 	if !errors.Is(err, fga.ErrInvalidTuple) {
 		return err
 	}
@@ -63,8 +63,8 @@ func (w *writer) isolate(ctx context.Context, change tuple.Write, add []tuple.Tu
 		return nil
 	}
 	half := len(add) / 2
-	if err := w.isolate(ctx, change, add[:half], refused); err != nil {
+	if err := w.isolateRefused(ctx, change, add[:half], refused); err != nil {
 		return err
 	}
-	return w.isolate(ctx, change, add[half:], refused)
+	return w.isolateRefused(ctx, change, add[half:], refused)
 }

@@ -193,7 +193,7 @@ func (b *bed) order() {
 			b.t.Errorf("message on %s: %v", msg.Subject(), err)
 			return
 		}
-		if old, seen := newest[msg.Subject()]; seen && !c.NewerThan(old) {
+		if old, seen := newest[msg.Subject()]; seen && !c.IsNewerThan(old) {
 			b.t.Errorf("%s: version %s came after %s", c.Key, c.ResourceVersion, old.ResourceVersion)
 		}
 		newest[msg.Subject()] = c

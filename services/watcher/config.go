@@ -79,7 +79,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 
 // Validate returns every invalid setting, each with the correction.
 func (c Config) Validate() error {
-	_, kinds := c.kinds()
+	_, kinds := c.configuredKinds()
 	errs := []error{c.Config.Validate(), kinds, c.checkSecretNamespaces()}
 	if c.StreamReplicas != 1 && c.StreamReplicas != 3 && c.StreamReplicas != 5 {
 		errs = append(errs, fmt.Errorf("--stream-replicas %d: use 1, 3 or 5", c.StreamReplicas))
@@ -113,8 +113,8 @@ func (c Config) checkSecretNamespaces() error {
 	return errors.Join(errs...)
 }
 
-// kinds returns the kinds of the configured names.
-func (c Config) kinds() ([]kinds.Kind, error) {
+// configuredKinds returns the kinds of the configured names.
+func (c Config) configuredKinds() ([]kinds.Kind, error) {
 	all := kinds.All()
 	if len(c.Kinds) == 0 {
 		return all, nil

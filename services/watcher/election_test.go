@@ -113,7 +113,7 @@ func elect(t *testing.T, names ...string) []*replica {
 		ctx, cancel := context.WithCancel(t.Context())
 		r.stop = cancel
 		go func() {
-			r.ended <- r.run(ctx, func(ctx context.Context) error { return r.reign(ctx, t) })
+			r.ended <- r.runElection(ctx, func(ctx context.Context) error { return r.reign(ctx, t) })
 		}()
 		synctest.Wait()
 		all[i] = r
@@ -281,7 +281,7 @@ func TestALeaderThatFailsEndsItsService(t *testing.T) {
 			unanswered: func() time.Duration { return 0 }, unread: func() time.Duration { return 0 },
 		}
 		foreign := errors.New("the bus is of another cluster")
-		err := e.run(t.Context(), func(context.Context) error {
+		err := e.runElection(t.Context(), func(context.Context) error {
 			if gauge(t, e.metrics.leader) != 1 {
 				t.Error("who leads does not tell")
 			}

@@ -69,11 +69,11 @@ func randomIdentity() string {
 	return host + "-" + rand.String(8)
 }
 
-// run calls lead whenever this replica is the leader. It ends without an error when ctx ends, or with the error of
+// runElection calls lead whenever this replica is the leader. It ends without an error when ctx ends, or with the error of
 // lead.
-func (e *election) run(ctx context.Context, lead func(context.Context) error) error {
+func (e *election) runElection(ctx context.Context, lead func(context.Context) error) error {
 	for ctx.Err() == nil {
-		err := e.term(ctx, lead)
+		err := e.runTerm(ctx, lead)
 		if errors.Is(err, errUnanswered) {
 			backoff.Sleep(ctx, abstention)
 		} else if err != nil {
@@ -83,9 +83,9 @@ func (e *election) run(ctx context.Context, lead func(context.Context) error) er
 	return nil
 }
 
-// term waits for the election and leads. It ends when the lease is lost, ctx ends or lead returns. It releases the
+// runTerm waits for the election and leads. It ends when the lease is lost, ctx ends or lead returns. It releases the
 // lease only after lead has returned.
-func (e *election) term(ctx context.Context, lead func(context.Context) error) error {
+func (e *election) runTerm(ctx context.Context, lead func(context.Context) error) error {
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	begun, over := make(chan context.Context, 1), make(chan struct{})
@@ -108,33 +108,33 @@ func (e *election) term(ctx context.Context, lead func(context.Context) error) e
 	case <-ctx.Done():
 	case <-over:
 	case lost := <-begun:
-		err = e.lead(ctx, lost, lead)
+		err = e.leadUntil(ctx, lost, lead)
 	}
 	release()
 	<-over
 	return err
 }
 
-// lead calls lead until ctx ends or the lease is lost. It returns [errUnanswered] if the replica must give up the
+// leadUntil calls lead until ctx ends or the lease is lost. It returns [errUnanswered] if the replica must give up the
 // lease.
-func (e *election) lead(ctx, lost context.Context, lead func(context.Context) error) error {
+func (e *election) leadUntil(ctx, lost context.Context, leadUntil func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(lost, func() { cancel(nil) })()
-	go e.watch(ctx, cancel)
+	go e.watchHealth(ctx, cancel)
 	e.metrics.leader.Set(1)
 	defer e.metrics.leader.Set(0)
 	e.log.InfoContext(ctx, "leading", slog.String("identity", e.identity))
 	defer e.log.InfoContext(ctx, "no longer leading", slog.String("identity", e.identity))
-	err := lead(ctx)
+	err := leadUntil(ctx)
 	if err == nil && errors.Is(context.Cause(ctx), errUnanswered) {
 		return errUnanswered
 	}
 	return err
 }
 
-// watch cancels a leader that gets no answer from the bus or the API server: a standby's connection may be better.
-func (e *election) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+// watchHealth cancels a leader that gets no answer from the bus or the API server: a standby's connection may be better.
+func (e *election) watchHealth(ctx context.Context, cancel context.CancelCauseFunc) {
 	for backoff.Sleep(ctx, leaseRetry/2) {
 		if silent := e.unanswered(); silent > maxUnanswered {
 			e.log.WarnContext(ctx, "the bus does not answer; giving up the lead", slog.Duration("for", silent))

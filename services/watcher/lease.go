@@ -31,11 +31,11 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	record, raw, err := l.Interface.Get(ctx)
 	switch {
 	case err == nil:
-		l.note(record.HolderIdentity, nil)
+		l.recordHolder(record.HolderIdentity, nil)
 	case apierrors.IsNotFound(err):
-		l.note("", nil)
+		l.recordHolder("", nil)
 	default:
-		l.note("", err)
+		l.recordHolder("", err)
 	}
 	return record, raw, err
 }
@@ -43,30 +43,30 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 // Create creates the Lease and records the result.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Create(ctx, record)
-	l.wrote(record, err)
+	l.recordWrite(record, err)
 	return err
 }
 
 // Update takes, renews or releases the Lease, and records the result.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Update(ctx, record)
-	l.wrote(record, err)
+	l.recordWrite(record, err)
 	return err
 }
 
-// wrote records the result of a write. After a conflict only the next read returns the holder.
-func (l *lease) wrote(record resourcelock.LeaderElectionRecord, err error) {
+// recordWrite records the result of a write. After a conflict only the next read returns the holder.
+func (l *lease) recordWrite(record resourcelock.LeaderElectionRecord, err error) {
 	l.mu.Lock()
 	if l.refused = nil; apierrors.IsForbidden(err) {
 		l.refused = err
 	}
 	l.mu.Unlock()
 	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-		l.note(record.HolderIdentity, err)
+		l.recordHolder(record.HolderIdentity, err)
 	}
 }
 
-func (l *lease) note(holder string, err error) {
+func (l *lease) recordHolder(holder string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err = err; err == nil {

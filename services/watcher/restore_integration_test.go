@@ -63,6 +63,6 @@ func TestABackupThatIsRestoredUnderARunningWatcherIsPublishedAnew(t *testing.T) 
 		return errors.Join(b.equal(), err)
 	})
 	if last := b.last("made-1"); !last.Deleted {
-		t.Errorf("what the backup does not have is %+v", last.Head)
+		t.Errorf("what the backup does not have is %+v", last.Entry)
 	}
 }

@@ -41,7 +41,7 @@ func TestWatcherReportsEachMissingRight(t *testing.T) {
 	r.kube.ServeKinds(t, kinds.Bindings(), kinds.Exports(), kinds.ResourceSchemas(), kinds.AccountInfos())
 	r.administrator = r.kube.Administrator(t, "administrator")
 	r.suite = testbed.RightsSuite{
-		Bed:     &testbed.Bed{T: t, Kube: r.kube, NATS: r.nats, JS: r.js},
+		Env:     &testbed.Env{T: t, Kube: r.kube, NATS: r.nats, JS: r.js},
 		Service: topology.Watcher, Log: &testbed.Log{}, Start: r.start, Uses: r.uses(),
 		Idle: func() { ready(r.suite.T, r.suite.URL(), "") },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {

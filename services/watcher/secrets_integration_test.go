@@ -236,7 +236,7 @@ func (b *secretBed) gone(namespace, name string) {
 func (b *secretBed) untold(namespace, name string) {
 	b.t.Helper()
 	if last, err := b.p.Last(b.t.Context(), secretKey(namespace, name)); !errors.Is(err, publish.ErrNone) {
-		b.t.Errorf("of %s the bus has %+v, %v", name, last.Head, err)
+		b.t.Errorf("of %s the bus has %+v, %v", name, last.Entry, err)
 	}
 }
 
@@ -387,7 +387,7 @@ func TestARestartedWatcherTellsOfSecretsAsTheyAre(t *testing.T) {
 		return nil
 	})
 	if is := b.told("team-a", "same", ""); is.Sequence != told["same"].Sequence {
-		t.Errorf("what did not change was told again: %+v after %+v", is.Head, told["same"].Head)
+		t.Errorf("what did not change was told again: %+v after %+v", is.Entry, told["same"].Entry)
 	}
 	for name := range told { // The watcher no longer follows that namespace.
 		b.gone("team-b", name)

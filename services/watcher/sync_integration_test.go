@@ -33,7 +33,7 @@ func TestEveryReplicaAnswersWhereAChangeIs(t *testing.T) {
 		return err
 	})
 	if last := b.last("demo"); trace.GetSequence() != last.Sequence || trace.GetResourceVersion() != last.Version {
-		t.Errorf("trace is %v, on the bus is %+v", trace, last.Head)
+		t.Errorf("trace is %v, on the bus is %+v", trace, last.Entry)
 	}
 	status, err := standby.GetStatus(t.Context(), &syncv1.GetStatusRequest{})
 	if err != nil || status.GetObjects() != 1 || !slices.ContainsFunc(status.GetSnapshots(), func(s *syncv1.Snapshot) bool {
@@ -68,7 +68,7 @@ func TestAStandbyReplaysAndTheLeaderGoesOn(t *testing.T) {
 		return err
 	})
 	if last := b.last("demo"); last.Sequence != replayed.GetSequence() {
-		t.Errorf("replayed at %d, on the bus is %+v", replayed.GetSequence(), last.Head)
+		t.Errorf("replayed at %d, on the bus is %+v", replayed.GetSequence(), last.Entry)
 	}
 	b.apply("demo", "2") // The leader still assumes that its own message exists.
 	b.becomes()

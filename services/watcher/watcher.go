@@ -34,12 +34,12 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("configuration of %s: %w", topology.Watcher, err)
 	}
 	return service.Run(ctx, topology.Watcher, cfg.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
-		return build(cfg, rt)
+		return buildApp(cfg, rt)
 	})
 }
 
-func build(cfg Config, rt *service.Runtime) (service.App, error) {
-	kinds, err := cfg.kinds()
+func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
+	kinds, err := cfg.configuredKinds()
 	if err != nil {
 		return service.App{}, err
 	}
@@ -78,14 +78,14 @@ func build(cfg Config, rt *service.Runtime) (service.App, error) {
 		},
 		Tasks: []func(context.Context) error{
 			func(ctx context.Context) error {
-				return leader.run(ctx, func(ctx context.Context) error {
+				return leader.runElection(ctx, func(ctx context.Context) error {
 					term := stream
 					term.Source = secrets.New(cluster, stream.Kinds, rt.Log) // References from an earlier term do not matter.
 					return reflector.Run(ctx, term)
 				})
 			},
 			answers.Run,
-			func(ctx context.Context) error { return leader.metrics.count(ctx, letters.CountLetters) },
+			func(ctx context.Context) error { return leader.metrics.countDeadLetters(ctx, letters.CountLetters) },
 		},
 	}, nil
 }

@@ -32,12 +32,12 @@ func TestWhatWasJustWrittenCountsAtOnce(t *testing.T) {
 	b.mayGet(false, after(kinds.Projects(), "web"))
 	for i := range 5 { // Each answer must be as new as the API server.
 		name := fmt.Sprint("on-acme-", i)
-		b.bind(name, "Organization", "acme", acme, subject("User", "alice", alice))
+		b.bind(name, "Organization", "acme", acme, subjectFrom("User", "alice", alice))
 		b.mayGet(true, after(kinds.PolicyBindings(), name))
 		b.remove(kinds.PolicyBindings(), name)
 		b.mayGet(false, after(kinds.PolicyBindings(), name))
 	}
-	b.bind("on-acme", "Organization", "acme", acme, subject("User", "alice", alice))
+	b.bind("on-acme", "Organization", "acme", acme, subjectFrom("User", "alice", alice))
 	b.mayGet(true, after(kinds.PolicyBindings(), "on-acme"))
 	b.Delete(kinds.Users(), "alice")
 	b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
@@ -50,13 +50,13 @@ func TestNobodyIsToldYesByWhatIsKnownToBeOld(t *testing.T) {
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
-	b.bind("old", "Project", "web", web, subject("User", "alice", alice))
+	b.bind("old", "Project", "web", web, subjectFrom("User", "alice", alice))
 	b.awaitReady()
 	b.mayGet(true, nil)
 	release := sync.OnceFunc(reflector.Hold())
 	defer release()
 	b.remove(kinds.PolicyBindings(), "old")
-	b.bind("new", "Project", "web", web, subject("User", "alice", alice))
+	b.bind("new", "Project", "web", web, subjectFrom("User", "alice", alice))
 	for _, name := range []string{"old", "new"} {
 		if answer, err := b.get("alice", "web", after(kinds.PolicyBindings(), name)); connect.CodeOf(err) != connect.CodeUnavailable {
 			t.Errorf("what is not known of %s yet is answered by %v, %v", name, answer, err)
@@ -82,7 +82,7 @@ func TestAnswersSayWhy(t *testing.T) {
 		"userRef": map[string]any{"name": "alice"}, "groupRef": map[string]any{"name": "staff", "namespace": namespace},
 	})
 	b.record("alice-staff", "alice", alice)
-	group := subject("Group", "staff", staff)
+	group := subjectFrom("Group", "staff", staff)
 	group["namespace"] = namespace
 	b.bind("on-acme", "Organization", "acme", acme, group)
 	b.awaitReady()
@@ -199,7 +199,7 @@ func TestARestartAndAReplayChangeNoAnswer(t *testing.T) {
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	for _, name := range []string{"one", "two"} {
-		b.bind(name, "Project", "web", web, subject("User", "alice", alice))
+		b.bind(name, "Project", "web", web, subjectFrom("User", "alice", alice))
 	}
 	b.awaitReady()
 	b.mayGet(true, nil)
@@ -248,7 +248,7 @@ func TestNobodyIsToldAnythingByWhatMayBeTooOld(t *testing.T) {
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
-	b.bind("old", "Project", "web", web, subject("User", "alice", alice))
+	b.bind("old", "Project", "web", web, subjectFrom("User", "alice", alice))
 	b.awaitReady()
 	b.mayGet(true, nil)
 	release := sync.OnceFunc(reflector.Hold())
@@ -281,7 +281,7 @@ func TestObjectsOfIAMAreTargetsAsOthersAre(t *testing.T) {
 	for name, uid := range map[string]string{"one": staff, "two": "another"} {
 		group := map[string]any{"apiGroup": "iam.miloapis.com", "kind": "Group", "namespace": namespace, "name": "staff", "uid": uid}
 		b.create(kinds.PolicyBindings(), name, map[string]any{
-			"roleRef": map[string]any{"name": "joiner"}, "subjects": []any{subject("User", "alice", alice)},
+			"roleRef": map[string]any{"name": "joiner"}, "subjects": []any{subjectFrom("User", "alice", alice)},
 			"resourceSelector": map[string]any{"resourceRef": group},
 		})
 	}
@@ -361,7 +361,7 @@ func TestAtTheEndpointOfAProjectThatIsNotThereNobodyMay(t *testing.T) {
 	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	b.create(kinds.PolicyBindings(), "on-all", map[string]any{
-		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subject("User", "alice", alice)},
+		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subjectFrom("User", "alice", alice)},
 		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": projects, "kind": "Project"}},
 	})
 	b.awaitReady()

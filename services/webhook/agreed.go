@@ -22,7 +22,7 @@ var errDisagree = errors.New("OpenFGA allows what the declared objects do not: i
 type agreed struct{ openFGA, index Decider }
 
 // Decide implements [Decider]. It returns an error if OpenFGA still allows what the index does not.
-func (a agreed) Decide(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
+func (a agreed) Decide(ctx context.Context, q decide.Query) (why decide.Proof, allowed bool, err error) {
 	for began := time.Now(); ; {
 		if why, allowed, err = a.openFGA.Decide(ctx, q); err != nil || !allowed {
 			return why, false, err

@@ -13,7 +13,7 @@ import (
 // says is a decider that answers by the time since it was made.
 type says func(since time.Duration) (bool, error)
 
-func (s says) Decide(ctx context.Context, _ decide.Question) (decide.Proof, bool, error) {
+func (s says) Decide(ctx context.Context, _ decide.Query) (decide.Proof, bool, error) {
 	allowed, err := s(time.Since(ctx.Value(begun{}).(time.Time)))
 	return decide.Proof{}, allowed, err
 }

@@ -148,14 +148,14 @@ func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
 			"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": project, "uid": uid}},
 		})
 	}
-	bind("on-other", "other", other, subject("User", "mallory", malloryIs))
-	bind("on-web", "web", web, subject("User", "alice", aliceIs))
+	bind("on-other", "other", other, subjectFrom("User", "mallory", malloryIs))
+	bind("on-web", "web", web, subjectFrom("User", "alice", aliceIs))
 	answers(alice, list, http.StatusOK)
 	answers(alice, one, http.StatusForbidden)
 	answers(mallory, list, http.StatusForbidden)
 	b.remove(kinds.PolicyBindings(), "on-web")
 	answers(alice, list, http.StatusForbidden)
-	bind("on-web", "web", web, subject("User", "alice", aliceIs))
+	bind("on-web", "web", web, subjectFrom("User", "alice", aliceIs))
 	answers(alice, list, http.StatusOK)
 	b.Delete(kinds.Projects(), "web")
 	answers(alice, list, http.StatusForbidden)
@@ -177,7 +177,7 @@ func TestInShadowTheAPIServerLetsNobodyInByABinding(t *testing.T) {
 	alice := caller(t, server, "alice")
 	aliceIs := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	b.create(kinds.PolicyBindings(), "all", map[string]any{
-		"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subject("User", "alice", aliceIs)},
+		"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subjectFrom("User", "alice", aliceIs)},
 		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}},
 	})
 	testbed.Eventually(t, soon, func() error {

@@ -88,7 +88,7 @@ func ask(ctx context.Context, client *http.Client, url, body, want string) error
 func BenchmarkReviews(b *testing.B) {
 	address, set := authorizerOf(b)
 	var clients func(bool) *http.Client
-	bed := &bed{Bed: testbed.NewBed(b), set: func(c *webhook.Config) { set(c); clients = secured(b, c) }}
+	bed := &bed{Env: testbed.NewBed(b), set: func(c *webhook.Config) { set(c); clients = secured(b, c) }}
 	bed.publish(bindings)
 	bed.beat()
 	bed.serve()
@@ -184,7 +184,7 @@ func BenchmarkRevocation(b *testing.B) {
 		revoked, granted := &histogram{}, &histogram{}
 		for i := range revocations {
 			name := fmt.Sprint("short-", i)
-			bed.bind(name, "Project", "web", web, subject("User", "alice", alice))
+			bed.bind(name, "Project", "web", web, subjectFrom("User", "alice", alice))
 			granted.add(until(`"allowed":true`))
 			bed.remove(kinds.PolicyBindings(), name)
 			revoked.add(until("missing permission"))
@@ -218,7 +218,7 @@ func BenchmarkThroughTheAPIServer(b *testing.B) {
 	bed.create(kinds.IAMRoles(), "getter", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.get"}})
 	alice := bed.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	bed.create(kinds.PolicyBindings(), "all", map[string]any{
-		"roleRef": map[string]any{"name": "getter"}, "subjects": []any{subject("User", "alice", alice)},
+		"roleRef": map[string]any{"name": "getter"}, "subjects": []any{subjectFrom("User", "alice", alice)},
 		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}},
 	})
 	server := apiServer(b, "https://"+address+"/core/v1alpha/webhook", ca, "alice", "carol")

@@ -120,7 +120,7 @@ func TestNoFaultIsAnAnswer(t *testing.T) {
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	b.create(kinds.Users(), "mallory", map[string]any{"email": "mallory@example.com"})
-	b.bind("bound", "Project", "web", web, subject("User", "alice", alice))
+	b.bind("bound", "Project", "web", web, subjectFrom("User", "alice", alice))
 	b.awaitReady()
 	askers := []*asker{
 		{address: address, user: "alice", always: `"allowed":true`},
@@ -180,7 +180,7 @@ func TestWhatIsSaidAgainLateChangesNothing(t *testing.T) {
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
-	b.bind("replayed", "Project", "web", web, subject("User", "alice", alice))
+	b.bind("replayed", "Project", "web", web, subjectFrom("User", "alice", alice))
 	until := func(want string) {
 		t.Helper()
 		testbed.Eventually(t, soon, func() error {
@@ -202,7 +202,7 @@ func TestWhatIsSaidAgainLateChangesNothing(t *testing.T) {
 	if _, answer := asks(t, address); strings.Contains(answer, `"allowed":true`) {
 		t.Errorf("a binding of before its removal lets alice in: %s", answer)
 	}
-	b.bind("replayed", "Project", "web", web, subject("User", "alice", alice))
+	b.bind("replayed", "Project", "web", web, subjectFrom("User", "alice", alice))
 	until(`"allowed":true`)
 	b.again(tombstone)
 	b.create(kinds.Users(), "after-tombstone", map[string]any{"email": "b@example.com"})

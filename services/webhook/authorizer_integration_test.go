@@ -82,7 +82,7 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	until(http.StatusOK, "missing permission")
-	b.bind("old", "Project", "web", web, subject("User", "alice", alice))
+	b.bind("old", "Project", "web", web, subjectFrom("User", "alice", alice))
 	until(http.StatusOK, `"allowed":true`)
 	release := sync.OnceFunc(reflector.Hold())
 	defer release()
@@ -107,7 +107,7 @@ func TestAnAccountThatIsNotNamedAsInTheCoreAPIHasWhatItIsBoundTo(t *testing.T) {
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	bot := b.create(kinds.IAMServiceAccounts(), "bot", map[string]any{"state": "Active"})
-	b.bind("bot", "Project", "web", web, subject("ServiceAccount", "bot", bot))
+	b.bind("bot", "Project", "web", web, subjectFrom("ServiceAccount", "bot", bot))
 	named := func(user, uid string) string {
 		return strings.NewReplacer(`"user":"a"`, `"user":"`+user+`"`, `"alice"`, `"`+uid+`"`).Replace(review)
 	}

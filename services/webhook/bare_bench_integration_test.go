@@ -39,7 +39,7 @@ func (b *bed) bare(all []puzzle) func() error {
 	checks := map[puzzle]*openfgav1.CheckRequest{}
 	for _, p := range all {
 		x.SetTarget(projects+"/Project", "", p.project, &iam.Target{UID: "u"})
-		c, ok := x.Check(decide.Question{
+		c, ok := x.Check(decide.Query{
 			Subject: decide.Subject{User: p.user}, Permission: projects + "/projects.get", Type: projects + "/Project", Name: p.project,
 		})
 		if !ok {

@@ -25,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if testbed.Spawned() {
+	if testbed.IsSpawned() {
 		cfg := webhook.Defaults()
 		service.Main(topology.Webhook, cfg.BindFlags, func(ctx context.Context) error { return webhook.Run(ctx, cfg) })
 	}
@@ -40,7 +40,7 @@ const (
 
 // bed is the test environment of a webhook, with its clients.
 type bed struct {
-	*testbed.Bed
+	*testbed.Env
 
 	// set changes the settings of the service.
 	set     func(*webhook.Config)
@@ -59,7 +59,7 @@ func newBed(t *testing.T) *bed {
 
 func newBedWith(t testing.TB, set func(*webhook.Config)) *bed {
 	t.Helper()
-	b := &bed{Bed: testbed.NewBed(t), set: set}
+	b := &bed{Env: testbed.NewBed(t), set: set}
 	b.serve()
 	return b
 }
@@ -181,7 +181,7 @@ func (b *bed) say(kind kinds.Kind, of, field, name, uid string) {
 	b.Patch(kind, of, patch, "status")
 }
 
-func subject(kind, name, uid string) map[string]any {
+func subjectFrom(kind, name, uid string) map[string]any {
 	return map[string]any{"kind": kind, "name": name, "uid": uid}
 }
 

@@ -45,7 +45,7 @@ func BenchmarkStart(b *testing.B) {
 }
 
 func start(b *testing.B, bindings int) {
-	bed := &bed{Bed: testbed.NewBed(b)}
+	bed := &bed{Env: testbed.NewBed(b)}
 	bed.publish(bindings)
 	bed.beat()
 	b.Setenv("GOMEMLIMIT", memoryLimit)

@@ -64,8 +64,8 @@ func keyOf(store *corev1alpha1.Store, c iam.Check) string {
 	return string(key)
 }
 
-// has reports whether a kept answer of OpenFGA equals the current answer of the index.
-func (c *cache) has(key string, declared bool) bool {
+// hasAnswer reports whether a kept answer of OpenFGA equals the current answer of the index.
+func (c *cache) hasAnswer(key string, declared bool) bool {
 	if c == nil {
 		return false
 	}
@@ -77,8 +77,8 @@ func (c *cache) has(key string, declared bool) bool {
 	return false
 }
 
-// keep stores an answer of OpenFGA if the index gives the same one, and otherwise removes the stored one.
-func (c *cache) keep(key string, allowed, declared bool) {
+// keepAnswer stores an answer of OpenFGA if the index gives the same one, and otherwise removes the stored one.
+func (c *cache) keepAnswer(key string, allowed, declared bool) {
 	switch {
 	case c == nil || key == "":
 	case allowed == declared:

@@ -52,7 +52,7 @@ func (g *grove) bindTo(name string, subject iamv1alpha1.Subject) {
 }
 
 // ask decides a question, and reports whether OpenFGA was called.
-func (g *grove) ask(t *testing.T, q decide.Question) (allowed, asked bool) {
+func (g *grove) ask(t *testing.T, q decide.Query) (allowed, asked bool) {
 	t.Helper()
 	before := len(g.answers.asked)
 	_, allowed, err := g.Decide(t.Context(), q)
@@ -78,18 +78,18 @@ func TestAnAnswerOnWhichBothAgreeIsGivenAgain(t *testing.T) {
 // TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore lets OpenFGA always answer yes. At first, alice is declared to be
 // allowed.
 func TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore(t *testing.T) {
-	for name, change := range map[string]func(*grove, *decide.Question){
-		"who was allowed is not declared to be": func(g *grove, _ *decide.Question) { g.bind("alice", false) },
-		"another asks":                          func(_ *grove, q *decide.Question) { q.User = "bob" },
-		"another object is asked for":           func(_ *grove, q *decide.Question) { q.Name = "elm" },
-		"the request comes with more":           func(_ *grove, q *decide.Question) { q.Groups = []string{"system:staff"} },
-		"the store is another": func(g *grove, _ *decide.Question) {
+	for name, change := range map[string]func(*grove, *decide.Query){
+		"who was allowed is not declared to be": func(g *grove, _ *decide.Query) { g.bind("alice", false) },
+		"another asks":                          func(_ *grove, q *decide.Query) { q.User = "bob" },
+		"another object is asked for":           func(_ *grove, q *decide.Query) { q.Name = "elm" },
+		"the request comes with more":           func(_ *grove, q *decide.Query) { q.Groups = []string{"system:staff"} },
+		"the store is another": func(g *grove, _ *decide.Query) {
 			g.store.Status.StoreID, g.store.Spec.Adoption = "T", corev1alpha1.AdoptionAlways
 		},
-		"the model is another":            func(g *grove, _ *decide.Question) { g.store.Status.AuthorizationModelID = "N" },
-		"the index may be too old":        func(g *grove, _ *decide.Question) { g.age = maxAge + 1 },
-		"it was long ago":                 func(*grove, *decide.Question) { backoff.Sleep(context.Background(), keptFor+1) },
-		"another index allows it to none": func(g *grove, _ *decide.Question) { g.openFGA.index = newGrove().index },
+		"the model is another":            func(g *grove, _ *decide.Query) { g.store.Status.AuthorizationModelID = "N" },
+		"the index may be too old":        func(g *grove, _ *decide.Query) { g.age = maxAge + 1 },
+		"it was long ago":                 func(*grove, *decide.Query) { backoff.Sleep(context.Background(), keptFor+1) },
+		"another index allows it to none": func(g *grove, _ *decide.Query) { g.openFGA.index = newGrove().index },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -24,15 +24,15 @@ func (s *server) isOwn(caller authenticationv1.UserInfo, request any) bool {
 	if !ok || question.GetAtLeast().GetObject() != nil {
 		return false
 	}
-	asked, own := subject(question.GetSubject()), s.rules.Identify(caller)
+	asked, own := subjectFrom(question.GetSubject()), s.rules.Identify(caller)
 	return (asked.User == "" || asked.User == own.User) && (asked.Account == "" || asked.Account == own.Account) &&
 		!slices.ContainsFunc(asked.Groups, func(g string) bool { return !slices.Contains(own.Groups, g) })
 }
 
-// asked returns the subject of a request, or the caller if the request names none. It keeps only groups that count for
+// subjectOf returns the subject of a request, or the caller if the request names none. It keeps only groups that count for
 // authorization, as [review.Rules.Groups] defines them.
-func (s *server) asked(ctx context.Context, question asks) (decide.Subject, error) {
-	who := subject(question.GetSubject())
+func (s *server) subjectOf(ctx context.Context, question asks) (decide.Subject, error) {
+	who := subjectFrom(question.GetSubject())
 	if who.User != "" || who.Account != "" || len(who.Groups) > 0 {
 		who.Groups = s.rules.Groups(who.Groups)
 		return who, nil

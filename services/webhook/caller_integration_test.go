@@ -40,7 +40,7 @@ func TestEverybodyMayAskAboutThemselvesAndWhoMayReviewAboutAll(t *testing.T) {
 	b.mayReview("reviewer")
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	account := subject("ServiceAccount", "bot", uid)
+	account := subjectFrom("ServiceAccount", "bot", uid)
 	account["namespace"] = namespace
 	b.bind("bot-web", "Project", "web", web, account)
 	b.awaitReady()

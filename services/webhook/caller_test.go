@@ -55,7 +55,7 @@ func TestWhoHasAnObjectLookedUpMayAskAboutOthers(t *testing.T) {
 		},
 	} {
 		for _, request := range requests {
-			if right, err := list(request); err != nil || right.String() != want {
+			if right, err := listKindsRight(request); err != nil || right.String() != want {
 				t.Errorf("%T %v takes %s, %v, want %s", request, request, right, err, want)
 			}
 		}
@@ -98,7 +98,7 @@ func TestAPageEndsWherePermissionsAreTooMany(t *testing.T) {
 	for want, page := range map[int][]decide.Right{
 		0: nil, 3: rights(1, maxPermissions-2, 1), 2: rights(1, maxPermissions-2, 2), 1: rights(2*maxPermissions, 1),
 	} {
-		if got := fitting(page); got != want {
+		if got := rowsThatFit(page); got != want {
 			t.Errorf("of %v fit %d, want %d", page, got, want)
 		}
 	}

@@ -74,7 +74,7 @@ func TestAUIDInACertificateSaysWhoAsks(t *testing.T) {
 	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	b.create(kinds.Users(), "mallory", map[string]any{"email": "mallory@example.com"})
 	b.create(kinds.PolicyBindings(), "all", map[string]any{
-		"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subject("User", "alice", alice)},
+		"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subjectFrom("User", "alice", alice)},
 		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}},
 	})
 	server := apiServer(t, "http://"+address+"/core/v1alpha/webhook", nil)

@@ -48,8 +48,8 @@ type Config struct {
 	OpenFGA fga.Config
 }
 
-// asksOpenFGA reports whether OpenFGA is needed.
-func (c *Config) asksOpenFGA() bool { return c.Decide == byOpenFGA || c.Verify > 0 }
+// needsOpenFGA reports whether OpenFGA is needed.
+func (c *Config) needsOpenFGA() bool { return c.Decide == byOpenFGA || c.Verify > 0 }
 
 // maxCached bounds Cached. An answer usually takes half a kilobyte of memory.
 const maxCached = 1 << 24
@@ -140,7 +140,7 @@ func (c *Config) validateDecision() error {
 		return fmt.Errorf("--verify compares what the index answers: give --decide=%s, or no --verify", byIndex)
 	case c.Cached < 0 || c.Cached > maxCached:
 		return fmt.Errorf("--cached-decisions %d: use 0 to %d", c.Cached, maxCached)
-	case !c.asksOpenFGA():
+	case !c.needsOpenFGA():
 		return nil
 	}
 	return c.OpenFGA.Validate()

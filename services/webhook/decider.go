@@ -10,14 +10,14 @@ import (
 // unknown now. It is neither yes nor no, and must not be cached.
 type Decider interface {
 	// Decide reports whether access is allowed. With a yes it returns the proof, if the decider holds one.
-	Decide(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error)
+	Decide(ctx context.Context, q decide.Query) (why decide.Proof, allowed bool, err error)
 }
 
 var _ Decider = (*state)(nil)
 
 // Decide implements [Decider] by the index. It does no I/O.
-func (s *state) Decide(_ context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
-	x, err := s.index()
+func (s *state) Decide(_ context.Context, q decide.Query) (why decide.Proof, allowed bool, err error) {
+	x, err := s.currentIndex()
 	if err == nil {
 		why, allowed = x.Decide(q)
 	}

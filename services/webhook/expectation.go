@@ -24,8 +24,8 @@ const (
 	attention = 5 * time.Millisecond
 )
 
-// await waits until the index holds an object as the API server has it. A nil object means that it must be gone.
-func (s *state) await(ctx context.Context, key event.Key, object []byte) error {
+// awaitObject waits until the index holds an object as the API server has it. A nil object means that it must be gone.
+func (s *state) awaitObject(ctx context.Context, key event.Key, object []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	look, err := s.kinds[key.GroupResource].expect(key, object)
@@ -42,14 +42,14 @@ func (s *state) await(ctx context.Context, key event.Key, object []byte) error {
 	}
 }
 
-// held returns an object of the view after the callbacks for it have run, so the index holds it too.
-func held[T any](s *state, table *view.Table[T], key event.Key) (o view.Object[T], live bool) {
+// heldObject returns an object of the view after the callbacks for it have run, so the index holds it too.
+func heldObject[T any](s *state, table *view.Lister[T], key event.Key) (o view.Object[T], live bool) {
 	s.view.Between(func() { o, live = table.Get(key) })
 	return o, live
 }
 
-// expectation is an object as the API server has it.
-type expectation struct {
+// objectWait is an object as the API server has it.
+type objectWait struct {
 	kind         kinds.Kind
 	uid, version string
 	says         map[string]any
@@ -57,7 +57,7 @@ type expectation struct {
 	seen string
 }
 
-func newExpectation[T any](kind kinds.Kind, object []byte) (*expectation, error) {
+func newExpectation[T any](kind kinds.Kind, object []byte) (*objectWait, error) {
 	var shown metav1.PartialObjectMetadata
 	now := new(T)
 	err := json.Unmarshal(object, &shown)
@@ -67,25 +67,25 @@ func newExpectation[T any](kind kinds.Kind, object []byte) (*expectation, error)
 	if err != nil {
 		return nil, fmt.Errorf("decode a %s: %w", kind.Kind, err)
 	}
-	says, err := said(kind, now)
-	return &expectation{kind: kind, uid: string(shown.UID), version: shown.ResourceVersion, says: says}, err
+	says, err := comparableFields(kind, now)
+	return &objectWait{kind: kind, uid: string(shown.UID), version: shown.ResourceVersion, says: says}, err
 }
 
 // isMetBy reports whether the view holds the same object, in a version that is as new or that has equal content.
-func (e *expectation) isMetBy(held event.Change, value any) bool {
-	return e.meets(held, func() bool {
-		says, err := said(e.kind, value)
+func (e *objectWait) isMetBy(held event.Change, value any) bool {
+	return e.isMet(held, func() bool {
+		says, err := comparableFields(e.kind, value)
 		return err == nil && equality.Semantic.DeepEqual(e.says, says)
 	})
 }
 
-// meets reports whether held is the same object, in a version that is as new or for which same returns true. An older
+// isMet reports whether held is the same object, in a version that is as new or for which same returns true. An older
 // version can be equal, because the watcher leaves out changes without meaning.
-func (e *expectation) meets(held event.Change, same func() bool) bool {
+func (e *objectWait) isMet(held event.Change, same func() bool) bool {
 	if held.UID != e.uid || held.ResourceVersion == e.seen {
 		return false
 	}
-	if !(event.Change{Epoch: held.Epoch, ResourceVersion: e.version}).NewerThan(held) {
+	if !(event.Change{Epoch: held.Epoch, ResourceVersion: e.version}).IsNewerThan(held) {
 		return true
 	}
 	if same() {
@@ -95,9 +95,9 @@ func (e *expectation) meets(held event.Change, same func() bool) bool {
 	return false
 }
 
-// said returns the fields of an object that are compared. It leaves out resourceVersion, managedFields, labels and
+// comparableFields returns the fields of an object that are compared. It leaves out resourceVersion, managedFields, labels and
 // annotations, and the status of kinds whose status is not read.
-func said(kind kinds.Kind, object any) (map[string]any, error) {
+func comparableFields(kind kinds.Kind, object any) (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, fmt.Errorf("compare a %s: %w", kind.Kind, err)

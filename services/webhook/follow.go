@@ -18,7 +18,7 @@ const following = 50 * time.Millisecond
 // decideAtLeast decides a question with a minimum state. The index already holds that state, but OpenFGA may receive it
 // later. So the question is repeated until the decider agrees with the index, at most for patience.
 func decideAtLeast(
-	ctx context.Context, d Decider, x *decide.Index, q decide.Question, least *accessv1.AtLeast,
+	ctx context.Context, d Decider, x *decide.Index, q decide.Query, least *accessv1.AtLeast,
 ) (why decide.Proof, allowed bool, err error) {
 	if least.GetRevision() == "" && least.GetObject() == nil {
 		return d.Decide(ctx, q)

@@ -39,7 +39,7 @@ func takeEventOver(t *testing.T, group string) {
 	mine := b.create(kinds.Projects(), "mine", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	b.create(kinds.PolicyBindings(), "on-mine", map[string]any{
 		"roleRef":          map[string]any{"name": "remover"},
-		"subjects":         []any{subject("User", mallory, b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
+		"subjects":         []any{subjectFrom("User", mallory, b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
 		"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": "mine", "uid": mine}},
 	})
 	events := b.Typed.CoreV1().Events(namespace)

@@ -81,7 +81,7 @@ type attempt struct {
 func attempts(acme, web string) map[string]attempt {
 	bind := func(role string, on map[string]any) any {
 		return map[string]any{
-			"roleRef": map[string]any{"name": role}, "subjects": []any{subject("User", mallory, "m")}, "resourceSelector": on,
+			"roleRef": map[string]any{"name": role}, "subjects": []any{subjectFrom("User", mallory, "m")}, "resourceSelector": on,
 		}
 	}
 	on := func(kind, name, uid string) map[string]any {
@@ -98,7 +98,7 @@ func attempts(acme, web string) map[string]attempt {
 		"bind what is not there yet":     {kinds.PolicyBindings(), "new", bind("absent", on("Project", "web", web))},
 		"bind on what is not registered": {kinds.PolicyBindings(), "new", bind("reader", every("Pond"))},
 		"join a subject to a binding": {kinds.PolicyBindings(), "on-acme", map[string]any{
-			"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subject("User", "other", "o"), subject("User", mallory, "m")},
+			"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subjectFrom("User", "other", "o"), subjectFrom("User", mallory, "m")},
 			"resourceSelector": on("Organization", "acme", acme),
 		}},
 		"join a group": {kinds.GroupMemberships(), "new", map[string]any{
@@ -125,10 +125,10 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	staff := b.create(kinds.Groups(), "staff", nil)
 	b.create(kinds.Groups(), "nobodies", nil)
 	b.create(kinds.IAMRoles(), "mine", map[string]any{"launchStage": "Beta"})
-	group := subject("Group", "staff", staff)
+	group := subjectFrom("Group", "staff", staff)
 	group["namespace"] = namespace
 	b.bind("on-acme", "Organization", "acme", acme, group)
-	b.bind("on-mine", "Organization", "mine", mine, subject("User", mallory, uid))
+	b.bind("on-mine", "Organization", "mine", mine, subjectFrom("User", mallory, uid))
 	b.awaitReady()
 	testbed.Eventually(t, soon, func() error {
 		if b.tries(kinds.PolicyBindings(), "new", attempts(acme, web)["bind on an organization"].spec) == "" {
@@ -138,13 +138,13 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	})
 	b.mayTry(t, attempts(acme, web), "join who have nothing", "make a project")
 
-	b.bind("mallory-acme", "Organization", "acme", acme, subject("User", mallory, uid))
+	b.bind("mallory-acme", "Organization", "acme", acme, subjectFrom("User", mallory, uid))
 	b.awaitReady()
 	b.mayTry(t, attempts(acme, web), "join who have nothing", "make a project", "bind on an organization", "bind on a project",
 		"join a subject to a binding", "join a group", "take a project over")
 
 	b.create(kinds.PolicyBindings(), "mallory-all", map[string]any{
-		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subject("User", mallory, uid)},
+		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subjectFrom("User", mallory, uid)},
 		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": projects, "kind": "Project"}},
 	})
 	b.awaitReady()
@@ -160,7 +160,7 @@ func TestWhoHasLostARoleGivesItToNobodyByWhatWas(t *testing.T) {
 	b.protect()
 	acme := b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
 	uid := b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"})
-	b.bind("mallory-acme", "Organization", "acme", acme, subject("User", mallory, uid))
+	b.bind("mallory-acme", "Organization", "acme", acme, subjectFrom("User", mallory, uid))
 	b.awaitReady()
 	bind := func() error {
 		a := attempts(acme, "")["bind on an organization"]

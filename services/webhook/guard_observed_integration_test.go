@@ -20,7 +20,7 @@ import (
 func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
 	f := newFamily(t)
 	maps := kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
-	staff := subject("Group", "staff", f.create(kinds.Groups(), "staff", nil))
+	staff := subjectFrom("Group", "staff", f.create(kinds.Groups(), "staff", nil))
 	staff["namespace"] = namespace
 	f.create(kinds.PolicyBindings(), "on-one", map[string]any{
 		"roleRef": map[string]any{"name": "remover"}, "subjects": []any{staff},

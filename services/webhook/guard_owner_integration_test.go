@@ -34,7 +34,7 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 	uid := b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"})
 	remover := func(name string, on map[string]any) {
 		b.create(kinds.PolicyBindings(), name, map[string]any{
-			"roleRef": map[string]any{"name": "remover"}, "subjects": []any{subject("User", mallory, uid)}, "resourceSelector": on,
+			"roleRef": map[string]any{"name": "remover"}, "subjects": []any{subjectFrom("User", mallory, uid)}, "resourceSelector": on,
 		})
 	}
 	remover("on-mine", map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": "mine", "uid": mine}})
@@ -95,7 +95,7 @@ func TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver(t *testing.T) {
 	mine := b.create(kinds.Projects(), "mine", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	b.create(kinds.PolicyBindings(), "on-mine", map[string]any{
 		"roleRef":          map[string]any{"name": "remover"},
-		"subjects":         []any{subject("User", mallory, b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
+		"subjects":         []any{subjectFrom("User", mallory, b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
 		"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": "mine", "uid": mine}},
 	})
 	testbed.Eventually(t, soon, func() error {

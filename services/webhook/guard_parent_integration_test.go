@@ -57,7 +57,7 @@ func newFamily(t *testing.T) *family {
 	f.create(kinds.IAMRoles(), "remover", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.delete"}})
 	f.create(kinds.PolicyBindings(), "on-mine", map[string]any{
 		"roleRef":  map[string]any{"name": "remover"},
-		"subjects": []any{subject("User", mallory, f.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
+		"subjects": []any{subjectFrom("User", mallory, f.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
 		"resourceSelector": map[string]any{"resourceRef": map[string]any{
 			"apiGroup": "core.miloapis.com", "kind": "Secret", "namespace": namespace, "name": "mine", "uid": string(secret.UID),
 		}},

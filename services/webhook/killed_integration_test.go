@@ -21,13 +21,13 @@ import (
 func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 	const lives = 5
 	address := freeAddress(t)
-	b := &bed{Bed: testbed.NewBed(t)}
+	b := &bed{Env: testbed.NewBed(t)}
 	b.Reflector()
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	bind := func(name string) {
 		uid := b.create(kinds.Users(), name, map[string]any{"email": name + "@example.com"})
-		b.bind(name, "Project", "web", web, subject("User", name, uid))
+		b.bind(name, "Project", "web", web, subjectFrom("User", name, uid))
 	}
 	bind("alice")
 	for life := range lives {

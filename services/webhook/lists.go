@@ -13,7 +13,7 @@ import (
 
 // WhoCan implements AccessService.
 func (s *server) WhoCan(ctx context.Context, r *accessv1.WhoCanRequest) (*accessv1.WhoCanResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	x, revision, err := s.decideAtRevision(ctx, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}
@@ -22,28 +22,28 @@ func (s *server) WhoCan(ctx context.Context, r *accessv1.WhoCanRequest) (*access
 		return nil, err
 	}
 	defer giveBack()
-	q := s.question(x, decide.Subject{}, r.GetVerb(), r.GetResource())
+	q := s.queryOf(x, decide.Subject{}, r.GetVerb(), r.GetResource())
 	all, more := x.WhoCan(q, maxHolders)
 	all = slices.DeleteFunc(all, func(h decide.Holder) bool {
-		return h.Principal.Sort == decide.TokenGroup && !s.counts(h.Principal.Name)
+		return h.Principal.Sort == decide.TokenGroup && !s.isCountedGroup(h.Principal.Name)
 	})
 	page, next, err := rpc.Page(all, holderKey, r)
 	if err != nil {
 		return nil, err
 	}
 	return &accessv1.WhoCanResponse{
-		Holders: messages(page, holderMessage), NextPageToken: next, Truncated: more, Permission: q.Permission, Revision: revision,
-		NoNamespace: s.lacksNamespace(q),
+		Holders: toMessages(page, holderMessage), NextPageToken: next, Truncated: more, Permission: q.Permission, Revision: revision,
+		NoNamespace: s.needsNamespace(q),
 	}, nil
 }
 
 // WhatCan implements AccessService.
 func (s *server) WhatCan(ctx context.Context, r *accessv1.WhatCanRequest) (*accessv1.WhatCanResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	x, revision, err := s.decideAtRevision(ctx, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.asked(ctx, r)
+	who, err := s.subjectOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -57,20 +57,20 @@ func (s *server) WhatCan(ctx context.Context, r *accessv1.WhatCanRequest) (*acce
 	if err != nil {
 		return nil, err
 	}
-	if n := fitting(page); n < len(page) {
+	if n := rowsThatFit(page); n < len(page) {
 		if page, next, err = rpc.Page(all, rightKey, shorter{r, int32(n)}); err != nil {
 			return nil, err
 		}
 	}
-	rights := messages(page, func(right decide.Right) *accessv1.Right { return rightMessage(x, right) })
+	rights := toMessages(page, func(right decide.Right) *accessv1.Right { return rightMessage(x, right) })
 	return &accessv1.WhatCanResponse{Rights: rights, NextPageToken: next, Revision: revision}, nil
 }
 
-// counts reports whether the rights of a group of the authenticator take effect.
-func (s *server) counts(group string) bool { return len(s.rules.Groups([]string{group})) > 0 }
+// isCountedGroup reports whether the rights of a group of the authenticator take effect.
+func (s *server) isCountedGroup(group string) bool { return len(s.rules.Groups([]string{group})) > 0 }
 
-// fitting returns the number of rights of a page that fit in an answer, at least one.
-func fitting(page []decide.Right) int {
+// rowsThatFit returns the number of rights of a page that fit in an answer, at least one.
+func rowsThatFit(page []decide.Right) int {
 	listed := 0
 	for i, right := range page {
 		if listed += right.Gives; i > 0 && listed > maxPermissions {
@@ -93,7 +93,7 @@ func (s shorter) GetPageSize() int32 { return s.size }
 func (s *server) ListProtectedResources(
 	ctx context.Context, r *accessv1.ListProtectedResourcesRequest,
 ) (*accessv1.ListProtectedResourcesResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	x, revision, err := s.decideAtRevision(ctx, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +102,13 @@ func (s *server) ListProtectedResources(
 	if err != nil {
 		return nil, err
 	}
-	resources := messages(page, func(k *iam.Kind) *accessv1.ProtectedResource { return resourceMessage(registry, k) })
+	resources := toMessages(page, func(k *iam.Kind) *accessv1.ProtectedResource { return resourceMessage(registry, k) })
 	return &accessv1.ListProtectedResourcesResponse{Resources: resources, NextPageToken: next, Revision: revision}, nil
 }
 
 // PreviewBinding implements AccessService.
 func (s *server) PreviewBinding(ctx context.Context, r *accessv1.PreviewBindingRequest) (*accessv1.PreviewBindingResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	x, revision, err := s.decideAtRevision(ctx, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +117,10 @@ func (s *server) PreviewBinding(ctx context.Context, r *accessv1.PreviewBindingR
 		return nil, err
 	}
 	defer giveBack()
-	b := binding(r)
+	b := previewedBinding(r)
 	preview := x.Preview(r.GetNamespace(), b, maxPermissions)
 	for i, gain := range preview.Gains {
-		if gain.Subject.Kind == iamv1alpha1.GroupKind && !s.counts(gain.Subject.Name) {
+		if gain.Subject.Kind == iamv1alpha1.GroupKind && !s.isCountedGroup(gain.Subject.Name) {
 			preview.Gains[i] = decide.Gain{Subject: gain.Subject, Absent: true}
 		}
 	}
@@ -128,7 +128,7 @@ func (s *server) PreviewBinding(ctx context.Context, r *accessv1.PreviewBindingR
 		return nil, rpc.Invalid("the subjects would gain more than %d permissions, each counted for each: ask about fewer subjects at a time", maxPermissions)
 	}
 	answer := &accessv1.PreviewBindingResponse{
-		NoRole: preview.NoRole, NoTarget: preview.NoTarget, Gains: messages(preview.Gains, gainMessage), Revision: revision,
+		NoRole: preview.NoRole, NoTarget: preview.NoTarget, Gains: toMessages(preview.Gains, gainMessage), Revision: revision,
 	}
 	if caller, known := rpc.CallerOf(ctx); known {
 		if m, lacks := x.MissingToBind(s.rules.Identify(caller), r.GetNamespace(), &b.Spec); lacks {
@@ -138,8 +138,8 @@ func (s *server) PreviewBinding(ctx context.Context, r *accessv1.PreviewBindingR
 	return answer, nil
 }
 
-// binding returns the PolicyBinding that a preview describes.
-func binding(r *accessv1.PreviewBindingRequest) *iamv1alpha1.PolicyBinding {
+// previewedBinding returns the PolicyBinding that a preview describes.
+func previewedBinding(r *accessv1.PreviewBindingRequest) *iamv1alpha1.PolicyBinding {
 	b := &iamv1alpha1.PolicyBinding{}
 	b.Spec.RoleRef = iamv1alpha1.RoleReference{Namespace: r.GetRole().GetNamespace(), Name: r.GetRole().GetName()}
 	for _, s := range r.GetSubjects() {

@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
-// question converts a request to a question of the index. A kind that is not registered has no permission.
-func (s *server) question(x *decide.Index, who decide.Subject, verb string, on *accessv1.Resource) decide.Question {
+// queryOf converts a request to a question of the index. A kind that is not registered has no permission.
+func (s *server) queryOf(x *decide.Index, who decide.Subject, verb string, on *accessv1.Resource) decide.Query {
 	r := review.Request{
 		Subject: who, Verb: verb, Group: on.GetApiGroup(), Resource: on.GetResource(), Subresource: on.GetSubresource(),
 		Namespace: on.GetNamespace(), Name: on.GetName(), Project: on.GetProject(),
@@ -21,12 +21,12 @@ func (s *server) question(x *decide.Index, who decide.Subject, verb string, on *
 	return q
 }
 
-// lacksNamespace reports whether a question names no namespace although its objects are in namespaces.
-func (s *server) lacksNamespace(q decide.Question) bool {
+// needsNamespace reports whether a question names no namespace although its objects are in namespaces.
+func (s *server) needsNamespace(q decide.Query) bool {
 	return q.Namespace == "" && s.rules.InNamespaces(q.Type)
 }
 
-func subject(s *accessv1.Subject) decide.Subject {
+func subjectFrom(s *accessv1.Subject) decide.Subject {
 	return decide.Subject{User: s.GetUser(), Account: s.GetServiceAccountUid(), Groups: s.GetGroups()}
 }
 
@@ -34,21 +34,21 @@ func nameMessage(r decide.Ref) *accessv1.Name {
 	return &accessv1.Name{Namespace: r.Namespace, Name: r.Name}
 }
 
-// optional returns the name, or nil if it is empty.
-func optional(r decide.Ref) *accessv1.Name {
+// optionalName returns the name, or nil if it is empty.
+func optionalName(r decide.Ref) *accessv1.Name {
 	if r.Name == "" {
 		return nil
 	}
 	return nameMessage(r)
 }
 
-func placeMessage(p decide.Place) *accessv1.Place {
-	return &accessv1.Place{Type: p.Type, Object: optional(p.Ref), All: p.All}
+func placeMessage(p decide.Scope) *accessv1.Place {
+	return &accessv1.Place{Type: p.Type, Object: optionalName(p.Ref), All: p.All}
 }
 
 // principalMessage converts a principal. The numbers of both enumerations are equal.
 func principalMessage(p decide.Principal) *accessv1.Principal {
-	return &accessv1.Principal{Kind: accessv1.Principal_Kind(p.Sort), Name: optional(p.Ref), Uid: p.UID}
+	return &accessv1.Principal{Kind: accessv1.Principal_Kind(p.Sort), Name: optionalName(p.Ref), Uid: p.UID}
 }
 
 func grantMessage(p decide.Proof) *accessv1.Grant {
@@ -58,11 +58,11 @@ func grantMessage(p decide.Proof) *accessv1.Grant {
 }
 
 func holderMessage(h decide.Holder) *accessv1.Holder {
-	return &accessv1.Holder{Principal: principalMessage(h.Principal), Grant: grantMessage(h.Why), Membership: optional(h.Membership)}
+	return &accessv1.Holder{Principal: principalMessage(h.Principal), Grant: grantMessage(h.Why), Membership: optionalName(h.Membership)}
 }
 
 func rightMessage(x *decide.Index, r decide.Right) *accessv1.Right {
-	return &accessv1.Right{Grant: grantMessage(r.Why), Membership: optional(r.Membership), Permissions: x.Permissions(r.Why.Role, r.Why.At)}
+	return &accessv1.Right{Grant: grantMessage(r.Why), Membership: optionalName(r.Membership), Permissions: x.Permissions(r.Why.Role, r.Why.At)}
 }
 
 func gainMessage(g decide.Gain) *accessv1.Gain {
@@ -73,7 +73,7 @@ func gainMessage(g decide.Gain) *accessv1.Gain {
 }
 
 func missingMessage(m decide.Missing) *accessv1.Missing {
-	missing := &accessv1.Missing{Role: optional(m.Role), Permission: m.Permission}
+	missing := &accessv1.Missing{Role: optionalName(m.Role), Permission: m.Permission}
 	if m.At.Type != "" {
 		missing.At = placeMessage(m.At)
 	}
@@ -83,7 +83,7 @@ func missingMessage(m decide.Missing) *accessv1.Missing {
 func resourceMessage(registry *iam.Registry, k *iam.Kind) *accessv1.ProtectedResource {
 	m := &accessv1.ProtectedResource{
 		Name: k.Resource.Name, Type: k.Type, Plural: k.Resource.Spec.Plural, Permissions: k.Permissions,
-		Parents: messages(k.Parents, func(parent *iam.Kind) string { return parent.Type }),
+		Parents: toMessages(k.Parents, func(parent *iam.Kind) string { return parent.Type }),
 	}
 	if f := registry.Finding(k.Resource.Name); f.Reason != iamv1alpha1.IAMSystemConfigured {
 		m.Reason, m.Message = f.Reason, f.Message
@@ -91,11 +91,11 @@ func resourceMessage(registry *iam.Registry, k *iam.Kind) *accessv1.ProtectedRes
 	return m
 }
 
-// key joins parts so that the order of keys is the order of the parts.
-func key(parts ...string) string { return strings.Join(parts, "\x00") }
+// joinKey joins parts so that the order of keys is the order of the parts.
+func joinKey(parts ...string) string { return strings.Join(parts, "\x00") }
 
 func principalKey(p decide.Principal) string {
-	return key(strconv.Itoa(int(p.Sort)), p.Namespace, p.Name, p.UID)
+	return joinKey(strconv.Itoa(int(p.Sort)), p.Namespace, p.Name, p.UID)
 }
 
 func holderKey(h decide.Holder) string { return principalKey(h.Principal) }
@@ -105,5 +105,5 @@ func rightKey(r decide.Right) string {
 	if r.Why.At.All {
 		all = "0"
 	}
-	return key(r.Why.At.Type, all, r.Why.At.Namespace, r.Why.At.Name, r.Why.Role.Namespace, r.Why.Role.Name, principalKey(r.Why.Principal))
+	return joinKey(r.Why.At.Type, all, r.Why.At.Namespace, r.Why.At.Name, r.Why.Role.Namespace, r.Why.Role.Name, principalKey(r.Why.Principal))
 }

@@ -34,19 +34,19 @@ func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
 		"namespaces": {group: ""}, "projects": {group: "resourcemanager.miloapis.com"}, "groups": {"iam.miloapis.com", "foo", true},
 		"widgets": {"a.example", "foo", false}, // The scope of this kind is unknown.
 	} {
-		q := s.question(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Namespace: "foo", Name: "foo"})
+		q := s.queryOf(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Namespace: "foo", Name: "foo"})
 		if q.Permission == "" || q.Namespace != c.want || q.Name != "foo" {
 			t.Errorf("%s are asked about as %+v", plural, q)
 		}
-		if s.lacksNamespace(q) {
+		if s.needsNamespace(q) {
 			t.Errorf("%s are asked about in no namespace", plural)
 		}
-		q = s.question(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo"})
-		if got := s.lacksNamespace(q); got != c.lacks {
+		q = s.queryOf(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo"})
+		if got := s.needsNamespace(q); got != c.lacks {
 			t.Errorf("%s in no namespace lack one: %v", plural, got)
 		}
-		q = s.question(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo", Project: "web"})
-		if s.lacksNamespace(q) {
+		q = s.queryOf(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo", Project: "web"})
+		if s.needsNamespace(q) {
 			t.Errorf("%s at the endpoint of a project lack a namespace", plural)
 		}
 	}
@@ -69,7 +69,7 @@ func TestPagesAreInTheOrderOfTheirLists(t *testing.T) {
 	}
 	right := func() (right decide.Right) {
 		right.Why = decide.Proof{Role: ref(), Principal: principal()}
-		if right.Why.At = (decide.Place{Type: []string{"a/B", "a.b/C", "a/Bc"}[r.IntN(3)], Ref: ref()}); r.IntN(2) == 0 {
+		if right.Why.At = (decide.Scope{Type: []string{"a/B", "a.b/C", "a/Bc"}[r.IntN(3)], Ref: ref()}); r.IntN(2) == 0 {
 			right.Why.At.Ref, right.Why.At.All = decide.Ref{}, true
 		}
 		return right

@@ -16,7 +16,7 @@ import (
 
 // GetModelStatus implements AccessService.
 func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusRequest) (*accessv1.GetModelStatusResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	x, revision, err := s.decideAtRevision(ctx, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}

@@ -68,12 +68,12 @@ func newSeconds() *prometheus.HistogramVec {
 }
 
 // Decide implements [Decider]. The index provides the proof of a yes, if it has one.
-func (o *openFGA) Decide(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
+func (o *openFGA) Decide(ctx context.Context, q decide.Query) (why decide.Proof, allowed bool, err error) {
 	x, err := o.index()
 	if err != nil {
 		return why, false, err
 	}
-	allowed, err = o.ask(ctx, x, q)
+	allowed, err = o.askOpenFGA(ctx, x, q)
 	if err != nil || !allowed {
 		return why, false, fault.Unavailable(err)
 	}
@@ -81,7 +81,7 @@ func (o *openFGA) Decide(ctx context.Context, q decide.Question) (why decide.Pro
 	return why, true, nil
 }
 
-func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (bool, error) {
+func (o *openFGA) askOpenFGA(ctx context.Context, x *decide.Index, q decide.Query) (bool, error) {
 	if q.User != "" && q.Account != "" {
 		return false, errTwo
 	}
@@ -95,17 +95,17 @@ func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (
 	if store == nil || store.Status.StoreID == "" || store.Status.AuthorizationModelID == "" {
 		return false, errNoStore
 	}
-	if err := o.adopt(ctx, store); err != nil {
+	if err := o.checkAdoption(ctx, store); err != nil {
 		return false, err
 	}
 	key := keyOf(store, c)
-	if _, declared := x.Decide(q); o.cache.has(key, declared) {
+	if _, declared := x.Decide(q); o.cache.hasAnswer(key, declared) {
 		return declared, nil
 	}
 	allowed, err := o.checkAll(ctx, store, parts)
 	if now, unknown := o.index(); err == nil && unknown == nil {
 		_, declared := now.Decide(q)
-		o.cache.keep(key, allowed, declared)
+		o.cache.keepAnswer(key, allowed, declared)
 	}
 	return allowed, err
 }
@@ -113,15 +113,15 @@ func (o *openFGA) ask(ctx context.Context, x *decide.Index, q decide.Question) (
 // checkAll sends the parts of a question until one is allowed.
 func (o *openFGA) checkAll(ctx context.Context, store *corev1alpha1.Store, parts []iam.Check) (bool, error) {
 	for _, part := range parts {
-		if allowed, err := o.check(ctx, store, part); err != nil || allowed {
+		if allowed, err := o.sendCheck(ctx, store, part); err != nil || allowed {
 			return allowed, err
 		}
 	}
 	return false, nil
 }
 
-// check sends one check. It requires an answer that includes all earlier writes.
-func (o *openFGA) check(ctx context.Context, store *corev1alpha1.Store, c iam.Check) (bool, error) {
+// sendCheck sends one check. It requires an answer that includes all earlier writes.
+func (o *openFGA) sendCheck(ctx context.Context, store *corev1alpha1.Store, c iam.Check) (bool, error) {
 	links := &openfgav1.ContextualTupleKeys{}
 	for _, t := range c.Context {
 		links.TupleKeys = append(links.TupleKeys, &openfgav1.TupleKey{User: t.User, Relation: t.Relation, Object: t.Object})
@@ -143,9 +143,9 @@ func (o *openFGA) check(ctx context.Context, store *corev1alpha1.Store, c iam.Ch
 	return err == nil && answer.GetAllowed(), err
 }
 
-// adopt returns an error if the store belongs to another cluster, because its tuples could allow access that nothing
+// checkAdoption returns an error if the store belongs to another cluster, because its tuples could allow access that nothing
 // here declares.
-func (o *openFGA) adopt(ctx context.Context, store *corev1alpha1.Store) error {
+func (o *openFGA) checkAdoption(ctx context.Context, store *corev1alpha1.Store) error {
 	id := store.Status.StoreID
 	if store.Spec.Adoption == corev1alpha1.AdoptionAlways {
 		return nil

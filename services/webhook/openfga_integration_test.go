@@ -32,7 +32,7 @@ import (
 // OpenFGA decides, and what it allows counts only if a binding says so, too.
 func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 	address, set := authorizerOf(t)
-	b := &bed{Bed: testbed.NewBed(t)}
+	b := &bed{Env: testbed.NewBed(t)}
 	b.set = func(cfg *webhook.Config) {
 		set(cfg)
 		cfg.Decide, cfg.Cached, cfg.OpenFGA = "openfga", 0, b.OpenFGA.Config()
@@ -62,7 +62,7 @@ func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 	if code, answer := asks(t, address); code != http.StatusServiceUnavailable {
 		t.Errorf("no binding allows it, and the answer is %d %s", code, answer)
 	}
-	b.bind("on-web", "Project", "web", web, subject("User", "alice", alice))
+	b.bind("on-web", "Project", "web", web, subjectFrom("User", "alice", alice))
 	b.mayGet(true, after(kinds.PolicyBindings(), "on-web"))
 	for range 3 {
 		write(nil, []*openfgav1.TupleKey{by})
@@ -92,7 +92,7 @@ func letsIn(user, project string) (given []*openfgav1.TupleKey, subject *openfga
 }
 
 func TestOpenFGAIsAskedOnceAsLongAsNothingElseIsDeclared(t *testing.T) {
-	b := &bed{Bed: testbed.NewBed(t)}
+	b := &bed{Env: testbed.NewBed(t)}
 	b.set = func(cfg *webhook.Config) { cfg.Decide, cfg.OpenFGA = "openfga", b.OpenFGA.Config() }
 	b.serve()
 	b.Reflector()
@@ -111,7 +111,7 @@ func TestOpenFGAIsAskedOnceAsLongAsNothingElseIsDeclared(t *testing.T) {
 		}
 	}
 	write(given, nil)
-	b.bind("on-web", "Project", "web", web, subject("User", "alice", alice))
+	b.bind("on-web", "Project", "web", web, subjectFrom("User", "alice", alice))
 	b.mayGet(true, after(kinds.PolicyBindings(), "on-web"))
 	hits := b.running.Metric(t, "authz_cache_hits_total")
 	const often = 20
@@ -135,7 +135,7 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 	for name, cached := range map[string]int{"asked each time": 0, "kept": 64} {
 		t.Run(name, func(t *testing.T) {
 			address, set := authorizerOf(t)
-			b := &bed{Bed: testbed.NewBed(t)}
+			b := &bed{Env: testbed.NewBed(t)}
 			b.set = func(cfg *webhook.Config) {
 				set(cfg)
 				cfg.Decide, cfg.Cached, cfg.OpenFGA = "openfga", cached, b.OpenFGA.Config()
@@ -152,7 +152,7 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 			if err := client.Write(t.Context(), storeID, modelID, given, nil); err != nil {
 				t.Fatal(err)
 			}
-			b.bind("on-web", "Project", "web", web, subject("User", "alice", alice))
+			b.bind("on-web", "Project", "web", web, subjectFrom("User", "alice", alice))
 			b.mayGet(true, after(kinds.PolicyBindings(), "on-web"))
 
 			askers := []*asker{{address: address, user: "alice", always: `"allowed":true`}, {address: address, user: "mallory", always: "missing permission"}}
@@ -205,7 +205,7 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 
 // TestAnswersAreComparedWithOpenFGA lets the index decide while answers are compared with OpenFGA.
 func TestAnswersAreComparedWithOpenFGA(t *testing.T) {
-	b := &bed{Bed: testbed.NewBed(t)}
+	b := &bed{Env: testbed.NewBed(t)}
 	b.set = func(cfg *webhook.Config) { cfg.Verify, cfg.OpenFGA = 1, b.OpenFGA.Config() }
 	b.serve()
 	b.Reflector()

@@ -75,8 +75,8 @@ func bindingOf(subject iamv1alpha1.Subject) *iamv1alpha1.PolicyBinding {
 	return b
 }
 
-func treeOf(user string) decide.Question {
-	return decide.Question{Subject: decide.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
+func treeOf(user string) decide.Query {
+	return decide.Query{Subject: decide.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
 }
 
 func TestOpenFGAIsAskedByTheModelThatWasWrittenAndForWhatIsNewest(t *testing.T) {
@@ -97,25 +97,25 @@ func TestOpenFGAIsAskedByTheModelThatWasWrittenAndForWhatIsNewest(t *testing.T) 
 // TestWhatCannotBeToldIsNeitherYesNorNo lets OpenFGA always answer yes. No case may return that yes.
 func TestWhatCannotBeToldIsNeitherYesNorNo(t *testing.T) {
 	other := iam.StoreOwner("iam", "another")
-	for name, change := range map[string]func(*answers, *openFGA, *corev1alpha1.Store, *decide.Question){
-		"OpenFGA is down":                func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) { a.err = errDown },
-		"OpenFGA says yes with an error": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) { a.unanswered = errDown },
-		"there is no Store": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *decide.Question) {
+	for name, change := range map[string]func(*answers, *openFGA, *corev1alpha1.Store, *decide.Query){
+		"OpenFGA is down":                func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Query) { a.err = errDown },
+		"OpenFGA says yes with an error": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Query) { a.unanswered = errDown },
+		"there is no Store": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *decide.Query) {
 			o.store = func() *corev1alpha1.Store { return nil }
 		},
-		"it has no store in OpenFGA": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *decide.Question) { s.Status.StoreID = "" },
-		"it has no model": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *decide.Question) {
+		"it has no store in OpenFGA": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *decide.Query) { s.Status.StoreID = "" },
+		"it has no model": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *decide.Query) {
 			s.Status.AuthorizationModelID = ""
 		},
-		"nobody says whose it is": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) { a.owners = nil },
-		"it is another cluster's": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) { a.owners = []iam.Tuple{other} },
-		"it is another's, too": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Question) {
+		"nobody says whose it is": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Query) { a.owners = nil },
+		"it is another cluster's": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Query) { a.owners = []iam.Tuple{other} },
+		"it is another's, too": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Query) {
 			a.owners = append(a.owners, other)
 		},
-		"nobody knows this cluster": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *decide.Question) {
+		"nobody knows this cluster": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *decide.Query) {
 			o.cluster = func(context.Context) (string, error) { return "", errDown }
 		},
-		"two ask": func(_ *answers, _ *openFGA, _ *corev1alpha1.Store, q *decide.Question) { q.Account = "1" },
+		"two ask": func(_ *answers, _ *openFGA, _ *corev1alpha1.Store, q *decide.Query) { q.Account = "1" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, q := &answers{allowed: true}, treeOf("alice")
@@ -161,8 +161,8 @@ func TestWhoIsInVeryManyGroupsIsAskedAboutInParts(t *testing.T) {
 
 func TestWhatNobodyCanBeAllowedIsNotAsked(t *testing.T) {
 	unregistered, absent := treeOf("alice"), treeOf("alice")
-	unregistered.Permission, absent.There = "a/trees.fell", true
-	for name, q := range map[string]decide.Question{"unregistered": unregistered, "not there": absent, "inactive": treeOf("sleeper")} {
+	unregistered.Permission, absent.RequireExists = "a/trees.fell", true
+	for name, q := range map[string]decide.Query{"unregistered": unregistered, "not there": absent, "inactive": treeOf("sleeper")} {
 		a := &answers{allowed: true}
 		o, _ := asking(a)
 		if _, allowed, err := o.Decide(t.Context(), q); allowed || err != nil || len(a.asked) != 0 {

@@ -50,13 +50,13 @@ type replicated struct {
 
 func newReplicated(t *testing.T) *replicated {
 	t.Helper()
-	r := &replicated{bed: &bed{Bed: testbed.NewBed(t)}}
+	r := &replicated{bed: &bed{Env: testbed.NewBed(t)}}
 	r.reflector = r.Reflector()
 	r.protect()
 	r.web = r.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	for _, user := range []string{"alice", "bob"} {
 		uid := r.create(kinds.Users(), user, map[string]any{"email": user + "@example.com"})
-		r.bind(user, "Project", "web", r.web, subject("User", user, uid))
+		r.bind(user, "Project", "web", r.web, subjectFrom("User", user, uid))
 	}
 	r.first, r.second = r.replica(), r.replica()
 	for _, one := range []*replica{r.first, r.second} {

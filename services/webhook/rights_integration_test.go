@@ -35,7 +35,7 @@ type rights struct {
 }
 
 func TestWebhookReportsEachMissingRight(t *testing.T) {
-	r := &rights{bed: &bed{Bed: testbed.NewBed(t)}}
+	r := &rights{bed: &bed{Env: testbed.NewBed(t)}}
 	r.set = func(c *webhook.Config) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -47,7 +47,7 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 	r.Reflector()
 	r.declare() // Later the API server would call webhooks that it does not reach.
 	r.suite = testbed.RightsSuite{
-		Bed: r.Bed, Service: topology.Webhook, Guard: guard.Name, Log: &testbed.Log{}, Idle: r.idle,
+		Env: r.Env, Service: topology.Webhook, Guard: guard.Name, Log: &testbed.Log{}, Idle: r.idle,
 		Start: func() *testbed.Running { r.serve(); return r.running },
 		Fill: func() {
 			_, r.client = r.account("reviewer")
@@ -80,7 +80,7 @@ func (r *rights) declare() {
 		kinds.ProtectedResources(): map[string]any{"serviceRef": ref, "kind": "Pond", "singular": "pond", "plural": "ponds", "permissions": []any{"get"}},
 		kinds.IAMRoles():           map[string]any{"launchStage": "Beta"},
 		kinds.PolicyBindings(): map[string]any{
-			"roleRef": ref, "subjects": []any{subject("User", object, "uid")},
+			"roleRef": ref, "subjects": []any{subjectFrom("User", object, "uid")},
 			"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": "example.com", "kind": "Pond"}},
 		},
 		kinds.Groups():             nil,

@@ -32,7 +32,7 @@ const (
 // server implements AccessService.
 type server struct {
 	state *state
-	view  *view.View
+	view  *view.Informer
 	// decider decides the questions of CheckAccess.
 	decider Decider
 	// cluster is the cluster of all objects. store is the name of its Store of IAM.
@@ -43,45 +43,45 @@ type server struct {
 	rules *review.Rules
 	// fetch reads an object from the API server. It returns nil if the object does not exist.
 	fetch func(context.Context, event.Key) ([]byte, error)
-	turns *rpc.Turns
+	turns *rpc.Limiter
 	// waits bounds the requests that wait for an object.
-	waits *rpc.Turns
+	waits *rpc.Limiter
 }
 
 var _ accessv1connect.AccessServiceHandler = (*server)(nil)
 
-// handler returns the handler of s. A question about others requires the right to create SubjectAccessReviews, as at
+// rpcHandler returns the handler of s. A question about others requires the right to create SubjectAccessReviews, as at
 // the API server. A question about the caller requires none.
-func (s *server) handler() rpc.Handler {
+func (s *server) rpcHandler() rpc.Handler {
 	return rpc.NewHandler[accessv1connect.AccessServiceHandler](accessv1connect.AccessServiceName, accessv1connect.NewAccessServiceHandler, s,
 		map[string]rpc.Access{
-			accessv1connect.AccessServiceCheckAccessProcedure:            others,
-			accessv1connect.AccessServiceExplainAccessProcedure:          others,
-			accessv1connect.AccessServiceWhoCanProcedure:                 others,
-			accessv1connect.AccessServiceWhatCanProcedure:                others,
-			accessv1connect.AccessServicePreviewBindingProcedure:         others,
-			accessv1connect.AccessServiceListProtectedResourcesProcedure: list,
-			accessv1connect.AccessServiceGetModelStatusProcedure:         list,
+			accessv1connect.AccessServiceCheckAccessProcedure:            reviewOthersRight,
+			accessv1connect.AccessServiceExplainAccessProcedure:          reviewOthersRight,
+			accessv1connect.AccessServiceWhoCanProcedure:                 reviewOthersRight,
+			accessv1connect.AccessServiceWhatCanProcedure:                reviewOthersRight,
+			accessv1connect.AccessServicePreviewBindingProcedure:         reviewOthersRight,
+			accessv1connect.AccessServiceListProtectedResourcesProcedure: listKindsRight,
+			accessv1connect.AccessServiceGetModelStatusProcedure:         listKindsRight,
 		}).Own(s.isOwn)
 }
 
-// others returns the right to query the access of others.
-func others(any) (rpc.Right, error) {
+// reviewOthersRight returns the right to query the access of others.
+func reviewOthersRight(any) (rpc.Right, error) {
 	return rpc.Right{Verb: "create", GroupResource: event.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}}, nil
 }
 
-// list returns the right to list ProtectedResources. A request that waits for an object needs the right of others
+// listKindsRight returns the right to list ProtectedResources. A request that waits for an object needs the right of others
 // instead, because it causes a read at the API server.
-func list(request any) (rpc.Right, error) {
+func listKindsRight(request any) (rpc.Right, error) {
 	if r, ok := request.(interface{ GetAtLeast() *accessv1.AtLeast }); ok && r.GetAtLeast().GetObject() != nil {
-		return others(request)
+		return reviewOthersRight(request)
 	}
 	return rpc.Right{Verb: "list", GroupResource: kinds.ProtectedResources().GroupResource}, nil
 }
 
-// ready returns the index and a revision, once they include the minimum state. The index holds at least the revision,
+// decideAtRevision returns the index and a revision, once they include the minimum state. The index holds at least the revision,
 // which is read first.
-func (s *server) ready(ctx context.Context, least *accessv1.AtLeast) (x *decide.Index, revision string, err error) {
+func (s *server) decideAtRevision(ctx context.Context, least *accessv1.AtLeast) (x *decide.Index, revision string, err error) {
 	if least.GetRevision() != "" {
 		sequence, began, err := topology.ParseRevision(least.GetRevision())
 		if err != nil {
@@ -96,17 +96,17 @@ func (s *server) ready(ctx context.Context, least *accessv1.AtLeast) (x *decide.
 			return nil, "", err
 		}
 	}
-	if err := s.fresh(); err != nil { // Asked before the index is read: while the view reloads, it is never fresh.
+	if err := s.checkFresh(); err != nil { // Asked before the index is read: while the view reloads, it is never fresh.
 		return nil, "", rpc.Incomplete(err)
 	}
 	revision = s.view.Revision()
-	x, err = s.state.index()
+	x, err = s.state.currentIndex()
 	return x, revision, rpc.Incomplete(err)
 }
 
-// fresh returns an error if the view is incomplete or older than the limit. Completeness alone is not enough: the
+// checkFresh returns an error if the view is incomplete or older than the limit. Completeness alone is not enough: the
 // stream can be read to its end while the watcher does not write.
-func (s *server) fresh() error {
+func (s *server) checkFresh() error {
 	if err := s.view.Complete(); err != nil {
 		return err
 	}
@@ -116,12 +116,12 @@ func (s *server) fresh() error {
 	return nil
 }
 
-// registry returns the registered kinds, or an error while no question can be answered.
-func (s *server) registry() (*iam.Registry, error) {
-	if err := s.fresh(); err != nil {
+// currentRegistry returns the registered kinds, or an error while no question can be answered.
+func (s *server) currentRegistry() (*iam.Registry, error) {
+	if err := s.checkFresh(); err != nil {
 		return nil, err
 	}
-	x, err := s.state.index()
+	x, err := s.state.currentIndex()
 	if err != nil {
 		return nil, err
 	}
@@ -142,21 +142,21 @@ func (s *server) awaitObject(ctx context.Context, key event.Key) error {
 	if err != nil {
 		return err
 	}
-	return rpc.Incomplete(s.state.await(ctx, key, object))
+	return rpc.Incomplete(s.state.awaitObject(ctx, key, object))
 }
 
 // CheckAccess implements AccessService.
 func (s *server) CheckAccess(ctx context.Context, r *accessv1.CheckAccessRequest) (*accessv1.CheckAccessResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	x, revision, err := s.decideAtRevision(ctx, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.asked(ctx, r)
+	who, err := s.subjectOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	q := s.question(x, who, r.GetVerb(), r.GetResource())
-	answer := &accessv1.CheckAccessResponse{Permission: q.Permission, Revision: revision, NoNamespace: s.lacksNamespace(q)}
+	q := s.queryOf(x, who, r.GetVerb(), r.GetResource())
+	answer := &accessv1.CheckAccessResponse{Permission: q.Permission, Revision: revision, NoNamespace: s.needsNamespace(q)}
 	why, allowed, err := decideAtLeast(ctx, s.decider, x, q, r.GetAtLeast())
 	if err != nil {
 		return nil, err
@@ -169,11 +169,11 @@ func (s *server) CheckAccess(ctx context.Context, r *accessv1.CheckAccessRequest
 
 // ExplainAccess implements AccessService.
 func (s *server) ExplainAccess(ctx context.Context, r *accessv1.ExplainAccessRequest) (*accessv1.ExplainAccessResponse, error) {
-	x, revision, err := s.ready(ctx, r.GetAtLeast())
+	x, revision, err := s.decideAtRevision(ctx, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.asked(ctx, r)
+	who, err := s.subjectOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -182,23 +182,23 @@ func (s *server) ExplainAccess(ctx context.Context, r *accessv1.ExplainAccessReq
 		return nil, err
 	}
 	defer giveBack()
-	q := s.question(x, who, r.GetVerb(), r.GetResource())
+	q := s.queryOf(x, who, r.GetVerb(), r.GetResource())
 	e := x.Explain(q)
 	if caller, known := rpc.CallerOf(ctx); known && s.isOwn(caller, r) {
 		e.NoObject, e.Truncated = false, false // Otherwise every user could find out which objects exist.
 	}
 	answer := &accessv1.ExplainAccessResponse{
 		Allowed: e.Allowed, Permission: q.Permission, Unregistered: e.Unregistered, NoSubject: e.NoSubject, NoObject: e.NoObject,
-		Inherits: messages(e.Inherits, nameMessage), Path: messages(e.Path, placeMessage), Lacking: messages(e.Lacking, grantMessage), Revision: revision,
-		Truncated: e.Truncated, NoNamespace: s.lacksNamespace(q),
+		Inherits: toMessages(e.Inherits, nameMessage), Path: toMessages(e.Path, placeMessage), Lacking: toMessages(e.Lacking, grantMessage), Revision: revision,
+		Truncated: e.Truncated, NoNamespace: s.needsNamespace(q),
 	}
 	if e.Allowed {
-		answer.Grant, answer.Membership = grantMessage(e.Proof), optional(e.Membership)
+		answer.Grant, answer.Membership = grantMessage(e.Proof), optionalName(e.Membership)
 	}
 	return answer, nil
 }
 
-func messages[T, M any](all []T, message func(T) M) []M {
+func toMessages[T, M any](all []T, message func(T) M) []M {
 	list := make([]M, 0, len(all))
 	for _, item := range all {
 		list = append(list, message(item))

@@ -22,12 +22,12 @@ import (
 // state holds the index and the tables that feed it. Bindings and Users are the most numerous kinds, so only the index
 // holds them.
 type state struct {
-	view *view.View
+	view *view.Informer
 	// shown is the index that serves queries. It is nil while the view reloads. made receives the changes, and becomes
 	// shown when the reload ends.
 	shown   atomic.Pointer[decide.Index]
 	made    *decide.Index
-	stores  *view.Table[corev1alpha1.Store]
+	stores  *view.Lister[corev1alpha1.Store]
 	kinds   map[event.GroupResource]followed
 	targets targets
 	// trust lets bindings act on objects of kinds that are not followed.
@@ -36,7 +36,7 @@ type state struct {
 
 // followed holds the functions of one kind that the index receives.
 type followed struct {
-	// tell copies one object from the table to the index, tellAll all of them. Both are nil for a [sink], which has no
+	// tell copies one object from the table to the index, tellAll all of them. Both are nil for a [registerStream], which has no
 	// table.
 	tell    func(x *decide.Index, key event.Key)
 	tellAll func(x *decide.Index)
@@ -47,38 +47,38 @@ type followed struct {
 
 // newState makes a view with its tables. An object that cannot be decoded counts as empty, so it gives no access.
 func newState(cfg view.Config, trust bool) *state {
-	cfg.Blank = true
+	cfg.KeepUndecodable = true
 	v := view.New(cfg)
 	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
-	follow(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
+	registerKind(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
 		x.SetProtectedResource(k.Name, o)
 	})
-	follow(s, kinds.IAMRoles(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Role) { x.SetRole(k.Namespace, k.Name, o) })
-	sink(s, kinds.PolicyBindings(), func(x *decide.Index, k event.Key, o *iamv1alpha1.PolicyBinding) { x.SetBinding(k.Namespace, k.Name, o) },
-		(*decide.Index).SaysBinding)
-	follow(s, kinds.Groups(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Group) { x.SetGroup(k.Namespace, k.Name, o) })
-	follow(s, kinds.GroupMemberships(), func(x *decide.Index, k event.Key, o *iamv1alpha1.GroupMembership) {
+	registerKind(s, kinds.IAMRoles(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Role) { x.SetRole(k.Namespace, k.Name, o) })
+	registerStream(s, kinds.PolicyBindings(), func(x *decide.Index, k event.Key, o *iamv1alpha1.PolicyBinding) { x.SetBinding(k.Namespace, k.Name, o) },
+		(*decide.Index).MatchesBinding)
+	registerKind(s, kinds.Groups(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Group) { x.SetGroup(k.Namespace, k.Name, o) })
+	registerKind(s, kinds.GroupMemberships(), func(x *decide.Index, k event.Key, o *iamv1alpha1.GroupMembership) {
 		x.SetMembership(k.Namespace, k.Name, o)
 	})
-	sink(s, kinds.Users(), func(x *decide.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) }, (*decide.Index).SaysUser)
-	follow(s, kinds.IAMServiceAccounts(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ServiceAccount) { x.SetServiceAccount(k.Name, o) })
-	follow(s, kinds.Organizations(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Organization) {})
-	follow(s, kinds.Projects(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Project) {})
+	registerStream(s, kinds.Users(), func(x *decide.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) }, (*decide.Index).MatchesUser)
+	registerKind(s, kinds.IAMServiceAccounts(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ServiceAccount) { x.SetServiceAccount(k.Name, o) })
+	registerKind(s, kinds.Organizations(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Organization) {})
+	registerKind(s, kinds.Projects(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Project) {})
 	s.followTargets(cfg.Cluster)
-	v.OnBegin(s.begun)
-	v.OnChange(s.changed)
-	v.OnLoad(s.loaded)
+	v.OnBegin(s.beginIndex)
+	v.OnChange(s.applyChange)
+	v.OnLoad(s.publishIndex)
 	return s
 }
 
-// trusts reports whether bindings act on objects of a type although the watcher does not follow them.
-func (s *state) trusts(typ string) bool {
-	_, observed := s.targets.namespaced(typ)
-	return s.trust && !observed && !ofIAM(typ)
+// isTrusted reports whether bindings act on objects of a type although the watcher does not follow them.
+func (s *state) isTrusted(typ string) bool {
+	_, observed := s.targets.scopeOf(typ)
+	return s.trust && !observed && !isIAMKind(typ)
 }
 
-// ofIAM reports whether a type is a kind of IAM.
-func ofIAM(typ string) bool {
+// isIAMKind reports whether a type is a kind of IAM.
+func isIAMKind(typ string) bool {
 	return slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return typeOf(k) == typ })
 }
 
@@ -90,9 +90,9 @@ type declared[T any] interface {
 	metav1.Object
 }
 
-// follow registers the table of a kind. Each object goes to the index twice: with its content, and as a possible target
+// registerKind registers the table of a kind. Each object goes to the index twice: with its content, and as a possible target
 // of bindings.
-func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T)) {
+func registerKind[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T)) {
 	table := view.Register[T](s.view, kind, nil)
 	tell := func(x *decide.Index, key event.Key, o *T) {
 		set(x, key, o)
@@ -111,22 +111,22 @@ func follow[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.In
 		expect: func(key event.Key, object []byte) (func() (bool, error), error) {
 			if object == nil {
 				return func() (bool, error) {
-					_, live := held(s, table, key)
+					_, live := heldObject(s, table, key)
 					return !live, nil
 				}, nil
 			}
 			want, err := newExpectation[T](kind, object)
 			return func() (bool, error) {
-				o, live := held(s, table, key)
+				o, live := heldObject(s, table, key)
 				return live && want.isMetBy(o.Change, o.Value), nil
 			}, err
 		},
 	}
 }
 
-// sink registers a kind without a table. Each change goes to the index directly. The function says compares an object
+// registerStream registers a kind without a table. Each change goes to the index directly. The function says compares an object
 // with the index, because nothing else holds its content.
-func sink[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T), says func(*decide.Index, *T) bool) {
+func registerStream[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T), says func(*decide.Index, *T) bool) {
 	objects := view.RegisterSink(s.view, kind, func(c event.Change, o *T) {
 		if o != nil && string(P(o).GetUID()) == c.UID {
 			P(o).SetUID(types.UID(c.UID)) // Both then share one string.
@@ -135,7 +135,7 @@ func sink[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Inde
 		s.made.SetTarget(typeOf(kind), c.Key.Namespace, c.Key.Name, targetOf[T, P](o))
 	})
 	s.kinds[kind.GroupResource] = followed{expect: func(key event.Key, object []byte) (func() (bool, error), error) {
-		want, now, err := &expectation{}, new(T), error(nil)
+		want, now, err := &objectWait{}, new(T), error(nil)
 		if object != nil {
 			if want, err = newExpectation[T](kind, object); err == nil {
 				err = event.Decode(object, now)
@@ -145,7 +145,7 @@ func sink[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Inde
 			s.view.Between(func() {
 				c, live := objects.Get(key)
 				x := s.shown.Load()
-				has = x != nil && live == (object != nil) && (!live || want.meets(c, func() bool { return says(x, now) }))
+				has = x != nil && live == (object != nil) && (!live || want.isMet(c, func() bool { return says(x, now) }))
 			})
 			return has, nil
 		}, err
@@ -172,26 +172,26 @@ func targetOf[T any, P declared[T]](o *T) *iam.Target {
 	return &target
 }
 
-// index returns the index, or an error while the view reloads.
-func (s *state) index() (*decide.Index, error) {
+// currentIndex returns the index, or an error while the view reloads.
+func (s *state) currentIndex() (*decide.Index, error) {
 	if x := s.shown.Load(); x != nil {
 		return x, nil
 	}
 	return nil, fault.Unavailable(fmt.Errorf("%w: the stream of changes is being read", view.ErrIncomplete))
 }
 
-// begun starts a new index when the view reloads, because objects may be gone. Only queries that already hold the old
+// beginIndex starts a new index when the view reloads, because objects may be gone. Only queries that already hold the old
 // index still use it.
-func (s *state) begun() {
+func (s *state) beginIndex() {
 	s.shown.Store(nil)
-	s.made = decide.New(s.trusts)
+	s.made = decide.New(s.isTrusted)
 	for _, kind := range kinds.IAM() {
 		s.made.SetObserved(typeOf(kind), true)
 	}
 }
 
-// changed copies one changed object to the index.
-func (s *state) changed(key event.Key) {
+// applyChange copies one changed object to the index.
+func (s *state) applyChange(key event.Key) {
 	x := s.shown.Load()
 	switch kind := s.kinds[key.GroupResource]; {
 	case x == nil:
@@ -202,8 +202,8 @@ func (s *state) changed(key event.Key) {
 	}
 }
 
-// loaded copies all tables to the new index and publishes it.
-func (s *state) loaded() {
+// publishIndex copies all tables to the new index and publishes it.
+func (s *state) publishIndex() {
 	s.made.Load(func() {
 		for _, kind := range s.kinds {
 			if kind.tellAll != nil {

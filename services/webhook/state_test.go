@@ -41,38 +41,38 @@ func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
 	}
 	may := func(when, user string, want bool) {
 		t.Helper()
-		q := decide.Question{Subject: decide.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
+		q := decide.Query{Subject: decide.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
 		if _, allowed, err := s.Decide(t.Context(), q); err != nil || allowed != want {
 			t.Errorf("%s %s may: %v, %v", when, user, allowed, err)
 		}
 	}
 	nobody := func(when string) {
 		t.Helper()
-		if _, allowed, err := s.Decide(t.Context(), decide.Question{}); !fault.IsUnavailable(err) || allowed {
+		if _, allowed, err := s.Decide(t.Context(), decide.Query{}); !fault.IsUnavailable(err) || allowed {
 			t.Errorf("%s somebody is told %v, %v", when, allowed, err)
 		}
 	}
 	load := func(user string) {
 		t.Helper()
-		s.begun()
+		s.beginIndex()
 		declare(s.made)
 		nobody("before anything was read")
 		tell("of-"+user, user)
 		nobody("before all was read")
-		s.loaded()
+		s.publishIndex()
 	}
 	nobody("at the start")
 	load("ann")
 	may("once all was read,", "ann", true)
 	may("once all was read,", "ben", false)
-	before, err := s.index()
+	before, err := s.currentIndex()
 	if err != nil {
 		t.Fatal(err)
 	}
 	load("ben")
 	may("when it was read anew,", "ben", true)
 	may("when it was read anew,", "ann", false)
-	if now, err := s.index(); err != nil || now == before {
+	if now, err := s.currentIndex(); err != nil || now == before {
 		t.Errorf("the index is what it was, %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // targets holds the objects that the watcher follows because their kinds are registered.
 type targets struct {
-	objects *view.Table[metav1.PartialObjectMetadata]
+	objects *view.Lister[metav1.PartialObjectMetadata]
 	// told holds the last observation of each resource. A kind whose plural has changed can be present under both
 	// names.
 	told map[event.GroupResource]told
@@ -32,22 +32,22 @@ type told struct {
 func (s *state) followTargets(cluster string) {
 	s.targets.objects, s.targets.told = view.RegisterTargets[metav1.PartialObjectMetadata](s.view, nil), map[event.GroupResource]told{}
 	s.targets.observed.Store(&map[string]bool{})
-	s.view.OnTarget(func(kind event.GroupResource) { s.observe(kind, s.view.Observation(cluster, kind)) })
+	s.view.OnTarget(func(kind event.GroupResource) { s.applyObservation(kind, s.view.Observation(cluster, kind)) })
 }
 
-// namespaced reports whether objects of a type are in namespaces. observed is false for types that are not followed.
-func (t *targets) namespaced(typ string) (namespaced, observed bool) {
-	namespaced, observed = (*t.observed.Load())[typ]
-	return namespaced, observed
+// scopeOf reports whether objects of a type are in namespaces. observed is false for types that are not followed.
+func (t *targets) scopeOf(typ string) (scopeOf, observed bool) {
+	scopeOf, observed = (*t.observed.Load())[typ]
+	return scopeOf, observed
 }
 
-// observe applies an observation of a kind to the index. Objects of a kind that is not observed count as absent.
-func (s *state) observe(kind event.GroupResource, is view.Observation) {
+// applyObservation applies an observation of a kind to the index. Objects of a kind that is not observed count as absent.
+func (s *state) applyObservation(kind event.GroupResource, is view.Observation) {
 	was, now := s.targets.told[kind], told{iam.Type(kind.Group, is.Kind), is.Observed, is.Observed && is.Namespaced}
 	if is.Kind == "" {
 		now.typ = was.typ
 	}
-	if now.typ == "" || ofIAM(now.typ) || now == was { // The tables of IAM kinds feed the index themselves.
+	if now.typ == "" || isIAMKind(now.typ) || now == was { // The tables of IAM kinds feed the index themselves.
 		return
 	}
 	s.targets.told[kind] = now
@@ -72,10 +72,10 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 		}
 	}
 	for _, typ := range types {
-		_, observed := s.targets.namespaced(typ)
+		_, observed := s.targets.scopeOf(typ)
 		x.SetObserved(typ, observed)
 		if s.trust { // Otherwise no type is trusted.
-			x.Retrust(typ)
+			x.RefreshTrust(typ)
 		}
 	}
 }
@@ -84,25 +84,25 @@ func (s *state) observe(kind event.GroupResource, is view.Observation) {
 // if no observed kind has that type.
 func (s *state) tellTarget(x *decide.Index, typ string, key event.Key) {
 	if typ != "" {
-		x.SetTarget(typ, key.Namespace, key.Name, s.targets.named(typ, key))
+		x.SetTarget(typ, key.Namespace, key.Name, s.targets.targetNamed(typ, key))
 	}
 }
 
-// named returns the target of a type and a name, or nil. It tries the plural of the key first, then all others.
-func (t *targets) named(typ string, key event.Key) *iam.Target {
-	if target := t.at(typ, key); target != nil {
+// targetNamed returns the target of a type and a name, or nil. It tries the plural of the key first, then all others.
+func (t *targets) targetNamed(typ string, key event.Key) *iam.Target {
+	if target := t.targetAt(typ, key); target != nil {
 		return target
 	}
 	for key.GroupResource = range t.told {
-		if target := t.at(typ, key); target != nil {
+		if target := t.targetAt(typ, key); target != nil {
 			return target
 		}
 	}
 	return nil
 }
 
-// at returns the target of a key if its kind is observed and has the type, or nil.
-func (t *targets) at(typ string, key event.Key) *iam.Target {
+// targetAt returns the target of a key if its kind is observed and has the type, or nil.
+func (t *targets) targetAt(typ string, key event.Key) *iam.Target {
 	if is := t.told[key.GroupResource]; !is.observed || is.typ != typ {
 		return nil
 	}

@@ -18,8 +18,8 @@ func BenchmarkTargets(b *testing.B) {
 	kind := event.GroupResource{Group: "a", Resource: "trees", Target: true}
 	for b.Loop() {
 		s := newState(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
-		s.begun()
-		s.loaded()
+		s.beginIndex()
+		s.publishIndex()
 		before, begun := inUse(), time.Now()
 		for i := range targets {
 			name := fmt.Sprintf("tree-%d", i)
@@ -33,7 +33,7 @@ func BenchmarkTargets(b *testing.B) {
 		}
 		telling := time.Since(begun)
 		begun = time.Now()
-		s.observe(kind, view.Observation{Kind: "Tree", Namespaced: true, Observed: true})
+		s.applyObservation(kind, view.Observation{Kind: "Tree", Namespaced: true, Observed: true})
 		observing := time.Since(begun)
 		b.ReportMetric(float64(telling.Nanoseconds())/targets, "ns-told/target")
 		b.ReportMetric(float64(observing.Nanoseconds())/targets, "ns-observed/target")

@@ -43,7 +43,7 @@ func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) 
 	bind := func(name, uid string) {
 		t.Helper()
 		b.create(kinds.PolicyBindings(), name, map[string]any{
-			"roleRef": map[string]any{"name": "getter"}, "subjects": []any{subject("User", "alice", alice)},
+			"roleRef": map[string]any{"name": "getter"}, "subjects": []any{subjectFrom("User", "alice", alice)},
 			"resourceSelector": map[string]any{"resourceRef": map[string]any{
 				"apiGroup": "core.miloapis.com", "kind": "ConfigMap", "namespace": namespace, "name": "one", "uid": uid,
 			}},

@@ -25,7 +25,7 @@ type woods struct {
 
 func newWoods(t *testing.T, trust bool) *woods {
 	s := newState(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, trust)
-	s.begun()
+	s.beginIndex()
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
 	s.made.SetProtectedResource("trees", p)
@@ -57,12 +57,12 @@ func (w *woods) change(plural, uid, body string, deleted bool) error {
 }
 
 func (w *woods) observe(plural string, is view.Observation) {
-	w.s.observe(event.GroupResource{Group: "a", Resource: plural, Target: true}, is)
+	w.s.applyObservation(event.GroupResource{Group: "a", Resource: plural, Target: true}, is)
 }
 
 func (w *woods) index() *decide.Index {
 	w.t.Helper()
-	x, err := w.s.index()
+	x, err := w.s.currentIndex()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (w *woods) index() *decide.Index {
 
 func (w *woods) may(when string, want bool) {
 	w.t.Helper()
-	q := decide.Question{Subject: decide.Subject{Groups: []string{"oidc:sales"}}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
+	q := decide.Query{Subject: decide.Subject{Groups: []string{"oidc:sales"}}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
 	if _, allowed := w.index().Decide(q); allowed != want {
 		w.t.Errorf("%s they may: %v", when, allowed)
 	}
@@ -81,10 +81,10 @@ func TestWhatWasToldBeforeAllIsReadIsThereThen(t *testing.T) {
 	w := newWoods(t, false)
 	w.tell("trees", "new", false)
 	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
-	if _, err := w.s.index(); err == nil {
+	if _, err := w.s.currentIndex(); err == nil {
 		t.Error("there is an index before all is read")
 	}
-	w.s.loaded()
+	w.s.publishIndex()
 	w.may("once all is read,", true)
 }
 
@@ -92,7 +92,7 @@ func TestWhatWasToldBeforeAllIsReadIsThereThen(t *testing.T) {
 // state.
 func TestWhatCannotBeReadLetsNobodyIn(t *testing.T) {
 	w := newWoods(t, false)
-	w.s.loaded()
+	w.s.publishIndex()
 	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
 	w.tell("trees", "new", false)
 	w.may("while it can be read,", true)
@@ -105,7 +105,7 @@ func TestWhatCannotBeReadLetsNobodyIn(t *testing.T) {
 // TestWhatIsTrustedIsNotOnceItIsObserved verifies that trusted names count only while their kind is not observed.
 func TestWhatIsTrustedIsNotOnceItIsObserved(t *testing.T) {
 	w := newWoods(t, true)
-	w.s.loaded()
+	w.s.publishIndex()
 	w.may("while nobody knows what there is,", true)
 	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
 	w.may("once it is known that it is not there,", false)
@@ -116,7 +116,7 @@ func TestWhatIsTrustedIsNotOnceItIsObserved(t *testing.T) {
 // TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind verifies that observations of IAM kinds as targets change nothing.
 func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
 	w := newWoods(t, false)
-	w.s.loaded()
+	w.s.publishIndex()
 	x, typ := w.index(), typeOf(kinds.Organizations())
 	x.SetProtectedResource("organizations", &iamv1alpha1.ProtectedResource{Spec: iamv1alpha1.ProtectedResourceSpec{
 		ServiceRef: iamv1alpha1.ServiceReference{Name: kinds.Organizations().Group}, Kind: "Organization", Plural: "organizations", Permissions: []string{"get"},
@@ -133,8 +133,8 @@ func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
 	if err := w.s.view.Apply(t.Context(), event.Change{Key: k, UID: "o", ResourceVersion: "1", Epoch: "e", Object: []byte(`{"metadata":{"name":"oak"}}`)}); err != nil {
 		t.Fatal(err)
 	}
-	w.s.observe(k.GroupResource, view.Observation{Kind: "Organization", Problem: "it is silent"})
-	q := decide.Question{Subject: decide.Subject{Groups: []string{"oidc:sales"}}, Permission: permission, Type: typ, Name: "oak"}
+	w.s.applyObservation(k.GroupResource, view.Observation{Kind: "Organization", Problem: "it is silent"})
+	q := decide.Query{Subject: decide.Subject{Groups: []string{"oidc:sales"}}, Permission: permission, Type: typ, Name: "oak"}
 	if _, allowed := x.Decide(q); !allowed {
 		t.Error("it is not there")
 	}
@@ -144,7 +144,7 @@ func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
 // old one is gone.
 func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
 	w := newWoods(t, false)
-	w.s.loaded()
+	w.s.publishIndex()
 	joins := func(when string, want bool) {
 		t.Helper()
 		if m, lacks := w.index().MissingToJoin(decide.Subject{}, decide.Ref{Namespace: "n", Name: "staff"}); lacks == want {

@@ -29,7 +29,7 @@ func TestWebhookAnswersAsDeclaredUnderRandomFaults(t *testing.T) {
 	b.running.Stop()
 	allowed := 0
 	torture := &testbed.Torture{
-		Bed: b.Bed, Reflector: reflector, Service: topology.Webhook,
+		Bed: b.Env, Reflector: reflector, Service: topology.Webhook,
 		Serve:  func() *testbed.Running { b.serve(); return b.running },
 		Happen: b.anything, AsDeclared: func() error { n, err := b.asDeclared(); allowed += n; return err },
 		Rounds: 3, Steps: 16, Pace: time.Millisecond, Within: soon,
@@ -113,9 +113,9 @@ func (b *bed) bindAny(r *rand.Rand, role string) {
 		}
 		return &all[r.IntN(len(all))]
 	}
-	who := subject("Group", "oidc:staff", "")
+	who := subjectFrom("Group", "oidc:staff", "")
 	if o := pick([]kinds.Kind{kinds.Users(), kinds.Groups()}[r.IntN(2)]); o != nil {
-		who = subject(o.GetKind(), o.GetName(), string(o.GetUID()))
+		who = subjectFrom(o.GetKind(), o.GetName(), string(o.GetUID()))
 		if o.GetNamespace() != "" {
 			who["namespace"] = o.GetNamespace()
 		}

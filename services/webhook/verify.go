@@ -41,14 +41,14 @@ type verifier struct {
 	// fresh returns an error if the index may not be used now.
 	fresh    func() error
 	random   func() float64
-	queue    chan decide.Question
+	queue    chan decide.Query
 	outcomes *prometheus.CounterVec
 	log      *slog.Logger
 }
 
 func newVerifier(index, openFGA Decider, share float64) *verifier {
 	v := &verifier{
-		index: index, openFGA: openFGA, share: share, random: rand.Float64, queue: make(chan decide.Question, maxVerified),
+		index: index, openFGA: openFGA, share: share, random: rand.Float64, queue: make(chan decide.Query, maxVerified),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_verified_decisions_total", Help: "Answers of the index that OpenFGA was asked about, too, by what came of it.",
 		}, []string{"outcome"}),
@@ -60,7 +60,7 @@ func newVerifier(index, openFGA Decider, share float64) *verifier {
 }
 
 // Decide implements [Decider] by the index.
-func (v *verifier) Decide(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
+func (v *verifier) Decide(ctx context.Context, q decide.Query) (why decide.Proof, allowed bool, err error) {
 	why, allowed, err = v.index.Decide(ctx, q)
 	if err == nil && v.random() < v.share {
 		select {
@@ -72,8 +72,8 @@ func (v *verifier) Decide(ctx context.Context, q decide.Question) (why decide.Pr
 	return why, allowed, err
 }
 
-// run compares queued questions until ctx ends, and waits for the comparisons that have begun.
-func (v *verifier) run(ctx context.Context) error {
+// runVerifier compares queued questions until ctx ends, and waits for the comparisons that have begun.
+func (v *verifier) runVerifier(ctx context.Context) error {
 	turns := make(chan struct{}, maxVerified)
 	for {
 		select {
@@ -87,7 +87,7 @@ func (v *verifier) run(ctx context.Context) error {
 			case turns <- struct{}{}:
 				go func() {
 					defer func() { <-turns }()
-					v.outcomes.WithLabelValues(v.compare(ctx, q)).Inc()
+					v.outcomes.WithLabelValues(v.compareUntilEqual(ctx, q)).Inc()
 				}()
 			case <-ctx.Done():
 			}
@@ -95,11 +95,11 @@ func (v *verifier) run(ctx context.Context) error {
 	}
 }
 
-// compare compares both answers until they agree or settling has passed. OpenFGA lags behind the index, so only a
+// compareUntilEqual compares both answers until they agree or settling has passed. OpenFGA lags behind the index, so only a
 // lasting difference counts.
-func (v *verifier) compare(ctx context.Context, q decide.Question) string {
+func (v *verifier) compareUntilEqual(ctx context.Context, q decide.Query) string {
 	for began := time.Now(); ; {
-		want, got, err := v.both(ctx, q)
+		want, got, err := v.bothAnswers(ctx, q)
 		waited := time.Since(began)
 		switch {
 		case err != nil:
@@ -109,7 +109,7 @@ func (v *verifier) compare(ctx context.Context, q decide.Question) string {
 		case want == got:
 			return late
 		case waited >= settling:
-			v.tell(ctx, q, want)
+			v.logDifference(ctx, q, want)
 			return different
 		case !backoff.Sleep(ctx, settlingStep):
 			return unknown
@@ -117,7 +117,7 @@ func (v *verifier) compare(ctx context.Context, q decide.Question) string {
 	}
 }
 
-func (v *verifier) both(ctx context.Context, q decide.Question) (index, openFGA bool, err error) {
+func (v *verifier) bothAnswers(ctx context.Context, q decide.Query) (index, openFGA bool, err error) {
 	if err := v.fresh(); err != nil {
 		return false, false, err
 	}
@@ -129,8 +129,8 @@ func (v *verifier) both(ctx context.Context, q decide.Question) (index, openFGA 
 	return index, openFGA, err
 }
 
-// tell logs the question and both answers. It logs nothing about the rights of others.
-func (v *verifier) tell(ctx context.Context, q decide.Question, index bool) {
+// logDifference logs the question and both answers. It logs nothing about the rights of others.
+func (v *verifier) logDifference(ctx context.Context, q decide.Query, index bool) {
 	said := func(key, value string) slog.Attr { return slog.String(key, clip.Text(value, maxNamed)) }
 	v.log.LogAttrs(ctx, slog.LevelError, "OpenFGA and the index differ", slog.Bool("index", index), slog.Bool("openfga", !index),
 		said("user", q.User), said("account", q.Account), slog.Int("groups", len(q.Groups)),

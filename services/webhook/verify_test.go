@@ -17,7 +17,7 @@ import (
 // deciderFunc is a decider without a proof.
 type deciderFunc func() (bool, error)
 
-func (f deciderFunc) Decide(context.Context, decide.Question) (decide.Proof, bool, error) {
+func (f deciderFunc) Decide(context.Context, decide.Query) (decide.Proof, bool, error) {
 	allowed, err := f()
 	return decide.Proof{}, allowed, err
 }
@@ -47,7 +47,7 @@ func TestOnlyADifferenceThatStaysIsOne(t *testing.T) {
 				v := newVerifier(deciderFunc(yes), deciderFunc(func() (bool, error) { return c.openFGA(time.Since(began)) }), 1)
 				var log strings.Builder
 				v.fresh, v.log = func() error { return c.fresh }, slog.New(slog.NewTextHandler(&log, nil))
-				if got := v.compare(t.Context(), decide.Question{Subject: decide.Subject{User: "alice", Groups: []string{"secret"}}, Name: "web"}); got != c.want {
+				if got := v.compareUntilEqual(t.Context(), decide.Query{Subject: decide.Subject{User: "alice", Groups: []string{"secret"}}, Name: "web"}); got != c.want {
 					t.Errorf("it is %s, want %s", got, c.want)
 				}
 				told := strings.Contains(log.String(), "user=alice") && strings.Contains(log.String(), "name=web")
@@ -66,11 +66,11 @@ func TestNobodyWaitsForWhatIsCompared(t *testing.T) {
 		v := newVerifier(deciderFunc(yes), deciderFunc(func() (bool, error) { <-held; return true, nil }), 1)
 		v.fresh, v.log = func() error { return nil }, slog.New(slog.DiscardHandler)
 		ended := make(chan error, 1)
-		go func() { ended <- v.run(ctx) }()
+		go func() { ended <- v.runVerifier(ctx) }()
 		const asked = 100
 		began := time.Now()
 		for range asked {
-			if _, allowed, err := v.Decide(ctx, decide.Question{}); !allowed || err != nil {
+			if _, allowed, err := v.Decide(ctx, decide.Query{}); !allowed || err != nil {
 				t.Fatal(allowed, err)
 			}
 			synctest.Wait()
@@ -95,7 +95,7 @@ func TestAShareIsCompared(t *testing.T) {
 	v := newVerifier(deciderFunc(yes), deciderFunc(yes), 0.25)
 	for _, drawn := range []float64{0, 0.2499, 0.25, 0.99} {
 		v.random = func() float64 { return drawn }
-		_, _, _ = v.Decide(t.Context(), decide.Question{})
+		_, _, _ = v.Decide(t.Context(), decide.Query{})
 	}
 	if len(v.queue) != 2 {
 		t.Errorf("%d of 4 are compared, want 2", len(v.queue))

@@ -28,11 +28,11 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	w := &webhooks{cfg: cfg}
 	return service.Run(ctx, topology.Webhook, cfg.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
-		return build(cfg, rt, w)
-	}, w.open)
+		return buildApp(cfg, rt, w)
+	}, w.openServer)
 }
 
-func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
+func buildApp(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	api, err := kube.New(rt.Kube, cfg.Cluster, rt.Name)
 	if err != nil {
 		return service.App{}, err
@@ -44,41 +44,41 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 		return service.App{}, err
 	}
 	rt.Metrics.MustRegister(
-		gauge(prometheus.GaugeOpts{
+		newGauge(prometheus.GaugeOpts{
 			Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.",
 		}, func() float64 { return v.Age().Seconds() }),
-		gauge(prometheus.GaugeOpts{
+		newGauge(prometheus.GaugeOpts{
 			Name: "entail_view_position", Help: "Up to where in the stream of changes the replica holds everything.",
-		}, func() float64 { return position(v.Revision()) }),
-		gauge(prometheus.GaugeOpts{
+		}, func() float64 { return sequenceOf(v.Revision()) }),
+		newGauge(prometheus.GaugeOpts{
 			Name: "entail_view_last_change", Help: "Where in the stream of changes the last one is that the replica holds: what comes after it are marks.",
 		}, func() float64 { return float64(v.Changed()) }),
-		gauge(prometheus.GaugeOpts{
+		newGauge(prometheus.GaugeOpts{
 			Name: "entail_view_digest", Help: "What stands for all that the replica holds: of two with the same last change it is the same.",
 		}, func() float64 { return float64(v.Digest() >> 12) }), // The 52 bits that a float64 holds exactly.
 	)
 	s := &server{
 		state: state, decider: state, view: v,
 		rules: review.NewRules(review.Rules{
-			Subject: cfg.Subject, Accounts: accounts, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents, Namespaced: state.targets.namespaced,
+			Subject: cfg.Subject, Accounts: accounts, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents, Namespaced: state.targets.scopeOf,
 		}),
 		cluster: cfg.Cluster, store: cfg.Store, staleness: cfg.MaxStaleness,
 		fetch: api.Fetch, turns: rpc.NewTurns(maxTurns), waits: rpc.NewTurns(maxWaits),
 	}
 	app := service.App{
-		Handlers: []rpc.Handler{s.handler()},
-		Ready:    []service.Check{{Name: "view", Err: s.fresh}, {Name: "admission", Err: w.inForce}},
+		Handlers: []rpc.Handler{s.rpcHandler()},
+		Ready:    []service.Check{{Name: "view", Err: s.checkFresh}, {Name: "admission", Err: w.inForce}},
 		Tasks:    []func(context.Context) error{v.Run},
 	}
-	if cfg.asksOpenFGA() {
+	if cfg.needsOpenFGA() {
 		if err := s.askOpenFGA(cfg, rt, api, &app); err != nil {
 			return service.App{}, err
 		}
 	}
-	w.follow(s)
+	w.followState(s)
 	if cfg.Authorizer.Enabled() {
 		a, err := authorizer.New(cfg.Authorizer, authorizer.Options{
-			Rules: s.rules, Registry: s.registry, Decide: s.decider.Decide,
+			Rules: s.rules, Registry: s.currentRegistry, Decide: s.decider.Decide,
 			Log: rt.Log, Metrics: rt.Metrics, Tracer: rt.Tracer, Propagator: rt.Propagator,
 		})
 		if err != nil {
@@ -90,14 +90,14 @@ func build(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
 	return app, nil
 }
 
-// gauge returns a metric of this replica.
-func gauge(opts prometheus.GaugeOpts, value func() float64) prometheus.Collector {
+// newGauge returns a metric of this replica.
+func newGauge(opts prometheus.GaugeOpts, value func() float64) prometheus.Collector {
 	opts.ConstLabels = prometheus.Labels{"service": topology.Webhook}
 	return prometheus.NewGaugeFunc(opts, value)
 }
 
-// position returns the sequence of a revision, or 0 if the revision is empty.
-func position(revision string) float64 {
+// sequenceOf returns the sequence of a revision, or 0 if the revision is empty.
+func sequenceOf(revision string) float64 {
 	sequence, _, err := topology.ParseRevision(revision)
 	if err != nil {
 		return 0
@@ -113,7 +113,7 @@ func (s *server) askOpenFGA(cfg Config, rt *service.Runtime, api *kube.Client, a
 	if err != nil {
 		return fmt.Errorf("preparing to ask OpenFGA: %w", err)
 	}
-	asked := &openFGA{backend: client, index: s.state.index, store: s.iamStore, cluster: api.Epoch, seconds: newSeconds()}
+	asked := &openFGA{backend: client, index: s.state.currentIndex, store: s.iamStore, cluster: api.Epoch, seconds: newSeconds()}
 	rt.Metrics.MustRegister(asked.seconds)
 	app.Tasks, app.Close = append(app.Tasks, client.Probe), client.Close
 	if cfg.Decide == byOpenFGA {
@@ -126,8 +126,8 @@ func (s *server) askOpenFGA(cfg Config, rt *service.Runtime, api *kube.Client, a
 		return nil
 	}
 	v := newVerifier(s.state, asked, cfg.Verify)
-	v.fresh, v.log, s.decider = s.fresh, rt.Log, v
+	v.fresh, v.log, s.decider = s.checkFresh, rt.Log, v
 	rt.Metrics.MustRegister(v.outcomes)
-	app.Tasks = append(app.Tasks, v.run)
+	app.Tasks = append(app.Tasks, v.runVerifier)
 	return nil
 }

@@ -20,8 +20,8 @@ type webhooks struct {
 	server *admission.Server
 }
 
-// open implements [service.Early].
-func (w *webhooks) open(rt *service.Runtime) (func(context.Context) error, error) {
+// openServer implements [service.Early].
+func (w *webhooks) openServer(rt *service.Runtime) (func(context.Context) error, error) {
 	if !w.cfg.Admission.Enabled() {
 		return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
 	}
@@ -35,14 +35,14 @@ func (w *webhooks) open(rt *service.Runtime) (func(context.Context) error, error
 	return w.server.Run, nil
 }
 
-// follow lets the guard use the index while the view holds everything that the stream's leader has.
-func (w *webhooks) follow(s *server) {
+// followState lets the guard use the index while the view holds everything that the stream's leader has.
+func (w *webhooks) followState(s *server) {
 	w.guard.Follow(guard.Source{
 		Index: func(ctx context.Context) (*decide.Index, error) {
 			if err := s.view.Current(ctx); err != nil {
 				return nil, err
 			}
-			return s.state.index()
+			return s.state.currentIndex()
 		},
 		Identity: s.rules.Identify,
 	})

@@ -24,11 +24,11 @@ func newAdjacency(n int, pairs []pair, ends func(pair) (int32, int32)) adjacency
 		a.neighbours[next[from]] = to
 		next[from]++
 	}
-	return a.compact()
+	return a.sortNeighbours()
 }
 
-// compact sorts the neighbours of each node and removes duplicates.
-func (a adjacency) compact() adjacency {
+// sortNeighbours sorts the neighbours of each node and removes duplicates.
+func (a adjacency) sortNeighbours() adjacency {
 	kept, end := a.neighbours[:0], int32(0)
 	for i := range len(a.start) - 1 {
 		of := a.neighbours[end:a.start[i+1]]
@@ -42,7 +42,7 @@ func (a adjacency) compact() adjacency {
 	return a
 }
 
-func (a adjacency) of(i int32) []int32 { return a.neighbours[a.start[i]:a.start[i+1]] }
+func (a adjacency) neighboursOf(i int32) []int32 { return a.neighbours[a.start[i]:a.start[i+1]] }
 
 // tarjan finds strongly connected components with the algorithm of R. Tarjan (1972). It keeps its own stack, because a
 // long chain of rules would exhaust recursion.
@@ -62,8 +62,8 @@ type frame struct{ node, next int32 }
 
 const open = -1
 
-// components numbers the components so that every edge leads to an equal or smaller number.
-func components(out adjacency) (component []int32, members [][]int32) {
+// numberComponents numbers the components so that every edge leads to an equal or smaller number.
+func numberComponents(out adjacency) (component []int32, members [][]int32) {
 	n := len(out.start) - 1
 	t := &tarjan{out: out, order: make([]int32, n), low: make([]int32, n), component: make([]int32, n)}
 	for i := range t.component {
@@ -71,30 +71,30 @@ func components(out adjacency) (component []int32, members [][]int32) {
 	}
 	for root := range int32(n) {
 		if t.order[root] == 0 {
-			t.walk(root)
+			t.walkFrom(root)
 		}
 	}
 	return t.component, t.members
 }
 
-func (t *tarjan) enter(v int32) frame {
+func (t *tarjan) enterNode(v int32) frame {
 	t.visits++
 	t.order[v], t.low[v] = t.visits, t.visits
 	t.stack = append(t.stack, v)
 	return frame{node: v}
 }
 
-func (t *tarjan) walk(root int32) {
-	frames := []frame{t.enter(root)}
+func (t *tarjan) walkFrom(root int32) {
+	frames := []frame{t.enterNode(root)}
 	for len(frames) > 0 {
 		f := &frames[len(frames)-1]
 		v := f.node
-		if next := t.out.of(v); int(f.next) < len(next) {
+		if next := t.out.neighboursOf(v); int(f.next) < len(next) {
 			w := next[f.next]
 			f.next++
 			switch {
 			case t.order[w] == 0:
-				frames = append(frames, t.enter(w))
+				frames = append(frames, t.enterNode(w))
 			case t.component[w] == open:
 				t.low[v] = min(t.low[v], t.order[w])
 			}
@@ -106,13 +106,13 @@ func (t *tarjan) walk(root int32) {
 			t.low[parent] = min(t.low[parent], t.low[v])
 		}
 		if t.low[v] == t.order[v] {
-			t.leave(v)
+			t.popComponent(v)
 		}
 	}
 }
 
-// leave removes the component of v from the stack: v and everything above it.
-func (t *tarjan) leave(v int32) {
+// popComponent removes the component of v from the stack: v and everything above it.
+func (t *tarjan) popComponent(v int32) {
 	i := len(t.stack) - 1
 	for t.stack[i] != v {
 		i--

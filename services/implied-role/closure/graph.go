@@ -27,18 +27,18 @@ func New[N comparable](edges []Edge[N], compare func(a, b N) int) *Graph[N] {
 	g := &Graph[N]{index: make(map[N]int32, len(edges))}
 	pairs := make([]pair, len(edges))
 	for i, e := range edges {
-		pairs[i] = pair{g.intern(e.From), g.intern(e.To)}
+		pairs[i] = pair{g.nodeNumber(e.From), g.nodeNumber(e.To)}
 	}
-	g.sort(pairs, compare)
+	g.sortNodes(pairs, compare)
 	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return p.from == p.to })
 	g.out = newAdjacency(len(g.nodes), pairs, func(p pair) (int32, int32) { return p.from, p.to })
 	g.in = newAdjacency(len(g.nodes), pairs, func(p pair) (int32, int32) { return p.to, p.from })
-	g.component, g.members = components(g.out)
-	g.close()
+	g.component, g.members = numberComponents(g.out)
+	g.computeClosure()
 	return g
 }
 
-func (g *Graph[N]) intern(n N) int32 {
+func (g *Graph[N]) nodeNumber(n N) int32 {
 	i, ok := g.index[n]
 	if !ok {
 		i = int32(len(g.nodes))
@@ -48,8 +48,8 @@ func (g *Graph[N]) intern(n N) int32 {
 	return i
 }
 
-// sort renumbers the nodes in the order of compare.
-func (g *Graph[N]) sort(pairs []pair, compare func(a, b N) int) {
+// sortNodes renumbers the nodes in the order of compare.
+func (g *Graph[N]) sortNodes(pairs []pair, compare func(a, b N) int) {
 	order := make([]int32, len(g.nodes))
 	for i := range order {
 		order[i] = int32(i)
@@ -66,21 +66,21 @@ func (g *Graph[N]) sort(pairs []pair, compare func(a, b N) int) {
 	}
 }
 
-// close computes the nodes that each component reaches. Components come in an order in which all successors of a
+// computeClosure computes the nodes that each component reaches. Components come in an order in which all successors of a
 // component are already done.
-func (g *Graph[N]) close() {
+func (g *Graph[N]) computeClosure() {
 	words := wordsFor(len(g.nodes))
 	g.reach = make([]bits, len(g.members))
 	for c, members := range g.members {
 		var reach bits
 		for _, v := range members {
-			for _, w := range g.out.of(v) {
+			for _, w := range g.out.neighboursOf(v) {
 				if reach == nil {
 					reach = make(bits, words)
 				}
-				reach.set(w)
+				reach.setBit(w)
 				if d := g.component[w]; int(d) != c {
-					reach.or(g.reach[d])
+					reach.addAll(g.reach[d])
 				}
 			}
 		}
@@ -91,11 +91,11 @@ func (g *Graph[N]) close() {
 // Nodes lists all nodes in order.
 func (g *Graph[N]) Nodes() []N { return g.nodes }
 
-// Reaches reports whether a path leads from a to another node b. It returns false if a and b are equal.
-func (g *Graph[N]) Reaches(a, b N) bool {
+// CanReach reports whether a path leads from a to another node b. It returns false if a and b are equal.
+func (g *Graph[N]) CanReach(a, b N) bool {
 	i, known := g.index[a]
 	j, ok := g.index[b]
-	return known && ok && i != j && g.reach[g.component[i]].has(j)
+	return known && ok && i != j && g.reach[g.component[i]].hasBit(j)
 }
 
 // From yields the nodes that n reaches, in order. It leaves out n, even if n is in a cycle.
@@ -105,7 +105,7 @@ func (g *Graph[N]) From(n N) iter.Seq[N] {
 		if !ok {
 			return
 		}
-		for j := range g.reach[g.component[i]].all() {
+		for j := range g.reach[g.component[i]].allBits() {
 			if j != i && !yield(g.nodes[j]) {
 				return
 			}
@@ -120,7 +120,7 @@ func (g *Graph[N]) Count(n N) int {
 		return 0
 	}
 	c := g.component[i]
-	return g.reach[c].count() - min(len(g.members[c])-1, 1)
+	return g.reach[c].countBits() - min(len(g.members[c])-1, 1)
 }
 
 // To yields the nodes that reach n, in order. It leaves out n.
@@ -131,7 +131,7 @@ func (g *Graph[N]) To(n N) iter.Seq[N] {
 			return
 		}
 		for j := range g.nodes {
-			if int32(j) != i && g.reach[g.component[j]].has(i) && !yield(g.nodes[j]) {
+			if int32(j) != i && g.reach[g.component[j]].hasBit(i) && !yield(g.nodes[j]) {
 				return
 			}
 		}
@@ -144,15 +144,15 @@ func (g *Graph[N]) Next(n N) []N {
 	if !ok {
 		return nil
 	}
-	list := make([]N, 0, len(g.out.of(i)))
-	for _, j := range g.out.of(i) {
+	list := make([]N, 0, len(g.out.neighboursOf(i)))
+	for _, j := range g.out.neighboursOf(i) {
 		list = append(list, g.nodes[j])
 	}
 	return list
 }
 
-// Cyclic reports whether an edge from a to b is part of a cycle. The edge must be in the graph.
-func (g *Graph[N]) Cyclic(a, b N) bool {
+// IsCyclic reports whether an edge from a to b is part of a cycle. The edge must be in the graph.
+func (g *Graph[N]) IsCyclic(a, b N) bool {
 	i, known := g.index[a]
 	j, ok := g.index[b]
 	return known && ok && i != j && g.component[i] == g.component[j]
@@ -188,7 +188,7 @@ func (g *Graph[N]) Gather(weight func(N) int) func(N) int {
 		if total == 0 {
 			continue
 		}
-		for v := range g.reach[c].all() {
+		for v := range g.reach[c].allBits() {
 			sums[v] += total
 		}
 		if len(members) == 1 {
@@ -208,8 +208,8 @@ func (g *Graph[N]) Upstream(of iter.Seq[N]) []N {
 	var queue []int32
 	seen := make(bits, wordsFor(len(g.nodes)))
 	visit := func(i int32) {
-		if !seen.has(i) {
-			seen.set(i)
+		if !seen.hasBit(i) {
+			seen.setBit(i)
 			queue = append(queue, i)
 		}
 	}
@@ -221,12 +221,12 @@ func (g *Graph[N]) Upstream(of iter.Seq[N]) []N {
 	for len(queue) > 0 {
 		i := queue[0]
 		queue = queue[1:]
-		for _, j := range g.in.of(i) {
+		for _, j := range g.in.neighboursOf(i) {
 			visit(j)
 		}
 	}
 	var list []N
-	for i := range seen.all() {
+	for i := range seen.allBits() {
 		list = append(list, g.nodes[i])
 	}
 	return list

@@ -11,10 +11,10 @@ const nowhere = -1
 // in order. It returns nil if no path exists, or if the two nodes are equal.
 func (g *Graph[N]) Path(from, to N) []N {
 	j, ok := g.index[to]
-	if !ok || !g.Reaches(from, to) {
+	if !ok || !g.CanReach(from, to) {
 		return nil
 	}
-	return g.trace(g.tree(g.index[from]), j)
+	return g.tracePath(g.breadthFirstTree(g.index[from]), j)
 }
 
 // Paths yields each node that n reaches, in order, with its shortest path as [Graph.Path] returns it. All paths
@@ -25,18 +25,18 @@ func (g *Graph[N]) Paths(n N) iter.Seq2[N, []N] {
 		if !ok {
 			return
 		}
-		tree := g.tree(i)
-		for j := range g.reach[g.component[i]].all() {
-			if j != i && !yield(g.nodes[j], g.trace(tree, j)) {
+		tree := g.breadthFirstTree(i)
+		for j := range g.reach[g.component[i]].allBits() {
+			if j != i && !yield(g.nodes[j], g.tracePath(tree, j)) {
 				return
 			}
 		}
 	}
 }
 
-// tree returns the predecessor of each node in a breadth-first walk. Neighbours are sorted, so the walk reaches each
+// breadthFirstTree returns the predecessor of each node in a breadth-first walk. Neighbours are sorted, so the walk reaches each
 // node by the first of its shortest paths.
-func (g *Graph[N]) tree(from int32) []int32 {
+func (g *Graph[N]) breadthFirstTree(from int32) []int32 {
 	came := make([]int32, len(g.nodes))
 	for i := range came {
 		came[i] = nowhere
@@ -44,7 +44,7 @@ func (g *Graph[N]) tree(from int32) []int32 {
 	came[from] = from
 	queue := []int32{from}
 	for head := 0; head < len(queue); head++ {
-		for _, w := range g.out.of(queue[head]) {
+		for _, w := range g.out.neighboursOf(queue[head]) {
 			if came[w] == nowhere {
 				came[w] = queue[head]
 				queue = append(queue, w)
@@ -54,7 +54,7 @@ func (g *Graph[N]) tree(from int32) []int32 {
 	return came
 }
 
-func (g *Graph[N]) trace(came []int32, to int32) []N {
+func (g *Graph[N]) tracePath(came []int32, to int32) []N {
 	path := []N{g.nodes[to]}
 	for i := to; came[i] != i; i = came[i] {
 		path = append(path, g.nodes[came[i]])
@@ -76,7 +76,7 @@ func (g *Graph[N]) Distances(to N) func(N) int {
 		}
 	}
 	s := &search[N]{graph: g, to: end}
-	s.distances()
+	s.computeDistances()
 	return func(n N) int {
 		if i, ok := g.index[n]; ok {
 			return int(s.distance[i])
@@ -91,16 +91,16 @@ const budget = 200_000
 // AllPaths lists up to limit paths that visit no node twice, shortest first, then in order. If more is true, other
 // paths exist or may exist.
 func (g *Graph[N]) AllPaths(from, to N, limit int) (paths [][]N, more bool) {
-	if !g.Reaches(from, to) || limit <= 0 {
-		return nil, limit <= 0 && g.Reaches(from, to)
+	if !g.CanReach(from, to) || limit <= 0 {
+		return nil, limit <= 0 && g.CanReach(from, to)
 	}
 	s := &search[N]{graph: g, to: g.index[to], limit: limit + 1, left: budget, on: make([]bool, len(g.nodes))}
-	s.distances()
+	s.computeDistances()
 	start := g.index[from]
 	// Each round finds the paths of one length. The search ends when no round was cut short by its length.
 	for length := s.distance[start]; length != nowhere; length = s.next {
 		s.next = nowhere
-		s.visit(start, length)
+		s.extendPath(start, length)
 		if len(s.found) >= s.limit || s.left <= 0 {
 			break
 		}
@@ -126,7 +126,7 @@ type search[N comparable] struct {
 	found [][]N
 }
 
-func (s *search[N]) distances() {
+func (s *search[N]) computeDistances() {
 	s.distance = make([]int32, len(s.graph.nodes))
 	for i := range s.distance {
 		s.distance[i] = nowhere
@@ -134,7 +134,7 @@ func (s *search[N]) distances() {
 	s.distance[s.to] = 0
 	queue := []int32{s.to}
 	for head := 0; head < len(queue); head++ {
-		for _, w := range s.graph.in.of(queue[head]) {
+		for _, w := range s.graph.in.neighboursOf(queue[head]) {
 			if s.distance[w] == nowhere {
 				s.distance[w] = s.distance[queue[head]] + 1
 				queue = append(queue, w)
@@ -143,18 +143,18 @@ func (s *search[N]) distances() {
 	}
 }
 
-// visit extends the path from v to the end with exactly the given number of steps.
-func (s *search[N]) visit(v, steps int32) {
+// extendPath extends the path from v to the end with exactly the given number of steps.
+func (s *search[N]) extendPath(v, steps int32) {
 	s.left--
 	s.path, s.on[v] = append(s.path, v), true
 	defer func() { s.path, s.on[v] = s.path[:len(s.path)-1], false }()
 	if v == s.to {
 		if steps == 0 {
-			s.take()
+			s.takePath()
 		}
 		return
 	}
-	for _, w := range s.graph.out.of(v) {
+	for _, w := range s.graph.out.neighboursOf(v) {
 		if s.left <= 0 || len(s.found) >= s.limit {
 			return
 		}
@@ -163,20 +163,20 @@ func (s *search[N]) visit(v, steps int32) {
 		}
 		if over := s.distance[w] + 1 - steps; over > 0 {
 			// This is the smallest length of a whole path through w.
-			s.shortest(int32(len(s.path)) + s.distance[w])
+			s.searchLength(int32(len(s.path)) + s.distance[w])
 			continue
 		}
-		s.visit(w, steps-1)
+		s.extendPath(w, steps-1)
 	}
 }
 
-func (s *search[N]) shortest(length int32) {
+func (s *search[N]) searchLength(length int32) {
 	if s.next == nowhere || length < s.next {
 		s.next = length
 	}
 }
 
-func (s *search[N]) take() {
+func (s *search[N]) takePath() {
 	path := make([]N, len(s.path))
 	for i, v := range s.path {
 		path[i] = s.graph.nodes[v]

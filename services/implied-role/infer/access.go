@@ -23,36 +23,36 @@ func (rs *RuleSet) Holders(role Role, bindings []*Binding) []Holding {
 		if found[s] == nil {
 			found[s] = &Holding{Subject: s, Role: role}
 		}
-		found[s].add(binding, explicit)
+		found[s].addBinding(binding, explicit)
 	}
 	for _, b := range bindings {
-		if explicit, implied := rs.gives(b, role); explicit || implied {
-			for s := range b.subjects() {
+		if explicit, implied := rs.grantsRole(b, role); explicit || implied {
+			for s := range b.effectiveSubjects() {
 				add(s, b.String(), explicit)
 			}
 		}
 	}
 	for _, b := range bindings {
-		if !b.Generated() || b.Role != role {
+		if !b.IsGenerated() || b.Role != role {
 			continue
 		}
-		for s := range b.subjects() {
-			if h := found[s]; h == nil || !h.by(b.Source) {
+		for s := range b.effectiveSubjects() {
+			if h := found[s]; h == nil || !h.isFrom(b.Source) {
 				add(s, b.Name, false)
 			}
 		}
 	}
-	return sorted(found, func(x, y Holding) int { return CompareSubjects(x.Subject, y.Subject) })
+	return sortHoldings(found, func(x, y Holding) int { return CompareSubjects(x.Subject, y.Subject) })
 }
 
-// gives reports whether an explicit binding grants a role, directly or by implication. A binding that is being deleted
+// grantsRole reports whether an explicit binding grants a role, directly or by implication. A binding that is being deleted
 // still grants its own role, because Kubernetes honours it until it is gone.
-func (rs *RuleSet) gives(b *Binding, role Role) (explicit, implied bool) {
-	if b.Generated() {
+func (rs *RuleSet) grantsRole(b *Binding, role Role) (explicit, implied bool) {
+	if b.IsGenerated() {
 		return false, false
 	}
 	explicit = b.Role == role
-	return explicit, !explicit && b.IsSource() && rs.Implies(b.Role, role)
+	return explicit, !explicit && b.IsSource() && rs.HasImplied(b.Role, role)
 }
 
 // Effective lists the roles that an identity has by the given bindings, sorted by role.
@@ -62,14 +62,14 @@ func (rs *RuleSet) Effective(who Identity, bindings []*Binding) []Holding {
 		if found[role] == nil {
 			found[role] = &Holding{Role: role}
 		}
-		found[role].add(name, explicit)
+		found[role].addBinding(name, explicit)
 	}
 	var generated []*Binding
 	for _, b := range bindings {
 		if _, ok := who.In(b); !ok {
 			continue
 		}
-		if b.Generated() {
+		if b.IsGenerated() {
 			generated = append(generated, b)
 			continue
 		}
@@ -81,20 +81,20 @@ func (rs *RuleSet) Effective(who Identity, bindings []*Binding) []Holding {
 		}
 	}
 	for _, b := range generated {
-		if h := found[b.Role]; h == nil || !h.by(b.Source) {
+		if h := found[b.Role]; h == nil || !h.isFrom(b.Source) {
 			add(b.Role, b.Name, false)
 		}
 	}
-	return sorted(found, func(x, y Holding) int { return x.Role.Compare(y.Role) })
+	return sortHoldings(found, func(x, y Holding) int { return x.Role.Compare(y.Role) })
 }
 
-// by reports whether a binding is one of h.Bindings.
-func (h *Holding) by(binding string) bool {
+// isFrom reports whether a binding is one of h.Bindings.
+func (h *Holding) isFrom(binding string) bool {
 	_, has := slices.BinarySearch(h.Bindings, binding)
 	return has
 }
 
-func (h *Holding) add(binding string, explicit bool) {
+func (h *Holding) addBinding(binding string, explicit bool) {
 	h.Explicit = h.Explicit || explicit
 	h.Implied = h.Implied || !explicit
 	if i, has := slices.BinarySearch(h.Bindings, binding); !has {
@@ -102,7 +102,7 @@ func (h *Holding) add(binding string, explicit bool) {
 	}
 }
 
-func sorted[K comparable](found map[K]*Holding, compare func(x, y Holding) int) []Holding {
+func sortHoldings[K comparable](found map[K]*Holding, compare func(x, y Holding) int) []Holding {
 	list := make([]Holding, 0, len(found))
 	for _, h := range found {
 		list = append(list, *h)

@@ -192,7 +192,7 @@ func TestReasonsAreTheFirstOfAll(t *testing.T) {
 		var naive []Reason
 		for _, b := range bindings {
 			subject, ok := who.In(b)
-			if explicit, implied := o.Rules.gives(b, role); ok && explicit {
+			if explicit, implied := o.Rules.grantsRole(b, role); ok && explicit {
 				naive = append(naive, Reason{b, subject, []Role{role}})
 			} else if ok && implied {
 				paths, _ := o.Rules.Paths(b.Role, role, plenty)
@@ -201,7 +201,7 @@ func TestReasonsAreTheFirstOfAll(t *testing.T) {
 				}
 			}
 		}
-		slices.SortFunc(naive, Reason.compare)
+		slices.SortFunc(naive, Reason.compareReason)
 		if fmt.Sprint(texts(all)) != fmt.Sprint(texts(naive)) {
 			r.Fatalf("%v, want %v", texts(all), texts(naive))
 		}

@@ -61,41 +61,41 @@ func (b *Binding) UnmarshalJSON(data []byte) error {
 	m := &w.Metadata
 	_, system := m.Labels[bootstrapping]
 	*b = Binding{
-		Namespace: shared(m.Namespace), Name: m.Name, UID: m.UID, Subjects: slices.Clone(w.Subjects),
-		Role:     Role{Name: shared(w.RoleRef.Name), Cluster: w.RoleRef.Kind == KindClusterRole},
+		Namespace: internText(m.Namespace), Name: m.Name, UID: m.UID, Subjects: slices.Clone(w.Subjects),
+		Role:     Role{Name: internText(w.RoleRef.Name), Cluster: w.RoleRef.Kind == KindClusterRole},
 		Labelled: m.Labels[ManagedByLabel] == ManagedBy, System: system,
 		Deleting: m.DeletionTimestamp != nil, Finalized: len(m.Finalizers) > 0,
 	}
 	for i := range b.Subjects {
 		s := &b.Subjects[i]
-		s.Kind, s.APIGroup, s.Namespace = shared(s.Kind), shared(s.APIGroup), shared(s.Namespace)
+		s.Kind, s.APIGroup, s.Namespace = internText(s.Kind), internText(s.APIGroup), internText(s.Namespace)
 	}
 	b.Cluster = m.Namespace == ""
 	if b.Reserved = !b.Cluster && IsReserved(m.Name) && m.Labels[IndependentLabel] != independent; b.Reserved {
-		b.Source = source(b, m.Annotations[SourceAnnotation], m.OwnerReferences)
-		b.metadata = metadataOf(m.Labels, m.Annotations, owner(b.Source, m.OwnerReferences))
+		b.Source = sourceName(b, m.Annotations[SourceAnnotation], m.OwnerReferences)
+		b.metadata = metadataOf(m.Labels, m.Annotations, ownerReference(b.Source, m.OwnerReferences))
 	}
 	return nil
 }
 
-// source returns the name of the binding from which [Name] derives the name of b. It tries the annotation first, then
+// sourceName returns the name of the binding from which [Name] derives the name of b. It tries the annotation first, then
 // the owner references. It returns "" if none fits.
-func source(b *Binding, annotation string, owners []metav1.OwnerReference) string {
+func sourceName(b *Binding, annotation string, owners []metav1.OwnerReference) string {
 	sources := []string{annotation}
 	for _, o := range owners {
 		sources = append(sources, o.Name)
 	}
 	if i := slices.IndexFunc(sources, func(source string) bool { return source != "" && b.Name == Name(source, b.Role) }); i >= 0 {
-		return shared(sources[i])
+		return internText(sources[i])
 	}
 	return ""
 }
 
-// shared returns the interned text, so equal texts take memory once.
-func shared(text string) string { return unique.Make(text).Value() }
+// internText returns the interned text, so equal texts take memory once.
+func internText(text string) string { return unique.Make(text).Value() }
 
-// owner returns the owner reference to the source, or an empty one.
-func owner(source string, owners []metav1.OwnerReference) metav1.OwnerReference {
+// ownerReference returns the owner reference to the source, or an empty one.
+func ownerReference(source string, owners []metav1.OwnerReference) metav1.OwnerReference {
 	i := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool {
 		return o.Kind == kindRoleBinding && o.APIVersion == rbacv1.SchemeGroupVersion.String() && o.Name == source
 	})
@@ -113,21 +113,21 @@ func (b *Binding) String() string {
 	return b.Name
 }
 
-// Generated reports whether the binding belongs to this service. All others are explicit.
-func (b *Binding) Generated() bool { return b.Reserved }
+// IsGenerated reports whether the binding belongs to this service. All others are explicit.
+func (b *Binding) IsGenerated() bool { return b.Reserved }
 
 // IsSource reports whether generated bindings can follow from the binding.
 func (b *Binding) IsSource() bool {
-	return !b.Generated() && !b.Cluster && !b.Deleting && !b.System && len(b.Subjects) > 0
+	return !b.IsGenerated() && !b.Cluster && !b.Deleting && !b.System && len(b.Subjects) > 0
 }
 
-// Delayed reports whether the binding can keep granting its role for an unlimited time after its deletion begins.
+// IsDelayed reports whether the binding can keep granting its role for an unlimited time after its deletion begins.
 // Kubernetes honours it until the last finalizer is gone.
-func (b *Binding) Delayed() bool { return (b.Deleting || b.Finalized) && len(b.Subjects) > 0 }
+func (b *Binding) IsDelayed() bool { return (b.Deleting || b.Finalized) && len(b.Subjects) > 0 }
 
-// subjects yields the subjects as Kubernetes reads them. A service account without a namespace gets that of the
+// effectiveSubjects yields the subjects as Kubernetes reads them. A service account without a namespace gets that of the
 // binding.
-func (b *Binding) subjects() iter.Seq[rbacv1.Subject] {
+func (b *Binding) effectiveSubjects() iter.Seq[rbacv1.Subject] {
 	return func(yield func(rbacv1.Subject) bool) {
 		for _, s := range b.Subjects {
 			if s.Kind == rbacv1.ServiceAccountKind && s.Namespace == "" {

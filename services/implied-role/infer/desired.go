@@ -45,7 +45,7 @@ const prefix = "ir-"
 // different pairs get different names. The rest of the name is for human readers.
 func Name(source string, child Role) string {
 	const readable = 20
-	return prefix + legible(source, readable) + "-" + legible(child.Name, readable) + "-" + hash(source, child.Kind(), child.Name)
+	return prefix + legiblePrefix(source, readable) + "-" + legiblePrefix(child.Name, readable) + "-" + shortHash(source, child.Kind(), child.Name)
 }
 
 var reserved = regexp.MustCompile(`^` + prefix + `[a-z0-9.-]*-[a-z2-7]{16}$`)
@@ -53,8 +53,8 @@ var reserved = regexp.MustCompile(`^` + prefix + `[a-z0-9.-]*-[a-z2-7]{16}$`)
 // IsReserved reports whether a name has the form of [Name]. Only this service may use such names.
 func IsReserved(name string) bool { return reserved.MatchString(name) }
 
-// legible returns the beginning of a name, with every character that a generated name cannot hold replaced by "-".
-func legible(name string, limit int) string {
+// legiblePrefix returns the beginning of a name, with every character that a generated name cannot hold replaced by "-".
+func legiblePrefix(name string, limit int) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
 		case 'a' <= r && r <= 'z', '0' <= r && r <= '9', r == '.':
@@ -81,8 +81,8 @@ func fingerprintOf(texts ...string) fingerprint {
 	return fingerprint(sum[:len(fingerprint{})])
 }
 
-// hash returns 80 bits of the fingerprint as 16 letters and digits.
-func hash(texts ...string) string {
+// shortHash returns 80 bits of the fingerprint as 16 letters and digits.
+func shortHash(texts ...string) string {
 	const bytes = 10
 	sum := fingerprintOf(texts...)
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:bytes]))
@@ -132,7 +132,7 @@ func (d *Desired) Object() *rbacv1.RoleBinding {
 				APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kindRoleBinding, Name: d.Source.Name, UID: d.Source.UID,
 			}},
 		},
-		RoleRef: d.Child.ref(), Subjects: d.Source.Subjects,
+		RoleRef: d.Child.roleRef(), Subjects: d.Source.Subjects,
 	}
 }
 
@@ -140,19 +140,19 @@ func (d *Desired) Object() *rbacv1.RoleBinding {
 func (d *Desired) Binding() *Binding {
 	return &Binding{
 		Namespace: d.Source.Namespace, Name: d.Name, Role: d.Child, Subjects: d.Source.Subjects,
-		Reserved: true, Source: d.Source.Name, Labelled: true, metadata: d.metadata(),
+		Reserved: true, Source: d.Source.Name, Labelled: true, metadata: d.metadataFingerprint(),
 	}
 }
 
-// metadata returns the result of [metadataOf] for the object.
-func (d *Desired) metadata() fingerprint {
+// metadataFingerprint returns the result of [metadataOf] for the object.
+func (d *Desired) metadataFingerprint() fingerprint {
 	return fingerprintOf(ManagedBy, implied, d.sourceHash, d.hash,
 		d.Source.Name, d.Source.Role.String(), d.Child.String(), d.Via, d.Source.Name, string(d.Source.UID))
 }
 
-// is reports whether a generated binding matches d. Labels and annotations that others added do not count.
-func (d *Desired) is(b *Binding) bool {
-	return slices.Equal(b.Subjects, d.Source.Subjects) && b.metadata == d.metadata()
+// matchesBinding reports whether a generated binding matches d. Labels and annotations that others added do not count.
+func (d *Desired) matchesBinding(b *Binding) bool {
+	return slices.Equal(b.Subjects, d.Source.Subjects) && b.metadata == d.metadataFingerprint()
 }
 
 // Desired lists the bindings that follow from the source, in the order of the roles that they grant.
@@ -165,11 +165,11 @@ func (rs *RuleSet) Desired(source *Binding) []Desired {
 	if len(derived) == 0 {
 		return nil
 	}
-	list, sourceHash := make([]Desired, len(derived)), hash(source.Name)
+	list, sourceHash := make([]Desired, len(derived)), shortHash(source.Name)
 	for i, r := range derived {
 		list[i] = Desired{
 			Name: Name(source.Name, r.Child), Source: source, derivedRole: r, sourceHash: sourceHash,
-			Paused: rs.free != rs.graph && !rs.free.Reaches(parent, r.Child),
+			Paused: rs.free != rs.graph && !rs.free.CanReach(parent, r.Child),
 		}
 	}
 	return list
@@ -187,7 +187,7 @@ func (rs *RuleSet) derivedRoles(r Role) []derivedRole {
 	list, ok := a.derived[r]
 	if !ok {
 		for child, path := range rs.graph.Paths(r) {
-			list = append(list, derivedRole{Child: child, Via: via(path), hash: hash(child.Kind(), child.Name)})
+			list = append(list, derivedRole{Child: child, Via: pathText(path), hash: shortHash(child.Kind(), child.Name)})
 		}
 		if a.kept += len(list); a.kept > maxDerived {
 			clear(a.derived)
@@ -198,8 +198,8 @@ func (rs *RuleSet) derivedRoles(r Role) []derivedRole {
 	return list
 }
 
-// via returns the text of a path. It shortens long paths in the middle.
-func via(path []Role) string {
+// pathText returns the text of a path. It shortens long paths in the middle.
+func pathText(path []Role) string {
 	const shown = 12
 	texts := make([]string, 0, shown+1)
 	for i, r := range path {

@@ -27,13 +27,13 @@ const maxSearches = 1000
 // then by path and binding. If more is true, other ways exist or may exist.
 func (rs *RuleSet) Explain(who Identity, role Role, bindings []*Binding, limit int) (reasons []Reason, more bool) {
 	trim := func() {
-		slices.SortFunc(reasons, Reason.compare)
+		slices.SortFunc(reasons, Reason.compareReason)
 		if len(reasons) > limit {
 			clear(reasons[limit:])
 			reasons, more = reasons[:limit], true
 		}
 	}
-	byRole := rs.entries(who, role, bindings)
+	byRole := rs.entriesByRole(who, role, bindings)
 	distance := rs.graph.Distances(role)
 	near := slices.SortedFunc(maps.Keys(byRole), func(x, y Role) int {
 		return cmp.Or(cmp.Compare(distance(x), distance(y)), x.Compare(y))
@@ -59,11 +59,11 @@ func (rs *RuleSet) Explain(who Identity, role Role, bindings []*Binding, limit i
 	return reasons, more
 }
 
-// entries groups the bindings that give an identity the role by the role of the binding. The reasons have no path yet.
-func (rs *RuleSet) entries(who Identity, role Role, bindings []*Binding) map[Role][]Reason {
+// entriesByRole groups the bindings that give an identity the role by the role of the binding. The reasons have no path yet.
+func (rs *RuleSet) entriesByRole(who Identity, role Role, bindings []*Binding) map[Role][]Reason {
 	byRole, sources := map[Role][]Reason{}, map[string]struct{}{}
 	for _, b := range bindings {
-		if explicit, implied := rs.gives(b, role); !explicit && !implied {
+		if explicit, implied := rs.grantsRole(b, role); !explicit && !implied {
 			continue
 		}
 		if subject, ok := who.In(b); ok {
@@ -72,7 +72,7 @@ func (rs *RuleSet) entries(who Identity, role Role, bindings []*Binding) map[Rol
 		}
 	}
 	for _, b := range bindings {
-		if _, due := sources[b.Source]; due || !b.Generated() || b.Role != role {
+		if _, due := sources[b.Source]; due || !b.IsGenerated() || b.Role != role {
 			continue
 		}
 		if subject, ok := who.In(b); ok {
@@ -82,7 +82,7 @@ func (rs *RuleSet) entries(who Identity, role Role, bindings []*Binding) map[Rol
 	return byRole
 }
 
-func (r Reason) compare(other Reason) int {
+func (r Reason) compareReason(other Reason) int {
 	return cmp.Or(cmp.Compare(len(r.Path), len(other.Path)), slices.CompareFunc(r.Path, other.Path, Role.Compare),
 		strings.Compare(r.Source.String(), other.Source.String()))
 }

@@ -16,21 +16,21 @@ type roleGrant struct {
 	source bool
 }
 
-// add records the role of an explicit binding for its subjects that are in among, or for all if among is nil.
-func (g grantsBySubject) add(b *Binding, among grantsBySubject) {
-	if b == nil || b.Generated() {
+// addGrants records the role of an explicit binding for its subjects that are in among, or for all if among is nil.
+func (g grantsBySubject) addGrants(b *Binding, among grantsBySubject) {
+	if b == nil || b.IsGenerated() {
 		return
 	}
 	given := roleGrant{b.Role, b.IsSource()}
-	for s := range b.subjects() {
+	for s := range b.effectiveSubjects() {
 		if _, ok := among[s]; ok || among == nil {
 			g[s] = append(g[s], given)
 		}
 	}
 }
 
-// roles lists all roles of a subject in order, including implied ones.
-func (g grantsBySubject) roles(s rbacv1.Subject, rules *RuleSet) []Role {
+// rolesOf lists all roles of a subject in order, including implied ones.
+func (g grantsBySubject) rolesOf(s rbacv1.Subject, rules *RuleSet) []Role {
 	var all []Role
 	for _, given := range g[s] {
 		all = append(all, given.role)
@@ -42,9 +42,9 @@ func (g grantsBySubject) roles(s rbacv1.Subject, rules *RuleSet) []Role {
 	return slices.Compact(all)
 }
 
-// count returns the number of roles of a subject. It counts a role once for each binding that gives it, so it is an
+// countRoles returns the number of roles of a subject. It counts a role once for each binding that gives it, so it is an
 // upper bound that is cheap to compute.
-func (g grantsBySubject) count(s rbacv1.Subject, rules *RuleSet) int {
+func (g grantsBySubject) countRoles(s rbacv1.Subject, rules *RuleSet) int {
 	n := 0
 	for _, given := range g[s] {
 		n += 1 + rules.Count(given.role)
@@ -52,29 +52,29 @@ func (g grantsBySubject) count(s rbacv1.Subject, rules *RuleSet) int {
 	return n
 }
 
-// subjects lists the subjects that would gain or lose roles.
-func (c Comparison) subjects(d *Delta) {
+// compareSubjects lists the subjects that would gain or lose roles.
+func (c Comparison) compareSubjects(d *Delta) {
 	touched, before, after := grantsBySubject{}, grantsBySubject{}, grantsBySubject{}
 	for _, change := range c.Changes {
-		touched.add(change.Before, nil)
-		touched.add(change.After, nil)
+		touched.addGrants(change.Before, nil)
+		touched.addGrants(change.After, nil)
 	}
 	for _, change := range c.Changes {
-		before.add(change.Before, touched)
-		after.add(change.After, touched)
+		before.addGrants(change.Before, touched)
+		after.addGrants(change.After, touched)
 	}
 	for _, b := range c.Others {
-		before.add(b, touched)
-		after.add(b, touched)
+		before.addGrants(b, touched)
+		after.addGrants(b, touched)
 	}
 	left := budget(maxRoles)
 	for _, s := range slices.SortedFunc(maps.Keys(touched), CompareSubjects) {
-		if !left.spend(before.count(s, c.Before) + after.count(s, c.After)) {
+		if !left.canSpend(before.countRoles(s, c.Before) + after.countRoles(s, c.After)) {
 			d.More = true
 			return
 		}
-		was, is := before.roles(s, c.Before), after.roles(s, c.After)
-		sc := SubjectChange{s, without(is, was), without(was, is)}
+		was, is := before.rolesOf(s, c.Before), after.rolesOf(s, c.After)
+		sc := SubjectChange{s, withoutRoles(is, was), withoutRoles(was, is)}
 		if len(sc.Gained)+len(sc.Lost) == 0 {
 			continue
 		}

@@ -61,7 +61,7 @@ func Identify(subject rbacv1.Subject, groups []string) Identity {
 
 // In returns the first subject of a binding that matches the identity.
 func (who Identity) In(b *Binding) (rbacv1.Subject, bool) {
-	for s := range b.subjects() {
+	for s := range b.effectiveSubjects() {
 		if _, ok := who[rbacv1.Subject{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}]; ok {
 			return s, true
 		}

@@ -39,7 +39,7 @@ func TestWhoWroteARuleWasJudgedIfItIsKnown(t *testing.T) {
 		for i, s := range c.steps {
 			rule.Generation = s.generation
 			got := infer.Judged(rule, s.since)
-			if got.Holds() != s.want {
+			if got.IsTrue() != s.want {
 				t.Errorf("%s, step %d: it says %+v", name, i, got)
 			}
 			rule.Status.Conditions = condition.Apply(nil, nil, s.generation, metav1.Now(), got)

@@ -70,7 +70,7 @@ func (rs *RuleSet) Plans(bindings []*Binding) iter.Seq[Plan] {
 	}
 	for _, b := range bindings {
 		byName[b.Name] = b
-		if !b.Generated() {
+		if !b.IsGenerated() {
 			byRole[b.Role] = append(byRole[b.Role], b)
 		}
 		if b.Source != "" {

@@ -83,40 +83,40 @@ func (rs *RuleSet) Plan(in Input) Plan {
 		d := &list[i]
 		observed := has[d.Name]
 		delete(has, d.Name)
-		if o := in.Occupant(d.Name); observed == nil && o != nil && o.Generated() && o.Role == d.Child {
+		if o := in.Occupant(d.Name); observed == nil && o != nil && o.IsGenerated() && o.Role == d.Child {
 			observed = o // Its source can no longer be traced.
 		}
-		obstacle, met := d.obstacle(observed, in.Occupant)
+		obstacle, met := d.findObstacle(observed, in.Occupant)
 		if met {
 			p.Obstacles = append(p.Obstacles, obstacle)
 		}
-		if observed != nil && !d.is(observed) || observed == nil && !met {
-			p.Actions = append(p.Actions, d.action(observed))
+		if observed != nil && !d.matchesBinding(observed) || observed == nil && !met {
+			p.Actions = append(p.Actions, d.nextAction(observed))
 		}
 	}
 	for _, g := range in.Generated {
 		if _, left := has[g.Name]; left {
-			p.remove(g)
+			p.removeBinding(g)
 		}
 	}
-	if b := in.Binding; b != nil && b.Generated() && len(b.Subjects) > 0 && rs.Claimant(b, in.To) == nil {
-		p.Actions = append(p.Actions, p.action(Empty, b))
+	if b := in.Binding; b != nil && b.IsGenerated() && len(b.Subjects) > 0 && rs.Claimant(b, in.To) == nil {
+		p.Actions = append(p.Actions, p.newAction(Empty, b))
 	}
 	return p
 }
 
-// remove plans the removal of a binding that must not grant its role. A binding that is being deleted and has no
+// removeBinding plans the removal of a binding that must not grant its role. A binding that is being deleted and has no
 // subjects needs no action.
-func (p *Plan) remove(g *Binding) {
+func (p *Plan) removeBinding(g *Binding) {
 	switch {
 	case !g.Deleting:
-		p.Actions = append(p.Actions, p.action(Delete, g))
+		p.Actions = append(p.Actions, p.newAction(Delete, g))
 	case len(g.Subjects) > 0:
-		p.Actions = append(p.Actions, p.action(Empty, g))
+		p.Actions = append(p.Actions, p.newAction(Empty, g))
 	}
 }
 
-func (p *Plan) action(v Verb, g *Binding) Action {
+func (p *Plan) newAction(v Verb, g *Binding) Action {
 	return Action{Verb: v, Name: g.Name, Source: p.Name, Child: g.Role, Observed: g}
 }
 
@@ -133,7 +133,7 @@ func (rs *RuleSet) Claimant(b *Binding, to func(Role) []*Binding) *Binding {
 	return nil
 }
 
-func (d *Desired) action(observed *Binding) Action {
+func (d *Desired) nextAction(observed *Binding) Action {
 	desired := *d // A copy, so that the action does not keep the whole list in memory.
 	a := Action{
 		Verb: Create, Name: d.Name, Source: d.Source.Name, Parent: d.Source.Role, Child: d.Child,
@@ -145,9 +145,9 @@ func (d *Desired) action(observed *Binding) Action {
 	return a
 }
 
-// obstacle returns the reason for which the binding cannot be created now. An existing binding that is not being
+// findObstacle returns the reason for which the binding cannot be created now. An existing binding that is not being
 // deleted has none.
-func (d *Desired) obstacle(observed *Binding, occupant func(string) *Binding) (o Obstacle, met bool) {
+func (d *Desired) findObstacle(observed *Binding, occupant func(string) *Binding) (o Obstacle, met bool) {
 	if observed != nil && !observed.Deleting {
 		return o, false
 	}

@@ -65,19 +65,19 @@ const maxRoles = 5_000_000
 // budget is the number of roles that may still be visited.
 type budget int
 
-// spend subtracts the roles from the budget and reports whether it sufficed.
-func (b *budget) spend(roles int) bool {
+// canSpend subtracts the roles from the budget and reports whether it sufficed.
+func (b *budget) canSpend(roles int) bool {
 	*b -= budget(roles + 1)
 	return *b >= 0
 }
 
 // Compare computes the effects of a change.
 func Compare(c Comparison) Delta {
-	d := Delta{Verbs: map[Verb]int{}, Refused: c.refused()}
-	c.bindings(&d)
-	c.rows(&d)
-	c.subjects(&d)
-	c.statuses(&d)
+	d := Delta{Verbs: map[Verb]int{}, Refused: c.refusedRules()}
+	c.compareBindings(&d)
+	c.compareRows(&d)
+	c.compareSubjects(&d)
+	c.compareStatuses(&d)
 	same := func(cycles [][]Role) func([]Role) bool {
 		known := make(map[Role][]Role, len(cycles))
 		for _, cycle := range cycles {
@@ -90,16 +90,16 @@ func Compare(c Comparison) Delta {
 	return d
 }
 
-// rows lists the roles whose implied roles change.
-func (c Comparison) rows(d *Delta) {
+// compareRows lists the roles whose implied roles change.
+func (c Comparison) compareRows(d *Delta) {
 	left := budget(maxRoles)
 	for _, r := range c.After.Changed(c.Before) {
-		if !left.spend(c.Before.Count(r) + c.After.Count(r)) {
+		if !left.canSpend(c.Before.Count(r) + c.After.Count(r)) {
 			d.More = true
 			return
 		}
 		was, is := c.Before.Implied(r), c.After.Implied(r)
-		row := RowChange{r, without(is, was), without(was, is)}
+		row := RowChange{r, withoutRoles(is, was), withoutRoles(was, is)}
 		if len(row.Added)+len(row.Removed) == 0 {
 			continue
 		}
@@ -111,8 +111,8 @@ func (c Comparison) rows(d *Delta) {
 	}
 }
 
-// without returns the roles of all that are not in some. Both must be sorted.
-func without(all, some []Role) []Role {
+// withoutRoles returns the roles of all that are not in some. Both must be sorted.
+func withoutRoles(all, some []Role) []Role {
 	var list []Role
 	for _, r := range all {
 		if _, has := slices.BinarySearchFunc(some, r, Role.Compare); !has {
@@ -122,8 +122,8 @@ func without(all, some []Role) []Role {
 	return list
 }
 
-// bindings lists and counts the differences. It holds only about twice c.Most of them at a time.
-func (c Comparison) bindings(d *Delta) {
+// compareBindings lists and counts the differences. It holds only about twice c.Most of them at a time.
+func (c Comparison) compareBindings(d *Delta) {
 	trim := func() {
 		slices.SortFunc(d.Bindings, func(a, b Difference) int { return strings.Compare(a.Name, b.Name) })
 		if len(d.Bindings) > c.Most {
@@ -132,7 +132,7 @@ func (c Comparison) bindings(d *Delta) {
 		}
 	}
 	for _, change := range c.Changes {
-		for _, b := range c.After.Plan(c.input(change)).Differences() {
+		for _, b := range c.After.Plan(c.inputAfter(change)).Differences() {
 			d.Verbs[b.Verb]++
 			if d.Bindings = append(d.Bindings, b); len(d.Bindings) > 2*c.Most+chunk {
 				trim()
@@ -145,8 +145,8 @@ func (c Comparison) bindings(d *Delta) {
 // chunk bounds the extra differences that are held before the list is trimmed.
 const chunk = 1000
 
-// input returns the input of the plan after the change, as if all earlier actions had succeeded.
-func (c Comparison) input(change Change) Input {
+// inputAfter returns the input of the plan after the change, as if all earlier actions had succeeded.
+func (c Comparison) inputAfter(change Change) Input {
 	in := Input{Binding: change.After, Occupant: c.Occupant}
 	for _, b := range []*Binding{change.Before, change.After} {
 		if b != nil {
@@ -161,7 +161,7 @@ func (c Comparison) input(change Change) Input {
 	return in
 }
 
-func (c Comparison) refused() []EvaluatedRule {
+func (c Comparison) refusedRules() []EvaluatedRule {
 	was := map[string]EvaluatedRule{}
 	for _, r := range c.Before.rules {
 		was[r.Name] = r
@@ -182,8 +182,8 @@ func (c Comparison) refused() []EvaluatedRule {
 	return list
 }
 
-// statuses counts the rules whose status would change.
-func (c Comparison) statuses(d *Delta) {
+// compareStatuses counts the rules whose status would change.
+func (c Comparison) compareStatuses(d *Delta) {
 	in := StatusInput{Exists: c.Exists}
 	was := make(map[string]EvaluatedRule, len(c.Before.rules))
 	for _, r := range c.Before.rules {
@@ -192,7 +192,7 @@ func (c Comparison) statuses(d *Delta) {
 	others := c.otherRows()
 	for _, r := range c.After.rules {
 		before, known := was[r.Name]
-		if known && before.Parent == r.Parent && !others(r.Parent) && c.Before.RuleStatus(before, in).equal(c.After.RuleStatus(r, in)) {
+		if known && before.Parent == r.Parent && !others(r.Parent) && c.Before.RuleStatus(before, in).isEqual(c.After.RuleStatus(r, in)) {
 			continue
 		}
 		d.Statuses++
@@ -205,12 +205,12 @@ func (c Comparison) otherRows() func(Role) bool {
 	left, known := budget(maxRoles), map[Role]bool{}
 	for _, r := range c.After.Changed(c.Before) {
 		n := c.After.Count(r)
-		known[r] = n != c.Before.Count(r) || !left.spend(n) || !slices.Equal(c.Before.Implied(r), c.After.Implied(r))
+		known[r] = n != c.Before.Count(r) || !left.canSpend(n) || !slices.Equal(c.Before.Implied(r), c.After.Implied(r))
 	}
 	return func(r Role) bool { return known[r] }
 }
 
-func (s Status) equal(other Status) bool {
+func (s Status) isEqual(other Status) bool {
 	return s.Parent == other.Parent && s.Accepted == other.Accepted && s.Acyclic == other.Acyclic &&
 		s.ChildRoleFound == other.ChildRoleFound && s.Synced == other.Synced
 }

@@ -24,7 +24,7 @@ func (w *world) preview(ops func()) (Delta, *world) {
 	for name := range union(w.bindings, after.bindings) {
 		b, a := read(w.t, w.bindings[name]), read(w.t, after.bindings[name])
 		switch {
-		case b != nil && b.Generated():
+		case b != nil && b.IsGenerated():
 		case w.bindings[name] != after.bindings[name] || slices.Contains(changed, b.Role):
 			c.Changes = append(c.Changes, Change{b, a})
 		default:

@@ -47,7 +47,7 @@ func DefaultPolicy() Policy {
 // of the service that answers them.
 func Unguardable() []string { return []string{"entail-system", "kube-system"} }
 
-func (p Policy) prohibits(r Role) bool {
+func (p Policy) isProhibited(r Role) bool {
 	return slices.ContainsFunc(p.Prohibited, func(pattern string) bool {
 		if kind, name, ok := strings.Cut(pattern, "/"); ok {
 			if kind != r.Kind() {
@@ -80,7 +80,7 @@ type EvaluatedRule struct {
 	Reason, Message string
 }
 
-func (p Policy) evaluate(namespace string, r Rule) EvaluatedRule {
+func (p Policy) evaluateRule(namespace string, r Rule) EvaluatedRule {
 	e := EvaluatedRule{Rule: r, Reason: Accepted}
 	switch {
 	case slices.Contains(p.Excluded, namespace), slices.Contains(Unguardable(), namespace):
@@ -91,7 +91,7 @@ func (p Policy) evaluate(namespace string, r Rule) EvaluatedRule {
 		e.Reason, e.Message = Incomplete, fmt.Sprintf("%s: correct parent_role and child_role", r.Flaw)
 	case r.Parent == r.Child:
 		e.Reason, e.Message = SelfImplication, "a role that implies itself says nothing: name another parent or child"
-	case p.prohibits(r.Child):
+	case p.isProhibited(r.Child):
 		e.Reason, e.Message = ProhibitedRole, fmt.Sprintf("no rule may imply %s: bind it explicitly where it is needed", r.Child)
 	}
 	return e
@@ -100,7 +100,7 @@ func (p Policy) evaluate(namespace string, r Rule) EvaluatedRule {
 // Refuses reports whether the API server would reject a rule, by its policy or its schema. It also returns the
 // evaluation.
 func (p Policy) Refuses(namespace string, r Rule) (EvaluatedRule, bool) {
-	e := p.evaluate(namespace, r)
+	e := p.evaluateRule(namespace, r)
 	e.Message = "the API server would refuse it: " + e.Message
 	return e, e.Reason == ProhibitedRole || e.Reason == SelfImplication
 }
@@ -110,7 +110,7 @@ func (p Policy) Refuses(namespace string, r Rule) (EvaluatedRule, bool) {
 func (p Policy) evaluateAll(namespace string, rules []Rule) []EvaluatedRule {
 	all := make([]EvaluatedRule, len(rules))
 	for i, r := range rules {
-		all[i] = p.evaluate(namespace, r)
+		all[i] = p.evaluateRule(namespace, r)
 	}
 	byName := func(a, b EvaluatedRule) int { return strings.Compare(a.Name, b.Name) }
 	if !slices.IsSortedFunc(all, byName) {

@@ -40,7 +40,7 @@ type edge = closure.Edge[Role]
 // NewRuleSet evaluates the rules and computes the closure of the accepted ones.
 func NewRuleSet(namespace string, rules []Rule, p Policy) *RuleSet {
 	rs := &RuleSet{rules: p.evaluateAll(namespace, rules), limit: p.MaxGenerated, answers: &answers{derived: map[Role][]derivedRole{}}}
-	rs.graph = closure.New(rs.edges(nil), Role.Compare)
+	rs.graph = closure.New(rs.acceptedEdges(nil), Role.Compare)
 	rs.free = rs.graph
 	for _, r := range rs.graph.Nodes() {
 		rs.most = max(rs.most, rs.graph.Count(r))
@@ -48,8 +48,8 @@ func NewRuleSet(namespace string, rules []Rule, p Policy) *RuleSet {
 	return rs
 }
 
-// edges lists the accepted rules that are not in without.
-func (rs *RuleSet) edges(without map[string]int) []edge {
+// acceptedEdges lists the accepted rules that are not in without.
+func (rs *RuleSet) acceptedEdges(without map[string]int) []edge {
 	edges := make([]edge, 0, len(rs.rules))
 	for _, r := range rs.rules {
 		if _, ok := without[r.Name]; r.Reason == Accepted && !ok {
@@ -81,13 +81,13 @@ func (rs *RuleSet) Limited(sources int, load func(Role) int) *RuleSet {
 		}
 	}
 	if len(limited.paused) > 0 {
-		limited.free = closure.New(rs.edges(limited.paused), Role.Compare)
+		limited.free = closure.New(rs.acceptedEdges(limited.paused), Role.Compare)
 	}
 	return &limited
 }
 
-// Same reports whether rs and other share one graph and pause the same rules.
-func (rs *RuleSet) Same(other *RuleSet) bool {
+// IsSame reports whether rs and other share one graph and pause the same rules.
+func (rs *RuleSet) IsSame(other *RuleSet) bool {
 	return other != nil && rs.graph == other.graph && maps.Equal(rs.paused, other.paused)
 }
 
@@ -117,8 +117,8 @@ func (rs *RuleSet) Direct(r Role) []Role { return rs.graph.Next(r) }
 // Implying lists the roles that imply r, in order.
 func (rs *RuleSet) Implying(r Role) []Role { return slices.Collect(rs.graph.To(r)) }
 
-// Implies reports whether r implies child.
-func (rs *RuleSet) Implies(r, child Role) bool { return rs.graph.Reaches(r, child) }
+// HasImplied reports whether r implies child.
+func (rs *RuleSet) HasImplied(r, child Role) bool { return rs.graph.CanReach(r, child) }
 
 // Paths lists up to limit paths from r to child, shortest first. If more is true, other paths exist or may exist.
 func (rs *RuleSet) Paths(r, child Role, limit int) (paths [][]Role, more bool) {
@@ -159,7 +159,7 @@ func (rs *RuleSet) Cycles() [][]Role { return rs.graph.Cycles() }
 // Changed lists the roles whose implied roles, or the paths to them, may differ between the two rule sets.
 func (rs *RuleSet) Changed(before *RuleSet) []Role {
 	var parents []Role
-	for was, is := before.statements(), rs.statements(); len(was)+len(is) > 0; {
+	for was, is := before.acceptedStatements(), rs.acceptedStatements(); len(was)+len(is) > 0; {
 		switch {
 		case len(was) > 0 && len(is) > 0 && was[0] == is[0]:
 			was, is = was[1:], is[1:]
@@ -184,8 +184,8 @@ type statement struct {
 	paused bool
 }
 
-// statements lists the statements of all accepted rules, sorted by name.
-func (rs *RuleSet) statements() []statement {
+// acceptedStatements lists the statements of all accepted rules, sorted by name.
+func (rs *RuleSet) acceptedStatements() []statement {
 	list := make([]statement, 0, len(rs.rules))
 	for _, r := range rs.rules {
 		if r.Reason == Accepted {

@@ -17,7 +17,7 @@ import (
 func Schedule(actions []Action) (first, then, last []Action) {
 	gains := gainsOf(actions)
 	for _, a := range actions {
-		gained, lost := a.gained(), a.lost()
+		gained, lost := a.gainedSubjects(), a.lostSubjects()
 		moved := slices.ContainsFunc(lost, func(subject rbacv1.Subject) bool { return gains[grant{a.Child, subject}] > 0 })
 		switch {
 		case len(gained) == 0 && len(lost) > 0 && !moved:
@@ -50,29 +50,33 @@ type grant struct {
 func gainsOf(actions []Action) map[grant]int {
 	gains := map[grant]int{}
 	for _, a := range actions {
-		for _, subject := range a.gained() {
+		for _, subject := range a.gainedSubjects() {
 			gains[grant{a.Child, subject}]++
 		}
 	}
 	return gains
 }
 
-// Gives reports whether the action adds a subject to the binding.
-func (a Action) Gives() bool { return len(a.gained()) > 0 }
+// AddsSubject reports whether the action adds a subject to the binding.
+func (a Action) AddsSubject() bool { return len(a.gainedSubjects()) > 0 }
 
-func (a Action) gained() []rbacv1.Subject { return missing(a.Subjects, a.had()) }
+func (a Action) gainedSubjects() []rbacv1.Subject {
+	return missingSubjects(a.Subjects, a.subjectsBefore())
+}
 
-func (a Action) lost() []rbacv1.Subject { return missing(a.had(), a.Subjects) }
+func (a Action) lostSubjects() []rbacv1.Subject {
+	return missingSubjects(a.subjectsBefore(), a.Subjects)
+}
 
-func (a Action) had() []rbacv1.Subject {
+func (a Action) subjectsBefore() []rbacv1.Subject {
 	if a.Observed == nil {
 		return nil
 	}
 	return a.Observed.Subjects
 }
 
-// missing lists the subjects of all that are not in some.
-func missing(all, some []rbacv1.Subject) []rbacv1.Subject {
+// missingSubjects lists the subjects of all that are not in some.
+func missingSubjects(all, some []rbacv1.Subject) []rbacv1.Subject {
 	if len(some) == 0 || slices.Equal(all, some) {
 		if len(some) == 0 {
 			return all

@@ -55,7 +55,7 @@ func (w *world) grants() map[grant]struct{} {
 func (w *world) wants() map[grant]struct{} {
 	all := map[grant]struct{}{}
 	for _, b := range w.all() {
-		if b.Generated() {
+		if b.IsGenerated() {
 			continue
 		}
 		for _, s := range b.Subjects {
@@ -161,7 +161,7 @@ func TestSubjectsAreComparedAsSets(t *testing.T) {
 		"one":       {[]rbacv1.Subject{x, y}, []rbacv1.Subject{y}, []rbacv1.Subject{x}},
 		"none":      {[]rbacv1.Subject{x}, nil, []rbacv1.Subject{x}},
 	} {
-		if got := missing(c.all, c.some); !slices.Equal(got, c.want) {
+		if got := missingSubjects(c.all, c.some); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -36,7 +36,7 @@ type Status struct {
 // Conditions returns the conditions of the rule. Ready repeats Accepted if the rule is not accepted, and else Synced.
 func (s Status) Conditions() []condition.Condition {
 	ready := s.Synced
-	if !s.Accepted.Holds() {
+	if !s.Accepted.IsTrue() {
 		ready = s.Accepted
 	}
 	ready.Type = rolev1alpha1.Ready
@@ -74,12 +74,12 @@ func (rs *RuleSet) RuleStatus(r EvaluatedRule, in StatusInput) Status {
 		Accepted:       condition.New(rolev1alpha1.Accepted, r.Reason == Accepted, r.Reason, r.Message),
 		Acyclic:        condition.New(rolev1alpha1.Acyclic, true, NoCycle, ""),
 		ChildRoleFound: condition.New(rolev1alpha1.ChildRoleFound, true, RoleFound, ""),
-		Synced:         rs.synced(r, in.Obstacles),
+		Synced:         rs.syncedCondition(r, in.Obstacles),
 	}
-	if r.Reason == Accepted && rs.graph.Cyclic(r.Parent, r.Child) {
+	if r.Reason == Accepted && rs.graph.IsCyclic(r.Parent, r.Child) {
 		circle := append([]Role{r.Parent}, rs.graph.Path(r.Child, r.Parent)...)
 		s.Acyclic = condition.New(rolev1alpha1.Acyclic, false, InCycle,
-			fmt.Sprintf("all of these imply each other: %s; remove one of the rules between them", via(circle)))
+			fmt.Sprintf("all of these imply each other: %s; remove one of the rules between them", pathText(circle)))
 	}
 	if r.Flaw == nil && !in.Exists(r.Child) {
 		s.ChildRoleFound = condition.New(rolev1alpha1.ChildRoleFound, false, RoleMissing,
@@ -89,7 +89,7 @@ func (rs *RuleSet) RuleStatus(r EvaluatedRule, in StatusInput) Status {
 	return s
 }
 
-func (rs *RuleSet) synced(r EvaluatedRule, obstacles []Obstacle) condition.Condition {
+func (rs *RuleSet) syncedCondition(r EvaluatedRule, obstacles []Obstacle) condition.Condition {
 	if r.Reason != Accepted {
 		return condition.New(rolev1alpha1.Synced, false, NotAccepted, "the rule does not hold; see the condition Accepted")
 	}
@@ -99,7 +99,7 @@ func (rs *RuleSet) synced(r EvaluatedRule, obstacles []Obstacle) condition.Condi
 	}
 	worst := Obstacle{}
 	for _, o := range obstacles {
-		if (o.Parent == r.Parent || o.Parent == Role{} || rs.graph.Reaches(o.Parent, r.Parent)) && (o.Child == r.Child || rs.graph.Reaches(r.Child, o.Child)) &&
+		if (o.Parent == r.Parent || o.Parent == Role{} || rs.graph.CanReach(o.Parent, r.Parent)) && (o.Child == r.Child || rs.graph.CanReach(r.Child, o.Child)) &&
 			(worst.Reason == "" || o.Compare(worst) < 0) {
 			worst = o
 		}

@@ -50,7 +50,7 @@ func TestTheWorkedExampleByInferencesAndStatuses(t *testing.T) {
 	for rule, want := range map[string]string{
 		"admin>developer": "developer reviewer", "admin>reviewer": "developer reviewer", "writer>pro": "noob pro", "writer>noob": "noob pro",
 	} {
-		if s := w.status(rule, StatusInput{}); names(s.Children) != want || s.Parent.Name+">" != rule[:len(s.Parent.Name)+1] || !s.Synced.Holds() {
+		if s := w.status(rule, StatusInput{}); names(s.Children) != want || s.Parent.Name+">" != rule[:len(s.Parent.Name)+1] || !s.Synced.IsTrue() {
 			t.Errorf("status of %s: %+v", rule, s)
 		}
 	}
@@ -101,10 +101,10 @@ func TestARuleIsToldWhyItDoesNotHold(t *testing.T) {
 		child, other := ParseRole(role(c.child).Kind(), role(c.child).Name)
 		w.rules["rule"] = Rule{Name: "rule", Parent: parent, Child: child, Flaw: cmp.Or(flaw, other)}
 		s := w.status("rule", StatusInput{})
-		if s.Accepted.Reason != c.reason || s.Accepted.Holds() != (c.reason == Accepted) || s.Synced.Holds() != s.Accepted.Holds() || !s.Acyclic.Holds() {
+		if s.Accepted.Reason != c.reason || s.Accepted.IsTrue() != (c.reason == Accepted) || s.Synced.IsTrue() != s.Accepted.IsTrue() || !s.Acyclic.IsTrue() {
 			t.Errorf("%s: %+v", name, s)
 		}
-		if !s.Accepted.Holds() && (s.Accepted.Message == "" || len(s.Children) > 0 || s.Synced.Reason != NotAccepted) {
+		if !s.Accepted.IsTrue() && (s.Accepted.Message == "" || len(s.Children) > 0 || s.Synced.Reason != NotAccepted) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
@@ -138,13 +138,13 @@ func TestEveryRuleOfACycleSaysSo(t *testing.T) {
 	w.do("a>b b>c c>a c>d x>a")
 	for rule, want := range map[string]string{"a>b": "a -> b -> c -> a", "b>c": "b -> c -> a -> b", "c>a": "c -> a -> b -> c", "c>d": "", "x>a": ""} {
 		s := w.status(rule, StatusInput{})
-		if s.Acyclic.Holds() != (want == "") || !strings.Contains(s.Acyclic.Message, want) || !s.Accepted.Holds() || !s.Synced.Holds() {
+		if s.Acyclic.IsTrue() != (want == "") || !strings.Contains(s.Acyclic.Message, want) || !s.Accepted.IsTrue() || !s.Synced.IsTrue() {
 			t.Errorf("%s: %+v", rule, s)
 		}
 	}
 	w.do("-c>a")
 	for rule := range w.rules {
-		if s := w.status(rule, StatusInput{}); !s.Acyclic.Holds() {
+		if s := w.status(rule, StatusInput{}); !s.Acyclic.IsTrue() {
 			t.Errorf("after the cycle is broken %s says %+v", rule, s.Acyclic)
 		}
 	}
@@ -156,7 +156,7 @@ func TestACycleOfManyIsToldInShort(t *testing.T) {
 		w.do(fmt.Sprintf("r%d>r%d", i, (i+1)%1000))
 	}
 	s := w.status("r0>r1", StatusInput{})
-	if s.Acyclic.Holds() || len(s.Acyclic.Message) > 400 || len(s.Children) != 999 {
+	if s.Acyclic.IsTrue() || len(s.Acyclic.Message) > 400 || len(s.Children) != 999 {
 		t.Errorf("%+v with %d children", s.Acyclic, len(s.Children))
 	}
 }
@@ -165,7 +165,7 @@ func TestARoleThatIsMissingIsTold(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b B=a{x}")
 	s := w.status("a>b", StatusInput{Exists: func(r Role) bool { return r != role("b") }})
-	if s.ChildRoleFound.Holds() || s.ChildRoleFound.Reason != RoleMissing || !s.Synced.Holds() {
+	if s.ChildRoleFound.IsTrue() || s.ChildRoleFound.Reason != RoleMissing || !s.Synced.IsTrue() {
 		t.Errorf("%+v", s)
 	}
 	if w.settle(); w.generated(false) != "B:b" {
@@ -182,7 +182,7 @@ func TestAnObstacleIsToldByEveryRuleBehindIt(t *testing.T) {
 		{Parent: role("b"), Child: role("d"), Reason: NameConflict, Message: "taken"},
 	}}
 	for rule, want := range map[string]string{"a>b": Forbidden, "b>c": Forbidden, "b>d": NameConflict, "x>c": Synced} {
-		if s := w.status(rule, f); s.Synced.Reason != want || s.Synced.Holds() != (want == Synced) {
+		if s := w.status(rule, f); s.Synced.Reason != want || s.Synced.IsTrue() != (want == Synced) {
 			t.Errorf("%s: %+v, want %s", rule, s.Synced, want)
 		}
 	}
@@ -210,10 +210,10 @@ func TestARuleThatAsksForTooMuchIsPaused(t *testing.T) {
 	if w.generated(false) != was {
 		t.Errorf("generated %q, before %q: what is there stays, and nothing is added", w.generated(false), was)
 	}
-	if s := w.status("a>b", StatusInput{}); s.Synced.Reason != TooManyBindings || !s.Accepted.Holds() || names(s.Children) != "b c" {
+	if s := w.status("a>b", StatusInput{}); s.Synced.Reason != TooManyBindings || !s.Accepted.IsTrue() || names(s.Children) != "b c" {
 		t.Errorf("%+v", s)
 	}
-	if s := w.status("b>c", StatusInput{}); !s.Synced.Holds() {
+	if s := w.status("b>c", StatusInput{}); !s.Synced.IsTrue() {
 		t.Errorf("of the other rule: %+v", s)
 	}
 	w.do("B4=b{u}")
@@ -230,7 +230,7 @@ func TestPolicyNeedsNoKind(t *testing.T) {
 	p := Policy{Prohibited: []string{"Role/secret", "ops-*", "exact"}}
 	var got []string
 	for _, text := range []string{"secret", "ClusterRole/secret", "ops-a", "ClusterRole/ops-", "ops", "exact", "exactly"} {
-		if p.prohibits(role(text)) {
+		if p.isProhibited(role(text)) {
 			got = append(got, text)
 		}
 	}

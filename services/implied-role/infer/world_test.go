@@ -103,8 +103,8 @@ func (w *world) uid() types.UID {
 }
 
 func (w *world) bind(name string, r Role, who []string) {
-	b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: w.uid()}, RoleRef: r.ref()}
-	if was, ok := w.bindings[name]; ok && was.RoleRef == r.ref() {
+	b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: w.uid()}, RoleRef: r.roleRef()}
+	if was, ok := w.bindings[name]; ok && was.RoleRef == r.roleRef() {
 		b.ObjectMeta = was.ObjectMeta
 	}
 	for _, s := range who {
@@ -204,7 +204,7 @@ func (w *world) apply(a Action) {
 func (w *world) generated(withSubjects bool) string {
 	var list []string
 	for _, b := range w.all() {
-		if !b.Generated() {
+		if !b.IsGenerated() {
 			continue
 		}
 		text := b.Source + ":" + b.Role.String()

@@ -67,14 +67,14 @@ func parseCertificate(chain, key, seed []byte) (*certificate, error) {
 	return &certificate{pair: pair, chain: chain, key: key, authority: authority, seed: seed}, nil
 }
 
-// serves reports whether the certificate is for a host and has more than a third of its lifetime left.
-func (c *certificate) serves(host string, now time.Time, validity time.Duration) bool {
+// isServing reports whether the certificate is for a host and has more than a third of its lifetime left.
+func (c *certificate) isServing(host string, now time.Time, validity time.Duration) bool {
 	return c.pair.Leaf.VerifyHostname(host) == nil && now.Add(validity/3).Before(c.pair.Leaf.NotAfter)
 }
 
-// bundle returns the authority and, after it, the newest valid authorities in another bundle, at most maxAuthorities in
+// authorityBundle returns the authority and, after it, the newest valid authorities in another bundle, at most maxAuthorities in
 // total.
-func (c *certificate) bundle(before []byte, now time.Time) []byte {
+func (c *certificate) authorityBundle(before []byte, now time.Time) []byte {
 	others, _ := cert.ParseCertsPEM(before) // Ignores an invalid bundle.
 	others = slices.DeleteFunc(others, func(o *x509.Certificate) bool { return o.Equal(c.authority) || !o.IsCA || now.After(o.NotAfter) })
 	slices.SortStableFunc(others, func(a, b *x509.Certificate) int { return b.NotBefore.Compare(a.NotBefore) })
@@ -85,17 +85,17 @@ func (c *certificate) bundle(before []byte, now time.Time) []byte {
 	return bundle
 }
 
-// certificate returns the certificate that all replicas share in a Secret, and replaces it if necessary. A server with
+// loadCertificate returns the certificate that all replicas share in a Secret, and replaces it if necessary. A server with
 // its own URL has no replicas, and keeps its certificate in memory.
-func (s *Server) certificate(ctx context.Context) (*certificate, error) {
-	host := s.cfg.host()
+func (s *Server) loadCertificate(ctx context.Context) (*certificate, error) {
+	host := s.cfg.hostName()
 	if s.cfg.URL != "" {
-		if c := s.announced; c != nil && c.serves(host, time.Now(), s.validity) {
+		if c := s.announced; c != nil && c.isServing(host, time.Now(), s.validity) {
 			return c, nil
 		}
 		return newCertificate(host, s.validity, s.announced)
 	}
-	secrets, name := s.kube.CoreV1().Secrets(s.options.Namespace), s.secret()
+	secrets, name := s.kube.CoreV1().Secrets(s.options.Namespace), s.secretName()
 	secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading the certificate in Secret %s: %w", name, err)
@@ -104,7 +104,7 @@ func (s *Server) certificate(ctx context.Context) (*certificate, error) {
 	if err == nil {
 		version = secret.ResourceVersion
 		before, err = parseCertificate(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], secret.Data[seedKey])
-		if err == nil && before.serves(host, time.Now(), s.validity) {
+		if err == nil && before.isServing(host, time.Now(), s.validity) {
 			return before, nil
 		}
 	}
@@ -118,7 +118,7 @@ func (s *Server) certificate(ctx context.Context) (*certificate, error) {
 		Data: map[string][]byte{corev1.TLSCertKey: c.chain, corev1.TLSPrivateKeyKey: c.key, seedKey: c.seed},
 	})
 	if err == nil {
-		_, err = secrets.Patch(ctx, name, types.ApplyPatchType, patch, s.applying())
+		_, err = secrets.Patch(ctx, name, types.ApplyPatchType, patch, s.applyOptions())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keeping the certificate in Secret %s: %w", name, err)
@@ -127,4 +127,4 @@ func (s *Server) certificate(ctx context.Context) (*certificate, error) {
 	return c, nil
 }
 
-func (s *Server) secret() string { return s.options.Name + "-admission" }
+func (s *Server) secretName() string { return s.options.Name + "-admission" }

@@ -21,8 +21,8 @@ type clock struct {
 	sent, received time.Duration
 }
 
-// now returns bounds for the current time of the API server. It returns an error before the first response.
-func (c *clock) now() (earliest, latest time.Time, err error) {
+// timeBounds returns bounds for the current time of the API server. It returns an error before the first response.
+func (c *clock) timeBounds() (earliest, latest time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.date.IsZero() {
@@ -31,15 +31,15 @@ func (c *clock) now() (earliest, latest time.Time, err error) {
 	return c.date.Add(bootclock.Since(c.received)), c.date.Add(time.Second + bootclock.Since(c.sent)), nil
 }
 
-// set records the date of a response that has just arrived, for a request sent at the given time.
-func (c *clock) set(date time.Time, sent time.Duration) {
+// recordDate records the date of a response that has just arrived, for a request sent at the given time.
+func (c *clock) recordDate(date time.Time, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.date, c.sent, c.received = date, sent, bootclock.Now()
 }
 
-// watch returns a transport that records the date of each response.
-func (c *clock) watch(next http.RoundTripper) http.RoundTripper { return dated{c, next} }
+// watchResponses returns a transport that records the date of each response.
+func (c *clock) watchResponses(next http.RoundTripper) http.RoundTripper { return dated{c, next} }
 
 type dated struct {
 	clock *clock
@@ -54,7 +54,7 @@ func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
-		d.clock.set(date, sent)
+		d.clock.recordDate(date, sent)
 	}
 	return answer, nil
 }

@@ -57,9 +57,9 @@ func TestTheTimeThatCountsIsThatOfTheAPIServer(t *testing.T) {
 			server := httptest.NewServer(api)
 			defer server.Close()
 			s := newServer(t, Config{URL: "https://here:1"}, func(o *Options) { o.Kube = &rest.Config{Host: server.URL} })
-			c, err := s.certificate(t.Context())
+			c, err := s.loadCertificate(t.Context())
 			if err == nil {
-				err = s.register(t.Context(), c)
+				err = s.applyRegistration(t.Context(), c)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -69,11 +69,11 @@ func TestTheTimeThatCountsIsThatOfTheAPIServer(t *testing.T) {
 			if err != nil || since.Before(api.date.Add(time.Second+Settling)) || since.After(api.date.Add(time.Minute)) {
 				t.Errorf("in force since %s, %v; it is %s there", since, err, api.date)
 			}
-			s.clock.set(api.date, bootclock.Now())
+			s.clock.recordDate(api.date, bootclock.Now())
 			if _, err := s.Since(); err == nil {
 				t.Error("they are in force before it knows")
 			}
-			s.clock.set(since, bootclock.Now())
+			s.clock.recordDate(since, bootclock.Now())
 			if got, err := s.Since(); err != nil || !got.Equal(since) {
 				t.Errorf("once it does, they are in force since %s, %v", got, err)
 			}
@@ -85,12 +85,12 @@ func TestNothingIsInForceWhereTheAPIServerTellsNoTime(t *testing.T) {
 	server := httptest.NewServer(&elsewhere{t: t})
 	defer server.Close()
 	s := newServer(t, Config{URL: "https://here:1"}, func(o *Options) { o.Kube = &rest.Config{Host: server.URL} })
-	s.clock.set(time.Time{}, 0)
+	s.clock.recordDate(time.Time{}, 0)
 	c, err := newCertificate("here", validity, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.register(t.Context(), c); !errors.Is(err, errNoTime) {
+	if err := s.applyRegistration(t.Context(), c); !errors.Is(err, errNoTime) {
 		t.Errorf("it is registered: %v", err)
 	}
 	if _, err := s.Since(); err == nil {

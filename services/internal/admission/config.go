@@ -37,14 +37,14 @@ func (c Config) Validate() error {
 	if c.URL != "" && c.Service != "" {
 		return errors.New("--admission-url and --admission-service: give one of them")
 	}
-	if c.Enabled() && c.host() == "" {
+	if c.Enabled() && c.hostName() == "" {
 		return fmt.Errorf("--admission-url %.100q, --admission-service %.100q: give https://host:port or namespace/name", c.URL, c.Service)
 	}
 	return nil
 }
 
-// host returns the host name for the certificate, or "" if the configuration has no valid one.
-func (c Config) host() string {
+// hostName returns the host name for the certificate, or "" if the configuration has no valid one.
+func (c Config) hostName() string {
 	if namespace, name, ok := strings.Cut(c.Service, "/"); ok && namespace != "" && name != "" {
 		return name + "." + namespace + ".svc"
 	}

@@ -27,18 +27,18 @@ func TestWhatCannotBeJudgedPassesWhereTheWebhookSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			webhook.Judge = func(context.Context, *admissionv1.AdmissionRequest) error { return c.err }
 			w := httptest.NewRecorder()
-			newServer(t, Config{}, nil).handler(webhook).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(review(t, nil))))
+			newServer(t, Config{}, nil).webhookHandler(webhook).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(review(t, nil))))
 			var got admissionv1.AdmissionReview
 			if err := json.NewDecoder(w.Body).Decode(&got); err != nil || got.Response.Allowed != c.allowed {
 				t.Errorf("%v, %+v", err, got.Response)
 			}
 		})
 	}
-	if complete(&webhook.ValidatingWebhook); *webhook.FailurePolicy != ignore || *webhook.Rules[0].Scope != scope {
+	if setDefaults(&webhook.ValidatingWebhook); *webhook.FailurePolicy != ignore || *webhook.Rules[0].Scope != scope {
 		t.Errorf("registered is %+v", webhook.ValidatingWebhook)
 	}
 	plain := &admissionregistrationv1.ValidatingWebhook{Rules: make([]admissionregistrationv1.RuleWithOperations, 1)}
-	if complete(plain); *plain.FailurePolicy != admissionregistrationv1.Fail || *plain.Rules[0].Scope != admissionregistrationv1.NamespacedScope {
+	if setDefaults(plain); *plain.FailurePolicy != admissionregistrationv1.Fail || *plain.Rules[0].Scope != admissionregistrationv1.NamespacedScope {
 		t.Errorf("of one that says nothing, registered is %+v", plain)
 	}
 }
@@ -56,7 +56,7 @@ func TestWhoAsksMuchOfWhatIsInNoNamespaceKeepsNobodyOut(t *testing.T) {
 	ask := func(user string) bool {
 		r := &admissionv1.AdmissionRequest{}
 		r.UserInfo.Username = user
-		return s.review(t.Context(), webhook, r).Allowed
+		return s.reviewRequest(t.Context(), webhook, r).Allowed
 	}
 	done := make(chan bool)
 	for range 2 * maxOfOne {

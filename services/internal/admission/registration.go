@@ -30,8 +30,8 @@ const (
 	never = "1"
 )
 
-// keep runs rounds until ctx ends.
-func (s *Server) keep(ctx context.Context) {
+// runRounds runs rounds until ctx ends.
+func (s *Server) runRounds(ctx context.Context) {
 	for wait := time.Duration(0); backoff.Sleep(ctx, wait); {
 		err := s.Refresh(ctx)
 		if wait = roundInterval; err != nil && ctx.Err() == nil {
@@ -46,7 +46,7 @@ func (s *Server) Refresh(ctx context.Context) error {
 	s.rounds.Lock()
 	defer s.rounds.Unlock()
 	began := bootclock.Now()
-	err := s.round(ctx)
+	err := s.runRound(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failure = err; err == nil {
@@ -55,12 +55,12 @@ func (s *Server) Refresh(ctx context.Context) error {
 	return err
 }
 
-// round updates the certificate and the registration. It serves a new certificate one round after the authority was
+// runRound updates the certificate and the registration. It serves a new certificate one round after the authority was
 // registered, so that the API server trusts it.
-func (s *Server) round(ctx context.Context) error {
+func (s *Server) runRound(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, decision)
 	defer cancel()
-	next, err := s.certificate(ctx)
+	next, err := s.loadCertificate(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,36 +69,36 @@ func (s *Server) round(ctx context.Context) error {
 		s.serving.Store(next)
 		s.metrics.expiry.Set(float64(next.pair.Leaf.NotAfter.Unix()))
 	}
-	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return s.register(ctx, next) }); err != nil {
+	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return s.applyRegistration(ctx, next) }); err != nil {
 		return err
 	}
 	s.announced = next
 	return nil
 }
 
-// register creates or updates the configuration.
-func (s *Server) register(ctx context.Context, c *certificate) error {
+// applyRegistration creates or updates the configuration.
+func (s *Server) applyRegistration(ctx context.Context, c *certificate) error {
 	configurations := s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	is, err := configurations.Get(ctx, s.options.Name, metav1.GetOptions{})
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {
 		return fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", s.options.Name, err)
 	}
-	want, err := s.webhooks(ctx, c, is.Webhooks)
+	want, err := s.desiredWebhooks(ctx, c, is.Webhooks)
 	if err != nil {
 		return err
 	}
-	soon, err := s.soon()
+	soon, err := s.effectiveTime()
 	if err != nil {
 		return err
 	}
-	since, changed := s.since(is, want, soon), !equality.Semantic.DeepEqual(is.Webhooks, want)
+	since, changed := s.registeredSince(is, want, soon), !equality.Semantic.DeepEqual(is.Webhooks, want)
 	if since.IsZero() {
 		since, changed = soon, true
 	}
 	switch {
 	case missing:
-		err = s.create(ctx, want, since)
+		err = s.createRegistration(ctx, want, since)
 	case changed:
 		metav1.SetMetaDataAnnotation(&is.ObjectMeta, sinceAnnotation, since.Format(time.RFC3339))
 		is.Webhooks = want
@@ -121,8 +121,8 @@ func (s *Server) register(ctx context.Context, c *certificate) error {
 	return nil
 }
 
-// create applies the configuration instead of creating it, because RBAC can restrict a patch by name.
-func (s *Server) create(ctx context.Context, webhooks []admissionregistrationv1.ValidatingWebhook, since time.Time) error {
+// createRegistration applies the configuration instead of creating it, because RBAC can restrict a patch by name.
+func (s *Server) createRegistration(ctx context.Context, webhooks []admissionregistrationv1.ValidatingWebhook, since time.Time) error {
 	patch, err := json.Marshal(&admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -133,11 +133,11 @@ func (s *Server) create(ctx context.Context, webhooks []admissionregistrationv1.
 	if err != nil {
 		return err
 	}
-	_, err = s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, s.options.Name, types.ApplyPatchType, patch, s.applying())
+	_, err = s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, s.options.Name, types.ApplyPatchType, patch, s.applyOptions())
 	return err
 }
 
-func (s *Server) applying() metav1.PatchOptions {
+func (s *Server) applyOptions() metav1.PatchOptions {
 	force := true
 	return metav1.PatchOptions{FieldManager: s.options.Name, Force: &force}
 }

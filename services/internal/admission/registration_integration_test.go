@@ -72,7 +72,7 @@ func (b *bed) replica() *Server {
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- s.serve(ctx) }()
+	go func() { done <- s.serveTLS(ctx) }()
 	b.t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -85,7 +85,7 @@ func (b *bed) replica() *Server {
 func (b *bed) round(replicas ...*Server) {
 	b.t.Helper()
 	for _, s := range replicas {
-		if err := s.round(b.t.Context()); err != nil {
+		if err := s.runRound(b.t.Context()); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestReplicasThatStartTogetherMakeOneCertificate(t *testing.T) {
 	errs := make(chan error, len(replicas))
 	for i := range replicas {
 		replicas[i] = b.replica()
-		go func() { errs <- replicas[i].round(t.Context()) }()
+		go func() { errs <- replicas[i].runRound(t.Context()) }()
 	}
 	for range replicas {
 		<-errs // All but one can fail.
@@ -200,7 +200,7 @@ func TestReplicasAreCalledByOnePathThatNobodyIsTold(t *testing.T) {
 	if asked() != first {
 		t.Error("a new certificate takes other paths")
 	}
-	if err := b.typed.CoreV1().Secrets(rbac.Namespace).Delete(t.Context(), one.secret(), metav1.DeleteOptions{}); err != nil {
+	if err := b.typed.CoreV1().Secrets(rbac.Namespace).Delete(t.Context(), one.secretName(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	two.validity = validity

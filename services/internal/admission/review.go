@@ -27,8 +27,8 @@ func (r refusal) Error() string { return r.message }
 // Refuse returns the error with which a [Judge] refuses a request. The text must contain the reason and the remedy.
 func Refuse(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...)} }
 
-// handler returns the HTTP handler of a webhook.
-func (s *Server) handler(webhook Webhook) http.Handler {
+// webhookHandler returns the HTTP handler of a webhook.
+func (s *Server) webhookHandler(webhook Webhook) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
@@ -39,19 +39,19 @@ func (s *Server) handler(webhook Webhook) http.Handler {
 			http.Error(w, "this is no request for a review of "+admissionv1.SchemeGroupVersion.String(), http.StatusBadRequest)
 			return
 		}
-		review.Response = s.review(r.Context(), webhook, review.Request)
+		review.Response = s.reviewRequest(r.Context(), webhook, review.Request)
 		review.Request = nil
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(review) // Without an answer, the API server applies the failure policy.
 	})
 }
 
-func (s *Server) review(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+func (s *Server) reviewRequest(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, decision)
 	defer cancel()
 	response := &admissionv1.AdmissionResponse{UID: request.UID}
-	err := s.judge(ctx, webhook, request)
+	err := s.validateRequest(ctx, webhook, request)
 	refused, judged := errors.AsType[refusal](err)
 	outcome := "allowed"
 	switch {
@@ -77,11 +77,11 @@ func (s *Server) review(ctx context.Context, webhook Webhook, request *admission
 	return response
 }
 
-func (s *Server) judge(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) error {
+func (s *Server) validateRequest(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) error {
 	if _, err := s.Since(); err != nil {
 		return err // Objects written before that time count as not judged.
 	}
-	giveBack, err := s.slots.take(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
+	giveBack, err := s.slots.takeSlot(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
 	if err != nil {
 		return err
 	}

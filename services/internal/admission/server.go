@@ -108,7 +108,7 @@ func New(cfg Config, o Options) (*Server, error) {
 	kube := rest.CopyConfig(o.Kube)
 	kube.QPS, kube.Timeout = -1, decision
 	api := &clock{}
-	kube.Wrap(api.watch)
+	kube.Wrap(api.watchResponses)
 	client, err := kubernetes.NewForConfig(kube)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for admission: %w", err)
@@ -128,8 +128,8 @@ func New(cfg Config, o Options) (*Server, error) {
 // Run serves the webhooks and maintains the certificate and the registration until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.serve(ctx) })
-	group.Go(func() error { s.keep(ctx); return nil })
+	group.Go(func() error { return s.serveTLS(ctx) })
+	group.Go(func() error { s.runRounds(ctx); return nil })
 	return group.Wait()
 }
 
@@ -146,11 +146,11 @@ func (s *Server) InForce() error {
 	return fmt.Errorf("the webhooks are not in force: %w", s.failure)
 }
 
-func (s *Server) serve(ctx context.Context) error {
+func (s *Server) serveTLS(ctx context.Context) error {
 	server := &http.Server{
-		Handler: http.MaxBytesHandler(s.route(), maxReview), MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+		Handler: http.MaxBytesHandler(s.routeRequests(), maxReview), MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.show},
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.selectCertificate},
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.ServeTLS(s.listener, "", "") }()
@@ -171,7 +171,7 @@ func (s *Server) serve(ctx context.Context) error {
 	return err
 }
 
-func (s *Server) show(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (s *Server) selectCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c := s.serving.Load(); c != nil {
 		return &c.pair, nil
 	}

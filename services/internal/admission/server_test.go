@@ -37,7 +37,7 @@ func newServer(t *testing.T, cfg Config, edit func(*Options)) *Server {
 		t.Fatal(err)
 	}
 	s.inForce = time.Now().Add(-time.Hour)
-	s.clock.set(time.Now(), bootclock.Now())
+	s.clock.recordDate(time.Now(), bootclock.Now())
 	t.Cleanup(func() { _ = s.listener.Close() })
 	return s
 }
@@ -73,7 +73,7 @@ func TestWhateverIsNotAllowedIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, Config{}, nil)
-			h := s.handler(Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { return c.err }})
+			h := s.webhookHandler(Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { return c.err }})
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(review(t, nil))))
 			var got admissionv1.AdmissionReview
@@ -95,7 +95,7 @@ func TestWhateverIsNotAllowedIsRefused(t *testing.T) {
 
 func TestWhatIsNoReviewIsNotAnswered(t *testing.T) {
 	s := newServer(t, Config{}, nil)
-	h := http.MaxBytesHandler(s.handler(Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error {
+	h := http.MaxBytesHandler(s.webhookHandler(Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error {
 		t.Error("it was judged")
 		return nil
 	}}), maxReview)
@@ -117,13 +117,13 @@ func TestWhatIsNoReviewIsNotAnswered(t *testing.T) {
 func TestSoManyAreJudgedAtATimeAndOthersWaitInVain(t *testing.T) {
 	s := newServer(t, Config{}, nil)
 	for i := range maxReviews {
-		if _, err := s.slots.take(t.Context(), fmt.Sprint(i)); err != nil {
+		if _, err := s.slots.takeSlot(t.Context(), fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.judge(ctx, Webhook{}, &admissionv1.AdmissionRequest{Namespace: "other"}); err == nil {
+	if err := s.validateRequest(ctx, Webhook{}, &admissionv1.AdmissionRequest{Namespace: "other"}); err == nil {
 		t.Error("it was judged")
 	}
 }
@@ -131,13 +131,13 @@ func TestSoManyAreJudgedAtATimeAndOthersWaitInVain(t *testing.T) {
 func TestNothingIsAllowedBeforeTheAPIServerKnowsOfTheWebhooks(t *testing.T) {
 	s := newServer(t, Config{}, nil)
 	webhook := Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { return nil }}
-	soon, err := s.soon()
+	soon, err := s.effectiveTime()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, since := range map[string]time.Time{"it is not known": {}, "it is about to learn": soon} {
 		s.inForce = since
-		if err := s.judge(t.Context(), webhook, &admissionv1.AdmissionRequest{}); err == nil || s.InForce() == nil {
+		if err := s.validateRequest(t.Context(), webhook, &admissionv1.AdmissionRequest{}); err == nil || s.InForce() == nil {
 			t.Errorf("%s: it is allowed", name)
 		}
 	}
@@ -174,7 +174,7 @@ func TestWhatWasAwayOrChangedIsInForceAnew(t *testing.T) {
 		is := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: make([]admissionregistrationv1.ValidatingWebhook, 1)}
 		is.CreationTimestamp.Time, is.Annotations = made, map[string]string{sinceAnnotation: at.Format(time.RFC3339)}
 		c.edit(is)
-		got := s.since(is, make([]admissionregistrationv1.ValidatingWebhook, 1), at.Add(time.Minute))
+		got := s.registeredSince(is, make([]admissionregistrationv1.ValidatingWebhook, 1), at.Add(time.Minute))
 		if got.IsZero() == c.kept || c.kept && !got.Equal(at) {
 			t.Errorf("%s: it is %s", name, got)
 		}
@@ -194,12 +194,12 @@ func TestOneNamespaceKeepsOutNoOther(t *testing.T) {
 		return nil
 	}}
 	for range 2 * maxReviews {
-		go func() { busy <- s.judge(ctx, webhook, &admissionv1.AdmissionRequest{Namespace: "busy"}) }()
+		go func() { busy <- s.validateRequest(ctx, webhook, &admissionv1.AdmissionRequest{Namespace: "busy"}) }()
 	}
 	for range maxOfOne {
 		<-entered
 	}
-	if err := s.judge(t.Context(), webhook, &admissionv1.AdmissionRequest{Namespace: "quiet"}); err != nil {
+	if err := s.validateRequest(t.Context(), webhook, &admissionv1.AdmissionRequest{Namespace: "quiet"}); err != nil {
 		t.Error(err)
 	}
 	cancel()
@@ -225,7 +225,7 @@ func TestNobodyButTheAPIServerIsHeard(t *testing.T) {
 		o.Webhooks = []Webhook{{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { judged++; return nil }}}
 		o.Webhooks[0].Name = "w"
 	})
-	h, now := s.route(), time.Now()
+	h, now := s.routeRequests(), time.Now()
 	ask := func(method, path string, body io.Reader) int {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(method, path, body))
@@ -234,7 +234,7 @@ func TestNobodyButTheAPIServerIsHeard(t *testing.T) {
 	if code := ask(http.MethodPost, "/w", unread{t}); code != http.StatusNotFound {
 		t.Errorf("without a certificate it answers %d", code)
 	}
-	c, err := s.certificate(t.Context())
+	c, err := s.loadCertificate(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,14 +244,14 @@ func TestNobodyButTheAPIServerIsHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, path := range map[string]string{
-		"nothing": "/", "the name": "/w", "no caller": "//w", "another caller": another.path("w", now), "another webhook": c.path("x", now),
-		"no webhook": c.path("", now), "one letter less": c.path("w", now)[2:], "more": c.path("w", now) + "/w", "an old one": c.path("w", now.Add(-2*pathPeriod)),
+		"nothing": "/", "the name": "/w", "no caller": "//w", "another caller": another.webhookPath("w", now), "another webhook": c.webhookPath("x", now),
+		"no webhook": c.webhookPath("", now), "one letter less": c.webhookPath("w", now)[2:], "more": c.webhookPath("w", now) + "/w", "an old one": c.webhookPath("w", now.Add(-2*pathPeriod)),
 	} {
 		if code := ask(http.MethodPost, "/"+strings.TrimPrefix(path, "/"), unread{t}); code != http.StatusNotFound {
 			t.Errorf("%s: it answers %d", name, code)
 		}
 	}
-	if code := ask(http.MethodGet, c.path("w", now), unread{t}); code != http.StatusNotFound || judged != 0 {
+	if code := ask(http.MethodGet, c.webhookPath("w", now), unread{t}); code != http.StatusNotFound || judged != 0 {
 		t.Errorf("it answers %d, and judged %d", code, judged)
 	}
 	renewed, err := newCertificate("here", validity, c)
@@ -260,7 +260,7 @@ func TestNobodyButTheAPIServerIsHeard(t *testing.T) {
 	}
 	s.next.Store(another)
 	for _, path := range []string{
-		c.path("w", now), c.path("w", now.Add(-pathPeriod)), c.path("w", now.Add(pathPeriod)), renewed.path("w", now), another.path("w", now),
+		c.webhookPath("w", now), c.webhookPath("w", now.Add(-pathPeriod)), c.webhookPath("w", now.Add(pathPeriod)), renewed.webhookPath("w", now), another.webhookPath("w", now),
 	} {
 		if code := ask(http.MethodPost, path, strings.NewReader(review(t, nil))); code != http.StatusOK {
 			t.Errorf("the API server is answered %d", code)
@@ -289,8 +289,8 @@ func TestASettingThatCannotWorkIsRefused(t *testing.T) {
 		"half a Service":    {Config{Service: "name"}, false, ""},
 		"a Service of none": {Config{Service: "/name"}, false, ""},
 	} {
-		if err := c.cfg.Validate(); (err == nil) != c.good || c.cfg.host() != c.host {
-			t.Errorf("%s: %v, host %q", name, err, c.cfg.host())
+		if err := c.cfg.Validate(); (err == nil) != c.good || c.cfg.hostName() != c.host {
+			t.Errorf("%s: %v, host %q", name, err, c.cfg.hostName())
 		}
 	}
 }
@@ -310,18 +310,18 @@ func TestACertificateIsReplacedInTimeAndItsAuthorityTrustedOn(t *testing.T) {
 		"now": {host, now, true}, "of another host": {"there.ns.svc", now, false},
 		"long before its end": {host, now.Add(hours / 2), true}, "before its end": {host, now.Add(hours * 3 / 4), false},
 	} {
-		if first.serves(c.host, c.at, hours) != c.want {
+		if first.isServing(c.host, c.at, hours) != c.want {
 			t.Errorf("%s: want %v", name, c.want)
 		}
 	}
-	bundle, made := first.bundle([]byte("nonsense"), now), []*certificate{first}
+	bundle, made := first.authorityBundle([]byte("nonsense"), now), []*certificate{first}
 	for range 4 {
 		next, err := newCertificate(host, hours, made[len(made)-1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		bundle, made = next.bundle(bundle, now), append(made, next)
-		if again := next.bundle(bundle, now); !bytes.Equal(again, bundle) {
+		bundle, made = next.authorityBundle(bundle, now), append(made, next)
+		if again := next.authorityBundle(bundle, now); !bytes.Equal(again, bundle) {
 			t.Error("the bundle changes though nothing did")
 		}
 	}
@@ -329,7 +329,7 @@ func TestACertificateIsReplacedInTimeAndItsAuthorityTrustedOn(t *testing.T) {
 	if err != nil || len(trusted) != maxAuthorities || !trusted[0].Equal(made[4].authority) {
 		t.Errorf("%d are trusted, %v", len(trusted), err)
 	}
-	if later, _ := cert.ParseCertsPEM(made[4].bundle(bundle, now.Add(2*hours))); len(later) != 1 {
+	if later, _ := cert.ParseCertsPEM(made[4].authorityBundle(bundle, now.Add(2*hours))); len(later) != 1 {
 		t.Errorf("%d are trusted when all have expired", len(later))
 	}
 }
@@ -339,7 +339,7 @@ func TestTheWebhooksAreNotInForceBeforeTheyAreRegistered(t *testing.T) {
 	if err := s.InForce(); err == nil {
 		t.Error("they are")
 	}
-	if err := s.round(t.Context()); err == nil {
+	if err := s.runRound(t.Context()); err == nil {
 		t.Error("an API server that is not there took them")
 	}
 }

@@ -17,9 +17,9 @@ const Settling = time.Second
 // replica runs, all matching requests are refused.
 const sinceAnnotation = "entail.dev/in-force-since"
 
-// since returns the recorded time. It returns zero if the record is missing or not plausible. The same holds if the
+// registeredSince returns the recorded time. It returns zero if the record is missing or not plausible. The same holds if the
 // registration differs from want, except in parts that the service changes itself.
-func (s *Server) since(
+func (s *Server) registeredSince(
 	is *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook, soon time.Time,
 ) time.Time {
 	at, err := time.Parse(time.RFC3339, is.Annotations[sinceAnnotation])
@@ -42,10 +42,10 @@ func (s *Server) since(
 	return at
 }
 
-// soon returns the time from which the API server uses the current registration, in whole seconds, as in the dates of
+// effectiveTime returns the time from which the API server uses the current registration, in whole seconds, as in the dates of
 // objects. It rounds up: an earlier time would mark objects as judged that were not.
-func (s *Server) soon() (time.Time, error) {
-	_, latest, err := s.clock.now()
+func (s *Server) effectiveTime() (time.Time, error) {
+	_, latest, err := s.clock.timeBounds()
 	return latest.Add(Settling + time.Second - 1).Truncate(time.Second).UTC(), err
 }
 
@@ -54,7 +54,7 @@ func (s *Server) soon() (time.Time, error) {
 func (s *Server) Since() (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, _, err := s.clock.now()
+	now, _, err := s.clock.timeBounds()
 	switch {
 	case s.inForce.IsZero() || err != nil:
 		return time.Time{}, fmt.Errorf("the webhooks are not in force: %w", cmp.Or(s.failure, err))

@@ -33,26 +33,26 @@ type waiter struct {
 
 func newSlots() *slots { return &slots{free: maxReviews, held: map[string]int{}} }
 
-// take waits for a slot until ctx ends. The caller must call giveBack.
-func (s *slots) take(ctx context.Context, namespace string) (giveBack func(), err error) {
+// takeSlot waits for a slot until ctx ends. The caller must call giveBack.
+func (s *slots) takeSlot(ctx context.Context, namespace string) (giveBack func(), err error) {
 	w := &waiter{namespace, make(chan struct{})}
 	s.mu.Lock()
 	s.waiting = append(s.waiting, w)
-	s.serve()
+	s.grantSlots()
 	s.mu.Unlock()
 	select {
 	case <-w.served:
 	case <-ctx.Done():
 	}
 	if err := ctx.Err(); err != nil {
-		s.leave(w)
+		s.leaveSlot(w)
 		return nil, fmt.Errorf("waiting for other requests: %w", err)
 	}
-	return func() { s.leave(w) }, nil
+	return func() { s.leaveSlot(w) }, nil
 }
 
-// serve gives free slots to waiters that may have one, in order of arrival. The caller holds the lock.
-func (s *slots) serve() {
+// grantSlots gives free slots to waiters that may have one, in order of arrival. The caller holds the lock.
+func (s *slots) grantSlots() {
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiter) bool {
 		if s.held[w.namespace]*maxOfOne >= s.free {
 			return false
@@ -64,8 +64,8 @@ func (s *slots) serve() {
 	})
 }
 
-// leave returns the slot of a waiter or ends its wait.
-func (s *slots) leave(w *waiter) {
+// leaveSlot returns the slot of a waiter or ends its wait.
+func (s *slots) leaveSlot(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.Index(s.waiting, w); i >= 0 {
@@ -76,5 +76,5 @@ func (s *slots) leave(w *waiter) {
 	if s.held[w.namespace]--; s.held[w.namespace] == 0 {
 		delete(s.held, w.namespace)
 	}
-	s.serve()
+	s.grantSlots()
 }

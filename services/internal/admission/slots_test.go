@@ -10,7 +10,7 @@ import (
 
 // hold takes a slot and keeps it until ctx ends.
 func hold(ctx context.Context, s *slots, namespace string, got func()) {
-	giveBack, err := s.take(ctx, namespace)
+	giveBack, err := s.takeSlot(ctx, namespace)
 	if err != nil {
 		return
 	}
@@ -33,7 +33,7 @@ func TestHoweverMuchSomeNamespacesAskAnotherIsServedAtOnce(t *testing.T) {
 				if busy == 1 && s.held["busy-0"] != maxOfOne {
 					t.Errorf("one that is alone has %d", s.held["busy-0"])
 				}
-				giveBack, err := s.take(t.Context(), "quiet")
+				giveBack, err := s.takeSlot(t.Context(), "quiet")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -12,16 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// webhooks returns the webhooks to register in place of the registered ones. They include all values that the API
+// desiredWebhooks returns the webhooks to register in place of the registered ones. They include all values that the API
 // server would default, so that both can be compared.
-func (s *Server) webhooks(
+func (s *Server) desiredWebhooks(
 	ctx context.Context, c *certificate, registered []admissionregistrationv1.ValidatingWebhook,
 ) ([]admissionregistrationv1.ValidatingWebhook, error) {
 	now, before := time.Now(), []byte(nil)
 	if len(registered) > 0 {
 		before = registered[0].ClientConfig.CABundle
 	}
-	bundle := c.bundle(before, now)
+	bundle := c.authorityBundle(before, now)
 	all := make([]admissionregistrationv1.ValidatingWebhook, len(s.options.Webhooks))
 	for i, webhook := range s.options.Webhooks {
 		w, is := webhook.DeepCopy(), admissionregistrationv1.ValidatingWebhook{}
@@ -37,16 +37,16 @@ func (s *Server) webhooks(
 		if webhook.About != nil {
 			w.Rules, w.MatchConditions = webhook.About(ctx, is.Rules, is.MatchConditions)
 		}
-		complete(w)
-		w.ClientConfig = s.cfg.client(c.path(w.Name, now), bundle)
+		setDefaults(w)
+		w.ClientConfig = s.cfg.clientConfig(c.webhookPath(w.Name, now), bundle)
 		all[i] = *w
 	}
 	return all, nil
 }
 
-// complete sets the values that all webhooks share. Unless the webhook sets a failure policy, requests are refused
+// setDefaults sets the values that all webhooks share. Unless the webhook sets a failure policy, requests are refused
 // while the webhook cannot be called.
-func complete(w *admissionregistrationv1.ValidatingWebhook) {
+func setDefaults(w *admissionregistrationv1.ValidatingWebhook) {
 	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
 	seconds, scope := int32(timeout.Seconds()), admissionregistrationv1.NamespacedScope
 	w.MatchPolicy, w.TimeoutSeconds = &equivalent, &seconds
@@ -66,7 +66,7 @@ func complete(w *admissionregistrationv1.ValidatingWebhook) {
 	}
 }
 
-func (c Config) client(path string, bundle []byte) admissionregistrationv1.WebhookClientConfig {
+func (c Config) clientConfig(path string, bundle []byte) admissionregistrationv1.WebhookClientConfig {
 	if c.URL != "" {
 		url := strings.TrimSuffix(c.URL, "/") + path
 		return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: bundle}

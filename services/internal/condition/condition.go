@@ -31,8 +31,8 @@ func New(typ string, holds bool, reason, message string) Condition {
 	return c
 }
 
-// Holds reports whether the status is True.
-func (c Condition) Holds() bool { return c.Status == metav1.ConditionTrue }
+// IsTrue reports whether the status is True.
+func (c Condition) IsTrue() bool { return c.Status == metav1.ConditionTrue }
 
 // Apply returns the conditions of the given types to write for generation. It keeps those in has, and replaces those in
 // set. lastTransitionTime changes only with the status.

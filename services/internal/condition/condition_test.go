@@ -40,7 +40,7 @@ func TestADateMovesWithTheStatus(t *testing.T) {
 	now := at(2000)
 	has := condition.Apply(nil, []string{"A"}, 1, at(1000), condition.New("A", false, "R", "m"))
 	got := condition.Apply(has, []string{"A"}, 1, now, condition.New("A", true, "R", "m"))
-	if !got[0].LastTransitionTime.Equal(&now) || !condition.New("A", true, "", "").Holds() {
+	if !got[0].LastTransitionTime.Equal(&now) || !condition.New("A", true, "", "").IsTrue() {
 		t.Errorf("%+v", got)
 	}
 }

@@ -69,23 +69,23 @@ func (c *Confirmer) Expect(of event.GroupResource, n int) {
 	}
 	c.bulk.mu.Lock()
 	defer c.bulk.mu.Unlock()
-	c.bulk.want(of, n)
+	c.bulk.countKind(of, n)
 }
 
-// want counts requested objects.
-func (c *Confirmer) want(all []opened) {
+// countRequested counts requested objects.
+func (c *Confirmer) countRequested(all []opened) {
 	if c.bulk.lister == nil {
 		return
 	}
 	c.bulk.mu.Lock()
 	defer c.bulk.mu.Unlock()
 	for _, o := range all {
-		c.bulk.want(o.says.change.Key.GroupResource, 1)
+		c.bulk.countKind(o.says.change.Key.GroupResource, 1)
 	}
 }
 
-// want counts n objects of a kind. The caller holds the lock.
-func (b *bulk) want(of event.GroupResource, n int) {
+// countKind counts n objects of a kind. The caller holds the lock.
+func (b *bulk) countKind(of event.GroupResource, n int) {
 	d := b.kinds[of]
 	if d == nil {
 		d = &demand{}
@@ -97,20 +97,20 @@ func (b *bulk) want(of event.GroupResource, n int) {
 	d.n += n
 }
 
-// list lists all objects of a kind, or waits for a list in progress, if enough objects are requested. It reports
+// canList lists all objects of a kind, or waits for a list in progress, if enough objects are requested. It reports
 // whether a list was made.
-func (c *Confirmer) list(ctx context.Context, s Statement) bool {
+func (c *Confirmer) canList(ctx context.Context, s Statement) bool {
 	kind, ok := kinds.Of(s.change.Key.GroupResource)
 	if !ok || c.bulk.lister == nil || s.change.Key.Cluster != c.cluster || kind.MetadataOnly || s.change.Version != kind.Version {
 		return false
 	}
-	l, first := c.bulk.join(kind.GroupResource, c.view.Size(kind.GroupResource))
+	l, first := c.bulk.joinList(kind.GroupResource, c.view.Size(kind.GroupResource))
 	if l == nil {
 		return false
 	}
-	defer c.bulk.leave()
+	defer c.bulk.leaveList()
 	if first {
-		defer c.bulk.end(kind.GroupResource)
+		defer c.bulk.endList(kind.GroupResource)
 		if err := c.hearAll(ctx, kind, s, l); err != nil {
 			c.log.WarnContext(ctx, "objects are read one by one", slog.String("resource", kind.Resource), slog.Any("error", err))
 		}
@@ -124,9 +124,9 @@ func (c *Confirmer) list(ctx context.Context, s Statement) bool {
 	}
 }
 
-// join returns the list to wait for, or to make if first is true. It returns nil if no list is due, or if there is no
+// joinList returns the list to wait for, or to make if first is true. It returns nil if no list is due, or if there is no
 // room.
-func (b *bulk) join(of event.GroupResource, size int) (l *list, first bool) {
+func (b *bulk) joinList(of event.GroupResource, size int) (l *list, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d := b.kinds[of]
@@ -144,23 +144,23 @@ func (b *bulk) join(of event.GroupResource, size int) (l *list, first bool) {
 	return d.list, true
 }
 
-// leave makes room for another caller.
-func (b *bulk) leave() {
+// leaveList makes room for another caller.
+func (b *bulk) leaveList() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.room++
 }
 
-// end ends a list, so that the waiting callers go on.
-func (b *bulk) end(of event.GroupResource) {
+// endList ends a list, so that the waiting callers go on.
+func (b *bulk) endList(of event.GroupResource) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	close(b.kinds[of].list.done)
 	b.kinds[of] = &demand{since: time.Now()}
 }
 
-// changed records that an object changed while a list is made.
-func (b *bulk) changed(k event.Key) {
+// recordChange records that an object changed while a list is made.
+func (b *bulk) recordChange(k event.Key) {
 	if b.lister == nil {
 		return
 	}

@@ -34,7 +34,7 @@ type server struct {
 	*Confirmer
 
 	t        *testing.T
-	bindings *view.Table[iamv1alpha1.PolicyBinding]
+	bindings *view.Lister[iamv1alpha1.PolicyBinding]
 	version  int
 
 	mu    sync.Mutex

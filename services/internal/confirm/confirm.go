@@ -33,7 +33,7 @@ const maxConfirmed = 65536
 type Confirmer struct {
 	cluster string
 	api     objects
-	view    *view.View
+	view    *view.Informer
 	log     *slog.Logger
 	// known maps each key to a [heard].
 	known        *lru.Cache
@@ -55,7 +55,7 @@ type objects interface {
 }
 
 // New returns a confirmer without stored states.
-func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Confirmer {
+func New(v *view.Informer, api objects, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Confirmer {
 	c := &Confirmer{
 		cluster: cluster, api: api, view: v, log: log, known: lru.New(maxConfirmed),
 		contradicted: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -69,15 +69,15 @@ func New(v *view.View, api objects, cluster string, log *slog.Logger, metrics pr
 		}
 	})
 	v.OnChange(func(k event.Key) {
-		c.bulk.changed(k)
-		if !v.Lives(k) || c.heard(k).asked {
+		c.bulk.recordChange(k)
+		if !v.HasLive(k) || c.lastSeen(k).asked {
 			c.known.Remove(k) // Other writers change it, so a forged change could repeat an old answer.
 		}
 	})
 	return c
 }
 
-func (c *Confirmer) heard(k event.Key) heard {
+func (c *Confirmer) lastSeen(k event.Key) heard {
 	kept, _ := c.known.Get(k)
 	of, _ := kept.(heard)
 	return of
@@ -87,13 +87,13 @@ func (c *Confirmer) heard(k event.Key) heard {
 // change is still on its way or was forged. Confirm then stores the returned state in the view and returns
 // [reconcile.ErrStale].
 func (c *Confirmer) Confirm(ctx context.Context, statements ...Statement) error {
-	open, err := c.unknown(statements)
+	open, err := c.unconfirmed(statements)
 	if err != nil {
 		return err
 	}
-	c.want(open)
+	c.countRequested(open)
 	for _, o := range open {
-		if err := c.confirm(ctx, o); err != nil {
+		if err := c.confirmState(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -106,8 +106,8 @@ type opened struct {
 	stated essence
 }
 
-// unknown returns the statements that are not confirmed yet, one for each state of an object.
-func (c *Confirmer) unknown(statements []Statement) (all []opened, err error) {
+// unconfirmed returns the statements that are not confirmed yet, one for each state of an object.
+func (c *Confirmer) unconfirmed(statements []Statement) (all []opened, err error) {
 	type state struct {
 		key                 event.Key
 		uid, epoch, version string
@@ -120,57 +120,57 @@ func (c *Confirmer) unknown(statements []Statement) (all []opened, err error) {
 			continue
 		}
 		seen[is] = true
-		o, err := open(s)
+		o, err := openStatement(s)
 		if err != nil {
 			return nil, err
 		}
-		if !c.knows(o) {
+		if !c.isConfirmed(o) {
 			all = append(all, o)
 		}
 	}
 	return all, nil
 }
 
-func open(s Statement) (opened, error) {
+func openStatement(s Statement) (opened, error) {
 	stated, err := s.is()
 	return opened{s, stated}, err
 }
 
-// knows reports whether the API server has returned the stated state.
-func (c *Confirmer) knows(o opened) bool {
-	return o.stated != (essence{}) && c.heard(o.says.change.Key).essence == o.stated
+// isConfirmed reports whether the API server has returned the stated state.
+func (c *Confirmer) isConfirmed(o opened) bool {
+	return o.stated != (essence{}) && c.lastSeen(o.says.change.Key).essence == o.stated
 }
 
 // ConfirmRecord confirms only our record in an object, whatever its declared fields are. It serves work that continues
 // from the record.
 func (c *Confirmer) ConfirmRecord(ctx context.Context, s Statement) error {
-	o, err := open(s)
+	o, err := openStatement(s)
 	if err != nil || o.stated.recorded == (essence{}).recorded {
 		return err
 	}
-	if c.heard(s.change.Key).recorded == o.stated.recorded {
+	if c.lastSeen(s.change.Key).recorded == o.stated.recorded {
 		return nil
 	}
-	return c.confirm(ctx, o)
+	return c.confirmState(ctx, o)
 }
 
-func (c *Confirmer) confirm(ctx context.Context, o opened) error {
-	if c.knows(o) || c.list(ctx, o.says) && c.knows(o) {
+func (c *Confirmer) confirmState(ctx context.Context, o opened) error {
+	if c.isConfirmed(o) || c.canList(ctx, o.says) && c.isConfirmed(o) {
 		return nil
 	}
 	s := o.says
-	now, err := c.newest(ctx, s.change)
+	now, err := c.readNewest(ctx, s.change)
 	if err != nil {
 		return &UnreadError{s.change, err}
 	}
-	is, err := c.hear(s, now, true)
+	is, err := c.recordAnswer(s, now, true)
 	if err != nil || is == o.stated {
 		return err
 	}
-	if !now.Deleted && !now.NewerThan(s.change) {
-		c.log.WarnContext(ctx, "planned again by what the API server says", slog.Any("error", c.contradict(s.change)))
+	if !now.Deleted && !now.IsNewerThan(s.change) {
+		c.log.WarnContext(ctx, "planned again by what the API server says", slog.Any("error", c.contradictView(s.change)))
 	}
-	if err := c.view.Correct(ctx, s.change, now); err != nil {
+	if err := c.view.ApplyAuthoritative(ctx, s.change, now); err != nil {
 		return fmt.Errorf("taking in %s: %w", now.Key, err)
 	}
 	return fmt.Errorf("%s: %w", now.Key, reconcile.ErrStale)
@@ -188,34 +188,34 @@ func (e *UnreadError) Unwrap() error { return e.Err }
 
 // Readable returns nil if this service may read an object at the API server, even if the object does not exist.
 func (c *Confirmer) Readable(ctx context.Context, o event.Change) error {
-	_, err := c.newest(ctx, o)
+	_, err := c.readNewest(ctx, o)
 	return err
 }
 
-// newest reads an object from the API server. For an object of another cluster, which cannot be read, it returns
+// readNewest reads an object from the API server. For an object of another cluster, which cannot be read, it returns
 // [ErrContradicted].
-func (c *Confirmer) newest(ctx context.Context, o event.Change) (event.Change, error) {
+func (c *Confirmer) readNewest(ctx context.Context, o event.Change) (event.Change, error) {
 	kind, ok := kinds.Of(o.Key.GroupResource)
 	if o.Key.Target { // The served version may have changed.
 		served := c.view.Observation(o.Key.Cluster, o.Key.GroupResource).Version
 		kind, ok = kinds.Target(o.Key.GroupResource, cmp.Or(served, o.Version), o.Kind), true
 	}
 	if !ok || o.Key.Cluster != c.cluster {
-		return o, c.contradict(o)
+		return o, c.contradictView(o)
 	}
 	if o.Version == kind.Older && kind.Older != "" {
 		kind.Version = kind.Older
 	}
 	now, err := c.api.Newest(ctx, kind, o)
-	return c.view.Dated(now), err
+	return c.view.WithCurrentEpoch(now), err
 }
 
 // Hear stores the API server's answer to a write of ours.
 func (c *Confirmer) Hear(s Statement, now event.Change) (essence, error) {
-	return c.hear(s, now, false)
+	return c.recordAnswer(s, now, false)
 }
 
-func (c *Confirmer) hear(s Statement, now event.Change, asked bool) (essence, error) {
+func (c *Confirmer) recordAnswer(s Statement, now event.Change, asked bool) (essence, error) {
 	is, err := s.read(now)
 	if err != nil || is == (essence{}) {
 		c.known.Remove(s.change.Key)
@@ -236,14 +236,14 @@ func (c *Confirmer) Learn(ctx context.Context, s Statement, now event.Change) er
 	if err != nil || is.declared == stated.declared {
 		return err
 	}
-	c.log.WarnContext(ctx, "planned again by what the API server says", slog.Any("error", c.contradict(s.change)))
+	c.log.WarnContext(ctx, "planned again by what the API server says", slog.Any("error", c.contradictView(s.change)))
 	return fmt.Errorf("%s: %w", s.change.Key, reconcile.ErrStale)
 }
 
 // Known returns the number of stored states.
 func (c *Confirmer) Known() int { return c.known.Len() }
 
-func (c *Confirmer) contradict(o event.Change) error {
+func (c *Confirmer) contradictView(o event.Change) error {
 	c.contradicted.WithLabelValues(o.Key.Resource).Inc()
 	return fault.Unavailable(fmt.Errorf("%s: %w", o.Key, ErrContradicted))
 }

@@ -30,8 +30,8 @@ type essence struct {
 func NewStatement[T any](o view.Object[T], matters func(*T) (declared, recorded any)) Statement {
 	of := func(uid string, value *T) (e essence, err error) {
 		declared, recorded := matters(value)
-		if e.declared, err = sum([]any{uid, declared}); err == nil && recorded != nil {
-			e.recorded, err = sum(recorded)
+		if e.declared, err = fingerprint([]any{uid, declared}); err == nil && recorded != nil {
+			e.recorded, err = fingerprint(recorded)
 		}
 		return e, err
 	}
@@ -65,14 +65,14 @@ func Outdated(c event.Change) Statement {
 // Change returns the stated state.
 func (s Statement) Change() event.Change { return s.change }
 
-// Same reports whether two statements have the same object and fingerprint.
-func (s Statement) Same(other Statement) bool {
+// IsSame reports whether two statements have the same object and fingerprint.
+func (s Statement) IsSame(other Statement) bool {
 	is, err := s.is()
 	was, otherErr := other.is()
 	return s.change.Key == other.change.Key && err == nil && otherErr == nil && is == was
 }
 
-func sum(of any) ([sha256.Size]byte, error) {
+func fingerprint(of any) ([sha256.Size]byte, error) {
 	data, err := json.Marshal(of)
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("encoding what an object declares: %w", err)

@@ -14,18 +14,18 @@ import (
 
 var errPanic = errors.New("reconciler panicked")
 
-// attempt runs one pass in the trace of ctx, with links to the other changes that it serves.
-func (e *engine[K]) attempt(ctx context.Context, p *Pass[K], others []string) error {
-	err := e.within(ctx, "reconcile", func(ctx context.Context) error { return e.reconciler.Reconcile(ctx, p) }, tracing.Links(others...)...)
+// runAttempt runs one pass in the trace of ctx, with links to the other changes that it serves.
+func (e *engine[K]) runAttempt(ctx context.Context, p *Request[K], others []string) error {
+	err := e.runWithDeadline(ctx, "reconcile", func(ctx context.Context) error { return e.reconciler.Reconcile(ctx, p) }, tracing.Links(others...)...)
 	if err != nil {
 		return fmt.Errorf("reconcile %v: %w", p.Key, err)
 	}
 	return nil
 }
 
-// within runs do with a deadline of its own that outlives ctx, so that a shutdown completes work instead of cutting it.
+// runWithDeadline runs do with a deadline of its own that outlives ctx, so that a shutdown completes work instead of cutting it.
 // It returns a panic as an error.
-func (e *engine[K]) within(ctx context.Context, what string, do func(context.Context) error, links ...trace.Link) (err error) {
+func (e *engine[K]) runWithDeadline(ctx context.Context, what string, do func(context.Context) error, links ...trace.Link) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Deadline)
 	defer cancel()
 	ctx, span := e.cfg.Tracer.Tracer("entail/consume").Start(ctx, e.cfg.Service.Name+" "+what,

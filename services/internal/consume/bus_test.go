@@ -34,7 +34,7 @@ type bus struct {
 	server  *server.Server
 	options server.Options
 	// place belongs to the replica that was started last.
-	place *consume.Place
+	place *consume.Elector
 }
 
 func newBus(t *testing.T) *bus {
@@ -165,9 +165,9 @@ func groupsOf(o *object) []string { return []string{o.Group, o.Also} }
 
 // groups is a backend that holds, per group, the names of its members.
 type groups struct {
-	table *view.Table[object]
+	table *view.Lister[object]
 	// before runs at the start of every reconciliation.
-	before func(ctx context.Context, p *consume.Pass[string]) error
+	before func(ctx context.Context, p *consume.Request[string]) error
 
 	mu      sync.Mutex
 	members map[string]string
@@ -186,7 +186,7 @@ func (g *groups) Keys(k event.Key) []string {
 	return append(keys, keys...) // The engine must tolerate duplicates.
 }
 
-func (g *groups) Reconcile(ctx context.Context, p *consume.Pass[string]) error {
+func (g *groups) Reconcile(ctx context.Context, p *consume.Request[string]) error {
 	group := p.Key
 	g.mu.Lock()
 	g.passes[group]++
@@ -214,7 +214,7 @@ func (g *groups) Reconcile(ctx context.Context, p *consume.Pass[string]) error {
 	return nil
 }
 
-func (g *groups) set(f func(ctx context.Context, p *consume.Pass[string]) error) {
+func (g *groups) set(f func(ctx context.Context, p *consume.Request[string]) error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.before = f
@@ -235,7 +235,7 @@ func (g *groups) count() int {
 // service is one running engine.
 type service struct {
 	*groups
-	view    *view.View
+	view    *view.Informer
 	reloads *atomic.Int32
 	stop    func()
 	// held, if set, blocks the view until it is closed.

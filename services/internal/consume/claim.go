@@ -23,9 +23,9 @@ const (
 	another
 )
 
-// claim publishes that the turn is ours, or renews that. A renewal expects our own last claim as the newest one: if
+// claimTurn publishes that the turn is ours, or renews that. A renewal expects our own last claim as the newest one: if
 // another replica has claimed since, the turn is over.
-func (p *Place) claim(ctx context.Context, turn uint64) error {
+func (p *Elector) claimTurn(ctx context.Context, turn uint64) error {
 	p.claiming.Lock()
 	defer p.claiming.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
@@ -35,7 +35,7 @@ func (p *Place) claim(ctx context.Context, turn uint64) error {
 	p.mu.Unlock()
 	last, before := claimed, ourselves
 	look := func() (err error) {
-		last, before, err = p.last(ctx)
+		last, before, err = p.lastClaim(ctx)
 		if !again && before == ourselves && last != claimed { // The replica before our lost claim is unknown.
 			before = another
 		}
@@ -47,16 +47,16 @@ func (p *Place) claim(ctx context.Context, turn uint64) error {
 		}
 	}
 	sent := bootclock.Now()
-	claim, err := p.publish(ctx, p.id, last)
-	if overtaken(err) {
+	claim, err := p.publishClaim(ctx, p.id, last)
+	if isOvertaken(err) {
 		if err = look(); err == nil && again && before != ourselves { // Otherwise our own claim was stored, and its answer was lost.
-			p.lose(turn)
+			p.loseTurn(turn)
 			p.log.InfoContext(ctx, "another replica has taken over")
 			return nil
 		}
 		if err == nil {
 			sent = bootclock.Now()
-			claim, err = p.publish(ctx, p.id, last)
+			claim, err = p.publishClaim(ctx, p.id, last)
 		}
 	}
 	if err != nil {
@@ -67,19 +67,19 @@ func (p *Place) claim(ctx context.Context, turn uint64) error {
 	if p.claimed = claim.Sequence; before == another {
 		p.clear = bootclock.Now() + p.bounds.Claim
 	}
-	if p.pin != "" && p.turn == turn {
+	if p.pinID != "" && p.turn == turn {
 		p.until = sent + p.bounds.Claim
 	}
 	return nil
 }
 
-// overtaken reports whether NATS refused a claim because a newer one exists.
-func overtaken(err error) bool {
+// isOvertaken reports whether NATS refused a claim because a newer one exists.
+func isOvertaken(err error) bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-func (p *Place) publish(ctx context.Context, text string, last uint64) (*jetstream.PubAck, error) {
+func (p *Elector) publishClaim(ctx context.Context, text string, last uint64) (*jetstream.PubAck, error) {
 	ack, err := p.js.Publish(ctx, topology.TurnSubject(p.service), []byte(text), jetstream.WithExpectLastSequencePerSubject(last))
 	if err != nil {
 		return nil, fmt.Errorf("claim the turn: %w", err)
@@ -87,9 +87,9 @@ func (p *Place) publish(ctx context.Context, text string, last uint64) (*jetstre
 	return ack, nil
 }
 
-// last returns the newest claim. It may be old: then NATS refuses the next claim.
-func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err error) {
-	stream, err := p.stream(ctx)
+// lastClaim returns the newest claim. It may be old: then NATS refuses the next claim.
+func (p *Elector) lastClaim(ctx context.Context) (sequence uint64, by predecessor, err error) {
+	stream, err := p.claimStream(ctx)
 	if err != nil {
 		return 0, nobody, err
 	}
@@ -107,9 +107,9 @@ func (p *Place) last(ctx context.Context) (sequence uint64, by predecessor, err 
 	return msg.Sequence, by, nil
 }
 
-// stream returns the stream of claims. If the stream was created again, its claims are lost, and the author of the last
+// claimStream returns the stream of claims. If the stream was created again, its claims are lost, and the author of the last
 // one may still be active. So the turn then begins after that author's claim has expired.
-func (p *Place) stream(ctx context.Context) (jetstream.Stream, error) {
+func (p *Elector) claimStream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := p.js.Stream(ctx, topology.Changes)
 	if err != nil {
 		return nil, fmt.Errorf("look up stream: %w", err)
@@ -124,24 +124,24 @@ func (p *Place) stream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// leave gives up the turn if it is ours, so that another replica need not wait until the claim expires. It publishes no
+// leaveTurn gives up the turn if it is ours, so that another replica need not wait until the claim expires. It publishes no
 // empty claim while an earlier replica may still be active: the next replica must wait for it, too.
-func (p *Place) leave(ctx context.Context) error {
+func (p *Elector) leaveTurn(ctx context.Context) error {
 	p.claiming.Lock()
 	defer p.claiming.Unlock()
 	p.mu.Lock()
-	ours, claimed, alone := p.pin != "" && p.until > 0, p.claimed, bootclock.Now() >= p.clear
-	p.pin, p.open = "", false
+	ours, claimed, alone := p.pinID != "" && p.until > 0, p.claimed, bootclock.Now() >= p.clear
+	p.pinID, p.open = "", false
 	p.mu.Unlock()
 	if !ours || !p.js.Conn().IsConnected() {
 		return nil
 	}
 	if alone {
-		if _, err := p.publish(ctx, "", claimed); err != nil {
+		if _, err := p.publishClaim(ctx, "", claimed); err != nil {
 			return err
 		}
 	}
-	stream, err := p.stream(ctx)
+	stream, err := p.claimStream(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,12 +151,12 @@ func (p *Place) leave(ctx context.Context) error {
 	return nil
 }
 
-// hold renews the claim until ctx ends. On a standby it makes sure that some replica takes the turn.
-func (p *Place) hold(ctx context.Context) {
-	_, _ = p.stream(ctx) // The first life of the stream, to notice a second one.
+// renewLoop renews the claim until ctx ends. On a standby it makes sure that some replica takes the turn.
+func (p *Elector) renewLoop(ctx context.Context) {
+	_, _ = p.claimStream(ctx) // The first life of the stream, to notice a second one.
 	next := time.NewTicker(p.bounds.Claim / renewals)
 	defer next.Stop()
-	seen := sighting{vacant: vacantClaims * p.bounds.Claim}
+	seen := standbyWatch{vacant: vacantClaims * p.bounds.Claim}
 	for {
 		select {
 		case <-ctx.Done():
@@ -164,14 +164,14 @@ func (p *Place) hold(ctx context.Context) {
 		case <-next.C:
 		}
 		p.mu.Lock()
-		turn, pinned, claimed := p.turn, p.pin != "", p.until > 0
+		turn, pinned, claimed := p.turn, p.pinID != "", p.until > 0
 		p.mu.Unlock()
 		var err error
 		switch {
 		case !pinned:
 			err = p.standBy(ctx, &seen)
 		case claimed:
-			err = p.claim(ctx, turn)
+			err = p.claimTurn(ctx, turn)
 		}
 		if err != nil {
 			p.log.DebugContext(ctx, "turn not seen to", slog.Any("error", err))
@@ -182,9 +182,9 @@ func (p *Place) hold(ctx context.Context) {
 // vacantClaims bounds the time without a renewed claim before a standby requests the turn, in lifetimes of a claim.
 const vacantClaims = 2
 
-// sighting is the newest claim that a standby has seen. since is the time of the first sight, or of the last request.
+// standbyWatch is the newest claim that a standby has seen. since is the time of the first sight, or of the last request.
 // looked is the time of the last read. Both are [bootclock.Now].
-type sighting struct {
+type standbyWatch struct {
 	// vacant is the time for which a claim must be the newest before the first request.
 	vacant        time.Duration
 	claim         uint64
@@ -197,8 +197,8 @@ type sighting struct {
 // claim it.
 const maxDoublings = 5
 
-// due reports whether a standby must request the turn now, and records the request.
-func (s *sighting) due(claim uint64, now time.Duration) bool {
+// shouldRequest reports whether a standby must request the turn now, and records the request.
+func (s *standbyWatch) shouldRequest(claim uint64, now time.Duration) bool {
 	if claim != s.claim || s.since == 0 {
 		s.claim, s.since, s.asked = claim, now, 0
 		return false
@@ -212,7 +212,7 @@ func (s *sighting) due(claim uint64, now time.Duration) bool {
 
 // standBy requests the turn if no replica renews a claim. JetStream pins a replica only when it delivers a message. A
 // replica that died may have left none, only a key to run again later.
-func (p *Place) standBy(ctx context.Context, seen *sighting) error {
+func (p *Elector) standBy(ctx context.Context, seen *standbyWatch) error {
 	now := bootclock.Now()
 	if now-seen.looked < p.bounds.Claim {
 		return nil
@@ -220,8 +220,8 @@ func (p *Place) standBy(ctx context.Context, seen *sighting) error {
 	seen.looked = now
 	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
 	defer cancel()
-	claim, _, err := p.last(ctx)
-	if err != nil || !seen.due(claim, now) {
+	claim, _, err := p.lastClaim(ctx)
+	if err != nil || !seen.shouldRequest(claim, now) {
 		return err
 	}
 	if seen.asked == 2 {

@@ -3,7 +3,7 @@
 //
 // A message is acknowledged when every key that it touches has been reconciled, and so its effect is durable in the
 // backend. After a crash the message comes again, or the next start reconciles everything. Only the replica that holds
-// the turn writes: see [Place].
+// the turn writes: see [Elector].
 package consume
 
 import (
@@ -29,7 +29,7 @@ type Reconciler[K comparable] interface {
 	// Reconcile brings the backend to what the view declares for p.Key. The engine calls it once at a time per key, and
 	// only while the view is complete. It must be idempotent, and must write nothing if nothing changed. It classifies
 	// its errors (package fault). It reports a user's mistake in a status, not as an error.
-	Reconcile(ctx context.Context, p *Pass[K]) error
+	Reconcile(ctx context.Context, p *Request[K]) error
 }
 
 // A Prioritizer is a [Reconciler] that runs some keys before others. Priority must be quick. The default is 0. Among
@@ -50,12 +50,12 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 	Service topology.Service
-	View    *view.View
+	View    *view.Informer
 	// Takeover bounds how soon another replica takes over. Default [topology.DefaultTakeover].
 	Takeover topology.Takeover
-	// Place holds the turn of the service. Every write to a backend must check it: see [Place.Left]. The default is a
+	// Place holds the turn of the service. Every write to a backend must check it: see [Elector.Left]. The default is a
 	// Place that no client checks.
-	Place *Place
+	Place *Elector
 
 	// Binding receives whether the engine is bound. Optional.
 	Binding *Binding
@@ -111,5 +111,5 @@ func (c Config) withDefaults() Config {
 // all other messages to the server. It waits for the view, the stream and the server without a bound. Its only error is
 // an invalid Config.
 func Run[K comparable](ctx context.Context, cfg Config, reconciler Reconciler[K]) error {
-	return newEngine(cfg.withDefaults(), reconciler).run(ctx)
+	return newEngine(cfg.withDefaults(), reconciler).runEngine(ctx)
 }

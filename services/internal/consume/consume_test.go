@@ -43,7 +43,7 @@ func TestAMessageIsAcknowledgedAfterItsEffect(t *testing.T) {
 	b.snapshot(0)
 	s := b.start(b.js)
 	release, entered := make(chan struct{}), make(chan struct{}, 10)
-	s.set(func(context.Context, *consume.Pass[string]) error { entered <- struct{}{}; <-release; return nil })
+	s.set(func(context.Context, *consume.Request[string]) error { entered <- struct{}{}; <-release; return nil })
 	b.publish("a", "g", 1)
 	<-entered
 	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending == 1 && i.NumPending == 0 })
@@ -78,7 +78,7 @@ func TestTheOldEndOfAMovedReferenceIsTriedUntilItSucceeds(t *testing.T) {
 			b.publish("a", "old", 1)
 			s.becomes(t, "old", "a@1 ")
 			var failures atomic.Int32
-			s.set(func(_ context.Context, p *consume.Pass[string]) error {
+			s.set(func(_ context.Context, p *consume.Request[string]) error {
 				if p.Key == "old" && failures.Add(1) <= 3 {
 					return fault.Unavailable(errors.New("connection refused"))
 				}
@@ -118,7 +118,7 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 			b.publish("bad", "g", 1, func(c *event.Change) { c.Object = []byte(`{"group":{}}`) })
 		}, "decode object"},
 		"an error that no retry cures": {func(b *bus, s *service) {
-			s.set(func(_ context.Context, p *consume.Pass[string]) error {
+			s.set(func(_ context.Context, p *consume.Request[string]) error {
 				if p.Key == "bad" {
 					return fault.Terminal(errors.New("beyond repair"))
 				}
@@ -127,7 +127,7 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 			b.publish("bad", "bad", 1)
 		}, "beyond repair"},
 		"an error of our own, again and again": {func(b *bus, s *service) {
-			s.set(func(_ context.Context, p *consume.Pass[string]) error {
+			s.set(func(_ context.Context, p *consume.Request[string]) error {
 				if p.Key == "bad" {
 					return errors.New("bug\nwith a second line")
 				}
@@ -136,7 +136,7 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 			b.publish("bad", "bad", 1)
 		}, "bug with a second line"},
 		"a panic": {func(b *bus, s *service) {
-			s.set(func(_ context.Context, p *consume.Pass[string]) error {
+			s.set(func(_ context.Context, p *consume.Request[string]) error {
 				if p.Key == "bad" {
 					var none []string
 					_ = none[len(p.Key)]
@@ -173,7 +173,7 @@ func TestAnOutageIsNeverCounted(t *testing.T) {
 	b.snapshot(0)
 	s := b.start(b.js)
 	var failures atomic.Int32
-	s.set(func(context.Context, *consume.Pass[string]) error {
+	s.set(func(context.Context, *consume.Request[string]) error {
 		if failures.Add(1) <= 12 { // Four times what MaxAttempts allows.
 			return fault.Unavailable(errors.New("connection refused"))
 		}
@@ -192,7 +192,7 @@ func TestEventsDuringTroubleUseUpNoAttempts(t *testing.T) {
 	b.snapshot(0)
 	s := b.start(b.js, func(c *consume.Config) { c.MinDelay, c.MaxDelay = time.Second, time.Second })
 	var attempts atomic.Int32
-	s.set(func(context.Context, *consume.Pass[string]) error {
+	s.set(func(context.Context, *consume.Request[string]) error {
 		if attempts.Add(1) <= 6 { // Twice what MaxAttempts allows.
 			return errors.New("trouble")
 		}
@@ -220,7 +220,7 @@ func TestOneKeyIsNeverReconciledTwiceAtOnceAndBurstsCoalesce(t *testing.T) {
 	sent := make(chan struct{})
 	all := sync.OnceFunc(func() { close(sent) })
 	t.Cleanup(all)
-	s.set(func(context.Context, *consume.Pass[string]) error { <-sent; return nil })
+	s.set(func(context.Context, *consume.Request[string]) error { <-sent; return nil })
 	want := ""
 	for i := range 300 {
 		b.publish(fmt.Sprintf("n%03d", i), "g", i+1)
@@ -288,7 +288,7 @@ func TestResyncsAndReplaysAreThorough(t *testing.T) {
 			}
 			s := b.start(b.js, func(c *consume.Config) { c.Resync = resync })
 			var thorough atomic.Int32
-			s.set(func(_ context.Context, pass *consume.Pass[string]) error {
+			s.set(func(_ context.Context, pass *consume.Request[string]) error {
 				if pass.Resync {
 					thorough.Add(1)
 				}

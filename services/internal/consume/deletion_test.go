@@ -40,7 +40,7 @@ func TestWhatWasReportedOfAnObjectGoesWithItsTombstone(t *testing.T) {
 			s := b.start(b.js)
 			b.publish("a", "g", 1)
 			s.becomes(t, "g", "a@1 ")
-			s.set(func(_ context.Context, pass *consume.Pass[string]) error {
+			s.set(func(_ context.Context, pass *consume.Request[string]) error {
 				if o, gone := s.table.Tombstone(storeKey("a")); gone && reported != eventv1.Outcome_OUTCOME_APPLIED {
 					pass.Report(o.Change, reported, "as it is")
 				}

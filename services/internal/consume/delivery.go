@@ -29,29 +29,29 @@ type delivery struct {
 	worst disposition
 }
 
-// receive stores the change of a message in the view, and enqueues the keys that it touches.
-func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
-	if turn, another := e.place.begins(msg); another {
+// receiveMessage stores the change of a message in the view, and enqueues the keys that it touches.
+func (e *engine[K]) receiveMessage(ctx context.Context, msg jetstream.Msg) {
+	if turn, another := e.place.beginsTurn(msg); another {
 		e.observing.Go(func() { e.takeOver(ctx, turn) })
 	}
 	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
-	e.unsettled.take(d)
+	e.unsettled.takeMessage(d)
 	if msg.Subject() == topology.WakeSubject(e.cfg.Service.Name) {
-		e.wake(ctx, d)
+		e.handleResync(ctx, d)
 		return
 	}
-	if err := e.read(ctx, d); err != nil {
+	if err := e.readDelivery(ctx, d); err != nil {
 		d.worst = disposition{verdict: again, delay: e.backoff.Delay(1), err: err}
 		if fault.IsTerminal(err) {
 			d.worst.verdict = park
 		} else {
 			e.cfg.Log.WarnContext(ctx, "change not taken in; it will come again", slog.String("subject", msg.Subject()), slog.Any("error", err))
 		}
-		e.dispose(ctx, d)
+		e.disposeMessage(ctx, d)
 		return
 	}
-	if !e.attach(d, e.route(d.change.Key)) {
-		e.dispose(ctx, d)
+	if !e.attachDelivery(d, e.routeObject(d.change.Key)) {
+		e.disposeMessage(ctx, d)
 	}
 }
 
@@ -59,34 +59,34 @@ func (e *engine[K]) receive(ctx context.Context, msg jetstream.Msg) {
 // holds. The view must be complete because messages of that replica are not delivered again. It then reconciles
 // everything, which completes the unfinished work of that replica.
 func (e *engine[K]) takeOver(ctx context.Context, turn uint64) {
-	for err := e.prepare(ctx, turn); err != nil; err = e.prepare(ctx, turn) {
+	for err := e.prepareTurn(ctx, turn); err != nil; err = e.prepareTurn(ctx, turn) {
 		e.cfg.Log.WarnContext(ctx, "turn not begun yet", slog.Any("error", err))
-		if !backoff.Sleep(ctx, rebind) || !e.place.has(turn) {
+		if !backoff.Sleep(ctx, rebind) || !e.place.isCurrent(turn) {
 			return
 		}
 	}
 	e.results.Forget()  // The replica before may have reported other results since.
-	e.everything(false) // Enqueued before the turn opens, so that later requests merge with it.
-	if !e.place.opens(turn) {
+	e.enqueueAll(false) // Enqueued before the turn opens, so that later requests merge with it.
+	if !e.place.openTurn(turn) {
 		return
 	}
 	// Requests that the replica before had sent may still take effect.
-	if backoff.Sleep(ctx, e.cfg.Takeover.Settling) && e.place.has(turn) {
-		e.lately()
+	if backoff.Sleep(ctx, e.cfg.Takeover.Settling) && e.place.isCurrent(turn) {
+		e.enqueueRecent()
 	}
 }
 
-// prepare claims a turn, and waits until the replica before has stopped and the view holds everything that the stream
+// prepareTurn claims a turn, and waits until the replica before has stopped and the view holds everything that the stream
 // holds.
-func (e *engine[K]) prepare(ctx context.Context, turn uint64) error {
-	if err := e.place.claim(ctx, turn); err != nil {
+func (e *engine[K]) prepareTurn(ctx context.Context, turn uint64) error {
+	if err := e.place.claimTurn(ctx, turn); err != nil {
 		return err
 	}
-	e.place.await(ctx)
+	e.place.awaitPredecessors(ctx)
 	return e.cfg.View.CatchUp(ctx)
 }
 
-func (e *engine[K]) read(ctx context.Context, d *delivery) error {
+func (e *engine[K]) readDelivery(ctx context.Context, d *delivery) error {
 	change, err := topology.DecodeChange(d.msg)
 	if err != nil {
 		return err
@@ -105,8 +105,8 @@ const withoutBody = " (the message is too large to be kept here)"
 // letterOverhead bounds the size of the headers that sending adds.
 const letterOverhead = 512
 
-// park copies the message to the dead letters, and only then removes it from the consumer.
-func (e *engine[K]) park(ctx context.Context, d *delivery) error {
+// deadLetter copies the message to the dead letters, and only then removes it from the consumer.
+func (e *engine[K]) deadLetter(ctx context.Context, d *delivery) error {
 	meta, err := d.msg.Metadata()
 	if err != nil {
 		return fmt.Errorf("read metadata: %w", err)
@@ -132,7 +132,7 @@ func (e *engine[K]) park(ctx context.Context, d *delivery) error {
 }
 
 // noteReported marks the messages for whose objects a pass reported a result.
-func (e *engine[K]) noteReported(r *request, results []Result) {
+func (e *engine[K]) noteReported(r *pending, results []Result) {
 	type object struct {
 		key event.Key
 		uid string
@@ -152,7 +152,7 @@ func (e *engine[K]) noteReported(r *request, results []Result) {
 // reportDeletion reports a deletion as applied, unless a pass reported a result for it. Earlier results of the object
 // go with the tombstone.
 func (e *engine[K]) reportDeletion(ctx context.Context, d *delivery) {
-	if d.change.Deleted && !d.reported && !e.cfg.View.Lives(d.change.Key) {
+	if d.change.Deleted && !d.reported && !e.cfg.View.HasLive(d.change.Key) {
 		e.results.Report(ctx, Result{Change: d.change, Outcome: eventv1.Outcome_OUTCOME_APPLIED})
 	}
 }

@@ -28,11 +28,11 @@ func stateOf(c event.Change) state {
 	return state{c.Key, c.UID, c.Epoch, c.ResourceVersion}
 }
 
-// expect records that key wrote a state.
-func (e echoes) expect(c event.Change, key any) { e.states.Add(stateOf(c), key, echoTTL) }
+// expectEcho records that key wrote a state.
+func (e echoes) expectEcho(c event.Change, key any) { e.states.Add(stateOf(c), key, echoTTL) }
 
-// take returns the key that wrote the state in a message, once per state. A replay is never an echo.
-func (e echoes) take(d *delivery) (writer any, ok bool) {
+// takeEcho returns the key that wrote the state in a message, once per state. A replay is never an echo.
+func (e echoes) takeEcho(d *delivery) (writer any, ok bool) {
 	if !d.replay {
 		writer, ok = e.states.Get(stateOf(d.change))
 		e.states.Remove(stateOf(d.change))

@@ -23,10 +23,10 @@ type byName struct {
 
 func (*byName) Keys(object event.Key) []string { return []string{object.Name} }
 
-func (r *byName) Reconcile(_ context.Context, p *Pass[string]) error {
+func (r *byName) Reconcile(_ context.Context, p *Request[string]) error {
 	p.Watch(r.watches...)
 	if r.later != nil {
-		p.Later(r.later)
+		p.RequeueWithBackoff(r.later)
 	}
 	return r.fails
 }
@@ -50,14 +50,14 @@ func TestObjectsThatNobodyHoldsAreForgottenOnceWhatTheyTouchedIsReconciled(t *te
 			v := view.New(view.Config{})
 			e := newEngine(Config{View: v, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}.withDefaults(), Reconciler[string](&c.reconciler))
 			defer e.queue.keys.ShutDown()
-			e.route(gone)
+			e.routeObject(gone)
 			for range 2 {
-				e.everything(false)
+				e.enqueueAll(false)
 			}
 			if e.queue.keys.Len() != 1 {
 				t.Fatalf("%d keys wait: what the object touched has to be looked at", e.queue.keys.Len())
 			}
-			e.pass(t.Context(), gone.Name, 1, c.active)
+			e.runPass(t.Context(), gone.Name, 1, c.active)
 			if got := slices.Collect(maps.Keys(e.routes)); len(got) != c.remembered {
 				t.Errorf("remembered are %v", got)
 			}

@@ -111,7 +111,7 @@ func TestWorkInProgressIsFinishedAtShutdown(t *testing.T) {
 	s := b.start(b.js)
 	b.awake()
 	entered := make(chan struct{}, 1)
-	s.set(func(ctx context.Context, _ *consume.Pass[string]) error {
+	s.set(func(ctx context.Context, _ *consume.Request[string]) error {
 		entered <- struct{}{}
 		<-time.After(200 * time.Millisecond)
 		return ctx.Err()

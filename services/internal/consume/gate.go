@@ -10,12 +10,12 @@ import (
 // gateDelay is the interval in which a waiting worker checks whether passes may run.
 const gateDelay = 100 * time.Millisecond
 
-// await blocks a worker while no pass may run: the turn is ours but not surely, or the view is incomplete. It returns
+// awaitTurn blocks a worker while no pass may run: the turn is ours but not surely, or the view is incomplete. It returns
 // the turn and whether it is ours. At shutdown it returns at once.
-func (e *engine[K]) await(ctx context.Context) (turn uint64, ours bool) {
+func (e *engine[K]) awaitTurn(ctx context.Context) (turn uint64, ours bool) {
 	for {
-		turn, ours = e.place.current()
-		if !ours || e.place.sure() && e.cfg.View.Complete() == nil {
+		turn, ours = e.place.currentTurn()
+		if !ours || e.place.isSure() && e.cfg.View.Complete() == nil {
 			return turn, ours
 		}
 		if !backoff.Sleep(ctx, gateDelay) {

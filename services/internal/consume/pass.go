@@ -15,17 +15,17 @@ import (
 // Result is the outcome of a pass for one object.
 type Result = publish.Result
 
-// Pass is one reconciliation of one key. A reconciler reads its request and reports its results here. It is safe for
+// Request is one reconciliation of one key. A reconciler reads its request and reports its results here. It is safe for
 // concurrent use.
-type Pass[K comparable] struct {
+type Request[K comparable] struct {
 	Key K
 	// Resync requests a comparison with the backend, and the repair of changes that others made.
 	Resync bool
 
-	view *view.View
+	view *view.Informer
 	// engine is nil in a pass that no engine started.
 	engine *engine[K]
-	turn   uint64
+	term   uint64
 
 	mu sync.Mutex
 	// writes counts calls that changed a backend, by the object that caused them.
@@ -41,44 +41,44 @@ type Pass[K comparable] struct {
 	later error
 }
 
-// Reporter is the part of a [Pass] that does not depend on the type of its key.
+// Reporter is the part of a [Request] that does not depend on the type of its key.
 type Reporter interface {
 	Turn() uint64
 	Watch(objects ...event.Key) (again bool)
-	Wrote(ctx context.Context, cause, now event.Change) error
+	RecordWrite(ctx context.Context, cause, now event.Change) error
 	Count(cause event.Change)
-	Again(after time.Duration)
+	RequeueAfter(after time.Duration)
 	Report(c event.Change, outcome eventv1.Outcome, message string)
-	Later(why error)
+	RequeueWithBackoff(why error)
 }
 
 // NewPass returns a pass that no engine started. It serves writes outside of an engine, and tests of reconcilers.
-func NewPass[K comparable](v *view.View, key K, resync bool) *Pass[K] {
-	return &Pass[K]{
+func NewPass[K comparable](v *view.Informer, key K, resync bool) *Request[K] {
+	return &Request[K]{
 		Key: key, Resync: resync, view: v,
 		writes: map[event.Key]int{}, place: map[event.Key]int{}, enqueued: map[K]int{},
 	}
 }
 
 // Turn identifies the turn in which the pass runs. Between two turns another replica may have been active.
-func (p *Pass[K]) Turn() uint64 { return p.turn }
+func (p *Request[K]) Turn() uint64 { return p.term }
 
 // Watch makes the next change of each object wake this key, even if the object does not touch it then. It serves passes
 // that read objects which touch the key only through others: a reference may lead nowhere when the engine calls Keys.
 // If again is true, an object was not watched before; read the objects once more, because they may have changed in
 // between.
-func (p *Pass[K]) Watch(objects ...event.Key) (again bool) {
-	return p.engine != nil && p.engine.watch(p.Key, objects)
+func (p *Request[K]) Watch(objects ...event.Key) (again bool) {
+	return p.engine != nil && p.engine.watchObjects(p.Key, objects)
 }
 
-// Wrote stores the answer of the API server to a write on behalf of cause in the view, and counts the write. The new
+// RecordWrite stores the answer of the API server to a write on behalf of cause in the view, and counts the write. The new
 // state continues the trace of cause.
 //
 // The change with the new state will wake other keys only. So the write must be a compare-and-swap on the state that
 // the pass decided from, or the pass must decide again from the new state. Otherwise it would miss changes that others
 // made meanwhile.
-func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
-	now = p.view.Dated(now)
+func (p *Request[K]) RecordWrite(ctx context.Context, cause, now event.Change) error {
+	now = p.view.WithCurrentEpoch(now)
 	now.Traceparent, now.PublishedAt = cause.Traceparent, time.Now()
 	if !now.Deleted {
 		now.ObservedAt = cause.ObservedAt
@@ -87,7 +87,7 @@ func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
 	// A new generation of the same object is the change of another writer, too. Other objects under the same key wait
 	// for a deletion.
 	if p.engine != nil && !now.Deleted && (cause.Key != now.Key || cause.Generation == now.Generation) {
-		p.engine.echoes.expect(now, p.Key)
+		p.engine.echoes.expectEcho(now, p.Key)
 	}
 	if err := p.view.Apply(ctx, now); err != nil {
 		return fmt.Errorf("taking in %s: %w", now.Key, err)
@@ -96,14 +96,14 @@ func (p *Pass[K]) Wrote(ctx context.Context, cause, now event.Change) error {
 }
 
 // Count counts a call on behalf of cause that changed a backend other than the API server.
-func (p *Pass[K]) Count(cause event.Change) {
+func (p *Request[K]) Count(cause event.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writes[cause.Key]++
 }
 
-// Again requests another pass of this key after a delay, if this pass succeeds. The shortest requested delay counts.
-func (p *Pass[K]) Again(after time.Duration) {
+// RequeueAfter requests another pass of this key after a delay, if this pass succeeds. The shortest requested delay counts.
+func (p *Request[K]) RequeueAfter(after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.again == 0 || after < p.again {
@@ -111,11 +111,11 @@ func (p *Pass[K]) Again(after time.Duration) {
 	}
 }
 
-// Outranked reports whether all workers are busy while keys of a higher priority wait. A long pass that may be
+// ShouldYield reports whether all workers are busy while keys of a higher priority wait. A long pass that may be
 // interrupted then enqueues its own key and returns.
-func (p *Pass[K]) Outranked() bool {
+func (p *Request[K]) ShouldYield() bool {
 	e := p.engine
-	if e == nil || !e.queue.outranks(e.priority(p.Key)) {
+	if e == nil || !e.queue.hasAbove(e.priorityOf(p.Key)) {
 		return false
 	}
 	e.mu.Lock()
@@ -124,7 +124,7 @@ func (p *Pass[K]) Outranked() bool {
 }
 
 // Report sets the outcome of an object. The last report of the pass counts.
-func (p *Pass[K]) Report(c event.Change, outcome eventv1.Outcome, message string) {
+func (p *Request[K]) Report(c event.Change, outcome eventv1.Outcome, message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	result := Result{Change: c, Outcome: outcome, Message: message}
@@ -138,7 +138,7 @@ func (p *Pass[K]) Report(c event.Change, outcome eventv1.Outcome, message string
 
 // Enqueue requests further keys, with a priority, after this pass. The messages of this pass wait for these keys, too,
 // unless the pass fails.
-func (p *Pass[K]) Enqueue(priority int, keys ...K) {
+func (p *Request[K]) Enqueue(priority int, keys ...K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range keys {
@@ -149,7 +149,7 @@ func (p *Pass[K]) Enqueue(priority int, keys ...K) {
 }
 
 // Results lists the outcomes that were reported so far.
-func (p *Pass[K]) Results() []Result {
+func (p *Request[K]) Results() []Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	results := make([]Result, len(p.results))

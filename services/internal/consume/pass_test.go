@@ -41,7 +41,7 @@ func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 			b.snapshot(0)
 			s := b.start(b.js)
 			b.awake()
-			s.set(func(ctx context.Context, p *consume.Pass[string]) error {
+			s.set(func(ctx context.Context, p *consume.Request[string]) error {
 				o, live := s.table.Last(storeKey("a"))
 				if p.Key != "g" || !live || o.ResourceVersion != "1" {
 					return nil
@@ -51,7 +51,7 @@ func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 				if c.edit != nil {
 					c.edit(&now)
 				}
-				if err := p.Wrote(ctx, o.Change, now); err != nil {
+				if err := p.RecordWrite(ctx, o.Change, now); err != nil {
 					return err
 				}
 				if c.told != nil {
@@ -86,7 +86,7 @@ func TestAPassThatFailsAfterAWriteComesAgain(t *testing.T) {
 	s := b.start(b.js)
 	b.awake()
 	var passes atomic.Int32
-	s.set(func(ctx context.Context, p *consume.Pass[string]) error {
+	s.set(func(ctx context.Context, p *consume.Request[string]) error {
 		o, live := s.table.Get(storeKey("a"))
 		switch n := passes.Add(1); {
 		case !live || n > 3:
@@ -96,7 +96,7 @@ func TestAPassThatFailsAfterAWriteComesAgain(t *testing.T) {
 		}
 		now := o.Change
 		now.ResourceVersion, now.Object = "2", []byte(`{"group":"g"}`)
-		if err := p.Wrote(ctx, o.Change, now); err != nil {
+		if err := p.RecordWrite(ctx, o.Change, now); err != nil {
 			return err
 		}
 		b.put(now) // This replaces the message of the pass.
@@ -112,12 +112,12 @@ func TestAReplayWakesWhoWroteTheState(t *testing.T) {
 	s := b.start(b.js)
 	b.awake()
 	var wrote atomic.Bool
-	s.set(func(ctx context.Context, p *consume.Pass[string]) error {
+	s.set(func(ctx context.Context, p *consume.Request[string]) error {
 		o, live := s.table.Get(storeKey("a"))
 		if !live || wrote.Swap(true) {
 			return nil
 		}
-		return p.Wrote(ctx, o.Change, o.Change)
+		return p.RecordWrite(ctx, o.Change, o.Change)
 	})
 	b.publish("a", "g", 1)
 	s.becomes(t, "g", "a@1 ")
@@ -139,7 +139,7 @@ func TestAMessageWaitsForTheKeysThatItsPassEnqueued(t *testing.T) {
 	s := b.start(b.js)
 	b.awake()
 	release, entered := make(chan struct{}), make(chan struct{})
-	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+	s.set(func(_ context.Context, p *consume.Request[string]) error {
 		if p.Key == "g" {
 			p.Enqueue(0, "h", "i", "h")
 			return nil
@@ -167,7 +167,7 @@ func TestWhatAFailedPassEnqueuedIsDoneAllTheSame(t *testing.T) {
 	b.snapshot(0)
 	s := b.start(b.js)
 	var failed atomic.Bool
-	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+	s.set(func(_ context.Context, p *consume.Request[string]) error {
 		if p.Key == "g" && !failed.Swap(true) {
 			p.Enqueue(0, "h")
 			return errors.New("once")
@@ -191,7 +191,7 @@ func TestAnEnqueuedKeyThatFailsComesAgain(t *testing.T) {
 	s := b.start(b.js)
 	b.awake()
 	var enqueued, failures atomic.Int32
-	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+	s.set(func(_ context.Context, p *consume.Request[string]) error {
 		switch {
 		case p.Key == "g" && enqueued.Add(1) == 1: // The redelivered message does not enqueue h.
 			p.Enqueue(0, "h")
@@ -224,13 +224,13 @@ func TestAPassIsOutrankedWhenAllWorkersAreBusy(t *testing.T) {
 		s := b.startAs(b.js, func(g *groups) consume.Reconciler[string] { return ranked{g} }, func(c *consume.Config) { c.Workers = workers })
 		b.awake()
 		entered, ended, first := make(chan bool), make(chan bool), make(chan struct{})
-		s.set(func(ctx context.Context, p *consume.Pass[string]) error {
+		s.set(func(ctx context.Context, p *consume.Request[string]) error {
 			if p.Key == "first" {
 				close(first)
 				return nil
 			}
-			entered <- p.Outranked()
-			for !p.Outranked() {
+			entered <- p.ShouldYield()
+			for !p.ShouldYield() {
 				select {
 				case <-first: // Another worker took it.
 					ended <- false
@@ -268,7 +268,7 @@ func TestKeysGoByTheirPriority(t *testing.T) {
 		seen []string
 	)
 	release, entered := make(chan struct{}), make(chan struct{})
-	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+	s.set(func(_ context.Context, p *consume.Request[string]) error {
 		if p.Key == "gate" {
 			close(entered)
 			<-release
@@ -289,7 +289,7 @@ func TestKeysGoByTheirPriority(t *testing.T) {
 entail_keys_waiting{service="test"} 3
 `), "entail_keys_waiting")
 	})
-	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+	s.set(func(_ context.Context, p *consume.Request[string]) error {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, p.Key)
@@ -331,7 +331,7 @@ func TestAnObserverIsAskedOncePerResyncInsteadOfEveryKey(t *testing.T) {
 	}
 	s := b.startAs(b.js, func(g *groups) consume.Reconciler[string] { return observing{g, observe} },
 		func(c *consume.Config) { c.Resync = 200 * time.Millisecond })
-	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+	s.set(func(_ context.Context, p *consume.Request[string]) error {
 		switch {
 		case p.Resync && p.Key == "h":
 			thorough.Add(1)
@@ -359,7 +359,7 @@ func TestADependencyThatIsDownHoldsUpNothingElse(t *testing.T) {
 	s := b.start(b.js, func(c *consume.Config) { c.MinDelay, c.MaxDelay, c.Workers = 5*time.Second, 5*time.Second, 64 })
 	b.awake()
 	var up atomic.Bool
-	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+	s.set(func(_ context.Context, p *consume.Request[string]) error {
 		if p.Key != "good" && !up.Load() {
 			return fault.Unavailable(errors.New("connection refused"))
 		}
@@ -391,9 +391,9 @@ func TestAPassThatAsksForItsKeyLaterHoldsNoMessage(t *testing.T) {
 	b.snapshot(0)
 	s := b.start(b.js)
 	var passes atomic.Int32
-	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+	s.set(func(_ context.Context, p *consume.Request[string]) error {
 		if p.Key == "g" && passes.Add(1) < 5 {
-			p.Later(errors.New("a right is missing"))
+			p.RequeueWithBackoff(errors.New("a right is missing"))
 		}
 		return nil
 	})
@@ -422,7 +422,7 @@ func TestWhatAPassReportsLastCountsWithAllThatItWrote(t *testing.T) {
 	p.Report(b, eventv1.Outcome_OUTCOME_APPLIED, "")
 	p.Report(a, eventv1.Outcome_OUTCOME_REJECTED, "last")
 	p.Count(a)
-	if err := p.Wrote(t.Context(), a, a); err != nil {
+	if err := p.RecordWrite(t.Context(), a, a); err != nil {
 		t.Fatal(err)
 	}
 	want := []consume.Result{
@@ -441,9 +441,9 @@ func TestOfSeveralWaitsTheShortestCounts(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
 	s := b.start(b.connect())
-	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+	s.set(func(_ context.Context, p *consume.Request[string]) error {
 		for _, after := range []time.Duration{time.Hour, 50 * time.Millisecond, time.Hour} {
-			p.Again(after)
+			p.RequeueAfter(after)
 		}
 		return nil
 	})
@@ -457,7 +457,7 @@ func TestAWatchedObjectWakesTheKeyWhateverItTouches(t *testing.T) {
 	s := b.start(b.js)
 	b.awake()
 	var again []bool
-	s.set(func(_ context.Context, p *consume.Pass[string]) error {
+	s.set(func(_ context.Context, p *consume.Request[string]) error {
 		if p.Key == "h" {
 			again = append(again, p.Watch(storeKey("a")), p.Watch(storeKey("a")))
 		}

@@ -32,14 +32,14 @@ const (
 // ErrNotActive means that another replica may be active, so this one must write nothing.
 var ErrNotActive = errors.New("another replica may be the active one by now")
 
-// Place decides whether this replica is surely the only active one of its service. JetStream delivers messages to one
+// Elector decides whether this replica is surely the only active one of its service. JetStream delivers messages to one
 // replica at a time, by a pin. A paused replica does not notice when its pin expires or moves to another replica.
 //
 // So the pinned replica also claims its turn on the stream, by compare-and-swap, and renews the claim. A claim is valid
 // for [topology.Takeover].Claim from when it was sent. A replica that claims the turn after another one waits for that
-// time, unless the other gave up its turn in order. Every write to a backend checks [Place.Left] as the last step
+// time, unless the other gave up its turn in order. Every write to a backend checks [Elector.Left] as the last step
 // before the request is sent.
-type Place struct {
+type Elector struct {
 	js      jetstream.JetStream
 	service string
 	log     *slog.Logger
@@ -50,8 +50,8 @@ type Place struct {
 	// claiming is held while a claim is published.
 	claiming sync.Mutex
 
-	mu  sync.Mutex
-	pin string
+	mu    sync.Mutex
+	pinID string
 	// turn counts the turns that began here. A lost turn may begin again with the same pin.
 	turn uint64
 	// began is the time at which the turn began, by [bootclock.Now].
@@ -71,16 +71,16 @@ type Place struct {
 }
 
 // NewPlace returns a place without a turn.
-func NewPlace(js jetstream.JetStream, service string, bounds topology.Takeover, log *slog.Logger) *Place {
+func NewPlace(js jetstream.JetStream, service string, bounds topology.Takeover, log *slog.Logger) *Elector {
 	host, _ := os.Hostname() // For people only.
-	return &Place{js: js, service: service, bounds: bounds, log: log, id: strings.TrimPrefix(host+"-"+nuid.Next(), "-")}
+	return &Elector{js: js, service: service, bounds: bounds, log: log, id: strings.TrimPrefix(host+"-"+nuid.Next(), "-")}
 }
 
 // Replica returns the id of this replica. It differs after a restart.
-func (p *Place) Replica() string { return p.id }
+func (p *Elector) Replica() string { return p.id }
 
 // Left returns the time for which the turn is surely ours, or [ErrNotActive].
-func (p *Place) Left() (time.Duration, error) {
+func (p *Elector) Left() (time.Duration, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if left := p.until - bootclock.Now(); left > 0 && p.open {
@@ -91,85 +91,85 @@ func (p *Place) Left() (time.Duration, error) {
 
 // Err returns an error if this replica is pinned, but could not open or renew its turn for the time doubtful. It then
 // delays all work of the service.
-func (p *Place) Err() error {
+func (p *Elector) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since := p.began
 	if p.open {
 		since = p.until
 	}
-	if d := bootclock.Since(since); p.pin != "" && d > doubtful {
+	if d := bootclock.Since(since); p.pinID != "" && d > doubtful {
 		return fmt.Errorf("not sure of its turn for %s", d.Round(time.Second))
 	}
 	return nil
 }
 
-// sure reports whether the turn is surely ours.
-func (p *Place) sure() bool {
+// isSure reports whether the turn is surely ours.
+func (p *Elector) isSure() bool {
 	_, err := p.Left()
 	return err == nil
 }
 
-// current returns the present turn, and reports whether this replica is pinned.
-func (p *Place) current() (turn uint64, ours bool) {
+// currentTurn returns the present turn, and reports whether this replica is pinned.
+func (p *Elector) currentTurn() (turn uint64, ours bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.turn, p.pin != ""
+	return p.turn, p.pinID != ""
 }
 
-// ours reports whether this replica is pinned. Its claim may have expired.
-func (p *Place) ours() bool {
-	_, ours := p.current()
+// isOurs reports whether this replica is pinned. Its claim may have expired.
+func (p *Elector) isOurs() bool {
+	_, ours := p.currentTurn()
 	return ours
 }
 
-// has reports whether a turn is the present one.
-func (p *Place) has(turn uint64) bool {
-	now, ours := p.current()
+// isCurrent reports whether a turn is the present one.
+func (p *Elector) isCurrent(turn uint64) bool {
+	now, ours := p.currentTurn()
 	return ours && now == turn
 }
 
-// begins reads the pin of a message, and reports whether a new turn begins with it.
-func (p *Place) begins(msg jetstream.Msg) (turn uint64, another bool) {
+// beginsTurn reads the pin of a message, and reports whether a new turn begins with it.
+func (p *Elector) beginsTurn(msg jetstream.Msg) (turn uint64, another bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pin := msg.Headers().Get(pinHeader)
-	if another = pin != p.pin; another {
-		p.pin, p.began, p.until, p.open = pin, bootclock.Now(), 0, false
+	if another = pin != p.pinID; another {
+		p.pinID, p.began, p.until, p.open = pin, bootclock.Now(), 0, false
 		p.turn++
 	}
 	return p.turn, another
 }
 
-// opens marks a turn as open, and reports whether it was still the present one.
-func (p *Place) opens(turn uint64) bool {
+// openTurn marks a turn as open, and reports whether it was still the present one.
+func (p *Elector) openTurn(turn uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pin == "" || p.turn != turn {
+	if p.pinID == "" || p.turn != turn {
 		return false
 	}
 	p.open, p.opened = true, p.claimed
 	return true
 }
 
-// claimedBefore reports whether our turn is open, and its claim precedes a sequence of the stream.
-func (p *Place) claimedBefore(sequence uint64) bool {
+// hasClaimedBefore reports whether our turn is open, and its claim precedes a sequence of the stream.
+func (p *Elector) hasClaimedBefore(sequence uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.open && p.opened < sequence
 }
 
-// lose ends a turn.
-func (p *Place) lose(turn uint64) {
+// loseTurn ends a turn.
+func (p *Elector) loseTurn(turn uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.turn == turn {
-		p.pin, p.open = "", false
+		p.pinID, p.open = "", false
 	}
 }
 
-// await waits until the claims of all replicas before us have expired.
-func (p *Place) await(ctx context.Context) {
+// awaitPredecessors waits until the claims of all replicas before us have expired.
+func (p *Elector) awaitPredecessors(ctx context.Context) {
 	p.mu.Lock()
 	left := p.clear - bootclock.Now()
 	p.mu.Unlock()

@@ -23,12 +23,12 @@ import (
 )
 
 // placed starts a replica and returns its place.
-func (b *bus) placed() (*service, *consume.Place) {
+func (b *bus) placed() (*service, *consume.Elector) {
 	s := b.start(b.connect())
 	return s, b.place
 }
 
-func held(place *consume.Place) error {
+func held(place *consume.Elector) error {
 	_, err := place.Left()
 	return err
 }
@@ -59,7 +59,7 @@ func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
 	replica, place := b.placed()
 	eventually(t, func() error { return held(place) })
 	overtaken := errors.New("overtaken")
-	replica.set(func(ctx context.Context, _ *consume.Pass[string]) error {
+	replica.set(func(ctx context.Context, _ *consume.Request[string]) error {
 		if _, err := b.js.Publish(ctx, topology.TurnSubject("test"), []byte("another")); err != nil {
 			return err
 		}

@@ -22,14 +22,14 @@ func newQueue[K comparable](usual func(K) int) queue[K] {
 	})}
 }
 
-// add adds a key with at least the given priority.
-func (q queue[K]) add(priority int, key K) {
-	q.order.ask(priority, key)
+// addKey adds a key with at least the given priority.
+func (q queue[K]) addKey(priority int, key K) {
+	q.order.addRequest(priority, key)
 	q.keys.Add(key)
 }
 
-// outranks reports whether keys with a priority above the given one wait.
-func (q queue[K]) outranks(priority int) bool {
+// hasAbove reports whether keys with a priority above the given one wait.
+func (q queue[K]) hasAbove(priority int) bool {
 	q.order.mu.Lock()
 	defer q.order.mu.Unlock()
 	for level, n := range q.order.waiting {
@@ -55,7 +55,7 @@ type order[K comparable] struct {
 	waiting map[int]int
 }
 
-func (o *order[K]) ask(priority int, key K) {
+func (o *order[K]) addRequest(priority int, key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if has, ok := o.asked[key]; !ok || has < priority {

@@ -26,7 +26,7 @@ func TestKeysOfHigherPriorityGoFirstAndEqualOnesInTheirOrder(t *testing.T) {
 			q := newQueue(func(string) int { return 0 })
 			defer q.keys.ShutDown()
 			for _, a := range c.adds {
-				q.add(a.priority, a.key)
+				q.addKey(a.priority, a.key)
 			}
 			if got := take(q, len(c.want)); !slices.Equal(got, c.want) || q.keys.Len() != 0 {
 				t.Errorf("got %v and %d more, want %v", got, q.keys.Len(), c.want)
@@ -38,11 +38,11 @@ func TestKeysOfHigherPriorityGoFirstAndEqualOnesInTheirOrder(t *testing.T) {
 func TestAKeyThatIsAskedForDuringItsTurnComesAgainWithItsPriority(t *testing.T) {
 	q := newQueue(func(string) int { return 0 })
 	defer q.keys.ShutDown()
-	q.add(1, "a")
-	q.add(0, "b")
+	q.addKey(1, "a")
+	q.addKey(0, "b")
 	take(q, 0)
 	key, _ := q.keys.Get()
-	q.add(-1, key)
+	q.addKey(-1, key)
 	q.keys.Done(key)
 	if got := take(q, 2); !slices.Equal(got, []string{"b", "a"}) {
 		t.Errorf("got %v: an earlier turn's priority counts no more", got)
@@ -59,17 +59,17 @@ func TestWhoWaitsOutranksWhatIsOfLowerPriority(t *testing.T) {
 	want := func(what string, outranked ...int) {
 		t.Helper()
 		for priority := -1; priority <= 1; priority++ {
-			if got := q.outranks(priority); got != slices.Contains(outranked, priority) {
+			if got := q.hasAbove(priority); got != slices.Contains(outranked, priority) {
 				t.Errorf("%s: priority %d is outranked: %v", what, priority, got)
 			}
 		}
 	}
 	want("nobody waits")
-	q.add(0, "a")
+	q.addKey(0, "a")
 	want("one waits", -1)
-	q.add(1, "a")
+	q.addKey(1, "a")
 	want("it is asked for more urgently", -1, 0)
-	q.add(0, "b")
+	q.addKey(0, "b")
 	take(q, 1)
 	want("the other waits", -1)
 	take(q, 1)

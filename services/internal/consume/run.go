@@ -26,7 +26,7 @@ const (
 	turnTimeout = 2 * time.Second
 )
 
-func (e *engine[K]) run(ctx context.Context) error {
+func (e *engine[K]) runEngine(ctx context.Context) error {
 	defer e.queue.keys.ShutDown()
 	if err := e.awaitView(ctx); err != nil {
 		return nil // Stopped before there was anything to do.
@@ -34,12 +34,12 @@ func (e *engine[K]) run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var helpers, workers sync.WaitGroup
-	helpers.Go(func() { e.unsettled.renew(background, e.cfg.Log, leaseRenewal(e.cfg.Takeover)) })
-	helpers.Go(func() { e.place.hold(background) })
-	helpers.Go(func() { e.wakes(ctx) })
-	helpers.Go(func() { e.results.Run(background, func() { e.everything(false) }) })
+	helpers.Go(func() { e.unsettled.renewLeases(background, e.cfg.Log, leaseRenewal(e.cfg.Takeover)) })
+	helpers.Go(func() { e.place.renewLoop(background) })
+	helpers.Go(func() { e.runResyncs(ctx) })
+	helpers.Go(func() { e.results.Run(background, func() { e.enqueueAll(false) }) })
 	for range e.cfg.Workers {
-		workers.Go(func() { e.work(ctx) })
+		workers.Go(func() { e.runWorker(ctx) })
 	}
 	for ctx.Err() == nil {
 		err := e.receiveAll(ctx)
@@ -48,7 +48,7 @@ func (e *engine[K]) run(ctx context.Context) error {
 			backoff.Sleep(ctx, rebind)
 		}
 	}
-	e.drain(background, &workers)
+	e.drainWorkers(background, &workers)
 	stop()
 	helpers.Wait()
 	return nil
@@ -94,7 +94,7 @@ func (e *engine[K]) receiveAll(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("receive: %w", err)
 		}
-		e.receive(ctx, msg)
+		e.receiveMessage(ctx, msg)
 	}
 }
 
@@ -113,9 +113,9 @@ func handBackRest(ctx context.Context, messages jetstream.MessagesContext) {
 	}
 }
 
-// drain finishes the reconciliations in progress, returns all other messages, publishes the results, and gives up the
+// drainWorkers finishes the reconciliations in progress, returns all other messages, publishes the results, and gives up the
 // turn.
-func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
+func (e *engine[K]) drainWorkers(ctx context.Context, workers *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Grace)
 	defer cancel()
 	e.beginNothing()
@@ -127,14 +127,14 @@ func (e *engine[K]) drain(ctx context.Context, workers *sync.WaitGroup) {
 	case <-ctx.Done():
 		e.cfg.Log.WarnContext(ctx, "reconciliations still running at the end of the grace period")
 	}
-	for _, d := range e.unsettled.all() {
-		e.unsettled.drop(d)
+	for _, d := range e.unsettled.openDeliveries() {
+		e.unsettled.dropMessage(d)
 		_ = d.msg.Nak() // On error the lease expires.
 	}
 	e.results.Flush() // Results are accepted only during the turn.
 	ctx, cancel = context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
-	if err := e.place.leave(ctx); err != nil {
+	if err := e.place.leaveTurn(ctx); err != nil {
 		e.cfg.Log.DebugContext(ctx, "place not given up; it will run out", slog.Any("error", err))
 	}
 }

@@ -32,27 +32,27 @@ type disposition struct {
 	err   error
 }
 
-// settle decides what happens next to a key and its messages. No other function does.
-func (e *engine[K]) settle(ctx context.Context, key K, r *request, err error) {
+// settleKey decides what happens next to a key and its messages. No other function does.
+func (e *engine[K]) settleKey(ctx context.Context, key K, r *pending, err error) {
 	d := e.dispositionOf(key, r, err)
 	if err != nil && d.verdict != handBack {
-		e.cfg.Log.Log(ctx, e.refusals.level(err), "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
+		e.cfg.Log.Log(ctx, e.refusals.logLevel(err), "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
 			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
 	}
-	if d.verdict == again && fault.IsUnavailable(err) && e.unsettled.crowded() {
+	if d.verdict == again && fault.IsUnavailable(err) && e.unsettled.isNearLimit() {
 		// Otherwise one dependency would block messages that do not need it. After a crash the next turn reconciles
 		// everything.
 		d.verdict = release
 	}
 	if d.verdict == release || d.verdict == again && len(r.deliveries) == 0 {
 		// No message will enqueue the key again.
-		e.requeue(key, r.resync)
+		e.requeueKey(key, r.resync)
 		e.queue.keys.AddAfter(key, d.delay)
 	} else if d.verdict == again && r.resync {
-		e.requeue(key, true)
+		e.requeueKey(key, true)
 	}
 	for _, delivery := range r.deliveries {
-		e.finish(ctx, delivery, d)
+		e.finishDelivery(ctx, delivery, d)
 	}
 }
 
@@ -67,9 +67,9 @@ const (
 
 func newRefusals() refusals { return refusals{lru.NewLRUExpireCache(maxRefusals)} }
 
-// level returns the level at which a failure is logged. A right that is missing fails every key that needs it, so that only
+// logLevel returns the level at which a failure is logged. A right that is missing fails every key that needs it, so that only
 // the first is a warning.
-func (r refusals) level(err error) slog.Level {
+func (r refusals) logLevel(err error) slog.Level {
 	why := kube.Refusal(err)
 	if why == "" {
 		return slog.LevelWarn
@@ -83,7 +83,7 @@ func (r refusals) level(err error) slog.Level {
 
 // dispositionOf converts the error of a reconciliation into the fate of its messages. No more messages join them
 // afterwards.
-func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition {
+func (e *engine[K]) dispositionOf(key K, asked *pending, err error) disposition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.running, key)
@@ -91,16 +91,16 @@ func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition 
 		delete(e.retries, key)
 		return disposition{verdict: done}
 	}
-	e.stay(key, asked)
+	e.keepRoutes(key, asked)
 	switch {
-	case e.draining || !e.place.ours():
+	case e.draining || !e.place.isOurs():
 		delete(e.retries, key)
 		return disposition{verdict: handBack, err: err}
 	case fault.IsTerminal(err):
 		delete(e.retries, key)
 		return disposition{verdict: park, err: err}
 	}
-	r := e.delayed(key, !fault.IsUnavailable(err))
+	r := e.countFailure(key, !fault.IsUnavailable(err))
 	if r.own >= e.cfg.MaxAttempts {
 		delete(e.retries, key)
 		return disposition{verdict: park, err: err}
@@ -108,13 +108,13 @@ func (e *engine[K]) dispositionOf(key K, asked *request, err error) disposition 
 	// A redelivered or newer message of the object must enqueue this key again. The object may have moved to another
 	// key, or another pass may have enqueued the key.
 	for _, d := range asked.deliveries {
-		e.touch(d.change.Key, key)
+		e.addRoute(d.change.Key, key)
 	}
 	return disposition{again, r.delay, err}
 }
 
-// delayed counts a failure of a key, and returns how long the key must wait. The caller holds the lock.
-func (e *engine[K]) delayed(key K, own bool) retry {
+// countFailure counts a failure of a key, and returns how long the key must wait. The caller holds the lock.
+func (e *engine[K]) countFailure(key K, own bool) retry {
 	r := e.retries[key]
 	if now := time.Now(); now.After(r.until) {
 		// Attempts that other changes cause meanwhile do not count.
@@ -137,16 +137,16 @@ type retry struct {
 	until         time.Time
 }
 
-func (e *engine[K]) requeue(key K, resync bool) {
+func (e *engine[K]) requeueKey(key K, resync bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := e.request(key)
+	r := e.requestOf(key)
 	r.resync = r.resync || resync
 }
 
-// finish records the disposition of one of the keys that d waits for. The last key settles the message by the worst
+// finishDelivery records the disposition of one of the keys that d waits for. The last key settles the message by the worst
 // one.
-func (e *engine[K]) finish(ctx context.Context, d *delivery, with disposition) {
+func (e *engine[K]) finishDelivery(ctx context.Context, d *delivery, with disposition) {
 	e.mu.Lock()
 	if with.verdict > d.worst.verdict {
 		d.worst = with
@@ -155,22 +155,22 @@ func (e *engine[K]) finish(ctx context.Context, d *delivery, with disposition) {
 	last := d.keys <= 0
 	e.mu.Unlock()
 	if last {
-		e.dispose(ctx, d)
+		e.disposeMessage(ctx, d)
 	}
 }
 
-// dispose sends the fate of a message to the server. If that fails, the message comes again.
-func (e *engine[K]) dispose(ctx context.Context, d *delivery) {
-	e.unsettled.drop(d)
-	outcome, err := e.answer(ctx, d)
+// disposeMessage sends the fate of a message to the server. If that fails, the message comes again.
+func (e *engine[K]) disposeMessage(ctx context.Context, d *delivery) {
+	e.unsettled.dropMessage(d)
+	outcome, err := e.answerServer(ctx, d)
 	e.metrics.handled.WithLabelValues(outcome).Inc()
 	if err != nil {
 		e.cfg.Log.WarnContext(ctx, "message not settled; it will come again", slog.String("subject", d.msg.Subject()), slog.Any("error", err))
 	}
 }
 
-// answer settles d at the server, and returns the outcome for the metric.
-func (e *engine[K]) answer(ctx context.Context, d *delivery) (outcome string, err error) {
+// answerServer settles d at the server, and returns the outcome for the metric.
+func (e *engine[K]) answerServer(ctx context.Context, d *delivery) (outcome string, err error) {
 	switch d.worst.verdict {
 	case again:
 		e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_RETRYING)
@@ -181,18 +181,18 @@ func (e *engine[K]) answer(ctx context.Context, d *delivery) (outcome string, er
 	case handBack:
 		return "handed_back", d.msg.Nak()
 	case park:
-		if err := e.park(ctx, d); err != nil {
+		if err := e.deadLetter(ctx, d); err != nil {
 			return "retried", errors.Join(err, e.comeAgain(d, e.cfg.MaxDelay))
 		}
 		return "parked", nil
 	default:
 		e.reportDeletion(ctx, d)
-		e.metrics.age(d.change)
+		e.metrics.recordAge(d.change)
 		return "ok", d.msg.Ack()
 	}
 }
 
 func (e *engine[K]) comeAgain(d *delivery, delay time.Duration) error {
-	e.unsettled.delay(delay)
+	e.unsettled.countDelayed(delay)
 	return d.msg.NakWithDelay(delay)
 }

@@ -99,7 +99,7 @@ func TestAPassChangesNothingInALaterTurn(t *testing.T) {
 	replica, place := b.placed()
 	eventually(t, func() error { return held(place) })
 	refused := make(chan error, 1)
-	replica.set(func(ctx context.Context, _ *consume.Pass[string]) error {
+	replica.set(func(ctx context.Context, _ *consume.Request[string]) error {
 		replica.set(nil)
 		b.repin()
 		b.publish("b", "h", 2)
@@ -130,7 +130,7 @@ func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
 	eventually(t, func() error { return held(place) })
 	begun, end := make(chan struct{}), make(chan struct{})
 	defer close(end)
-	replica.set(func(context.Context, *consume.Pass[string]) error {
+	replica.set(func(context.Context, *consume.Request[string]) error {
 		close(begun)
 		<-end
 		return nil
@@ -228,8 +228,8 @@ func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 	place := b.place
 	eventually(t, func() error { return held(place) })
 	asked := make(chan struct{}, 1)
-	active.set(func(_ context.Context, p *consume.Pass[string]) error {
-		p.Again(time.Hour)
+	active.set(func(_ context.Context, p *consume.Request[string]) error {
+		p.RequeueAfter(time.Hour)
 		select {
 		case asked <- struct{}{}:
 		default:
@@ -337,7 +337,7 @@ func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
 	b.snapshot(1)
 	replica := b.start(b.connect())
 	var thorough atomic.Bool
-	replica.set(func(_ context.Context, p *consume.Pass[string]) error {
+	replica.set(func(_ context.Context, p *consume.Request[string]) error {
 		if p.Resync {
 			thorough.Store(true)
 		}
@@ -361,7 +361,7 @@ func TestWhatWeWroteOurselvesCountsAsNew(t *testing.T) {
 	view.Register[object](v, kinds.Stores(), nil)
 	now := event.Change{Key: storeKey("a"), UID: "u", ResourceVersion: "1", Object: []byte(`{}`)}
 	before := time.Now()
-	if err := consume.NewPass(v, "g", false).Wrote(t.Context(), now, now); err != nil {
+	if err := consume.NewPass(v, "g", false).RecordWrite(t.Context(), now, now); err != nil {
 		t.Fatal(err)
 	}
 	if got := v.PublishedSince(before.Add(-time.Second)); len(got) != 1 {
@@ -385,7 +385,7 @@ func TestWhoBeginsLooksAtEverythingOnce(t *testing.T) {
 	first.stop()
 	var usual, thorough atomic.Int32
 	b.startAs(b.js, func(g *groups) consume.Reconciler[string] {
-		g.set(func(_ context.Context, p *consume.Pass[string]) error {
+		g.set(func(_ context.Context, p *consume.Request[string]) error {
 			if p.Resync {
 				thorough.Add(1)
 			} else {

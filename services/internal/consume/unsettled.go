@@ -20,45 +20,45 @@ type unsettled struct {
 	delayed int
 }
 
-func (u *unsettled) take(d *delivery) {
+func (u *unsettled) takeMessage(d *delivery) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open[d] = struct{}{}
 }
 
-func (u *unsettled) drop(d *delivery) {
+func (u *unsettled) dropMessage(d *delivery) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.open, d)
 }
 
-// delay counts a message that comes again after a while, unless a newer state replaces it.
-func (u *unsettled) delay(d time.Duration) {
-	u.add(1)
-	time.AfterFunc(d, func() { u.add(-1) })
+// countDelayed counts a message that comes again after a while, unless a newer state replaces it.
+func (u *unsettled) countDelayed(d time.Duration) {
+	u.addCount(1)
+	time.AfterFunc(d, func() { u.addCount(-1) })
 }
 
-func (u *unsettled) add(n int) {
+func (u *unsettled) addCount(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.delayed += n
 }
 
-// crowded reports whether half of the server's limit is unsettled.
-func (u *unsettled) crowded() bool {
+// isNearLimit reports whether half of the server's limit is unsettled.
+func (u *unsettled) isNearLimit() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.open)+u.delayed > topology.MaxAckPending/2
 }
 
-func (u *unsettled) all() []*delivery {
+func (u *unsettled) openDeliveries() []*delivery {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Collect(maps.Keys(u.open))
 }
 
-// renew renews the leases of all open messages until ctx ends.
-func (u *unsettled) renew(ctx context.Context, log *slog.Logger, interval time.Duration) {
+// renewLeases renews the leases of all open messages until ctx ends.
+func (u *unsettled) renewLeases(ctx context.Context, log *slog.Logger, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -66,7 +66,7 @@ func (u *unsettled) renew(ctx context.Context, log *slog.Logger, interval time.D
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			for _, d := range u.all() {
+			for _, d := range u.openDeliveries() {
 				if err := d.msg.InProgress(); err != nil {
 					log.DebugContext(ctx, "lease not renewed", slog.String("subject", d.msg.Subject()), slog.Any("error", err))
 				}

@@ -32,15 +32,15 @@ func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
 		u := &unsettled{open: map[*delivery]struct{}{}}
 		held, cut, settled := &leased{}, &leased{err: errors.New("the connection is cut")}, &leased{}
 		for _, m := range []*leased{held, cut} {
-			u.take(&delivery{msg: m})
+			u.takeMessage(&delivery{msg: m})
 		}
 		done := &delivery{msg: settled}
-		u.take(done)
+		u.takeMessage(done)
 		ctx, cancel := context.WithCancel(t.Context())
-		go u.renew(ctx, slog.New(slog.DiscardHandler), leaseRenewal(bounds))
+		go u.renewLeases(ctx, slog.New(slog.DiscardHandler), leaseRenewal(bounds))
 
 		<-time.After(bounds.AckWait() - time.Second)
-		u.drop(done)
+		u.dropMessage(done)
 		if n := settled.renewals.Load(); n < 2 {
 			t.Errorf("within one lease it is renewed %d times; the first may get lost", n)
 		}
@@ -65,27 +65,27 @@ func TestHeldAndDelayedMessagesCrowdTheServerUntilTheyAreSettled(t *testing.T) {
 		const half = topology.MaxAckPending / 2
 		u := &unsettled{open: map[*delivery]struct{}{}}
 		for range half - 1 {
-			u.delay(time.Minute)
+			u.countDelayed(time.Minute)
 		}
 		one, another := &delivery{}, &delivery{}
-		u.take(one)
-		u.take(one) // The same message is taken twice.
-		if u.crowded() {
+		u.takeMessage(one)
+		u.takeMessage(one) // The same message is taken twice.
+		if u.isNearLimit() {
 			t.Error("half of what the server bears is too much")
 		}
-		u.take(another)
-		if !u.crowded() {
+		u.takeMessage(another)
+		if !u.isNearLimit() {
 			t.Error("more than half of what the server bears is not too much")
 		}
-		u.drop(another)
-		u.drop(another)
-		if u.crowded() {
+		u.dropMessage(another)
+		u.dropMessage(another)
+		if u.isNearLimit() {
 			t.Error("a settled message still counts")
 		}
 		<-time.After(2 * time.Minute)
 		synctest.Wait()
-		if u.delayed != 0 || u.crowded() || len(u.all()) != 1 {
-			t.Errorf("after the delay %d are delayed, and %d held", u.delayed, len(u.all()))
+		if u.delayed != 0 || u.isNearLimit() || len(u.openDeliveries()) != 1 {
+			t.Errorf("after the delay %d are delayed, and %d held", u.delayed, len(u.openDeliveries()))
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// wakes makes the active replica reconcile everything: once at the start, and with a comparison at every resync.
-func (e *engine[K]) wakes(ctx context.Context) {
+// runResyncs makes the active replica reconcile everything: once at the start, and with a comparison at every resync.
+func (e *engine[K]) runResyncs(ctx context.Context) {
 	msg := nats.NewMsg(topology.WakeSubject(e.cfg.Service.Name))
 	for ctx.Err() == nil {
 		if _, err := e.cfg.JS.PublishMsg(ctx, msg); err != nil {
@@ -29,29 +29,29 @@ func (e *engine[K]) wakes(ctx context.Context) {
 	}
 }
 
-// wake handles a message that requests to reconcile everything.
-func (e *engine[K]) wake(ctx context.Context, d *delivery) {
+// handleResync handles a message that requests to reconcile everything.
+func (e *engine[K]) handleResync(ctx context.Context, d *delivery) {
 	observer, ok := e.reconciler.(Observer[K])
 	if !ok || !d.replay {
-		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.place.claimedBefore(meta.Sequence.Stream) {
-			e.everything(d.replay) // Otherwise the takeover enqueues everything.
+		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.place.hasClaimedBefore(meta.Sequence.Stream) {
+			e.enqueueAll(d.replay) // Otherwise the takeover enqueues everything.
 		}
-		e.dispose(ctx, d)
+		e.disposeMessage(ctx, d)
 		return
 	}
 	e.observing.Go(func() {
-		if err := e.observe(ctx, observer); err != nil {
+		if err := e.observeBackend(ctx, observer); err != nil {
 			e.cfg.Log.WarnContext(ctx, "observation of the backend failed", slog.Any("error", err))
 			d.worst = disposition{verdict: again, delay: e.cfg.MaxDelay, err: err}
 		}
-		e.dispose(ctx, d)
+		e.disposeMessage(ctx, d)
 	})
 }
 
-// observe reads the whole backend, and enqueues the keys that differ.
-func (e *engine[K]) observe(ctx context.Context, observer Observer[K]) error {
+// observeBackend reads the whole backend, and enqueues the keys that differ.
+func (e *engine[K]) observeBackend(ctx context.Context, observer Observer[K]) error {
 	var keys []K
-	err := e.within(ctx, "observe", func(ctx context.Context) (err error) {
+	err := e.runWithDeadline(ctx, "observe", func(ctx context.Context) (err error) {
 		keys, err = observer.Observe(ctx)
 		return err
 	})
@@ -61,7 +61,7 @@ func (e *engine[K]) observe(ctx context.Context, observer Observer[K]) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, key := range keys {
-		e.ask(key, e.priority(key), nil, true)
+		e.enqueueFor(key, e.priorityOf(key), nil, true)
 	}
 	return nil
 }

@@ -34,17 +34,17 @@ func newBacklog(read func(ctx context.Context) (topology.Backlog, error), servic
 	}
 }
 
-// run reads the backlog until ctx ends.
-func (b *backlog) run(ctx context.Context) error {
+// runBacklog reads the backlog until ctx ends.
+func (b *backlog) runBacklog(ctx context.Context) error {
 	for {
-		b.ask(ctx)
+		b.readBacklog(ctx)
 		if !backoff.Sleep(ctx, backlogInterval) {
 			return nil
 		}
 	}
 }
 
-func (b *backlog) ask(ctx context.Context) {
+func (b *backlog) readBacklog(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogInterval/2)
 	defer cancel()
 	now, err := b.read(ctx)

@@ -35,7 +35,7 @@ type Needs struct {
 type Parts struct {
 	// Engine may be changed before App is called.
 	Engine consume.Config
-	View   *view.View
+	View   *view.Informer
 	Kube   *kube.Client
 	// OpenFGA is nil unless Needs requested it.
 	OpenFGA *fga.Client
@@ -97,7 +97,7 @@ func App[K comparable](p *Parts, r consume.Reconciler[K], handlers ...rpc.Handle
 			p.View.Run,
 			p.Announcer.Run,
 			func(ctx context.Context) error { return consume.Run(ctx, p.Engine, r) },
-			p.backlog.run,
+			p.backlog.runBacklog,
 		},
 	}
 	if p.OpenFGA != nil {

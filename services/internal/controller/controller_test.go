@@ -82,8 +82,8 @@ func runtime(t *testing.T) *service.Runtime {
 // idle has nothing to do.
 type idle struct{}
 
-func (idle) Keys(event.Key) []string                                { return nil }
-func (idle) Reconcile(context.Context, *consume.Pass[string]) error { return nil }
+func (idle) Keys(event.Key) []string                                   { return nil }
+func (idle) Reconcile(context.Context, *consume.Request[string]) error { return nil }
 
 func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 	rt := runtime(t)

@@ -78,12 +78,12 @@ func (o *Outages[K]) Watch(ctx context.Context, key K, pass func(ctx context.Con
 	o.mu.Unlock()
 	err := pass(l.openFGA.On(ctx))
 	if since, _, _ := l.openFGA.Silence(); since.IsZero() {
-		o.forget(key)
+		o.forgetKey(key)
 	}
 	return err
 }
 
-func (o *Outages[K]) forget(key K) {
+func (o *Outages[K]) forgetKey(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.lines, key)
@@ -99,18 +99,18 @@ func (o *Outages[K]) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		for key, why := range o.due() {
+		for key, why := range o.dueOutages() {
 			if err := o.write(ctx, key, why); err != nil {
 				o.log.DebugContext(ctx, "outage not written", slog.Any("key", key), slog.Any("error", err))
 				continue
 			}
-			o.wrote(key)
+			o.recordWrite(key)
 		}
 	}
 }
 
-// due lists the keys that have waited for the time patience, and whose objects may not report it.
-func (o *Outages[K]) due() map[K]Outage {
+// dueOutages lists the keys that have waited for the time patience, and whose objects may not report it.
+func (o *Outages[K]) dueOutages() map[K]Outage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	due := map[K]Outage{}
@@ -127,7 +127,7 @@ func (o *Outages[K]) due() map[K]Outage {
 	return due
 }
 
-func (o *Outages[K]) wrote(key K) {
+func (o *Outages[K]) recordWrite(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if l := o.lines[key]; l != nil {

@@ -33,7 +33,7 @@ type Status struct {
 // StatusWriter writes statuses and Events.
 type StatusWriter struct {
 	kube Objects
-	view *view.View
+	view *view.Informer
 	log  *slog.Logger
 }
 
@@ -45,7 +45,7 @@ type Objects interface {
 }
 
 // NewStatusWriter returns a StatusWriter.
-func NewStatusWriter(api Objects, v *view.View, log *slog.Logger) *StatusWriter {
+func NewStatusWriter(api Objects, v *view.Informer, log *slog.Logger) *StatusWriter {
 	return &StatusWriter{kube: api, view: v, log: log}
 }
 
@@ -78,7 +78,7 @@ func (w *StatusWriter) Apply(ctx context.Context, p consume.Reporter, kind kinds
 	case err != nil:
 		return obj, err
 	}
-	return now, p.Wrote(ctx, obj, now)
+	return now, p.RecordWrite(ctx, obj, now)
 }
 
 // Refresh stores the newest state of an object in the view, and returns [reconcile.ErrStale].
@@ -87,7 +87,7 @@ func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.C
 	if err != nil {
 		return err
 	}
-	if err := w.view.Correct(ctx, obj, now); err != nil {
+	if err := w.view.ApplyAuthoritative(ctx, obj, now); err != nil {
 		return fmt.Errorf("taking in %s: %w", obj.Key, err)
 	}
 	return fmt.Errorf("%s: %w", obj.Key, reconcile.ErrStale)

@@ -141,7 +141,7 @@ func TestWhatCanListsAllThatSomebodyMay(t *testing.T) {
 				}
 				for _, permission := range permissions {
 					listed++
-					if _, ok := x.Decide(Question{Subject: q.Subject, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}); !ok {
+					if _, ok := x.Decide(Query{Subject: q.Subject, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}); !ok {
 						t.Fatalf("%s is listed at %+v, and is not allowed there", permission, at)
 					}
 				}
@@ -179,13 +179,13 @@ func TestAPreviewSaysWhatABindingGives(t *testing.T) {
 }
 
 // all are the permissions that each subject of a binding has at a place.
-func (x *Index) all(b *iamv1alpha1.PolicyBinding, at Place) [][]string {
+func (x *Index) all(b *iamv1alpha1.PolicyBinding, at Scope) [][]string {
 	all := make([][]string, len(b.Spec.Subjects))
 	for i, s := range b.Spec.Subjects {
 		for _, permission := range x.namesOf(x.bitsOf(x.names), x.bitsOf(x.names), nil) {
-			q := Question{Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
+			q := Query{Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
 			who, ok := principalOf(s)
-			if !ok || !x.exists(who) {
+			if !ok || !x.hasPrincipal(who) {
 				continue
 			}
 			holders, _ := x.WhoCan(q, 1000)

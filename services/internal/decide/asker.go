@@ -2,15 +2,15 @@ package decide
 
 import "slices"
 
-// belonging is the membership of a user, by name and UID, in a group.
-type belonging struct {
+// membershipKey is the membership of a user, by name and UID, in a group.
+type membershipKey struct {
 	user, uid string
 	group     Ref
 }
 
-// asker is the subject of a question. A user may be in any number of groups, and a grant may name any number of groups.
+// subjectGrants is the subject of a question. A user may be in any number of groups, and a grant may name any number of groups.
 // The search goes through the shorter list of both.
-type asker struct {
+type subjectGrants struct {
 	// own lists the principals without memberships: the User or account, and the groups of the authenticator.
 	own  []*principal
 	user string
@@ -21,13 +21,13 @@ type asker struct {
 	listed      bool
 }
 
-// asker returns a subject with its own principals. An inactive subject has no principals at all.
-func (x *Index) asker(s Subject, own []*principal) (who asker) {
+// newAsker returns a subject with its own principals. An inactive subject has no principals at all.
+func (x *Index) newAsker(s Subject, own []*principal) (who subjectGrants) {
 	u := x.users[s.User]
 	if u.inactive || x.isInactive(s.Account) {
 		return who
 	}
-	if u.acts() {
+	if u.isActive() {
 		if p := x.principals[Principal{User, Ref{Name: s.User}, u.uid}]; p != nil {
 			own = append(own, p)
 		}
@@ -46,37 +46,37 @@ func (x *Index) asker(s Subject, own []*principal) (who asker) {
 	return who
 }
 
-// holder returns the principal as which a subject holds a grant, if the grant gives a permission; otherwise nil. Most
+// holderOf returns the principal as which a subject holds a grant, if the grant gives a permission; otherwise nil. Most
 // questions are refused, so it compares the principals before the permissions.
-func (x *Index) holder(who *asker, g *grant, permission int) *principal {
-	p := who.has(g)
-	if p == nil && who.memberships == 0 || !g.gives(permission) {
+func (x *Index) holderOf(who *subjectGrants, g *grant, permission int) *principal {
+	p := who.directGrant(g)
+	if p == nil && who.memberships == 0 || !g.contains(permission) {
 		return nil
 	}
 	if p == nil {
-		p = x.granted(who, g)
+		p = x.groupGrant(who, g)
 	}
 	return p
 }
 
-// has returns the own principal that holds a grant; nil if there is none.
-func (who *asker) has(g *grant) *principal { return holderAmong(who.own, g) }
+// directGrant returns the own principal that holds a grant; nil if there is none.
+func (who *subjectGrants) directGrant(g *grant) *principal { return holderAmong(who.own, g) }
 
 func holderAmong(principals []*principal, g *grant) *principal {
 	for _, p := range principals {
-		if p.grants.has(g) != nil {
+		if p.grants.bindingOf(g) != nil {
 			return p
 		}
 	}
 	return nil
 }
 
-// granted returns a group that holds a grant and has the user as a member; nil if there is none. It goes through the
+// groupGrant returns a group that holds a grant and has the user as a member; nil if there is none. It goes through the
 // memberships of the user if they are fewer than the groups of the grant.
-func (x *Index) granted(who *asker, g *grant) *principal {
+func (x *Index) groupGrant(who *subjectGrants, g *grant) *principal {
 	if who.memberships >= len(g.groups) {
 		for p := range g.groups {
-			if x.exists(p.Principal) && x.belongs(who.user, p.Ref) {
+			if x.hasPrincipal(p.Principal) && x.isMember(who.user, p.Ref) {
 				return p
 			}
 		}
@@ -85,14 +85,14 @@ func (x *Index) granted(who *asker, g *grant) *principal {
 	return holderAmong(who.groups, g)
 }
 
-// belongs reports whether a valid membership makes an active user a member of a group.
-func (x *Index) belongs(user string, group Ref) bool {
-	return x.belongings[belonging{user, x.users[user].uid, group}] > 0
+// isMember reports whether a valid membership makes an active user a member of a group.
+func (x *Index) isMember(user string, group Ref) bool {
+	return x.belongings[membershipKey{user, x.users[user].uid, group}] > 0
 }
 
 // are lists the principals of a subject, groups included, each once. Any number of memberships may lead to one group.
 func (x *Index) are(s Subject) []*principal {
-	who := x.asker(s, nil)
+	who := x.newAsker(s, nil)
 	if who.memberships == 0 {
 		return who.own
 	}
@@ -107,7 +107,7 @@ func (x *Index) are(s Subject) []*principal {
 // appendGroups adds the groups of an active user that hold grants.
 func (x *Index) appendGroups(all []*principal, user string) []*principal {
 	for ref := range x.membershipsOf[user] {
-		if m := x.memberships[ref]; x.counts(m) {
+		if m := x.memberships[ref]; x.isCounted(m) {
 			all = x.appendPrincipal(all, Principal{Group, m.group, x.groups[m.group]})
 		}
 	}
@@ -116,7 +116,7 @@ func (x *Index) appendGroups(all []*principal, user string) []*principal {
 
 // appendPrincipal adds a principal if it exists and holds grants.
 func (x *Index) appendPrincipal(who []*principal, p Principal) []*principal {
-	if found := x.principals[p]; found != nil && x.exists(p) {
+	if found := x.principals[p]; found != nil && x.hasPrincipal(p) {
 		return append(who, found)
 	}
 	return who

@@ -17,7 +17,7 @@ func group(i int) string { return fmt.Sprint("group", i) }
 
 // flooded is an index in which a user is in the first so many groups, and the last so many have a role on a tree, by a binding
 // of each. One group is of both.
-func flooded(in, given int) (*Index, Question) {
+func flooded(in, given int) (*Index, Query) {
 	x := trees()
 	x.SetUser("mia", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 	x.SetTarget("a/Tree", "one", "ash", &iam.Target{Namespace: "one", UID: "2"})

@@ -62,7 +62,7 @@ func BenchmarkDecide(b *testing.B) {
 	for _, bindings := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(bindings), func(b *testing.B) {
 			x := forest(bindings)
-			questions := make([]Question, 1<<16)
+			questions := make([]Query, 1<<16)
 			for i := range questions {
 				questions[i] = get(user(rand.IntN(bindings/10)), "one", tree(rand.IntN(objects(bindings))))
 			}
@@ -175,7 +175,7 @@ func BenchmarkDecideBelowVeryManyOwners(b *testing.B) {
 	x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/files.get"}}})
 	x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 	x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Cabinet", Namespace: "one", Name: "n1", UID: "3"}))
-	q := Question{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file().Type, Namespace: "one", Name: file().Name}
+	q := Query{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file().Type, Namespace: "one", Name: file().Name}
 	defer busy(b)()
 	for b.Loop() {
 		x.Decide(q)

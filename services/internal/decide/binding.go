@@ -10,7 +10,7 @@ import (
 // grant is a role at a place. Several bindings can make the same grant.
 type grant struct {
 	role *role
-	at   *place
+	at   *scopeEntry
 	// uid is the one that the object at the place must have.
 	uid      string
 	bindings []*binding
@@ -36,18 +36,18 @@ func (x *Index) SetBinding(namespace, name string, declared *iamv1alpha1.PolicyB
 	defer x.mu.Unlock()
 	ref := Ref{namespace, name}
 	if was := x.bindings[ref]; was != nil {
-		x.unbind(was)
+		x.removeBinding(was)
 	}
-	if !alive(declared) {
+	if !isAlive(declared) {
 		return
 	}
 	if at, uid, ok := placeOf(declared.Spec.ResourceSelector); ok {
-		r := x.role(Ref{cmp.Or(declared.Spec.RoleRef.Namespace, namespace), declared.Spec.RoleRef.Name})
-		x.bind(&binding{Ref: ref, uid: string(declared.UID), grant: x.grant(r, x.place(at), uid)}, declared.Spec.Subjects)
+		r := x.roleOf(Ref{cmp.Or(declared.Spec.RoleRef.Namespace, namespace), declared.Spec.RoleRef.Name})
+		x.addBinding(&binding{Ref: ref, uid: string(declared.UID), grant: x.grantOf(r, x.entryAt(at), uid)}, declared.Spec.Subjects)
 	}
 }
 
-func (x *Index) bind(b *binding, subjects []iamv1alpha1.Subject) {
+func (x *Index) addBinding(b *binding, subjects []iamv1alpha1.Subject) {
 	x.bindings[b.Ref] = b
 	b.index, b.grant.bindings = len(b.grant.bindings), append(b.grant.bindings, b)
 	for _, id := range principalsOf(subjects) {
@@ -60,42 +60,42 @@ func (x *Index) bind(b *binding, subjects []iamv1alpha1.Subject) {
 			b.grant.addGroup(p)
 		}
 		b.principals = append(b.principals, p)
-		p.grants.add(b)
+		p.grants.addBinding(b)
 	}
 }
 
-// unbind removes a binding, and everything that exists only for it.
-func (x *Index) unbind(b *binding) {
+// removeBinding removes a binding, and everything that exists only for it.
+func (x *Index) removeBinding(b *binding) {
 	g := b.grant
 	delete(x.bindings, b.Ref)
 	last := g.bindings[len(g.bindings)-1]
 	g.bindings[b.index], last.index = last, b.index
 	g.bindings = slices.Delete(g.bindings, len(g.bindings)-1, len(g.bindings))
 	for _, p := range b.principals {
-		if p.grants.remove(b); p.grants.has(g) == nil {
+		if p.grants.removeBinding(b); p.grants.bindingOf(g) == nil {
 			delete(g.groups, p)
 		}
-		if p.grants.size() == 0 {
+		if p.grants.atLeastSize() == 0 {
 			delete(x.principals, p.Principal)
 		}
 	}
 	if len(g.bindings) == 0 {
 		g.role.grants--
-		g.at.setGranted(g.uid, slices.DeleteFunc(g.at.granted(g.uid), func(other *grant) bool { return other == g }))
+		g.at.setGranted(g.uid, slices.DeleteFunc(g.at.grantsFor(g.uid), func(other *grant) bool { return other == g }))
 		x.releaseRole(g.role)
 		x.releasePlace(g.at)
 	}
 }
 
-func (x *Index) grant(r *role, at *place, uid string) *grant {
-	for _, g := range at.granted(uid) {
+func (x *Index) grantOf(r *role, at *scopeEntry, uid string) *grant {
+	for _, g := range at.grantsFor(uid) {
 		if g.role == r && g.uid == uid {
 			return g
 		}
 	}
 	g := &grant{role: r, at: at, uid: uid}
 	r.grants++
-	at.setGranted(uid, append(at.granted(uid), g))
+	at.setGranted(uid, append(at.grantsFor(uid), g))
 	return g
 }
 
@@ -106,14 +106,14 @@ func (g *grant) addGroup(p *principal) {
 	g.groups[p] = struct{}{}
 }
 
-func (g *grant) gives(permission int) bool { return g.role.effective.has(permission) }
+func (g *grant) contains(permission int) bool { return g.role.effective.hasBit(permission) }
 
-// SaysBinding reports whether the index holds the content and the owners of a binding as declared.
-func (x *Index) SaysBinding(declared *iamv1alpha1.PolicyBinding) bool {
+// MatchesBinding reports whether the index holds the content and the owners of a binding as declared.
+func (x *Index) MatchesBinding(declared *iamv1alpha1.PolicyBinding) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	ref, lives := Ref{declared.Namespace, declared.Name}, alive(declared)
-	if !x.saysObject(bindingType, &declared.ObjectMeta) {
+	ref, lives := Ref{declared.Namespace, declared.Name}, isAlive(declared)
+	if !x.matchesObject(bindingType, &declared.ObjectMeta) {
 		return false
 	}
 	b, s := x.bindings[ref], declared.Spec
@@ -121,6 +121,6 @@ func (x *Index) SaysBinding(declared *iamv1alpha1.PolicyBinding) bool {
 	if !lives || !ok || b == nil {
 		return (lives && ok) == (b != nil)
 	}
-	return b.grant.at.Place == at && b.grant.uid == uid && b.grant.role.Ref == Ref{cmp.Or(s.RoleRef.Namespace, ref.Namespace), s.RoleRef.Name} &&
+	return b.grant.at.Scope == at && b.grant.uid == uid && b.grant.role.Ref == Ref{cmp.Or(s.RoleRef.Namespace, ref.Namespace), s.RoleRef.Name} &&
 		slices.EqualFunc(b.principals, principalsOf(s.Subjects), func(p *principal, id Principal) bool { return p.Principal == id })
 }

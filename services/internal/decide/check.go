@@ -5,15 +5,15 @@ import "github.com/entail-dev/entail/services/internal/iam"
 // Check converts a question to OpenFGA's form, with what the index knows of objects and subjects. ok is false if no
 // answer can be yes; if the subject is both a User and an account, which are two subjects for OpenFGA; and if there are
 // more than [MostOwners] owners, because OpenFGA would follow all of them.
-func (x *Index) Check(q Question) (c iam.Check, ok bool) {
+func (x *Index) Check(q Query) (c iam.Check, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	kind, registered := x.registry.Kind(q.Type)
-	if !registered || q.There && x.isAbsent(&q) || q.User != "" && q.Account != "" {
+	if !registered || q.RequireExists && x.isAbsent(&q) || q.User != "" && q.Account != "" {
 		return c, false
 	}
-	var r reach
-	if x.reach(&r, x.kinds[q.Type], &q); r.cut {
+	var r scopeSet
+	if x.collectScopes(&r, x.kinds[q.Type], &q); r.cut {
 		return c, false
 	}
 	asked := iam.Question{Groups: q.Groups, Permission: q.Permission, Kind: kind, Namespace: q.Namespace}
@@ -25,15 +25,15 @@ func (x *Index) Check(q Question) (c iam.Check, ok bool) {
 	}
 	names := named{}
 	if q.Name != "" {
-		asked.Object = names.add(q.place())
+		asked.Object = names.addObject(q.scopeOf())
 	}
 	if q.Parent.Name != "" && !q.Parent.All {
-		asked.Parent = names.add(q.Parent)
+		asked.Parent = names.addObject(q.Parent)
 	}
-	names.add(Place{Type: namespaceType, Ref: Ref{Name: q.Namespace}})
-	objects := iam.Objects{
+	names.addObject(Scope{Type: namespaceType, Ref: Ref{Name: q.Namespace}})
+	objects := iam.Lookup{
 		Registry: x.registry,
-		Target:   func(object string) (iam.Target, bool) { return x.target(names, object) },
+		Target:   func(object string) (iam.Target, bool) { return x.targetOf(names, object) },
 		Inactive: func(string) bool { return x.users[q.User].inactive || x.isInactive(q.Account) },
 	}
 	return objects.Check(asked, func(group string) bool {
@@ -42,25 +42,25 @@ func (x *Index) Check(q Question) (c iam.Check, ok bool) {
 }
 
 // named holds places by the names of their objects in OpenFGA, which cannot be parsed back.
-type named map[string]Place
+type named map[string]Scope
 
-func (n named) add(at Place) (object string) {
+func (n named) addObject(at Scope) (object string) {
 	object = iam.Object(at.Type, at.Namespace, at.Name)
 	n[object] = at
 	return object
 }
 
-// target returns an object by its name in OpenFGA. Afterwards the parents of the object can be found by name, too.
-func (x *Index) target(n named, object string) (iam.Target, bool) {
+// targetOf returns an object by its name in OpenFGA. Afterwards the parents of the object can be found by name, too.
+func (x *Index) targetOf(n named, object string) (iam.Target, bool) {
 	at, known := n[object]
-	t, there := x.object(at)
+	t, there := x.objectAt(at)
 	if !known || !there {
 		return iam.Target{}, false
 	}
-	n.add(Place{Type: namespaceType, Ref: Ref{Name: t.Namespace}})
+	n.addObject(Scope{Type: namespaceType, Ref: Ref{Name: t.Namespace}})
 	for _, owner := range t.Owners {
 		for _, namespace := range [...]string{t.Namespace, ""} {
-			n.add(Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}})
+			n.addObject(Scope{Type: owner.Type, Ref: Ref{namespace, owner.Name}})
 		}
 	}
 	return t, true

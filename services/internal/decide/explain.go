@@ -12,7 +12,7 @@ type Explanation struct {
 	// Inherits leads from the bound role to the role that includes the permission.
 	Inherits []Ref
 	// Path leads from the object to the place where the role is bound.
-	Path []Place
+	Path []Scope
 
 	// Unregistered means that the permission cannot be held on objects of the kind.
 	Unregistered bool
@@ -29,45 +29,45 @@ type Explanation struct {
 const mostLacking = 20
 
 // Explain answers a question with the reason.
-func (x *Index) Explain(q Question) Explanation {
+func (x *Index) Explain(q Query) Explanation {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	r := reach{from: map[Place]Place{}}
-	why, allowed := x.decide(q, &r)
+	r := scopeSet{from: map[Scope]Scope{}}
+	why, allowed := x.decideIn(q, &r)
 	e := Explanation{Proof: why, Allowed: allowed}
 	if allowed {
-		e.Membership = x.membership(q.User, why.Principal)
-		e.Inherits = lineage(x.roles[why.Role], q.Permission)
-		e.Path = r.path(q.place(), why.At)
+		e.Membership = x.membershipOf(q.User, why.Principal)
+		e.Inherits = inheritancePath(x.roles[why.Role], q.Permission)
+		e.Path = r.pathBetween(q.scopeOf(), why.At)
 		return e
 	}
 	e.NoObject, e.Truncated = q.Name != "" && x.kinds[q.Type] != nil && x.isAbsent(&q), r.cut
-	q.There = false
-	k, _, registered := x.asked(&q)
+	q.RequireExists = false
+	k, _, registered := x.resolveQuestion(&q)
 	e.Unregistered = !registered
-	e.NoSubject = q.User != "" && !x.users[q.User].acts() || q.Account != "" && x.isInactive(q.Account)
+	e.NoSubject = q.User != "" && !x.users[q.User].isActive() || q.Account != "" && x.isInactive(q.Account)
 	if registered {
-		e.Lacking = x.lacking(q, k)
+		e.Lacking = x.rolesLacking(q, k)
 	}
 	return e
 }
 
-// membership returns a membership of a user in a group.
-func (x *Index) membership(user string, group Principal) Ref {
+// membershipOf returns a membership of a user in a group.
+func (x *Index) membershipOf(user string, group Principal) Ref {
 	for ref := range x.membershipsOf[user] {
-		if m := x.memberships[ref]; group.Sort == Group && m.group == group.Ref && x.counts(m) {
+		if m := x.memberships[ref]; group.Sort == Group && m.group == group.Ref && x.isCounted(m) {
 			return ref
 		}
 	}
 	return Ref{}
 }
 
-// lineage returns a shortest path of inheritance from a role to one that includes a permission.
-func lineage(r *role, permission string) []Ref {
+// inheritancePath returns a shortest path of inheritance from a role to one that includes a permission.
+func inheritancePath(r *role, permission string) []Ref {
 	heir := map[Ref]Ref{r.Ref: {}}
 	for queue := []*role{r}; len(queue) > 0; queue = queue[1:] {
 		if slices.Contains(queue[0].included, permission) {
-			return back(heir, queue[0].Ref)
+			return followBack(heir, queue[0].Ref)
 		}
 		for _, inherited := range queue[0].inherits {
 			if _, seen := heir[inherited.Ref]; !seen {
@@ -79,11 +79,11 @@ func lineage(r *role, permission string) []Ref {
 	return nil
 }
 
-// path returns the path from an object to a place above it. A path to a whole kind leads through an object of that
+// pathBetween returns the path from an object to a place above it. A path to a whole kind leads through an object of that
 // kind.
-func (r *reach) path(from, to Place) []Place {
+func (r *scopeSet) pathBetween(from, to Scope) []Scope {
 	if !to.All {
-		return back(r.from, to)
+		return followBack(r.from, to)
 	}
 	above := from
 	for object := range r.from {
@@ -92,13 +92,13 @@ func (r *reach) path(from, to Place) []Place {
 		}
 	}
 	if above.Name == "" {
-		return []Place{to}
+		return []Scope{to}
 	}
-	return append(back(r.from, above), to)
+	return append(followBack(r.from, above), to)
 }
 
-// back follows links to their start, and returns them in reverse.
-func back[T comparable](links map[T]T, to T) []T {
+// followBack follows links to their start, and returns them in reverse.
+func followBack[T comparable](links map[T]T, to T) []T {
 	var none T
 	path := []T{to}
 	for at, ok := links[to]; ok && at != none; at, ok = links[at] {
@@ -108,18 +108,18 @@ func back[T comparable](links map[T]T, to T) []T {
 	return path
 }
 
-// lacking lists roles that the subject holds here.
-func (x *Index) lacking(q Question, k *kind) []Proof {
-	var r reach
-	x.reach(&r, k, &q)
-	grants := r.grants()
+// rolesLacking lists roles that the subject holds here.
+func (x *Index) rolesLacking(q Query, k *kind) []Proof {
+	var r scopeSet
+	x.collectScopes(&r, k, &q)
+	grants := r.activeGrants()
 	var had []Proof
 	for _, p := range x.are(q.Subject) {
-		for g := range p.among(grants) {
+		for g := range p.grantsAmong(grants) {
 			if len(had) == mostLacking {
 				return had
 			}
-			had = append(had, Proof{p.grants.has(g).Ref, g.role.Ref, p.Principal, g.at.Place})
+			had = append(had, Proof{p.grants.bindingOf(g).Ref, g.role.Ref, p.Principal, g.at.Scope})
 		}
 	}
 	return had

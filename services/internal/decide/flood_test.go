@@ -105,7 +105,7 @@ func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
 			x.SetBinding("one", fmt.Sprint("staff", i), staff)
 			alice.Spec.Subjects = append(alice.Spec.Subjects, iamv1alpha1.Subject{Kind: "User", Name: "alice", UID: "1"})
 		}
-		q := Question{Permission: "a/trees.get", Type: "a/Tree", Namespace: "one", Name: "oak"}
+		q := Query{Permission: "a/trees.get", Type: "a/Tree", Namespace: "one", Name: "oak"}
 		if holders, more := x.WhoCan(q, many); len(holders) != 2 || more {
 			t.Errorf("who can is %+v (%v)", holders, more)
 		}
@@ -178,7 +178,7 @@ func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
 			x.SetTarget("a/Cabinet", "one", "far", &iam.Target{Namespace: "one", UID: "2"})
 			name := map[string]string{"Folder": last, "Cabinet": "far"}[kind]
 			x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: kind, Namespace: "one", Name: name, UID: "2"}))
-			q := Question{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file().Type, Namespace: "one", Name: file().Name}
+			q := Query{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file().Type, Namespace: "one", Name: file().Name}
 			if _, ok := x.Decide(q); ok != counts {
 				t.Errorf("below %d folders of %d cabinets each, a role on %s counts: %v", c.owners, c.owners, name, ok)
 			}

@@ -23,7 +23,7 @@ func FuzzQuestions(f *testing.F) {
 			account = ""
 		}
 		w, r := world.New(seed), rand.New(rand.NewPCG(seed, 0))
-		x := New(w.Trusted)
+		x := New(w.IsTrusted)
 		told{}.tell(r, x, w)
 		request := world.Request{
 			User: user, Account: account, Groups: []string{group}, Permission: permission, Type: typ, Namespace: namespace, Name: name, There: there,

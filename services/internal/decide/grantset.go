@@ -20,8 +20,8 @@ type entry struct {
 	binding *binding
 }
 
-// has returns a binding that makes the grant; nil if there is none.
-func (s *grantSet) has(g *grant) *binding {
+// bindingOf returns a binding that makes the grant; nil if there is none.
+func (s *grantSet) bindingOf(g *grant) *binding {
 	for _, one := range s.few {
 		if one.grant == g {
 			return one.binding
@@ -33,8 +33,8 @@ func (s *grantSet) has(g *grant) *binding {
 	return nil
 }
 
-// all yields each grant with one of its bindings.
-func (s *grantSet) all() iter.Seq2[*grant, *binding] {
+// allGrants yields each grant with one of its bindings.
+func (s *grantSet) allGrants() iter.Seq2[*grant, *binding] {
 	return func(yield func(*grant, *binding) bool) {
 		for i, one := range s.few {
 			first := slices.IndexFunc(s.few, func(other entry) bool { return other.grant == one.grant })
@@ -50,10 +50,10 @@ func (s *grantSet) all() iter.Seq2[*grant, *binding] {
 	}
 }
 
-// size returns at least the number of grants.
-func (s *grantSet) size() int { return len(s.few) + len(s.many) }
+// atLeastSize returns at least the number of grants.
+func (s *grantSet) atLeastSize() int { return len(s.few) + len(s.many) }
 
-func (s *grantSet) add(b *binding) {
+func (s *grantSet) addBinding(b *binding) {
 	if s.many == nil && len(s.few) < fewGrants {
 		s.few = append(s.few, entry{b.grant, b})
 		return
@@ -68,8 +68,8 @@ func (s *grantSet) add(b *binding) {
 	s.many[b.grant] = append(s.many[b.grant], b)
 }
 
-// remove removes what a binding gives.
-func (s *grantSet) remove(b *binding) {
+// removeBinding removes what a binding gives.
+func (s *grantSet) removeBinding(b *binding) {
 	s.few = slices.DeleteFunc(s.few, func(one entry) bool { return one.binding == b })
 	if s.many == nil {
 		return

@@ -1,70 +1,70 @@
 package decide
 
-// holdings computes what a subject holds. It computes each grant and each place once, because anybody may make many of
+// heldPermissions computes what a subject holds. It computes each grant and each place once, because anybody may make many of
 // both.
-type holdings struct {
+type heldPermissions struct {
 	x      *Index
 	grants map[*grant]struct{}
 	// everywhere holds the permissions on all objects of their kinds.
 	everywhere bits
 	// at caches the permissions at places.
-	at map[Place]bits
+	at map[Scope]bits
 }
 
-// holdings returns the holdings of a subject.
-func (x *Index) holdings(s Subject) *holdings {
-	h := &holdings{x: x, grants: map[*grant]struct{}{}, everywhere: x.bitsOf(nil), at: map[Place]bits{}}
+// permissionsHeldBy returns the holdings of a subject.
+func (x *Index) permissionsHeldBy(s Subject) *heldPermissions {
+	h := &heldPermissions{x: x, grants: map[*grant]struct{}{}, everywhere: x.bitsOf(nil), at: map[Scope]bits{}}
 	for _, p := range x.are(s) {
-		for g := range p.grants.all() {
+		for g := range p.grants.allGrants() {
 			h.grants[g] = struct{}{}
 		}
 	}
 	for typ := range x.kinds {
 		all := x.bitsOf(nil)
-		if p := x.places[Place{Type: typ, All: true}]; p != nil {
-			h.among(all, p)
+		if p := x.places[Scope{Type: typ, All: true}]; p != nil {
+			h.addAt(all, p)
 		}
 		for n, owner := range x.owners {
-			if owner == typ && all.has(n) {
-				h.everywhere.set(n)
+			if owner == typ && all.hasBit(n) {
+				h.everywhere.setBit(n)
 			}
 		}
 	}
 	return h
 }
 
-// among adds the permissions that the subject's grants at a place give.
-func (h *holdings) among(all bits, p *place) {
+// addAt adds the permissions that the subject's grants at a place give.
+func (h *heldPermissions) addAt(all bits, p *scopeEntry) {
 	for _, g := range p.grants {
 		if _, mine := h.grants[g]; mine {
-			all.add(g.role.effective)
+			all.addAll(g.role.effective)
 		}
 	}
 }
 
-// on returns the permissions on an object with a UID, or on a whole kind. If another object has the name, only
+// permissionsOn returns the permissions on an object with a UID, or on a whole kind. If another object has the name, only
 // permissions on all objects there count.
-func (h *holdings) on(k *kind, at Place, uid string) bits {
-	if t, there := h.x.object(at); at.All || there && t.UID != uid {
-		at = Place{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
+func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) bits {
+	if t, there := h.x.objectAt(at); at.All || there && t.UID != uid {
+		at = Scope{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
 	}
 	if has, known := h.at[at]; known {
 		return has
 	}
 	has := h.x.bitsOf(nil)
-	has.add(h.everywhere)
-	var r reach
-	h.x.walk(&r, k, at, at.Namespace)
-	for p := range r.all {
-		h.among(has, p)
+	has.addAll(h.everywhere)
+	var r scopeSet
+	h.x.addScopes(&r, k, at, at.Namespace)
+	for p := range r.allScopes {
+		h.addAt(has, p)
 	}
 	h.at[at] = has
 	return has
 }
 
-// missing returns a permission that a role gives on an object, or on a whole kind, and the subject lacks.
-func (h *holdings) missing(ref Ref, at Place, uid string) (m Missing, lacks bool) {
-	r, m, lacks := h.x.given(ref, at)
+// missingPermission returns a permission that a role gives on an object, or on a whole kind, and the subject lacks.
+func (h *heldPermissions) missingPermission(ref Ref, at Scope, uid string) (m Missing, lacks bool) {
+	r, m, lacks := h.x.permissionsGiven(ref, at)
 	if lacks {
 		return m, true
 	}
@@ -72,6 +72,6 @@ func (h *holdings) missing(ref Ref, at Place, uid string) (m Missing, lacks bool
 	if k == nil {
 		return Missing{Role: ref, At: at}, true
 	}
-	name, lacks := h.x.first(r.effective, k.held, h.on(k, at, uid))
+	name, lacks := h.x.firstMissing(r.effective, k.held, h.permissionsOn(k, at, uid))
 	return Missing{Role: ref, Permission: name, At: at}, lacks
 }

@@ -47,11 +47,11 @@ type Index struct {
 	membershipsOf multimap[string, Ref]
 	membershipsIn multimap[Ref, Ref]
 	// belongings counts the recorded memberships of a user in a group.
-	belongings map[belonging]int
+	belongings map[membershipKey]int
 
 	// observed holds the types whose objects are all known.
 	observed   map[string]bool
-	places     map[Place]*place
+	places     map[Scope]*scopeEntry
 	bindings   map[Ref]*binding
 	principals map[Principal]*principal
 }
@@ -64,8 +64,8 @@ func New(trusted func(typ string) bool) *Index {
 		resources: map[string]*iamv1alpha1.ProtectedResource{}, registry: iam.Register(nil),
 		roles: map[Ref]*role{},
 		users: map[string]account{}, accounts: map[string]account{}, accountNames: map[string]string{}, groups: map[Ref]string{},
-		memberships: map[Ref]membership{}, membershipsOf: multimap[string, Ref]{}, membershipsIn: multimap[Ref, Ref]{}, belongings: map[belonging]int{},
-		observed: map[string]bool{}, places: map[Place]*place{}, bindings: map[Ref]*binding{}, principals: map[Principal]*principal{},
+		memberships: map[Ref]membership{}, membershipsOf: multimap[string, Ref]{}, membershipsIn: multimap[Ref, Ref]{}, belongings: map[membershipKey]int{},
+		observed: map[string]bool{}, places: map[Scope]*scopeEntry{}, bindings: map[Ref]*binding{}, principals: map[Principal]*principal{},
 	}
 }
 
@@ -77,11 +77,11 @@ func (x *Index) Load(tell func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.loading = false
-	x.register()
+	x.registerResources()
 }
 
-// alive reports whether an object exists and is not in deletion.
-func alive[T any, P interface {
+// isAlive reports whether an object exists and is not in deletion.
+func isAlive[T any, P interface {
 	*T
 	metav1.Object
 }](o P) bool {
@@ -91,14 +91,14 @@ func alive[T any, P interface {
 // multimap maps each key to several values.
 type multimap[K, V comparable] map[K]map[V]struct{}
 
-func (m multimap[K, V]) add(k K, v V) {
+func (m multimap[K, V]) addPair(k K, v V) {
 	if m[k] == nil {
 		m[k] = map[V]struct{}{}
 	}
 	m[k][v] = struct{}{}
 }
 
-func (m multimap[K, V]) remove(k K, v V) {
+func (m multimap[K, V]) removePair(k K, v V) {
 	delete(m[k], v)
 	if len(m[k]) == 0 {
 		delete(m, k)

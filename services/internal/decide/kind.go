@@ -41,18 +41,18 @@ func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResour
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	was := x.resources[name]
-	if alive(p) {
+	if isAlive(p) {
 		x.resources[name] = p
 	} else {
 		delete(x.resources, name)
 	}
-	if same := was == nil && !alive(p) || was != nil && alive(p) && iam.JudgedAlike(was, p); !x.loading && !same {
-		x.register()
+	if same := was == nil && !isAlive(p) || was != nil && isAlive(p) && iam.EqualForRegistration(was, p); !x.loading && !same {
+		x.registerResources()
 	}
 }
 
-// register judges all ProtectedResources, and computes the permissions of all roles again.
-func (x *Index) register() {
+// registerResources judges all ProtectedResources, and computes the permissions of all roles again.
+func (x *Index) registerResources() {
 	x.registry = iam.Register(slices.Collect(maps.Values(x.resources)))
 	kinds := x.registry.Kinds()
 	x.kinds, x.permissions, x.names, x.owners = map[string]*kind{}, map[string]int{}, nil, nil
@@ -68,7 +68,7 @@ func (x *Index) register() {
 			x.kinds[k.Type].parents[parent.Type] = x.kinds[parent.Type]
 		}
 	}
-	x.inherit(slices.Collect(maps.Values(x.roles)))
+	x.computeRoles(slices.Collect(maps.Values(x.roles)))
 }
 
 // Registry returns the registry of all ProtectedResources.
@@ -88,32 +88,32 @@ func (x *Index) bitsOf(permissions []string) bits {
 	b := make(bits, len(x.permissions)/word+1)
 	for _, permission := range permissions {
 		if n, known := x.permissions[permission]; known {
-			b.set(n)
+			b.setBit(n)
 		}
 	}
 	return b
 }
 
-func (b bits) has(n int) bool { return n/word < len(b) && b[n/word]&(1<<(n%word)) != 0 }
+func (b bits) hasBit(n int) bool { return n/word < len(b) && b[n/word]&(1<<(n%word)) != 0 }
 
-func (b bits) set(n int) { b[n/word] |= 1 << (n % word) }
+func (b bits) setBit(n int) { b[n/word] |= 1 << (n % word) }
 
-func (b bits) add(other bits) {
+func (b bits) addAll(other bits) {
 	for i, w := range other {
 		b[i] |= w
 	}
 }
 
-// common returns the size of the intersection.
-func (b bits) common(other bits) (n int) {
+// countCommon returns the size of the intersection.
+func (b bits) countCommon(other bits) (n int) {
 	for i, w := range b[:min(len(b), len(other))] {
 		n += mathbits.OnesCount64(w & other[i])
 	}
 	return n
 }
 
-// exceeds reports whether the set has an element of with that without lacks.
-func (b bits) exceeds(with, without bits) bool {
+// containsBeyond reports whether the set has an element of with that without lacks.
+func (b bits) containsBeyond(with, without bits) bool {
 	for i, w := range b[:min(len(b), len(with))] {
 		if w&with[i]&^without[i] != 0 {
 			return true
@@ -126,7 +126,7 @@ func (b bits) exceeds(with, without bits) bool {
 func (x *Index) namesOf(b, with, without bits) []string {
 	var names []string
 	for n, name := range x.names {
-		if b.has(n) && with.has(n) && !without.has(n) {
+		if b.hasBit(n) && with.hasBit(n) && !without.hasBit(n) {
 			names = append(names, name)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 type Missing struct {
 	Role       Ref
 	Permission string
-	At         Place
+	At         Scope
 	// Owners means that there are more than [MostOwners] owners.
 	Owners bool
 }
@@ -26,7 +26,7 @@ func (x *Index) MissingToBind(s Subject, namespace string, b *iamv1alpha1.Policy
 	if !ok {
 		return Missing{At: at}, true
 	}
-	return x.holdings(s).missing(Ref{cmp.Or(b.RoleRef.Namespace, namespace), b.RoleRef.Name}, at, uid)
+	return x.permissionsHeldBy(s).missingPermission(Ref{cmp.Or(b.RoleRef.Namespace, namespace), b.RoleRef.Name}, at, uid)
 }
 
 // MissingToJoin returns what a subject lacks of what a group holds. Grants on objects that are known not to exist do
@@ -38,12 +38,12 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 	if p == nil {
 		return m, false
 	}
-	mine := x.holdings(s)
-	for g := range p.grants.all() {
-		if !g.at.counts(g.uid) && (g.at.target != nil || x.kinds[g.at.Type] != nil && x.observed[g.at.Type]) {
+	mine := x.permissionsHeldBy(s)
+	for g := range p.grants.allGrants() {
+		if !g.at.isCounted(g.uid) && (g.at.target != nil || x.kinds[g.at.Type] != nil && x.observed[g.at.Type]) {
 			continue
 		}
-		if m, lacks = mine.missing(g.role.Ref, g.at.Place, g.uid); lacks {
+		if m, lacks = mine.missingPermission(g.role.Ref, g.at.Scope, g.uid); lacks {
 			return m, true
 		}
 	}
@@ -55,18 +55,18 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	mine := x.holdings(s)
+	mine := x.permissionsHeldBy(s)
 	for _, name := range permissions {
-		if n, known := x.permissions[name]; !known || !mine.everywhere.has(n) {
+		if n, known := x.permissions[name]; !known || !mine.everywhere.hasBit(n) {
 			return Missing{Permission: name}, true
 		}
 	}
 	for _, ref := range roles {
-		r, m, lacks := x.given(ref, Place{})
+		r, m, lacks := x.permissionsGiven(ref, Scope{})
 		if lacks {
 			return m, true
 		}
-		if name, lacks := x.first(r.effective, r.effective, mine.everywhere); lacks {
+		if name, lacks := x.firstMissing(r.effective, r.effective, mine.everywhere); lacks {
 			return Missing{Role: ref, Permission: name}, true
 		}
 	}
@@ -74,29 +74,29 @@ func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (
 }
 
 // MissingToOwn returns what a subject lacks on an object of what is held on its new owners, and above these.
-func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.Owner) (m Missing, lacks bool) {
+func (x *Index) MissingToOwn(s Subject, object Scope, uid string, owners []iam.Owner) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	k := x.kinds[object.Type]
 	if k == nil {
 		return m, false
 	}
-	var above reach // One for all owners, which may share any number of owners.
+	var above scopeSet // One for all owners, which may share any number of owners.
 	for _, owner := range owners {
 		if k.parents[owner.Type] != nil && !x.reachOwner(&above, object, owner) {
-			return Missing{At: Place{Type: owner.Type, Ref: Ref{Name: owner.Name}}}, true
+			return Missing{At: Scope{Type: owner.Type, Ref: Ref{Name: owner.Name}}}, true
 		}
 	}
-	if x.ascend(&above); above.cut {
+	if x.expandParents(&above); above.cut {
 		return Missing{Owners: true}, true
 	}
-	has := x.holdings(s).on(k, object, uid)
-	for at := range above.all {
-		if owner, hidden := x.hidden(at); hidden {
+	has := x.permissionsHeldBy(s).permissionsOn(k, object, uid)
+	for at := range above.allScopes {
+		if owner, hidden := x.hiddenParent(at); hidden {
 			return Missing{At: owner}, true
 		}
 		for _, g := range at.grants {
-			if name, lacks := x.first(g.role.effective, k.held, has); lacks {
+			if name, lacks := x.firstMissing(g.role.effective, k.held, has); lacks {
 				return Missing{Role: g.role.Ref, Permission: name, At: object}, true
 			}
 		}
@@ -104,36 +104,36 @@ func (x *Index) MissingToOwn(s Subject, object Place, uid string, owners []iam.O
 	return m, false
 }
 
-// hidden returns a parent that the object may have, but that is not observed.
-func (x *Index) hidden(at *place) (above Place, hidden bool) {
+// hiddenParent returns a parent that the object may have, but that is not observed.
+func (x *Index) hiddenParent(at *scopeEntry) (above Scope, hiddenParent bool) {
 	k := x.kinds[at.Type]
 	if k == nil || at.target == nil {
 		return above, false
 	}
 	for _, owner := range at.target.Owners {
 		if k.parents[owner.Type] != nil && !x.observed[owner.Type] {
-			return Place{Type: owner.Type, Ref: Ref{Name: owner.Name}}, true
+			return Scope{Type: owner.Type, Ref: Ref{Name: owner.Name}}, true
 		}
 	}
-	within := Place{Type: namespaceType, Ref: Ref{Name: at.target.Namespace}}
-	return within, within.Name != "" && k.parents[namespaceType] != nil && !x.observed[namespaceType] && !x.trusts(within)
+	within := Scope{Type: namespaceType, Ref: Ref{Name: at.target.Namespace}}
+	return within, within.Name != "" && k.parents[namespaceType] != nil && !x.observed[namespaceType] && !x.canExist(within)
 }
 
 // reachOwner finds the places where a role counts for an owner, and reports whether the owner exists. An owner without
 // a known UID is the one that has the name.
-func (x *Index) reachOwner(r *reach, object Place, owner iam.Owner) (there bool) {
+func (x *Index) reachOwner(r *scopeSet, object Scope, owner iam.Owner) (there bool) {
 	for _, namespace := range [...]string{object.Namespace, ""} {
-		above := Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
-		if o, is := x.object(above); is && (owner.UID == "" || owner.UID == o.UID) {
+		above := Scope{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
+		if o, is := x.objectAt(above); is && (owner.UID == "" || owner.UID == o.UID) {
 			there = true
-			r.climb(object, above)
+			r.addParent(object, above)
 		}
 	}
 	return there
 }
 
-// given returns a role if it is declared with everything that it inherits, and all its permissions are registered.
-func (x *Index) given(ref Ref, at Place) (r *role, m Missing, lacks bool) {
+// permissionsGiven returns a role if it is declared with everything that it inherits, and all its permissions are registered.
+func (x *Index) permissionsGiven(ref Ref, at Scope) (r *role, m Missing, lacks bool) {
 	switch r = x.roles[ref]; {
 	case r == nil || !r.declared:
 		return nil, Missing{Role: ref}, true
@@ -145,9 +145,9 @@ func (x *Index) given(ref Ref, at Place) (r *role, m Missing, lacks bool) {
 	return r, m, false
 }
 
-// first returns the first given permission that can be held and that the subject lacks.
-func (x *Index) first(given, held, has bits) (name string, lacks bool) {
-	if !given.exceeds(held, has) {
+// firstMissing returns the first given permission that can be held and that the subject lacks.
+func (x *Index) firstMissing(given, held, has bits) (name string, lacks bool) {
+	if !given.containsBeyond(held, has) {
 		return "", false
 	}
 	return x.namesOf(given, held, has)[0], true

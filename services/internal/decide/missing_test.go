@@ -70,7 +70,7 @@ func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding)
 }
 
 // meant is what a binding is on. What somebody has on another object of the name is not had on this one.
-func (x *Index) meant(b *iamv1alpha1.PolicyBindingSpec) Place {
+func (x *Index) meant(b *iamv1alpha1.PolicyBindingSpec) Scope {
 	at, uid, _ := placeOf(b.ResourceSelector)
 	if p := x.places[at]; p != nil && p.target != nil && p.target.UID != uid {
 		at.Name = ""
@@ -91,16 +91,16 @@ func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 					lacking++
 					continue
 				}
-				for g := range p.grants.all() {
-					for _, permission := range x.Permissions(g.role.Ref, g.at.Place) {
-						if joined++; g.at.counts(g.uid) && !x.may(who, permission, g.at.Place) {
-							t.Fatalf("%+v may join %v without %s on %v", who, group, permission, g.at.Place)
+				for g := range p.grants.allGrants() {
+					for _, permission := range x.Permissions(g.role.Ref, g.at.Scope) {
+						if joined++; g.at.isCounted(g.uid) && !x.may(who, permission, g.at.Scope) {
+							t.Fatalf("%+v may join %v without %s on %v", who, group, permission, g.at.Scope)
 						}
 					}
 				}
 			}
 			for _, name := range x.names {
-				if _, lacks := x.MissingToInclude(who, []string{name}, nil); lacks == x.may(who, name, Place{}) {
+				if _, lacks := x.MissingToInclude(who, []string{name}, nil); lacks == x.may(who, name, Scope{}) {
 					t.Fatalf("%+v lacks %s to include it: %v", who, name, lacks)
 				} else if !lacks {
 					included++
@@ -110,7 +110,7 @@ func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 				role := Ref{r.Namespace, r.Name}
 				given, ok := x.giving(role)
 				if _, lacks := x.MissingToInclude(who, nil, []Ref{role}); !lacks && (!ok ||
-					slices.ContainsFunc(given, func(name string) bool { return !x.may(who, name, Place{}) })) {
+					slices.ContainsFunc(given, func(name string) bool { return !x.may(who, name, Scope{}) })) {
 					t.Fatalf("%+v may have %v inherited, and lacks some of %v", who, role, given)
 				}
 			}
@@ -132,7 +132,7 @@ func TestWhoMayGiveAnObjectAwayHasWhatOthersGet(t *testing.T) {
 			}
 			other := w.Things[(i+1)%len(w.Things)]
 			owner := iam.Owner{Type: other.Type, Name: other.Name, UID: string(other.UID)}
-			who, at := question(w.Ask()).Subject, Place{Type: o.Type, Ref: Ref{o.Namespace, o.Name}}
+			who, at := question(w.Ask()).Subject, Scope{Type: o.Type, Ref: Ref{o.Namespace, o.Name}}
 			if _, lacks := x.MissingToOwn(who, at, was.UID, []iam.Owner{owner}); lacks {
 				refused++
 				continue
@@ -159,11 +159,11 @@ func TestWhoMayGiveAnObjectAwayHasWhatOthersGet(t *testing.T) {
 }
 
 // answers are all users who may do something to an object, each with what.
-func (x *Index) answers(w *world.World, k *kind, at Place) map[[2]string]bool {
+func (x *Index) answers(w *world.World, k *kind, at Scope) map[[2]string]bool {
 	all := map[[2]string]bool{}
 	for _, u := range w.Users {
 		for _, permission := range x.namesOf(k.held, k.held, nil) {
-			q := Question{Subject: Subject{User: u.Name}, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
+			q := Query{Subject: Subject{User: u.Name}, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
 			if _, allowed := x.Decide(q); allowed {
 				all[[2]string{u.Name, permission}] = true
 			}
@@ -173,8 +173,8 @@ func (x *Index) answers(w *world.World, k *kind, at Place) map[[2]string]bool {
 }
 
 // may asks what guards of bindings must agree with: a permission on an object or on all of a kind, or on everything that has it.
-func (x *Index) may(s Subject, permission string, at Place) bool {
-	q := Question{Subject: s, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
+func (x *Index) may(s Subject, permission string, at Scope) bool {
+	q := Query{Subject: s, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
 	if _, allowed := x.Decide(q); allowed {
 		return true
 	}
@@ -225,7 +225,7 @@ func TestWhatMayBeThereIsLacked(t *testing.T) {
 	}
 	give := func(when string, want bool) {
 		t.Helper()
-		m, lacks := x.MissingToOwn(Subject{User: "mallory"}, Place{Type: file, Ref: Ref{"n", "it"}}, "u", []iam.Owner{{Type: folder, Name: "mine", UID: "u"}})
+		m, lacks := x.MissingToOwn(Subject{User: "mallory"}, Scope{Type: file, Ref: Ref{"n", "it"}}, "u", []iam.Owner{{Type: folder, Name: "mine", UID: "u"}})
 		if lacks != want {
 			t.Errorf("%s: %v, %+v", when, lacks, m)
 		}

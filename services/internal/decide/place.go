@@ -17,8 +17,8 @@ const bindingType = "iam.miloapis.com/PolicyBinding"
 
 const userType = "iam.miloapis.com/User"
 
-// Place is where a role can be held: on one object, or on a whole kind.
-type Place struct {
+// Scope is where a role can be held: on one object, or on a whole kind.
+type Scope struct {
 	// Type is the name that [iam.Type] returns.
 	Type string
 	Ref
@@ -26,9 +26,9 @@ type Place struct {
 	All bool
 }
 
-// place is a Place with an object or grants.
-type place struct {
-	Place
+// scopeEntry is a Place with an object or grants.
+type scopeEntry struct {
+	Scope
 
 	// target is the object, if it exists.
 	target *iam.Target
@@ -51,20 +51,20 @@ func (x *Index) SetObserved(typ string, observed bool) {
 func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	at := Place{Type: typ, Ref: Ref{namespace, name}}
-	if known, there := x.object(at); t != nil && len(t.Owners) == 0 && there && x.places[at] == nil && known.UID == t.UID {
+	at := Scope{Type: typ, Ref: Ref{namespace, name}}
+	if known, there := x.objectAt(at); t != nil && len(t.Owners) == 0 && there && x.places[at] == nil && known.UID == t.UID {
 		return
 	}
-	p := x.place(at)
+	p := x.entryAt(at)
 	p.setTarget(t)
 	x.releasePlace(p)
 }
 
-// object returns the object at a place, if it exists.
-func (x *Index) object(at Place) (t iam.Target, there bool) { return x.objectOf(x.places[at], at) }
+// objectAt returns the object at a place, if it exists.
+func (x *Index) objectAt(at Scope) (t iam.Target, there bool) { return x.objectOf(x.places[at], at) }
 
 // objectOf returns the object at a place. A PolicyBinding without other facts needs no place of its own.
-func (x *Index) objectOf(p *place, at Place) (t iam.Target, there bool) {
+func (x *Index) objectOf(p *scopeEntry, at Scope) (t iam.Target, there bool) {
 	switch {
 	case p != nil && p.target != nil:
 		return *p.target, true
@@ -76,30 +76,30 @@ func (x *Index) objectOf(p *place, at Place) (t iam.Target, there bool) {
 	return t, false
 }
 
-// saysObject reports whether the index holds the existence and the owners of an object as declared.
-func (x *Index) saysObject(typ string, m *metav1.ObjectMeta) bool {
+// matchesObject reports whether the index holds the existence and the owners of an object as declared.
+func (x *Index) matchesObject(typ string, m *metav1.ObjectMeta) bool {
 	want, lives := iam.TargetOfObject(m)
-	is, there := x.object(Place{Type: typ, Ref: Ref{m.Namespace, m.Name}})
+	is, there := x.objectAt(Scope{Type: typ, Ref: Ref{m.Namespace, m.Name}})
 	return there == lives && (!lives || is.UID == want.UID && slices.Equal(is.Owners, want.Owners))
 }
 
 // isThere reports whether the object with the UID exists at the place.
-func (x *Index) isThere(at Place, uid string) bool {
-	t, there := x.object(at)
+func (x *Index) isThere(at Scope, uid string) bool {
+	t, there := x.objectAt(at)
 	return there && t.UID == uid
 }
 
 // setTarget sets the object at the place, and updates which grants count.
-func (p *place) setTarget(t *iam.Target) {
+func (p *scopeEntry) setTarget(t *iam.Target) {
 	if t != nil && p.isThere(t.UID) {
 		p.target = t
 		return
 	}
-	p.regrant(func() { p.target = t })
+	p.updateGrants(func() { p.target = t })
 }
 
-// regrant applies a change, and updates which grants count.
-func (p *place) regrant(change func()) {
+// updateGrants applies a change, and updates which grants count.
+func (p *scopeEntry) updateGrants(change func()) {
 	all := p.grants
 	for _, idle := range p.idle {
 		all = append(all, idle...)
@@ -107,37 +107,37 @@ func (p *place) regrant(change func()) {
 	p.grants, p.idle = nil, nil
 	change()
 	for _, g := range all {
-		p.setGranted(g.uid, append(p.granted(g.uid), g))
+		p.setGranted(g.uid, append(p.grantsFor(g.uid), g))
 	}
 }
 
-// Retrust updates whether the objects of a type are trusted.
-func (x *Index) Retrust(typ string) {
+// RefreshTrust updates whether the objects of a type are trusted.
+func (x *Index) RefreshTrust(typ string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for at, p := range x.places {
-		if trusted := x.trusts(at); at.Type == typ && trusted != p.trusted {
-			p.regrant(func() { p.trusted = trusted })
+		if trusted := x.canExist(at); at.Type == typ && trusted != p.trusted {
+			p.updateGrants(func() { p.trusted = trusted })
 		}
 	}
 }
 
-// counts reports whether grants for a UID count here: the object exists, or need not exist.
-func (p *place) counts(uid string) bool {
+// isCounted reports whether grants for a UID count here: the object exists, or need not exist.
+func (p *scopeEntry) isCounted(uid string) bool {
 	return p.All || p.isThere(uid) || p.target == nil && p.trusted
 }
 
-// granted returns the grants for a UID, among others if they count.
-func (p *place) granted(uid string) []*grant {
-	if p.counts(uid) {
+// grantsFor returns the grants for a UID, among others if they count.
+func (p *scopeEntry) grantsFor(uid string) []*grant {
+	if p.isCounted(uid) {
 		return p.grants
 	}
 	return p.idle[uid]
 }
 
-func (p *place) setGranted(uid string, grants []*grant) {
+func (p *scopeEntry) setGranted(uid string, grants []*grant) {
 	switch {
-	case p.counts(uid):
+	case p.isCounted(uid):
 		p.grants = grants
 	case len(grants) == 0:
 		delete(p.idle, uid)
@@ -148,10 +148,10 @@ func (p *place) setGranted(uid string, grants []*grant) {
 	}
 }
 
-func (x *Index) place(at Place) *place {
+func (x *Index) entryAt(at Scope) *scopeEntry {
 	p := x.places[at]
 	if p == nil {
-		p = &place{Place: at, trusted: x.trusts(at)}
+		p = &scopeEntry{Scope: at, trusted: x.canExist(at)}
 		if t, there := x.objectOf(nil, at); there {
 			p.target = &t
 		}
@@ -160,27 +160,27 @@ func (x *Index) place(at Place) *place {
 	return p
 }
 
-// trusts reports whether an object that is not followed may exist here.
-func (x *Index) trusts(at Place) bool {
+// canExist reports whether an object that is not followed may exist here.
+func (x *Index) canExist(at Scope) bool {
 	return !at.All && at.Name != "" && x.trusted != nil && x.trusted(at.Type)
 }
 
-func (x *Index) releasePlace(p *place) {
+func (x *Index) releasePlace(p *scopeEntry) {
 	if p.target == nil && len(p.grants)+len(p.idle) == 0 {
-		delete(x.places, p.Place)
+		delete(x.places, p.Scope)
 	}
 }
 
 // isThere reports whether the object with the UID exists here.
-func (p *place) isThere(uid string) bool { return p.target != nil && p.target.UID == uid }
+func (p *scopeEntry) isThere(uid string) bool { return p.target != nil && p.target.UID == uid }
 
 // placeOf returns the place of a binding, and the UID that the object must have.
-func placeOf(s iamv1alpha1.ResourceSelector) (at Place, uid string, ok bool) {
+func placeOf(s iamv1alpha1.ResourceSelector) (at Scope, uid string, ok bool) {
 	switch {
 	case s.ResourceRef != nil:
-		return Place{Type: iam.Type(s.ResourceRef.APIGroup, s.ResourceRef.Kind), Ref: Ref{s.ResourceRef.Namespace, s.ResourceRef.Name}}, s.ResourceRef.UID, true
+		return Scope{Type: iam.Type(s.ResourceRef.APIGroup, s.ResourceRef.Kind), Ref: Ref{s.ResourceRef.Namespace, s.ResourceRef.Name}}, s.ResourceRef.UID, true
 	case s.ResourceKind != nil:
-		return Place{Type: iam.Type(s.ResourceKind.APIGroup, s.ResourceKind.Kind), All: true}, "", true
+		return Scope{Type: iam.Type(s.ResourceKind.APIGroup, s.ResourceKind.Kind), All: true}, "", true
 	}
 	return at, "", false
 }
@@ -192,24 +192,24 @@ const few = 32
 // first. Anybody who may create objects can give each of them many owners.
 const MostOwners = 1000
 
-// reach collects all places where a role counts for a question.
-type reach struct {
-	near  [few]*place
+// scopeSet collects all places where a role counts for a question.
+type scopeSet struct {
+	near  [few]*scopeEntry
 	count int
-	far   map[*place]struct{}
+	far   map[*scopeEntry]struct{}
 	// from holds the child of each object; nil unless the path is needed.
-	from map[Place]Place
+	from map[Scope]Scope
 	// ahead, and then further, queue the parents of visited objects: many in all, of which passed were visited.
-	ahead        [few / 2]Place
-	further      []Place
+	ahead        [few / 2]Scope
+	further      []Scope
 	many, passed int
 	// owners counts the followed owners. cut means that there are more than MostOwners.
 	owners int
 	cut    bool
 }
 
-// add adds a place, and reports whether it is new.
-func (r *reach) add(p *place) bool {
+// isNewScope adds a place, and reports whether it is new.
+func (r *scopeSet) isNewScope(p *scopeEntry) bool {
 	if p == nil || slices.Contains(r.near[:r.count], p) {
 		return false
 	}
@@ -222,14 +222,14 @@ func (r *reach) add(p *place) bool {
 		return false
 	}
 	if r.far == nil {
-		r.far = map[*place]struct{}{}
+		r.far = map[*scopeEntry]struct{}{}
 	}
 	r.far[p] = struct{}{}
 	return true
 }
 
-// all yields the places.
-func (r *reach) all(yield func(*place) bool) {
+// allScopes yields the places.
+func (r *scopeSet) allScopes(yield func(*scopeEntry) bool) {
 	for _, p := range r.near[:r.count] {
 		if !yield(p) {
 			return
@@ -242,33 +242,33 @@ func (r *reach) all(yield func(*place) bool) {
 	}
 }
 
-// walk adds the whole kind, the object, and everything above it. namespace is that of the request; a known object has
+// addScopes adds the whole kind, the object, and everything above it. namespace is that of the request; a known object has
 // its own.
-func (x *Index) walk(r *reach, k *kind, at Place, namespace string) {
-	x.visit(r, k, at, namespace)
-	x.ascend(r)
+func (x *Index) addScopes(r *scopeSet, k *kind, at Scope, namespace string) {
+	x.expandScope(r, k, at, namespace)
+	x.expandParents(r)
 }
 
-// ascend visits the queued parents.
-func (x *Index) ascend(r *reach) {
-	for at, ok := r.next(); ok; at, ok = r.next() {
-		x.visit(r, x.kinds[at.Type], at, "")
+// expandParents visits the queued parents.
+func (x *Index) expandParents(r *scopeSet) {
+	for at, ok := r.nextParent(); ok; at, ok = r.nextParent() {
+		x.expandScope(r, x.kinds[at.Type], at, "")
 	}
 }
 
-// visit adds the whole kind and the object, and queues its parents.
-func (x *Index) visit(r *reach, k *kind, at Place, namespace string) {
-	r.add(x.places[Place{Type: k.typ, All: true}])
+// expandScope adds the whole kind and the object, and queues its parents.
+func (x *Index) expandScope(r *scopeSet, k *kind, at Scope, namespace string) {
+	r.isNewScope(x.places[Scope{Type: k.typ, All: true}])
 	p := x.places[at]
 	object, known := x.objectOf(p, at)
-	if p != nil && (known || p.trusted) && !r.add(p) {
+	if p != nil && (known || p.trusted) && !r.isNewScope(p) {
 		return
 	}
 	if known {
 		namespace = object.Namespace
 	}
 	if k.parents[namespaceType] != nil && namespace != "" {
-		r.climb(at, Place{Type: namespaceType, Ref: Ref{Name: namespace}})
+		r.addParent(at, Scope{Type: namespaceType, Ref: Ref{Name: namespace}})
 	}
 	if !known {
 		return
@@ -283,16 +283,16 @@ func (x *Index) visit(r *reach, k *kind, at Place, namespace string) {
 		}
 		// An owner is in the namespace of the object, or cluster-scoped.
 		for _, namespace := range [...]string{object.Namespace, ""} {
-			above := Place{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
+			above := Scope{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
 			if owner.UID != "" && x.isThere(above, owner.UID) {
-				r.climb(at, above)
+				r.addParent(at, above)
 			}
 		}
 	}
 }
 
-// climb queues a parent.
-func (r *reach) climb(at, above Place) {
+// addParent queues a parent.
+func (r *scopeSet) addParent(at, above Scope) {
 	if _, known := r.from[above]; r.from != nil && !known {
 		r.from[above] = at
 	}
@@ -304,8 +304,8 @@ func (r *reach) climb(at, above Place) {
 	r.many++
 }
 
-// next returns the next queued parent, the nearest first.
-func (r *reach) next() (at Place, ok bool) {
+// nextParent returns the next queued parent, the nearest first.
+func (r *scopeSet) nextParent() (at Scope, ok bool) {
 	switch i := r.passed; {
 	case i == r.many:
 		return at, false

@@ -31,10 +31,10 @@ func (x *Index) emptied(t *testing.T, before told) {
 	}
 }
 
-func question(r world.Request) Question {
-	return Question{
+func question(r world.Request) Query {
+	return Query{
 		Subject:    Subject{User: r.User, Account: r.Account, Groups: r.Groups},
-		Permission: r.Permission, Type: r.Type, Namespace: r.Namespace, Name: r.Name, There: r.There,
-		Parent: Place{Type: r.ParentType, Ref: Ref{Name: r.ParentName}},
+		Permission: r.Permission, Type: r.Type, Namespace: r.Namespace, Name: r.Name, RequireExists: r.There,
+		Parent: Scope{Type: r.ParentType, Ref: Ref{Name: r.ParentName}},
 	}
 }

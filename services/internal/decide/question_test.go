@@ -33,8 +33,8 @@ func binds(to *iamv1alpha1.ResourceReference) *iamv1alpha1.PolicyBinding {
 	return b
 }
 
-func get(user, namespace, name string) Question {
-	return Question{Subject: Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Namespace: namespace, Name: name}
+func get(user, namespace, name string) Query {
+	return Query{Subject: Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Namespace: namespace, Name: name}
 }
 
 func (x *Index) gets(user, namespace, name string) bool {
@@ -57,7 +57,7 @@ func TestARoleOnAllOfAKindIsNotOnWhatIsNotThere(t *testing.T) {
 	x.SetBinding("one", "all", all)
 	for name, there := range map[string]bool{"oak": true, "elm": false, "": false} {
 		q := get("alice", "one", name)
-		q.There = true
+		q.RequireExists = true
 		_, ok := x.Decide(q)
 		holders, _ := x.WhoCan(q, 10)
 		e := x.Explain(q)
@@ -106,17 +106,17 @@ func TestWhatIsTrustedNoMoreGivesNothingUnlessItIsThere(t *testing.T) {
 	}
 	x.SetTarget("a/Tree", "one", "ash", &iam.Target{Namespace: "one", UID: "3"})
 	trusted = false
-	x.Retrust("a/Bush")
+	x.RefreshTrust("a/Bush")
 	if !x.gets("alice", "one", "elm") {
 		t.Error("it was not asked anew, and is trusted no more")
 	}
-	x.Retrust("a/Tree")
+	x.RefreshTrust("a/Tree")
 	if x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") {
 		t.Error("what is there gives nothing, or what is not there does")
 	}
 	x.SetBinding("one", "fir", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "fir", UID: "3"}))
 	trusted = true
-	x.Retrust("a/Tree")
+	x.RefreshTrust("a/Tree")
 	if !x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") || !x.gets("alice", "one", "fir") {
 		t.Error("it is not trusted again")
 	}
@@ -199,7 +199,7 @@ func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
 		b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "t", UID: fmt.Sprint("never", i)})
 		x.SetBinding("one", fmt.Sprint("b", i), b)
 	}
-	p := x.places[Place{Type: "a/Tree", Ref: Ref{"one", "t"}}]
+	p := x.places[Scope{Type: "a/Tree", Ref: Ref{"one", "t"}}]
 	for _, uid := range []string{"never1", "2", "never2"} {
 		x.SetTarget("a/Tree", "one", "t", &iam.Target{Namespace: "one", UID: uid})
 		for _, g := range p.grants {
@@ -215,7 +215,7 @@ func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
 		x.SetBinding("one", fmt.Sprint("b", i), nil)
 	}
 	x.SetTarget("a/Tree", "one", "t", nil)
-	if x.places[p.Place] != nil {
+	if x.places[p.Scope] != nil {
 		t.Error("the place stays although there is nothing")
 	}
 }
@@ -223,11 +223,11 @@ func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
 func TestWhoIsTwoIsNotAskedAboutAndWhatIsLongIsFound(t *testing.T) {
 	x, long := trees(), strings.Repeat("n", 250)
 	x.SetTarget("a/Tree", long, long, &iam.Target{Namespace: long, UID: "3"})
-	if _, ok := x.Check(Question{Subject: Subject{User: "alice", Account: "1"}, Permission: "a/trees.get", Type: "a/Tree"}); ok {
+	if _, ok := x.Check(Query{Subject: Subject{User: "alice", Account: "1"}, Permission: "a/trees.get", Type: "a/Tree"}); ok {
 		t.Error("two are asked about as one")
 	}
 	q := get("alice", long, long)
-	if q.There = true; x.gets("alice", long, long) {
+	if q.RequireExists = true; x.gets("alice", long, long) {
 		t.Error("alice has a tree that nobody gave her")
 	}
 	c, ok := x.Check(q)
@@ -236,7 +236,7 @@ func TestWhoIsTwoIsNotAskedAboutAndWhatIsLongIsFound(t *testing.T) {
 	}
 }
 
-func file() Place { return Place{Type: "a/File", Ref: Ref{"one", "it"}} }
+func file() Scope { return Scope{Type: "a/File", Ref: Ref{"one", "it"}} }
 
 // filed is an index of so many folders that are in as many cabinets each, the last one in one more that comes last.
 func filed(many int) (x *Index, folders []iam.Owner) {

@@ -32,8 +32,8 @@ type role struct {
 func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	r := x.role(Ref{namespace, name})
-	if r.says(declared) {
+	r := x.roleOf(Ref{namespace, name})
+	if r.matchesDeclared(declared) {
 		x.releaseRole(r)
 		return
 	}
@@ -41,27 +41,27 @@ func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 	for _, inherited := range before {
 		delete(inherited.heirs, r)
 	}
-	r.declared, r.included, r.inherits = alive(declared), nil, nil
+	r.declared, r.included, r.inherits = isAlive(declared), nil, nil
 	if r.declared {
 		r.included = declared.Spec.IncludedPermissions
 		for _, ref := range declared.Spec.InheritedRoles {
-			inherited := x.role(Ref{cmp.Or(ref.Namespace, namespace), ref.Name})
+			inherited := x.roleOf(Ref{cmp.Or(ref.Namespace, namespace), ref.Name})
 			r.inherits = append(r.inherits, inherited)
 			inherited.heirs[r] = struct{}{}
 		}
 	}
-	x.inherit([]*role{r})
+	x.computeRoles([]*role{r})
 	for _, inherited := range before {
 		x.releaseRole(inherited)
 	}
 	x.releaseRole(r)
 }
 
-// says reports whether a role is known as declared. This is the usual case: a role is set again whenever the status of
+// matchesDeclared reports whether a role is known as declared. This is the usual case: a role is set again whenever the status of
 // it changes, such as after a change of an inherited role.
-func (r *role) says(declared *iamv1alpha1.Role) bool {
-	if !r.declared || !alive(declared) {
-		return r.declared == alive(declared)
+func (r *role) matchesDeclared(declared *iamv1alpha1.Role) bool {
+	if !r.declared || !isAlive(declared) {
+		return r.declared == isAlive(declared)
 	}
 	return slices.Equal(r.included, declared.Spec.IncludedPermissions) &&
 		slices.EqualFunc(r.inherits, declared.Spec.InheritedRoles, func(inherited *role, ref iamv1alpha1.ScopedRoleReference) bool {
@@ -69,7 +69,7 @@ func (r *role) says(declared *iamv1alpha1.Role) bool {
 		})
 }
 
-func (x *Index) role(ref Ref) *role {
+func (x *Index) roleOf(ref Ref) *role {
 	r := x.roles[ref]
 	if r == nil {
 		r = &role{Ref: ref, heirs: map[*role]struct{}{}}
@@ -84,8 +84,8 @@ func (x *Index) releaseRole(r *role) {
 	}
 }
 
-// inherit computes the permissions of changed roles, and of all roles that inherit them.
-func (x *Index) inherit(changed []*role) {
+// computeRoles computes the permissions of changed roles, and of all roles that inherit them.
+func (x *Index) computeRoles(changed []*role) {
 	if x.loading {
 		return
 	}
@@ -104,7 +104,7 @@ func (x *Index) inherit(changed []*role) {
 	c := closure{x: x}
 	for _, r := range affected {
 		if r.step == unvisited {
-			c.visit(r)
+			c.visitRole(r)
 		}
 	}
 }
@@ -117,24 +117,24 @@ type closure struct {
 
 const unvisited = -1
 
-// visit computes the permissions of a role. If the role is in a cycle with earlier roles on the path, it returns the
+// visitRole computes the permissions of a role. If the role is in a cycle with earlier roles on the path, it returns the
 // position of the first.
-func (c *closure) visit(r *role) (first int) {
+func (c *closure) visitRole(r *role) (first int) {
 	c.path = append(c.path, r)
 	own := len(c.path)
 	r.step, first = own, own
-	r.effective, r.unknown, r.absent = c.x.bitsOf(r.included), c.x.unknown(r.included), Ref{}
+	r.effective, r.unknown, r.absent = c.x.bitsOf(r.included), c.x.unregisteredPermission(r.included), Ref{}
 	for _, inherited := range r.inherits {
 		if !inherited.declared {
 			r.absent = inherited.Ref
 			continue
 		}
 		if step := inherited.step; step == unvisited {
-			first = min(first, c.visit(inherited))
+			first = min(first, c.visitRole(inherited))
 		} else if step > 0 {
 			first = min(first, step)
 		}
-		r.take(inherited)
+		r.addInherited(inherited)
 	}
 	if first < own {
 		return first
@@ -146,14 +146,14 @@ func (c *closure) visit(r *role) (first int) {
 	return first
 }
 
-// take adds the permissions of an inherited role.
-func (r *role) take(inherited *role) {
-	r.effective.add(inherited.effective)
+// addInherited adds the permissions of an inherited role.
+func (r *role) addInherited(inherited *role) {
+	r.effective.addAll(inherited.effective)
 	r.unknown, r.absent = cmp.Or(r.unknown, inherited.unknown), cmp.Or(r.absent, inherited.absent)
 }
 
-// unknown returns one of the permissions that is not registered.
-func (x *Index) unknown(permissions []string) string {
+// unregisteredPermission returns one of the permissions that is not registered.
+func (x *Index) unregisteredPermission(permissions []string) string {
 	for _, name := range permissions {
 		if _, known := x.permissions[name]; !known {
 			return name

@@ -44,7 +44,7 @@ func TestAnIndexSaysWhatItWasToldOfABinding(t *testing.T) {
 		x.SetBinding("one", "b", declared)
 		x.SetTarget(bindingType, "one", "b", &iam.Target{Namespace: "one", UID: "u"})
 		b := declared.DeepCopy()
-		if c.edit(b); x.SaysBinding(b) != c.says {
+		if c.edit(b); x.MatchesBinding(b) != c.says {
 			t.Errorf("%s is what it says: %v", what, !c.says)
 		}
 	}
@@ -71,7 +71,7 @@ func TestAnIndexSaysWhatItWasToldOfAUser(t *testing.T) {
 		x.SetUser("mia", declared)
 		x.SetTarget(userType, "", "mia", &iam.Target{UID: "u"})
 		u := declared.DeepCopy()
-		if c.edit(u); x.SaysUser(u) != c.says {
+		if c.edit(u); x.MatchesUser(u) != c.says {
 			t.Errorf("%s is what it says: %v", what, !c.says)
 		}
 	}

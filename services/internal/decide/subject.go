@@ -12,11 +12,11 @@ type account struct {
 	inactive bool
 }
 
-// acts reports whether the account exists and is active.
-func (a account) acts() bool { return a.uid != "" && !a.inactive }
+// isActive reports whether the account exists and is active.
+func (a account) isActive() bool { return a.uid != "" && !a.inactive }
 
-// is reports whether the account is active and has the UID.
-func (a account) is(uid string) bool { return a.uid == uid && a.acts() }
+// hasUID reports whether the account is active and has the UID.
+func (a account) hasUID(uid string) bool { return a.uid == uid && a.isActive() }
 
 type membership struct {
 	user  string
@@ -36,18 +36,18 @@ func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
 // accountOf returns the account of a User; empty if there is none. An inactive User stays inactive while it is being
 // deleted.
 func accountOf(u *iamv1alpha1.User) (a account) {
-	if alive(u) {
+	if isAlive(u) {
 		a.uid = string(u.UID)
 	}
 	a.inactive = u != nil && u.Status.State == iamv1alpha1.Inactive
 	return a
 }
 
-// SaysUser reports whether the index holds the content and the owners of a User as declared.
-func (x *Index) SaysUser(declared *iamv1alpha1.User) bool {
+// MatchesUser reports whether the index holds the content and the owners of a User as declared.
+func (x *Index) MatchesUser(declared *iamv1alpha1.User) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.users[declared.Name] == accountOf(declared) && x.saysObject(userType, &declared.ObjectMeta)
+	return x.users[declared.Name] == accountOf(declared) && x.matchesObject(userType, &declared.ObjectMeta)
 }
 
 // SetServiceAccount sets a ServiceAccount of IAM.
@@ -58,7 +58,7 @@ func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
 		delete(x.accountNames, was.uid)
 	}
 	delete(x.accounts, name)
-	if a != nil && (alive(a) || a.Spec.State == iamv1alpha1.Inactive) { // As in accountOf.
+	if a != nil && (isAlive(a) || a.Spec.State == iamv1alpha1.Inactive) { // As in accountOf.
 		x.accounts[name] = account{string(a.UID), a.Spec.State == iamv1alpha1.Inactive}
 		x.accountNames[string(a.UID)] = name
 	}
@@ -68,7 +68,7 @@ func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
 func (x *Index) SetGroup(namespace, name string, g *iamv1alpha1.Group) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if alive(g) {
+	if isAlive(g) {
 		x.groups[Ref{namespace, name}] = string(g.UID)
 	} else {
 		delete(x.groups, Ref{namespace, name})
@@ -81,12 +81,12 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 	defer x.mu.Unlock()
 	ref := Ref{namespace, name}
 	if was, ok := x.memberships[ref]; ok {
-		x.membershipsOf.remove(was.user, ref)
-		x.membershipsIn.remove(was.group, ref)
-		x.count(was, -1)
+		x.membershipsOf.removePair(was.user, ref)
+		x.membershipsIn.removePair(was.group, ref)
+		x.countMembership(was, -1)
 		delete(x.memberships, ref)
 	}
-	if !alive(declared) {
+	if !isAlive(declared) {
 		return
 	}
 	m := membership{user: declared.Spec.UserRef.Name, group: Ref{declared.Spec.GroupRef.Namespace, declared.Spec.GroupRef.Name}}
@@ -94,25 +94,25 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 		m.first = *first
 	}
 	x.memberships[ref] = m
-	x.membershipsOf.add(m.user, ref)
-	x.membershipsIn.add(m.group, ref)
-	x.count(m, 1)
+	x.membershipsOf.addPair(m.user, ref)
+	x.membershipsIn.addPair(m.group, ref)
+	x.countMembership(m, 1)
 }
 
-// count counts a membership that is recorded for a user of its name; by is 1 or -1.
-func (x *Index) count(m membership, by int) {
+// countMembership counts a membership that is recorded for a user of its name; by is 1 or -1.
+func (x *Index) countMembership(m membership, by int) {
 	if m.first.Name != m.user {
 		return
 	}
-	b := belonging{m.user, m.first.UID, m.group}
+	b := membershipKey{m.user, m.first.UID, m.group}
 	if x.belongings[b] += by; x.belongings[b] == 0 {
 		delete(x.belongings, b)
 	}
 }
 
-// counts reports whether a membership was recorded for the active user who has the name now.
-func (x *Index) counts(m membership) bool {
-	return m.first.Name == m.user && x.users[m.user].is(m.first.UID)
+// isCounted reports whether a membership was recorded for the active user who has the name now.
+func (x *Index) isCounted(m membership) bool {
+	return m.first.Name == m.user && x.users[m.user].hasUID(m.first.UID)
 }
 
 // Sort is the sort of a principal.
@@ -176,13 +176,13 @@ func (x *Index) isInactive(uid string) bool {
 	return known && x.accounts[name].inactive
 }
 
-// exists reports whether a principal exists with its UID, and is active.
-func (x *Index) exists(p Principal) bool {
+// hasPrincipal reports whether a principal exists with its UID, and is active.
+func (x *Index) hasPrincipal(p Principal) bool {
 	switch p.Sort {
 	case User:
-		return x.users[p.Name].is(p.UID)
+		return x.users[p.Name].hasUID(p.UID)
 	case ServiceAccount:
-		return x.accounts[p.Name].is(p.UID)
+		return x.accounts[p.Name].hasUID(p.UID)
 	case Group:
 		return x.groups[p.Ref] == p.UID
 	case CoreServiceAccount:

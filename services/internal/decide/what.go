@@ -19,7 +19,7 @@ type Right struct {
 
 // WhatCan lists the rights of a subject by place and role.
 func (x *Index) WhatCan(s Subject) []Right {
-	rights := x.rights(s) // There may be very many. They are sorted without the lock.
+	rights := x.rightsOf(s) // There may be very many. They are sorted without the lock.
 	compare := func(a, b Right) int {
 		return cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal))
 	}
@@ -27,12 +27,12 @@ func (x *Index) WhatCan(s Subject) []Right {
 	return slices.CompactFunc(rights, func(a, b Right) bool { return compare(a, b) == 0 }) // One of several equal bindings is enough.
 }
 
-func (x *Index) rights(s Subject) (rights []Right) {
+func (x *Index) rightsOf(s Subject) (rightsOf []Right) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	memberships := map[Ref]Ref{}
 	for ref := range x.membershipsOf[s.User] {
-		if m := x.memberships[ref]; x.counts(m) {
+		if m := x.memberships[ref]; x.isCounted(m) {
 			memberships[m.group] = ref
 		}
 	}
@@ -41,19 +41,19 @@ func (x *Index) rights(s Subject) (rights []Right) {
 		if p.Sort == Group {
 			membership = memberships[p.Ref]
 		}
-		for g, by := range p.grants.all() {
-			if k := x.kinds[g.at.Type]; k != nil && g.at.counts(g.uid) {
-				if n := g.role.effective.common(k.held); n > 0 {
-					rights = append(rights, Right{Proof{by.Ref, g.role.Ref, p.Principal, g.at.Place}, membership, n})
+		for g, by := range p.grants.allGrants() {
+			if k := x.kinds[g.at.Type]; k != nil && g.at.isCounted(g.uid) {
+				if n := g.role.effective.countCommon(k.held); n > 0 {
+					rightsOf = append(rightsOf, Right{Proof{by.Ref, g.role.Ref, p.Principal, g.at.Scope}, membership, n})
 				}
 			}
 		}
 	}
-	return rights
+	return rightsOf
 }
 
 // Permissions lists the permissions that a role gives at a place and below, sorted.
-func (x *Index) Permissions(role Ref, at Place) []string {
+func (x *Index) Permissions(role Ref, at Scope) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	r, k := x.roles[role], x.kinds[at.Type]
@@ -88,22 +88,22 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int
 	defer x.mu.RUnlock()
 	at, uid, _ := placeOf(b.Spec.ResourceSelector)
 	k, r := x.kinds[at.Type], x.roles[Ref{cmp.Or(b.Spec.RoleRef.Namespace, namespace), b.Spec.RoleRef.Name}]
-	t, there := x.object(at)
+	t, there := x.objectAt(at)
 	preview := Preview{
 		NoRole:   r == nil || !r.declared,
-		NoTarget: k == nil || !at.All && (!there || t.UID != uid) && (there || !x.trusts(at)),
+		NoTarget: k == nil || !at.All && (!there || t.UID != uid) && (there || !x.canExist(at)),
 	}
-	var above reach
+	var above scopeSet
 	if k != nil {
-		x.walk(&above, k, at, at.Namespace)
+		x.addScopes(&above, k, at, at.Namespace)
 	}
-	grants, had := above.grants(), map[Principal]bits{}
+	grants, had := above.activeGrants(), map[Principal]bits{}
 	for _, s := range b.Spec.Subjects {
 		id, ok := principalOf(s)
-		gain := Gain{Subject: s, Absent: !ok || !x.exists(id)}
+		gain := Gain{Subject: s, Absent: !ok || !x.hasPrincipal(id)}
 		if !gain.Absent && !preview.NoRole && !preview.NoTarget {
 			if had[id] == nil { // A subject may be in very many groups, and be named many times.
-				had[id] = x.had(id, grants)
+				had[id] = x.permissionsOf(id, grants)
 			}
 			gain.Permissions = x.namesOf(r.effective, k.held, had[id])
 		}
@@ -116,25 +116,25 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int
 	return preview
 }
 
-// had returns the permissions that a principal already holds by some grants.
-func (x *Index) had(id Principal, grants map[*grant]struct{}) bits {
+// permissionsOf returns the permissions that a principal already holds by some grants.
+func (x *Index) permissionsOf(id Principal, grants map[*grant]struct{}) bits {
 	who := x.appendPrincipal(nil, id)
 	if id.Sort == User {
 		who = x.are(Subject{User: id.Name})
 	}
 	all := x.bitsOf(nil)
 	for _, p := range who {
-		for g := range p.among(grants) {
-			all.add(g.role.effective)
+		for g := range p.grantsAmong(grants) {
+			all.addAll(g.role.effective)
 		}
 	}
 	return all
 }
 
-// grants returns the grants that count at the places.
-func (r *reach) grants() map[*grant]struct{} {
+// activeGrants returns the grants that count at the places.
+func (r *scopeSet) activeGrants() map[*grant]struct{} {
 	all := map[*grant]struct{}{}
-	for at := range r.all {
+	for at := range r.allScopes {
 		for _, g := range at.grants {
 			all[g] = struct{}{}
 		}
@@ -142,11 +142,11 @@ func (r *reach) grants() map[*grant]struct{} {
 	return all
 }
 
-// among yields the grants that a principal holds. It goes through the shorter of both lists.
-func (p *principal) among(grants map[*grant]struct{}) iter.Seq[*grant] {
+// grantsAmong yields the grants that a principal holds. It goes through the shorter of both lists.
+func (p *principal) grantsAmong(grants map[*grant]struct{}) iter.Seq[*grant] {
 	return func(yield func(*grant) bool) {
-		if p.grants.size() <= len(grants) {
-			for g := range p.grants.all() {
+		if p.grants.atLeastSize() <= len(grants) {
+			for g := range p.grants.allGrants() {
 				if _, ok := grants[g]; ok && !yield(g) {
 					return
 				}
@@ -154,7 +154,7 @@ func (p *principal) among(grants map[*grant]struct{}) iter.Seq[*grant] {
 			return
 		}
 		for g := range grants {
-			if p.grants.has(g) != nil && !yield(g) {
+			if p.grants.bindingOf(g) != nil && !yield(g) {
 				return
 			}
 		}

@@ -25,7 +25,7 @@ func (r Ref) Compare(other Ref) int {
 }
 
 // Compare orders places.
-func (p Place) Compare(other Place) int {
+func (p Scope) Compare(other Scope) int {
 	if p.All != other.All && p.Type == other.Type {
 		if p.All {
 			return -1
@@ -37,19 +37,19 @@ func (p Place) Compare(other Place) int {
 
 // WhoCan lists the principals who may do what a question is about, each once, groups and their members. more is true if
 // there are more than most.
-func (x *Index) WhoCan(q Question, most int) (holders []Holder, more bool) {
+func (x *Index) WhoCan(q Query, most int) (holders []Holder, more bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	k, permission, ok := x.asked(&q)
+	k, permission, ok := x.resolveQuestion(&q)
 	if !ok {
 		return nil, false
 	}
-	var r reach
-	x.reach(&r, k, &q)
+	var r scopeSet
+	x.collectScopes(&r, k, &q)
 	found := map[Principal]Holder{}
-	for at := range r.all {
+	for at := range r.allScopes {
 		for _, g := range at.grants {
-			if g.gives(permission) && !x.holders(g, found, most) {
+			if g.contains(permission) && !x.addHolders(g, found, most) {
 				more = true
 			}
 		}
@@ -57,18 +57,18 @@ func (x *Index) WhoCan(q Question, most int) (holders []Holder, more bool) {
 	return slices.SortedFunc(maps.Values(found), func(a, b Holder) int { return a.Principal.Compare(b.Principal) }), more
 }
 
-// holders adds the holders of a grant. It returns false if they are too many.
-func (x *Index) holders(g *grant, found map[Principal]Holder, most int) (all bool) {
+// addHolders adds the holders of a grant. It returns false if they are too many.
+func (x *Index) addHolders(g *grant, found map[Principal]Holder, most int) (all bool) {
 	for _, b := range g.bindings {
 		for _, p := range b.principals {
-			why := Proof{b.Ref, g.role.Ref, p.Principal, g.at.Place}
-			if _, known := found[p.Principal]; known || !x.exists(p.Principal) {
+			why := Proof{b.Ref, g.role.Ref, p.Principal, g.at.Scope}
+			if _, known := found[p.Principal]; known || !x.hasPrincipal(p.Principal) {
 				continue // The members of a group were added with it. Any number of bindings may name the group.
 			}
-			if !hold(found, Holder{p.Principal, Ref{}, why}, most) {
+			if !canAddHolder(found, Holder{p.Principal, Ref{}, why}, most) {
 				return false
 			}
-			if p.Sort == Group && !x.members(p.Ref, why, found, most) {
+			if p.Sort == Group && !x.addMembers(p.Ref, why, found, most) {
 				return false
 			}
 		}
@@ -76,19 +76,19 @@ func (x *Index) holders(g *grant, found map[Principal]Holder, most int) (all boo
 	return true
 }
 
-// members adds the members of a group. It returns false if they are too many.
-func (x *Index) members(group Ref, why Proof, found map[Principal]Holder, most int) (all bool) {
+// addMembers adds the members of a group. It returns false if they are too many.
+func (x *Index) addMembers(group Ref, why Proof, found map[Principal]Holder, most int) (all bool) {
 	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) { // Sorted, so that a part of the list is the same each time.
 		m := x.memberships[ref]
-		if x.counts(m) && !hold(found, Holder{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, most) {
+		if x.isCounted(m) && !canAddHolder(found, Holder{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, most) {
 			return false
 		}
 	}
 	return true
 }
 
-// hold adds a holder. It returns false if there are most already.
-func hold(found map[Principal]Holder, h Holder, most int) bool {
+// canAddHolder adds a holder. It returns false if there are most already.
+func canAddHolder(found map[Principal]Holder, h Holder, most int) bool {
 	if _, known := found[h.Principal]; known {
 		return true
 	}

@@ -29,7 +29,7 @@ func TestTheIndexDecidesAsTheObjectsSay(t *testing.T) {
 	asked, granted := 0, 0
 	for seed := range seeds.Range(t, worlds(t)) {
 		w, before, r := world.New(seed), told{}, rand.New(rand.NewPCG(seed, 0))
-		x := New(w.Trusted)
+		x := New(w.IsTrusted)
 		x.Load(func() { before = before.tell(r, x, w) })
 		for state := range states {
 			before = before.tell(r, x, w)

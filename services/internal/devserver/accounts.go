@@ -21,7 +21,7 @@ const rightPoll = 10 * time.Millisecond
 // ApplyAccounts applies the service accounts and their RBAC rules. It returns when the API server grants each service
 // its first right, because new rules take a moment to act.
 func ApplyAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	if err := apply(ctx, cfg, deploy, []string{"base/namespace.yaml", "base/*/rbac.yaml"}); err != nil {
+	if err := applyManifests(ctx, cfg, deploy, []string{"base/namespace.yaml", "base/*/rbac.yaml"}); err != nil {
 		return err
 	}
 	for _, account := range rbac.Accounts() {
@@ -39,7 +39,7 @@ func ApplyAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 
 // ApplyRoles applies the roles for users, which aggregate into the cluster's own roles.
 func ApplyRoles(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	return apply(ctx, cfg, deploy, []string{"base/roles.yaml"})
+	return applyManifests(ctx, cfg, deploy, []string{"base/roles.yaml"})
 }
 
 // AwaitRight returns when user has the first verb of the right on its first resource, in a namespace or, if that is

@@ -19,13 +19,13 @@ type Child struct {
 // StartChild starts a command. The thread that starts it waits for its end, because Linux kills the child when this
 // thread ends.
 func StartChild(command *exec.Cmd) (*Child, error) {
-	tie(command)
+	tieChild(command)
 	c := &Child{process: command, ended: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // Without an unlock: the thread ends with this function.
 		defer close(c.ended)
-		release, err := c.start()
+		release, err := c.startProcess()
 		started <- err
 		if err == nil {
 			c.endErr = command.Wait()
@@ -35,12 +35,12 @@ func StartChild(command *exec.Cmd) (*Child, error) {
 	return c, <-started
 }
 
-// start starts the process and the guard that kills it when this process ends.
-func (c *Child) start() (release func(), err error) {
+// startProcess starts the process and the guard that kills it when this process ends.
+func (c *Child) startProcess() (release func(), err error) {
 	if err := c.process.Start(); err != nil {
 		return nil, err
 	}
-	release, err = guard(c.process.Process.Pid)
+	release, err = guardChild(c.process.Process.Pid)
 	if err != nil {
 		_ = c.process.Process.Kill() // Fails only when the process has ended.
 		_ = c.process.Wait()

@@ -17,14 +17,14 @@ const (
 func FindKubeLocal() (string, error) {
 	const advice = "run `make kube-local`, or set " + KubeLocalEnv
 	if path := os.Getenv(KubeLocalEnv); path != "" {
-		return first("kube-local", []string{path}, advice)
+		return firstFile("kube-local", []string{path}, advice)
 	}
-	return first("kube-local", Places("kube-local"), advice)
+	return firstFile("kube-local", Places("kube-local"), advice)
 }
 
 // Find returns the path of a server program: the first of its [Places] that exists.
 func Find(program string) (string, error) {
-	return first(program, Places(program), "run `make bin/"+program+"`, or set "+BinEnv)
+	return firstFile(program, Places(program), "run `make bin/"+program+"`, or set "+BinEnv)
 }
 
 // Places returns the possible paths of a program. They are in the directory of [BinEnv], in bin of the checkout around
@@ -43,8 +43,8 @@ func Places(program string) []string {
 	return places
 }
 
-// first returns the first place that is a regular file. Its error ends with the advice.
-func first(program string, places []string, advice string) (string, error) {
+// firstFile returns the first place that is a regular file. Its error ends with the advice.
+func firstFile(program string, places []string, advice string) (string, error) {
 	for _, path := range places {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path, nil

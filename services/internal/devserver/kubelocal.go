@@ -78,9 +78,9 @@ func StartKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error
 }
 
 func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error) {
-	k := &KubeLocal{process: exec.Command(cfg.Binary, cfg.args()...), words: &tail{}, ended: make(chan struct{})}
+	k := &KubeLocal{process: exec.Command(cfg.Binary, cfg.commandLine()...), words: &tail{}, ended: make(chan struct{})}
 	k.process.Stderr = k.words
-	detach(k.process)
+	detachChild(k.process)
 	stdin, err := k.process.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting kube-local: %w", err)
@@ -91,7 +91,7 @@ func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, erro
 	}
 	k.stdin = stdin
 	if err := k.process.Start(); err != nil {
-		return nil, missing(cfg.Binary, err)
+		return nil, missingError(cfg.Binary, err)
 	}
 	ready := make(chan error, 1)
 	go func() {
@@ -139,8 +139,8 @@ func readConfig(file string) (*rest.Config, error) {
 // Done returns a channel that is closed when the server has ended.
 func (k *KubeLocal) Done() <-chan struct{} { return k.ended }
 
-// Ended reports whether the server has ended.
-func (k *KubeLocal) Ended() bool {
+// HasEnded reports whether the server has ended.
+func (k *KubeLocal) HasEnded() bool {
 	select {
 	case <-k.ended:
 		return true
@@ -186,7 +186,7 @@ func (k *KubeLocal) readReady(stdout io.Reader) error {
 	return nil
 }
 
-func (c KubeLocalConfig) args() []string {
+func (c KubeLocalConfig) commandLine() []string {
 	args := []string{"--exit-with-stdin", "--data-dir", c.Dir, "--port", strconv.Itoa(c.Port)}
 	if c.UnsafeNoFsync {
 		args = append(args, "--unsafe-no-fsync")
@@ -203,7 +203,7 @@ func (c KubeLocalConfig) args() []string {
 	return args
 }
 
-func missing(binary string, err error) error {
+func missingError(binary string, err error) error {
 	if errors.Is(err, os.ErrNotExist) || binary == "" {
 		return fmt.Errorf("starting kube-local: %q does not exist: run `make kube-local`", binary)
 	}

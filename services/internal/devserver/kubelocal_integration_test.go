@@ -115,7 +115,7 @@ func TestAServerThatHasLostItsProcessIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := startKubeLocal(t, dir)
-	if !orphan.Ended() {
+	if !orphan.HasEnded() {
 		t.Error("two servers have one directory")
 	}
 	if err := k.Stop(); err != nil {

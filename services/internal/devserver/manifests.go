@@ -39,13 +39,13 @@ func Manifests() []string { return []string{"crd/*.yaml", "admission/*.yaml"} }
 // ApplyManifests applies the objects in the files that match [Manifests], and returns when the API server serves all
 // kinds that they define.
 func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	return apply(ctx, cfg, deploy, Manifests())
+	return applyManifests(ctx, cfg, deploy, Manifests())
 }
 
-func apply(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []string) error {
+func applyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
 	defer cancel()
-	client, err := unlimited(cfg)
+	client, err := unlimitedClient(cfg)
 	if err != nil {
 		return fmt.Errorf("applying manifests: %w", err)
 	}
@@ -71,8 +71,8 @@ func apply(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []strin
 	return nil
 }
 
-// unlimited returns a client without a rate limit, because users wait for dozens of manifests.
-func unlimited(cfg *rest.Config) (dynamic.Interface, error) {
+// unlimitedClient returns a client without a rate limit, because users wait for dozens of manifests.
+func unlimitedClient(cfg *rest.Config) (dynamic.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	return dynamic.NewForConfig(cfg)
@@ -173,7 +173,7 @@ func crdResource() schema.GroupVersionResource {
 func awaitCRD(ctx context.Context, crds dynamic.ResourceInterface, name string) error {
 	for {
 		got, err := crds.Get(ctx, name, metav1.GetOptions{})
-		if err == nil && established(got) {
+		if err == nil && isEstablished(got) {
 			return nil
 		}
 		if !backoff.Sleep(ctx, crdPoll) {
@@ -182,7 +182,7 @@ func awaitCRD(ctx context.Context, crds dynamic.ResourceInterface, name string) 
 	}
 }
 
-func established(u *unstructured.Unstructured) bool {
+func isEstablished(u *unstructured.Unstructured) bool {
 	var crd apiextensionsv1.CustomResourceDefinition
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd) == nil &&
 		apihelpers.IsCRDConditionTrue(&crd, apiextensionsv1.Established)

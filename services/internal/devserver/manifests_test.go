@@ -220,7 +220,7 @@ func TestAKindThatOthersDefinedIsLeftAlone(t *testing.T) {
 	const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"x","labels":{"app.kubernetes.io/part-of":"entail"}}}`
 	server := &api{t: t} // Its objects have no label.
 	files := fstest.MapFS{"crd/x.yaml": {Data: []byte(definition)}}
-	if err := apply(t.Context(), serveAPI(t, server), files, []string{"crd/*.yaml"}); err != nil {
+	if err := applyManifests(t.Context(), serveAPI(t, server), files, []string{"crd/*.yaml"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(server.applied) > 0 {

@@ -39,10 +39,10 @@ func StartNATS(ctx context.Context, cfg NATSConfig) (*Server, error) {
 	p := program{name: "NATS", port: cfg.Port}
 	p.command = func(port int) (*exec.Cmd, error) {
 		file := filepath.Join(cfg.Dir, "nats.conf")
-		return exec.Command(binary, "--config", file), cfg.write(file, name, port)
+		return exec.Command(binary, "--config", file), cfg.writeConfig(file, name, port)
 	}
-	p.ready = func(ctx context.Context, port int) error { return greets(ctx, name, port) }
-	return p.start(ctx)
+	p.ready = func(ctx context.Context, port int) error { return checkGreeting(ctx, name, port) }
+	return p.startServer(ctx)
 }
 
 // URL returns the address at which a user of package permission connects.
@@ -50,8 +50,8 @@ func (c *NATSConfig) URL(user string) string {
 	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, c.Password), Host: Address(c.Port)}).String()
 }
 
-// write writes the server's configuration: its own settings and the shipped users.
-func (c *NATSConfig) write(file, name string, port int) error {
+// writeConfig writes the server's configuration: its own settings and the shipped users.
+func (c *NATSConfig) writeConfig(file, name string, port int) error {
 	users, err := permission.ConfigWith(c.Password)
 	if err != nil {
 		return err
@@ -65,9 +65,9 @@ func (c *NATSConfig) write(file, name string, port int) error {
 	return os.WriteFile(file, text.Bytes(), 0o600)
 }
 
-// greets returns nil if the server on a port has this name. Another program can have taken the port first.
-func greets(ctx context.Context, name string, port int) error {
-	conn, err := connect(ctx, port)
+// checkGreeting returns nil if the server on a port has this name. Another program can have taken the port first.
+func checkGreeting(ctx context.Context, name string, port int) error {
+	conn, err := connectLocal(ctx, port)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func StartOpenFGA(ctx context.Context, cfg OpenFGAConfig) (*Server, error) {
 	}
 	// Without a timeout, OpenFGA reports an error when one call deletes a store while another writes.
 	storage := []string{"--datastore-engine", "sqlite", "--datastore-uri", cfg.File + "?_pragma=busy_timeout(3000)&_pragma=synchronous(off)"}
-	if err := migrate(ctx, binary, cfg.File, storage); err != nil {
+	if err := migrateDatabase(ctx, binary, cfg.File, storage); err != nil {
 		return nil, err
 	}
 	p := program{name: "OpenFGA", port: cfg.Port}
@@ -38,17 +38,17 @@ func StartOpenFGA(ctx context.Context, cfg OpenFGAConfig) (*Server, error) {
 		}, storage...)...), nil
 	}
 	p.ready = func(ctx context.Context, port int) error {
-		conn, err := connect(ctx, port)
+		conn, err := connectLocal(ctx, port)
 		if err != nil {
 			return err
 		}
 		return conn.Close()
 	}
-	return p.start(ctx)
+	return p.startServer(ctx)
 }
 
-// migrate creates the database if it is missing.
-func migrate(ctx context.Context, binary, file string, storage []string) error {
+// migrateDatabase creates the database if it is missing.
+func migrateDatabase(ctx context.Context, binary, file string, storage []string) error {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -57,13 +57,13 @@ func Listen(server string, port int) (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", Address(port))
 	if err != nil {
-		return nil, clash(server, port, err)
+		return nil, portInUse(server, port, err)
 	}
 	return listener, nil
 }
 
-// clash adds advice to the error about a port that is in use.
-func clash(server string, port int, err error) error {
+// portInUse adds advice to the error about a port that is in use.
+func portInUse(server string, port int, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("port %d for %s is taken by another program: stop that one or choose another port (%w)", port, server, syscall.EADDRINUSE)
 	}

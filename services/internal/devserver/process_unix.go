@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// detach keeps a terminal's Ctrl-C from a child. This process ends its children itself, in the right order.
-func detach(child *exec.Cmd) {
+// detachChild keeps a terminal's Ctrl-C from a child. This process ends its children itself, in the right order.
+func detachChild(child *exec.Cmd) {
 	if child.SysProcAttr == nil {
 		child.SysProcAttr = &syscall.SysProcAttr{}
 	}

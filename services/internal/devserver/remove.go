@@ -24,14 +24,14 @@ import (
 // can hold other objects. Deleting a CRD deletes all its objects, so CRDs that other software also applied stay. CRDs
 // are deleted first: services can remove finalizers only while they have their rights.
 func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	client, err := unlimited(cfg)
+	client, err := unlimitedClient(cfg)
 	if err != nil {
 		return fmt.Errorf("removing manifests: %w", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
 	defer cancel()
 	for _, pattern := range []string{"crd/*.yaml", "base/roles.yaml", "base/*/rbac.yaml", "admission/*.yaml"} {
-		objects, err := read(deploy, pattern)
+		objects, err := readObjects(deploy, pattern)
 		if err != nil {
 			return fmt.Errorf("removing manifests: %w", err)
 		}
@@ -55,7 +55,7 @@ func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 // Kinds returns the installed CRDs among the manifests: those that are only ours, and those that other software also
 // applied. CRDs that are not installed are in neither list.
 func Kinds(ctx context.Context, client dynamic.Interface, deploy fs.FS) (own, shared []*unstructured.Unstructured, err error) {
-	wanted, err := read(deploy, "crd/*.yaml")
+	wanted, err := readObjects(deploy, "crd/*.yaml")
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading manifests: %w", err)
 	}
@@ -81,8 +81,8 @@ func isShared(definition *unstructured.Unstructured) bool {
 	})
 }
 
-// read reads the objects in all files that match a pattern.
-func read(deploy fs.FS, pattern string) (objects []*unstructured.Unstructured, err error) {
+// readObjects reads the objects in all files that match a pattern.
+func readObjects(deploy fs.FS, pattern string) (objects []*unstructured.Unstructured, err error) {
 	files, err := fs.Glob(deploy, pattern)
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("no %s: %w", pattern, errors.Join(err, fs.ErrNotExist))

@@ -57,19 +57,19 @@ type program struct {
 	ready func(ctx context.Context, port int) error
 }
 
-// start starts the server and returns when it is ready. It retries while another program uses the port.
-func (p program) start(ctx context.Context) (*Server, error) {
+// startServer starts the server and returns when it is ready. It retries while another program uses the port.
+func (p program) startServer(ctx context.Context) (*Server, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, serverReadyTimeout, fmt.Errorf("not ready after %s", serverReadyTimeout))
 	defer cancel()
 	for {
-		s, err := p.launch(ctx)
+		s, err := p.launchOnce(ctx)
 		if !errors.Is(err, syscall.EADDRINUSE) || !backoff.Sleep(ctx, portRetry) {
 			return s, err
 		}
 	}
 }
 
-func (p program) launch(ctx context.Context) (*Server, error) {
+func (p program) launchOnce(ctx context.Context) (*Server, error) {
 	port, err := ReservePort(p.name, p.port)
 	if err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ func (s *Server) awaitReady(ctx context.Context, ready func(context.Context, int
 	}
 }
 
-// connect opens a connection to a local port. The deadline of ctx bounds its reads and writes.
-func connect(ctx context.Context, port int) (net.Conn, error) {
+// connectLocal opens a connection to a local port. The deadline of ctx bounds its reads and writes.
+func connectLocal(ctx context.Context, port int) (net.Conn, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", Address(port))
 	if err != nil {

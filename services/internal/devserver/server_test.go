@@ -29,7 +29,7 @@ func TestServerStartQuotesAServerThatFails(t *testing.T) {
 	p := program{name: "NATS", ready: isNotReady, command: func(int) (*exec.Cmd, error) {
 		return shell("echo the disk is full >&2; exit 3"), nil
 	}}
-	_, err := p.start(t.Context())
+	_, err := p.startServer(t.Context())
 	for _, want := range []string{"starting NATS", "ended before it was ready", "exit status 3", "the disk is full"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v; want %q in it", err, want)
@@ -56,7 +56,7 @@ func TestServerStartTakesAnotherPortWhenOneIsTakenMeanwhile(t *testing.T) {
 		}
 		return errors.New("not yet")
 	}
-	s, err := p.start(t.Context())
+	s, err := p.startServer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestServerStartNamesAPortThatStaysTaken(t *testing.T) {
 	defer other.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = program{name: "NATS", port: PortOf(other.Addr())}.start(ctx)
+	_, err = program{name: "NATS", port: PortOf(other.Addr())}.startServer(ctx)
 	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "taken by another program") {
 		t.Errorf("got %v; want the port and what to do", err)
 	}
@@ -88,7 +88,7 @@ func TestServerStartThatIsCanceledLeavesNoProcess(t *testing.T) {
 		started = shell("exec sleep 600")
 		return started, nil
 	}
-	if _, err := p.start(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := p.startServer(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v; want %v", err, context.Canceled)
 	}
 	if started.ProcessState == nil {
@@ -98,7 +98,7 @@ func TestServerStartThatIsCanceledLeavesNoProcess(t *testing.T) {
 
 func TestServerThatEndedByItselfFailsToStop(t *testing.T) {
 	p := program{name: "NATS", ready: func(context.Context, int) error { return nil }, command: func(int) (*exec.Cmd, error) { return shell("exec sleep 600"), nil }}
-	s, err := p.start(t.Context())
+	s, err := p.startServer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,10 +125,10 @@ func TestNATSIsRecognizedByItsName(t *testing.T) {
 		}
 	}()
 	port := PortOf(listener.Addr())
-	if err := greets(t.Context(), "mine", port); err != nil {
+	if err := checkGreeting(t.Context(), "mine", port); err != nil {
 		t.Error(err)
 	}
-	if err := greets(t.Context(), "yours", port); err == nil || !strings.Contains(err.Error(), "another server") {
+	if err := checkGreeting(t.Context(), "yours", port); err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("got %v; want an error", err)
 	}
 }

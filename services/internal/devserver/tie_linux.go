@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// tie detaches a child and lets the kernel kill it when this process ends.
-func tie(child *exec.Cmd) {
-	detach(child)
+// tieChild detaches a child and lets the kernel kill it when this process ends.
+func tieChild(child *exec.Cmd) {
+	detachChild(child)
 	child.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
 
-// guard does nothing on Linux, where [tie] is enough.
-func guard(int) (release func(), err error) { return func() {}, nil }
+// guardChild does nothing on Linux, where [tieChild] is enough.
+func guardChild(int) (release func(), err error) { return func() {}, nil }

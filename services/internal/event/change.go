@@ -104,25 +104,25 @@ func Unmarshal(key Key, data []byte) (Change, error) {
 		return Change{}, fmt.Errorf("decode change of %s: uid, resource_version or operation: %w", key, errIncomplete)
 	}
 	return Change{
-		Key: key.shared(), Version: shared(m.GetVersion()), Kind: shared(m.GetKind()), UID: m.GetUid(),
+		Key: key.internStrings(), Version: intern(m.GetVersion()), Kind: intern(m.GetKind()), UID: m.GetUid(),
 		ResourceVersion: m.GetResourceVersion(), Generation: m.GetGeneration(),
 		Deleted: m.GetOperation() == eventv1.Operation_OPERATION_DELETE,
-		Object:  m.GetObject(), Omitted: m.GetObjectOmitted(), Epoch: shared(m.GetEpoch()),
+		Object:  m.GetObject(), Omitted: m.GetObjectOmitted(), Epoch: intern(m.GetEpoch()),
 		ObservedAt: m.GetObservedAt().AsTime(), Traceparent: m.GetTraceparent(),
 	}, nil
 }
 
-// shared returns k with interned strings, because services hold 100,000 keys.
-func (k Key) shared() Key {
-	k.Cluster, k.Group, k.Resource, k.Namespace = shared(k.Cluster), shared(k.Group), shared(k.Resource), shared(k.Namespace)
+// internStrings returns k with interned strings, because services hold 100,000 keys.
+func (k Key) internStrings() Key {
+	k.Cluster, k.Group, k.Resource, k.Namespace = intern(k.Cluster), intern(k.Group), intern(k.Resource), intern(k.Namespace)
 	return k
 }
 
-func shared(text string) string { return unique.Make(text).Value() }
+func intern(text string) string { return unique.Make(text).Value() }
 
-// NewerThan reports whether c replaces old, a change of the same key. It compares epoch and version. An epoch of
+// IsNewerThan reports whether c replaces old, a change of the same key. It compares epoch and version. An epoch of
 // another cluster and a version that is not comparable count as newer, so that nothing is lost.
-func (c Change) NewerThan(old Change) bool {
+func (c Change) IsNewerThan(old Change) bool {
 	if order, ok := CompareEpochs(c.Epoch, old.Epoch); !ok || order != 0 {
 		return !ok || order > 0
 	}

@@ -97,14 +97,14 @@ func TestNewerThan(t *testing.T) {
 			t.Parallel()
 			c := sample()
 			test.edit(&c)
-			if got := c.NewerThan(sample()); got != test.want {
+			if got := c.IsNewerThan(sample()); got != test.want {
 				t.Errorf("NewerThan = %v, want %v", got, test.want)
 			}
 		})
 	}
 	gone := sample()
 	gone.Deleted = true
-	if gone.NewerThan(gone) {
+	if gone.IsNewerThan(gone) {
 		t.Error("a deletion replaces itself")
 	}
 }

@@ -12,13 +12,15 @@ const noTime = `"1970-01-01T00:00:00Z"`
 
 // Decode decodes an object, and replaces invalid times in its status. The API server accepts some, such as
 // "2026-01-01t00:00:00z". An author who may only write a status must not make the object unreadable to services.
-func Decode(object []byte, into any) error { return decode(json.Unmarshal, object, into) }
+func Decode(object []byte, into any) error { return decodeObject(json.Unmarshal, object, into) }
 
 // DecodeExactly decodes an object like [Decode], with case-sensitive field names. An object without a schema may have a
 // field "Metadata" beside its metadata.
-func DecodeExactly(object []byte, into any) error { return decode(utiljson.Unmarshal, object, into) }
+func DecodeExactly(object []byte, into any) error {
+	return decodeObject(utiljson.Unmarshal, object, into)
+}
 
-func decode(unmarshal func([]byte, any) error, object []byte, into any) error {
+func decodeObject(unmarshal func([]byte, any) error, object []byte, into any) error {
 	err := unmarshal(object, into)
 	if err == nil {
 		return nil

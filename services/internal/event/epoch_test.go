@@ -33,10 +33,10 @@ func TestAStateOfALaterEpochIsNewerWhateverItsVersion(t *testing.T) {
 	t.Parallel()
 	before, after := sample(), sample()
 	after.Epoch, after.ResourceVersion = event.NextEpoch(before.Epoch), "1"
-	if !after.NewerThan(before) || before.NewerThan(after) {
+	if !after.IsNewerThan(before) || before.IsNewerThan(after) {
 		t.Error("the order is not that of the epochs")
 	}
-	if before.Deleted = true; before.NewerThan(after) {
+	if before.Deleted = true; before.IsNewerThan(after) {
 		t.Error("a deletion of an earlier epoch replaces a state of a later one")
 	}
 	if after.ResourceVersion = before.ResourceVersion; after.ID() == sample().ID() {

@@ -25,7 +25,7 @@ func Token(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	for i := range len(s) {
-		if c := s[i]; plain(c) {
+		if c := s[i]; isPlainByte(c) {
 			b.WriteByte(c)
 		} else {
 			b.WriteByte('%')
@@ -36,7 +36,7 @@ func Token(s string) string {
 	return b.String()
 }
 
-func plain(c byte) bool {
+func isPlainByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == ':'
 }
 

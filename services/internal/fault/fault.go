@@ -23,10 +23,10 @@ type class struct {
 func (c class) Unwrap() error { return c.error }
 
 // Terminal marks err: no retry can help. Terminal(nil) is nil.
-func Terminal(err error) error { return mark(err, true) }
+func Terminal(err error) error { return withClass(err, true) }
 
 // Unavailable marks err: a dependency is at fault. Unavailable(nil) is nil.
-func Unavailable(err error) error { return mark(err, false) }
+func Unavailable(err error) error { return withClass(err, false) }
 
 // IsTerminal reports whether the outermost mark in err's tree is [Terminal].
 func IsTerminal(err error) bool {
@@ -40,7 +40,7 @@ func IsUnavailable(err error) bool {
 	return ok && !c.terminal
 }
 
-func mark(err error, terminal bool) error {
+func withClass(err error, terminal bool) error {
 	if err == nil {
 		return nil
 	}

@@ -45,20 +45,20 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	given, err := cfg.tokens()
+	given, err := cfg.tokenSource()
 	if err != nil {
 		return nil, err
 	}
-	w, err := cfg.wire(given)
+	w, err := cfg.buildWire(given)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{tokens: given, idle: w.idle, maxTuples: cmp.Or(cfg.MaxTuples, DefaultMaxTuples)}
-	own := []grpc.DialOption{grpc.WithChainUnaryInterceptor(c.bounded(cmp.Or(cfg.Timeout, DefaultTimeout)))}
+	own := []grpc.DialOption{grpc.WithChainUnaryInterceptor(c.deadlineInterceptor(cmp.Or(cfg.Timeout, DefaultTimeout)))}
 	if cfg.Tracer != nil {
 		own = append(own, grpc.WithChainUnaryInterceptor(tracing.UnaryClientInterceptor(cfg.Tracer)))
 	}
-	own = append(own, grpc.WithChainUnaryInterceptor((&pace{}).interceptor()))
+	own = append(own, grpc.WithChainUnaryInterceptor((&pace{}).retryInterceptor()))
 	if c.conn, err = grpc.NewClient(w.target, slices.Concat(w.options, own, cfg.DialOptions, more, w.last)...); err != nil {
 		return nil, fmt.Errorf("preparing connection to OpenFGA at %s: %w", cfg.Target, err)
 	}
@@ -74,11 +74,11 @@ type wire struct {
 	idle func()
 }
 
-func (c Config) wire(given tokens) (wire, error) {
-	if c.overHTTP() {
+func (c Config) buildWire(given tokens) (wire, error) {
+	if c.isHTTP() {
 		return c.httpWire(given)
 	}
-	transport, err := c.transport()
+	transport, err := c.transportCredentials()
 	if err != nil {
 		return wire{}, err
 	}
@@ -90,11 +90,11 @@ func (c Config) wire(given tokens) (wire, error) {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveAfter, Timeout: keepaliveTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
 	}
-	if scheme, _ := c.endpoint(); scheme == schemeDNS {
+	if scheme, _ := c.splitTarget(); scheme == schemeDNS {
 		options = append(options, grpc.WithDefaultServiceConfig(roundRobin))
 	}
 	if given.get != nil {
-		options = append(options, grpc.WithPerRPCCredentials(bearer{tokens: given, plaintext: c.plaintext()}))
+		options = append(options, grpc.WithPerRPCCredentials(bearer{tokens: given, plaintext: c.isPlaintext()}))
 	}
 	return wire{target: c.Target, options: options, last: []grpc.DialOption{grpc.WithResolvers(lookUp())}, idle: func() {}}, nil
 }
@@ -108,18 +108,18 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// bounded returns an interceptor that gives each call a deadline and classifies its error. It also records the outcome
+// deadlineInterceptor returns an interceptor that gives each call a deadline and classifies its error. It also records the outcome
 // for health checks.
-func (c *Client) bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
+func (c *Client) deadlineInterceptor(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		callCtx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		answered := Ask(ctx)
-		err := classify(ctx, invoke(callCtx, method, req, reply, cc, opts...))
-		if unauthenticated(err) {
-			c.tokens.refused()
+		err := classifyError(ctx, invoke(callCtx, method, req, reply, cc, opts...))
+		if isUnauthenticated(err) {
+			c.tokens.tokenRefused()
 		}
-		c.health.note(err)
+		c.health.recordOutcome(err)
 		answered(err)
 		return err
 	}

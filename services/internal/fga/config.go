@@ -97,12 +97,12 @@ func (c Config) validateClient() error {
 		return errors.New("--openfga-client-id, --openfga-client-secret-file and --openfga-token-url need one another: give all or none")
 	case c.Token != "" || c.TokenFile != "":
 		return errors.New("--openfga-client-id and a preshared key exclude each other: drop one")
-	case err != nil || u.Host == "" || u.User != nil || u.Scheme != schemeHTTPS && (u.Scheme != schemeHTTP || !loopback(u.Host)):
+	case err != nil || u.Host == "" || u.User != nil || u.Scheme != schemeHTTPS && (u.Scheme != schemeHTTP || !isLoopback(u.Host)):
 		return errors.New("--openfga-token-url: use https://HOST/PATH, or http on loopback")
 	}
 	return nil
 }
 
-func (c Config) log() *slog.Logger {
+func (c Config) logger() *slog.Logger {
 	return cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 }

@@ -77,7 +77,7 @@ func TestOnlyThisHostIsSpokenToInPlaintextUnasked(t *testing.T) {
 		"HTTPS":               {cfg: Config{Target: "https://127.0.0.1:8080"}},
 	}
 	for name, tc := range cases {
-		if got := tc.cfg.plaintext(); got != tc.want {
+		if got := tc.cfg.isPlaintext(); got != tc.want {
 			t.Errorf("%s: plaintext is %v; want %v", name, got, tc.want)
 		}
 	}

@@ -357,7 +357,7 @@ func TestAChangedConditionReplacesTheTuple(t *testing.T) {
 		for i, step := range steps {
 			mustWrite(t, client, store, append(slices.Clone(others), step), nil)
 			got, found, err := client.ReadTuple(t.Context(), store, step)
-			if err != nil || !found || !fga.SameCondition(got.GetKey(), step) {
+			if err != nil || !found || !fga.EqualConditions(got.GetKey(), step) {
 				t.Errorf("step %d: the store has %v, %v, %v; want %v", i, got, found, err, step)
 			}
 			if n := len(held(t, client, store)); n != len(others)+1 {

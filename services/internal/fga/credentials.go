@@ -18,14 +18,14 @@ import (
 
 const maxTokenBytes = 8 << 10
 
-func (c Config) transport() (credentials.TransportCredentials, error) {
+func (c Config) transportCredentials() (credentials.TransportCredentials, error) {
 	switch {
-	case c.plaintext():
+	case c.isPlaintext():
 		return insecure.NewCredentials(), nil
 	case c.CAFile == "":
 		return transportTo(nil), nil
 	}
-	authorities, err := reload.Open(c.log(), parseAuthorities, c.CAFile)
+	authorities, err := reload.Open(c.logger(), parseAuthorities, c.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-ca-file: %w", err)
 	}
@@ -65,14 +65,14 @@ type tokens struct {
 	forget func()
 }
 
-// refused reports to the source that the server rejected the token.
-func (t tokens) refused() {
+// tokenRefused reports to the source that the server rejected the token.
+func (t tokens) tokenRefused() {
 	if t.forget != nil {
 		t.forget()
 	}
 }
 
-func (c Config) tokens() (tokens, error) {
+func (c Config) tokenSource() (tokens, error) {
 	switch {
 	case c.ClientID != "":
 		transport, err := c.httpTransport()
@@ -84,13 +84,13 @@ func (c Config) tokens() (tokens, error) {
 		if err != nil {
 			return tokens{}, err
 		}
-		return tokens{get: g.get, forget: g.forget}, nil
+		return tokens{get: g.getToken, forget: g.forgetToken}, nil
 	case c.Token != "":
 		return tokens{get: func(context.Context) (Token, error) { return c.Token, nil }}, nil
 	case c.TokenFile == "":
 		return tokens{}, nil
 	}
-	file, err := reload.Open(c.log(), parseToken, c.TokenFile)
+	file, err := reload.Open(c.logger(), parseToken, c.TokenFile)
 	if err != nil {
 		return tokens{}, fmt.Errorf("reading --openfga-token-file: %w", err)
 	}

@@ -70,9 +70,9 @@ func codeOf(err error) codes.Code {
 	return codes.OK
 }
 
-// classify converts the error of a call into an answer with a class of package fault. Errors that are not caused by the
+// classifyError converts the error of a call into an answer with a class of package fault. Errors that are not caused by the
 // request are unavailability of the server, so callers retry.
-func classify(ctx context.Context, err error) error {
+func classifyError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func classify(ctx context.Context, err error) error {
 	}
 	s := status.Convert(err)
 	a := &answer{code: s.Code(), message: clip.Text(s.Message(), maxMessage), sentinel: sentinelOf(s.Code())}
-	if aboutRequest(s) {
+	if isAboutRequest(s) {
 		return a
 	}
 	return fault.Unavailable(a)
@@ -100,9 +100,9 @@ func sentinelOf(code codes.Code) error {
 	}
 }
 
-// aboutRequest reports whether the same request would fail again. A refused token does not count: an operator can
+// isAboutRequest reports whether the same request would fail again. A refused token does not count: an operator can
 // replace it, and retries then succeed.
-func aboutRequest(s *status.Status) bool {
+func isAboutRequest(s *status.Status) bool {
 	switch code := s.Code(); code {
 	case cancelled:
 		return false
@@ -116,8 +116,8 @@ func aboutRequest(s *status.Status) bool {
 	}
 }
 
-// unauthenticated reports whether the server rejected the credentials.
-func unauthenticated(err error) bool {
+// isUnauthenticated reports whether the server rejected the credentials.
+func isUnauthenticated(err error) bool {
 	code := codeOf(err)
 	return code == codes.Unauthenticated || code >= firstAuth && code < firstInput
 }
@@ -142,7 +142,7 @@ func codeName(code codes.Code) string {
 	return fmt.Sprintf("code %d", number)
 }
 
-// aboutContent reports whether the server refuses the content of the request, not the objects it refers to.
-func (a *answer) aboutContent() bool {
+// isAboutContent reports whether the server refuses the content of the request, not the objects it refers to.
+func (a *answer) isAboutContent() bool {
 	return a.code == codes.InvalidArgument || a.code >= firstInput && a.code < firstTrouble && a.code != cancelled
 }

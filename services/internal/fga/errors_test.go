@@ -45,7 +45,7 @@ func TestEveryCodeHasAClassAndAName(t *testing.T) {
 		9999:                    {name: "code 9999"},
 	}
 	for code, tc := range cases {
-		err := classify(t.Context(), status.Error(code, "because"))
+		err := classifyError(t.Context(), status.Error(code, "because"))
 		if fault.IsUnavailable(err) != tc.unavailable {
 			t.Errorf("%d: unavailable is %v; want %v", code, fault.IsUnavailable(err), tc.unavailable)
 		}
@@ -61,7 +61,7 @@ func TestEveryCodeHasAClassAndAName(t *testing.T) {
 }
 
 func TestALongAnswerIsCutAtALetter(t *testing.T) {
-	err := classify(t.Context(), status.Error(codes.InvalidArgument, strings.Repeat("ü", maxMessage)))
+	err := classifyError(t.Context(), status.Error(codes.InvalidArgument, strings.Repeat("ü", maxMessage)))
 	if len(err.Error()) > maxMessage+100 || strings.ContainsRune(err.Error(), '\uFFFD') {
 		t.Errorf("got %d bytes: %q", len(err.Error()), err)
 	}

@@ -35,15 +35,15 @@ type grant struct {
 }
 
 func newGrant(c Config, client *http.Client) (*grant, error) {
-	secret, err := reload.Open(c.log(), parseToken, c.ClientSecretFile)
+	secret, err := reload.Open(c.logger(), parseToken, c.ClientSecretFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-client-secret-file: %w", err)
 	}
 	return &grant{cfg: c, client: client, secret: secret, turn: make(chan struct{}, 1)}, nil
 }
 
-// get returns a token. It requests one if there is no valid one.
-func (g *grant) get(ctx context.Context) (Token, error) {
+// getToken returns a token. It requests one if there is no valid one.
+func (g *grant) getToken(ctx context.Context) (Token, error) {
 	select {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
@@ -51,7 +51,7 @@ func (g *grant) get(ctx context.Context) (Token, error) {
 		return "", ctx.Err()
 	}
 	if !g.token.Valid() && !time.Now().Before(g.again) {
-		token, err := g.ask(ctx)
+		token, err := g.requestToken(ctx)
 		if err != nil && ctx.Err() != nil {
 			return "", err // Only this caller's context ended.
 		}
@@ -63,8 +63,8 @@ func (g *grant) get(ctx context.Context) (Token, error) {
 	return Token(g.token.AccessToken), nil // Even a token that expires at once is used once.
 }
 
-// forget drops a token that OpenFGA refused.
-func (g *grant) forget() {
+// forgetToken drops a token that OpenFGA refused.
+func (g *grant) forgetToken() {
 	select {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
@@ -76,8 +76,8 @@ func (g *grant) forget() {
 	}
 }
 
-// ask requests a token from the issuer. The error contains only codes, because the issuer's text can repeat the secret.
-func (g *grant) ask(ctx context.Context) (*oauth2.Token, error) {
+// requestToken requests a token from the issuer. The error contains only codes, because the issuer's text can repeat the secret.
+func (g *grant) requestToken(ctx context.Context) (*oauth2.Token, error) {
 	credentials := clientcredentials.Config{
 		ClientID: g.cfg.ClientID, ClientSecret: string(g.secret.Get()), TokenURL: g.cfg.TokenURL, Scopes: g.cfg.Scopes,
 	}

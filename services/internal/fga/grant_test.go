@@ -65,9 +65,9 @@ func TestATokenIsReplacedWhenItExpiresOrIsRefusedLater(t *testing.T) {
 		} {
 			backoff.Sleep(t.Context(), step.after)
 			if step.forget {
-				g.forget()
+				g.forgetToken()
 			}
-			if token, err := g.get(t.Context()); err != nil || token != "a" || i.asked != step.asked {
+			if token, err := g.getToken(t.Context()); err != nil || token != "a" || i.asked != step.asked {
 				t.Errorf("%s: %s, %v, asked %d times; want %d", step.name, token, err, i.asked, step.asked)
 			}
 		}
@@ -79,7 +79,7 @@ func TestATokenThatExpiresAtOnceIsUsedUntilThereIsAnother(t *testing.T) {
 		g, i := granting(t, func(*http.Request) (int, string) { return 200, `{"access_token":"a","expires_in":5}` })
 		for second := range 3 {
 			for range 10 {
-				if token, err := g.get(t.Context()); err != nil || token != "a" || i.asked != second+1 {
+				if token, err := g.getToken(t.Context()); err != nil || token != "a" || i.asked != second+1 {
 					t.Fatalf("%q, %v, asked %d times; want a, %d times", string(token), err, i.asked, second+1)
 				}
 			}
@@ -94,7 +94,7 @@ func TestAnIssuerThatRefusesIsNotPressed(t *testing.T) {
 			return 401, `{"error":"invalid_client","error_description":"0penSesame?"}`
 		})
 		for range 10 {
-			_, err := g.get(t.Context())
+			_, err := g.getToken(t.Context())
 			if err == nil || !strings.Contains(err.Error(), "invalid_client") || strings.Contains(err.Error(), "0penSesame") {
 				t.Fatalf("got %v", err)
 			}
@@ -105,7 +105,7 @@ func TestAnIssuerThatRefusesIsNotPressed(t *testing.T) {
 		}
 		backoff.Sleep(t.Context(), issuerPause+1)
 		i.answer = func(*http.Request) (int, string) { return 200, `{"access_token":"a"}` }
-		if token, err := g.get(t.Context()); err != nil || token != "a" {
+		if token, err := g.getToken(t.Context()); err != nil || token != "a" {
 			t.Errorf("after that: %s, %v", token, err)
 		}
 	})
@@ -119,7 +119,7 @@ func TestWhoWaitsForATokenGivesUpInTime(t *testing.T) {
 		failures := make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := g.get(ctx)
+				_, err := g.getToken(ctx)
 				failures <- err
 			}()
 		}
@@ -129,7 +129,7 @@ func TestWhoWaitsForATokenGivesUpInTime(t *testing.T) {
 			}
 		}
 		i.answer = func(*http.Request) (int, string) { return 200, `{"access_token":"a"}` }
-		if token, err := g.get(t.Context()); err != nil || token != "a" {
+		if token, err := g.getToken(t.Context()); err != nil || token != "a" {
 			t.Errorf("the next: %s, %v", token, err)
 		}
 	})

@@ -29,8 +29,8 @@ type health struct {
 	err   error
 }
 
-// note records the outcome of a call. An error about the request counts as an answer.
-func (h *health) note(err error) {
+// recordOutcome records the outcome of a call. An error about the request counts as an answer.
+func (h *health) recordOutcome(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err = err; !fault.IsUnavailable(err) {
@@ -38,13 +38,13 @@ func (h *health) note(err error) {
 	}
 }
 
-func (h *health) silent() time.Duration {
+func (h *health) silentFor() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Since(h.heard)
 }
 
-func (h *health) check() error {
+func (h *health) checkHealth() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch silent := time.Since(h.heard).Round(time.Second); {
@@ -65,8 +65,8 @@ func (h *health) check() error {
 // all other calls.
 func (c *Client) Probe(ctx context.Context) error {
 	for {
-		if c.health.silent() >= probeInterval {
-			c.probe(ctx)
+		if c.health.silentFor() >= probeInterval {
+			c.probeServer(ctx)
 		}
 		if !backoff.Sleep(ctx, probeInterval/3) {
 			return nil
@@ -74,11 +74,11 @@ func (c *Client) Probe(ctx context.Context) error {
 	}
 }
 
-func (c *Client) probe(ctx context.Context) {
+func (c *Client) probeServer(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	_, _ = c.api.ListStores(ctx, &openfgav1.ListStoresRequest{PageSize: wrapperspb.Int32(1)}) // The interceptor records the outcome.
 }
 
 // Healthy returns nil while the server answers.
-func (c *Client) Healthy() error { return c.health.check() }
+func (c *Client) Healthy() error { return c.health.checkHealth() }

@@ -35,7 +35,7 @@ func (c Config) httpTransport() (*http.Transport, error) {
 	if c.CAFile == "" {
 		return t, nil
 	}
-	authorities, err := reload.Open(c.log(), parseAuthorities, c.CAFile)
+	authorities, err := reload.Open(c.logger(), parseAuthorities, c.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-ca-file: %w", err)
 	}

@@ -42,11 +42,11 @@ func Ask(ctx context.Context) (answered func(error)) {
 	if l.last = time.Now(); l.since.IsZero() {
 		l.since = l.last
 	}
-	return l.answered
+	return l.recordOutcome
 }
 
-// answered records the outcome of a call. An error about the request counts as an answer.
-func (l *Line) answered(err error) {
+// recordOutcome records the outcome of a call. An error about the request counts as an answer.
+func (l *Line) recordOutcome(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--

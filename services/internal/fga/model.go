@@ -35,7 +35,7 @@ func (c *Client) ReadModel(ctx context.Context, storeID, modelID string) (*openf
 		err = ErrModelNotFound // The server would only report the format of ids.
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading model %.100s of OpenFGA store %.100s: %w", modelID, storeID, c.whose(ctx, storeID, err))
+		return nil, fmt.Errorf("reading model %.100s of OpenFGA store %.100s: %w", modelID, storeID, c.explainStoreError(ctx, storeID, err))
 	}
 	return m.GetAuthorizationModel(), nil
 }
@@ -48,13 +48,13 @@ func (c *Client) WriteModel(ctx context.Context, storeID string, m *openfgav1.Au
 		TypeDefinitions: m.GetTypeDefinitions(), Conditions: m.GetConditions(),
 	})
 	if err != nil {
-		return "", fmt.Errorf("writing model to OpenFGA store %.100s: %w", storeID, c.whose(ctx, storeID, refusal(err, ErrInvalidModel)))
+		return "", fmt.Errorf("writing model to OpenFGA store %.100s: %w", storeID, c.explainStoreError(ctx, storeID, refusalError(err, ErrInvalidModel)))
 	}
 	return written.GetAuthorizationModelId(), nil
 }
 
-// whose replaces err by [ErrStoreNotFound] if the store does not exist.
-func (c *Client) whose(ctx context.Context, storeID string, err error) error {
+// explainStoreError replaces err by [ErrStoreNotFound] if the store does not exist.
+func (c *Client) explainStoreError(ctx context.Context, storeID string, err error) error {
 	if !isID(storeID) {
 		return ErrStoreNotFound
 	}
@@ -72,10 +72,10 @@ func (c *Client) whose(ctx context.Context, storeID string, err error) error {
 	}
 }
 
-// refusal adds the sentinel to an error about the content of the request.
-func refusal(err, sentinel error) error {
+// refusalError adds the sentinel to an error about the content of the request.
+func refusalError(err, sentinel error) error {
 	a, ok := errors.AsType[*answer](err)
-	if !ok || a.sentinel != nil || !a.aboutContent() {
+	if !ok || a.sentinel != nil || !a.isAboutContent() {
 		return err
 	}
 	return &answer{code: a.code, message: a.message, sentinel: sentinel}

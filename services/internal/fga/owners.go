@@ -13,7 +13,7 @@ import (
 func (c *Client) Owners(ctx context.Context, storeID string) (owners []iam.Tuple, err error) {
 	typ, _, _ := strings.Cut(iam.StoreOwner("", "").Object, ":")
 	read, err := c.ReadType(ctx, storeID, typ, func(k *openfgav1.TupleKey) bool {
-		return k.GetCondition() == nil && iam.NamesOwner(ownerOf(k))
+		return k.GetCondition() == nil && iam.IsOwnerTuple(ownerOf(k))
 	})
 	for _, k := range read {
 		owners = append(owners, ownerOf(k))

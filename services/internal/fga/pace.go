@@ -26,24 +26,24 @@ type pace struct {
 	until time.Time
 }
 
-// interceptor repeats a call that the server refused as too busy, within the deadline of the call. It does not repeat a
+// retryInterceptor repeats a call that the server refused as too busy, within the deadline of the call. It does not repeat a
 // call that may have been executed: only the caller can decide that.
-func (p *pace) interceptor() grpc.UnaryClientInterceptor {
+func (p *pace) retryInterceptor() grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		for {
-			if err := p.wait(ctx); err != nil {
+			if err := p.waitAllowed(ctx); err != nil {
 				return err
 			}
 			err := invoke(ctx, method, req, reply, cc, opts...)
-			if !p.hold(err) || status.Code(err) != codes.ResourceExhausted {
+			if !p.shouldPause(err) || status.Code(err) != codes.ResourceExhausted {
 				return err
 			}
 		}
 	}
 }
 
-// wait blocks until calls are allowed. It returns an error at once if the deadline ends earlier.
-func (p *pace) wait(ctx context.Context) error {
+// waitAllowed blocks until calls are allowed. It returns an error at once if the deadline ends earlier.
+func (p *pace) waitAllowed(ctx context.Context) error {
 	p.mu.Lock()
 	pause := time.Until(p.until)
 	p.mu.Unlock()
@@ -57,8 +57,8 @@ func (p *pace) wait(ctx context.Context) error {
 	return nil
 }
 
-// hold records the pause that an error requests, and reports whether it requests one.
-func (p *pace) hold(err error) bool {
+// shouldPause records the pause that an error requests, and reports whether it requests one.
+func (p *pace) shouldPause(err error) bool {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {
 			pause := min(max(info.GetRetryDelay().AsDuration(), minPause), maxPause)

@@ -45,7 +45,7 @@ func TestCallsKeepThePaceThatAServerAsksFor(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 					defer cancel()
 					begun := time.Now()
-					got := p.interceptor()(ctx, "", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+					got := p.retryInterceptor()(ctx, "", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 						now := err
 						err = nil
 						return now
@@ -66,17 +66,17 @@ func TestCallsKeepThePaceThatAServerAsksFor(t *testing.T) {
 func TestNoServerIsLeftAloneForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pace{}
-		if !p.hold(busy(t, codes.Unavailable, 24*time.Hour)) {
+		if !p.shouldPause(busy(t, codes.Unavailable, 24*time.Hour)) {
 			t.Fatal("nothing is held")
 		}
 		begun := time.Now()
-		if err := p.wait(t.Context()); err != nil || time.Since(begun) != maxPause {
+		if err := p.waitAllowed(t.Context()); err != nil || time.Since(begun) != maxPause {
 			t.Errorf("waited %s, %v", time.Since(begun), err)
 		}
-		p.hold(busy(t, codes.Unavailable, time.Hour))
+		p.shouldPause(busy(t, codes.Unavailable, time.Hour))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := p.wait(ctx); status.Code(err) != codes.Unavailable {
+		if err := p.waitAllowed(ctx); status.Code(err) != codes.Unavailable {
 			t.Errorf("cancelled: %v", err)
 		}
 	})

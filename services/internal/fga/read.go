@@ -64,26 +64,26 @@ func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.T
 
 // Check passes the request to OpenFGA unchanged.
 func (c *Client) Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
-	return ask(ctx, c, "check in", r, c.api.Check)
+	return callMethod(ctx, c, "check in", r, c.api.Check)
 }
 
 // ListObjects passes the request to OpenFGA unchanged.
 func (c *Client) ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error) {
-	return ask(ctx, c, "listing objects of", r, c.api.ListObjects)
+	return callMethod(ctx, c, "listing objects of", r, c.api.ListObjects)
 }
 
 // Expand passes the request to OpenFGA unchanged.
 func (c *Client) Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error) {
-	return ask(ctx, c, "expanding in", r, c.api.Expand)
+	return callMethod(ctx, c, "expanding in", r, c.api.Expand)
 }
 
-// ask calls a method and adds the store to its error.
-func ask[Question interface{ GetStoreId() string }, Answer any](
+// callMethod calls a method and adds the store to its error.
+func callMethod[Question interface{ GetStoreId() string }, Answer any](
 	ctx context.Context, c *Client, doing string, q Question, method func(context.Context, Question, ...grpc.CallOption) (Answer, error),
 ) (Answer, error) {
 	answer, err := method(ctx, q)
 	if err != nil {
-		err = fmt.Errorf("%s OpenFGA store %s: %w", doing, q.GetStoreId(), c.whose(ctx, q.GetStoreId(), err))
+		err = fmt.Errorf("%s OpenFGA store %s: %w", doing, q.GetStoreId(), c.explainStoreError(ctx, q.GetStoreId(), err))
 	}
 	return answer, err
 }

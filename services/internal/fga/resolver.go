@@ -31,7 +31,7 @@ func (n names) Build(target resolver.Target, conn resolver.ClientConn, options r
 		cancel()
 		return nil, err
 	}
-	go l.run(ctx, first, look)
+	go l.runLookups(ctx, first, look)
 	return l, nil
 }
 
@@ -43,9 +43,9 @@ type lookups struct {
 	ended           chan struct{}
 }
 
-func (l *lookups) run(ctx context.Context, current resolver.Resolver, look func() (resolver.Resolver, error)) {
+func (l *lookups) runLookups(ctx context.Context, current resolver.Resolver, look func() (resolver.Resolver, error)) {
 	defer close(l.ended)
-	for received(ctx, l.answered) && backoff.Sleep(ctx, lookUpAgain) && received(ctx, l.again) {
+	for hasReceived(ctx, l.answered) && backoff.Sleep(ctx, lookUpAgain) && hasReceived(ctx, l.again) {
 		current.Close()
 		var err error
 		if current, err = look(); err != nil {
@@ -55,8 +55,8 @@ func (l *lookups) run(ctx context.Context, current resolver.Resolver, look func(
 	current.Close()
 }
 
-// received waits for an element of c and reports false if ctx ends first.
-func received(ctx context.Context, c <-chan struct{}) bool {
+// hasReceived waits for an element of c and reports false if ctx ends first.
+func hasReceived(ctx context.Context, c <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -65,8 +65,8 @@ func received(ctx context.Context, c <-chan struct{}) bool {
 	}
 }
 
-// put adds an element to c unless it is full.
-func put(c chan<- struct{}) {
+// trySend adds an element to c unless it is full.
+func trySend(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -74,7 +74,7 @@ func put(c chan<- struct{}) {
 }
 
 // ResolveNow implements [resolver.Resolver].
-func (l *lookups) ResolveNow(resolver.ResolveNowOptions) { put(l.again) }
+func (l *lookups) ResolveNow(resolver.ResolveNowOptions) { trySend(l.again) }
 
 // Close implements [resolver.Resolver].
 func (l *lookups) Close() {
@@ -90,17 +90,17 @@ type listener struct {
 
 // UpdateState implements [resolver.ClientConn].
 func (l listener) UpdateState(state resolver.State) error {
-	defer put(l.lookups.answered)
+	defer trySend(l.lookups.answered)
 	err := l.ClientConn.UpdateState(state)
 	if err != nil {
-		put(l.lookups.again)
+		trySend(l.lookups.again)
 	}
 	return err
 }
 
 // ReportError implements [resolver.ClientConn].
 func (l listener) ReportError(err error) {
-	defer put(l.lookups.answered)
-	put(l.lookups.again)
+	defer trySend(l.lookups.answered)
+	trySend(l.lookups.again)
 	l.ClientConn.ReportError(err)
 }

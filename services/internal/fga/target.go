@@ -17,8 +17,8 @@ const (
 	schemeDNS   = "dns"
 )
 
-// endpoint splits Target into a scheme and a host with port. The scheme is empty for host:port.
-func (c Config) endpoint() (scheme, host string) {
+// splitTarget splits Target into a scheme and a host with port. The scheme is empty for host:port.
+func (c Config) splitTarget() (scheme, host string) {
 	scheme, rest, found := strings.Cut(c.Target, "://")
 	if !found {
 		return "", c.Target
@@ -29,14 +29,14 @@ func (c Config) endpoint() (scheme, host string) {
 	return scheme, rest[strings.LastIndexByte(rest, '/')+1:]
 }
 
-// overHTTP reports whether the client uses the HTTP API.
-func (c Config) overHTTP() bool {
-	scheme, _ := c.endpoint()
+// isHTTP reports whether the client uses the HTTP API.
+func (c Config) isHTTP() bool {
+	scheme, _ := c.splitTarget()
 	return scheme == schemeHTTP || scheme == schemeHTTPS
 }
 
 func (c Config) validateTarget() error {
-	scheme, host := c.endpoint()
+	scheme, host := c.splitTarget()
 	switch scheme {
 	case schemeHTTPS, schemeHTTP:
 		return c.validateURL(scheme)
@@ -57,26 +57,26 @@ func (c Config) validateURL(scheme string) error {
 		return errors.New("--openfga-plaintext and an https URL exclude each other: drop one")
 	case scheme == schemeHTTP && c.CAFile != "":
 		return errors.New("--openfga-ca-file is for an https URL")
-	case scheme == schemeHTTP && !c.Plaintext && !loopback(u.Host):
+	case scheme == schemeHTTP && !c.Plaintext && !isLoopback(u.Host):
 		return errors.New("--openfga-target: with http, all the network can read along; use https, or --openfga-plaintext if that is meant")
 	}
 	return nil
 }
 
-// plaintext reports whether the connection is not encrypted.
-func (c Config) plaintext() bool {
-	scheme, host := c.endpoint()
+// isPlaintext reports whether the connection is not encrypted.
+func (c Config) isPlaintext() bool {
+	scheme, host := c.splitTarget()
 	switch {
-	case c.overHTTP():
+	case c.isHTTP():
 		return scheme == schemeHTTP
 	case c.Plaintext || c.CAFile != "":
 		return c.Plaintext
 	}
-	return loopback(host)
+	return isLoopback(host)
 }
 
-// loopback reports whether a host, with or without a port, is this machine.
-func loopback(host string) bool {
+// isLoopback reports whether a host, with or without a port, is this machine.
+func isLoopback(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}

@@ -13,7 +13,7 @@ type identity struct{ object, relation, user string }
 
 func (i identity) String() string { return i.object + "#" + i.relation + "@" + i.user }
 
-func (i identity) key() *openfgav1.TupleKeyWithoutCondition {
+func (i identity) tupleKey() *openfgav1.TupleKeyWithoutCondition {
 	return &openfgav1.TupleKeyWithoutCondition{Object: i.object, Relation: i.relation, User: i.user}
 }
 
@@ -21,13 +21,13 @@ func identityOf(t *openfgav1.TupleKey) identity {
 	return identity{t.GetObject(), t.GetRelation(), t.GetUser()}
 }
 
-// SameCondition reports whether two tuples have equal conditions. A missing context equals an empty one.
-func SameCondition(a, b *openfgav1.TupleKey) bool {
-	return proto.Equal(condition(a), condition(b))
+// EqualConditions reports whether two tuples have equal conditions. A missing context equals an empty one.
+func EqualConditions(a, b *openfgav1.TupleKey) bool {
+	return proto.Equal(storedCondition(a), storedCondition(b))
 }
 
-// condition returns t's condition in the form that the server stores.
-func condition(t *openfgav1.TupleKey) *openfgav1.RelationshipCondition {
+// storedCondition returns t's condition in the form that the server stores.
+func storedCondition(t *openfgav1.TupleKey) *openfgav1.RelationshipCondition {
 	c := t.GetCondition()
 	switch {
 	case c.GetName() == "":
@@ -45,26 +45,26 @@ type tuples struct {
 	byIdentity map[identity]*openfgav1.TupleKey
 }
 
-// unique returns copies of the tuples without duplicates. Two conditions for one tuple are an error.
-func unique(add []*openfgav1.TupleKey) (tuples, error) {
+// uniqueTuples returns copies of the tuples without duplicates. Two conditions for one tuple are an error.
+func uniqueTuples(add []*openfgav1.TupleKey) (tuples, error) {
 	u := tuples{list: make([]*openfgav1.TupleKey, 0, len(add)), byIdentity: make(map[identity]*openfgav1.TupleKey, len(add))}
 	for _, t := range add {
 		id := identityOf(t)
 		if earlier, ok := u.byIdentity[id]; ok {
-			if !SameCondition(earlier, t) {
+			if !EqualConditions(earlier, t) {
 				return tuples{}, fmt.Errorf("%w: %s is asked for with two conditions (%q and %q): keep one", ErrInvalidTuple, id,
 					earlier.GetCondition().GetName(), t.GetCondition().GetName())
 			}
 			continue
 		}
 		u.byIdentity[id] = t
-		u.list = append(u.list, &openfgav1.TupleKey{Object: id.object, Relation: id.relation, User: id.user, Condition: condition(t)})
+		u.list = append(u.list, &openfgav1.TupleKey{Object: id.object, Relation: id.relation, User: id.user, Condition: storedCondition(t)})
 	}
 	return u, nil
 }
 
-// without returns the tuples of remove that are not in u, without duplicates.
-func (u tuples) without(remove []*openfgav1.TupleKey) []*openfgav1.TupleKeyWithoutCondition {
+// keysWithout returns the tuples of remove that are not in u, without duplicates.
+func (u tuples) keysWithout(remove []*openfgav1.TupleKey) []*openfgav1.TupleKeyWithoutCondition {
 	var keys []*openfgav1.TupleKeyWithoutCondition
 	seen := make(map[identity]struct{}, len(remove))
 	for _, t := range remove {
@@ -72,7 +72,7 @@ func (u tuples) without(remove []*openfgav1.TupleKey) []*openfgav1.TupleKeyWitho
 		_, again := seen[id]
 		_, wanted := u.byIdentity[id]
 		if seen[id] = struct{}{}; !again && !wanted {
-			keys = append(keys, id.key())
+			keys = append(keys, id.tupleKey())
 		}
 	}
 	return keys

@@ -20,7 +20,7 @@ import (
 // Removing from an unknown store succeeds. Adding to it returns [ErrStoreNotFound], unless its model still exists (see
 // the package documentation).
 func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove []*openfgav1.TupleKey) error {
-	wanted, err := unique(add)
+	wanted, err := uniqueTuples(add)
 	if err == nil && !isID(storeID) {
 		if len(add) == 0 {
 			return nil
@@ -31,18 +31,18 @@ func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove
 		return fmt.Errorf("writing tuples to OpenFGA store %.100s: %w", storeID, err)
 	}
 	for chunk := range slices.Chunk(wanted.list, c.maxTuples) {
-		err := byHalves(ctx, chunk, func(part []*openfgav1.TupleKey) error { return c.add(ctx, storeID, modelID, part) })
+		err := byHalves(ctx, chunk, func(part []*openfgav1.TupleKey) error { return c.addChunk(ctx, storeID, modelID, part) })
 		if err != nil {
-			return fmt.Errorf("writing tuples to OpenFGA store %s: %w", storeID, c.whose(ctx, storeID, refusal(err, ErrInvalidTuple)))
+			return fmt.Errorf("writing tuples to OpenFGA store %s: %w", storeID, c.explainStoreError(ctx, storeID, refusalError(err, ErrInvalidTuple)))
 		}
 	}
-	for chunk := range slices.Chunk(wanted.without(remove), c.maxTuples) {
-		err := byHalves(ctx, chunk, func(part []*openfgav1.TupleKeyWithoutCondition) error { return c.remove(ctx, storeID, part) })
+	for chunk := range slices.Chunk(wanted.keysWithout(remove), c.maxTuples) {
+		err := byHalves(ctx, chunk, func(part []*openfgav1.TupleKeyWithoutCondition) error { return c.removeChunk(ctx, storeID, part) })
 		if modelID == "" && errors.Is(err, ErrModelNotFound) {
 			return nil // A store without a model has no tuples.
 		}
 		if err != nil {
-			return fmt.Errorf("deleting tuples from OpenFGA store %s: %w", storeID, refusal(err, ErrInvalidTuple))
+			return fmt.Errorf("deleting tuples from OpenFGA store %s: %w", storeID, refusalError(err, ErrInvalidTuple))
 		}
 	}
 	return nil
@@ -63,9 +63,9 @@ func byHalves[T any](ctx context.Context, chunk []T, write func([]T) error) erro
 	return byHalves(ctx, chunk[half:], write)
 }
 
-// add writes one chunk. OpenFGA aborts the whole chunk if it contains a stored tuple with another condition, or after a
+// addChunk writes one chunk. OpenFGA aborts the whole chunk if it contains a stored tuple with another condition, or after a
 // concurrent write to one of its tuples. add then removes stale tuples and tries once more.
-func (c *Client) add(ctx context.Context, storeID, modelID string, chunk []*openfgav1.TupleKey) error {
+func (c *Client) addChunk(ctx context.Context, storeID, modelID string, chunk []*openfgav1.TupleKey) error {
 	request := &openfgav1.WriteRequest{
 		StoreId: storeID, AuthorizationModelId: modelID,
 		Writes: &openfgav1.WriteRequestWrites{TupleKeys: chunk, OnDuplicate: "ignore"},
@@ -80,12 +80,12 @@ func (c *Client) add(ctx context.Context, storeID, modelID string, chunk []*open
 		if err != nil {
 			return err
 		}
-		if ok && !SameCondition(found.GetKey(), t) {
-			stale = append(stale, identityOf(t).key())
+		if ok && !EqualConditions(found.GetKey(), t) {
+			stale = append(stale, identityOf(t).tupleKey())
 		}
 	}
 	if len(stale) > 0 {
-		if err := c.remove(ctx, storeID, stale); err != nil {
+		if err := c.removeChunk(ctx, storeID, stale); err != nil {
 			return err
 		}
 	}
@@ -93,8 +93,8 @@ func (c *Client) add(ctx context.Context, storeID, modelID string, chunk []*open
 	return err
 }
 
-// remove deletes one chunk.
-func (c *Client) remove(ctx context.Context, storeID string, chunk []*openfgav1.TupleKeyWithoutCondition) error {
+// removeChunk deletes one chunk.
+func (c *Client) removeChunk(ctx context.Context, storeID string, chunk []*openfgav1.TupleKeyWithoutCondition) error {
 	_, err := c.api.Write(ctx, &openfgav1.WriteRequest{
 		StoreId: storeID, Deletes: &openfgav1.WriteRequestDeletes{TupleKeys: chunk, OnMissing: "ignore"},
 	})

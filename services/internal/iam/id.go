@@ -12,12 +12,12 @@ import (
 // maxObject bounds an OpenFGA object name, type included, in bytes.
 const maxObject = 256
 
-// object returns the name of an OpenFGA object. Different parts give different names. Characters outside [a-zA-Z0-9._-]
+// objectName returns the name of an OpenFGA object. Different parts give different names. Characters outside [a-zA-Z0-9._-]
 // are written as %HH, and an id that is too long is hashed.
-func object(typ string, parts ...string) string {
+func objectName(typ string, parts ...string) string {
 	escaped := make([]string, len(parts))
 	for i, part := range parts {
-		escaped[i] = escape(part)
+		escaped[i] = escapePart(part)
 	}
 	id := strings.Join(escaped, "/")
 	if name := typ + ":" + id; len(name) <= maxObject {
@@ -27,13 +27,13 @@ func object(typ string, parts ...string) string {
 	return typ + ":%-" + hex.EncodeToString(sum[:]) // No escaped id begins with "%-".
 }
 
-func escape(part string) string {
-	if !strings.ContainsFunc(part, odd) {
+func escapePart(part string) string {
+	if !strings.ContainsFunc(part, needsEscape) {
 		return part
 	}
 	var b strings.Builder
 	for i := range len(part) {
-		if c := part[i]; odd(rune(c)) {
+		if c := part[i]; needsEscape(rune(c)) {
 			fmt.Fprintf(&b, "%%%02X", c)
 		} else {
 			b.WriteByte(c)
@@ -42,7 +42,7 @@ func escape(part string) string {
 	return b.String()
 }
 
-func odd(r rune) bool {
+func needsEscape(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
@@ -52,9 +52,9 @@ func Type(apiGroup, kind string) string { return Group(apiGroup) + "/" + kind }
 // Object returns the OpenFGA name of a Kubernetes object. The namespace is empty for a cluster-scoped kind.
 func Object(typ, namespace, name string) string {
 	if namespace != "" {
-		return object(typ, namespace, name)
+		return objectName(typ, namespace, name)
 	}
-	return object(typ, name)
+	return objectName(typ, name)
 }
 
 // TypeOf returns the type in an object name.
@@ -64,29 +64,29 @@ func TypeOf(object string) string {
 }
 
 // Root returns the OpenFGA object that stands for all objects of a type.
-func Root(typ string) string { return object(RootType, strings.Split(typ, "/")...) }
+func Root(typ string) string { return objectName(RootType, strings.Split(typ, "/")...) }
 
 // User returns the OpenFGA subject of the User with this name.
-func User(name string) string { return object(UserType, "u", name) }
+func User(name string) string { return objectName(UserType, "u", name) }
 
 // ServiceAccount returns the OpenFGA subject of the service account with this UID.
-func ServiceAccount(uid string) string { return object(UserType, "sa", uid) }
+func ServiceAccount(uid string) string { return objectName(UserType, "sa", uid) }
 
 // RoleObject returns the OpenFGA object of a Role. Its id is the UID.
-func RoleObject(r *iamv1alpha1.Role) string { return object(RoleType, string(r.UID)) }
+func RoleObject(r *iamv1alpha1.Role) string { return objectName(RoleType, string(r.UID)) }
 
 // GroupObject returns the OpenFGA object of a Group. Its id is the UID.
-func GroupObject(g *iamv1alpha1.Group) string { return object(GroupType, string(g.UID)) }
+func GroupObject(g *iamv1alpha1.Group) string { return objectName(GroupType, string(g.UID)) }
 
 // TokenGroup returns the OpenFGA object of a group that the authenticator reports.
-func TokenGroup(name string) string { return object(TokenGroupType, name) }
+func TokenGroup(name string) string { return objectName(TokenGroupType, name) }
 
 // Grant returns the OpenFGA object of a role on a target.
 func Grant(r *iamv1alpha1.Role, target string) string {
-	return object(GrantType, string(r.UID), hashed(target))
+	return objectName(GrantType, string(r.UID), hashTarget(target))
 }
 
-func hashed(target string) string {
+func hashTarget(target string) string {
 	sum := sha256.Sum256([]byte(target))
 	return hex.EncodeToString(sum[:])
 }

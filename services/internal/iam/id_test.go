@@ -13,7 +13,7 @@ func TestNamesOfObjectsAreNeverMistaken(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for _, id := range ids {
-		name := object(UserType, id)
+		name := objectName(UserType, id)
 		if other, ok := seen[name]; ok {
 			t.Errorf("%q and %q are both %s", id, other, name)
 		}

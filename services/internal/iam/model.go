@@ -24,11 +24,11 @@ type Room struct{ Types, Bytes int }
 // findings about room do not count.
 func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 	var in, out []*iamv1alpha1.ProtectedResource
-	rest := ranked(resources)
-	by := reserve(rest)
+	rest := rankResources(resources)
+	by := readReservations(rest)
 	for n := len(rest); len(rest) > 0; n = min(n, len(rest)) {
 		switch all := slices.Concat(in, rest[:n]); {
-		case register(all, by).fits(room):
+		case registerAll(all, by).hasRoom(room):
 			in, rest, n = all, rest[n:], 2*n
 		case n > 1:
 			n /= 2
@@ -36,7 +36,7 @@ func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 			out, rest = append(out, rest[0]), rest[1:]
 		}
 	}
-	r := register(in, by)
+	r := registerAll(in, by)
 	r.leaveOut(out)
 	return r
 }
@@ -44,21 +44,21 @@ func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 // InForce returns the registry of the ProtectedResources with a recorded registration for their kind, including those
 // edited since.
 func InForce(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return before(newcomer, resources)
+	return registryBefore(unregistered, resources)
 }
 
 // Unchanged returns the registry of the ProtectedResources whose recorded registration has their current generation.
 func Unchanged(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return before(edited, resources)
+	return registryBefore(edited, resources)
 }
 
-func before(rank int, resources []*iamv1alpha1.ProtectedResource) *Registry {
-	all := ranked(resources)
-	by := reserve(all)
-	return register(slices.DeleteFunc(all, func(p *iamv1alpha1.ProtectedResource) bool { return incumbency(p) >= rank }), by)
+func registryBefore(rank int, resources []*iamv1alpha1.ProtectedResource) *Registry {
+	all := rankResources(resources)
+	by := readReservations(all)
+	return registerAll(slices.DeleteFunc(all, func(p *iamv1alpha1.ProtectedResource) bool { return registrationRank(p) >= rank }), by)
 }
 
-func (r *Registry) fits(room Room) bool {
+func (r *Registry) hasRoom(room Room) bool {
 	if len(r.Kinds()) > room.Types {
 		return false
 	}
@@ -82,48 +82,48 @@ func Digest(types []*openfgav1.TypeDefinition) string {
 func (r *Registry) Types() []*openfgav1.TypeDefinition {
 	all := slices.Sorted(maps.Keys(r.relations))
 	role, grant, root := newType(RoleType), newType(GrantType), newType(RootType)
-	grant.direct(roleRelation, ref(RoleType))
-	grant.direct(subjectRelation, ref(UserType), members(GroupType), members(TokenGroupType))
-	root.direct(grantRelation, ref(GrantType))
+	grant.addDirect(roleRelation, typeReference(RoleType))
+	grant.addDirect(subjectRelation, typeReference(UserType), membersReference(GroupType), membersReference(TokenGroupType))
+	root.addDirect(grantRelation, typeReference(GrantType))
 	for _, relation := range all {
-		role.direct(relation, everybody())
-		grant.define(relation, intersection(computed(subjectRelation), from(relation, roleRelation)))
-		root.define(relation, from(relation, grantRelation))
+		role.addDirect(relation, wildcardReference())
+		grant.addComputed(relation, intersectionOf(computedUserset(subjectRelation), tupleToUserset(relation, roleRelation)))
+		root.addComputed(relation, tupleToUserset(relation, grantRelation))
 	}
 	group, tokenGroup := newType(GroupType), newType(TokenGroupType)
-	group.direct(memberRelation, ref(UserType))
-	tokenGroup.direct(memberRelation, ref(UserType))
+	group.addDirect(memberRelation, typeReference(UserType))
+	tokenGroup.addDirect(memberRelation, typeReference(UserType))
 	types := []*openfgav1.TypeDefinition{
 		newType(UserType).definition, group.definition, tokenGroup.definition, role.definition, grant.definition, root.definition,
 	}
 	for _, k := range r.Kinds() {
-		types = append(types, k.definition())
+		types = append(types, k.typeDefinition())
 	}
 	slices.SortFunc(types, func(a, b *openfgav1.TypeDefinition) int { return strings.Compare(a.GetType(), b.GetType()) })
 	return types
 }
 
-// definition returns the type definition of a kind. A permission comes from a grant on the object, on the root of the
+// typeDefinition returns the type definition of a kind. A permission comes from a grant on the object, on the root of the
 // kind, or on a parent.
-func (k *Kind) definition() *openfgav1.TypeDefinition {
+func (k *Kind) typeDefinition() *openfgav1.TypeDefinition {
 	t := newType(k.Type)
-	t.direct(grantRelation, ref(GrantType))
-	t.direct(rootRelation, ref(RootType))
+	t.addDirect(grantRelation, typeReference(GrantType))
+	t.addDirect(rootRelation, typeReference(RootType))
 	if len(k.Parents) > 0 {
 		var parents []*openfgav1.RelationReference
 		for _, parent := range k.Parents {
-			parents = append(parents, ref(parent.Type))
+			parents = append(parents, typeReference(parent.Type))
 		}
 		slices.SortFunc(parents, func(a, b *openfgav1.RelationReference) int { return strings.Compare(a.GetType(), b.GetType()) })
-		t.direct(parentRelation, parents...)
+		t.addDirect(parentRelation, parents...)
 	}
 	for _, permission := range k.AtAndBelow() {
 		relation := Relation(permission)
-		ways := []*openfgav1.Userset{from(relation, grantRelation), from(relation, rootRelation)}
+		ways := []*openfgav1.Userset{tupleToUserset(relation, grantRelation), tupleToUserset(relation, rootRelation)}
 		if len(k.Parents) > 0 {
-			ways = append(ways, from(relation, parentRelation))
+			ways = append(ways, tupleToUserset(relation, parentRelation))
 		}
-		t.define(relation, union(ways...))
+		t.addComputed(relation, unionOf(ways...))
 	}
 	return t.definition
 }

@@ -47,11 +47,11 @@ func TestWithoutKindsThereIsAModel(t *testing.T) {
 
 func TestEveryTypeIsIAMs(t *testing.T) {
 	for _, typ := range Register(world.New(1).Resources).Types() {
-		if !Owns(typ.GetType()) {
+		if !IsOwnType(typ.GetType()) {
 			t.Errorf("%s is somebody's", typ.GetType())
 		}
 	}
-	if Owns("workspace") {
+	if IsOwnType("workspace") {
 		t.Error("a type of a module in DSL is IAM's")
 	}
 }

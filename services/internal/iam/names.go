@@ -46,14 +46,14 @@ func ownTypes() []string {
 	return []string{UserType, GroupType, TokenGroupType, RoleType, GrantType, RootType}
 }
 
-// Owns reports whether a type of the IAM store belongs to IAM. In other stores, modules may use such names.
-func Owns(typ string) bool { return strings.Contains(typ, "/") }
+// IsOwnType reports whether a type of the IAM store belongs to IAM. In other stores, modules may use such names.
+func IsOwnType(typ string) bool { return strings.Contains(typ, "/") }
 
-// OwnsObject reports whether the type of an object belongs to IAM. See [Owns].
-func OwnsObject(object string) bool { return Owns(TypeOf(object)) }
+// IsOwnObject reports whether the type of an object belongs to IAM. See [IsOwnType].
+func IsOwnObject(object string) bool { return IsOwnType(TypeOf(object)) }
 
-// misnamed returns the reason why a kind cannot be registered under its names, or "".
-func misnamed(spec *iamv1alpha1.ProtectedResourceSpec) string {
+// validateName returns the reason why a kind cannot be registered under its names, or "".
+func validateName(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	typ := Type(spec.ServiceRef.Name, spec.Kind)
 	for _, name := range []struct {
 		field, value string
@@ -71,13 +71,13 @@ func misnamed(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	if slices.Contains(ownTypes(), typ) {
 		return typ + " is a type that the model needs for itself: no kind can have this name"
 	}
-	return miscalled(spec)
+	return validateIAMPlural(spec)
 }
 
-// miscalled returns an error text if a spec pairs the kind or plural of an IAM kind with a wrong counterpart. A role on
+// validateIAMPlural returns an error text if a spec pairs the kind or plural of an IAM kind with a wrong counterpart. A role on
 // objects of one kind would then count on objects of another. For other kinds, the service that watches their objects
 // finds out their real names.
-func miscalled(spec *iamv1alpha1.ProtectedResourceSpec) string {
+func validateIAMPlural(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	for _, k := range kinds.IAM() {
 		if spec.ServiceRef.Name == k.Group && (spec.Kind == k.Kind) != (spec.Plural == k.Resource) {
 			return fmt.Sprintf("plural %q of %s belongs to kind %s only; correct spec.kind or spec.plural", k.Resource, k.Group, k.Kind)

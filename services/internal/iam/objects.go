@@ -10,9 +10,9 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 )
 
-// Objects provides the declared objects. A lookup returns nil or false for a missing object. Lookups may return objects
+// Lookup provides the declared objects. A lookup returns nil or false for a missing object. Lookups may return objects
 // in deletion: these count as gone.
-type Objects struct {
+type Lookup struct {
 	Registry *Registry
 	// Inheritance caches the permissions of roles. With nil, nothing is cached.
 	Inheritance *Inheritance
@@ -27,10 +27,10 @@ type Objects struct {
 	// do.
 	Trusted func(typ string) bool
 	// Scope reports whether a kind is namespaced and whether its objects are watched. It only refines the reasons of
-	// [Objects.TargetReason], and may be nil.
+	// [Lookup.TargetReason], and may be nil.
 	Scope func(typ string) (namespaced, followed bool)
 
-	// Inactive reports whether a [User] or a [ServiceAccount] subject is deactivated. [Objects.Check] requires it.
+	// Inactive reports whether a [User] or a [ServiceAccount] subject is deactivated. [Lookup.Check] requires it.
 	// Elsewhere nil means that no subject is.
 	Inactive func(subject string) bool
 
@@ -92,17 +92,17 @@ func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t Target, alive bool) 
 	return t, alive
 }
 
-// role returns the role, or nil if it is missing or in deletion.
-func (o *Objects) role(namespace, name string) *iamv1alpha1.Role {
+// liveRole returns the role, or nil if it is missing or in deletion.
+func (o *Lookup) liveRole(namespace, name string) *iamv1alpha1.Role {
 	if r := o.Role(namespace, name); r != nil && r.DeletionTimestamp == nil {
 		return r
 	}
 	return nil
 }
 
-// parents returns the OpenFGA names of the object's stored parents, sorted. A parent is an existing owner with the UID
+// storedParents returns the OpenFGA names of the object's stored parents, sorted. A parent is an existing owner with the UID
 // of the owner reference, and of a parent kind of k.
-func (o *Objects) parents(k *Kind, object Target) []string {
+func (o *Lookup) storedParents(k *Kind, object Target) []string {
 	var all []string
 	for _, owner := range object.Owners {
 		if !slices.ContainsFunc(k.Parents, func(p *Kind) bool { return p.Type == owner.Type }) {

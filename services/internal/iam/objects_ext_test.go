@@ -66,7 +66,7 @@ func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
 	}
 	widget := &iamv1alpha1.ProtectedResource{}
 	widget.Spec.ServiceRef.Name, widget.Spec.Kind, widget.Spec.Plural, widget.Spec.Permissions = "a.example", "Widget", "widgets", []string{"get"}
-	o := &iam.Objects{
+	o := &iam.Lookup{
 		Registry: iam.Register([]*iamv1alpha1.ProtectedResource{widget}), Inheritance: new(iam.Inheritance),
 		Role: func(_, name string) *iamv1alpha1.Role { return roles[name] },
 	}

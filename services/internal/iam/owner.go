@@ -25,8 +25,8 @@ func StoreOwner(store, cluster string) Tuple {
 	return Tuple{User: clusterType + cluster, Relation: ownerRelation, Object: storeType + store}
 }
 
-// NamesOwner reports whether a tuple names the owner of a store.
-func NamesOwner(t Tuple) bool {
+// IsOwnerTuple reports whether a tuple names the owner of a store.
+func IsOwnerTuple(t Tuple) bool {
 	return t.Relation == ownerRelation && strings.HasPrefix(t.Object, storeType) && strings.HasPrefix(t.User, clusterType)
 }
 
@@ -45,9 +45,9 @@ func Judge(owner Tuple, named []Tuple) (ours bool, other *Tuple) {
 	return ours, nil
 }
 
-// Declares reports whether a Store declares that its OpenFGA store belongs to the owner. It does so by the owner's
+// HasOwner reports whether a Store declares that its OpenFGA store belongs to the owner. It does so by the owner's
 // tuple, or by adoption of the store with its content.
-func Declares(s *corev1alpha1.Store, owner Tuple) bool {
+func HasOwner(s *corev1alpha1.Store, owner Tuple) bool {
 	return s.Spec.Adoption == corev1alpha1.AdoptionAlways || slices.ContainsFunc(s.Spec.Tuples, func(t corev1alpha1.Tuple) bool {
 		return t.Condition == nil && Tuple{User: t.User, Relation: t.Relation, Object: t.Object} == owner
 	})
@@ -61,21 +61,21 @@ func Adoption(s *corev1alpha1.Store, owner Tuple, named []Tuple) (adopted bool, 
 	case s.Spec.Adoption == corev1alpha1.AdoptionAlways:
 		return true, ""
 	case other != nil:
-		return false, fmt.Sprintf("%s says that it is another's", text(*other))
-	case !Declares(s, owner):
-		return false, fmt.Sprintf("spec.tuples of Store %s does not declare %s", s.Name, text(owner))
+		return false, fmt.Sprintf("%s says that it is another's", tupleText(*other))
+	case !HasOwner(s, owner):
+		return false, fmt.Sprintf("spec.tuples of Store %s does not declare %s", s.Name, tupleText(owner))
 	case ours, meta.IsStatusConditionTrue(s.Status.Conditions, corev1alpha1.Adopted):
 		return true, "" // Removing the tuple in OpenFGA alone changes nothing.
-	case !tuplesSynced(s):
+	case !hasSyncedTuples(s):
 		return false, ""
 	}
-	return false, fmt.Sprintf("it does not hold %s, by which it would be", text(owner))
+	return false, fmt.Sprintf("it does not hold %s, by which it would be", tupleText(owner))
 }
 
-// tuplesSynced reports whether tuple-sync has finished with the tuples that this generation of a Store declares.
-func tuplesSynced(s *corev1alpha1.Store) bool {
+// hasSyncedTuples reports whether tuple-sync has finished with the tuples that this generation of a Store declares.
+func hasSyncedTuples(s *corev1alpha1.Store) bool {
 	c := meta.FindStatusCondition(s.Status.Conditions, corev1alpha1.TuplesSynced)
 	return c != nil && c.ObservedGeneration == s.Generation && (c.Status == metav1.ConditionTrue || c.Reason == "Invalid")
 }
 
-func text(t Tuple) string { return t.Object + "#" + t.Relation + "@" + t.User }
+func tupleText(t Tuple) string { return t.Object + "#" + t.Relation + "@" + t.User }

@@ -163,17 +163,17 @@ func key(t iam.Tuple) *openfgav1.TupleKey {
 	return &openfgav1.TupleKey{User: t.User, Relation: t.Relation, Object: t.Object}
 }
 
-func asIndexed(q world.Request) decide.Question {
-	return decide.Question{
+func asIndexed(q world.Request) decide.Query {
+	return decide.Query{
 		Subject:    decide.Subject{User: q.User, Account: q.Account, Groups: q.Groups},
-		Permission: q.Permission, Type: q.Type, Namespace: q.Namespace, Name: q.Name, There: q.There,
-		Parent: decide.Place{Type: q.ParentType, Ref: decide.Ref{Name: q.ParentName}},
+		Permission: q.Permission, Type: q.Type, Namespace: q.Namespace, Name: q.Name, RequireExists: q.There,
+		Parent: decide.Scope{Type: q.ParentType, Ref: decide.Ref{Name: q.ParentName}},
 	}
 }
 
 // index returns an index loaded with a world.
 func index(w *world.World) *decide.Index {
-	x := decide.New(w.Trusted)
+	x := decide.New(w.IsTrusted)
 	x.Load(func() { tell(x, w) })
 	return x
 }

@@ -40,7 +40,7 @@ type Check struct {
 // Check translates a question into a check for OpenFGA. It returns false if no check can succeed: for an unknown
 // permission, for one that the kind cannot hold, and for an inactive subject. The check includes only the groups for
 // which granted returns true.
-func (o *Objects) Check(q Question, granted func(group string) bool) (c Check, ok bool) {
+func (o *Lookup) Check(q Question, granted func(group string) bool) (c Check, ok bool) {
 	relation, known := o.Registry.Relation(q.Permission)
 	if !known || !slices.Contains(q.Kind.AtAndBelow(), q.Permission) || o.Inactive(q.Subject) {
 		return Check{}, false
@@ -58,16 +58,16 @@ func (o *Objects) Check(q Question, granted func(group string) bool) (c Check, o
 		}
 	}
 	linked := map[string]bool{}
-	o.link(&c, q.Kind, c.Object, q.Namespace, linked)
-	o.claim(&c, q, linked)
+	o.addContextualParents(&c, q.Kind, c.Object, q.Namespace, linked)
+	o.addClaimedParent(&c, q, linked)
 	slices.SortFunc(c.Context, Tuple.Compare)
 	c.Context = slices.Compact(c.Context)
 	return c, true
 }
 
-// claim adds the parent in the request as a contextual parent of an unknown object. Kinds between the two get a
+// addClaimedParent adds the parent in the request as a contextual parent of an unknown object. Kinds between the two get a
 // placeholder object each.
-func (o *Objects) claim(c *Check, q Question, linked map[string]bool) {
+func (o *Lookup) addClaimedParent(c *Check, q Question, linked map[string]bool) {
 	if _, known := o.Target(q.Object); known || q.Parent == "" {
 		return
 	}
@@ -76,16 +76,16 @@ func (o *Objects) claim(c *Check, q Question, linked map[string]bool) {
 		above := between[0].Type + ":" + collection
 		if len(between) == 1 {
 			above = q.Parent
-			o.link(c, between[0], above, "", linked)
+			o.addContextualParents(c, between[0], above, "", linked)
 		}
 		c.Context = append(c.Context, Tuple{above, parentRelation, object})
 		object = above
 	}
 }
 
-// link adds the contextual parents of an object to c: its kind's root, its namespace, and, recursively, those of its
+// addContextualParents adds the contextual parents of an object to c: its kind's root, its namespace, and, recursively, those of its
 // parents. Tuples to its stored parents are in OpenFGA already.
-func (o *Objects) link(c *Check, k *Kind, object, namespace string, linked map[string]bool) {
+func (o *Lookup) addContextualParents(c *Check, k *Kind, object, namespace string, linked map[string]bool) {
 	if linked[object] {
 		return
 	}
@@ -99,12 +99,12 @@ func (o *Objects) link(c *Check, k *Kind, object, namespace string, linked map[s
 		if parent.Type == Type("", "Namespace") && namespace != "" {
 			within := Object(parent.Type, "", namespace)
 			c.Context = append(c.Context, Tuple{within, parentRelation, object})
-			o.link(c, parent, within, "", linked)
+			o.addContextualParents(c, parent, within, "", linked)
 		}
 	}
-	for _, above := range o.parents(k, found) {
+	for _, above := range o.storedParents(k, found) {
 		if parent, ok := o.Registry.Kind(TypeOf(above)); ok {
-			o.link(c, parent, above, "", linked)
+			o.addContextualParents(c, parent, above, "", linked)
 		}
 	}
 }

@@ -12,41 +12,41 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// ranked returns the resources that are not in deletion, best claim first. Resources with an unchanged registration
+// rankResources returns the resources that are not in deletion, best claim first. Resources with an unchanged registration
 // come first, then edited ones, then new ones. Within a class the older comes first.
-func ranked(resources []*iamv1alpha1.ProtectedResource) []*iamv1alpha1.ProtectedResource {
+func rankResources(resources []*iamv1alpha1.ProtectedResource) []*iamv1alpha1.ProtectedResource {
 	alive := slices.DeleteFunc(slices.Clone(resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
 	slices.SortFunc(alive, func(a, b *iamv1alpha1.ProtectedResource) int {
-		return cmp.Or(cmp.Compare(incumbency(a), incumbency(b)),
+		return cmp.Or(cmp.Compare(registrationRank(a), registrationRank(b)),
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
 	return alive
 }
 
-// Ranks of [incumbency]. A lower rank is a better claim; 0 means registered and unchanged.
+// Ranks of [registrationRank]. A lower rank is a better claim; 0 means registered and unchanged.
 const (
 	// edited ranks a resource that holds its kind and was changed since its registration.
 	edited = iota + 1
-	// newcomer ranks a resource without a recorded registration of the kind it claims.
-	newcomer
+	// unregistered ranks a resource without a recorded registration of the kind it claims.
+	unregistered
 )
 
-// incumbency returns the rank of a resource's claim to its kind. Only the recorded registration counts. Other
+// registrationRank returns the rank of a resource's claim to its kind. Only the recorded registration counts. Other
 // conditions, such as an unavailable OpenFGA, take no kind away.
-func incumbency(p *iamv1alpha1.ProtectedResource) int {
+func registrationRank(p *iamv1alpha1.ProtectedResource) int {
 	switch record := p.Status.Registered; {
 	case record == nil || record.Group != Group(p.Spec.ServiceRef.Name) || record.Kind != p.Spec.Kind || record.Plural != p.Spec.Plural:
-		return newcomer
+		return unregistered
 	case record.Generation != p.Generation:
 		return edited
 	}
 	return 0
 }
 
-// holding returns the recorded registration while the spec still claims that kind, and an empty one otherwise. No other
+// heldRegistration returns the recorded registration while the spec still claims that kind, and an empty one otherwise. No other
 // resource gets its contents while the claim lasts.
-func holding(p *iamv1alpha1.ProtectedResource) iamv1alpha1.Registration {
-	if incumbency(p) == newcomer {
+func heldRegistration(p *iamv1alpha1.ProtectedResource) iamv1alpha1.Registration {
+	if registrationRank(p) == unregistered {
 		return iamv1alpha1.Registration{}
 	}
 	return *p.Status.Registered
@@ -62,8 +62,8 @@ type reserved struct {
 	parents                     map[string][]string
 }
 
-// reserve reads the records of resources, which are in the order of [ranked]. The best claim wins an entry.
-func reserve(resources []*iamv1alpha1.ProtectedResource) reserved {
+// readReservations reads the records of resources, which are in the order of [rankResources]. The best claim wins an entry.
+func readReservations(resources []*iamv1alpha1.ProtectedResource) reserved {
 	r := reserved{map[string]string{}, map[string]string{}, map[string]string{}, map[string][]string{}}
 	for _, p := range resources {
 		record := p.Status.Registered
@@ -81,8 +81,8 @@ func reserve(resources []*iamv1alpha1.ProtectedResource) reserved {
 	return r
 }
 
-// registration returns the registration to record for a kind.
-func (k *Kind) registration() *iamv1alpha1.Registration {
+// registrationOf returns the registration to record for a kind.
+func (k *Kind) registrationOf() *iamv1alpha1.Registration {
 	spec := &k.Resource.Spec
 	r := &iamv1alpha1.Registration{
 		Group: Group(spec.ServiceRef.Name), Kind: spec.Kind, Plural: spec.Plural, Permissions: k.Permissions, Generation: k.Resource.Generation,
@@ -108,9 +108,9 @@ func setOf(all []string) map[string]bool {
 	return set
 }
 
-// JudgedAlike reports whether [Register] treats two states of one ProtectedResource alike. It ignores status fields
+// EqualForRegistration reports whether [Register] treats two states of one ProtectedResource alike. It ignores status fields
 // that only users read. Neither state may be in deletion.
-func JudgedAlike(a, b *iamv1alpha1.ProtectedResource) bool {
+func EqualForRegistration(a, b *iamv1alpha1.ProtectedResource) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && a.CreationTimestamp.Equal(&b.CreationTimestamp) && hasNoRoom(a) == hasNoRoom(b) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Status.Registered, b.Status.Registered)
 }

@@ -191,7 +191,7 @@ func checkRecords(t *testing.T, all []*iamv1alpha1.ProtectedResource) {
 			own("relation "+Relation(permission), permission)
 		}
 	}
-	links := reserve(all).parents
+	links := readReservations(all).parents
 	for typ := range links {
 		reached := slices.Clone(links[typ])
 		for i := 0; i < len(reached); i++ {

@@ -38,8 +38,8 @@ func TargetsOf(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource {
 	return of
 }
 
-// Follows reports whether a resource is one of IAM's own kinds, which are watched with their content.
-func Follows(of event.GroupResource) bool {
+// IsWatched reports whether a resource is one of IAM's own kinds, which are watched with their content.
+func IsWatched(of event.GroupResource) bool {
 	of.Target = false
 	return slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return k.GroupResource == of })
 }
@@ -73,7 +73,7 @@ func Register(resources []*iamv1alpha1.ProtectedResource) *Registry {
 
 // RegisterIn does the same as [Register], and also leaves out the kinds whose types a model does not have.
 func RegisterIn(resources []*iamv1alpha1.ProtectedResource, has func(typ string) bool) *Registry {
-	all := ranked(resources)
+	all := rankResources(resources)
 	var in, out []*iamv1alpha1.ProtectedResource
 	for _, p := range all {
 		switch {
@@ -83,14 +83,14 @@ func RegisterIn(resources []*iamv1alpha1.ProtectedResource, has func(typ string)
 			in = append(in, p)
 		}
 	}
-	r := register(in, reserve(all))
+	r := registerAll(in, readReservations(all))
 	r.leaveOut(out)
 	return r
 }
 
-// register returns the registry of resources, which are in the order of [ranked]. A recorded permission or parent has
+// registerAll returns the registry of resources, which are in the order of [rankResources]. A recorded permission or parent has
 // precedence over a new one.
-func register(resources []*iamv1alpha1.ProtectedResource, by reserved) *Registry {
+func registerAll(resources []*iamv1alpha1.ProtectedResource, by reserved) *Registry {
 	r := &Registry{
 		types: map[string]*Kind{}, resources: map[string]*Kind{}, relations: map[string]string{}, findings: map[string]Finding{}, reserved: by,
 	}
@@ -99,7 +99,7 @@ func register(resources []*iamv1alpha1.ProtectedResource, by reserved) *Registry
 		r.findings[resource.Name] = Finding{
 			Reason: iamv1alpha1.IAMSystemConfigured, Message: "Resource is configured to be protected by the IAM system.",
 		}
-		if k := r.admit(resource); k != nil {
+		if k := r.admitKind(resource); k != nil {
 			admitted = append(admitted, k)
 		}
 	}
@@ -116,15 +116,15 @@ func register(resources []*iamv1alpha1.ProtectedResource, by reserved) *Registry
 	return r
 }
 
-// admit registers the kind of p if its names are valid and free. Otherwise it returns nil and adds a finding.
-func (r *Registry) admit(p *iamv1alpha1.ProtectedResource) *Kind {
-	if why := misnamed(&p.Spec); why != "" {
-		r.find(p, iamv1alpha1.InvalidName, why)
+// admitKind registers the kind of p if its names are valid and free. Otherwise it returns nil and adds a finding.
+func (r *Registry) admitKind(p *iamv1alpha1.ProtectedResource) *Kind {
+	if why := validateName(&p.Spec); why != "" {
+		r.addFinding(p, iamv1alpha1.InvalidName, why)
 		return nil
 	}
 	typ, resource := Type(p.Spec.ServiceRef.Name, p.Spec.Kind), Type(p.Spec.ServiceRef.Name, p.Spec.Plural)
-	if other := r.rival(p, typ, resource); other != "" {
-		r.find(p, iamv1alpha1.AlreadyRegistered, fmt.Sprintf(
+	if other := r.rivalOf(p, typ, resource); other != "" {
+		r.addFinding(p, iamv1alpha1.AlreadyRegistered, fmt.Sprintf(
 			"ProtectedResource %s registers this kind or plural already: change or delete one of the two", other))
 		return nil
 	}
@@ -133,13 +133,13 @@ func (r *Registry) admit(p *iamv1alpha1.ProtectedResource) *Kind {
 	return k
 }
 
-// rival returns the name of another resource that holds the type or the plural of p, or has it recorded, or "".
-func (r *Registry) rival(p *iamv1alpha1.ProtectedResource, typ, resource string) string {
+// rivalOf returns the name of another resource that holds the type or the plural of p, or has it recorded, or "".
+func (r *Registry) rivalOf(p *iamv1alpha1.ProtectedResource, typ, resource string) string {
 	if other := cmp.Or(r.types[typ], r.resources[resource]); other != nil {
 		return other.Resource.Name
 	}
 	for _, holder := range []string{r.reserved.types[typ], r.reserved.resources[resource]} {
-		if holder != "" && holder != p.Name && incumbency(p) == newcomer {
+		if holder != "" && holder != p.Name && registrationRank(p) == unregistered {
 			return holder
 		}
 	}
@@ -151,9 +151,9 @@ func (r *Registry) rival(p *iamv1alpha1.ProtectedResource, typ, resource string)
 func (r *Registry) addPermissions(k *Kind, held bool) {
 	permissions, invalid := permissionsOf(&k.Resource.Spec)
 	if len(invalid) > 0 {
-		r.find(k.Resource, iamv1alpha1.InvalidName, fmt.Sprintf("permissions that cannot be any are left out: %.200q", strings.Join(invalid, ", ")))
+		r.addFinding(k.Resource, iamv1alpha1.InvalidName, fmt.Sprintf("permissions that cannot be any are left out: %.200q", strings.Join(invalid, ", ")))
 	}
-	holds := setOf(holding(k.Resource).Permissions)
+	holds := setOf(heldRegistration(k.Resource).Permissions)
 	for _, permission := range permissions {
 		relation := Relation(permission)
 		other := r.relations[relation]
@@ -166,7 +166,7 @@ func (r *Registry) addPermissions(k *Kind, held bool) {
 			r.relations[relation] = permission
 			k.Permissions = append(k.Permissions, permission)
 		default:
-			r.find(k.Resource, iamv1alpha1.PermissionCollision, fmt.Sprintf(
+			r.addFinding(k.Resource, iamv1alpha1.PermissionCollision, fmt.Sprintf(
 				"%s would be stored as the relation %s, as %s is: it is left out; choose another name", permission, relation, other))
 		}
 	}
@@ -177,7 +177,7 @@ func (r *Registry) addPermissions(k *Kind, held bool) {
 // without it the others.
 func (r *Registry) addParents(k *Kind, held bool) {
 	var unknown []string
-	holds := setOf(holding(k.Resource).Parents)
+	holds := setOf(heldRegistration(k.Resource).Parents)
 	for _, ref := range k.Resource.Spec.ParentResources {
 		typ := Type(ref.APIGroup, ref.Kind)
 		parent := r.types[typ]
@@ -185,22 +185,22 @@ func (r *Registry) addParents(k *Kind, held bool) {
 		case parent == nil:
 			unknown = append(unknown, typ)
 		case holds[typ] != held, slices.Contains(k.Parents, parent): // Belongs to the other pass, or is listed twice.
-		case r.leads(typ, k.Type, !held, map[string]bool{}):
+		case r.isBelow(typ, k.Type, !held, map[string]bool{}):
 			k.cycle = true
-			r.find(k.Resource, iamv1alpha1.ParentCycle, parent.Type+
+			r.addFinding(k.Resource, iamv1alpha1.ParentCycle, parent.Type+
 				" is below this kind, or this kind itself, and can be no parent of it: remove one of the two links")
 		default:
 			k.Parents, parent.children = append(k.Parents, parent), append(parent.children, k)
 		}
 	}
 	if len(unknown) > 0 && !held {
-		r.find(k.Resource, iamv1alpha1.ParentNotRegistered, "no ProtectedResource registers "+strings.Join(unknown, ", ")+
+		r.addFinding(k.Resource, iamv1alpha1.ParentNotRegistered, "no ProtectedResource registers "+strings.Join(unknown, ", ")+
 			": bindings on objects and on the kind act, bindings on such a parent do not")
 	}
 }
 
-// leads reports whether typ equals to or is below it. With reserved set, recorded links count too.
-func (r *Registry) leads(typ, to string, reserved bool, seen map[string]bool) bool {
+// isBelow reports whether typ equals to or is below it. With reserved set, recorded links count too.
+func (r *Registry) isBelow(typ, to string, reserved bool, seen map[string]bool) bool {
 	if typ == to {
 		return true
 	}
@@ -217,7 +217,7 @@ func (r *Registry) leads(typ, to string, reserved bool, seen map[string]bool) bo
 	if reserved {
 		parents = append(parents, r.reserved.parents[typ]...)
 	}
-	return slices.ContainsFunc(parents, func(parent string) bool { return r.leads(parent, to, reserved, seen) })
+	return slices.ContainsFunc(parents, func(parent string) bool { return r.isBelow(parent, to, reserved, seen) })
 }
 
 // leaveOut sets the finding that the model has no room for the resources.
@@ -231,8 +231,8 @@ func (r *Registry) leaveOut(resources []*iamv1alpha1.ProtectedResource) {
 	}
 }
 
-// find records a problem. The first problem of a resource is kept.
-func (r *Registry) find(p *iamv1alpha1.ProtectedResource, reason, message string) {
+// addFinding records a problem. The first problem of a resource is kept.
+func (r *Registry) addFinding(p *iamv1alpha1.ProtectedResource, reason, message string) {
 	if r.findings[p.Name].Reason == iamv1alpha1.IAMSystemConfigured {
 		r.findings[p.Name] = Finding{Reason: reason, Message: message}
 	}
@@ -262,7 +262,7 @@ func (k *Kind) wayBeside(typ string, visited map[*Kind]bool) []*Kind {
 // below it, sorted.
 func (k *Kind) AtAndBelow() []string {
 	below := map[*Kind]bool{}
-	k.collect(below)
+	k.collectBelow(below)
 	var all []string
 	for b := range below {
 		all = append(all, b.Permissions...)
@@ -271,14 +271,14 @@ func (k *Kind) AtAndBelow() []string {
 	return all
 }
 
-// collect adds k and all kinds below it to below.
-func (k *Kind) collect(below map[*Kind]bool) {
+// collectBelow adds k and all kinds below it to below.
+func (k *Kind) collectBelow(below map[*Kind]bool) {
 	if below[k] {
 		return
 	}
 	below[k] = true
 	for _, child := range k.children {
-		child.collect(below)
+		child.collectBelow(below)
 	}
 }
 
@@ -288,7 +288,7 @@ func (r *Registry) Finding(name string) Finding {
 	f := r.findings[name]
 	for _, k := range r.types {
 		if k.Resource.Name == name {
-			f.Registration, f.Cycle = k.registration(), k.cycle
+			f.Registration, f.Cycle = k.registrationOf(), k.cycle
 		}
 	}
 	return f
@@ -317,7 +317,7 @@ func (r *Registry) Requested(apiGroup, plural, subresource, verb string) (k *Kin
 	if k = r.resources[Type(apiGroup, plural)]; k == nil {
 		return nil, "", false
 	}
-	if k.inherits(subresource) {
+	if k.inheritsFrom(subresource) {
 		subresource = ""
 	}
 	permission = Permission(apiGroup, plural, subresource, verb)
@@ -325,8 +325,8 @@ func (r *Registry) Requested(apiGroup, plural, subresource, verb string) (k *Kin
 	return k, permission, known
 }
 
-// inherits reports whether a subresource uses the permissions of its resource.
-func (k *Kind) inherits(subresource string) bool {
+// inheritsFrom reports whether a subresource uses the permissions of its resource.
+func (k *Kind) inheritsFrom(subresource string) bool {
 	spec := &k.Resource.Spec
 	return subresource != "" && spec.UnlistedSubresources == iamv1alpha1.SubresourcesInherit &&
 		!slices.ContainsFunc(k.Permissions, func(p string) bool {

@@ -337,7 +337,7 @@ func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 // registration.
 func TestWhatHasNoRoomTakesNobodyElsesRoom(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
-	for _, rank := range []int{edited, newcomer} {
+	for _, rank := range []int{edited, unregistered} {
 		resources := []*iamv1alpha1.ProtectedResource{
 			resource(1, "a/A", "as"), resource(2, "a/B", "bs"), resource(3, "a/C", "cs"), resource(4, "a/D", "ds"), resource(5, "a/E", "es"),
 		}

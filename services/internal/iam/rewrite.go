@@ -12,43 +12,45 @@ func newType(name string) typeBuilder {
 	}}
 }
 
-// direct adds a relation that tuples can state.
-func (b typeBuilder) direct(relation string, subjects ...*openfgav1.RelationReference) {
-	b.define(relation, &openfgav1.Userset{Userset: &openfgav1.Userset_This{This: &openfgav1.DirectUserset{}}})
+// addDirect adds a relation that tuples can state.
+func (b typeBuilder) addDirect(relation string, subjects ...*openfgav1.RelationReference) {
+	b.addComputed(relation, &openfgav1.Userset{Userset: &openfgav1.Userset_This{This: &openfgav1.DirectUserset{}}})
 	b.definition.Metadata.Relations[relation].DirectlyRelatedUserTypes = subjects
 }
 
-// define adds a relation that is computed from other relations.
-func (b typeBuilder) define(relation string, rewrite *openfgav1.Userset) {
+// addComputed adds a relation that is computed from other relations.
+func (b typeBuilder) addComputed(relation string, rewrite *openfgav1.Userset) {
 	b.definition.Relations[relation] = rewrite
 	b.definition.Metadata.Relations[relation] = &openfgav1.RelationMetadata{}
 }
 
-func ref(typ string) *openfgav1.RelationReference { return &openfgav1.RelationReference{Type: typ} }
+func typeReference(typ string) *openfgav1.RelationReference {
+	return &openfgav1.RelationReference{Type: typ}
+}
 
-func members(typ string) *openfgav1.RelationReference {
+func membersReference(typ string) *openfgav1.RelationReference {
 	return &openfgav1.RelationReference{Type: typ, RelationOrWildcard: &openfgav1.RelationReference_Relation{Relation: memberRelation}}
 }
 
-func everybody() *openfgav1.RelationReference {
+func wildcardReference() *openfgav1.RelationReference {
 	return &openfgav1.RelationReference{Type: UserType, RelationOrWildcard: &openfgav1.RelationReference_Wildcard{Wildcard: &openfgav1.Wildcard{}}}
 }
 
-func computed(relation string) *openfgav1.Userset {
+func computedUserset(relation string) *openfgav1.Userset {
 	return &openfgav1.Userset{Userset: &openfgav1.Userset_ComputedUserset{ComputedUserset: &openfgav1.ObjectRelation{Relation: relation}}}
 }
 
-// from returns a userset: the relation on the objects that another relation leads to.
-func from(relation, through string) *openfgav1.Userset {
+// tupleToUserset returns a userset: the relation on the objects that another relation leads to.
+func tupleToUserset(relation, through string) *openfgav1.Userset {
 	return &openfgav1.Userset{Userset: &openfgav1.Userset_TupleToUserset{TupleToUserset: &openfgav1.TupleToUserset{
 		Tupleset: &openfgav1.ObjectRelation{Relation: through}, ComputedUserset: &openfgav1.ObjectRelation{Relation: relation},
 	}}}
 }
 
-func union(of ...*openfgav1.Userset) *openfgav1.Userset {
+func unionOf(of ...*openfgav1.Userset) *openfgav1.Userset {
 	return &openfgav1.Userset{Userset: &openfgav1.Userset_Union{Union: &openfgav1.Usersets{Child: of}}}
 }
 
-func intersection(of ...*openfgav1.Userset) *openfgav1.Userset {
+func intersectionOf(of ...*openfgav1.Userset) *openfgav1.Userset {
 	return &openfgav1.Userset{Userset: &openfgav1.Userset_Intersection{Intersection: &openfgav1.Usersets{Child: of}}}
 }

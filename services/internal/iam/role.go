@@ -27,8 +27,8 @@ type RolePermissions struct {
 }
 
 // Effective returns the permissions that a role gives, including those of inherited roles. Inheritance may be cyclic.
-func (o *Objects) Effective(role *iamv1alpha1.Role) RolePermissions {
-	given := cmp.Or(o.Inheritance, new(Inheritance)).of(o, role)
+func (o *Lookup) Effective(role *iamv1alpha1.Role) RolePermissions {
+	given := cmp.Or(o.Inheritance, new(Inheritance)).inheritedBy(o, role)
 	p := RolePermissions{All: given.permissions, Missing: given.missing}
 	for _, permission := range p.All {
 		if _, known := o.Registry.Relation(permission); !known {
@@ -50,8 +50,8 @@ type Inheritance struct {
 // inherited holds the permissions that all roles of one inheritance cycle share.
 type inherited struct{ permissions, missing []string }
 
-// of returns the permissions of a role and computes them if they are not cached.
-func (i *Inheritance) of(o *Objects, role *iamv1alpha1.Role) *inherited {
+// inheritedBy returns the permissions of a role and computes them if they are not cached.
+func (i *Inheritance) inheritedBy(o *Lookup, role *iamv1alpha1.Role) *inherited {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.found == nil || i.registry != o.Registry {
@@ -60,7 +60,7 @@ func (i *Inheritance) of(o *Objects, role *iamv1alpha1.Role) *inherited {
 	name := nameOf(role)
 	if i.found[name] == nil {
 		w := walk{objects: o, found: i.found, at: map[string]int{}}
-		w.visit(name, role)
+		w.visitRole(name, role)
 	}
 	return i.found[name]
 }
@@ -69,7 +69,7 @@ func nameOf(role *iamv1alpha1.Role) string { return role.Namespace + "/" + role.
 
 // walk visits the roles that a role inherits, and finds inheritance cycles (Tarjan's algorithm).
 type walk struct {
-	objects *Objects
+	objects *Lookup
 	// found holds the results of roles that are not on the path.
 	found map[string]*inherited
 	// at holds the position of a role on the path, counted from one.
@@ -85,12 +85,12 @@ type step struct {
 	seen map[*inherited]bool
 }
 
-// visit collects the permissions of a role. It returns the first position on the path that is in a cycle with the role.
+// visitRole collects the permissions of a role. It returns the first position on the path that is in a cycle with the role.
 // If no earlier role is in such a cycle, it returns the role's own position.
-func (w *walk) visit(name string, role *iamv1alpha1.Role) (first int) {
+func (w *walk) visitRole(name string, role *iamv1alpha1.Role) (first int) {
 	s := &step{name: name, seen: map[*inherited]bool{}}
 	for _, permission := range role.Spec.IncludedPermissions {
-		s.permissions = append(s.permissions, w.objects.short(permission))
+		s.permissions = append(s.permissions, w.objects.truncatePermission(permission))
 	}
 	w.path = append(w.path, s)
 	own := len(w.path)
@@ -98,46 +98,46 @@ func (w *walk) visit(name string, role *iamv1alpha1.Role) (first int) {
 	for _, ref := range role.Spec.InheritedRoles {
 		namespace := cmp.Or(ref.Namespace, role.Namespace)
 		other := namespace + "/" + ref.Name
-		switch r := w.objects.role(namespace, ref.Name); {
+		switch r := w.objects.liveRole(namespace, ref.Name); {
 		case r == nil:
 			s.missing = append(s.missing, clip.Text(other, maxIdle))
 			continue
 		case w.at[other] > 0:
 			first = min(first, w.at[other])
 		case w.found[other] == nil:
-			first = min(first, w.visit(other, r))
+			first = min(first, w.visitRole(other, r))
 		}
-		s.take(w.found[other])
+		s.addInherited(w.found[other])
 	}
 	if first == own {
-		w.close(w.path[own-1:])
+		w.closeCycle(w.path[own-1:])
 		w.path = w.path[:own-1]
 	}
 	return first
 }
 
-// take adds the result of an inherited role. For a role on the path, the result is nil: [walk.close] merges these.
-func (s *step) take(is *inherited) {
+// addInherited adds the result of an inherited role. For a role on the path, the result is nil: [walk.closeCycle] merges these.
+func (s *step) addInherited(is *inherited) {
 	if is != nil && !s.seen[is] {
 		s.seen[is] = true
 		s.permissions, s.missing = append(s.permissions, is.permissions...), append(s.missing, is.missing...)
 	}
 }
 
-// close stores one common result for the roles of an inheritance cycle.
-func (w *walk) close(roles []*step) {
+// closeCycle stores one common result for the roles of an inheritance cycle.
+func (w *walk) closeCycle(roles []*step) {
 	all := &inherited{}
 	for _, s := range roles {
 		all.permissions, all.missing = append(all.permissions, s.permissions...), append(all.missing, s.missing...)
 		w.found[s.name] = all
 		delete(w.at, s.name)
 	}
-	all.permissions, all.missing = w.objects.useful(distinct(all.permissions)), distinct(all.missing)
+	all.permissions, all.missing = w.objects.limitUnregistered(distinctNames(all.permissions)), distinctNames(all.missing)
 	all.missing = slices.Clone(all.missing[:min(mostIdle, len(all.missing))])
 }
 
-// short truncates a long permission that is not registered.
-func (o *Objects) short(permission string) string {
+// truncatePermission truncates a long permission that is not registered.
+func (o *Lookup) truncatePermission(permission string) string {
 	if len(permission) > maxIdle {
 		if _, known := o.Registry.Relation(permission); !known {
 			return clip.Text(permission, maxIdle)
@@ -146,8 +146,8 @@ func (o *Objects) short(permission string) string {
 	return permission
 }
 
-// useful drops permissions that are not registered beyond the first mostIdle.
-func (o *Objects) useful(permissions []string) []string {
+// limitUnregistered drops permissions that are not registered beyond the first mostIdle.
+func (o *Lookup) limitUnregistered(permissions []string) []string {
 	idle := 0
 	return slices.Clone(slices.DeleteFunc(permissions, func(permission string) bool {
 		_, known := o.Registry.Relation(permission)
@@ -158,14 +158,14 @@ func (o *Objects) useful(permissions []string) []string {
 	}))
 }
 
-func distinct(names []string) []string {
+func distinctNames(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
 // roleTuples returns one tuple per registered permission of the role. It gives the permission to all users that hold
 // the role.
-func (o *Objects) roleTuples(role *iamv1alpha1.Role) []Tuple {
+func (o *Lookup) roleTuples(role *iamv1alpha1.Role) []Tuple {
 	var tuples []Tuple
 	for _, permission := range o.Effective(role).All {
 		if relation, known := o.Registry.Relation(permission); known {

@@ -20,7 +20,7 @@ func BenchmarkRolesThatInheritEachOther(b *testing.B) {
 		}
 		roles[r.Name] = r
 	}
-	o := &iam.Objects{Registry: iam.Register(nil), Role: func(_, name string) *iamv1alpha1.Role { return roles[name] }}
+	o := &iam.Lookup{Registry: iam.Register(nil), Role: func(_, name string) *iamv1alpha1.Role { return roles[name] }}
 	for b.Loop() {
 		o.Inheritance = new(iam.Inheritance) // As after a change of one role.
 		for _, r := range roles {

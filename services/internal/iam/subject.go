@@ -8,19 +8,19 @@ import (
 
 // Subject returns the OpenFGA subject for a subject of a binding. Without a subject it returns a reason of
 // [iamv1alpha1.SubjectValid]. For an inactive user or account both are empty.
-func (o *Objects) Subject(s iamv1alpha1.Subject) (subject, reason string) {
+func (o *Lookup) Subject(s iamv1alpha1.Subject) (subject, reason string) {
 	switch s.Kind {
 	case iamv1alpha1.UserKind:
-		return o.user(s.Name, s.UID)
+		return o.resolveUser(s.Name, s.UID)
 	case iamv1alpha1.ServiceAccountKind:
 		return o.serviceAccount(s)
 	case iamv1alpha1.GroupKind:
-		return o.group(s)
+		return o.resolveGroup(s)
 	}
 	return "", iamv1alpha1.KindNotRecognized
 }
 
-func (o *Objects) user(name, uid string) (subject, reason string) {
+func (o *Lookup) resolveUser(name, uid string) (subject, reason string) {
 	u := o.User(name)
 	switch {
 	case uid == "":
@@ -37,7 +37,7 @@ func (o *Objects) user(name, uid string) (subject, reason string) {
 
 // serviceAccount resolves a service account. With a namespace, it is an account of the core API, and its UID alone
 // identifies it.
-func (o *Objects) serviceAccount(s iamv1alpha1.Subject) (subject, reason string) {
+func (o *Lookup) serviceAccount(s iamv1alpha1.Subject) (subject, reason string) {
 	if s.UID == "" {
 		return "", iamv1alpha1.UIDMissing
 	}
@@ -58,9 +58,9 @@ func (o *Objects) serviceAccount(s iamv1alpha1.Subject) (subject, reason string)
 	return ServiceAccount(s.UID), ""
 }
 
-// group resolves a Group. A name with a colon is no valid object name: it stands for a group that the authenticator
+// resolveGroup resolves a Group. A name with a colon is no valid object name: it stands for a group that the authenticator
 // reports.
-func (o *Objects) group(s iamv1alpha1.Subject) (subject, reason string) {
+func (o *Lookup) resolveGroup(s iamv1alpha1.Subject) (subject, reason string) {
 	if strings.Contains(s.Name, ":") {
 		return TokenGroup(s.Name) + "#" + memberRelation, ""
 	}
@@ -82,7 +82,7 @@ func (o *Objects) group(s iamv1alpha1.Subject) (subject, reason string) {
 
 // Member returns the OpenFGA subject of a membership's user. The recorded UID counts: without a record there is no
 // member. A new User of the same name therefore never inherits the membership of an earlier one.
-func (o *Objects) Member(m *iamv1alpha1.GroupMembership) (subject, reason string) {
+func (o *Lookup) Member(m *iamv1alpha1.GroupMembership) (subject, reason string) {
 	u, first := o.User(m.Spec.UserRef.Name), m.Status.User
 	switch {
 	case u == nil || u.DeletionTimestamp != nil:
@@ -90,5 +90,5 @@ func (o *Objects) Member(m *iamv1alpha1.GroupMembership) (subject, reason string
 	case first == nil || first.Name != u.Name:
 		return "", iamv1alpha1.UIDMissing
 	}
-	return o.user(u.Name, first.UID)
+	return o.resolveUser(u.Name, first.UID)
 }

@@ -32,7 +32,7 @@ func TargetOf(b *iamv1alpha1.PolicyBinding) string {
 // GrantIndex returns the index key that all bindings of one role to one target share. The role and the target need not
 // exist.
 func GrantIndex(b *iamv1alpha1.PolicyBinding) string {
-	return grantIndex(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name, hashed(TargetOf(b)))
+	return grantIndex(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name, hashTarget(TargetOf(b)))
 }
 
 // IndexOfGrant returns the [GrantIndex] of a grant of the role.
@@ -45,13 +45,13 @@ func IndexOfGrant(r *iamv1alpha1.Role, grant string) string {
 func grantIndex(namespace, role, target string) string { return namespace + "/" + role + "/" + target }
 
 // RoleOfBinding returns the role of a binding, or nil if it is missing or in deletion.
-func (o *Objects) RoleOfBinding(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
-	return o.role(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)
+func (o *Lookup) RoleOfBinding(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
+	return o.liveRole(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)
 }
 
 // TargetReason returns the reason, as in [iamv1alpha1.TargetValid], why the target of a binding is not valid. It
 // returns "" for a valid target.
-func (o *Objects) TargetReason(b *iamv1alpha1.PolicyBinding) string {
+func (o *Lookup) TargetReason(b *iamv1alpha1.PolicyBinding) string {
 	selector := b.Spec.ResourceSelector
 	target := TargetOf(b)
 	switch {
@@ -66,7 +66,7 @@ func (o *Objects) TargetReason(b *iamv1alpha1.PolicyBinding) string {
 		case o.Trusted != nil && o.Trusted(typ):
 			return ""
 		default:
-			return o.absence(typ, selector.ResourceRef.Namespace)
+			return o.absenceReason(typ, selector.ResourceRef.Namespace)
 		}
 		if found.UID != selector.ResourceRef.UID {
 			return iamv1alpha1.TargetUIDMismatch
@@ -80,8 +80,8 @@ func (o *Objects) TargetReason(b *iamv1alpha1.PolicyBinding) string {
 	return iamv1alpha1.ValidationFailed
 }
 
-// absence returns the reason why a target was not found.
-func (o *Objects) absence(typ, namespace string) string {
+// absenceReason returns the reason why a target was not found.
+func (o *Lookup) absenceReason(typ, namespace string) string {
 	if o.Scope != nil {
 		switch namespaced, followed := o.Scope(typ); {
 		case !followed:
@@ -93,9 +93,9 @@ func (o *Objects) absence(typ, namespace string) string {
 	return iamv1alpha1.TargetNotFound
 }
 
-// acts reports whether a binding has a valid target and at least one subject, and is not in deletion. It does not check
+// isActive reports whether a binding has a valid target and at least one subject, and is not in deletion. It does not check
 // the role.
-func (o *Objects) acts(b *iamv1alpha1.PolicyBinding) bool {
+func (o *Lookup) isActive(b *iamv1alpha1.PolicyBinding) bool {
 	return b.DeletionTimestamp == nil && o.TargetReason(b) == "" && slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool {
 		subject, _ := o.Subject(s)
 		return subject != ""
@@ -103,7 +103,7 @@ func (o *Objects) acts(b *iamv1alpha1.PolicyBinding) bool {
 }
 
 // Wanted returns the tuples that an OpenFGA object of IAM's types must hold, sorted and without duplicates.
-func (o *Objects) Wanted(object string) []Tuple {
+func (o *Lookup) Wanted(object string) []Tuple {
 	typ, id, _ := strings.Cut(object, ":")
 	var tuples []Tuple
 	switch typ {
@@ -127,7 +127,7 @@ func (o *Objects) Wanted(object string) []Tuple {
 	return slices.Compact(tuples)
 }
 
-func (o *Objects) memberTuples(g *iamv1alpha1.Group) []Tuple {
+func (o *Lookup) memberTuples(g *iamv1alpha1.Group) []Tuple {
 	var tuples []Tuple
 	for _, m := range o.MembershipsOf(g.Namespace, g.Name) {
 		if m.DeletionTimestamp != nil {
@@ -141,10 +141,10 @@ func (o *Objects) memberTuples(g *iamv1alpha1.Group) []Tuple {
 }
 
 // grantTuples returns the tuples that link a grant to its role and to the subjects of its bindings.
-func (o *Objects) grantTuples(r *iamv1alpha1.Role, target, grant string) []Tuple {
+func (o *Lookup) grantTuples(r *iamv1alpha1.Role, target, grant string) []Tuple {
 	var tuples []Tuple
 	for _, b := range o.BindingsBy(grantIndex(r.Namespace, r.Name, target)) {
-		if !o.acts(b) {
+		if !o.isActive(b) {
 			continue
 		}
 		tuples = append(tuples, Tuple{RoleObject(r), roleRelation, grant})
@@ -158,16 +158,16 @@ func (o *Objects) grantTuples(r *iamv1alpha1.Role, target, grant string) []Tuple
 }
 
 // targetTuples returns the tuples that link an object, or the root of a kind, to its grants and parents.
-func (o *Objects) targetTuples(typ, object string) []Tuple {
+func (o *Lookup) targetTuples(typ, object string) []Tuple {
 	var tuples []Tuple
 	for _, b := range o.BindingsOn(object) {
-		if r := o.RoleOfBinding(b); r != nil && o.acts(b) {
+		if r := o.RoleOfBinding(b); r != nil && o.isActive(b) {
 			tuples = append(tuples, Tuple{Grant(r, object), grantRelation, object})
 		}
 	}
 	k, registered := o.Registry.Kind(typ)
 	if found, there := o.Target(object); there && registered {
-		for _, parent := range o.parents(k, found) {
+		for _, parent := range o.storedParents(k, found) {
 			tuples = append(tuples, Tuple{parent, parentRelation, object})
 		}
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // objects returns the world as input of package iam.
-func objects(w *world.World) *iam.Objects {
-	return &iam.Objects{
+func objects(w *world.World) *iam.Lookup {
+	return &iam.Lookup{
 		Inheritance: new(iam.Inheritance), Registry: iam.Register(w.Resources),
 		Role: func(ns, name string) *iamv1alpha1.Role {
 			return world.Find(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == ns && r.Name == name })
@@ -36,7 +36,7 @@ func objects(w *world.World) *iam.Objects {
 			}
 			return iam.Target{}, false
 		},
-		Trusted: w.Trusted,
+		Trusted: w.IsTrusted,
 		Inactive: func(subject string) bool {
 			u := world.Find(w.Users, func(u *iamv1alpha1.User) bool { return iam.User(u.Name) == subject })
 			a := world.Find(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return iam.ServiceAccount(string(a.UID)) == subject })

@@ -15,41 +15,43 @@ func IAM() []Kind {
 }
 
 // ProtectedResources returns the kind ProtectedResource.
-func ProtectedResources() Kind { return iam(iamv1alpha1.ProtectedResources, "ProtectedResource", true) }
+func ProtectedResources() Kind {
+	return iamKind(iamv1alpha1.ProtectedResources, "ProtectedResource", true)
+}
 
 // IAMRoles returns the kind Role of IAM, which differs from that of RBAC.
-func IAMRoles() Kind { return iam(iamv1alpha1.Roles, "Role", false) }
+func IAMRoles() Kind { return iamKind(iamv1alpha1.Roles, "Role", false) }
 
 // PolicyBindings returns the kind PolicyBinding.
-func PolicyBindings() Kind { return iam(iamv1alpha1.PolicyBindings, "PolicyBinding", false) }
+func PolicyBindings() Kind { return iamKind(iamv1alpha1.PolicyBindings, "PolicyBinding", false) }
 
 // Groups returns the kind Group.
-func Groups() Kind { return iam(iamv1alpha1.Groups, "Group", false) }
+func Groups() Kind { return iamKind(iamv1alpha1.Groups, "Group", false) }
 
 // GroupMemberships returns the kind GroupMembership.
-func GroupMemberships() Kind { return iam(iamv1alpha1.GroupMemberships, "GroupMembership", false) }
+func GroupMemberships() Kind { return iamKind(iamv1alpha1.GroupMemberships, "GroupMembership", false) }
 
 // Users returns the kind User.
-func Users() Kind { return iam(iamv1alpha1.Users, iamv1alpha1.UserKind, true) }
+func Users() Kind { return iamKind(iamv1alpha1.Users, iamv1alpha1.UserKind, true) }
 
 // IAMServiceAccounts returns the kind ServiceAccount of IAM, which differs from that of the core API.
 func IAMServiceAccounts() Kind {
-	return iam(iamv1alpha1.ServiceAccounts, iamv1alpha1.ServiceAccountKind, true)
+	return iamKind(iamv1alpha1.ServiceAccounts, iamv1alpha1.ServiceAccountKind, true)
 }
 
 // Organizations returns the kind Organization.
 func Organizations() Kind {
-	return resourcemanager(resourcemanagerv1alpha1.Organizations, resourcemanagerv1alpha1.OrganizationKind)
+	return resourcemanagerKind(resourcemanagerv1alpha1.Organizations, resourcemanagerv1alpha1.OrganizationKind)
 }
 
 // Projects returns the kind Project.
 func Projects() Kind {
-	kind := resourcemanager(resourcemanagerv1alpha1.Projects, resourcemanagerv1alpha1.ProjectKind)
+	kind := resourcemanagerKind(resourcemanagerv1alpha1.Projects, resourcemanagerv1alpha1.ProjectKind)
 	kind.Status = true // It records the owning organization.
 	return kind
 }
 
-func iam(resource, kind string, global bool) Kind {
+func iamKind(resource, kind string, global bool) Kind {
 	gv := iamv1alpha1.GroupVersion
 	return Kind{
 		GroupResource: event.GroupResource{Group: gv.Group, Resource: resource},
@@ -57,7 +59,7 @@ func iam(resource, kind string, global bool) Kind {
 	}
 }
 
-func resourcemanager(resource, kind string) Kind {
+func resourcemanagerKind(resource, kind string) Kind {
 	gv := resourcemanagerv1alpha1.GroupVersion
 	return Kind{
 		GroupResource: event.GroupResource{Group: gv.Group, Resource: resource}, Version: gv.Version, Kind: kind, Global: true,

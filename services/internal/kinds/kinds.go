@@ -111,25 +111,25 @@ func ImpliedRoles() Kind {
 }
 
 // RoleBindings returns the kind RoleBinding.
-func RoleBindings() Kind { return rbac("rolebindings", "RoleBinding") }
+func RoleBindings() Kind { return rbacKind("rolebindings", "RoleBinding") }
 
 // ClusterRoleBindings returns the kind ClusterRoleBinding.
 func ClusterRoleBindings() Kind {
-	kind := rbac("clusterrolebindings", "ClusterRoleBinding")
+	kind := rbacKind("clusterrolebindings", "ClusterRoleBinding")
 	kind.Global = true
 	return kind
 }
 
 // Roles returns the kind Role of RBAC. Only the existence of one matters.
 func Roles() Kind {
-	kind := rbac("roles", "Role")
+	kind := rbacKind("roles", "Role")
 	kind.MetadataOnly = true
 	return kind
 }
 
 // ClusterRoles returns the kind ClusterRole. Only the existence of one matters.
 func ClusterRoles() Kind {
-	kind := rbac("clusterroles", "ClusterRole")
+	kind := rbacKind("clusterroles", "ClusterRole")
 	kind.MetadataOnly, kind.Global = true, true
 	return kind
 }
@@ -144,20 +144,20 @@ func Definitions() Kind {
 
 // Bindings returns the kind APIBinding of kcp.
 func Bindings() Kind {
-	kind := kcp("apibindings", "APIBinding")
+	kind := kcpKind("apibindings", "APIBinding")
 	kind.Version, kind.Older, kind.Status = "v1alpha2", "v1alpha1", true
 	return kind
 }
 
 // Exports returns the kind APIExport of kcp.
 func Exports() Kind {
-	kind := kcp("apiexports", "APIExport")
+	kind := kcpKind("apiexports", "APIExport")
 	kind.Version, kind.Older = "v1alpha2", "v1alpha1"
 	return kind
 }
 
 // ResourceSchemas returns the kind APIResourceSchema of kcp.
-func ResourceSchemas() Kind { return kcp("apiresourceschemas", "APIResourceSchema") }
+func ResourceSchemas() Kind { return kcpKind("apiresourceschemas", "APIResourceSchema") }
 
 // AccountInfos returns the kind AccountInfo, which names the account that a kcp workspace belongs to.
 func AccountInfos() Kind {
@@ -166,14 +166,14 @@ func AccountInfos() Kind {
 	return kind
 }
 
-func kcp(resource, kind string) Kind {
+func kcpKind(resource, kind string) Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Group: "apis.kcp.io", Resource: resource},
 		Version:       "v1alpha1", Kind: kind, Optional: true, Global: true,
 	}
 }
 
-func rbac(resource, kind string) Kind {
+func rbacKind(resource, kind string) Kind {
 	gv := rbacv1.SchemeGroupVersion
 	return Kind{GroupResource: event.GroupResource{Group: gv.Group, Resource: resource}, Version: gv.Version, Kind: kind}
 }

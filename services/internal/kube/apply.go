@@ -35,7 +35,7 @@ func (c *Client) Apply(ctx context.Context, kind kinds.Kind, seen event.Change, 
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", seen.Key, err)
 	}
-	now, err := c.answer(ctx, kind, c.patch(kind, seen.Key, types.ApplyPatchType, patch).Param("force", "true"))
+	now, err := c.sendForObject(ctx, kind, c.patchRequest(kind, seen.Key, types.ApplyPatchType, patch).Param("force", "true"))
 	if err != nil {
 		return event.Change{}, fmt.Errorf("applying %s: %w", seen.Key, err)
 	}
@@ -67,9 +67,9 @@ func patchOf(kind kinds.Kind, seen event.Change, object any) ([]byte, error) {
 // only what was applied before. The kind must be built into Kubernetes, because the object is sent as protobuf, which
 // both ends decode faster than JSON.
 func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, object runtime.Object) (event.Change, error) {
-	made, err := about(c.protobuf.Post(), kind, k.Namespace).Param("fieldManager", c.manager).Body(object).Do(ctx).Get()
+	made, err := withObjectPath(c.protobuf.Post(), kind, k.Namespace).Param("fieldManager", c.manager).Body(object).Do(ctx).Get()
 	if err != nil {
-		return event.Change{}, fmt.Errorf("creating %s: %w", k, classify(err))
+		return event.Change{}, fmt.Errorf("creating %s: %w", k, classifyError(err))
 	}
 	if o, err := meta.Accessor(made); err == nil {
 		o.SetManagedFields(nil)
@@ -78,7 +78,7 @@ func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, objec
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", k, err)
 	}
-	return c.change(ctx, kind, raw)
+	return c.toChange(ctx, kind, raw)
 }
 
 // Merge changes the given fields of an object, even if another manager owns them, and returns the new state. It
@@ -94,7 +94,7 @@ func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, 
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", seen.Key, err)
 	}
-	now, err := c.answer(ctx, kind, c.patch(kind, seen.Key, types.MergePatchType, patch))
+	now, err := c.sendForObject(ctx, kind, c.patchRequest(kind, seen.Key, types.MergePatchType, patch))
 	if errors.Is(err, ErrNotFound) {
 		err = fault.Unavailable(fmt.Errorf("%w: %w", ErrConflict, err))
 	}
@@ -108,7 +108,7 @@ func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, 
 // error.
 func (c *Client) Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error {
 	uid := types.UID(obj.UID)
-	err := classify(c.api.Resource(kind.Served()).Namespace(obj.Key.Namespace).Delete(ctx, obj.Key.Name, metav1.DeleteOptions{
+	err := classifyError(c.api.Resource(kind.Served()).Namespace(obj.Key.Namespace).Delete(ctx, obj.Key.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &obj.ResourceVersion},
 	}))
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -127,7 +127,7 @@ func (c *Client) List(ctx context.Context, kind kinds.Kind, namespace string) it
 				Metadata metav1.ListMeta   `json:"metadata"`
 				Items    []json.RawMessage `json:"items"`
 			}
-			raw, err := send(ctx, about(c.paths.Get(), kind, namespace).Param("limit", strconv.Itoa(pageSize)).Param("continue", token))
+			raw, err := sendRequest(ctx, withObjectPath(c.paths.Get(), kind, namespace).Param("limit", strconv.Itoa(pageSize)).Param("continue", token))
 			if err == nil {
 				err = json.Unmarshal(raw, &page)
 			}

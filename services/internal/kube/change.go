@@ -54,88 +54,88 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 	for name, into := range map[string]any{
 		"name": &c.Key.Name, "namespace": &c.Key.Namespace, "uid": &c.UID, versionField: &c.ResourceVersion, "generation": &c.Generation,
 	} {
-		if err := metadata.get(name, into); err != nil {
+		if err := metadata.decodeField(name, into); err != nil {
 			return Object{}, fmt.Errorf("decoding %s of an object: %w", name, err)
 		}
 	}
 	if c.Key.Name == "" || c.UID == "" || c.ResourceVersion == "" {
 		return Object{}, fmt.Errorf("an object has no name, uid or resourceVersion: %q, %q, %q", c.Key.Name, c.UID, c.ResourceVersion)
 	}
-	if err := slim(kind, top, metadata); err != nil {
+	if err := trimFields(kind, top, metadata); err != nil {
 		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
 	}
 	var err error
-	if c.Object, err = top.join(); err != nil {
+	if c.Object, err = top.joinFields(); err != nil {
 		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
 	}
 	return Object{Top: top, Metadata: metadata, Change: c}, nil
 }
 
-// slim removes fields that must not or need not be published. It adds the kind, which is missing in the items of lists
+// trimFields removes fields that must not or need not be published. It adds the kind, which is missing in the items of lists
 // of built-in kinds.
-func slim(kind kinds.Kind, top, metadata Fields) error {
+func trimFields(kind kinds.Kind, top, metadata Fields) error {
 	delete(metadata, "managedFields")
 	if kind.MetadataOnly {
 		maps.DeleteFunc(top, func(name string, _ json.RawMessage) bool { return name != "metadata" })
-		if err := redact(metadata); err != nil {
+		if err := redactMetadata(metadata); err != nil {
 			return err
 		}
 	}
 	switch {
 	case kind.Named:
-		metadata.keep(identity()...)
+		metadata.keepOnly(identityFields()...)
 	case kind.Target: // Access also depends on the owners.
-		metadata.keep(append(identity(), ownersField, "deletionTimestamp")...)
+		metadata.keepOnly(append(identityFields(), ownersField, "deletionTimestamp")...)
 		if len(metadata[ownersField]) > maxOwners {
 			delete(metadata, ownersField)
 		}
 	}
 	var err error
-	if top["metadata"], err = metadata.join(); err != nil {
+	if top["metadata"], err = metadata.joinFields(); err != nil {
 		return err
 	}
 	for name, value := range map[string]any{"apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind} {
-		if err := top.set(name, value); err != nil {
+		if err := top.setField(name, value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// identity lists the metadata that identify an object and its states.
-func identity() []string { return []string{"name", "namespace", "uid", versionField} }
+// identityFields lists the metadata that identify an object and its states.
+func identityFields() []string { return []string{"name", "namespace", "uid", versionField} }
 
-// redact removes the annotation in which kubectl stores the whole object, with the values of a Secret.
-func redact(metadata Fields) error {
+// redactMetadata removes the annotation in which kubectl stores the whole object, with the values of a Secret.
+func redactMetadata(metadata Fields) error {
 	var annotations Fields
-	if err := metadata.get("annotations", &annotations); err != nil || annotations == nil {
+	if err := metadata.decodeField("annotations", &annotations); err != nil || annotations == nil {
 		return err
 	}
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
-	return metadata.set("annotations", annotations)
+	return metadata.setField("annotations", annotations)
 }
 
-// get decodes a field if it exists.
-func (f Fields) get(name string, into any) error {
+// decodeField decodes a field if it exists.
+func (f Fields) decodeField(name string, into any) error {
 	if raw, ok := f[name]; ok {
 		return json.Unmarshal(raw, into)
 	}
 	return nil
 }
 
-// keep removes all other fields.
-func (f Fields) keep(names ...string) {
+// keepOnly removes all other fields.
+func (f Fields) keepOnly(names ...string) {
 	maps.DeleteFunc(f, func(name string, _ json.RawMessage) bool { return !slices.Contains(names, name) })
 }
 
-func (f Fields) set(name string, value any) error {
+func (f Fields) setField(name string, value any) error {
 	data, err := json.Marshal(value)
 	f[name] = data
 	return err
 }
 
-// join encodes the object, sorted by field names. It does not decode the fields.
-func (f Fields) join() (json.RawMessage, error) {
+// joinFields encodes the object, sorted by field names. It does not decode the fields.
+func (f Fields) joinFields() (json.RawMessage, error) {
 	size := len("{}")
 	for name, raw := range f {
 		size += len(name) + len(raw) + len(`"":,`)

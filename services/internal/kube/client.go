@@ -44,17 +44,17 @@ type Client struct {
 // New returns a client for the cluster with the given name on NATS. fieldManager, the name of the service, owns the
 // applied fields.
 func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
-	cfg = tuned(cfg, fieldManager)
+	cfg = tuneConfig(cfg, fieldManager)
 	api, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating client of the API server: %w", err)
 	}
-	paths, err := plain(cfg)
+	paths, err := plainClient(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating client of the API server: %w", err)
 	}
 	cfg.ContentType = runtime.ContentTypeProtobuf
-	protobuf, err := plain(cfg)
+	protobuf, err := plainClient(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating client of the API server: %w", err)
 	}
@@ -64,8 +64,8 @@ func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
 	}, nil
 }
 
-// tuned disables the rate limit of the client: the API server's own priority levels see more than a client does.
-func tuned(cfg *rest.Config, manager string) *rest.Config {
+// tuneConfig disables the rate limit of the client: the API server's own priority levels see more than a client does.
+func tuneConfig(cfg *rest.Config, manager string) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	cfg.UserAgent = manager
@@ -85,7 +85,7 @@ func (c *Client) Epoch(ctx context.Context) (string, error) {
 	namespaces := c.api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
 	system, err := namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("reading the cluster's identity (namespace %s): %w", metav1.NamespaceSystem, classify(err))
+		return "", fmt.Errorf("reading the cluster's identity (namespace %s): %w", metav1.NamespaceSystem, classifyError(err))
 	}
 	c.epoch = string(system.GetUID())
 	return c.epoch, nil
@@ -93,7 +93,7 @@ func (c *Client) Epoch(ctx context.Context) (string, error) {
 
 // Get reads an object. It returns [ErrNotFound] if there is none.
 func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
-	now, err := c.answer(ctx, kind, about(c.paths.Get(), kind, namespace).Name(name).SetHeader("Accept", Accept(kind, "PartialObjectMetadata")))
+	now, err := c.sendForObject(ctx, kind, withObjectPath(c.paths.Get(), kind, namespace).Name(name).SetHeader("Accept", Accept(kind, "PartialObjectMetadata")))
 	if err != nil {
 		return event.Change{}, fmt.Errorf("reading %s %s: %w", kind.Kind, name, err)
 	}
@@ -123,21 +123,21 @@ func (c *Client) Fetch(ctx context.Context, k event.Key) ([]byte, error) {
 	return change.Object, err
 }
 
-// patch returns a request that changes one object as this service.
-func (c *Client) patch(kind kinds.Kind, k event.Key, how types.PatchType, patch []byte) *rest.Request {
-	return about(c.paths.Patch(how), kind, k.Namespace).Name(k.Name).Param("fieldManager", c.manager).Body(patch)
+// patchRequest returns a request that changes one object as this service.
+func (c *Client) patchRequest(kind kinds.Kind, k event.Key, how types.PatchType, patchRequest []byte) *rest.Request {
+	return withObjectPath(c.paths.Patch(how), kind, k.Namespace).Name(k.Name).Param("fieldManager", c.manager).Body(patchRequest)
 }
 
-// answer sends a request, and returns the object in the response.
-func (c *Client) answer(ctx context.Context, kind kinds.Kind, request *rest.Request) (event.Change, error) {
-	raw, err := send(ctx, request)
+// sendForObject sends a request, and returns the object in the response.
+func (c *Client) sendForObject(ctx context.Context, kind kinds.Kind, request *rest.Request) (event.Change, error) {
+	raw, err := sendRequest(ctx, request)
 	if err != nil {
 		return event.Change{}, err
 	}
-	return c.change(ctx, kind, raw)
+	return c.toChange(ctx, kind, raw)
 }
 
-func (c *Client) change(ctx context.Context, kind kinds.Kind, raw []byte) (event.Change, error) {
+func (c *Client) toChange(ctx context.Context, kind kinds.Kind, raw []byte) (event.Change, error) {
 	epoch, err := c.Epoch(ctx)
 	if err != nil {
 		return event.Change{}, err
@@ -147,11 +147,11 @@ func (c *Client) change(ctx context.Context, kind kinds.Kind, raw []byte) (event
 	return o.Change, err
 }
 
-// send sends a request, and returns the body of the response.
-func send(ctx context.Context, request *rest.Request) ([]byte, error) {
+// sendRequest sends a request, and returns the body of the response.
+func sendRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil { // It has the server's message; the error of Raw has not.
-		return nil, classify(err)
+		return nil, classifyError(err)
 	}
 	return result.Raw()
 }
@@ -164,8 +164,8 @@ func Accept(kind kinds.Kind, as string) string {
 	return "application/json"
 }
 
-// about sets the path of a request to the objects of a kind in a namespace.
-func about(request *rest.Request, kind kinds.Kind, namespace string) *rest.Request {
+// withObjectPath sets the path of a request to the objects of a kind in a namespace.
+func withObjectPath(request *rest.Request, kind kinds.Kind, namespace string) *rest.Request {
 	return request.AbsPath(Prefix(kind)).NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource)
 }
 

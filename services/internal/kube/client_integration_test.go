@@ -122,7 +122,7 @@ func TestTwoServicesShareAStatus(t *testing.T) {
 	if status.StoreID != "s-1" || len(status.ManagedTuples) != 1 || len(status.Conditions) != 2 {
 		t.Errorf("got %+v; want what both say", status)
 	}
-	if after.UID != obj.UID || !after.NewerThan(obj) || after.Generation != 1 {
+	if after.UID != obj.UID || !after.IsNewerThan(obj) || after.Generation != 1 {
 		t.Errorf("got %+v; want a newer state of the same generation", after)
 	}
 	after, err = tuples.ApplyStatus(t.Context(), kinds.Stores(), after, corev1alpha1.StoreStatus{Conditions: conditions("TuplesSynced")})
@@ -335,12 +335,12 @@ func TestTheNewestStateOfWhatIsGoneIsItsLastDeleted(t *testing.T) {
 	first := apply(t, server, c, "brief")
 	server.Apply(t, kinds.Stores(), "brief", corev1alpha1.StoreSpec{CoreModule: "module changed"})
 	now, err := c.Newest(t.Context(), kinds.Stores(), first)
-	if err != nil || now.Deleted || !now.NewerThan(first) || store(t, now).Spec.CoreModule != "module changed" {
+	if err != nil || now.Deleted || !now.IsNewerThan(first) || store(t, now).Spec.CoreModule != "module changed" {
 		t.Errorf("after a change the newest is %+v, %v", now, err)
 	}
 	remove(t, server, "brief")
 	gone, err := c.Newest(t.Context(), kinds.Stores(), now)
-	if err != nil || !gone.Deleted || gone.UID != now.UID || !gone.NewerThan(now) || gone.ObservedAt.IsZero() {
+	if err != nil || !gone.Deleted || gone.UID != now.UID || !gone.IsNewerThan(now) || gone.ObservedAt.IsZero() {
 		t.Errorf("after the deletion the newest is %+v, %v", gone, err)
 	}
 	another := apply(t, server, c, "brief")

@@ -22,7 +22,7 @@ func (c *Client) Resources(ctx context.Context, groupVersion string) ([]metav1.A
 	}
 	data, err := c.paths.Get().AbsPath(path.Join(prefix, groupVersion)).Do(ctx).Raw()
 	if err != nil {
-		return nil, fmt.Errorf("discovering %s: %w", groupVersion, classify(err))
+		return nil, fmt.Errorf("discovering %s: %w", groupVersion, classifyError(err))
 	}
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(data, &list); err != nil {
@@ -31,8 +31,8 @@ func (c *Client) Resources(ctx context.Context, groupVersion string) ([]metav1.A
 	return list.APIResources, nil
 }
 
-// plain returns a client for arbitrary paths.
-func plain(cfg *rest.Config) (rest.Interface, error) {
+// plainClient returns a client for arbitrary paths.
+func plainClient(cfg *rest.Config) (rest.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.GroupVersion = &schema.GroupVersion{}
 	cfg.NegotiatedSerializer = scheme.Codecs.WithoutConversion()

@@ -34,25 +34,25 @@ var (
 	ErrNotServed = errors.New("the API server does not serve this kind: apply the CustomResourceDefinitions in deploy/crd")
 )
 
-// classify marks the error of a request. Only a judgement of the API server about the request itself counts against the
+// classifyError marks the error of a request. Only a judgement of the API server about the request itself counts against the
 // request.
-func classify(err error) error {
+func classifyError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case notServed(err):
+	case isNotServed(err):
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrNotServed, err))
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%w (%w)", ErrNotFound, err)
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrConflict, err))
-	case tooLarge(err):
+	case isTooLarge(err):
 		return fault.Terminal(fmt.Errorf("%w (%w)", ErrTooLarge, err))
 	case strings.Contains(statusOf(err).Message, "field not declared in schema"):
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrUndeclared, err))
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w (%w)", ErrTerminating, err)
-	case apierrors.IsForbidden(err) || denied(err):
+	case apierrors.IsForbidden(err) || isDenied(err):
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrForbidden, err))
 	}
 	switch code := statusOf(err).Code; code {
@@ -66,10 +66,10 @@ func classify(err error) error {
 	}
 }
 
-// denied reports whether admission refused the request. A policy answers Invalid unless configured otherwise, with a
+// isDenied reports whether admission refused the request. A policy answers Invalid unless configured otherwise, with a
 // cause without a type; a webhook answers anything. Neither is final: a policy also refuses while a newly started API
 // server has not found the resources that it refers to.
-func denied(err error) bool {
+func isDenied(err error) bool {
 	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, "") || strings.HasPrefix(statusOf(err).Message, "admission webhook ")
 }
 
@@ -94,13 +94,13 @@ func statusOf(err error) metav1.Status {
 	return metav1.Status{}
 }
 
-// notServed reports whether the kind is missing, not the object: then the response is not in the API's own format.
-func notServed(err error) bool {
+// isNotServed reports whether the kind is missing, not the object: then the response is not in the API's own format.
+func isNotServed(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// tooLarge also recognizes the message of etcd, which the API server returns as an internal error.
-func tooLarge(err error) bool {
+// isTooLarge also recognizes the message of etcd, which the API server returns as an internal error.
+func isTooLarge(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) || apierrors.HasStatusCause(err, metav1.CauseType(field.ErrorTypeTooLong)) ||
 		statusOf(err).Code == http.StatusInternalServerError &&
 			(strings.Contains(err.Error(), "request is too large") || strings.Contains(err.Error(), "larger than max"))

@@ -48,7 +48,7 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 		"server away":        {err: refused, unavailable: true},
 	}
 	for name, tc := range cases {
-		err := classify(tc.err)
+		err := classifyError(tc.err)
 		if tc.err != nil {
 			err = fmt.Errorf("doing something: %w", err)
 		}

@@ -54,7 +54,7 @@ func (c *Client) Event(ctx context.Context, obj event.Change, note condition.Not
 	}
 	events := c.api.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace(namespace)
 	if _, err := events.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: c.manager}); err != nil {
-		return fmt.Errorf("recording event %s about %s: %w", note.Reason, obj.Key, classify(err))
+		return fmt.Errorf("recording event %s about %s: %w", note.Reason, obj.Key, classifyError(err))
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func Definitions(model *openfgav1.AuthorizationModel) map[string]string {
 	all := map[string]string{}
 	for _, t := range model.GetTypeDefinitions() {
 		all[t.GetType()] = "type " + t.GetType()
-		maps.Copy(all, relations(t))
+		maps.Copy(all, relationTexts(t))
 	}
 	for name, c := range model.GetConditions() {
 		all["condition "+name] = c.GetExpression()
@@ -23,15 +23,15 @@ func Definitions(model *openfgav1.AuthorizationModel) map[string]string {
 	return all
 }
 
-// relations returns the texts of a type's relations.
-func relations(t *openfgav1.TypeDefinition) map[string]string {
+// relationTexts returns the texts of a type's relations.
+func relationTexts(t *openfgav1.TypeDefinition) map[string]string {
 	all := map[string]string{}
 	for name, rewrite := range t.GetRelations() {
 		var direct []string
 		for _, r := range t.GetMetadata().GetRelations()[name].GetDirectlyRelatedUserTypes() {
-			direct = append(direct, restriction(r))
+			direct = append(direct, restrictionText(r))
 		}
-		union := terms(rewrite, direct)
+		union := unionTerms(rewrite, direct)
 		slices.Sort(union)
 		all[t.GetType()+"#"+name] = strings.Join(slices.Compact(union), or)
 	}
@@ -41,15 +41,15 @@ func relations(t *openfgav1.TypeDefinition) map[string]string {
 // or joins the terms of a relation.
 const or = " or "
 
-// terms returns the members of a union, each type restriction by itself.
-func terms(u *openfgav1.Userset, direct []string) []string {
+// unionTerms returns the members of a union, each type restriction by itself.
+func unionTerms(u *openfgav1.Userset, direct []string) []string {
 	switch u.GetUserset().(type) {
 	case *openfgav1.Userset_This:
 		return direct
 	case *openfgav1.Userset_Union:
 		var all []string
 		for _, child := range u.GetUnion().GetChild() {
-			all = append(all, terms(child, direct)...)
+			all = append(all, unionTerms(child, direct)...)
 		}
 		return all
 	case *openfgav1.Userset_ComputedUserset:
@@ -62,8 +62,8 @@ func terms(u *openfgav1.Userset, direct []string) []string {
 	}
 }
 
-// restriction returns the text of a type restriction.
-func restriction(r *openfgav1.RelationReference) string {
+// restrictionText returns the text of a type restriction.
+func restrictionText(r *openfgav1.RelationReference) string {
 	text := r.GetType()
 	switch {
 	case r.GetRelation() != "":

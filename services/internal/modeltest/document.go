@@ -36,8 +36,8 @@ type vocabulary struct {
 	role           string // The relation that holds the members of a role.
 }
 
-// add adds those unions and actions of a document for whose keys keep returns true.
-func (v vocabulary) add(p policy, keep func(key string) bool) {
+// addPolicy adds those unions and actions of a document for whose keys keep returns true.
+func (v vocabulary) addPolicy(p policy, keep func(key string) bool) {
 	for _, u := range p.Unions {
 		if _, taken := v.unions[u.Name]; !taken && keep("union "+u.Name) {
 			for _, t := range u.ResourceTypes {
@@ -50,8 +50,8 @@ func (v vocabulary) add(p policy, keep func(key string) bool) {
 	}
 }
 
-// expand returns the types behind a name: the existing members of a union, or the name itself.
-func (v vocabulary) expand(name string) []string {
+// expandName returns the types behind a name: the existing members of a union, or the name itself.
+func (v vocabulary) expandName(name string) []string {
 	members, union := v.unions[name]
 	if !union {
 		return []string{name}
@@ -59,22 +59,22 @@ func (v vocabulary) expand(name string) []string {
 	return slices.DeleteFunc(slices.Clone(members), func(t string) bool { return !v.types[t] })
 }
 
-// definitions returns the definitions that the document adds to the model, its unions with their existing
+// definitionsIn returns the definitions that the document adds to the model, its unions with their existing
 // members, and its actions.
-func (p policy) definitions(v vocabulary) map[string]string {
+func (p policy) definitionsIn(v vocabulary) map[string]string {
 	all := map[string]string{}
 	for _, t := range p.ResourceTypes {
 		all[t.Name] = "type " + t.Name
 		for _, r := range t.Relationships {
 			for _, target := range r.TargetTypes {
-				for _, name := range v.expand(target.Name) {
+				for _, name := range v.expandName(target.Name) {
 					addTerm(all, t.Name+"#"+r.Relation, "["+name+"]")
 				}
 			}
 		}
 	}
 	for _, b := range p.ActionBindings {
-		for _, t := range v.expand(b.TypeName) {
+		for _, t := range v.expandName(b.TypeName) {
 			if !v.actions[b.ActionName] {
 				continue
 			}
@@ -105,7 +105,7 @@ func (p policy) definitions(v vocabulary) map[string]string {
 func (p policy) bindsTwice(v vocabulary) bool {
 	bound := map[string]bool{}
 	for _, b := range p.ActionBindings {
-		for _, t := range v.expand(b.TypeName) {
+		for _, t := range v.expandName(b.TypeName) {
 			if bound[t+"#"+b.ActionName] {
 				return true
 			}
@@ -117,21 +117,21 @@ func (p policy) bindsTwice(v vocabulary) bool {
 
 // addTerm adds a term to the relation of key.
 func addTerm(all map[string]string, key, term string) {
-	parts := append(split(all[key]), term)
+	parts := append(splitTerms(all[key]), term)
 	slices.Sort(parts)
 	all[key] = strings.Join(slices.Compact(parts), or)
 }
 
-// split returns the terms of a relation.
-func split(text string) []string {
+// splitTerms returns the terms of a relation.
+func splitTerms(text string) []string {
 	if text == "" {
 		return nil
 	}
 	return strings.Split(text, or)
 }
 
-// needs returns the names that the document refers to. Each is a type, a union, or "action NAME".
-func (p policy) needs() (names []string) {
+// neededNames returns the names that the document refers to. Each is a type, a union, or "action NAME".
+func (p policy) neededNames() (names []string) {
 	for _, t := range p.ResourceTypes {
 		for _, r := range t.Relationships {
 			for _, target := range r.TargetTypes {
@@ -152,9 +152,9 @@ func (p policy) needs() (names []string) {
 
 var word = regexp.MustCompile(`\w+`)
 
-// mentions reports whether a text still contains the names of a definition's key. The key can name a union, an action,
+// hasMention reports whether a text still contains the names of a definition's key. The key can name a union, an action,
 // a type or a relation. For a relation, the text needs its name, and its type or a union that contains the type.
-func (v vocabulary) mentions(text, key string) bool {
+func (v vocabulary) hasMention(text, key string) bool {
 	words := word.FindAllString(text, -1)
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "union "), "action ")
 	typ, relation, isRelation := strings.Cut(strings.TrimSuffix(key, "_role"), "#")

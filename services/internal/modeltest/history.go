@@ -46,11 +46,11 @@ var (
 		"bind box look": {"role"}, "bind doc look": {"role"}, "bind places look": {"role"}, "bind shelf use": {"role"},
 		"bind shelf look": {"role", "role parent", "parent"},
 	}
-	discovered = []Discovered{resource("configmap"), resource("secret")}
+	discovered = []Discovered{discoveredResource("configmap"), discoveredResource("secret")}
 )
 
-// resource returns the discovered module of a resource.
-func resource(name string) Discovered {
+// discoveredResource returns the discovered module of a resource.
+func discoveredResource(name string) Discovered {
 	text := "module NAMEs\nextend type core_namespace\n  relations\n    define create_core_NAMEs: owner\n" +
 		"type core_NAME\n  relations\n    define parent: [core_namespace]\n    define viewer: [user] or member from parent\n"
 	return Discovered{Name: name + "s", Text: strings.ReplaceAll(text, "NAME", name)}
@@ -78,17 +78,17 @@ type author struct {
 	discovery int // The number of resources in served that are discovered.
 }
 
-// history returns random worlds. The resources in served can be discovered in them.
-func history(random *rand.Rand, served []Discovered) (worlds []World) {
+// randomHistory returns random worlds. The resources in served can be discovered in them.
+func randomHistory(random *rand.Rand, served []Discovered) (worlds []World) {
 	a := &author{
 		random: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}},
 		served: served, discovery: random.IntN(len(served) + 1),
 	}
 	for len(worlds) < worldsPerHistory {
 		for range 1 + a.random.IntN(3) {
-			a.change()
+			a.changeObject()
 		}
-		worlds = append(worlds, a.world())
+		worlds = append(worlds, a.currentWorld())
 	}
 	return worlds
 }
@@ -108,36 +108,36 @@ func rare() (histories [][]World) {
 		} {
 			a.drafts = append(a.drafts, &draft{name: fmt.Sprint("d", i), created: i + 1, kinds: documentParts, parts: parts})
 		}
-		worlds = append(worlds, a.world())
+		worlds = append(worlds, a.currentWorld())
 		for _, d := range a.drafts {
 			if _, has := d.parts[of.key]; has {
 				d.parts[of.key] = of.edit
 			}
 		}
-		histories = append(histories, append(worlds, a.world()))
+		histories = append(histories, append(worlds, a.currentWorld()))
 	}
 	return histories
 }
 
-// change makes one change to one object.
-func (a *author) change() {
+// changeObject makes one change to one object.
+func (a *author) changeObject() {
 	switch n := a.random.IntN(20); {
 	case n == 0:
 		a.discovery = a.random.IntN(len(a.served) + 1)
 	case n <= 2:
-		a.edit(a.core)
+		a.editText(a.core)
 	case len(a.drafts) < 3 || (n <= 6 && len(a.drafts) < 7):
-		a.create()
+		a.createObject()
 	case n <= 9:
 		i := a.random.IntN(len(a.drafts))
 		a.drafts = slices.Delete(a.drafts, i, i+1)
 	default:
-		a.edit(a.drafts[a.random.IntN(len(a.drafts))])
+		a.editText(a.drafts[a.random.IntN(len(a.drafts))])
 	}
 }
 
-// create adds a module or a document. Its name may have been in use before, and some modules have the text of another.
-func (a *author) create() {
+// createObject adds a module or a document. Its name may have been in use before, and some modules have the text of another.
+func (a *author) createObject() {
 	a.created++
 	d := &draft{name: "m", created: a.created, kinds: moduleParts, parts: map[string]string{}}
 	if a.random.IntN(2) == 0 {
@@ -151,16 +151,16 @@ func (a *author) create() {
 		}
 	}
 	for range 2 + a.random.IntN(3) {
-		a.add(d)
+		a.addPart(d)
 	}
-	if twin := a.twin(); twin != nil && d.name[0] == 'm' && a.random.IntN(6) == 0 {
+	if twin := a.twinDraft(); twin != nil && d.name[0] == 'm' && a.random.IntN(6) == 0 {
 		d.parts, d.module, d.broken = maps.Clone(twin.parts), twin.module, twin.broken
 	}
 	a.drafts = append(a.drafts, d)
 }
 
-// twin returns the first module, or nil.
-func (a *author) twin() *draft {
+// twinDraft returns the first module, or nil.
+func (a *author) twinDraft() *draft {
 	for _, d := range a.drafts {
 		if d.name[0] == 'm' {
 			return d
@@ -169,8 +169,8 @@ func (a *author) twin() *draft {
 	return nil
 }
 
-// edit adds a part to a text, removes one, makes the text unreadable, or repairs it.
-func (a *author) edit(d *draft) {
+// editText adds a part to a text, removes one, makes the text unreadable, or repairs it.
+func (a *author) editText(d *draft) {
 	if d.name != "" {
 		d.module = d.name
 	}
@@ -184,15 +184,15 @@ func (a *author) edit(d *draft) {
 			return k == gone || strings.HasPrefix(k, gone+"#") || strings.HasPrefix(k, gone+" ") || k == "role" && gone == "role#subject"
 		})
 	default:
-		a.add(d)
+		a.addPart(d)
 	}
 	if len(d.parts) == 0 && d.name != "" {
-		a.add(d)
+		a.addPart(d)
 	}
 }
 
-// add adds or changes a part. In most cases it also adds the type of the part.
-func (a *author) add(d *draft) {
+// addPart adds or changes a part. In most cases it also adds the type of the part.
+func (a *author) addPart(d *draft) {
 	keys := slices.Sorted(maps.Keys(d.kinds))
 	key := keys[a.random.IntN(len(keys))]
 	if strings.HasPrefix(key, "role#") && a.rolesType {
@@ -208,21 +208,21 @@ func (a *author) add(d *draft) {
 	}
 }
 
-// world returns the present declarations.
-func (a *author) world() World {
+// currentWorld returns the present declarations.
+func (a *author) currentWorld() World {
 	core := draft{parts: maps.Clone(coreBase)}
 	maps.Copy(core.parts, a.core.parts)
 	if a.rolesType {
 		maps.Copy(core.parts, map[string]string{"role": "", "role#assignee": "[user]"})
 	}
-	w := World{RolesType: a.rolesType, Discovered: a.served[:a.discovery], Core: "module core\n" + core.dsl()}
+	w := World{RolesType: a.rolesType, Discovered: a.served[:a.discovery], Core: "module core\n" + core.moduleText()}
 	if a.core.broken {
 		w.Core = strings.Replace(w.Core, "type core_platform", "typ core_platform", 1)
 	}
 	for _, d := range a.drafts {
-		switch text := d.dsl(); {
+		switch text := d.moduleText(); {
 		case d.name[0] == 'd':
-			w.Documents = append(w.Documents, Document{Name: d.name, Created: d.created, Text: d.yaml()})
+			w.Documents = append(w.Documents, Document{Name: d.name, Created: d.created, Text: d.documentText()})
 		case d.broken:
 			w.Modules = append(w.Modules, Module{Name: d.name, Created: d.created, Text: "module " + d.module + "\n" + text + "typ\n"})
 		default:
@@ -232,8 +232,8 @@ func (a *author) world() World {
 	return w
 }
 
-// dsl returns the text of a module without its first line.
-func (d *draft) dsl() string {
+// moduleText returns the text of a module without its first line.
+func (d *draft) moduleText() string {
 	var types, conditions strings.Builder
 	block := ""
 	for _, k := range slices.Sorted(maps.Keys(d.parts)) {
@@ -259,8 +259,8 @@ func (d *draft) dsl() string {
 	return types.String() + conditions.String()
 }
 
-// yaml returns the text of a document.
-func (d *draft) yaml() string {
+// documentText returns the text of a document.
+func (d *draft) documentText() string {
 	spec := map[string][]any{}
 	names := func(list string) (all []any) {
 		for name := range strings.FieldsSeq(list) {

@@ -14,25 +14,25 @@ type model struct{ text, owner map[string]string }
 
 func newModel() model { return model{text: map[string]string{}, owner: map[string]string{}} }
 
-// set adds or replaces definitions of an owner.
-func (m model) set(owner string, definitions map[string]string) {
+// setDefinitions adds or replaces definitions of an owner.
+func (m model) setDefinitions(owner string, definitions map[string]string) {
 	for k, text := range definitions {
 		m.text[k], m.owner[k] = text, owner
 	}
 }
 
-// except returns the model without the definitions of one owner.
-func (m model) except(owner string) model {
+// withoutOwner returns the model without the definitions of one owner.
+func (m model) withoutOwner(owner string) model {
 	rest := newModel()
 	for k, text := range m.text {
 		if m.owner[k] != owner {
-			rest.set(m.owner[k], map[string]string{k: text})
+			rest.setDefinitions(m.owner[k], map[string]string{k: text})
 		}
 	}
 	return rest
 }
 
-func (m model) remove(key string) {
+func (m model) removeKey(key string) {
 	delete(m.text, key)
 	delete(m.owner, key)
 }
@@ -47,8 +47,8 @@ func newReader() reader {
 	return reader{modules: map[string]map[string]string{}, policies: map[string]policy{}}
 }
 
-// module returns the definitions of a module, or nil if the text cannot be read.
-func (r reader) module(text string) map[string]string {
+// readModule returns the definitions of a module, or nil if the text cannot be read.
+func (r reader) readModule(text string) map[string]string {
 	if all, done := r.modules[text]; done {
 		return maps.Clone(all)
 	}
@@ -65,8 +65,8 @@ func (r reader) module(text string) map[string]string {
 	return maps.Clone(all)
 }
 
-// policy returns the content of a document, or an empty policy if the text has an error.
-func (r reader) policy(text string) policy {
+// readPolicy returns the content of a document, or an empty policy if the text has an error.
+func (r reader) readPolicy(text string) policy {
 	p, done := r.policies[text]
 	if !done && yaml.Unmarshal([]byte(text), &p) != nil {
 		p = policy{}
@@ -75,9 +75,9 @@ func (r reader) policy(text string) policy {
 	return p
 }
 
-// references returns the keys that a term of a relation refers to. For a term with "from", targets holds one key for
+// referencesOf returns the keys that a term of a relation refers to. For a term with "from", targets holds one key for
 // each type that the step leads to.
-func (m model) references(typ, term string) (keys, targets []string) {
+func (m model) referencesOf(typ, term string) (keys, targets []string) {
 	if direct, ok := strings.CutPrefix(term, "["); ok {
 		ref, condition, conditional := strings.Cut(strings.TrimSuffix(direct, "]"), " with ")
 		if conditional {
@@ -89,41 +89,41 @@ func (m model) references(typ, term string) (keys, targets []string) {
 	if !isStep {
 		return []string{typ + "#" + relation}, nil
 	}
-	for _, target := range split(m.text[typ+"#"+step]) {
+	for _, target := range splitTerms(m.text[typ+"#"+step]) {
 		targets = append(targets, strings.Trim(target, "[]")+"#"+relation)
 	}
 	return []string{typ + "#" + step}, targets
 }
 
-// holds reports whether the type of a relation and all references of its terms are defined. A term with "from" needs
+// isDefined reports whether the type of a relation and all references of its terms are defined. A term with "from" needs
 // one of its targets, or all of them if strict is true.
-func (m model) holds(key, text string, strict bool) bool {
+func (m model) isDefined(key, text string, strict bool) bool {
 	typ, _, isRelation := strings.Cut(key, "#")
 	if !isRelation {
 		return true
 	}
-	for _, term := range split(text) {
-		keys, targets := m.references(typ, term)
-		defined := len(m.missing(targets))
-		if len(m.missing(append(keys, typ))) > 0 || (len(targets) > 0 && defined == len(targets)) || (strict && defined > 0) {
+	for _, term := range splitTerms(text) {
+		keys, targets := m.referencesOf(typ, term)
+		defined := len(m.missingKeys(targets))
+		if len(m.missingKeys(append(keys, typ))) > 0 || (len(targets) > 0 && defined == len(targets)) || (strict && defined > 0) {
 			return false
 		}
 	}
 	return true
 }
 
-// missing returns the keys that are not defined.
-func (m model) missing(keys []string) []string {
+// missingKeys returns the keys that are not defined.
+func (m model) missingKeys(keys []string) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return m.owner[k] != "" })
 }
 
-// prune removes definitions that do not hold, except those of one owner.
-func (m model) prune(except string) {
+// pruneUndefined removes definitions that do not hold, except those of one owner.
+func (m model) pruneUndefined(except string) {
 	for again := true; again; {
 		again = false
 		for _, k := range slices.Sorted(maps.Keys(m.text)) {
-			if m.owner[k] != except && !m.holds(k, m.text[k], true) {
-				m.remove(k)
+			if m.owner[k] != except && !m.isDefined(k, m.text[k], true) {
+				m.removeKey(k)
 				again = true
 			}
 		}

@@ -35,9 +35,9 @@ type object struct {
 	last           map[string]string // Definitions of the last live text, without those that were removed.
 }
 
-// may returns the definitions that may be live. They are those of the declared text or those of the last live text,
+// possibleDefinitions returns the definitions that may be live. They are those of the declared text or those of the last live text,
 // never of both.
-func (o *object) may() map[string]string {
+func (o *object) possibleDefinitions() map[string]string {
 	if o.whole {
 		return o.now
 	}
@@ -59,8 +59,8 @@ type step struct {
 	discovered    bool   // Discovered modules were live before, so there is a record of them.
 }
 
-// check returns an error that names the first difference between s and the documented result for w.
-func (r *reference) check(w World, s State) error {
+// checkState returns an error that names the first difference between s and the documented result for w.
+func (r *reference) checkState(w World, s State) error {
 	now := &step{texts: r.texts, before: r.before, after: newModel(), objects: map[string]*object{}, role: "role#subject"}
 	if w.RolesType {
 		now.role = "role#assignee"
@@ -71,8 +71,8 @@ func (r *reference) check(w World, s State) error {
 	for _, owner := range r.before.owner {
 		now.discovered = now.discovered || strings.HasPrefix(owner, "discovered/")
 	}
-	now.read(w, s, r.memory)
-	for _, rule := range []func() error{now.closed, now.declared, now.complete, now.kept, now.accepted, now.ranked} {
+	now.readObjects(w, s, r.memory)
+	for _, rule := range []func() error{now.checkClosed, now.checkDeclared, now.checkComplete, now.checkKept, now.checkAccepted, now.checkRanked} {
 		if err := rule(); err != nil {
 			return err
 		}
@@ -87,8 +87,8 @@ func (r *reference) check(w World, s State) error {
 	return nil
 }
 
-// read sets the objects of the step. It adds unions and actions in effect to the model.
-func (s *step) read(w World, state State, memories map[string]memory) {
+// readObjects sets the objects of the step. It adds unions and actions in effect to the model.
+func (s *step) readObjects(w World, state State, memories map[string]memory) {
 	add := func(o *object) {
 		o.whole, o.memory = state.Live[o.name] == o.text, memories[o.id]
 		s.objects[o.name] = o
@@ -108,12 +108,12 @@ func (s *step) read(w World, state State, memories map[string]memory) {
 	}
 	s.list = slices.SortedFunc(maps.Values(s.objects), func(a, b *object) int { return strings.Compare(a.name, b.name) })
 	for _, o := range s.list {
-		o.read(s)
+		o.readDefinitions(s)
 	}
 	for _, o := range s.list {
-		for k, text := range o.may() {
+		for k, text := range o.possibleDefinitions() {
 			if o.document && strings.Contains(k, " ") && s.after.owner[k] == "" {
-				s.after.set(o.name, map[string]string{k: text})
+				s.after.setDefinitions(o.name, map[string]string{k: text})
 			}
 		}
 	}
@@ -123,15 +123,15 @@ func (s *step) read(w World, state State, memories map[string]memory) {
 	}
 }
 
-// read sets the definitions of an object. It removes from the last live text the definitions that the declared text no
+// readDefinitions sets the definitions of an object. It removes from the last live text the definitions that the declared text no
 // longer has.
-func (o *object) read(s *step) {
+func (o *object) readDefinitions(s *step) {
 	if o.document {
-		o.now = s.texts.policy(o.text).definitions(s.vocabulary(o))
-		o.last = s.texts.policy(o.memory.text).definitions(s.vocabulary(nil))
+		o.now = s.texts.readPolicy(o.text).definitionsIn(s.vocabularyWith(o))
+		o.last = s.texts.readPolicy(o.memory.text).definitionsIn(s.vocabularyWith(nil))
 	} else {
-		o.now = s.texts.module(o.text)
-		o.last = s.texts.module(o.memory.text)
+		o.now = s.texts.readModule(o.text)
+		o.last = s.texts.readModule(o.memory.text)
 	}
 	maps.DeleteFunc(o.last, func(k, _ string) bool { return o.memory.removed[k] })
 	if o.now == nil {
@@ -141,11 +141,11 @@ func (o *object) read(s *step) {
 	if removed == nil {
 		removed = map[string]bool{}
 	}
-	needed := o.needed()
+	needed := o.neededDefinitions()
 	for k := range o.last {
 		_, kept := o.now[k]
 		if o.document {
-			kept = s.vocabulary(nil).mentions(o.text, k)
+			kept = s.vocabularyWith(nil).hasMention(o.text, k)
 		}
 		removed[k] = !kept && !needed[k]
 	}
@@ -154,20 +154,20 @@ func (o *object) read(s *step) {
 	maps.DeleteFunc(o.last, func(k, _ string) bool { return removed[k] })
 }
 
-// needed returns the definitions of the last live text to which kept definitions refer. A definition is kept if the
+// neededDefinitions returns the definitions of the last live text to which kept definitions refer. A definition is kept if the
 // declared text has it, too.
-func (o *object) needed() map[string]bool {
+func (o *object) neededDefinitions() map[string]bool {
 	needed := map[string]bool{}
 	if o.document { // Definitions of documents are removed one by one.
 		return needed
 	}
 	last := newModel()
-	last.set(o.name, o.last)
+	last.setDefinitions(o.name, o.last)
 	var visit func(k string)
 	visit = func(k string) {
 		typ, _, _ := strings.Cut(k, "#")
-		for _, term := range split(o.last[k]) {
-			keys, targets := last.references(typ, term)
+		for _, term := range splitTerms(o.last[k]) {
+			keys, targets := last.referencesOf(typ, term)
 			for _, ref := range append(append(keys, targets...), typ) {
 				if refType, _, isRelation := strings.Cut(ref, "#"); isRelation {
 					needed[refType] = true
@@ -187,8 +187,8 @@ func (o *object) needed() map[string]bool {
 	return needed
 }
 
-// vocabulary returns the unions and actions in effect, as if the declared text of trial were live.
-func (s *step) vocabulary(trial *object) vocabulary {
+// vocabularyWith returns the unions and actions in effect, as if the declared text of trial were live.
+func (s *step) vocabularyWith(trial *object) vocabulary {
 	v := vocabulary{unions: map[string][]string{}, actions: map[string]bool{}, types: map[string]bool{}, role: s.role}
 	for k, owner := range s.after.owner {
 		v.types[k] = strings.HasPrefix(owner, "policydocument/")
@@ -198,20 +198,20 @@ func (s *step) vocabulary(trial *object) vocabulary {
 			continue
 		}
 		if o.whole || o == trial {
-			p := s.texts.policy(o.text)
-			v.add(p, func(string) bool { return true })
+			p := s.texts.readPolicy(o.text)
+			v.addPolicy(p, func(string) bool { return true })
 			for _, t := range p.ResourceTypes {
 				v.types[t.Name] = v.types[t.Name] || o == trial
 			}
 			continue
 		}
-		v.add(s.texts.policy(o.memory.text), func(k string) bool { return !o.memory.removed[k] && v.mentions(o.text, k) })
+		v.addPolicy(s.texts.readPolicy(o.memory.text), func(k string) bool { return !o.memory.removed[k] && v.hasMention(o.text, k) })
 	}
 	return v
 }
 
-// twins returns the name of o, and the names of modules with the same declared or last live text.
-func (s *step) twins(o *object) []string {
+// twinNames returns the name of o, and the names of modules with the same declared or last live text.
+func (s *step) twinNames(o *object) []string {
 	names := []string{o.name}
 	for _, x := range s.list {
 		same := func(text string) bool { return text != "" && (text == o.text || text == o.memory.text) }

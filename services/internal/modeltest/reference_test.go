@@ -27,7 +27,7 @@ func (y *toy) Settle(w World) (State, error) {
 	if w.RolesType {
 		s.role = "role#assignee"
 	}
-	s.read(w, State{}, y.memory)
+	s.readObjects(w, State{}, y.memory)
 	y.spoil(s)
 	y.build(s)
 	for again := true; again; {
@@ -39,7 +39,7 @@ func (y *toy) Settle(w World) (State, error) {
 	if y.bug == deletedStays {
 		for k, owner := range s.before.owner {
 			if s.objects[owner] == nil && s.after.owner[k] == "" {
-				s.after.set(owner, map[string]string{k: s.before.text[k]})
+				s.after.setDefinitions(owner, map[string]string{k: s.before.text[k]})
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func (y *toy) Settle(w World) (State, error) {
 		if o.whole {
 			o.memory, state.Live[o.name] = memory{text: o.text}, o.text
 		}
-		if o.document && y.bug == typelessForgotten && len(s.texts.policy(o.memory.text).ResourceTypes) == 0 {
+		if o.document && y.bug == typelessForgotten && len(s.texts.readPolicy(o.memory.text).ResourceTypes) == 0 {
 			o.memory = memory{}
 		}
 		y.memory[o.id], y.names[o.name] = o.memory, o.memory
@@ -93,9 +93,9 @@ func (y *toy) build(s *step) {
 	order := y.order(s)
 	place := func(accept func(o *object, k string) bool) {
 		for _, o := range order {
-			for k, text := range o.may() {
+			for k, text := range o.possibleDefinitions() {
 				if s.after.owner[k] == "" && accept(o, k) {
-					s.after.set(o.name, map[string]string{k: text})
+					s.after.setDefinitions(o.name, map[string]string{k: text})
 				}
 			}
 		}
@@ -103,22 +103,22 @@ func (y *toy) build(s *step) {
 	for range 3 { // A document depends on unions and actions of others, and these on types.
 		for _, o := range order {
 			if o.document {
-				o.now = s.texts.policy(o.text).definitions(s.vocabulary(o))
-				o.last = s.texts.policy(o.memory.text).definitions(s.vocabulary(nil))
+				o.now = s.texts.readPolicy(o.text).definitionsIn(s.vocabularyWith(o))
+				o.last = s.texts.readPolicy(o.memory.text).definitionsIn(s.vocabularyWith(nil))
 				maps.DeleteFunc(o.last, func(k, _ string) bool { return o.memory.removed[k] })
 			}
 		}
 		s.after = newModel()
 		place(func(o *object, _ string) bool { return o.name == CoreName })
 		place(func(o *object, k string) bool {
-			return slices.Contains(s.twins(o), s.before.owner[k]) && y.bug != liveNotFirst && !y.denied(s, o, k)
+			return slices.Contains(s.twinNames(o), s.before.owner[k]) && y.bug != liveNotFirst && !y.denied(s, o, k)
 		})
 		place(func(o *object, k string) bool { return !y.denied(s, o, k) })
 		if y.bug == liveInPart {
 			for _, o := range order {
 				for k, text := range o.now {
 					if s.after.owner[k] == "" {
-						s.after.set(o.name, map[string]string{k: text})
+						s.after.setDefinitions(o.name, map[string]string{k: text})
 					}
 				}
 			}
@@ -149,7 +149,7 @@ func (y *toy) trim(s *step, k string) bool {
 	o, text := s.objects[s.after.owner[k]], s.after.text[k]
 	terms := []string{text}
 	if o.document {
-		terms = split(text)
+		terms = splitTerms(text)
 	}
 	held := slices.DeleteFunc(slices.Clone(terms), func(term string) bool { return !y.holds(s, o, k, term) })
 	if len(held) == len(terms) {
@@ -157,7 +157,7 @@ func (y *toy) trim(s *step, k string) bool {
 	}
 	s.after.text[k] = strings.Join(held, or)
 	if len(held) == 0 {
-		s.after.remove(k)
+		s.after.removeKey(k)
 	}
 	return true
 }
@@ -165,10 +165,10 @@ func (y *toy) trim(s *step, k string) bool {
 // holds reports whether a term holds. If the owner of a definition declares its type, too, it must own the type.
 func (y *toy) holds(s *step, o *object, k, term string) bool {
 	typ, _, _ := strings.Cut(k, "#")
-	if _, own := o.may()[typ]; own && !slices.Contains(s.twins(o), s.after.owner[typ]) {
+	if _, own := o.possibleDefinitions()[typ]; own && !slices.Contains(s.twinNames(o), s.after.owner[typ]) {
 		return false
 	}
-	return s.after.holds(k, term, o.document)
+	return s.after.isDefined(k, term, o.document)
 }
 
 // accept makes the declared text of o live, and reports whether it is live as a whole with all texts accepted before.
@@ -180,7 +180,7 @@ func (y *toy) accept(s *step, o *object) bool {
 	was := s.after
 	o.whole = true
 	y.build(s)
-	if s.complete() == nil && (!o.document || s.meets(s.after, s.texts.policy(o.text)) && (y.bug == breaksOthers || !y.breaks(s, o, was))) && (y.bug != needRefuses || !y.takes(s, o, was)) {
+	if s.checkComplete() == nil && (!o.document || s.hasNeeded(s.after, s.texts.readPolicy(o.text)) && (y.bug == breaksOthers || !y.breaks(s, o, was))) && (y.bug != needRefuses || !y.takes(s, o, was)) {
 		return true
 	}
 	o.whole = false
@@ -191,7 +191,7 @@ func (y *toy) accept(s *step, o *object) bool {
 // breaks reports whether a document takes terms from another document.
 func (y *toy) breaks(s *step, o *object, was model) bool {
 	for k, owner := range s.after.owner {
-		if owner != o.name && s.objects[owner].document && len(without(split(was.text[k]), split(s.after.text[k]))) > 0 {
+		if owner != o.name && s.objects[owner].document && len(termsWithout(splitTerms(was.text[k]), splitTerms(s.after.text[k]))) > 0 {
 			return true
 		}
 	}
@@ -243,12 +243,12 @@ func (y *toy) spoil(s *step) {
 		case y.bug == unreadableEnds && o.now == nil:
 			o.memory, o.last = memory{}, nil
 		case y.bug == removesNothing || y.bug == needRefuses:
-			o.memory.removed, o.last = nil, s.texts.module(o.memory.text)
+			o.memory.removed, o.last = nil, s.texts.readModule(o.memory.text)
 		case y.bug == removalRefused && y.needed(s, o):
 			o.memory.removed, y.vetoed[o.name] = nil, true
 		case y.bug == inherits:
 			o.memory = y.names[o.name]
-			o.read(s)
+			o.readDefinitions(s)
 		}
 	}
 }
@@ -257,7 +257,7 @@ func (y *toy) spoil(s *step) {
 func (y *toy) needed(s *step, o *object) bool {
 	for k := range o.memory.removed {
 		if slices.ContainsFunc(s.list, func(x *object) bool {
-			return o.document && x.document && x != o && s.vocabulary(nil).mentions(x.text, k)
+			return o.document && x.document && x != o && s.vocabularyWith(nil).hasMention(x.text, k)
 		}) {
 			return true
 		}
@@ -290,10 +290,10 @@ func TestReferenceAcceptsMerge(t *testing.T) {
 
 func TestReferenceFindsThatADocumentBreaksOthers(t *testing.T) {
 	added := rare()[1]
-	if err := difference(added, func() System { return newToy("") }); err != nil {
+	if err := findDifference(added, func() System { return newToy("") }); err != nil {
 		t.Error(err)
 	}
-	if err := difference(added, func() System { return newToy(breaksOthers) }); err == nil {
+	if err := findDifference(added, func() System { return newToy(breaksOthers) }); err == nil {
 		t.Error("got no difference, want one")
 	}
 }
@@ -306,7 +306,7 @@ func TestReferenceFindsBug(t *testing.T) {
 	} {
 		t.Run(bug, func(t *testing.T) {
 			for round := range 100 {
-				if err := difference(history(rand.New(rand.NewPCG(2, uint64(round))), discovered), func() System { return newToy(bug) }); err != nil {
+				if err := findDifference(randomHistory(rand.New(rand.NewPCG(2, uint64(round))), discovered), func() System { return newToy(bug) }); err != nil {
 					t.Logf("history %d: %v", round, err)
 					return
 				}

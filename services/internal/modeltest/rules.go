@@ -7,54 +7,54 @@ import (
 	"strings"
 )
 
-// closed requires that all references of the live model are defined.
-func (s *step) closed() error {
+// checkClosed requires that all references of the live model are defined.
+func (s *step) checkClosed() error {
 	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
-		if !s.after.holds(k, s.after.text[k], false) {
+		if !s.after.isDefined(k, s.after.text[k], false) {
 			return fmt.Errorf("%q is live as %q, which refers to what is not defined", k, s.after.text[k])
 		}
 	}
 	return nil
 }
 
-// declared requires that the owner of each live definition declares it. The definition must be in the text that is live
+// checkDeclared requires that the owner of each live definition declares it. The definition must be in the text that is live
 // as a whole, or in the last such text. In the second case the readable declared text must still have it.
-func (s *step) declared() error {
+func (s *step) checkDeclared() error {
 	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
 		owner := s.objects[s.after.owner[k]]
 		if owner == nil {
 			return fmt.Errorf("%q of %q is live, an object that is not there", k, s.after.owner[k])
 		}
-		may := func(name string) bool { return contains(s.objects[name], k, s.after.text[k]) }
-		if !slices.ContainsFunc(s.twins(owner), may) {
-			return fmt.Errorf("%q of %q is live as %q, but the text that is live there says %q", k, owner.name, s.after.text[k], owner.may()[k])
+		may := func(name string) bool { return hasDefinition(s.objects[name], k, s.after.text[k]) }
+		if !slices.ContainsFunc(s.twinNames(owner), may) {
+			return fmt.Errorf("%q of %q is live as %q, but the text that is live there says %q", k, owner.name, s.after.text[k], owner.possibleDefinitions()[k])
 		}
 	}
 	return nil
 }
 
-// contains reports whether o may have the definition. A module must have the same text; a document must have each term.
-func contains(o *object, key, text string) bool {
-	mine, has := o.may()[key]
+// hasDefinition reports whether o may have the definition. A module must have the same text; a document must have each term.
+func hasDefinition(o *object, key, text string) bool {
+	mine, has := o.possibleDefinitions()[key]
 	if !o.document || !has {
 		return has && mine == text
 	}
-	return len(without(split(text), split(mine))) == 0
+	return len(termsWithout(splitTerms(text), splitTerms(mine))) == 0
 }
 
-// without returns the terms that others does not contain.
-func without(terms, others []string) []string {
+// termsWithout returns the terms that others does not contain.
+func termsWithout(terms, others []string) []string {
 	return slices.DeleteFunc(terms, func(t string) bool { return slices.Contains(others, t) })
 }
 
-// complete requires that all definitions are live of a text that is reported as live.
-func (s *step) complete() error {
+// checkComplete requires that all definitions are live of a text that is reported as live.
+func (s *step) checkComplete() error {
 	for _, o := range s.list {
 		if !o.whole || !s.cored() {
 			continue
 		}
 		for _, k := range slices.Sorted(maps.Keys(o.now)) {
-			if s.after.text[k] != o.now[k] || !slices.Contains(s.twins(o), s.after.owner[k]) {
+			if s.after.text[k] != o.now[k] || !slices.Contains(s.twinNames(o), s.after.owner[k]) {
 				return fmt.Errorf("%q counts as live, but not its %q: that is %q of %q", o.name, k, s.after.text[k], s.after.owner[k])
 			}
 		}
@@ -62,9 +62,9 @@ func (s *step) complete() error {
 	return nil
 }
 
-// kept requires that a live definition stays live with its owner while the owner's last live text has it. There are two
+// checkKept requires that a live definition stays live with its owner while the owner's last live text has it. There are two
 // exceptions: the core module may take it over, or its references may be gone.
-func (s *step) kept() error {
+func (s *step) checkKept() error {
 	rest, claims := newModel(), map[string]string{}
 	maps.Copy(rest.text, s.after.text)
 	maps.Copy(rest.owner, s.after.owner)
@@ -76,22 +76,22 @@ func (s *step) kept() error {
 		}
 		claims[k] = o.last[k]
 		if o.document {
-			claims[k] = both(both(text, o.last[k]), o.now[k])
+			claims[k] = commonTerms(commonTerms(text, o.last[k]), o.now[k])
 		}
 		if claims[k] == "" {
 			delete(claims, k)
 		}
 	}
-	s.restore(rest, claims)
+	s.removeUnheld(rest, claims)
 	for _, k := range slices.Sorted(maps.Keys(claims)) {
 		o, owner := s.objects[s.before.owner[k]], s.after.owner[k]
-		if owner != "" && !slices.Contains(s.twins(o), owner) {
-			if !s.stands(s.after.except(owner), o, k, claims[k]) {
+		if owner != "" && !slices.Contains(s.twinNames(o), owner) {
+			if !s.isValidTerm(s.after.withoutOwner(owner), o, k, claims[k]) {
 				continue // The definition refers to others of the new owner.
 			}
 			return fmt.Errorf("%q of %q was live, and %q took it over", k, o.name, owner)
 		}
-		lost := without(split(claims[k]), split(s.after.text[k]))
+		lost := termsWithout(splitTerms(claims[k]), splitTerms(s.after.text[k]))
 		if _, live := s.after.text[k]; !live || len(lost) > 0 && o.document {
 			return fmt.Errorf("%q of %q was live, is still declared and holds, but %q is lost", k, o.name, lost)
 		}
@@ -102,23 +102,23 @@ func (s *step) kept() error {
 // narrow removes from rest the terms that documents have added, because new targets do not excuse a loss.
 func (s *step) narrow(rest model) {
 	for k, text := range s.before.text {
-		o, kept := s.objects[s.before.owner[k]], both(rest.text[k], text)
+		o, kept := s.objects[s.before.owner[k]], commonTerms(rest.text[k], text)
 		if o != nil && o.document && o.last[k] != "" && kept != "" {
 			rest.text[k] = kept
 		}
 	}
 }
 
-// both returns the terms that a and b have in common.
-func both(a, b string) string {
-	return strings.Join(slices.DeleteFunc(split(a), func(t string) bool { return !slices.Contains(split(b), t) }), or)
+// commonTerms returns the terms that a and b have in common.
+func commonTerms(a, b string) string {
+	return strings.Join(slices.DeleteFunc(splitTerms(a), func(t string) bool { return !slices.Contains(splitTerms(b), t) }), or)
 }
 
-// restore removes the claims that do not hold in rest together with the other claims.
-func (s *step) restore(rest model, claims map[string]string) {
+// removeUnheld removes the claims that do not hold in rest together with the other claims.
+func (s *step) removeUnheld(rest model, claims map[string]string) {
 	for k, text := range claims {
 		if rest.owner[k] == "" {
-			rest.set(s.before.owner[k], map[string]string{k: text})
+			rest.setDefinitions(s.before.owner[k], map[string]string{k: text})
 		}
 	}
 	for again := true; again; {
@@ -127,9 +127,9 @@ func (s *step) restore(rest model, claims map[string]string) {
 			o := s.objects[s.before.owner[k]]
 			terms := []string{text}
 			if o.document {
-				terms = split(text)
+				terms = splitTerms(text)
 			}
-			held := slices.DeleteFunc(slices.Clone(terms), func(term string) bool { return !s.stands(rest, o, k, term) })
+			held := slices.DeleteFunc(slices.Clone(terms), func(term string) bool { return !s.isValidTerm(rest, o, k, term) })
 			if len(held) == len(terms) {
 				continue
 			}
@@ -139,29 +139,29 @@ func (s *step) restore(rest model, claims map[string]string) {
 				delete(claims, k)
 			}
 			if s.after.owner[k] == "" {
-				rest.remove(k)
+				rest.removeKey(k)
 				if len(held) > 0 {
-					rest.set(o.name, map[string]string{k: claims[k]})
+					rest.setDefinitions(o.name, map[string]string{k: claims[k]})
 				}
 			}
 		}
 	}
 }
 
-// stands reports whether a term of o's definition holds. A type that o declares must belong to o. Documents refer only
+// isValidTerm reports whether a term of o's definition holds. A type that o declares must belong to o. Documents refer only
 // to definitions of documents, except for the relation of roles.
-func (s *step) stands(m model, o *object, key, term string) bool {
+func (s *step) isValidTerm(m model, o *object, key, term string) bool {
 	typ, _, isRelation := strings.Cut(key, "#")
 	if !isRelation {
 		return true
 	}
-	if _, own := o.last[typ]; own && !slices.Contains(s.twins(o), m.owner[typ]) {
+	if _, own := o.last[typ]; own && !slices.Contains(s.twinNames(o), m.owner[typ]) {
 		return false
 	}
-	if !m.holds(key, term, true) {
+	if !m.isDefined(key, term, true) {
 		return false
 	}
-	keys, targets := m.references(typ, term)
+	keys, targets := m.referencesOf(typ, term)
 	return !o.document || !slices.ContainsFunc(append(append(keys, targets...), typ), func(k string) bool {
 		return k != s.role && !strings.HasPrefix(m.owner[k], "policydocument/")
 	})
@@ -174,53 +174,53 @@ func (s *step) needRoles() bool {
 	})
 }
 
-// accepted requires that a readable text is live if its references are defined and no other live text has its
+// checkAccepted requires that a readable text is live if its references are defined and no other live text has its
 // definitions.
-func (s *step) accepted() error {
+func (s *step) checkAccepted() error {
 	for _, o := range s.list {
-		if s.judged(o) && (o.name == CoreName || len(s.opponents(o)) == 0) && s.fits(o, nil, s.after) {
+		if s.isDocumented(o) && (o.name == CoreName || len(s.opposedKeys(o)) == 0) && s.canFit(o, nil, s.after) {
 			return fmt.Errorf("the text of %q is not live, and nothing stands against it", o.name)
 		}
 	}
 	return nil
 }
 
-// ranked requires an order between texts that compete for a definition which neither has had live. The older one wins,
+// checkRanked requires an order between texts that compete for a definition which neither has had live. The older one wins,
 // and discovered modules come last.
-func (s *step) ranked() error {
+func (s *step) checkRanked() error {
 	for _, o := range s.list {
-		opponents := s.opponents(o)
-		junior := func(k string) bool { return s.junior(s.objects[s.after.owner[k]], o, k) }
-		if !s.judged(o) || o.name == CoreName || len(opponents) == 0 || slices.ContainsFunc(opponents, func(k string) bool { return !junior(k) }) {
+		opponents := s.opposedKeys(o)
+		junior := func(k string) bool { return s.isJunior(s.objects[s.after.owner[k]], o, k) }
+		if !s.isDocumented(o) || o.name == CoreName || len(opponents) == 0 || slices.ContainsFunc(opponents, func(k string) bool { return !junior(k) }) {
 			continue
 		}
 		out := map[string]bool{}
 		for _, k := range opponents {
 			out[s.after.owner[k]] = true
 		}
-		if s.fits(o, out, s.before) {
+		if s.canFit(o, out, s.before) {
 			return fmt.Errorf("the text of %q is not live, and nothing stands against it but the lesser %q", o.name, slices.Sorted(maps.Keys(out)))
 		}
 	}
 	return nil
 }
 
-// judged reports whether the documentation defines if the declared text of o must be live. It is silent about empty
+// isDocumented reports whether the documentation defines if the declared text of o must be live. It is silent about empty
 // texts and about documents that may invalidate others. Without a core module there is no model.
-func (s *step) judged(o *object) bool {
-	if o.whole || len(o.now) == 0 || !s.cored() && o.name != CoreName || o.document && s.texts.policy(o.text).bindsTwice(s.vocabulary(o)) {
+func (s *step) isDocumented(o *object) bool {
+	if o.whole || len(o.now) == 0 || !s.cored() && o.name != CoreName || o.document && s.texts.readPolicy(o.text).bindsTwice(s.vocabularyWith(o)) {
 		return false
 	}
 	for k, text := range o.now {
-		if o.document && o.last[k] != "" && len(without(split(text), split(o.last[k]))) > 0 {
+		if o.document && o.last[k] != "" && len(termsWithout(splitTerms(text), splitTerms(o.last[k]))) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// opponents returns the definitions of the declared text that other objects own.
-func (s *step) opponents(o *object) (keys []string) {
+// opposedKeys returns the definitions of the declared text that other objects own.
+func (s *step) opposedKeys(o *object) (keys []string) {
 	for _, k := range slices.Sorted(maps.Keys(o.now)) {
 		if owner := s.objects[s.after.owner[k]]; owner != nil && owner != o && (owner.document || o.document || owner.text != o.text) {
 			keys = append(keys, k)
@@ -229,13 +229,13 @@ func (s *step) opponents(o *object) (keys []string) {
 	return keys
 }
 
-// junior reports whether o ranks before other, the present owner of the definition. Ages of documents and modules are
+// isJunior reports whether o ranks before other, the present owner of the definition. Ages of documents and modules are
 // not comparable, and the rank of the roles' module is not documented.
-func (s *step) junior(other, o *object, key string) bool {
+func (s *step) isJunior(other, o *object, key string) bool {
 	switch {
 	case other.name == CoreName, other.name == RolesName, other.document != o.document:
 		return false
-	case slices.Contains(s.twins(other), s.before.owner[key]), other.last[key] != "":
+	case slices.Contains(s.twinNames(other), s.before.owner[key]), other.last[key] != "":
 		return false
 	case other.served || o.served:
 		return !o.served && s.discovered
@@ -244,34 +244,34 @@ func (s *step) junior(other, o *object, key string) bool {
 	}
 }
 
-// fits reports whether the declared text of o holds beside the live definitions. It ignores the objects in out, and those
+// canFit reports whether the declared text of o holds beside the live definitions. It ignores the objects in out, and those
 // with the same text: they would be live with it, so nothing of their last live texts stays. Other definitions count only
 // if present has them, or if they are of the core or roles' module.
-func (s *step) fits(o *object, out map[string]bool, present model) bool {
+func (s *step) canFit(o *object, out map[string]bool, present model) bool {
 	m := newModel()
 	if roles := s.objects[RolesName]; roles != nil {
-		m.set(RolesName, roles.last)
+		m.setDefinitions(RolesName, roles.last)
 	}
 	for k, text := range s.after.text {
 		owner := s.after.owner[k]
 		same := owner == o.name || !o.document && s.objects[owner] != nil && s.objects[owner].text == o.text
 		if !same && !out[owner] && (present.owner[k] != "" || owner == CoreName) {
-			m.set(owner, map[string]string{k: text})
+			m.setDefinitions(owner, map[string]string{k: text})
 		}
 	}
-	m.set(o.name, o.now)
-	m.prune(o.name)
+	m.setDefinitions(o.name, o.now)
+	m.pruneUndefined(o.name)
 	for k, text := range o.now {
-		if !m.holds(k, text, true) {
+		if !m.isDefined(k, text, true) {
 			return false
 		}
 	}
-	return !o.document || s.meets(m, s.texts.policy(o.text))
+	return !o.document || s.hasNeeded(m, s.texts.readPolicy(o.text))
 }
 
-// meets reports whether documents in m own all names that the policy refers to, and own at least one type.
-func (s *step) meets(m model, p policy) bool {
+// hasNeeded reports whether documents in m own all names that the policy refers to, and own at least one type.
+func (s *step) hasNeeded(m model, p policy) bool {
 	of := func(k string) bool { return strings.HasPrefix(m.owner[k], "policydocument/") }
 	typed := slices.ContainsFunc(slices.Collect(maps.Keys(m.owner)), func(k string) bool { return !strings.ContainsAny(k, " #") && of(k) })
-	return typed && !slices.ContainsFunc(p.needs(), func(n string) bool { return !of(n) && !of("union "+n) })
+	return typed && !slices.ContainsFunc(p.neededNames(), func(n string) bool { return !of(n) && !of("union "+n) })
 }

@@ -8,11 +8,11 @@ func TestReferenceKeepsDocumentThatWasValidWithoutModel(t *testing.T) {
 	const mistake = text + "actionBindings:\n- {actionName: look, typeName: nothing, conditions: [{roleBinding: {}}]}\n"
 	r := reference{texts: newReader(), before: newModel()}
 	broken := World{Core: "typ", RolesType: true, Documents: []Document{{Name: "d0", Created: 1, Text: text}}}
-	if err := r.check(broken, State{Live: map[string]string{"policydocument/d0": text}}); err != nil {
+	if err := r.checkState(broken, State{Live: map[string]string{"policydocument/d0": text}}); err != nil {
 		t.Fatal(err)
 	}
 	repaired := World{Core: "module core\ntype role\n", RolesType: true, Documents: []Document{{Name: "d0", Created: 1, Text: mistake}}}
-	if err := r.check(repaired, State{
+	if err := r.checkState(repaired, State{
 		Definitions: map[string]string{"role": "type role", "box": "type box"},
 		Owners:      map[string]string{"role": CoreName, "box": "policydocument/d0"},
 		Live:        map[string]string{CoreName: repaired.Core, "policydocument/d0": text},

@@ -73,10 +73,10 @@ type System interface {
 func Run(t testing.TB, rounds int, seed uint64, start func() System) {
 	t.Helper()
 	for round := range rounds {
-		worlds := history(rand.New(rand.NewPCG(seed, uint64(round))), discovered)
-		if difference(worlds, start) != nil {
-			worlds = shrink(worlds, start)
-			t.Fatalf("seed %d, history %d: %v; the worlds:\n%s", seed, round, difference(worlds, start), describe(worlds))
+		worlds := randomHistory(rand.New(rand.NewPCG(seed, uint64(round))), discovered)
+		if findDifference(worlds, start) != nil {
+			worlds = shrinkHistory(worlds, start)
+			t.Fatalf("seed %d, history %d: %v; the worlds:\n%s", seed, round, findDifference(worlds, start), describeHistory(worlds))
 		}
 	}
 }
@@ -85,8 +85,8 @@ func Run(t testing.TB, rounds int, seed uint64, start func() System) {
 func RunRare(t testing.TB, start func() System) {
 	t.Helper()
 	for _, worlds := range rare() {
-		if err := difference(worlds, start); err != nil {
-			t.Errorf("%v; the worlds:\n%s", err, describe(worlds))
+		if err := findDifference(worlds, start); err != nil {
+			t.Errorf("%v; the worlds:\n%s", err, describeHistory(worlds))
 		}
 	}
 }
@@ -96,20 +96,20 @@ func RunRare(t testing.TB, start func() System) {
 func RunServed(t testing.TB, rounds int, seed uint64, served []Discovered, start func() System) {
 	t.Helper()
 	for round := range rounds {
-		worlds := history(rand.New(rand.NewPCG(seed, uint64(round))), served)
-		if err := difference(worlds, start); err != nil {
-			t.Fatalf("seed %d, history %d: %v; the worlds:\n%s", seed, round, err, describe(worlds))
+		worlds := randomHistory(rand.New(rand.NewPCG(seed, uint64(round))), served)
+		if err := findDifference(worlds, start); err != nil {
+			t.Fatalf("seed %d, history %d: %v; the worlds:\n%s", seed, round, err, describeHistory(worlds))
 		}
 	}
 }
 
-// difference returns how a new system differs from the documentation.
-func difference(worlds []World, start func() System) error {
+// findDifference returns how a new system differs from the documentation.
+func findDifference(worlds []World, start func() System) error {
 	system, reference := start(), reference{texts: newReader(), before: newModel()}
 	for _, w := range worlds {
 		state, err := system.Settle(w)
 		if err == nil {
-			err = reference.check(w, state)
+			err = reference.checkState(w, state)
 		}
 		if err != nil {
 			return err
@@ -118,23 +118,23 @@ func difference(worlds []World, start func() System) error {
 	return nil
 }
 
-// shrink removes worlds and objects while the history still fails.
-func shrink(worlds []World, start func() System) []World {
+// shrinkHistory removes worlds and objects while the history still fails.
+func shrinkHistory(worlds []World, start func() System) []World {
 	for {
-		shorter := slices.IndexFunc(simpler(worlds), func(w []World) bool { return difference(w, start) != nil })
+		shorter := slices.IndexFunc(simplerHistories(worlds), func(w []World) bool { return findDifference(w, start) != nil })
 		if shorter < 0 {
 			return worlds
 		}
-		worlds = simpler(worlds)[shorter]
+		worlds = simplerHistories(worlds)[shorter]
 	}
 }
 
-// simpler returns the histories with one world or one object less.
-func simpler(worlds []World) (all [][]World) {
+// simplerHistories returns the histories with one world or one object less.
+func simplerHistories(worlds []World) (all [][]World) {
 	names := map[string]bool{}
 	for i, w := range worlds {
 		all = append(all, slices.Delete(slices.Clone(worlds), i, i+1))
-		for name := range texts(w) {
+		for name := range textsByObject(w) {
 			names[name] = true
 		}
 	}
@@ -145,15 +145,15 @@ func simpler(worlds []World) (all [][]World) {
 			fewer[i].Documents = slices.DeleteFunc(slices.Clone(w.Documents), func(d Document) bool { return "policydocument/"+d.Name == name })
 			fewer[i].Discovered = slices.DeleteFunc(slices.Clone(w.Discovered), func(d Discovered) bool { return "discovered/"+d.Name == name })
 		}
-		if name != CoreName && describe(fewer) != describe(worlds) {
+		if name != CoreName && describeHistory(fewer) != describeHistory(worlds) {
 			all = append(all, fewer)
 		}
 	}
 	return all
 }
 
-// texts returns the texts of a world by object, each with its creation order.
-func texts(w World) map[string]string {
+// textsByObject returns the texts of a world by object, each with its creation order.
+func textsByObject(w World) map[string]string {
 	all := map[string]string{CoreName: w.Core}
 	for _, m := range w.Modules {
 		all["authorizationmodel/"+m.Name] = fmt.Sprintf("# created: %d\n%s", m.Created, m.Text)
@@ -167,13 +167,13 @@ func texts(w World) map[string]string {
 	return all
 }
 
-// describe returns the changes from world to world.
-func describe(worlds []World) string {
+// describeHistory returns the changes from world to world.
+func describeHistory(worlds []World) string {
 	var out strings.Builder
 	last := map[string]string{}
 	for i, w := range worlds {
 		fmt.Fprintf(&out, "== world %d, the type of roles is given: %v\n", i, w.RolesType)
-		now := texts(w)
+		now := textsByObject(w)
 		for _, name := range slices.Sorted(maps.Keys(last)) {
 			if _, ok := now[name]; !ok {
 				fmt.Fprintf(&out, "-- %s: deleted\n", name)

@@ -33,14 +33,14 @@ func Kill(t *testing.T, root string, mutants map[string]Mutant, suites ...[]stri
 		}
 	}
 	for _, name := range names {
-		t.Run(name, func(t *testing.T) { mutants[name].kill(t, root, suites) })
+		t.Run(name, func(t *testing.T) { mutants[name].killMutant(t, root, suites) })
 	}
 }
 
-// kill runs the suites with one mutant until one of them fails.
-func (m Mutant) kill(t *testing.T, root string, suites [][]string) {
+// killMutant runs the suites with one mutant until one of them fails.
+func (m Mutant) killMutant(t *testing.T, root string, suites [][]string) {
 	t.Helper()
-	overlay := m.overlay(t, root)
+	overlay := m.writeOverlay(t, root)
 	for _, suite := range suites {
 		out, err := goTest(t, append([]string{"-failfast", "-overlay", overlay}, suite...)...).CombinedOutput()
 		if bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")) {
@@ -61,7 +61,7 @@ func Apply(t *testing.T, root string, mutants map[string]Mutant) {
 		if m[1] == m[2] {
 			t.Errorf("%s: it is the code as it is", name)
 		}
-		m.read(t, root, name)
+		m.readSource(t, root, name)
 	}
 }
 
@@ -73,8 +73,8 @@ func goTest(t *testing.T, args ...string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), "go", append([]string{"test", "-vet=off", "-timeout", timeout}, args...)...)
 }
 
-// read returns the path and the text of the mutant's file.
-func (m Mutant) read(t *testing.T, root, name string) (file, text string) {
+// readSource returns the path and the text of the mutant's file.
+func (m Mutant) readSource(t *testing.T, root, name string) (file, text string) {
 	t.Helper()
 	file, err := filepath.Abs(filepath.Join(root, m[0]))
 	if err != nil {
@@ -90,10 +90,10 @@ func (m Mutant) read(t *testing.T, root, name string) (file, text string) {
 	return file, string(data)
 }
 
-// overlay writes the file with the bug and returns the overlay that makes the compiler use it.
-func (m Mutant) overlay(t *testing.T, root string) string {
+// writeOverlay writes the file with the bug and returns the overlay that makes the compiler use it.
+func (m Mutant) writeOverlay(t *testing.T, root string) string {
 	t.Helper()
-	file, text := m.read(t, root, t.Name())
+	file, text := m.readSource(t, root, t.Name())
 	dir := t.TempDir()
 	changed := filepath.Join(dir, filepath.Base(file))
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})

@@ -14,7 +14,7 @@ func Config() ([]byte, error) {
 	for _, user := range Names() {
 		logins[user] = "user: " + user + ", password: $" + Variable(user)
 	}
-	return execute(logins)
+	return renderAccounts(logins)
 }
 
 // ConfigWith returns [Config] with the same password, or its bcrypt hash, for every user.
@@ -40,10 +40,10 @@ func KeyConfig(public map[string]string) ([]byte, error) {
 		}
 		logins[user] = "nkey: " + public[user]
 	}
-	return execute(logins)
+	return renderAccounts(logins)
 }
 
-func execute(logins map[string]string) ([]byte, error) {
+func renderAccounts(logins map[string]string) ([]byte, error) {
 	var out bytes.Buffer
 	err := layout.Execute(&out, map[string]any{"Users": Users(), "Admin": Admin, "System": System, "Logins": logins})
 	return out.Bytes(), err

@@ -41,10 +41,10 @@ func Variable(user string) string {
 	return "NATS_PASSWORD_" + strings.ToUpper(strings.ReplaceAll(user, "-", "_"))
 }
 
-func may(why string, subjects ...string) Right { return Right{why, subjects} }
+func subjectsRight(why string, subjects ...string) Right { return Right{why, subjects} }
 
-// each returns prefix followed by each name.
-func each(prefix string, names ...string) []string {
+// prefixNames returns prefix followed by each name.
+func prefixNames(prefix string, names ...string) []string {
 	var subjects []string
 	for _, name := range names {
 		subjects = append(subjects, prefix+name)

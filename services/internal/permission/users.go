@@ -14,12 +14,12 @@ const (
 
 // Users returns the users of all services.
 func Users() []User {
-	users := []User{watcher()}
+	users := []User{watcherUser()}
 	for _, service := range topology.Services() {
-		users = append(users, consumer(service.Name))
+		users = append(users, consumerUser(service.Name))
 	}
 	for _, service := range topology.Readers() {
-		users = append(users, reader(service.Name))
+		users = append(users, readerUser(service.Name))
 	}
 	return users
 }
@@ -33,77 +33,77 @@ func Names() []string {
 	return names
 }
 
-func watcher() User {
+func watcherUser() User {
 	changes, sync, results, letters := topology.Changes, topology.Sync, topology.Results, topology.DeadLetters
 	return User{
 		Service: topology.Watcher,
 		Publish: []Right{
-			inspect(),
-			may("The watcher alone makes streams, and gives them their configuration back.", slices.Concat(
-				each(streamAPI+"CREATE.", topology.Streams()...), each(streamAPI+"UPDATE.", topology.Streams()...))...),
-			may("What is published: changes, and markers.", "entail.changes.>", "entail.objects.>", "entail.sync.>"),
-			may("Does the bus take anything?", topology.BarrierSubject(topology.Watcher)),
-			may("A sweep reads what the stream holds.", append(read(changes, "entail.changes.>"), read(changes, "entail.objects.>")...)...),
-			may("One message is read: a change, a marker, a result, a dead letter.",
+			inspectRight(),
+			subjectsRight("The watcher alone makes streams, and gives them their configuration back.", slices.Concat(
+				prefixNames(streamAPI+"CREATE.", topology.Streams()...), prefixNames(streamAPI+"UPDATE.", topology.Streams()...))...),
+			subjectsRight("What is published: changes, and markers.", "entail.changes.>", "entail.objects.>", "entail.sync.>"),
+			subjectsRight("Does the bus take anything?", topology.BarrierSubject(topology.Watcher)),
+			subjectsRight("A sweep reads what the stream holds.", append(readSubjects(changes, "entail.changes.>"), readSubjects(changes, "entail.objects.>")...)...),
+			subjectsRight("One message is read: a change, a marker, a result, a dead letter.",
 				direct+changes, direct+changes+".entail.changes.>", direct+changes+".entail.objects.>",
 				direct+sync+".entail.sync.>", direct+results+".entail.results.>", direct+letters),
-			may("What is missing is missing by the word of the leader.", each(streamAPI+"MSG.GET.", changes, sync)...),
-			may("A marker is taken back, and with a kind that is registered no more its objects.", streamAPI+"PURGE."+sync, streamAPI+"PURGE."+changes),
-			may("What is no change, and a dead letter that was dealt with, are taken away.", each(streamAPI+"MSG.DELETE.", changes, letters)...),
-			may("How far has each service come?", each(consumerAPI+"INFO."+changes+".", durables()...)...),
+			subjectsRight("What is missing is missing by the word of the leader.", prefixNames(streamAPI+"MSG.GET.", changes, sync)...),
+			subjectsRight("A marker is taken back, and with a kind that is registered no more its objects.", streamAPI+"PURGE."+sync, streamAPI+"PURGE."+changes),
+			subjectsRight("What is no change, and a dead letter that was dealt with, are taken away.", prefixNames(streamAPI+"MSG.DELETE.", changes, letters)...),
+			subjectsRight("How far has each service come?", prefixNames(consumerAPI+"INFO."+changes+".", durableNames()...)...),
 		},
-		Deny: []Right{foreign("")},
+		Deny: []Right{denyConsumers("")},
 	}
 }
 
-func reader(service string) User {
-	return User{Service: service, Publish: fed(service), Deny: []Right{foreign(service)}}
+func readerUser(service string) User {
+	return User{Service: service, Publish: viewRights(service), Deny: []Right{denyConsumers(service)}}
 }
 
-// fed returns the rights that a view needs.
-func fed(service string) []Right {
+// viewRights returns the rights that a view needs.
+func viewRights(service string) []Right {
 	changes, sync := topology.Changes, topology.Sync
 	return []Right{
-		inspect(),
-		may("A view is fed from changes and markers.", append(read(changes, "entail.changes.>"), read(sync, "entail.sync.>")...)...),
-		may("Of several kinds at once; also how a durable is made.", each(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
-		may("How far a view has to read.", topology.BarrierSubject(service)),
+		inspectRight(),
+		subjectsRight("A view is fed from changes and markers.", append(readSubjects(changes, "entail.changes.>"), readSubjects(sync, "entail.sync.>")...)...),
+		subjectsRight("Of several kinds at once; also how a durable is made.", prefixNames(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
+		subjectsRight("How far a view has to read.", topology.BarrierSubject(service)),
 	}
 }
 
-func consumer(service string) User {
+func consumerUser(service string) User {
 	changes, results := topology.Changes, topology.Results
 	u := User{
 		Service: service,
-		Publish: append(fed(service),
-			may("The durable is looked up, its turn given up, its messages are settled.",
+		Publish: append(viewRights(service),
+			subjectsRight("The durable is looked up, its turn given up, its messages are settled.",
 				consumerAPI+"INFO."+changes+"."+service, consumerAPI+"UNPIN."+changes+"."+service, "$JS.ACK."+changes+"."+service+".>"),
-			may("What the service says of itself.", topology.WakeSubject(service), topology.ResultsFilter(service), topology.DeadLettersFilter(service)),
-			may("Whose turn it is.", topology.TurnSubject(service), direct+changes+"."+topology.TurnSubject(service)),
-			may("Is what it said still there?", direct+results+"."+topology.ResultsFilter(service)),
+			subjectsRight("What the service says of itself.", topology.WakeSubject(service), topology.ResultsFilter(service), topology.DeadLettersFilter(service)),
+			subjectsRight("Whose turn it is.", topology.TurnSubject(service), direct+changes+"."+topology.TurnSubject(service)),
+			subjectsRight("Is what it said still there?", direct+results+"."+topology.ResultsFilter(service)),
 		),
-		Deny: []Right{foreign(service)},
+		Deny: []Right{denyConsumers(service)},
 	}
 	if service == topology.StoreSync || service == topology.TupleSync {
-		u.Publish = append(u.Publish, may("Caches are told what changed in a store.", "entail.announce.*"))
+		u.Publish = append(u.Publish, subjectsRight("Caches are told what changed in a store.", "entail.announce.*"))
 	}
 	return u
 }
 
-func inspect() Right {
-	return may("Streams are looked at before anything is done with them.", each(streamAPI+"INFO.", topology.Streams()...)...)
+func inspectRight() Right {
+	return subjectsRight("Streams are looked at before anything is done with them.", prefixNames(streamAPI+"INFO.", topology.Streams()...)...)
 }
 
-// read returns the subjects for reading a stream with an ephemeral consumer, whose name is random.
-func read(stream, filter string) []string {
+// readSubjects returns the subjects for reading a stream with an ephemeral consumer, whose name is random.
+func readSubjects(stream, filter string) []string {
 	return []string{consumerAPI + "CREATE." + stream + ".*." + filter, consumerAPI + "MSG.NEXT." + stream + ".*", consumerAPI + "DELETE." + stream + ".*"}
 }
 
-// foreign denies durable consumers: the wildcard for a random name also matches them. A service may create and read its
+// denyConsumers denies durable consumers: the wildcard for a random name also matches them. A service may create and read its
 // own, but not delete it.
-func foreign(service string) Right {
+func denyConsumers(service string) Right {
 	right := Right{Why: "Durables of others; none is ever deleted."}
-	for _, durable := range durables() {
+	for _, durable := range durableNames() {
 		name := topology.Changes + "." + durable
 		right.Subjects = append(right.Subjects, consumerAPI+"DELETE."+name)
 		if durable != service {
@@ -113,7 +113,7 @@ func foreign(service string) Right {
 	return right
 }
 
-func durables() []string {
+func durableNames() []string {
 	var names []string
 	for _, service := range topology.Services() {
 		names = append(names, service.Name)

@@ -38,13 +38,13 @@ type Claim struct {
 // Compare orders claims, the strongest first.
 func Compare(a, b Claim) int {
 	return cmp.Or(
-		first(a.Core, b.Core), cmp.Compare(a.Live, b.Live), first(a.Document, b.Document), first(b.Served, a.Served),
+		trueFirst(a.Core, b.Core), cmp.Compare(a.Live, b.Live), trueFirst(a.Document, b.Document), trueFirst(b.Served, a.Served),
 		a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name),
 	)
 }
 
-// first orders true before false.
-func first(a, b bool) int {
+// trueFirst orders true before false.
+func trueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

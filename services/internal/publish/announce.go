@@ -48,7 +48,7 @@ func (a *Announcer) Announce(m *eventv1.StoreChanged) {
 			a.log.Warn("announcement not published", slog.String("store", m.GetStoreId()), slog.Any("error", err))
 			return
 		}
-		a.outbox.put(&outgoing{
+		a.outbox.putMessage(&outgoing{
 			key: strconv.FormatUint(a.count.Add(1), 10), subject: topology.AnnounceSubject(m.GetStoreId()), data: data,
 			until: time.Now().Add(announceFor),
 		})
@@ -57,9 +57,9 @@ func (a *Announcer) Announce(m *eventv1.StoreChanged) {
 
 // Run publishes until ctx ends.
 func (a *Announcer) Run(ctx context.Context) error {
-	a.outbox.run(ctx)
+	a.outbox.runOutbox(ctx)
 	return nil
 }
 
 // Flush publishes the waiting announcements before the process ends.
-func (a *Announcer) Flush() { a.outbox.flush() }
+func (a *Announcer) Flush() { a.outbox.flushOnce() }

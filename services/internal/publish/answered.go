@@ -9,9 +9,9 @@ import (
 // temporarilyUnavailable is the error code of a server that has lost contact with the others of its cluster.
 const temporarilyUnavailable jetstream.ErrorCode = 10008
 
-// Answered reports whether JetStream itself answered, even with a refusal. Then another server or client would get the
+// IsServerResponse reports whether JetStream itself answered, even with a refusal. Then another server or client would get the
 // same answer.
-func Answered(err error) bool {
+func IsServerResponse(err error) bool {
 	if err == nil || errors.Is(err, errContended) || errors.Is(err, ErrNone) || errors.Is(err, ErrMalformed) {
 		return true
 	}

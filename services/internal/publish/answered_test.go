@@ -36,7 +36,7 @@ func TestOnlyWhatJetStreamItselfSaysIsAnAnswer(t *testing.T) {
 		"no stream takes the subject":    {jetstream.ErrNoStreamResponse, false},
 		"something that nobody foresees": {errors.New("?"), false},
 	} {
-		if got := Answered(test.err); got != test.want {
+		if got := IsServerResponse(test.err); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}
@@ -151,17 +151,17 @@ func TestAReplayNeverBringsBackAnOlderState(t *testing.T) {
 		"a replay of the same is published": {c: is, stored: is, replay: true},
 		"a replay of an older is not":       {c: old, stored: is, replay: true, done: true},
 	} {
-		done, err := resolve(test.c, Stored{Change: test.stored}, nil, Options{Replay: test.replay})
+		done, err := resolveConflict(test.c, Stored{Change: test.stored}, nil, Options{Replay: test.replay})
 		if err != nil || done != test.done {
 			t.Errorf("%s: done %t, %v", name, done, err)
 		}
 	}
 	for _, err := range []error{ErrNone, ErrMalformed} {
-		if done, err := resolve(old, Stored{}, err, Options{}); done || err != nil {
+		if done, err := resolveConflict(old, Stored{}, err, Options{}); done || err != nil {
 			t.Errorf("where nothing is: %t, %v", done, err)
 		}
 	}
-	if _, err := resolve(old, Stored{}, nats.ErrTimeout, Options{}); !errors.Is(err, nats.ErrTimeout) {
+	if _, err := resolveConflict(old, Stored{}, nats.ErrTimeout, Options{}); !errors.Is(err, nats.ErrTimeout) {
 		t.Errorf("where nobody answers: %v", err)
 	}
 }

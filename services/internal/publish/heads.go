@@ -23,25 +23,25 @@ const (
 // Heads reads the headers of everything that the stream holds of one resource, tombstones included: all that the leader
 // of the stream holds when the read begins, whichever replica delivers it. It skips subjects that name no object. An
 // error ends it.
-func (p *Publisher) Heads(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Head, error] {
-	return func(yield func(Head, error) bool) {
-		if err := p.heads(ctx, topology.HeadsFilter(cluster, r), yield); err != nil {
-			yield(Head{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
+func (p *Publisher) Heads(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if err := p.forEachHead(ctx, topology.HeadsFilter(cluster, r), yield); err != nil {
+			yield(Entry{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
 		}
 	}
 }
 
 // HeadsIn reads the same as [Publisher.Heads] in one namespace.
-func (p *Publisher) HeadsIn(ctx context.Context, cluster string, r event.GroupResource, namespace string) iter.Seq2[Head, error] {
-	return func(yield func(Head, error) bool) {
-		if err := p.heads(ctx, topology.HeadsFilterIn(cluster, r, namespace), yield); err != nil {
-			yield(Head{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
+func (p *Publisher) HeadsIn(ctx context.Context, cluster string, r event.GroupResource, namespace string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if err := p.forEachHead(ctx, topology.HeadsFilterIn(cluster, r, namespace), yield); err != nil {
+			yield(Entry{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
 		}
 	}
 }
 
-func (p *Publisher) heads(ctx context.Context, filter string, yield func(Head, error) bool) error {
-	newest, err := p.newest(ctx, filter)
+func (p *Publisher) forEachHead(ctx context.Context, filter string, yield func(Entry, error) bool) error {
+	newest, err := p.newestSequence(ctx, filter)
 	if err != nil || newest == 0 {
 		return err
 	}
@@ -52,7 +52,7 @@ func (p *Publisher) heads(ctx context.Context, filter string, yield func(Head, e
 	if err != nil {
 		return err
 	}
-	defer p.forget(ctx, consumer)
+	defer p.deleteConsumer(ctx, consumer)
 	messages, err := consumer.Messages(jetstream.PullHeartbeat(headsHeartbeat))
 	if err != nil {
 		return err
@@ -66,9 +66,9 @@ func (p *Publisher) heads(ctx context.Context, filter string, yield func(Head, e
 	}
 }
 
-// newest returns the last sequence that matches a filter, from the leader of the stream; 0 if there is none.
-func (p *Publisher) newest(ctx context.Context, filter string) (uint64, error) {
-	stream, err := p.led(ctx, topology.Changes)
+// newestSequence returns the last sequence that matches a filter, from the leader of the stream; 0 if there is none.
+func (p *Publisher) newestSequence(ctx context.Context, filter string) (uint64, error) {
+	stream, err := p.openAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return 0, err
 	}
@@ -82,15 +82,15 @@ func (p *Publisher) newest(ctx context.Context, filter string) (uint64, error) {
 	return msg.Sequence, nil
 }
 
-// forget deletes an ephemeral consumer at once. The number of consumers of a stream is limited, and the server would
+// deleteConsumer deletes an ephemeral consumer at once. The number of consumers of a stream is limited, and the server would
 // keep it until it has been inactive for a while.
-func (p *Publisher) forget(ctx context.Context, consumer jetstream.Consumer) {
+func (p *Publisher) deleteConsumer(ctx context.Context, consumer jetstream.Consumer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = p.js.DeleteConsumer(ctx, topology.Changes, consumer.CachedInfo().Name) // On error the server deletes it later.
 }
 
-func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield func(Head, error) bool) (*jetstream.MsgMetadata, bool, error) {
+func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield func(Entry, error) bool) (*jetstream.MsgMetadata, bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, headsStall, errStalled)
 	defer cancel()
 	msg, err := messages.Next(jetstream.NextContext(ctx))
@@ -111,21 +111,21 @@ func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield fun
 var errStalled = errors.New("the stream stopped sending")
 
 // First returns the oldest message of one resource, or [ErrNone].
-func (p *Publisher) First(ctx context.Context, cluster string, r event.GroupResource) (Head, error) {
-	stream, err := p.led(ctx, topology.Changes)
+func (p *Publisher) First(ctx context.Context, cluster string, r event.GroupResource) (Entry, error) {
+	stream, err := p.openAtLeader(ctx, topology.Changes)
 	if err != nil {
-		return Head{}, err
+		return Entry{}, err
 	}
 	msg, err := stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(topology.HeadsFilter(cluster, r)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return Head{}, fmt.Errorf("read a change of %s: %w", r, ErrNone)
+		return Entry{}, fmt.Errorf("read a change of %s: %w", r, ErrNone)
 	}
 	if err != nil {
-		return Head{}, fmt.Errorf("read a change of %s: %w", r, err)
+		return Entry{}, fmt.Errorf("read a change of %s: %w", r, err)
 	}
 	key, _, err := topology.ParseChangeSubject(msg.Subject)
 	if err != nil {
-		return Head{}, fmt.Errorf("sequence %d: %w: %w", msg.Sequence, ErrMalformed, err)
+		return Entry{}, fmt.Errorf("sequence %d: %w: %w", msg.Sequence, ErrMalformed, err)
 	}
 	return headOf(key, msg.Sequence, msg.Header), nil
 }

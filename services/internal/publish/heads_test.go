@@ -14,18 +14,18 @@ import (
 
 func TestHeadsTellsEverySubjectOfOneResourceOnce(t *testing.T) {
 	p := New(bus(t, 0))
-	want := map[event.Key]Head{}
+	want := map[event.Key]Entry{}
 	for i := range 1500 {
-		ack := mustPublish(t, p, state(fmt.Sprint("s-", i%1000), i+1), 0, Options{Meaning: fmt.Sprint(i)})
-		want[ack.Key] = ack.Head
+		ack := mustPublish(t, p, state(fmt.Sprint("s-", i%1000), i+1), 0, Options{ContentHash: fmt.Sprint(i)})
+		want[ack.Key] = ack.Entry
 	}
-	ack := mustPublish(t, p, gone("gone", 9), 0, Options{Meaning: "last"})
-	want[ack.Key] = ack.Head
+	ack := mustPublish(t, p, gone("gone", 9), 0, Options{ContentHash: "last"})
+	want[ack.Key] = ack.Entry
 	squatter, err := p.js.Publish(t.Context(), topology.ChangeSubject(key("squatter")), []byte("?"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want[key("squatter")] = Head{Key: key("squatter"), Sequence: squatter.Sequence}
+	want[key("squatter")] = Entry{Key: key("squatter"), Sequence: squatter.Sequence}
 	other := state("model", 1)
 	other.Key.GroupResource = kinds.AuthorizationModels().GroupResource
 	mustPublish(t, p, other, 0, Options{})
@@ -36,7 +36,7 @@ func TestHeadsTellsEverySubjectOfOneResourceOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	got := map[event.Key]Head{}
+	got := map[event.Key]Entry{}
 	for head, err := range p.Heads(t.Context(), "local", kinds.Stores().GroupResource) {
 		if err != nil {
 			t.Fatal(err)
@@ -63,18 +63,18 @@ func TestHeadsInANamespaceAreThoseOfNoOther(t *testing.T) {
 		c.Key.Namespace = namespace
 		return c
 	}
-	want := mustPublish(t, p, in("a"), 0, Options{}).Head
+	want := mustPublish(t, p, in("a"), 0, Options{}).Entry
 	for _, other := range []string{"a.b", "aa", "", "*"} {
 		mustPublish(t, p, in(other), 0, Options{})
 	}
-	var got []Head
+	var got []Entry
 	for head, err := range p.HeadsIn(t.Context(), "local", kinds.Stores().GroupResource, "a") {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, head)
 	}
-	if !slices.Equal(got, []Head{want}) {
+	if !slices.Equal(got, []Entry{want}) {
 		t.Errorf("heads are %+v, want %+v", got, want)
 	}
 	for head := range p.HeadsIn(t.Context(), "local", kinds.Stores().GroupResource, "none") {
@@ -120,8 +120,8 @@ func TestFirstFindsAMessageOfTheResource(t *testing.T) {
 	}
 	ack := mustPublish(t, p, state("x", 5), 0, Options{})
 	mustPublish(t, p, state("y", 6), 0, Options{})
-	if head, err := p.First(t.Context(), "local", stores); err != nil || head != ack.Head {
-		t.Errorf("first is %+v, %v; want %+v", head, err, ack.Head)
+	if head, err := p.First(t.Context(), "local", stores); err != nil || head != ack.Entry {
+		t.Errorf("first is %+v, %v; want %+v", head, err, ack.Entry)
 	}
 	for _, r := range []event.GroupResource{models, {Resource: "stores"}} {
 		if _, err := p.First(t.Context(), "local", r); !errors.Is(err, ErrNone) {

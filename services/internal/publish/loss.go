@@ -18,10 +18,10 @@ import (
 // report everything again.
 func (r *Results) Run(ctx context.Context, lost func()) {
 	var publishing sync.WaitGroup
-	publishing.Go(func() { r.outbox.run(ctx) })
+	publishing.Go(func() { r.outbox.runOutbox(ctx) })
 	defer publishing.Wait()
 	for backoff.Sleep(ctx, r.interval) {
-		if !r.missing(ctx) {
+		if !r.hasLost(ctx) {
 			continue
 		}
 		r.log.WarnContext(ctx, "results are lost; saying all of them again")
@@ -33,19 +33,19 @@ func (r *Results) Run(ctx context.Context, lost func()) {
 // Forget drops results that are not published yet, and makes the next report of every object count as new: another
 // replica may have published other results meanwhile.
 func (r *Results) Forget() {
-	r.outbox.clear()
+	r.outbox.dropAll()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.reported)
 }
 
 // Flush publishes the waiting results before the process ends.
-func (r *Results) Flush() { r.outbox.flush() }
+func (r *Results) Flush() { r.outbox.flushOnce() }
 
-// missing reports whether results are lost. All are lost if the stream is another one, or was emptied. It looks for one
+// hasLost reports whether results are lost. All are lost if the stream is another one, or was emptied. It looks for one
 // random result. The result must be missing twice, because a replica of the stream may lag.
-func (r *Results) missing(ctx context.Context) bool {
-	key, ok := r.probe()
+func (r *Results) hasLost(ctx context.Context) bool {
+	key, ok := r.probeKey()
 	if !ok {
 		return false
 	}
@@ -53,7 +53,7 @@ func (r *Results) missing(ctx context.Context) bool {
 	defer cancel()
 	stream, err := r.js.Stream(ctx, topology.Results)
 	if err == nil {
-		if r.replaced(topology.Incarnation(stream.CachedInfo())) {
+		if r.isReplaced(topology.Incarnation(stream.CachedInfo())) {
 			return true
 		}
 		_, err = stream.GetLastMsgForSubject(ctx, topology.ResultSubject(r.service, key))
@@ -72,22 +72,22 @@ func (r *Results) missing(ctx context.Context) bool {
 	return twice
 }
 
-// replaced records the life of the stream, and reports whether it differs from the one before.
-func (r *Results) replaced(incarnation string) bool {
+// isReplaced records the life of the stream, and reports whether it differs from the one before.
+func (r *Results) isReplaced(incarnation string) bool {
 	before := r.incarnation
 	r.incarnation = incarnation
 	return before != "" && before != incarnation
 }
 
-// probe returns an object whose result must exist: the suspect, or a random one.
-func (r *Results) probe() (event.Key, bool) {
+// probeKey returns an object whose result must exist: the suspect, or a random one.
+func (r *Results) probeKey() (event.Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.reported[r.suspect]; ok {
 		return r.suspect, true
 	}
 	key, ok := AnyKey(r.reported)
-	return key, ok && !r.outbox.holds(topology.ResultSubject(r.service, key))
+	return key, ok && !r.outbox.hasKey(topology.ResultSubject(r.service, key))
 }
 
 // AnyKey returns a random key. The start of an iteration is random enough only in a large map.

@@ -42,7 +42,7 @@ func (p *Publisher) Heartbeat(ctx context.Context, h *eventv1.Heartbeat) error {
 
 // LastHeartbeat returns the newest heartbeat of a cluster, or [ErrNone].
 func (p *Publisher) LastHeartbeat(ctx context.Context, cluster string) (*eventv1.Heartbeat, error) {
-	stream, err := p.led(ctx, topology.Sync)
+	stream, err := p.openAtLeader(ctx, topology.Sync)
 	if err != nil {
 		return nil, fault.Unavailable(err)
 	}
@@ -63,7 +63,7 @@ func (p *Publisher) LastHeartbeat(ctx context.Context, cluster string) (*eventv1
 // LastMarker returns the newest snapshot marker of a resource. The error is [ErrNone] if there is none, and
 // [ErrMalformed] if it cannot be decoded.
 func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.GroupResource) (*eventv1.SnapshotMarker, error) {
-	stream, err := p.led(ctx, topology.Sync)
+	stream, err := p.openAtLeader(ctx, topology.Sync)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, fmt.Errorf("open stream %s: %w", topology.Sync, ErrNone)
 	}

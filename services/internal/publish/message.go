@@ -22,7 +22,7 @@ const (
 	HeaderVersion = "Entail-Resource-Version"
 	// HeaderOperation holds "upsert" or "delete".
 	HeaderOperation = "Entail-Operation"
-	// HeaderMeaning holds [Options.Meaning].
+	// HeaderMeaning holds [Options.ContentHash].
 	HeaderMeaning = "Entail-Meaning"
 
 	headerContentType = "Content-Type"
@@ -38,33 +38,33 @@ const (
 	overhead = 4 << 10
 )
 
-// Head describes a stored message by its headers. For a message of another author only Sequence is set.
-type Head struct {
+// Entry describes a stored message by its headers. For a message of another author only Sequence is set.
+type Entry struct {
 	Key      event.Key
 	Sequence uint64
 	Epoch    string
 	// UID is empty in messages of earlier releases.
 	UID string
 	// Version is the resourceVersion of the object.
-	Version string
-	Deleted bool
-	Meaning string
+	Version     string
+	Deleted     bool
+	ContentHash string
 }
 
-// Change returns the fields that [event.Change.NewerThan] compares.
-func (h Head) Change() event.Change {
+// Change returns the fields that [event.Change.IsNewerThan] compares.
+func (h Entry) Change() event.Change {
 	return event.Change{Key: h.Key, Epoch: h.Epoch, UID: h.UID, ResourceVersion: h.Version, Deleted: h.Deleted}
 }
 
-func headOf(key event.Key, sequence uint64, header nats.Header) Head {
-	return Head{
+func headOf(key event.Key, sequence uint64, header nats.Header) Entry {
+	return Entry{
 		Key: key, Sequence: sequence, Epoch: header.Get(HeaderEpoch), UID: header.Get(HeaderUID), Version: header.Get(HeaderVersion),
-		Deleted: header.Get(HeaderOperation) == deleted, Meaning: header.Get(HeaderMeaning),
+		Deleted: header.Get(HeaderOperation) == deleted, ContentHash: header.Get(HeaderMeaning),
 	}
 }
 
-// message encodes c. It omits the object if the message would be larger than the server accepts.
-func (p *Publisher) message(subject string, c event.Change, opts Options) (*nats.Msg, error) {
+// encodeMessage encodes c. It omits the object if the message would be larger than the server accepts.
+func (p *Publisher) encodeMessage(subject string, c event.Change, opts Options) (*nats.Msg, error) {
 	data, err := c.Marshal()
 	if err != nil {
 		return nil, err
@@ -81,9 +81,9 @@ func (p *Publisher) message(subject string, c event.Change, opts Options) (*nats
 	msg.Header.Set(HeaderEpoch, c.Epoch)
 	msg.Header.Set(HeaderUID, c.UID)
 	msg.Header.Set(HeaderVersion, c.ResourceVersion)
-	msg.Header.Set(HeaderOperation, operation(c))
-	if opts.Meaning != "" {
-		msg.Header.Set(HeaderMeaning, opts.Meaning)
+	msg.Header.Set(HeaderOperation, operationOf(c))
+	if opts.ContentHash != "" {
+		msg.Header.Set(HeaderMeaning, opts.ContentHash)
 	}
 	if c.Traceparent != "" {
 		msg.Header.Set(headerTraceparent, c.Traceparent)
@@ -94,17 +94,17 @@ func (p *Publisher) message(subject string, c event.Change, opts Options) (*nats
 	return msg, nil
 }
 
-func operation(c event.Change) string {
+func operationOf(c event.Change) string {
 	if c.Deleted {
 		return deleted
 	}
 	return upsert
 }
 
-func conditions(c event.Change, id string, expected uint64, opts Options) []jetstream.PublishOpt {
+func publishConditions(c event.Change, id string, expected uint64, opts Options) []jetstream.PublishOpt {
 	conditions := []jetstream.PublishOpt{jetstream.WithMsgID(id), jetstream.WithExpectLastSequencePerSubject(expected)}
 	if c.Deleted {
-		conditions = append(conditions, jetstream.WithMsgTTL(opts.ttl()))
+		conditions = append(conditions, jetstream.WithMsgTTL(opts.timeToLive()))
 	}
 	return conditions
 }

@@ -53,8 +53,8 @@ func newOutbox(js jetstream.JetStream, log *slog.Logger, parallel int) *outbox {
 	return &outbox{js: js, log: log, parallel: parallel, may: func() bool { return true }, waiting: map[string]*outgoing{}, more: make(chan struct{}, 1)}
 }
 
-// put adds m. It replaces a waiting message with the same key.
-func (o *outbox) put(m *outgoing) {
+// putMessage adds m. It replaces a waiting message with the same key.
+func (o *outbox) putMessage(m *outgoing) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.waiting[m.key] == nil {
@@ -67,22 +67,22 @@ func (o *outbox) put(m *outgoing) {
 	}
 }
 
-// holds reports whether a message with the key waits.
-func (o *outbox) holds(key string) bool {
+// hasKey reports whether a message with the key waits.
+func (o *outbox) hasKey(key string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.waiting[key] != nil
 }
 
-// has reports whether m still waits.
-func (o *outbox) has(m *outgoing) bool {
+// hasMessage reports whether m still waits.
+func (o *outbox) hasMessage(m *outgoing) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.waiting[m.key] == m
 }
 
-// remove removes m, unless another message has replaced it.
-func (o *outbox) remove(m *outgoing) {
+// removeMessage removes m, unless another message has replaced it.
+func (o *outbox) removeMessage(m *outgoing) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.waiting[m.key] == m {
@@ -90,16 +90,16 @@ func (o *outbox) remove(m *outgoing) {
 	}
 }
 
-// clear drops all waiting messages.
-func (o *outbox) clear() {
+// dropAll drops all waiting messages.
+func (o *outbox) dropAll() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.waiting)
 	o.order = nil
 }
 
-// next returns the first waiting messages, batch at most. It does not read the rest, which may be long.
-func (o *outbox) next() []*outgoing {
+// nextBatch returns the first waiting messages, batch at most. It does not read the rest, which may be long.
+func (o *outbox) nextBatch() []*outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var first []*outgoing
@@ -116,11 +116,11 @@ func (o *outbox) next() []*outgoing {
 	return first
 }
 
-// run publishes until ctx ends.
-func (o *outbox) run(ctx context.Context) {
+// runOutbox publishes until ctx ends.
+func (o *outbox) runOutbox(ctx context.Context) {
 	delays := backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for attempt := 1; ctx.Err() == nil; {
-		messages := o.next()
+		messages := o.nextBatch()
 		if len(messages) == 0 {
 			select {
 			case <-ctx.Done():
@@ -132,7 +132,7 @@ func (o *outbox) run(ctx context.Context) {
 			backoff.Sleep(ctx, delays.Min)
 			continue
 		}
-		err := o.publish(ctx, messages)
+		err := o.publishBatch(ctx, messages)
 		if err == nil {
 			attempt = 1
 			continue
@@ -143,26 +143,26 @@ func (o *outbox) run(ctx context.Context) {
 	}
 }
 
-// flush publishes the waiting messages once, if the connection is up.
-func (o *outbox) flush() {
+// flushOnce publishes the waiting messages once, if the connection is up.
+func (o *outbox) flushOnce() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
-	for messages := o.next(); len(messages) > 0 && o.may() && o.js.Conn().IsConnected(); messages = o.next() {
-		if err := o.publish(ctx, messages); err != nil {
+	for messages := o.nextBatch(); len(messages) > 0 && o.may() && o.js.Conn().IsConnected(); messages = o.nextBatch() {
+		if err := o.publishBatch(ctx, messages); err != nil {
 			o.log.WarnContext(ctx, "messages not published before the end", slog.Int("waiting", len(messages)), slog.Any("error", err))
 			return
 		}
 	}
 }
 
-// publish sends messages and waits for the acknowledgements. It returns the first error.
-func (o *outbox) publish(ctx context.Context, messages []*outgoing) error {
+// publishBatch sends messages and waits for the acknowledgements. It returns the first error.
+func (o *outbox) publishBatch(ctx context.Context, messages []*outgoing) error {
 	o.sending.Lock()
 	defer o.sending.Unlock()
 	var group errgroup.Group
 	group.SetLimit(o.parallel)
 	for _, m := range messages {
-		if o.has(m) {
+		if o.hasMessage(m) {
 			group.Go(func() error { return o.publishOne(ctx, m) })
 		}
 	}
@@ -174,7 +174,7 @@ func (o *outbox) publishOne(ctx context.Context, m *outgoing) error {
 	defer cancel()
 	_, err := o.js.Publish(ctx, m.subject, m.data, m.options...)
 	if err == nil || !m.until.IsZero() && time.Now().After(m.until) {
-		o.remove(m)
+		o.removeMessage(m)
 	}
 	if err != nil {
 		return fmt.Errorf("publish on %s: %w", m.subject, err)

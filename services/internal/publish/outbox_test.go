@@ -136,26 +136,26 @@ func TestWhatWaitsComesInItsOrderAndWhatIsOutIsForgotten(t *testing.T) {
 	const all = 3*batch + 10
 	o := newOutbox(nil, nil, 1)
 	for i := range all {
-		o.put(&outgoing{key: fmt.Sprint(i)})
+		o.putMessage(&outgoing{key: fmt.Sprint(i)})
 	}
-	first := o.next()
+	first := o.nextBatch()
 	for i, m := range first {
 		if i != 3 { // This one is not acknowledged.
-			o.remove(m)
+			o.removeMessage(m)
 		}
 	}
 	want := append([]string{"3"}, numbers(batch, 2*batch-1)...)
-	if got := keysOf(o.next()); len(first) != batch || !slices.Equal(got, want) {
+	if got := keysOf(o.nextBatch()); len(first) != batch || !slices.Equal(got, want) {
 		t.Errorf("after %d the next are %v, want %v", len(first), got, want)
 	}
 	if n := len(o.order); n != all-batch+1 {
 		t.Errorf("%d are in order, want %d", n, all-batch+1)
 	}
 	var rest []string
-	for some := o.next(); len(some) > 0; some = o.next() {
+	for some := o.nextBatch(); len(some) > 0; some = o.nextBatch() {
 		rest = append(rest, keysOf(some)...)
 		for _, m := range some {
-			o.remove(m)
+			o.removeMessage(m)
 		}
 	}
 	if want := append([]string{"3"}, numbers(batch, all)...); !slices.Equal(rest, want) {

@@ -37,8 +37,8 @@ func New(js jetstream.JetStream) *Publisher { return &Publisher{js: js} }
 
 // Options of one publication.
 type Options struct {
-	// Meaning is a fingerprint of the fields that consumers use. [Head] returns it.
-	Meaning string
+	// ContentHash is a fingerprint of the fields that consumers use. [Entry] returns it.
+	ContentHash string
 	// Replay publishes a state that is already stored once more, so that consumers process it again.
 	Replay bool
 	// MetadataOnly keeps the bodies of objects out of tombstones.
@@ -47,11 +47,11 @@ type Options struct {
 	TTL time.Duration
 }
 
-func (o Options) ttl() time.Duration { return cmp.Or(o.TTL, topology.TombstoneTTL) }
+func (o Options) timeToLive() time.Duration { return cmp.Or(o.TTL, topology.TombstoneTTL) }
 
 // Ack describes the message that the subject now holds.
 type Ack struct {
-	Head
+	Entry
 	// Stale means that nothing was written, because the subject held a state that is as new.
 	Stale bool
 }
@@ -62,7 +62,7 @@ type Ack struct {
 // Publish stores its tombstone first (see [Publisher.PublishTombstone]). An object that is too large for NATS is
 // omitted.
 func (p *Publisher) Publish(ctx context.Context, c event.Change, expected uint64, opts Options) (Ack, error) {
-	return p.publish(ctx, topology.ChangeSubject(c.Key), c, expected, opts)
+	return p.publishOnce(ctx, topology.ChangeSubject(c.Key), c, expected, opts)
 }
 
 // PublishTombstone stores the deletion of an object whose name another object has now, on a subject of its own.
@@ -71,35 +71,35 @@ func (p *Publisher) PublishTombstone(ctx context.Context, c event.Change, opts O
 	if opts.MetadataOnly {
 		c.Object = nil
 	}
-	_, err := p.publish(ctx, topology.TombstoneSubject(c.Key, c.UID), c, 0, Options{TTL: opts.TTL})
+	_, err := p.publishOnce(ctx, topology.TombstoneSubject(c.Key, c.UID), c, 0, Options{TTL: opts.TTL})
 	return err
 }
 
-func (p *Publisher) publish(ctx context.Context, subject string, c event.Change, expected uint64, opts Options) (Ack, error) {
-	msg, err := p.message(subject, c, opts)
+func (p *Publisher) publishOnce(ctx context.Context, subject string, c event.Change, expected uint64, opts Options) (Ack, error) {
+	msg, err := p.encodeMessage(subject, c, opts)
 	if err != nil {
 		return Ack{}, err
 	}
 	id := c.ID()
 	if opts.Replay {
-		id = unique(c)
+		id = uniqueID(c)
 	}
 	for range attempts {
-		pub, err := p.js.PublishMsg(ctx, msg, conditions(c, id, expected, opts)...)
+		pub, err := p.js.PublishMsg(ctx, msg, publishConditions(c, id, expected, opts)...)
 		switch {
 		case err == nil && pub.Duplicate && pub.Sequence != expected:
 			// The server remembers the ID, but the subject holds another message: the first one was purged or
 			// overwritten.
-			id = unique(c)
+			id = uniqueID(c)
 			continue
 		case err == nil:
-			return Ack{Head: headOf(c.Key, pub.Sequence, msg.Header)}, nil
+			return Ack{Entry: headOf(c.Key, pub.Sequence, msg.Header)}, nil
 		case !isConflict(err):
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, err))
 		}
-		stored, err := p.last(ctx, subject, c.Key)
-		if done, err := resolve(c, stored, err, opts); done || err != nil {
-			return Ack{Head: stored.Head, Stale: done}, err
+		stored, err := p.lastStored(ctx, subject, c.Key)
+		if done, err := resolveConflict(c, stored, err, opts); done || err != nil {
+			return Ack{Entry: stored.Entry, Stale: done}, err
 		}
 		if err := p.publishReplaced(ctx, stored.Change, c, opts); err != nil {
 			return Ack{}, err
@@ -120,21 +120,21 @@ func (p *Publisher) publishReplaced(ctx context.Context, old, c event.Change, op
 	return p.PublishTombstone(ctx, old, opts)
 }
 
-// resolve decides a conflict with the stored message. It returns done if that is as new as c.
-func resolve(c event.Change, stored Stored, err error, opts Options) (done bool, _ error) {
+// resolveConflict decides a conflict with the stored message. It returns done if that is as new as c.
+func resolveConflict(c event.Change, stored Stored, err error, opts Options) (done bool, _ error) {
 	switch {
 	case errors.Is(err, ErrNone), errors.Is(err, ErrMalformed):
 		return false, nil
 	case err != nil:
 		return false, err
 	case opts.Replay:
-		return stored.Change.NewerThan(c), nil
+		return stored.Change.IsNewerThan(c), nil
 	default:
-		return !c.NewerThan(stored.Change), nil
+		return !c.IsNewerThan(stored.Change), nil
 	}
 }
 
-func unique(c event.Change) string { return c.ID() + "/" + nuid.Next() }
+func uniqueID(c event.Change) string { return c.ID() + "/" + nuid.Next() }
 
 // isConflict reports whether an expected sequence was wrong. A replicated stream uses another error code while it
 // decides about another message on the subject.

@@ -19,7 +19,7 @@ func TestAPublishedChangeReadsBackWithItsHeaders(t *testing.T) {
 	p := New(bus(t, 0))
 	c := state("a.b", 7)
 	c.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	ack := mustPublish(t, p, c, 0, Options{Meaning: "m"})
+	ack := mustPublish(t, p, c, 0, Options{ContentHash: "m"})
 	msg, err := stream(t, p.js).GetMsg(t.Context(), ack.Sequence)
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestAPublishedChangeReadsBackWithItsHeaders(t *testing.T) {
 		}
 	}
 	stored := mustLast(t, p, "a.b")
-	if stored.Head != ack.Head || !bytes.Equal(stored.Change.Object, c.Object) || stored.PublishedAt.IsZero() {
+	if stored.Entry != ack.Entry || !bytes.Equal(stored.Change.Object, c.Object) || stored.PublishedAt.IsZero() {
 		t.Errorf("stored %+v, acknowledged %+v", stored, ack)
 	}
 }
@@ -60,11 +60,11 @@ func TestAConflictIsResolvedByWhatIsNewer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := New(bus(t, 0))
-			first := mustPublish(t, p, tc.there, 0, Options{Meaning: "there"})
-			ack := mustPublish(t, p, tc.mine, 99, Options{Meaning: "mine", Replay: tc.opts.Replay})
+			first := mustPublish(t, p, tc.there, 0, Options{ContentHash: "there"})
+			ack := mustPublish(t, p, tc.mine, 99, Options{ContentHash: "mine", Replay: tc.opts.Replay})
 			stored := mustLast(t, p, "x")
-			if ack.Stale != tc.wantStale || ack.Head != stored.Head || stored.Version != tc.wantVersion {
-				t.Errorf("acknowledged %+v, stored %+v, want stale %v and version %s", ack, stored.Head, tc.wantStale, tc.wantVersion)
+			if ack.Stale != tc.wantStale || ack.Entry != stored.Entry || stored.Version != tc.wantVersion {
+				t.Errorf("acknowledged %+v, stored %+v, want stale %v and version %s", ack, stored.Entry, tc.wantStale, tc.wantVersion)
 			}
 			if wrote := stored.Sequence != first.Sequence; wrote == tc.wantStale {
 				t.Errorf("stored at %d after %d, yet stale is %v", stored.Sequence, first.Sequence, tc.wantStale)
@@ -103,7 +103,7 @@ func TestAStateThatWasPurgedInsideTheDedupWindowIsPublishedAgain(t *testing.T) {
 				}
 				again := mustPublish(t, p, state("x", 5), expected, Options{})
 				if stored := mustLast(t, p, "x"); again.Stale || stored.Sequence != again.Sequence || again.Sequence == ack.Sequence {
-					t.Errorf("first %+v, again %+v, stored %+v", ack, again, stored.Head)
+					t.Errorf("first %+v, again %+v, stored %+v", ack, again, stored.Entry)
 				}
 			})
 		}
@@ -122,7 +122,7 @@ func TestAMalformedMessageIsOverwrittenEvenByAKnownState(t *testing.T) {
 	}
 	for _, expected := range []uint64{1, squatter.Sequence} {
 		if ack := mustPublish(t, p, state("x", 5), expected, Options{}); mustLast(t, p, "x").Sequence != ack.Sequence {
-			t.Errorf("expecting %d: acknowledged %+v, stored %+v", expected, ack, mustLast(t, p, "x").Head)
+			t.Errorf("expecting %d: acknowledged %+v, stored %+v", expected, ack, mustLast(t, p, "x").Entry)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func TestAnObjectTooLargeForTheBusIsOmitted(t *testing.T) {
 		c := state(strings.ReplaceAll(name, " ", "-"), 1)
 		c.Object = bytes.Repeat([]byte("x"), tc.size)
 		c.Traceparent = strings.Repeat("t", 55)
-		mustPublish(t, p, c, 0, Options{Meaning: strings.Repeat("m", 44)})
+		mustPublish(t, p, c, 0, Options{ContentHash: strings.Repeat("m", 44)})
 		stored := mustLast(t, p, c.Key.Name)
 		if stored.Change.Omitted != tc.want || (len(stored.Change.Object) == tc.size) == tc.want {
 			t.Errorf("%s: omitted is %v with %d bytes", name, stored.Change.Omitted, len(stored.Change.Object))

@@ -25,12 +25,12 @@ func TestHoweverManyLeadersPublishNoObjectGoesBackInTime(t *testing.T) {
 	for leader := range leaders {
 		random := rand.New(rand.NewPCG(uint64(leader), 1))
 		racing.Go(func() {
-			memory := map[string]Head{}
+			memory := map[string]Entry{}
 			for _, i := range random.Perm(names * versions) {
 				c := state(fmt.Sprintf("x%d", i%names), 1+i/names)
 				c.Deleted = c.ResourceVersion == strconv.Itoa(versions) && i%names == 0
 				known, ok := memory[c.Key.Name]
-				if ok && !c.NewerThan(known.Change()) {
+				if ok && !c.IsNewerThan(known.Change()) {
 					continue
 				}
 				ack, err := p.Publish(context.WithoutCancel(t.Context()), c, known.Sequence, Options{})
@@ -38,11 +38,11 @@ func TestHoweverManyLeadersPublishNoObjectGoesBackInTime(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if ack.Stale && c.NewerThan(ack.Change()) {
+				if ack.Stale && c.IsNewerThan(ack.Change()) {
 					t.Errorf("version %s of %s is told to be older than %s", c.ResourceVersion, c.Key.Name, ack.Version)
 				}
 				if random.IntN(2) == 0 { // Else it remembers what is no longer so.
-					memory[c.Key.Name] = ack.Head
+					memory[c.Key.Name] = ack.Entry
 				}
 			}
 		})
@@ -79,7 +79,7 @@ func follow(t *testing.T, js jetstream.JetStream) *reader {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if before, ok := r.last[c.Key.Name]; ok && !c.NewerThan(before) {
+		if before, ok := r.last[c.Key.Name]; ok && !c.IsNewerThan(before) {
 			t.Errorf("%s goes from version %s to %s", c.Key.Name, before.ResourceVersion, c.ResourceVersion)
 		}
 		r.last[c.Key.Name] = c

@@ -82,7 +82,7 @@ type report struct {
 // expires with the tombstone.
 func (r *Results) Report(ctx context.Context, result Result) {
 	result.Message = clip.Text(result.Message, maxMessage)
-	if !r.news(result) {
+	if !r.isNews(result) {
 		return
 	}
 	c := result.Change
@@ -96,11 +96,11 @@ func (r *Results) Report(ctx context.Context, result Result) {
 		return
 	}
 	subject := topology.ResultSubject(r.service, c.Key)
-	r.outbox.put(&outgoing{key: subject, subject: subject, data: data, options: lifetime(c)})
+	r.outbox.putMessage(&outgoing{key: subject, subject: subject, data: data, options: resultLifetime(c)})
 }
 
-// lifetime returns the option that makes the result of a deletion expire.
-func lifetime(c event.Change) []jetstream.PublishOpt {
+// resultLifetime returns the option that makes the result of a deletion expire.
+func resultLifetime(c event.Change) []jetstream.PublishOpt {
 	switch {
 	case !c.Deleted:
 		return nil
@@ -110,8 +110,8 @@ func lifetime(c event.Change) []jetstream.PublishOpt {
 	return []jetstream.PublishOpt{jetstream.WithMsgTTL(max(time.Until(c.ExpiresAt), minTTL))}
 }
 
-// news stores a result, and reports whether it differs from the last one of its object.
-func (r *Results) news(result Result) bool {
+// isNews stores a result, and reports whether it differs from the last one of its object.
+func (r *Results) isNews(result Result) bool {
 	c := result.Change
 	is := report{uid: c.UID, generation: c.Generation, outcome: result.Outcome, message: result.Message}
 	if c.Generation == 0 {

@@ -37,7 +37,7 @@ func (p *Publisher) Restore(ctx context.Context, d topology.Difference) error {
 
 // Stored is a message in the stream.
 type Stored struct {
-	Head
+	Entry
 	Change event.Change
 	// PublishedAt is the time at which the stream stored it.
 	PublishedAt time.Time
@@ -46,11 +46,11 @@ type Stored struct {
 // Last returns the newest message of k. The error is [ErrNone] if there is none, and [ErrMalformed] if it cannot be
 // decoded; then Stored holds its sequence.
 func (p *Publisher) Last(ctx context.Context, k event.Key) (Stored, error) {
-	return p.last(ctx, topology.ChangeSubject(k), k)
+	return p.lastStored(ctx, topology.ChangeSubject(k), k)
 }
 
-func (p *Publisher) last(ctx context.Context, subject string, k event.Key) (Stored, error) {
-	stream, err := p.led(ctx, topology.Changes)
+func (p *Publisher) lastStored(ctx context.Context, subject string, k event.Key) (Stored, error) {
+	stream, err := p.openAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return Stored{}, fault.Unavailable(err)
 	}
@@ -61,7 +61,7 @@ func (p *Publisher) last(ctx context.Context, subject string, k event.Key) (Stor
 	if err != nil {
 		return Stored{}, fault.Unavailable(fmt.Errorf("read last change of %s: %w", k, err))
 	}
-	stored := Stored{Head: headOf(k, msg.Sequence, msg.Header), PublishedAt: msg.Time}
+	stored := Stored{Entry: headOf(k, msg.Sequence, msg.Header), PublishedAt: msg.Time}
 	if stored.Change, err = event.Unmarshal(k, msg.Data); err != nil {
 		return stored, fmt.Errorf("sequence %d: %w: %w", msg.Sequence, ErrMalformed, err)
 	}
@@ -71,9 +71,9 @@ func (p *Publisher) last(ctx context.Context, subject string, k event.Key) (Stor
 	return stored, nil
 }
 
-// led opens a stream so that its leader answers reads. Otherwise any replica may answer, and a message that is missing
+// openAtLeader opens a stream so that its leader answers reads. Otherwise any replica may answer, and a message that is missing
 // there proves nothing.
-func (p *Publisher) led(ctx context.Context, name string) (jetstream.Stream, error) {
+func (p *Publisher) openAtLeader(ctx context.Context, name string) (jetstream.Stream, error) {
 	stream, err := p.js.Stream(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", name, err)
@@ -85,7 +85,7 @@ func (p *Publisher) led(ctx context.Context, name string) (jetstream.Stream, err
 // RemoveMalformed deletes a message if it is on the given subject and cannot be decoded. Otherwise every reader of the
 // stream would meet it again. It reports whether it deleted the message.
 func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequence uint64) (bool, error) {
-	stream, err := p.led(ctx, topology.Changes)
+	stream, err := p.openAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return false, fault.Unavailable(err)
 	}
@@ -109,7 +109,7 @@ func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequenc
 // Remove deletes one message, such as a malformed one on the subject of a missing object. Deleting a missing message is
 // no error.
 func (p *Publisher) Remove(ctx context.Context, sequence uint64) error {
-	stream, err := p.led(ctx, topology.Changes)
+	stream, err := p.openAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return fault.Unavailable(err)
 	}

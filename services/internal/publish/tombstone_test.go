@@ -91,7 +91,7 @@ func TestATombstoneIsThereBeforeTheNextBearerOfTheName(t *testing.T) {
 	p := New(bus(t, 0))
 	mustPublish(t, p, another("a", 1), 0, Options{})
 	ack := mustPublish(t, p, another("b", 2), 0, Options{})
-	stored, err := p.last(t.Context(), topology.TombstoneSubject(key("x"), "a"), key("x"))
+	stored, err := p.lastStored(t.Context(), topology.TombstoneSubject(key("x"), "a"), key("x"))
 	if err != nil || stored.Sequence >= ack.Sequence {
 		t.Errorf("tombstone at %d, the object at %d, %v", stored.Sequence, ack.Sequence, err)
 	}

@@ -22,10 +22,10 @@ const Lease = "entail-watcher"
 
 // Accounts returns the accounts of all services.
 func Accounts() []Account {
-	return []Account{watcher(), storeSync(), tupleSync(), impliedRole(), webhook(), opensearchSync()}
+	return []Account{watcherAccount(), storeSync(), tupleSync(), impliedRole(), webhookAccount(), opensearchSync()}
 }
 
-func watcher() Account {
+func watcherAccount() Account {
 	var all []event.GroupResource
 	for _, kind := range kinds.All() {
 		all = append(all, kind.GroupResource)
@@ -33,14 +33,14 @@ func watcher() Account {
 	group := coordinationv1.GroupName
 	return Account{
 		Service:    topology.Watcher,
-		Everywhere: slices.Concat(common(), each("Every change is published; a replay reads one object.", verbs("get", "list", "watch"), all)),
+		Everywhere: slices.Concat(commonRights(), rightsOnKinds("Every change is published; a replay reads one object.", verbList("get", "list", "watch"), all)),
 		Own: []Right{
-			may("Replicas elect a leader by a Lease, which has no name while it is made.", verbs("create"), group, "leases"),
-			named(may("The leader renews it.", verbs("get", "update"), group, "leases"), Lease),
+			resourceRight("Replicas elect a leader by a Lease, which has no name while it is made.", verbList("create"), group, "leases"),
+			rightOnName(resourceRight("The leader renews it.", verbList("get", "update"), group, "leases"), Lease),
 		},
 		Targets: true,
-		Secrets: []Right{may("That one has changed is published of those that objects name, and nothing of what is in it.",
-			verbs("list", "watch"), corev1.GroupName, "secrets")},
+		Secrets: []Right{resourceRight("That one has changed is published of those that objects name, and nothing of what is in it.",
+			verbList("list", "watch"), corev1.GroupName, "secrets")},
 	}
 }
 
@@ -49,26 +49,26 @@ func storeSync() Account {
 	bindings, documents, protected := kinds.Bindings().GroupResource, kinds.PolicyDocuments().GroupResource, kinds.ProtectedResources().GroupResource
 	return Account{
 		Service: topology.StoreSync,
-		Everywhere: slices.Concat(common(), consumed(topology.StoreSync), []Right{
-			events(),
-			may("A Store is held by a finalizer while its OpenFGA store is there.", verbs("patch"), group, corev1alpha1.Stores),
-			may("The Store of IAM is made for want of one.", verbs("create"), group, corev1alpha1.Stores),
-			may("The Store of IAM says whose it is: admission asks who declares that.", verbs("adopt"), group, corev1alpha1.Stores),
-			may("A label, an APIBinding or a document may extend any: admission asks who writes it.", verbs("extend"), group, corev1alpha1.Stores),
-			may("Modules of APIs and policies are AuthorizationModels.", verbs("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
-			may("Where a Store has more modules than its status lists, the others are found here.", verbs("list"), group, corev1alpha1.AuthorizationModels),
-			statuses(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
-			may("OpenFGA stores and live texts are recorded in them: admission asks who does it.", verbs("record"), group,
+		Everywhere: slices.Concat(commonRights(), consumerRights(topology.StoreSync), []Right{
+			eventsRight(),
+			resourceRight("A Store is held by a finalizer while its OpenFGA store is there.", verbList("patch"), group, corev1alpha1.Stores),
+			resourceRight("The Store of IAM is made for want of one.", verbList("create"), group, corev1alpha1.Stores),
+			resourceRight("The Store of IAM says whose it is: admission asks who declares that.", verbList("adopt"), group, corev1alpha1.Stores),
+			resourceRight("A label, an APIBinding or a document may extend any: admission asks who writes it.", verbList("extend"), group, corev1alpha1.Stores),
+			resourceRight("Modules of APIs and policies are AuthorizationModels.", verbList("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
+			resourceRight("Where a Store has more modules than its status lists, the others are found here.", verbList("list"), group, corev1alpha1.AuthorizationModels),
+			statusRight(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
+			resourceRight("OpenFGA stores and live texts are recorded in them: admission asks who does it.", verbList("record"), group,
 				corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
-			statuses(documents.Group, documents.Resource),
-			statuses(protected.Group, protected.Resource),
-			may("What a ProtectedResource has is recorded there: admission asks who says so.", verbs("record"), protected.Group, protected.Resource),
-			may("No message takes a kind away which the API server still has.", verbs("list"), protected.Group, protected.Resource),
-			may("A ProtectedResource is let go that software which is gone holds.", verbs("patch"), protected.Group, protected.Resource),
-			may("An APIBinding is held by a finalizer while modules are made from it.", verbs("patch"), bindings.Group, bindings.Resource),
-			registered("entail-store-sync"),
+			statusRight(documents.Group, documents.Resource),
+			statusRight(protected.Group, protected.Resource),
+			resourceRight("What a ProtectedResource has is recorded there: admission asks who says so.", verbList("record"), protected.Group, protected.Resource),
+			resourceRight("No message takes a kind away which the API server still has.", verbList("list"), protected.Group, protected.Resource),
+			resourceRight("A ProtectedResource is let go that software which is gone holds.", verbList("patch"), protected.Group, protected.Resource),
+			resourceRight("An APIBinding is held by a finalizer while modules are made from it.", verbList("patch"), bindings.Group, bindings.Resource),
+			registrationRight("entail-store-sync"),
 		}),
-		Own: []Right{certificate("entail-store-sync")},
+		Own: []Right{certificateRight("entail-store-sync")},
 	}
 }
 
@@ -79,21 +79,21 @@ func tupleSync() Account {
 	for _, kind := range kinds.IAM() {
 		given = append(given, kind.GroupResource)
 	}
-	listed := each("What is given for many objects is confirmed by one list.", verbs("list"), given)
+	listed := rightsOnKinds("What is given for many objects is confirmed by one list.", verbList("list"), given)
 	return Account{
 		Service: topology.TupleSync, Targets: true,
-		Everywhere: slices.Concat(common(), consumed(topology.TupleSync), listed, []Right{
-			events(),
-			may("Who declares tuples is held by a finalizer while they are there.", verbs("patch"), group, owners...),
-			statuses(group, owners...),
-			may("Tuples are recorded in them: admission asks who does it.", verbs("record"), group, owners...),
-			may("Whom software holds that is gone is let go.", verbs("patch"), iam.Group,
+		Everywhere: slices.Concat(commonRights(), consumerRights(topology.TupleSync), listed, []Right{
+			eventsRight(),
+			resourceRight("Who declares tuples is held by a finalizer while they are there.", verbList("patch"), group, owners...),
+			statusRight(group, owners...),
+			resourceRight("Tuples are recorded in them: admission asks who does it.", verbList("record"), group, owners...),
+			resourceRight("Whom software holds that is gone is let go.", verbList("patch"), iam.Group,
 				iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.Users().Resource, kinds.IAMServiceAccounts().Resource),
-			may("The same of what belongs to an organization.", verbs("patch"), kinds.Projects().Group, kinds.Projects().Resource),
-			may("In a membership is recorded for which User it is: admission asks who says so.", verbs("record"), iam.Group, kinds.GroupMemberships().Resource),
-			may("In a project to whom it belongs.", verbs("record"), kinds.Projects().Group, kinds.Projects().Resource),
-			statuses(kinds.Projects().Group, kinds.Projects().Resource, kinds.Organizations().Resource),
-			statuses(iam.Group, iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.ProtectedResources().Resource,
+			resourceRight("The same of what belongs to an organization.", verbList("patch"), kinds.Projects().Group, kinds.Projects().Resource),
+			resourceRight("In a membership is recorded for which User it is: admission asks who says so.", verbList("record"), iam.Group, kinds.GroupMemberships().Resource),
+			resourceRight("In a project to whom it belongs.", verbList("record"), kinds.Projects().Group, kinds.Projects().Resource),
+			statusRight(kinds.Projects().Group, kinds.Projects().Resource, kinds.Organizations().Resource),
+			statusRight(iam.Group, iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.ProtectedResources().Resource,
 				kinds.Users().Resource, kinds.IAMServiceAccounts().Resource, kinds.Groups().Resource),
 		}),
 	}
@@ -103,87 +103,87 @@ func impliedRole() Account {
 	rules, bindings, roles := kinds.ImpliedRoles().GroupResource, kinds.RoleBindings().GroupResource, kinds.Roles().GroupResource
 	return Account{
 		Service: topology.ImpliedRole,
-		Everywhere: slices.Concat(common(), consumed(topology.ImpliedRole), []Right{
-			events(),
-			statuses(rules.Group, rules.Resource),
-			may("A query compares what is there with what follows from the rules.", verbs("list"), rules.Group, rules.Resource),
-			may("The same of RoleBindings, which are made where they follow.", verbs("list", "create", "patch", "delete"), bindings.Group, bindings.Resource),
-			may("Any role may follow from a rule: admission asks who writes it. Nothing is changed in a role.",
-				verbs("bind"), roles.Group, roles.Resource, kinds.ClusterRoles().Resource),
-			may("Who writes a rule or binds a role may hold what follows by these.", verbs("list"), roles.Group,
+		Everywhere: slices.Concat(commonRights(), consumerRights(topology.ImpliedRole), []Right{
+			eventsRight(),
+			statusRight(rules.Group, rules.Resource),
+			resourceRight("A query compares what is there with what follows from the rules.", verbList("list"), rules.Group, rules.Resource),
+			resourceRight("The same of RoleBindings, which are made where they follow.", verbList("list", "create", "patch", "delete"), bindings.Group, bindings.Resource),
+			resourceRight("Any role may follow from a rule: admission asks who writes it. Nothing is changed in a role.",
+				verbList("bind"), roles.Group, roles.Resource, kinds.ClusterRoles().Resource),
+			resourceRight("Who writes a rule or binds a role may hold what follows by these.", verbList("list"), roles.Group,
 				"clusterrolebindings", roles.Resource, kinds.ClusterRoles().Resource),
-			registered("entail-implied-role"),
+			registrationRight("entail-implied-role"),
 		}),
-		Own: []Right{certificate("entail-implied-role")},
+		Own: []Right{certificateRight("entail-implied-role")},
 	}
 }
 
-func webhook() Account {
+func webhookAccount() Account {
 	return Account{
-		Service: topology.Webhook, Everywhere: slices.Concat(common(), consumed(topology.Webhook), []Right{registered("entail-webhook")}),
-		Own: []Right{certificate("entail-webhook")},
+		Service: topology.Webhook, Everywhere: slices.Concat(commonRights(), consumerRights(topology.Webhook), []Right{registrationRight("entail-webhook")}),
+		Own: []Right{certificateRight("entail-webhook")},
 	}
 }
 
-// registered and certificate return the rights of a service with admission webhooks.
-func registered(configuration string) Right {
-	return named(may("The webhooks that judge what is written are registered here.", verbs("get", "update", "patch", "create"),
+// registrationRight and certificate return the rights of a service with admission webhooks.
+func registrationRight(configuration string) Right {
+	return rightOnName(resourceRight("The webhooks that judge what is written are registered here.", verbList("get", "update", "patch", "create"),
 		admissionregistrationv1.GroupName, "validatingwebhookconfigurations"), configuration)
 }
 
-func certificate(configuration string) Right {
-	return named(may("Replicas share the certificate of the webhooks.", verbs("get", "patch", "create"), corev1.GroupName, "secrets"),
+func certificateRight(configuration string) Right {
+	return rightOnName(resourceRight("Replicas share the certificate of the webhooks.", verbList("get", "patch", "create"), corev1.GroupName, "secrets"),
 		configuration+"-admission")
 }
 
 func opensearchSync() Account {
 	declared := []string{opensearchv1.Users, opensearchv1.Roles, opensearchv1.Bindings, opensearchv1.Tenants, opensearchv1.ActionGroups}
-	rights := []Right{events()}
+	rights := []Right{eventsRight()}
 	for _, group := range []string{opensearchv1.GroupVersion.Group, opensearchv1.LegacyGroup} {
 		rights = append(rights,
-			may("What asks for something in OpenSearch is held by a finalizer while that is there.", verbs("patch"), group, declared...),
-			statuses(group, declared...))
+			resourceRight("What asks for something in OpenSearch is held by a finalizer while that is there.", verbList("patch"), group, declared...),
+			statusRight(group, declared...))
 	}
-	rights = append(rights, statuses(opensearchv1.GroupVersion.Group, opensearchv1.Clusters),
-		may("What was made for an object is recorded in an annotation: admission asks who does it.", verbs("record"),
+	rights = append(rights, statusRight(opensearchv1.GroupVersion.Group, opensearchv1.Clusters),
+		resourceRight("What was made for an object is recorded in an annotation: admission asks who does it.", verbList("record"),
 			opensearchv1.GroupVersion.Group, declared...))
 	return Account{
-		Service: topology.OpensearchSync, Everywhere: slices.Concat(common(), consumed(topology.OpensearchSync), rights),
-		Secrets: []Right{may("Users have their passwords in Secrets, and clusters how they are reached.", verbs("get"), corev1.GroupName, "secrets")},
+		Service: topology.OpensearchSync, Everywhere: slices.Concat(commonRights(), consumerRights(topology.OpensearchSync), rights),
+		Secrets: []Right{resourceRight("Users have their passwords in Secrets, and clusters how they are reached.", verbList("get"), corev1.GroupName, "secrets")},
 	}
 }
 
-// common returns the rights that every service has.
-func common() []Right {
-	create := verbs("create")
+// commonRights returns the rights that every service has.
+func commonRights() []Right {
+	create := verbList("create")
 	return []Right{
-		named(may("The UID of this namespace is the cluster's identity.", verbs("get"), corev1.GroupName, "namespaces"), metav1.NamespaceSystem),
-		may("Who calls the query API?", create, authenticationv1.GroupName, "tokenreviews"),
-		may("May they ask this?", create, authorizationv1.GroupName, "subjectaccessreviews"),
+		rightOnName(resourceRight("The UID of this namespace is the cluster's identity.", verbList("get"), corev1.GroupName, "namespaces"), metav1.NamespaceSystem),
+		resourceRight("Who calls the query API?", create, authenticationv1.GroupName, "tokenreviews"),
+		resourceRight("May they ask this?", create, authorizationv1.GroupName, "subjectaccessreviews"),
 	}
 }
 
-// consumed returns the rights to read objects that were too large for NATS. Kinds that are published by name alone need
+// consumerRights returns the rights to read objects that were too large for NATS. Kinds that are published by name alone need
 // none.
-func consumed(service string) []Right {
+func consumerRights(service string) []Right {
 	s, _ := topology.ServiceNamed(service)
 	large := slices.DeleteFunc(slices.Clone(s.Kinds), func(r event.GroupResource) bool {
 		kind, _ := kinds.Of(r)
 		return kind.Named
 	})
-	return each("What is too large for the bus is read here.", verbs("get"), large)
+	return rightsOnKinds("What is too large for the bus is read here.", verbList("get"), large)
 }
 
-func events() Right {
-	return may("People are told of what happened.", verbs("create"), corev1.GroupName, "events")
+func eventsRight() Right {
+	return resourceRight("People are told of what happened.", verbList("create"), corev1.GroupName, "events")
 }
 
-func statuses(group string, resources ...string) Right {
-	r := may("What became of an object is in its status.", verbs("patch"), group)
+func statusRight(group string, resources ...string) Right {
+	r := resourceRight("What became of an object is in its status.", verbList("patch"), group)
 	for _, resource := range resources {
 		r.Resources = append(r.Resources, resource+"/status")
 	}
 	return r
 }
 
-func verbs(verbs ...string) []string { return verbs }
+func verbList(verbList ...string) []string { return verbList }

@@ -19,18 +19,18 @@ const header = "# Generated from the table in services/internal/rbac by `make ge
 // Manifest returns the account and its rights as YAML for kubectl apply.
 func (a Account) Manifest() ([]byte, error) {
 	out := bytes.NewBufferString(header)
-	if err := write(out, a.objects()); err != nil {
+	if err := writeManifests(out, a.manifestObjects()); err != nil {
 		return nil, fmt.Errorf("encoding the account of %s: %w", a.Service, err)
 	}
 	return out.Bytes(), nil
 }
 
-// write writes objects as YAML documents.
-func write(out io.Writer, objects []any) error {
+// writeManifests writes objects as YAML documents.
+func writeManifests(out io.Writer, objects []any) error {
 	documents := yaml.NewEncoder(out)
 	documents.SetIndent(2)
 	for _, object := range objects {
-		node, err := document(object)
+		node, err := yamlDocument(object)
 		if err != nil {
 			return err
 		}
@@ -48,39 +48,39 @@ type role struct {
 	Rules             []Right `json:"rules"`
 }
 
-func (a Account) objects() []any {
-	account := corev1.ServiceAccount{TypeMeta: typeOf(corev1.SchemeGroupVersion.String(), "ServiceAccount"), ObjectMeta: a.meta(Namespace)}
-	objects := append([]any{account}, a.granted("ClusterRole", "", a.Everywhere)...)
+func (a Account) manifestObjects() []any {
+	account := corev1.ServiceAccount{TypeMeta: typeOf(corev1.SchemeGroupVersion.String(), "ServiceAccount"), ObjectMeta: a.objectMeta(Namespace)}
+	objects := append([]any{account}, a.roleAndBinding("ClusterRole", "", a.Everywhere)...)
 	if len(a.Own) > 0 {
-		objects = append(objects, a.granted("Role", Namespace, a.Own)...)
+		objects = append(objects, a.roleAndBinding("Role", Namespace, a.Own)...)
 	}
 	if a.Targets {
 		objects = append(objects, a.readsTargets())
 	}
 	if a.Service == topology.Watcher {
-		objects = append(objects, targets())
+		objects = append(objects, targetsClusterRole())
 	}
 	if len(a.Secrets) > 0 {
-		objects = append(objects, a.role("ClusterRole", a.SecretsRole(), "", a.Secrets))
+		objects = append(objects, a.roleObject("ClusterRole", a.SecretsRole(), "", a.Secrets))
 	}
 	return objects
 }
 
-// granted returns a role of the given kind, and its binding to the account.
-func (a Account) granted(kind, namespace string, rights []Right) []any {
+// roleAndBinding returns a role of the given kind, and its binding to the account.
+func (a Account) roleAndBinding(kind, namespace string, rights []Right) []any {
 	name := "entail-" + a.Service
-	return []any{a.role(kind, name, namespace, rights), a.bound(kind, name, namespace, kind+"Binding")}
+	return []any{a.roleObject(kind, name, namespace, rights), a.bindingObject(kind, name, namespace, kind+"Binding")}
 }
 
-func (a Account) role(kind, name, namespace string, rights []Right) role {
-	meta := a.meta(namespace)
+func (a Account) roleObject(kind, name, namespace string, rights []Right) role {
+	meta := a.objectMeta(namespace)
 	meta.Name = name
 	return role{TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), kind), ObjectMeta: meta, Rules: rights}
 }
 
-// bound returns the binding of a role to the account.
-func (a Account) bound(kind, name, namespace, binding string) rbacv1.RoleBinding {
-	meta := a.meta(namespace)
+// bindingObject returns the binding of a role to the account.
+func (a Account) bindingObject(kind, name, namespace, binding string) rbacv1.RoleBinding {
+	meta := a.objectMeta(namespace)
 	meta.Name = name
 	return rbacv1.RoleBinding{
 		TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), binding), ObjectMeta: meta,
@@ -95,17 +95,17 @@ func SecretsManifest() ([]byte, error) {
 	var bindings []any
 	for _, a := range Accounts() {
 		if len(a.Secrets) > 0 {
-			bindings = append(bindings, a.bound("ClusterRole", a.SecretsRole(), "", "RoleBinding"))
+			bindings = append(bindings, a.bindingObject("ClusterRole", a.SecretsRole(), "", "RoleBinding"))
 		}
 	}
 	out := bytes.NewBufferString(header)
-	if err := write(out, bindings); err != nil {
+	if err := writeManifests(out, bindings); err != nil {
 		return nil, fmt.Errorf("encoding bindings of rights on Secrets: %w", err)
 	}
 	return out.Bytes(), nil
 }
 
-func (a Account) meta(namespace string) metav1.ObjectMeta {
+func (a Account) objectMeta(namespace string) metav1.ObjectMeta {
 	labels := map[string]string{"app.kubernetes.io/name": a.Service, "app.kubernetes.io/part-of": "entail"}
 	return metav1.ObjectMeta{Name: a.Service, Namespace: namespace, Labels: labels}
 }
@@ -114,8 +114,8 @@ func typeOf(apiVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 }
 
-// document returns an object as YAML, with the reason above each right.
-func document(object any) (*yaml.Node, error) {
+// yamlDocument returns an object as YAML, with the reason above each right.
+func yamlDocument(object any) (*yaml.Node, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -124,12 +124,12 @@ func document(object any) (*yaml.Node, error) {
 	if err := yaml.Unmarshal(data, &node); err != nil { // JSON is YAML in another style.
 		return nil, err
 	}
-	restyle(&node)
+	restyleNode(&node)
 	return &node, nil
 }
 
-// restyle uses block style except for lists of words, and turns the reason of a right into a comment.
-func restyle(node *yaml.Node) {
+// restyleNode uses block style except for lists of words, and turns the reason of a right into a comment.
+func restyleNode(node *yaml.Node) {
 	node.Style = 0
 	if node.Kind == yaml.SequenceNode && node.Content[0].Kind == yaml.ScalarNode {
 		node.Style = yaml.FlowStyle
@@ -139,6 +139,6 @@ func restyle(node *yaml.Node) {
 		node.Content = node.Content[2:]
 	}
 	for _, child := range node.Content {
-		restyle(child)
+		restyleNode(child)
 	}
 }

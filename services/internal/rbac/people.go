@@ -41,50 +41,50 @@ func Roles() []Role {
 	bindings := []event.GroupResource{
 		kinds.IAMRoles().GroupResource, kinds.PolicyBindings().GroupResource, kinds.Groups().GroupResource, kinds.GroupMemberships().GroupResource,
 	}
-	read, write := verbs("get", "list", "watch"), verbs("create", "update", "patch", "delete", "deletecollection")
+	read, write := verbList("get", "list", "watch"), verbList("create", "update", "patch", "delete", "deletecollection")
 	all := slices.Concat(read, write)
-	extend := may("Admission asks for it who writes what extends a Store.", verbs("get", "list", "watch", "extend"), stores.Group, stores.Resource)
+	extend := resourceRight("Admission asks for it who writes what extends a Store.", verbList("get", "list", "watch", "extend"), stores.Group, stores.Resource)
 	return []Role{
-		{"entail-view", "view", each("What is declared, and what became of it.", read,
+		{"entail-view", "view", rightsOnKinds("What is declared, and what became of it.", read,
 			slices.Concat([]event.GroupResource{stores, models, documents, rules}, iam, search))},
-		{"entail-edit", "edit", each("A service registers its part of a policy, which gives nobody anything.", write,
+		{"entail-edit", "edit", rightsOnKinds("A service registers its part of a policy, which gives nobody anything.", write,
 			[]event.GroupResource{documents})},
-		{"entail-admin", "admin", each("Whoever binds roles also says which imply which; implied-role asks whether they could bind what follows.", write,
+		{"entail-admin", "admin", rightsOnKinds("Whoever binds roles also says which imply which; implied-role asks whether they could bind what follows.", write,
 			[]event.GroupResource{rules})},
-		{"entail-stores", "", append(each("Tuples give whatever a store is asked about: this is for whom you trust with every store.", all,
+		{"entail-stores", "", append(rightsOnKinds("Tuples give whatever a store is asked about: this is for whom you trust with every store.", all,
 			[]event.GroupResource{stores, models}), extend)},
-		{"entail-store-extender", "", append(each("A part of a model says what follows from tuples: this is for whom you trust with every model.", all,
+		{"entail-store-extender", "", append(rightsOnKinds("A part of a model says what follows from tuples: this is for whom you trust with every model.", all,
 			[]event.GroupResource{models, documents}), extend)},
-		{"entail-iam-binder", "", each(
+		{"entail-iam-binder", "", rightsOnKinds(
 			"A binding can be on any object, of whatever namespace: only admission asks who gives what, by bind and escalate, which are given beside it.",
 			write, bindings)},
-		{"entail-iam", "", each(
+		{"entail-iam", "", rightsOnKinds(
 			"Kinds, people and roles are for whom you trust with all of IAM; bind and escalate on roles, groups and organizations are given beside it.",
 			all, iam)},
-		{"entail-opensearch", "", each(
+		{"entail-opensearch", "", rightsOnKinds(
 			"Users, roles and who has them in OpenSearch: admission asks for get on Secrets and bind on roles, which are given beside it.",
 			all, slices.DeleteFunc(slices.Clone(search), func(r event.GroupResource) bool { return r.Resource == clusters.Resource }))},
 		{"entail-opensearch-clusters", "", []Right{
-			may(
+			resourceRight(
 				"Whoever says where OpenSearch is gets the passwords sent there; who takes over what is in it may do with it what they like.",
 				append(slices.Clone(all), "connect", "adopt"), clusters.Group, clusters.Resource),
-			may("The same of clusters that are declared as they were before; the verbs are asked of the new group.", all,
+			resourceRight("The same of clusters that are declared as they were before; the verbs are asked of the new group.", all,
 				opensearchv1.LegacyGroup, clusters.Resource),
 		}},
 		{"entail-policy", "", []Right{
-			path("A policy that one brings along is checked and compiled; it says nothing of this cluster.", "get", "/entail/policy"),
+			pathRight("A policy that one brings along is checked and compiled; it says nothing of this cluster.", "get", "/entail/policy"),
 		}},
 		{"entail-operator", "", []Right{
-			path("Does everything run, and what could not be processed?", "get", "/entail/status", "/entail/deadletters"),
-			path("What asks for nothing any more is put away.", "delete", "/entail/deadletters"),
-			path("What is as it should be can be processed again.", "post", "/entail/replay"),
+			pathRight("Does everything run, and what could not be processed?", "get", "/entail/status", "/entail/deadletters"),
+			pathRight("What asks for nothing any more is put away.", "delete", "/entail/deadletters"),
+			pathRight("What is as it should be can be processed again.", "post", "/entail/replay"),
 		}},
 	}
 }
 
-// path returns a right on URL paths of the query APIs.
-func path(why, verb string, paths ...string) Right {
-	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbs(verb), NonResourceURLs: paths}}
+// pathRight returns a right on URL paths of the query APIs.
+func pathRight(why, verb string, paths ...string) Right {
+	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbList(verb), NonResourceURLs: paths}}
 }
 
 // RolesManifest returns the roles for people as YAML for kubectl apply.
@@ -101,7 +101,7 @@ func RolesManifest() ([]byte, error) {
 		})
 	}
 	out := bytes.NewBufferString(header)
-	if err := write(out, objects); err != nil {
+	if err := writeManifests(out, objects); err != nil {
 		return nil, fmt.Errorf("encoding the roles for people: %w", err)
 	}
 	return out.Bytes(), nil

@@ -58,26 +58,26 @@ func Users() []string {
 	return users
 }
 
-// may returns a right on resources of one API group.
-func may(why string, verbs []string, group string, resources ...string) Right {
+// resourceRight returns a right on resources of one API group.
+func resourceRight(why string, verbs []string, group string, resources ...string) Right {
 	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources}}
 }
 
-// named restricts r to the object of one name.
-func named(r Right, name string) Right {
+// rightOnName restricts r to the object of one name.
+func rightOnName(r Right, name string) Right {
 	r.ResourceNames = []string{name}
 	return r
 }
 
-// each returns rights on kinds of several groups, one right for each group.
-func each(why string, verbs []string, kinds []event.GroupResource) []Right {
+// rightsOnKinds returns rights on kinds of several groups, one right for each group.
+func rightsOnKinds(why string, verbs []string, kinds []event.GroupResource) []Right {
 	var rights []Right
 	at := map[string]int{}
 	for _, kind := range kinds {
 		i, ok := at[kind.Group]
 		if !ok {
 			i, at[kind.Group] = len(rights), len(rights)
-			rights = append(rights, may(why, verbs, kind.Group))
+			rights = append(rights, resourceRight(why, verbs, kind.Group))
 		}
 		rights[i].Resources = append(rights[i].Resources, kind.Resource)
 	}

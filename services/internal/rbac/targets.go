@@ -16,9 +16,9 @@ const (
 	targetsLabel = "entail.dev/aggregate-to-targets"
 )
 
-// targets returns the ClusterRole that aggregates those of [TargetsManifest]. The kinds are not known when it is
+// targetsClusterRole returns the ClusterRole that aggregates those of [TargetsManifest]. The kinds are not known when it is
 // applied.
-func targets() any {
+func targetsClusterRole() any {
 	return struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
@@ -32,7 +32,7 @@ func targets() any {
 
 // readsTargets binds that ClusterRole to the account.
 func (a Account) readsTargets() any {
-	meta := a.meta("")
+	meta := a.objectMeta("")
 	meta.Name = targetsRole + "-" + a.Service
 	return rbacv1.ClusterRoleBinding{
 		TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), "ClusterRoleBinding"), ObjectMeta: meta,
@@ -52,12 +52,12 @@ func TargetsManifest(of []event.GroupResource) ([]byte, error) {
 			ObjectMeta: metav1.ObjectMeta{Name: "entail-target-" + kind.String(), Labels: map[string]string{
 				"app.kubernetes.io/part-of": "entail", targetsLabel: "true",
 			}},
-			Rules: []Right{may("Which objects there are, and whose: of their content nothing is asked for.",
-				verbs("get", "list", "watch"), kind.Group, kind.Resource)},
+			Rules: []Right{resourceRight("Which objects there are, and whose: of their content nothing is asked for.",
+				verbList("get", "list", "watch"), kind.Group, kind.Resource)},
 		})
 	}
 	var out bytes.Buffer
-	if err := write(&out, objects); err != nil {
+	if err := writeManifests(&out, objects); err != nil {
 		return nil, fmt.Errorf("encoding rights on targets: %w", err)
 	}
 	return out.Bytes(), nil

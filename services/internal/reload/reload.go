@@ -32,8 +32,8 @@ type stamp struct {
 
 // Open reads files and parses their contents.
 func Open[T any](log *slog.Logger, parse func(contents ...[]byte) (T, error), paths ...string) (*Files[T], error) {
-	f := &Files[T]{paths: paths, parse: parse, log: log, stamp: stamps(paths)}
-	return f, f.read()
+	f := &Files[T]{paths: paths, parse: parse, log: log, stamp: fileStamps(paths)}
+	return f, f.readFiles()
 }
 
 // Get returns the value of the present contents. It costs one stat for each file.
@@ -41,16 +41,16 @@ func (f *Files[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	// Taken before the read, so that a change in between is found the next time.
-	if now := stamps(f.paths); !slices.Equal(now, f.stamp) {
+	if now := fileStamps(f.paths); !slices.Equal(now, f.stamp) {
 		f.stamp = now
-		if err := f.read(); err != nil {
+		if err := f.readFiles(); err != nil {
 			f.log.Warn("files changed but cannot be used; what they said before stays in use", "error", err)
 		}
 	}
 	return f.value
 }
 
-func (f *Files[T]) read() error {
+func (f *Files[T]) readFiles() error {
 	contents := make([][]byte, len(f.paths))
 	for i, path := range f.paths {
 		var err error
@@ -66,7 +66,7 @@ func (f *Files[T]) read() error {
 	return nil
 }
 
-func stamps(paths []string) []stamp {
+func fileStamps(paths []string) []stamp {
 	all := make([]stamp, len(paths))
 	for i, path := range paths {
 		if info, err := os.Stat(path); err == nil {

@@ -33,16 +33,16 @@ func (a Auth) Validate() error {
 	return nil
 }
 
-// guard returns an error if every caller would be allowed on a public address.
-func (a Auth) guard(address net.Addr) error {
-	if a == None && !loopback(address) {
+// checkAddress returns an error if every caller would be allowed on a public address.
+func (a Auth) checkAddress(address net.Addr) error {
+	if a == None && !isLoopback(address) {
 		return fmt.Errorf("authentication %q is for loopback only, and %s can be reached by others: "+
 			"listen on 127.0.0.1 or use authentication %q", None, address, Kubernetes)
 	}
 	return nil
 }
 
-func loopback(address net.Addr) bool {
+func isLoopback(address net.Addr) bool {
 	tcp, ok := address.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
 }
@@ -63,22 +63,22 @@ func CallerOf(ctx context.Context) (user authenticationv1.UserInfo, known bool) 
 	return who.user, known
 }
 
-// authenticate adds the caller to the context.
-func (r *reviewer) authenticate(ctx context.Context, header http.Header) (context.Context, error) {
+// authenticateCaller adds the caller to the context.
+func (r *reviewer) authenticateCaller(ctx context.Context, header http.Header) (context.Context, error) {
 	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return nil, unauthenticated(`no token: send the header "Authorization: Bearer TOKEN" ` +
+		return nil, unauthenticatedError(`no token: send the header "Authorization: Bearer TOKEN" ` +
 			"with a token of this Kubernetes cluster, for example from kubectl create token")
 	}
 	key := digest(sha256.Sum256([]byte(token)))
-	user, err := remember(ctx, r, key, func(ctx context.Context) (*authenticationv1.UserInfo, time.Duration, error) {
+	user, err := cachedAnswer(ctx, r, key, func(ctx context.Context) (*authenticationv1.UserInfo, time.Duration, error) {
 		return r.reviewToken(ctx, token)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if user == nil {
-		return nil, unauthenticated("the Kubernetes API server does not accept this token: it is malformed, expired or from another cluster")
+		return nil, unauthenticatedError("the Kubernetes API server does not accept this token: it is malformed, expired or from another cluster")
 	}
 	return context.WithValue(ctx, callerKey{}, caller{token: key, user: *user}), nil
 }
@@ -96,6 +96,6 @@ func (r *reviewer) reviewToken(ctx context.Context, token string) (*authenticati
 	return &review.Status.User, grantedFor, nil
 }
 
-func unauthenticated(text string) error {
+func unauthenticatedError(text string) error {
 	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
 }

@@ -25,7 +25,7 @@ type authorize struct {
 
 func (a authorize) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
-		if err := a.check(ctx, request.Spec().Procedure, request.Any()); err != nil {
+		if err := a.checkAccess(ctx, request.Spec().Procedure, request.Any()); err != nil {
 			return nil, err
 		}
 		return next(ctx, request)
@@ -36,9 +36,9 @@ func (a authorize) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		procedure := conn.Spec().Procedure
 		if conn.Spec().StreamType != connect.StreamTypeServer {
-			return denied("%s is a stream of requests, and no right can be asked for one", procedure)
+			return deniedError("%s is a stream of requests, and no right can be asked for one", procedure)
 		}
-		return next(ctx, guarded{conn, func(request any) error { return a.check(ctx, procedure, request) }})
+		return next(ctx, guarded{conn, func(request any) error { return a.checkAccess(ctx, procedure, request) }})
 	}
 }
 
@@ -59,7 +59,7 @@ func (a authorize) WrapStreamingClient(next connect.StreamingClientFunc) connect
 	return next
 }
 
-func (a authorize) check(ctx context.Context, procedure string, request any) error {
+func (a authorize) checkAccess(ctx context.Context, procedure string, request any) error {
 	who, ok := ctx.Value(callerKey{}).(caller)
 	rule := a.access[procedure]
 	if !ok || rule == nil {
@@ -79,11 +79,11 @@ func (a authorize) check(ctx context.Context, procedure string, request any) err
 		token digest
 		right Right
 	}
-	allowed, err := remember(ctx, a.reviewer, question{who.token, right}, func(ctx context.Context) (bool, time.Duration, error) {
+	allowed, err := cachedAnswer(ctx, a.reviewer, question{who.token, right}, func(ctx context.Context) (bool, time.Duration, error) {
 		return a.reviewer.reviewRight(ctx, who, right)
 	})
 	if err == nil && !allowed {
-		err = denied("user %q may not %s: ask for a role that allows it", who.user.Username, right)
+		err = deniedError("user %q may not %s: ask for a role that allows it", who.user.Username, right)
 	}
 	return err
 }
@@ -112,6 +112,6 @@ func (r *reviewer) reviewRight(ctx context.Context, who caller, right Right) (bo
 	return true, grantedFor, nil
 }
 
-func denied(format string, args ...any) error {
+func deniedError(format string, args ...any) error {
 	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf(format, args...))
 }

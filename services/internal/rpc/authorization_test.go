@@ -259,7 +259,7 @@ func TestACallWithoutACallerOrARuleGoesNowhere(t *testing.T) {
 		if test.who != nil {
 			ctx = context.WithValue(ctx, callerKey{}, known)
 		}
-		if err := (authorize{reviewer: emptyReviewer(1), access: rules}).check(ctx, test.procedure, nil); err == nil || !strings.Contains(err.Error(), "without a caller or a rule") {
+		if err := (authorize{reviewer: emptyReviewer(1), access: rules}).checkAccess(ctx, test.procedure, nil); err == nil || !strings.Contains(err.Error(), "without a caller or a rule") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

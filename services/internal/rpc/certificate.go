@@ -13,7 +13,7 @@ type Files struct {
 	Certificate, Key string
 }
 
-func (f Files) config(log *slog.Logger) (*tls.Config, error) {
+func (f Files) tlsConfig(log *slog.Logger) (*tls.Config, error) {
 	pair, err := reload.Open(log, pairOf, f.Certificate, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("reading TLS certificate and key: %w", err)

@@ -48,29 +48,29 @@ func newChain(cfg Config) (*chain, error) {
 	return c, nil
 }
 
-// public returns the options of health and reflection, which reveal nothing that is not in the sources.
-func (c *chain) public() []connect.HandlerOption {
-	return []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), compression(), connect.WithInterceptors(c.edge)}
+// publicOptions returns the options of health and reflection, which reveal nothing that is not in the sources.
+func (c *chain) publicOptions() []connect.HandlerOption {
+	return []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), boundedGzip(), connect.WithInterceptors(c.edge)}
 }
 
-func (c *chain) options(h Handler) []connect.HandlerOption {
-	options := []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), compression(), codecs()}
+func (c *chain) handlerOptions(h Handler) []connect.HandlerOption {
+	options := []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), boundedGzip(), strictCodecs()}
 	if c.trace != nil {
 		options = append(options, connect.WithInterceptors(c.trace))
 	}
 	options = append(options, connect.WithInterceptors(c.edge, c.validate))
 	if c.reviewer != nil {
-		options = append(options, connect.WithRequestGate(c.authenticate), connect.WithInterceptors(authorize{c.reviewer, h.access, h.own}))
+		options = append(options, connect.WithRequestGate(c.authenticateCall), connect.WithInterceptors(authorize{c.reviewer, h.access, h.own}))
 	}
 	return options
 }
 
-// authenticate runs outside of the edge, so it settles its own errors.
-func (c *chain) authenticate(ctx context.Context, spec connect.Spec, _ connect.Peer, header http.Header) (context.Context, error) {
+// authenticateCall runs outside of the edge, so it settles its own errors.
+func (c *chain) authenticateCall(ctx context.Context, spec connect.Spec, _ connect.Peer, header http.Header) (context.Context, error) {
 	started := time.Now()
-	known, err := c.reviewer.authenticate(ctx, header)
+	known, err := c.reviewer.authenticateCaller(ctx, header)
 	if err != nil {
-		return nil, c.edge.settle(ctx, spec.Procedure, started, err)
+		return nil, c.edge.settleError(ctx, spec.Procedure, started, err)
 	}
 	return known, nil
 }

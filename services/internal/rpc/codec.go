@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// codecs refuse requests with unknown fields: such a field may be a filter, without which the answer would hold
+// strictCodecs refuse requests with unknown fields: such a field may be a filter, without which the answer would hold
 // everything. Answers in JSON contain fields that are false, zero or empty.
-func codecs() connect.HandlerOption {
+func strictCodecs() connect.HandlerOption {
 	const name = "json"
 	return connect.WithHandlerOptions(
 		connect.WithCodec(wire{}), connect.WithCodec(text(name)), connect.WithCodec(text(name+"; charset=utf-8")))

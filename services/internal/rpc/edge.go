@@ -35,7 +35,7 @@ func (e *edge) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
 		defer cancel()
 		defer func(started time.Time) {
-			err = e.settle(ctx, request.Spec().Procedure, started, panicked(recover(), err))
+			err = e.settleError(ctx, request.Spec().Procedure, started, panicError(recover(), err))
 		}(time.Now())
 		return next(ctx, request)
 	}
@@ -46,7 +46,7 @@ func (e *edge) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.S
 		ctx, cancel := context.WithTimeout(ctx, streamTimeout)
 		defer cancel()
 		defer func(started time.Time) {
-			err = e.settle(ctx, conn.Spec().Procedure, started, panicked(recover(), err))
+			err = e.settleError(ctx, conn.Spec().Procedure, started, panicError(recover(), err))
 		}(time.Now())
 		return next(ctx, conn)
 	}
@@ -56,15 +56,15 @@ func (e *edge) WrapStreamingClient(next connect.StreamingClientFunc) connect.Str
 	return next
 }
 
-func panicked(value any, err error) error {
+func panicError(value any, err error) error {
 	if value == nil {
 		return err
 	}
 	return fmt.Errorf("panic: %v\n%s", value, debug.Stack())
 }
 
-// settle returns the error for the caller. It logs a cause that the caller does not get.
-func (e *edge) settle(ctx context.Context, procedure string, started time.Time, err error) error {
+// settleError returns the error for the caller. It logs a cause that the caller does not get.
+func (e *edge) settleError(ctx context.Context, procedure string, started time.Time, err error) error {
 	took := time.Since(started)
 	if err == nil {
 		e.duration.WithLabelValues(procedure, "ok").Observe(took.Seconds())

@@ -44,9 +44,9 @@ func (h Handler) Own(own func(caller authenticationv1.UserInfo, request any) boo
 	return h
 }
 
-// validate returns an error for procedures without an access rule. Otherwise only the first call would show that.
-func (h Handler) validate() error {
-	methods, err := h.methods()
+// validateAccess returns an error for procedures without an access rule. Otherwise only the first call would show that.
+func (h Handler) validateAccess() error {
+	methods, err := h.methodDescriptors()
 	var missing []error
 	for _, procedure := range slices.Sorted(maps.Keys(methods)) {
 		if h.access[procedure] == nil {
@@ -56,9 +56,9 @@ func (h Handler) validate() error {
 	return errors.Join(append(missing, err)...)
 }
 
-// streams returns the procedures with a stream of answers.
-func (h Handler) streams() map[string]struct{} {
-	methods, _ := h.methods() // An unknown service has none.
+// streamProcedures returns the procedures with a stream of answers.
+func (h Handler) streamProcedures() map[string]struct{} {
+	methods, _ := h.methodDescriptors() // An unknown service has none.
 	streams := map[string]struct{}{}
 	for procedure, method := range methods {
 		if method.IsStreamingServer() {
@@ -68,7 +68,7 @@ func (h Handler) streams() map[string]struct{} {
 	return streams
 }
 
-func (h Handler) methods() (map[string]protoreflect.MethodDescriptor, error) {
+func (h Handler) methodDescriptors() (map[string]protoreflect.MethodDescriptor, error) {
 	descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(h.service))
 	if err != nil {
 		return nil, fmt.Errorf("service %q: %w", h.service, err)

@@ -16,30 +16,30 @@ import (
 // mountProbes adds the endpoints without authentication: liveness, readiness, metrics, and health and reflection of
 // gRPC.
 func (s *Server) mountProbes(metrics *prometheus.Registry) {
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
-	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.readiness()) })
+	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, nil) })
+	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, s.checkReadiness()) })
 	s.mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorLog: s.http.ErrorLog}))
-	public := s.chain.public()
+	public := s.chain.publicOptions()
 	s.mux.Handle(grpchealth.NewHandler(health{s}, public...))
-	reflector := grpcreflect.NewReflector(grpcreflect.NamerFunc(s.names))
+	reflector := grpcreflect.NewReflector(grpcreflect.NamerFunc(s.serviceNames))
 	s.mux.Handle(grpcreflect.NewHandlerV1(reflector, public...))
 	s.mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, public...))
 }
 
-func (s *Server) readiness() error {
+func (s *Server) checkReadiness() error {
 	if s.ready == nil {
 		return nil
 	}
 	return s.ready()
 }
 
-func (s *Server) names() []string {
+func (s *Server) serviceNames() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return append([]string{grpchealth.HealthV1ServiceName}, s.services...)
 }
 
-func answer(w http.ResponseWriter, err error) {
+func writeAnswer(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -53,11 +53,11 @@ func answer(w http.ResponseWriter, err error) {
 type health struct{ server *Server }
 
 func (h health) Check(_ context.Context, request *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
-	if request.Service != "" && !slices.Contains(h.server.names(), request.Service) {
+	if request.Service != "" && !slices.Contains(h.server.serviceNames(), request.Service) {
 		return nil, NotFound("service %.200q is not served here", request.Service)
 	}
 	status := grpchealth.StatusNotServing
-	if ready := h.server.readiness() == nil; ready {
+	if ready := h.server.checkReadiness() == nil; ready {
 		status = grpchealth.StatusServing
 	}
 	return &grpchealth.CheckResponse{Status: status}, nil

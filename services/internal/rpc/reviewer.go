@@ -55,9 +55,9 @@ func newReviewer(cfg *rest.Config) (*reviewer, error) {
 	}, nil
 }
 
-// remember returns the cached answer for key, or calls ask. Concurrent callers with the same key share one call, and no
+// cachedAnswer returns the cached answer for key, or calls ask. Concurrent callers with the same key share one call, and no
 // caller can cancel it.
-func remember[T any](ctx context.Context, r *reviewer, key any, ask func(context.Context) (T, time.Duration, error)) (T, error) {
+func cachedAnswer[T any](ctx context.Context, r *reviewer, key any, ask func(context.Context) (T, time.Duration, error)) (T, error) {
 	if kept, ok := r.answers.Get(key); ok {
 		if answer, ok := kept.(T); ok {
 			return answer, nil

@@ -36,7 +36,7 @@ func TestAnAnswerIsAskedForOnceAndBelievedForItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, asked := emptyReviewer(10), &atomic.Int32{}
 		ask := func() {
-			if answer, err := remember(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
+			if answer, err := cachedAnswer(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
 				t.Errorf("got %q, %v", answer, err)
 			}
 		}
@@ -60,10 +60,10 @@ func TestAnAnswerIsAskedForOnceAndBelievedForItsTime(t *testing.T) {
 func TestAFailureToAskIsNotRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, asked, down := emptyReviewer(10), &atomic.Int32{}, fault.Unavailable(errors.New("down"))
-		if _, err := remember(t.Context(), r, "who", counted(asked, "", down)); !fault.IsUnavailable(err) {
+		if _, err := cachedAnswer(t.Context(), r, "who", counted(asked, "", down)); !fault.IsUnavailable(err) {
 			t.Fatalf("got %v", err)
 		}
-		if answer, err := remember(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
+		if answer, err := cachedAnswer(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
 			t.Fatalf("got %q, %v once it is up", answer, err)
 		}
 	})
@@ -76,13 +76,13 @@ func TestACallerWhoLeavesTakesNoAnswerFromTheOthers(t *testing.T) {
 		defer cancel()
 		var both sync.WaitGroup
 		both.Go(func() {
-			if _, err := remember(impatient, r, "who", counted(asked, "alice", nil)); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := cachedAnswer(impatient, r, "who", counted(asked, "alice", nil)); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the impatient one got %v", err)
 			}
 		})
 		synctest.Wait()
 		both.Go(func() {
-			if answer, err := remember(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
+			if answer, err := cachedAnswer(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
 				t.Errorf("the patient one got %q, %v", answer, err)
 			}
 		})
@@ -100,7 +100,7 @@ func TestQuestionsAtATimeAndAnswersKeptAreBounded(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 3 * maxQuestions {
 			all.Go(func() {
-				_, err := remember(t.Context(), r, i, func(context.Context) (int, time.Duration, error) {
+				_, err := cachedAnswer(t.Context(), r, i, func(context.Context) (int, time.Duration, error) {
 					now.Add(1)
 					defer now.Add(-1)
 					<-time.After(time.Second) // synthetic time
@@ -154,15 +154,15 @@ func TestAnAPIServerThatIsDownMakesCallsUnavailable(t *testing.T) {
 
 func TestEverybodyMayCallOnLoopbackOnly(t *testing.T) {
 	everywhere := &net.TCPAddr{IP: net.IPv4zero, Port: 80}
-	if None.guard(everywhere) == nil || Kubernetes.guard(everywhere) != nil {
+	if None.checkAddress(everywhere) == nil || Kubernetes.checkAddress(everywhere) != nil {
 		t.Error("guard lets the wrong one through")
 	}
 	for _, address := range []string{"127.0.0.1", "127.8.8.8", "::1"} {
-		if err := None.guard(&net.TCPAddr{IP: net.ParseIP(address)}); err != nil {
+		if err := None.checkAddress(&net.TCPAddr{IP: net.ParseIP(address)}); err != nil {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if None.guard(&net.UnixAddr{Name: "socket"}) == nil {
+	if None.checkAddress(&net.UnixAddr{Name: "socket"}) == nil {
 		t.Error("guard takes a socket for loopback")
 	}
 }

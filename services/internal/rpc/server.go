@@ -74,7 +74,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := listen(cfg)
+	listener, err := openListener(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -83,13 +83,13 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.Join(err, listener.Close())
 	}
 	s.mountProbes(cfg.Metrics)
-	if cfg.Auth == Kubernetes && s.http.TLSConfig == nil && !loopback(listener.Addr()) {
+	if cfg.Auth == Kubernetes && s.http.TLSConfig == nil && !isLoopback(listener.Addr()) {
 		s.log.Warn("tokens of callers cross the network unencrypted: give the server a certificate", "address", listener.Addr().String())
 	}
 	return s, nil
 }
 
-func listen(cfg Config) (net.Listener, error) {
+func openListener(cfg Config) (net.Listener, error) {
 	listener := cfg.Listener
 	if listener == nil {
 		var err error
@@ -97,7 +97,7 @@ func listen(cfg Config) (net.Listener, error) {
 			return nil, fmt.Errorf("listening for queries and probes: %w", err)
 		}
 	}
-	if err := cfg.Auth.guard(listener.Addr()); err != nil {
+	if err := cfg.Auth.checkAddress(listener.Addr()); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	return listener, nil
@@ -120,7 +120,7 @@ func newHTTPServer(cfg Config, mux http.Handler) (*http.Server, error) {
 		return server, nil
 	}
 	var err error
-	server.TLSConfig, err = cfg.TLS.config(cfg.Log)
+	server.TLSConfig, err = cfg.TLS.tlsConfig(cfg.Log)
 	return server, err
 }
 
@@ -135,18 +135,18 @@ func (s *Server) Mount(handlers ...Handler) error {
 		if slices.Contains(s.services, h.service) {
 			return fmt.Errorf("service %s is mounted twice", h.service)
 		}
-		if err := h.validate(); err != nil {
+		if err := h.validateAccess(); err != nil {
 			return fmt.Errorf("mounting %s: %w", h.service, err)
 		}
-		path, handler := h.mount(s.chain.options(h)...)
-		s.mux.Handle(path, named(patient(handler, h.streams())))
+		path, handler := h.mount(s.chain.handlerOptions(h)...)
+		s.mux.Handle(path, renameTooLarge(extendDeadlines(handler, h.streamProcedures())))
 		s.services = append(s.services, h.service)
 	}
 	return nil
 }
 
-// patient extends the deadlines of procedures that stream.
-func patient(next http.Handler, streams map[string]struct{}) http.Handler {
+// extendDeadlines extends the deadlines of procedures that stream.
+func extendDeadlines(next http.Handler, streams map[string]struct{}) http.Handler {
 	if len(streams) == 0 {
 		return next
 	}

@@ -9,9 +9,9 @@ import (
 	"connectrpc.com/connect"
 )
 
-// compression returns gzip that inflates only up to the bound of a message. A larger message is refused without
+// boundedGzip returns gzip that inflates only up to the bound of a message. A larger message is refused without
 // inflating the rest.
-func compression() connect.HandlerOption {
+func boundedGzip() connect.HandlerOption {
 	return connect.WithCompression("gzip",
 		func() connect.Decompressor { return &inflater{} },
 		func() connect.Compressor { return gzip.NewWriter(io.Discard) })
@@ -45,8 +45,8 @@ func (i *inflater) Close() error { return i.gzip.Close() }
 // tooLarge is the body of the answer to a message over the bound. Connect's own text names an internal reader.
 const tooLarge = `{"code":%q,"message":"the request has more than %d bytes (1 MiB), in which JSON has room for 768 KiB of files: send less at a time"}`
 
-// named answers 413 to a message over the bound. Connect answers 429 to such messages, and to nothing else here.
-func named(next http.Handler) http.Handler {
+// renameTooLarge answers 413 to a message over the bound. Connect answers 429 to such messages, and to nothing else here.
+func renameTooLarge(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&sizeStatus{ResponseWriter: w}, r) })
 }
 

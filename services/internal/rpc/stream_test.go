@@ -53,7 +53,7 @@ func TestAStreamOutlivesTheTimeToWriteAnAnswer(t *testing.T) {
 	h := ticker{count: messages, pause: answerTime / 4}.handler()
 	path, handler := h.mount()
 	mux := http.NewServeMux()
-	mux.Handle(path, patient(handler, h.streams()))
+	mux.Handle(path, extendDeadlines(handler, h.streamProcedures()))
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.ReadTimeout, server.Config.WriteTimeout = answerTime, answerTime
 	server.Config.Protocols = new(http.Protocols)
@@ -84,11 +84,11 @@ func TestAStreamOutlivesTheTimeToWriteAnAnswer(t *testing.T) {
 }
 
 func TestStreamsAreKnownByTheirDescriptors(t *testing.T) {
-	streams := ticker{}.handler().streams()
+	streams := ticker{}.handler().streamProcedures()
 	if _, ok := streams[inferencev1connect.InferenceServiceWatchInferencesProcedure]; !ok || len(streams) != 1 {
 		t.Errorf("streams %v", streams)
 	}
-	if got := (Handler{service: string(protoreflect.FullName("no.Service"))}).streams(); len(got) != 0 {
+	if got := (Handler{service: string(protoreflect.FullName("no.Service"))}).streamProcedures(); len(got) != 0 {
 		t.Errorf("streams of no service: %v", got)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Turns bounds how many costly calls run at a time. The others wait. A known caller has at most half of the turns, so
+// Limiter bounds how many costly calls run at a time. The others wait. A known caller has at most half of the turns, so
 // one caller cannot block all others.
-type Turns struct {
+type Limiter struct {
 	all  *semaphore.Weighted
 	each int64
 
@@ -26,12 +26,12 @@ type line struct {
 }
 
 // NewTurns returns n turns.
-func NewTurns(n int) *Turns {
-	return &Turns{all: semaphore.NewWeighted(int64(n)), each: int64(n+1) / 2, lines: map[string]*line{}}
+func NewTurns(n int) *Limiter {
+	return &Limiter{all: semaphore.NewWeighted(int64(n)), each: int64(n+1) / 2, lines: map[string]*line{}}
 }
 
 // Take waits for a turn. The caller must call giveBack at its end.
-func (t *Turns) Take(ctx context.Context) (giveBack func(), err error) {
+func (t *Limiter) Take(ctx context.Context) (giveBack func(), err error) {
 	leave, err := t.lineUp(ctx)
 	if err == nil {
 		if err = t.all.Acquire(ctx, 1); err == nil {
@@ -43,20 +43,20 @@ func (t *Turns) Take(ctx context.Context) (giveBack func(), err error) {
 }
 
 // lineUp waits behind other calls of the same caller, if the caller is known.
-func (t *Turns) lineUp(ctx context.Context) (leave func(), err error) {
+func (t *Limiter) lineUp(ctx context.Context) (leave func(), err error) {
 	caller, known := CallerOf(ctx)
 	if !known {
 		return func() {}, nil
 	}
-	l := t.join(caller.Username)
+	l := t.joinLine(caller.Username)
 	if err := l.turns.Acquire(ctx, 1); err != nil {
-		t.part(caller.Username)
+		t.leaveLine(caller.Username)
 		return nil, err
 	}
-	return func() { l.turns.Release(1); t.part(caller.Username) }, nil
+	return func() { l.turns.Release(1); t.leaveLine(caller.Username) }, nil
 }
 
-func (t *Turns) join(caller string) *line {
+func (t *Limiter) joinLine(caller string) *line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.lines[caller]
@@ -68,7 +68,7 @@ func (t *Turns) join(caller string) *line {
 	return l
 }
 
-func (t *Turns) part(caller string) {
+func (t *Limiter) leaveLine(caller string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l := t.lines[caller]; l.calls > 1 {

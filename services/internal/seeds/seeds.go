@@ -18,7 +18,7 @@ const roundsVariable = "ENTAIL_ROUNDS"
 // First returns the first seed of a test: ENTAIL_SEED, or 0. If the test fails, it logs a seed other than 0.
 func First(t testing.TB) uint64 {
 	t.Helper()
-	value, err := parse(os.Getenv(variable))
+	value, err := parseSeed(os.Getenv(variable))
 	if err != nil {
 		t.Fatalf("%s: %v; set an unsigned number", variable, err)
 	}
@@ -59,8 +59,8 @@ func Rounds(t testing.TB, few int) int {
 	return max(n, few)
 }
 
-// parse returns the value of ENTAIL_SEED as a number. Without a value it is 0.
-func parse(value string) (uint64, error) {
+// parseSeed returns the value of ENTAIL_SEED as a number. Without a value it is 0.
+func parseSeed(value string) (uint64, error) {
 	if value == "" {
 		return 0, nil
 	}

@@ -37,7 +37,7 @@ func TestRangeBeginsWithTheSeedOfTheEnvironment(t *testing.T) {
 
 func TestParseRejectsWhatIsNoUnsignedNumber(t *testing.T) {
 	for _, value := range []string{"x", "-1", "1.5", " 1", "18446744073709551616"} {
-		if got, err := parse(value); err == nil {
+		if got, err := parseSeed(value); err == nil {
 			t.Errorf("%q: got %d, want an error", value, got)
 		}
 	}

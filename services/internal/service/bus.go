@@ -35,11 +35,11 @@ type bus struct {
 // joinBus waits until NATS answers and all streams exist. The watcher, which creates the streams, waits for NATS only.
 func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*bus, error) {
 	b := &bus{closed: make(chan struct{})}
-	options, err := b.options(rt, cfg, lost)
+	options, err := b.natsOptions(rt, cfg, lost)
 	if err != nil {
 		return nil, err
 	}
-	err = insist(ctx, rt.Log, "waiting for NATS", retries(), func() (err error) {
+	err = retryUntilDone(ctx, rt.Log, "waiting for NATS", connectBackoff(), func() (err error) {
 		b.conn, err = nats.Connect(cfg.NATS.URL, options...)
 		return err
 	})
@@ -47,11 +47,11 @@ func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*b
 		return nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
 	if b.js, err = jetstream.New(b.conn); err != nil {
-		b.leave()
+		b.closeConnection()
 		return nil, fmt.Errorf("using JetStream: %w", err)
 	}
 	if err := b.awaitStreams(ctx, rt); err != nil {
-		b.leave()
+		b.closeConnection()
 		return nil, fmt.Errorf("waiting for streams: %w", err)
 	}
 	return b, nil
@@ -60,7 +60,7 @@ func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*b
 // awaitStreams waits until all streams exist. The watcher waits only until it can compare them.
 func (b *bus) awaitStreams(ctx context.Context, rt *Runtime) error {
 	looks := backoff.Backoff{Min: 100 * time.Millisecond, Max: time.Second}
-	return insist(ctx, rt.Log, "waiting for JetStream", looks, func() error {
+	return retryUntilDone(ctx, rt.Log, "waiting for JetStream", looks, func() error {
 		if rt.Name != topology.Watcher {
 			return topology.Present(ctx, b.js)
 		}
@@ -69,8 +69,8 @@ func (b *bus) awaitStreams(ctx context.Context, rt *Runtime) error {
 	})
 }
 
-func (b *bus) options(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option, error) {
-	options, err := cfg.NATS.credentials()
+func (b *bus) natsOptions(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option, error) {
+	options, err := cfg.NATS.credentialOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (b *bus) options(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option,
 		nats.Timeout(connectTimeout), nats.DrainTimeout(busDrainTimeout),
 		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(maxPings),
-		nats.CustomReconnectDelay(retries().Delay),
+		nats.CustomReconnectDelay(connectBackoff().Delay),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // nil after our own close
 				rt.Log.Warn("connection to NATS lost; reconnecting", "error", err)
@@ -99,22 +99,22 @@ func (b *bus) options(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option,
 	return append(options, cfg.Embed.NATS...), nil
 }
 
-// credentials returns options that read their files at every connect, so that the files can be replaced.
-func (n NATS) credentials() ([]nats.Option, error) {
+// credentialOptions returns options that read their files at every connect, so that the files can be replaced.
+func (n NATS) credentialOptions() ([]nats.Option, error) {
 	var options []nats.Option
 	switch {
 	case n.CredsFile != "":
 		options = append(options, nats.UserCredentials(n.CredsFile))
 	case n.NKeyFile != "":
-		seed, err := nkey(n.NKeyFile)
+		seed, err := nkeyOption(n.NKeyFile)
 		if err != nil {
 			return nil, err
 		}
 		options = append(options, seed)
 	case n.User != "":
-		options = append(options, nats.UserInfoHandler(func() (string, string) { return n.User, secret(n.PasswordFile) }))
+		options = append(options, nats.UserInfoHandler(func() (string, string) { return n.User, readSecret(n.PasswordFile) }))
 	case n.TokenFile != "":
-		options = append(options, nats.TokenHandler(func() string { return secret(n.TokenFile) }))
+		options = append(options, nats.TokenHandler(func() string { return readSecret(n.TokenFile) }))
 	}
 	if n.CAFile != "" {
 		options = append(options, nats.RootCAs(n.CAFile))
@@ -122,8 +122,8 @@ func (n NATS) credentials() ([]nats.Option, error) {
 	return options, nil
 }
 
-// secret returns the content of a file, or "" if it cannot be read; the server then refuses the connection.
-func secret(file string) string {
+// readSecret returns the content of a file, or "" if it cannot be read; the server then refuses the connection.
+func readSecret(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return ""
@@ -131,8 +131,8 @@ func secret(file string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// leave sends what is buffered, and closes the connection. An unreachable server is no error.
-func (b *bus) leave() {
+// closeConnection sends what is buffered, and closes the connection. An unreachable server is no error.
+func (b *bus) closeConnection() {
 	if b == nil {
 		return
 	}
@@ -147,9 +147,9 @@ func (b *bus) leave() {
 	<-b.closed
 }
 
-// insist calls try until it succeeds, the error is terminal, or ctx ends. It logs each error once. After the time
+// retryUntilDone calls try until it succeeds, the error is terminal, or ctx ends. It logs each error once. After the time
 // starting it logs warnings.
-func insist(ctx context.Context, log *slog.Logger, doing string, delays backoff.Backoff, try func() error) error {
+func retryUntilDone(ctx context.Context, log *slog.Logger, doing string, delays backoff.Backoff, try func() error) error {
 	began, level, said := time.Now(), slog.LevelInfo, ""
 	for attempt := 1; ; attempt++ {
 		err := try()
@@ -169,7 +169,7 @@ func insist(ctx context.Context, log *slog.Logger, doing string, delays backoff.
 	}
 }
 
-// retries returns the delays between attempts to reach NATS.
-func retries() backoff.Backoff {
+// connectBackoff returns the delays between attempts to reach NATS.
+func connectBackoff() backoff.Backoff {
 	return backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 }

@@ -48,7 +48,7 @@ func TestWhatIsAwaitedAtTheStartIsSaidOnceAndLaterAsAWarning(t *testing.T) {
 		defer cancel()
 		var log strings.Builder
 		began := time.Now()
-		err := insist(ctx, slog.New(slog.NewTextHandler(&log, nil)), "waiting", retries(), func() error {
+		err := retryUntilDone(ctx, slog.New(slog.NewTextHandler(&log, nil)), "waiting", connectBackoff(), func() error {
 			if time.Since(began) > 3*starting {
 				return errors.New("unauthorized")
 			}
@@ -284,11 +284,11 @@ func newNKey(t *testing.T) (seed, public string) {
 
 func TestTasksThatAreLateAreToldOf(t *testing.T) {
 	release := make(chan struct{})
-	late := start(t.Context(), func(error) {}, func(context.Context) error {
+	late := startTasks(t.Context(), func(error) {}, func(context.Context) error {
 		<-release
 		return errors.New("too late to matter")
 	})
-	if err := late.stop(time.Millisecond); err == nil || !strings.Contains(err.Error(), "tasks did not finish within 1ms") {
+	if err := late.stopTasks(time.Millisecond); err == nil || !strings.Contains(err.Error(), "tasks did not finish within 1ms") {
 		t.Errorf("got %v", err)
 	}
 	close(release)

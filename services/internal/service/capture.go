@@ -20,11 +20,11 @@ func CaptureLogs(log *slog.Logger) {
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
-	return q.Handler.Enabled(ctx, lowered(level))
+	return q.Handler.Enabled(ctx, lowerLevel(level))
 }
 
 func (q quiet) Handle(ctx context.Context, record slog.Record) error {
-	record.Level = lowered(record.Level)
+	record.Level = lowerLevel(record.Level)
 	return q.Handler.Handle(ctx, record)
 }
 
@@ -32,7 +32,7 @@ func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handle
 
 func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
 
-func lowered(level slog.Level) slog.Level {
+func lowerLevel(level slog.Level) slog.Level {
 	if level >= slog.LevelError {
 		return slog.LevelWarn
 	}

@@ -13,7 +13,7 @@ func kubeConfig(name string, cfg Config) (*rest.Config, error) {
 	found := cfg.Embed.Kube
 	if found == nil {
 		var err error
-		if found, err = cfg.Kube.load(); err != nil {
+		if found, err = cfg.Kube.loadConfig(); err != nil {
 			return nil, err
 		}
 	}
@@ -22,7 +22,7 @@ func kubeConfig(name string, cfg Config) (*rest.Config, error) {
 	return found, nil
 }
 
-func (k Kube) load() (*rest.Config, error) {
+func (k Kube) loadConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.Kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: k.Context}

@@ -55,9 +55,9 @@ func (p program) main(args []string, run func(context.Context) error) int {
 	p.flags.SortFlags = false
 	p.flags.Usage = func() {}
 	showVersion := p.flags.Bool("version", false, "print version and commit and exit")
-	err := errors.Join(p.flags.Parse(args), p.unexpected())
+	err := errors.Join(p.flags.Parse(args), p.unexpectedArguments())
 	if errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintf(p.out, usage, p.name, variable("nats-url"), p.flags.FlagUsages())
+		fmt.Fprintf(p.out, usage, p.name, flagVariable("nats-url"), p.flags.FlagUsages())
 		return 0
 	}
 	if err == nil {
@@ -83,7 +83,7 @@ func (p program) main(args []string, run func(context.Context) error) int {
 	return 0
 }
 
-func (p program) unexpected() error {
+func (p program) unexpectedArguments() error {
 	if p.flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q: there are only flags", p.flags.Arg(0))
 	}
@@ -94,18 +94,18 @@ func (p program) unexpected() error {
 func fromEnv(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	var errs []error
 	fs.VisitAll(func(f *pflag.Flag) {
-		value, ok := env(variable(f.Name))
+		value, ok := env(flagVariable(f.Name))
 		if !ok || value == "" || f.Changed || f.Name == "version" {
 			return
 		}
 		if err := fs.Set(f.Name, value); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", variable(f.Name), err))
+			errs = append(errs, fmt.Errorf("%s: %w", flagVariable(f.Name), err))
 		}
 	})
 	return errors.Join(errs...)
 }
 
-// variable returns the variable of a flag, such as ENTAIL_NATS_URL for nats-url.
-func variable(flag string) string {
+// flagVariable returns the variable of a flag, such as ENTAIL_NATS_URL for nats-url.
+func flagVariable(flag string) string {
 	return "ENTAIL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

@@ -13,8 +13,8 @@ import (
 
 var errSeedReplaced = errors.New("the seed was replaced; the next attempt uses the new one")
 
-// nkey authenticates with the seed that the file holds at each connect.
-func nkey(file string) (nats.Option, error) {
+// nkeyOption authenticates with the seed that the file holds at each connect.
+func nkeyOption(file string) (nats.Option, error) {
 	if _, err := readSeed(file); err != nil {
 		return nil, err
 	}

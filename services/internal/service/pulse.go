@@ -52,7 +52,7 @@ func newPulse(conn *nats.Conn, js jetstream.JetStream, service string, log *slog
 func (p *pulse) Run(ctx context.Context) error {
 	tried, reconnects := time.Duration(0), p.conn.Stats().Reconnects
 	for backoff.Sleep(ctx, pulseInterval) {
-		if p.ask(ctx) {
+		if p.isAnswered(ctx) {
 			p.heard.Store(int64(time.Since(p.begun)))
 			continue
 		}
@@ -60,9 +60,9 @@ func (p *pulse) Run(ctx context.Context) error {
 		if n := p.conn.Stats().Reconnects; n != reconnects { // A missed ping also reconnects.
 			reconnects, tried = n, now
 		}
-		if ctx.Err() == nil && p.silent() > silence && now-tried > probation && p.conn.IsConnected() {
+		if ctx.Err() == nil && p.silentFor() > silence && now-tried > probation && p.conn.IsConnected() {
 			tried = now
-			p.log.WarnContext(ctx, "JetStream is silent; trying another server", "server", p.conn.ConnectedServerName(), "for", p.silent())
+			p.log.WarnContext(ctx, "JetStream is silent; trying another server", "server", p.conn.ConnectedServerName(), "for", p.silentFor())
 			if err := p.conn.ForceReconnect(); err != nil {
 				p.log.WarnContext(ctx, "no other server tried", "error", err)
 			}
@@ -71,9 +71,9 @@ func (p *pulse) Run(ctx context.Context) error {
 	return nil
 }
 
-// ask reports whether JetStream answers, even with a refusal. It publishes, because a server that has lost the others
+// isAnswered reports whether JetStream answers, even with a refusal. It publishes, because a server that has lost the others
 // still answers reads, but acknowledges nothing.
-func (p *pulse) ask(ctx context.Context) bool {
+func (p *pulse) isAnswered(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
 	_, err := p.js.Publish(ctx, topology.BarrierSubject(p.service), nil)
@@ -85,15 +85,15 @@ func (p *pulse) ask(ctx context.Context) bool {
 	return err == nil || refused && refusal.ErrorCode != clusterUnavailable
 }
 
-// silent returns the time since the last answer.
-func (p *pulse) silent() time.Duration {
+// silentFor returns the time since the last answer.
+func (p *pulse) silentFor() time.Duration {
 	return time.Since(p.begun) - time.Duration(p.heard.Load())
 }
 
-// check returns the readiness check for JetStream.
-func (p *pulse) check() Check {
+// readinessCheck returns the readiness check for JetStream.
+func (p *pulse) readinessCheck() Check {
 	return Check{Name: "jetstream", Err: func() error {
-		if d := p.silent(); d > silence {
+		if d := p.silentFor(); d > silence {
 			return fmt.Errorf("has not answered for %s", d.Round(time.Second))
 		}
 		return nil

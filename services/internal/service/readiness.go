@@ -37,7 +37,7 @@ func (r *readiness) Err() error {
 	return errors.Join(errs...)
 }
 
-func connected(conn *nats.Conn) Check {
+func connectedCheck(conn *nats.Conn) Check {
 	return Check{Name: "nats", Err: func() error {
 		if !conn.IsConnected() {
 			return errors.New("not connected")

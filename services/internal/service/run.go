@@ -33,7 +33,7 @@ func Run(ctx context.Context, name string, cfg Config, build Build, early ...Ear
 	}
 	rt.Log.Info("starting", "config", cfg)
 	p := &process{rt: rt, cfg: cfg, build: build, early: early, ready: &readiness{}}
-	err = errors.Join(p.run(ctx), flush())
+	err = errors.Join(p.runProcess(ctx), flush())
 	rt.Log.Info("stopped")
 	return err
 }
@@ -74,10 +74,10 @@ type process struct {
 	tasks  *tasks
 }
 
-func (p *process) run(ctx context.Context) error {
+func (p *process) runProcess(ctx context.Context) error {
 	alive, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	if err := p.listen(); err != nil {
+	if err := p.openListeners(); err != nil {
 		return err
 	}
 	apart := []func(context.Context) error{p.server.Run}
@@ -88,8 +88,8 @@ func (p *process) run(ctx context.Context) error {
 		}
 		apart = append(apart, task)
 	}
-	serving := start(ctx, fail, apart...)
-	err := p.open(alive, fail)
+	serving := startTasks(ctx, fail, apart...)
+	err := p.openService(alive, fail)
 	switch {
 	case err == nil:
 		<-alive.Done()
@@ -99,15 +99,15 @@ func (p *process) run(ctx context.Context) error {
 	cause := context.Cause(alive) // read before leave closes the connection
 	p.rt.Log.Info("stopping", "cause", cause)
 	p.ready.stopping.Store(true)
-	err = errors.Join(err, p.tasks.stop(taskDrainTimeout), serving.stop(serverStopTimeout), p.close())
-	p.bus.leave()
+	err = errors.Join(err, p.tasks.stopTasks(taskDrainTimeout), serving.stopTasks(serverStopTimeout), p.closeService())
+	p.bus.closeConnection()
 	if ctx.Err() == nil && !errors.Is(err, cause) {
 		return errors.Join(cause, err)
 	}
 	return err
 }
 
-func (p *process) listen() error {
+func (p *process) openListeners() error {
 	server, err := rpc.New(rpc.Config{
 		Address: p.cfg.RPC.Listen, Listener: p.cfg.Embed.Listener, TLS: p.cfg.RPC.TLS, Auth: p.cfg.RPC.Auth, Kube: p.rt.Kube,
 		Ready: p.ready.Err, Log: p.rt.Log, Metrics: p.rt.Metrics, Tracer: p.rt.Tracer, Propagator: p.rt.Propagator,
@@ -120,8 +120,8 @@ func (p *process) listen() error {
 	return nil
 }
 
-// open connects to NATS, builds the service, and starts its tasks.
-func (p *process) open(ctx context.Context, fail func(error)) error {
+// openService connects to NATS, builds the service, and starts its tasks.
+func (p *process) openService(ctx context.Context, fail func(error)) error {
 	var err error
 	if p.bus, err = joinBus(ctx, p.rt, p.cfg, fail); err != nil {
 		return err
@@ -134,13 +134,13 @@ func (p *process) open(ctx context.Context, fail func(error)) error {
 		return err
 	}
 	pulse := newPulse(p.bus.conn, p.bus.js, p.rt.Name, p.rt.Log)
-	p.tasks = start(ctx, fail, append(p.app.Tasks, pulse.Run)...)
-	checks := append([]Check{connected(p.bus.conn), pulse.check()}, p.app.Ready...)
+	p.tasks = startTasks(ctx, fail, append(p.app.Tasks, pulse.Run)...)
+	checks := append([]Check{connectedCheck(p.bus.conn), pulse.readinessCheck()}, p.app.Ready...)
 	p.ready.checks.Store(&checks)
 	return nil
 }
 
-func (p *process) close() error {
+func (p *process) closeService() error {
 	if p.app.Close == nil {
 		return nil
 	}

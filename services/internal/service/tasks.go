@@ -20,8 +20,8 @@ type tasks struct {
 	errs []error
 }
 
-// start starts tasks. It calls alarm when one ends early.
-func start(ctx context.Context, alarm func(error), each ...func(context.Context) error) *tasks {
+// startTasks starts tasks. It calls alarm when one ends early.
+func startTasks(ctx context.Context, alarm func(error), each ...func(context.Context) error) *tasks {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t := &tasks{cancel: cancel, done: make(chan struct{})}
 	var group sync.WaitGroup
@@ -47,8 +47,8 @@ func start(ctx context.Context, alarm func(error), each ...func(context.Context)
 	return t
 }
 
-// stop ends the tasks, waits for them, and returns their errors.
-func (t *tasks) stop(timeout time.Duration) error {
+// stopTasks ends the tasks, waits for them, and returns their errors.
+func (t *tasks) stopTasks(timeout time.Duration) error {
 	if t == nil {
 		return nil
 	}

@@ -46,7 +46,7 @@ func newTracer(ctx context.Context, name string) (trace.TracerProvider, func(con
 		return nil, nothing, fmt.Errorf("describing the service for traces: %w", err)
 	}
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(about)}
-	if exporting(os.Getenv) {
+	if isExporting(os.Getenv) {
 		exporter, err := otlptracehttp.New(ctx)
 		if err != nil {
 			return nil, nothing, fmt.Errorf("making the exporter of traces: %w", err)
@@ -57,7 +57,7 @@ func newTracer(ctx context.Context, name string) (trace.TracerProvider, func(con
 	return provider, provider.Shutdown, nil
 }
 
-func exporting(env func(string) string) bool {
+func isExporting(env func(string) string) bool {
 	endpoint := env("OTEL_EXPORTER_OTLP_ENDPOINT") + env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 	return endpoint != "" && !strings.EqualFold(env("OTEL_SDK_DISABLED"), "true")
 }

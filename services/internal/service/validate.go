@@ -21,7 +21,7 @@ const (
 
 // Validate returns all errors in the settings, each with what to do.
 func (c Config) Validate() error {
-	return errors.Join(c.validateBounds(), c.NATS.validate(), c.Kube.validate(), c.RPC.validate(c.Embed.Listener != nil))
+	return errors.Join(c.validateBounds(), c.NATS.validateNATS(), c.Kube.validateKube(), c.RPC.validateRPC(c.Embed.Listener != nil))
 }
 
 func (c Config) validateBounds() error {
@@ -37,7 +37,7 @@ func (c Config) validateBounds() error {
 	return errors.Join(errs...)
 }
 
-func (n NATS) validate() error {
+func (n NATS) validateNATS() error {
 	var errs []error
 	servers := strings.Split(n.URL, ",")
 	if len(servers) > maxNATSServers {
@@ -45,7 +45,7 @@ func (n NATS) validate() error {
 	}
 	for i, server := range servers {
 		// The message does not contain the URL, which may hold a password.
-		if u, err := url.Parse(strings.TrimSpace(server)); err != nil || u.Hostname() == "" || !natsScheme(u.Scheme) {
+		if u, err := url.Parse(strings.TrimSpace(server)); err != nil || u.Hostname() == "" || !isNATSScheme(u.Scheme) {
 			errs = append(errs, fmt.Errorf("--nats-url, server %d: use the form nats://HOST:PORT (or tls, ws, wss)", i+1))
 		}
 	}
@@ -65,12 +65,12 @@ func (n NATS) validate() error {
 		"nats-creds": n.CredsFile, "nats-nkey": n.NKeyFile, "nats-password-file": n.PasswordFile,
 		"nats-token-file": n.TokenFile, "nats-ca": n.CAFile,
 	} {
-		errs = append(errs, readable(flag, file))
+		errs = append(errs, checkReadable(flag, file))
 	}
 	return errors.Join(errs...)
 }
 
-func natsScheme(scheme string) bool {
+func isNATSScheme(scheme string) bool {
 	switch scheme {
 	case "nats", "tls", "ws", "wss":
 		return true
@@ -78,9 +78,9 @@ func natsScheme(scheme string) bool {
 	return false
 }
 
-func (k Kube) validate() error { return readable("kubeconfig", k.Kubeconfig) }
+func (k Kube) validateKube() error { return checkReadable("kubeconfig", k.Kubeconfig) }
 
-func (r RPC) validate(listening bool) error {
+func (r RPC) validateRPC(listening bool) error {
 	var errs []error
 	if _, _, err := net.SplitHostPort(r.Listen); err != nil && !listening {
 		errs = append(errs, fmt.Errorf("--listen %.100q: use HOST:PORT, or :PORT for every address", r.Listen))
@@ -91,11 +91,11 @@ func (r RPC) validate(listening bool) error {
 	if (r.TLS.Certificate == "") != (r.TLS.Key == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key need one another: give both or none"))
 	}
-	return errors.Join(append(errs, readable("tls-cert", r.TLS.Certificate), readable("tls-key", r.TLS.Key))...)
+	return errors.Join(append(errs, checkReadable("tls-cert", r.TLS.Certificate), checkReadable("tls-key", r.TLS.Key))...)
 }
 
-// readable returns an error if the file of a flag cannot be opened, so that a wrong path shows at the start.
-func readable(flag, file string) error {
+// checkReadable returns an error if the file of a flag cannot be opened, so that a wrong path shows at the start.
+func checkReadable(flag, file string) error {
 	if file == "" {
 		return nil
 	}
@@ -111,7 +111,7 @@ func readable(flag, file string) error {
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("cluster", c.Cluster),
-		slog.Group("nats", "url", redacted(c.NATS.URL), "creds", c.NATS.CredsFile, "nkey", c.NATS.NKeyFile,
+		slog.Group("nats", "url", redactServers(c.NATS.URL), "creds", c.NATS.CredsFile, "nkey", c.NATS.NKeyFile,
 			"user", c.NATS.User, "password_file", c.NATS.PasswordFile, "token_file", c.NATS.TokenFile, "ca", c.NATS.CAFile),
 		slog.Group("kube", "kubeconfig", c.Kube.Kubeconfig, "context", c.Kube.Context),
 		slog.Group("rpc", "listen", c.RPC.Listen, "auth", string(c.RPC.Auth), "tls_cert", c.RPC.TLS.Certificate, "tls_key", c.RPC.TLS.Key),
@@ -119,7 +119,7 @@ func (c Config) LogValue() slog.Value {
 	)
 }
 
-func redacted(servers string) string {
+func redactServers(servers string) string {
 	plain := strings.Split(servers, ",")
 	for i, server := range plain {
 		u, err := url.Parse(strings.TrimSpace(server))

@@ -21,8 +21,8 @@ const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitSt
 // process and in others.
 type audit string
 
-// args returns the flags of the API server that make it write the log.
-func (a audit) args() ([]string, error) {
+// serverFlags returns the flags of the API server that make it write the log.
+func (a audit) serverFlags() ([]string, error) {
 	policy := filepath.Join(string(a), "policy.json")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the audit policy: %w", err)
@@ -30,17 +30,17 @@ func (a audit) args() ([]string, error) {
 	return []string{"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(string(a), "audit.log"), "--audit-log-maxsize=10000"}, nil
 }
 
-// unused returns the rights of a service that no request of the log needed.
-func (a audit) unused(service string) ([]Right, error) {
+// unusedRights returns the rights of a service that no request of the log needed.
+func (a audit) unusedRights(service string) ([]Right, error) {
 	file, err := os.Open(filepath.Join(string(a), "audit.log"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	return unused(service, file)
+	return unusedIn(service, file)
 }
 
-func unused(service string, log io.Reader) ([]Right, error) {
+func unusedIn(service string, log io.Reader) ([]Right, error) {
 	left := append(Rights(service), secretRights(service)...)
 	seen := map[request]bool{}
 	for decoder := json.NewDecoder(log); ; {
@@ -53,10 +53,10 @@ func unused(service string, log io.Reader) ([]Right, error) {
 		if e.User.Username != (rbac.Account{Service: service}).User() || e.Annotations["authorization.k8s.io/decision"] != "allow" {
 			continue
 		}
-		for _, r := range e.requests() {
+		for _, r := range e.requestsOf() {
 			if !seen[r] {
 				seen[r] = true
-				left = slices.DeleteFunc(left, r.needs)
+				left = slices.DeleteFunc(left, r.needsRight)
 			}
 		}
 	}
@@ -84,9 +84,9 @@ type auditEvent struct {
 // request holds the attributes of one authorization check.
 type request struct{ verb, group, resource, namespace, name string }
 
-// requests returns the authorization checks of a request. A patch that creates an object has two, because the API
+// requestsOf returns the authorization checks of a request. A patch that creates an object has two, because the API
 // server then also requires the right to create it.
-func (e auditEvent) requests() []request {
+func (e auditEvent) requestsOf() []request {
 	resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
 	r := request{e.Verb, e.ObjectRef.Group, resource, e.ObjectRef.Namespace, e.ObjectRef.Name}
 	all := []request{r}
@@ -97,8 +97,8 @@ func (e auditEvent) requests() []request {
 	return all
 }
 
-// needs reports whether the request needs a right.
-func (r request) needs(right Right) bool {
+// needsRight reports whether the request needs a right.
+func (r request) needsRight(right Right) bool {
 	return r.verb == right.Verb && r.group == right.Group && r.resource == right.Resource &&
 		(right.namespace == "" || r.namespace == right.namespace) && (right.name == "" || r.name == right.name)
 }

@@ -21,8 +21,8 @@ const (
 	settleWithin = 2 * time.Minute
 )
 
-// Bed holds the real servers around a service, and the test's own clients. Calls of these clients are not counted.
-type Bed struct {
+// Env holds the real servers around a service, and the test's own clients. Calls of these clients are not counted.
+type Env struct {
 	T       testing.TB
 	Kube    *KubeServer
 	NATS    *NATSServer
@@ -33,9 +33,9 @@ type Bed struct {
 }
 
 // NewBed starts the servers and creates the streams.
-func NewBed(t testing.TB) *Bed {
+func NewBed(t testing.TB) *Env {
 	t.Helper()
-	b := &Bed{T: t, Kube: Kube(t), NATS: NATS(t), OpenFGA: OpenFGA(t)}
+	b := &Env{T: t, Kube: Kube(t), NATS: NATS(t), OpenFGA: OpenFGA(t)}
 	b.Objects, b.Typed, b.JS = b.Kube.Objects(t), b.Kube.Typed(t), b.NATS.JetStream(t)
 	if err := topology.Ensure(t.Context(), b.JS, 1); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func NewBed(t testing.TB) *Bed {
 }
 
 // Settled waits until no call was made for calm.
-func (b *Bed) Settled() {
+func (b *Env) Settled() {
 	b.T.Helper()
 	state := func() string { return fmt.Sprint(b.OpenFGA.CallsByOp(), b.Kube.WritesByOp()) }
 	last, since := state(), time.Now()
@@ -61,12 +61,12 @@ func (b *Bed) Settled() {
 
 // CaughtUp waits until a service has settled every message. Settled does not suffice: the service retries a failed
 // message after up to half a minute, without calls in between.
-func (b *Bed) CaughtUp(service string) {
+func (b *Env) CaughtUp(service string) {
 	b.T.Helper()
 	CaughtUp(b.T, b.JS, service)
 }
 
-// CaughtUp does the same as [Bed.CaughtUp] without a bed.
+// CaughtUp does the same as [Env.CaughtUp] without a bed.
 func CaughtUp(t testing.TB, js jetstream.JetStream, service string) {
 	t.Helper()
 	Eventually(t, settleWithin, func() error {
@@ -82,7 +82,7 @@ func CaughtUp(t testing.TB, js jetstream.JetStream, service string) {
 }
 
 // Quiet calls do, waits until everything has settled, and reports an error for each write.
-func (b *Bed) Quiet(what string, do func()) {
+func (b *Env) Quiet(what string, do func()) {
 	b.T.Helper()
 	openFGA, kube := b.OpenFGA.WritesByOp(), b.Kube.WritesByOp()
 	do()
@@ -103,7 +103,7 @@ func CountsSince(before, now map[string]int) map[string]int {
 }
 
 // Resync makes a service compare everything with its backends.
-func (b *Bed) Resync(service string) {
+func (b *Env) Resync(service string) {
 	b.T.Helper()
 	msg := nats.NewMsg(topology.WakeSubject(service))
 	msg.Header.Set(topology.ReplayHeader, "resync")

@@ -9,7 +9,7 @@ import (
 )
 
 // Forget deletes the durable of a service, if there is one. The service then receives every message again.
-func (b *Bed) Forget(service string) {
+func (b *Env) Forget(service string) {
 	b.T.Helper()
 	if err := b.JS.DeleteConsumer(b.T.Context(), topology.Changes, service); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		b.T.Fatal(err)
@@ -17,7 +17,7 @@ func (b *Bed) Forget(service string) {
 }
 
 // EmptyBus deletes the streams and creates empty ones, as after the loss of the disk of NATS.
-func (b *Bed) EmptyBus() {
+func (b *Env) EmptyBus() {
 	b.T.Helper()
 	for _, stream := range []string{topology.Changes, topology.Sync} {
 		if err := b.JS.DeleteStream(b.T.Context(), stream); err != nil {

@@ -23,9 +23,9 @@ const (
 	shipped      = "app.kubernetes.io/part-of"
 )
 
-// clean removes the objects that tests leave: those of kinds that services watch, and leases, which would delay the
+// removeLeftovers removes the objects that tests leave: those of kinds that services watch, and leases, which would delay the
 // leader of the next test. It repeats until none is left.
-func clean(ctx context.Context, objects dynamic.Interface) error {
+func removeLeftovers(ctx context.Context, objects dynamic.Interface) error {
 	resources := []schema.GroupVersionResource{coordinationv1.SchemeGroupVersion.WithResource("leases")}
 	for _, kind := range kinds.All() {
 		if kind.GroupResource != kinds.Definitions().GroupResource { // Other kinds depend on their definitions.
@@ -66,14 +66,14 @@ func cleanOnce(ctx context.Context, api dynamic.NamespaceableResourceInterface) 
 			continue
 		}
 		found++
-		if err := strip(ctx, api.Namespace(u.GetNamespace()), u); err != nil && !apierrors.IsNotFound(err) {
+		if err := removeFinalizers(ctx, api.Namespace(u.GetNamespace()), u); err != nil && !apierrors.IsNotFound(err) {
 			return 0, err
 		}
 	}
 	return found, nil
 }
 
-func strip(ctx context.Context, api dynamic.ResourceInterface, u unstructured.Unstructured) error {
+func removeFinalizers(ctx context.Context, api dynamic.ResourceInterface, u unstructured.Unstructured) error {
 	if len(u.GetFinalizers()) > 0 {
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
 		if _, err := api.Patch(ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {

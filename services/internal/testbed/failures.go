@@ -25,17 +25,17 @@ func kubeMishaps() mishaps {
 	resource := schema.GroupResource{Resource: "something"}
 	return mishaps{
 		before: []error{
-			refuse(apierrors.NewConflict(resource, "x", errors.New("on purpose"))),
-			refuse(apierrors.NewTooManyRequestsError("on purpose")),
-			refuse(apierrors.NewInternalError(errors.New("on purpose"))),
+			refusalFault(apierrors.NewConflict(resource, "x", errors.New("on purpose"))),
+			refusalFault(apierrors.NewTooManyRequestsError("on purpose")),
+			refusalFault(apierrors.NewInternalError(errors.New("on purpose"))),
 			errCut,
 		},
-		after: []error{refuse(apierrors.NewTimeoutError("on purpose", 0)), errCut},
+		after: []error{refusalFault(apierrors.NewTimeoutError("on purpose", 0)), errCut},
 	}
 }
 
-// refuse returns a fault that answers with a status in place of the API server.
-func refuse(answer apierrors.APIStatus) error {
+// refusalFault returns a fault that answers with a status in place of the API server.
+func refusalFault(answer apierrors.APIStatus) error {
 	status := answer.Status()
 	status.Kind, status.APIVersion = "Status", "v1"
 	body, err := json.Marshal(status)
@@ -71,14 +71,14 @@ type failures struct {
 	random *rand.Rand
 }
 
-// strike makes calls through a line fail.
-func (f *failures) strike(line *Traffic, m mishaps) {
-	line.FailBefore(f.among(m.before))
-	line.FailAfter(f.among(m.after))
+// strikeLine makes calls through a line fail.
+func (f *failures) strikeLine(line *Traffic, m mishaps) {
+	line.FailBefore(f.randomFault(m.before))
+	line.FailAfter(f.randomFault(m.after))
 }
 
-// among returns a fault that draws one of the errors.
-func (f *failures) among(errs []error) Fault {
+// randomFault returns a fault that draws one of the errors.
+func (f *failures) randomFault(errs []error) Fault {
 	return func(context.Context, string) error {
 		if f.cut.Load() {
 			return errs[len(errs)-1]

@@ -26,7 +26,7 @@ func TestFailuresFailCallsAsOftenAsTold(t *testing.T) {
 			f := &failures{random: rand.New(rand.NewPCG(1, 1))}
 			f.percent.Store(c.percent)
 			f.cut.Store(c.cut)
-			call, got, failed := f.among([]error{one, cut}), map[error]bool{}, int32(0)
+			call, got, failed := f.randomFault([]error{one, cut}), map[error]bool{}, int32(0)
 			for range 100 {
 				err := call(t.Context(), "op")
 				if got[err] = true; err != nil && !c.cut {

@@ -17,7 +17,7 @@ import (
 
 // Fill publishes objects as a watcher does, whether or not the API server has them. It then publishes snapshot markers
 // that cover them.
-func (b *Bed) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object))) {
+func (b *Env) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object))) {
 	b.T.Helper()
 	counts := map[event.GroupResource]int{}
 	for _, kind := range of {
@@ -52,7 +52,7 @@ func (b *Bed) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object)
 	}
 }
 
-func (b *Bed) putOnBus(kind kinds.Kind, object metav1.Object, version int) {
+func (b *Env) putOnBus(kind kinds.Kind, object metav1.Object, version int) {
 	b.T.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {

@@ -22,7 +22,7 @@ type Forgery struct {
 
 // Forge publishes a message with a resource version that is later than the last by the given number. A deletion with
 // another UID goes to the tombstone subject, as the watcher's would.
-func (b *Bed) Forge(f Forgery, later int) {
+func (b *Env) Forge(f Forgery, later int) {
 	b.T.Helper()
 	key := event.Key{Cluster: local, GroupResource: f.Kind.GroupResource, Namespace: f.Namespace, Name: f.Name}
 	c := b.Told(f.Kind, f.Namespace, cmp.Or(f.Like, f.Name))
@@ -56,13 +56,13 @@ func (b *Bed) Forge(f Forgery, later int) {
 }
 
 // Oversize publishes the message of the watcher for an object that is too large for NATS.
-func (b *Bed) Oversize(kind kinds.Kind, namespace, name string) {
+func (b *Env) Oversize(kind kinds.Kind, namespace, name string) {
 	b.T.Helper()
 	b.Forge(Forgery{Kind: kind, Namespace: namespace, Name: name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)
 }
 
 // Told returns the last change of an object on the stream.
-func (b *Bed) Told(kind kinds.Kind, namespace, name string) event.Change {
+func (b *Env) Told(kind kinds.Kind, namespace, name string) event.Change {
 	b.T.Helper()
 	key := event.Key{Cluster: local, GroupResource: kind.GroupResource, Namespace: namespace, Name: name}
 	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)

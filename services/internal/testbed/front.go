@@ -29,11 +29,11 @@ func newFront(traffic *Traffic, server *opensearch.Server) (*front, error) {
 	if err != nil {
 		return nil, err
 	}
-	admin, err := way(server, true)
+	admin, err := transportTo(server, true)
 	if err != nil {
 		return nil, err
 	}
-	anybody, err := way(server, false)
+	anybody, err := transportTo(server, false)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func newFront(traffic *Traffic, server *opensearch.Server) (*front, error) {
 	return f, nil
 }
 
-func way(server *opensearch.Server, admin bool) (*http.Transport, error) {
+func transportTo(server *opensearch.Server, admin bool) (*http.Transport, error) {
 	cfg, err := server.TLS(admin)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func way(server *opensearch.Server, admin bool) (*http.Transport, error) {
 	return &http.Transport{TLSClientConfig: cfg, MaxIdleConnsPerHost: 16}, nil
 }
 
-func (f *front) stop(context.Context) error {
+func (f *front) stopFront(context.Context) error {
 	err := f.server.Close()
 	<-f.ended
 	for _, w := range f.ways {
@@ -98,8 +98,8 @@ type answerError struct {
 // Error is the answer.
 func (a *answerError) Error() string { return http.StatusText(a.status) + ": " + a.body }
 
-// response returns the answer to a request.
-func (a *answerError) response(r *http.Request) *http.Response {
+// toResponse returns the answer to a request.
+func (a *answerError) toResponse(r *http.Request) *http.Response {
 	return &http.Response{
 		StatusCode: a.status, Request: r, Body: io.NopCloser(strings.NewReader(a.body)),
 		Header: http.Header{"Content-Type": {"application/json"}},
@@ -123,9 +123,9 @@ func (f frontTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 	// The cache is no stored state.
 	writes := request.Method != http.MethodGet && request.Method != http.MethodHead && op != "DELETE cache"
 	var response *http.Response
-	err := f.traffic.pass(request.Context(), op, writes, func() (err error) {
+	err := f.traffic.passCall(request.Context(), op, writes, func() (err error) {
 		response, err = next.RoundTrip(request) //nolint:bodyclose // It is the caller's to close.
 		return err
 	})
-	return outcome(request, response, err)
+	return clientOutcome(request, response, err)
 }

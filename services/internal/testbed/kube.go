@@ -24,7 +24,7 @@ type KubeServer struct {
 // end of the test all objects of Entail and all leases are removed, whatever finalizers they have.
 func Kube(t testing.TB) *KubeServer {
 	t.Helper()
-	c, err := shared.started(t.Context())
+	c, err := shared.ensureStarted(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +32,9 @@ func Kube(t testing.TB) *KubeServer {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
 		defer cancel()
-		_, err := shared.started(ctx)
+		_, err := shared.ensureStarted(ctx)
 		if err == nil {
-			err = clean(ctx, k.Objects(t))
+			err = removeLeftovers(ctx, k.Objects(t))
 		}
 		if err != nil {
 			t.Errorf("cleaning up after the test: %v", err)
@@ -88,7 +88,7 @@ func (k *KubeServer) Kill() { k.cluster.server.Kill() }
 // Start starts the server again, with the same objects and the same address.
 func (k *KubeServer) Start(t testing.TB) {
 	t.Helper()
-	if err := k.cluster.start(t.Context()); err != nil {
+	if err := k.cluster.startServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

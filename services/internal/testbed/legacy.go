@@ -40,7 +40,7 @@ func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 		if err != nil || len(objects) != 1 {
 			t.Fatalf("%s: %d objects, %v", file, len(objects), err)
 		}
-		k.define(t, objects[0])
+		k.defineKind(t, objects[0])
 	}
 	k.awaitServed(t, kinds.LegacyOpenSearch())
 }
@@ -52,13 +52,13 @@ func (k *KubeServer) ServeKinds(t testing.TB, served ...kinds.Kind) {
 		definition := &unstructured.Unstructured{Object: DefinitionFields(kind, nil)}
 		definition.SetGroupVersionKind(kinds.Definitions().Served().GroupVersion().WithKind(kinds.Definitions().Kind))
 		definition.SetName(kind.Resource + "." + kind.Group)
-		k.define(t, definition)
+		k.defineKind(t, definition)
 	}
 	k.awaitServed(t, served)
 }
 
-// define creates a CustomResourceDefinition that is deleted at the end of the test.
-func (k *KubeServer) define(t testing.TB, definition *unstructured.Unstructured) {
+// defineKind creates a CustomResourceDefinition that is deleted at the end of the test.
+func (k *KubeServer) defineKind(t testing.TB, definition *unstructured.Unstructured) {
 	t.Helper()
 	definitions := k.Objects(t).Resource(kinds.Definitions().Served())
 	Eventually(t, servedWithin, func() error { // An earlier deletion may still be running.

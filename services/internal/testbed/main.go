@@ -24,8 +24,8 @@ const leakLooks = 20
 // which revokes every right, such a right fails the package.
 func Main(m *testing.M, ignore ...goleak.Option) {
 	code := m.Run()
-	err := shared.stop()
-	if err == nil && code == 0 && wholePackage() {
+	err := shared.stopServer()
+	if err == nil && code == 0 && isWholePackage() {
 		unused := shared.checkRights()
 		if Nightly {
 			err = unused
@@ -33,7 +33,7 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 			fmt.Fprintf(os.Stderr, "for this commit's choice of rights: %v\n", unused)
 		}
 	}
-	err = errors.Join(err, shared.remove(), sharedSearch.end(), openFGAs.end())
+	err = errors.Join(err, shared.removeServer(), sharedSearch.endServer(), openFGAs.endServers())
 	if err == nil && code == 0 {
 		for range leakLooks {
 			if err = goleak.Find(ignore...); err == nil {
@@ -63,11 +63,11 @@ type cluster struct {
 	rights    rightsUse
 }
 
-// started starts the server unless it runs, and returns c. An earlier test may have stopped the server.
-func (c *cluster) started(ctx context.Context) (*cluster, error) {
+// ensureStarted starts the server unless it runs, and returns c. An earlier test may have stopped the server.
+func (c *cluster) ensureStarted(ctx context.Context) (*cluster, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.server != nil && !c.server.Ended() {
+	if c.server != nil && !c.server.HasEnded() {
 		return c, nil
 	}
 	var err error
@@ -77,7 +77,7 @@ func (c *cluster) started(ctx context.Context) (*cluster, error) {
 		}
 		c.dir = filepath.Join(c.root, "kube")
 	}
-	if err := c.start(ctx); err != nil {
+	if err := c.startServer(ctx); err != nil {
 		return nil, err
 	}
 	if c.config, err = c.server.Config(); err != nil {
@@ -97,12 +97,12 @@ func (c *cluster) started(ctx context.Context) (*cluster, error) {
 	return c, devserver.ApplyAccounts(ctx, c.config, deploy)
 }
 
-func (c *cluster) start(ctx context.Context) error {
+func (c *cluster) startServer(ctx context.Context) error {
 	binary, err := devserver.FindKubeLocal()
 	if err != nil {
 		return err
 	}
-	args, err := audit(c.root).args()
+	args, err := audit(c.root).serverFlags()
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (c *cluster) start(ctx context.Context) error {
 	return err
 }
 
-func (c *cluster) stop() error {
+func (c *cluster) stopServer() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.server == nil {
@@ -121,7 +121,7 @@ func (c *cluster) stop() error {
 	return c.server.Stop()
 }
 
-func (c *cluster) remove() error {
+func (c *cluster) removeServer() error {
 	if c.root == "" {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // CreateNamespace creates a namespace unless it exists.
-func (b *Bed) CreateNamespace(name string) {
+func (b *Env) CreateNamespace(name string) {
 	b.T.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := b.Typed.CoreV1().Namespaces().Create(b.T.Context(), namespace, metav1.CreateOptions{})
@@ -19,7 +19,7 @@ func (b *Bed) CreateNamespace(name string) {
 }
 
 // DeleteNamespace begins the deletion of a namespace and of all objects in it.
-func (b *Bed) DeleteNamespace(name string) {
+func (b *Env) DeleteNamespace(name string) {
 	b.T.Helper()
 	if err := b.Typed.CoreV1().Namespaces().Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.T.Fatal(err)
@@ -27,7 +27,7 @@ func (b *Bed) DeleteNamespace(name string) {
 }
 
 // AwaitNamespaceGone waits until a namespace does not exist.
-func (b *Bed) AwaitNamespaceGone(name string) {
+func (b *Env) AwaitNamespaceGone(name string) {
 	b.T.Helper()
 	Eventually(b.T, objectTimeout, func() error {
 		namespace, err := b.Typed.CoreV1().Namespaces().Get(b.T.Context(), name, metav1.GetOptions{})

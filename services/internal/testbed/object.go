@@ -55,9 +55,9 @@ func encodeObject(t testing.TB, kind kinds.Kind, name string, fields map[string]
 }
 
 // ApplyStatus applies fields of an object's status as a service.
-func (b *Bed) ApplyStatus(service string, kind kinds.Kind, name string, status any) {
+func (b *Env) ApplyStatus(service string, kind kinds.Kind, name string, status any) {
 	b.T.Helper()
-	_, err := b.objects(kind).Patch(b.T.Context(), name, types.ApplyPatchType, encodeObject(b.T, kind, name, map[string]any{"status": status}),
+	_, err := b.objectsOf(kind).Patch(b.T.Context(), name, types.ApplyPatchType, encodeObject(b.T, kind, name, map[string]any{"status": status}),
 		metav1.PatchOptions{FieldManager: service, Force: new(true)}, "status")
 	if err != nil {
 		b.T.Fatal(err)
@@ -65,22 +65,22 @@ func (b *Bed) ApplyStatus(service string, kind kinds.Kind, name string, status a
 }
 
 // Patch applies a JSON merge patch to an object, or to a subresource of it.
-func (b *Bed) Patch(kind kinds.Kind, name, patch string, subresources ...string) {
+func (b *Env) Patch(kind kinds.Kind, name, patch string, subresources ...string) {
 	b.T.Helper()
 	options := metav1.PatchOptions{FieldManager: "test"}
-	if _, err := b.objects(kind).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), options, subresources...); err != nil {
+	if _, err := b.objectsOf(kind).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), options, subresources...); err != nil {
 		b.T.Fatal(err)
 	}
 }
 
 // RemoveFinalizers removes all finalizers of an object by force.
-func (b *Bed) RemoveFinalizers(kind kinds.Kind, name string) {
+func (b *Env) RemoveFinalizers(kind kinds.Kind, name string) {
 	b.T.Helper()
 	b.SetFinalizers(kind, kind.Namespace, name)
 }
 
 // SetFinalizers replaces the finalizers of an object.
-func (b *Bed) SetFinalizers(kind kinds.Kind, namespace, name string, finalizers ...string) {
+func (b *Env) SetFinalizers(kind kinds.Kind, namespace, name string, finalizers ...string) {
 	b.T.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *Bed) SetFinalizers(kind kinds.Kind, namespace, name string, finalizers 
 }
 
 // AwaitReleased waits until an object has no finalizers.
-func (b *Bed) AwaitReleased(kind kinds.Kind, namespace, name string) {
+func (b *Env) AwaitReleased(kind kinds.Kind, namespace, name string) {
 	b.T.Helper()
 	Eventually(b.T, settleWithin, func() error {
 		var o metav1.PartialObjectMetadata
@@ -103,28 +103,28 @@ func (b *Bed) AwaitReleased(kind kinds.Kind, namespace, name string) {
 }
 
 // Resource returns a client for the objects of a kind, in any namespace.
-func (b *Bed) Resource(kind kinds.Kind) dynamic.NamespaceableResourceInterface {
+func (b *Env) Resource(kind kinds.Kind) dynamic.NamespaceableResourceInterface {
 	return b.Objects.Resource(kind.Served())
 }
 
-// objects returns a client for the objects of a kind in the kind's namespace.
-func (b *Bed) objects(kind kinds.Kind) dynamic.ResourceInterface {
+// objectsOf returns a client for the objects of a kind in the kind's namespace.
+func (b *Env) objectsOf(kind kinds.Kind) dynamic.ResourceInterface {
 	return b.Resource(kind).Namespace(kind.Namespace)
 }
 
 // Delete deletes an object. An object with finalizers stays until they are removed.
-func (b *Bed) Delete(kind kinds.Kind, name string) {
+func (b *Env) Delete(kind kinds.Kind, name string) {
 	b.T.Helper()
-	if err := b.objects(kind).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := b.objectsOf(kind).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.T.Fatal(err)
 	}
 }
 
 // AwaitGone waits until an object does not exist.
-func (b *Bed) AwaitGone(kind kinds.Kind, name string) {
+func (b *Env) AwaitGone(kind kinds.Kind, name string) {
 	b.T.Helper()
 	Eventually(b.T, objectTimeout, func() error {
-		u, err := b.objects(kind).Get(b.T.Context(), name, metav1.GetOptions{})
+		u, err := b.objectsOf(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 		if err == nil {
 			return fmt.Errorf("%s %s still exists: finalizers %v, status %v", kind.Kind, name, u.GetFinalizers(), u.Object["status"])
 		}
@@ -140,9 +140,9 @@ func ignoreNotFound(err error) error {
 }
 
 // List returns the objects of a kind, or those of the kind's namespace. The list is empty if the kind is not served.
-func (b *Bed) List(kind kinds.Kind) *unstructured.UnstructuredList {
+func (b *Env) List(kind kinds.Kind) *unstructured.UnstructuredList {
 	b.T.Helper()
-	list, err := b.objects(kind).List(b.T.Context(), metav1.ListOptions{})
+	list, err := b.objectsOf(kind).List(b.T.Context(), metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return &unstructured.UnstructuredList{}
 	}
@@ -162,8 +162,8 @@ func Decode[T any](t testing.TB, u unstructured.Unstructured) *T {
 	return object
 }
 
-// ListAs returns what [Bed.List] returns, as typed values.
-func ListAs[T any](b *Bed, kind kinds.Kind) []*T {
+// ListAs returns what [Env.List] returns, as typed values.
+func ListAs[T any](b *Env, kind kinds.Kind) []*T {
 	b.T.Helper()
 	items := b.List(kind).Items
 	all := make([]*T, len(items))
@@ -174,9 +174,9 @@ func ListAs[T any](b *Bed, kind kinds.Kind) []*T {
 }
 
 // Get reads an object into a typed value.
-func (b *Bed) Get(kind kinds.Kind, name string, into any) error {
+func (b *Env) Get(kind kinds.Kind, name string, into any) error {
 	b.T.Helper()
-	u, err := b.objects(kind).Get(b.T.Context(), name, metav1.GetOptions{})
+	u, err := b.objectsOf(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (b *Bed) Get(kind kinds.Kind, name string, into any) error {
 }
 
 // Await reads an object until check returns nil, and returns the object.
-func Await[T any](b *Bed, kind kinds.Kind, name string, check func(*T) error) *T {
+func Await[T any](b *Env, kind kinds.Kind, name string, check func(*T) error) *T {
 	b.T.Helper()
 	var object *T
 	Eventually(b.T, objectTimeout, func() error {
@@ -207,7 +207,7 @@ type conditioned struct {
 
 // AwaitCondition waits until a condition of an object has a reason at the object's current generation, and returns
 // the condition.
-func (b *Bed) AwaitCondition(kind kinds.Kind, name, conditionType, reason string) metav1.Condition {
+func (b *Env) AwaitCondition(kind kinds.Kind, name, conditionType, reason string) metav1.Condition {
 	b.T.Helper()
 	var found metav1.Condition
 	Await(b, kind, name, func(o *conditioned) error {

@@ -18,7 +18,7 @@ type OpenFGAServer struct {
 	own *openFGA
 }
 
-// OpenFGA returns a server without stores for one test. It starts at its first use, because not every test of a [Bed]
+// OpenFGA returns a server without stores for one test. It starts at its first use, because not every test of a [Env]
 // needs it. When the test ends, its stores are deleted, and a later test reuses the server.
 func OpenFGA(t testing.TB) *OpenFGAServer {
 	t.Helper()
@@ -33,21 +33,21 @@ func (o *OpenFGAServer) giveBack() {
 		return
 	}
 	if o.t.Failed() {
-		o.t.Logf("OpenFGA logged, at the end:\n%s", o.own.log())
+		o.t.Logf("OpenFGA logged, at the end:\n%s", o.own.serverLog())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
 	defer cancel()
-	if err := openFGAs.put(ctx, o.own); err != nil {
+	if err := openFGAs.putServer(ctx, o.own); err != nil {
 		o.t.Errorf("cleaning up after the test: %v", err)
 	}
 }
 
-// address returns the address of the server, and starts the server at the first call.
-func (o *OpenFGAServer) address() string {
+// startedAddress returns the address of the server, and starts the server at the first call.
+func (o *OpenFGAServer) startedAddress() string {
 	o.t.Helper()
 	if o.own == nil {
 		var err error
-		if o.own, err = openFGAs.take(o.t.Context()); err != nil {
+		if o.own, err = openFGAs.takeServer(o.t.Context()); err != nil {
 			o.t.Fatal(err)
 		}
 	}
@@ -57,8 +57,8 @@ func (o *OpenFGAServer) address() string {
 // Start starts the server again, with the same stores on the same port.
 func (o *OpenFGAServer) Start(t testing.TB) {
 	t.Helper()
-	o.address()
-	if err := o.own.start(t.Context()); err != nil {
+	o.startedAddress()
+	if err := o.own.startServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -66,8 +66,8 @@ func (o *OpenFGAServer) Start(t testing.TB) {
 // Stop ends the server unless it is stopped.
 func (o *OpenFGAServer) Stop() {
 	o.t.Helper()
-	o.address()
-	if err := o.own.stop(); err != nil {
+	o.startedAddress()
+	if err := o.own.stopServer(); err != nil {
 		o.t.Error(err)
 	}
 }
@@ -77,16 +77,16 @@ func (o *OpenFGAServer) Stop() {
 func (o *OpenFGAServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	kept := t.TempDir()
-	o.address()
-	o.copy(t, o.own.dir(), kept)
+	o.startedAddress()
+	o.copyStorage(t, o.own.storageDir(), kept)
 	return func() {
 		t.Helper()
-		o.copy(t, kept, o.own.dir())
+		o.copyStorage(t, kept, o.own.storageDir())
 	}
 }
 
-// copy copies a directory while the server is stopped.
-func (o *OpenFGAServer) copy(t testing.TB, from, to string) {
+// copyStorage copies a directory while the server is stopped.
+func (o *OpenFGAServer) copyStorage(t testing.TB, from, to string) {
 	t.Helper()
 	o.Stop()
 	if err := replaceDir(to, from); err != nil {
@@ -98,15 +98,15 @@ func (o *OpenFGAServer) copy(t testing.TB, from, to string) {
 // Config returns a client configuration for this server, through its [Traffic]. It stays valid over restarts.
 func (o *OpenFGAServer) Config() fga.Config {
 	return fga.Config{
-		Target:      o.address(),
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.unary)},
+		Target:      o.startedAddress(),
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.interceptUnary)},
 	}
 }
 
 // Client returns a client for the test itself. It bypasses [Traffic], so its calls are not counted.
 func (o *OpenFGAServer) Client(t testing.TB) *fga.Client {
 	t.Helper()
-	client, err := fga.Dial(fga.Config{Target: o.address()})
+	client, err := fga.Dial(fga.Config{Target: o.startedAddress()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ type openFGAPool struct {
 	idle []*openFGA
 }
 
-// take returns a running server without stores. Only the caller uses it.
-func (p *openFGAPool) take(ctx context.Context) (*openFGA, error) {
+// takeServer returns a running server without stores. Only the caller uses it.
+func (p *openFGAPool) takeServer(ctx context.Context) (*openFGA, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if last := len(p.idle) - 1; last >= 0 {
@@ -41,20 +41,20 @@ func (p *openFGAPool) take(ctx context.Context) (*openFGA, error) {
 		return nil, fmt.Errorf("making a directory for OpenFGA: %w", err)
 	}
 	o := &openFGA{cfg: devserver.OpenFGAConfig{File: filepath.Join(dir, "openfga.db")}}
-	if err := o.start(ctx); err != nil {
+	if err := o.startServer(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return o, nil
 }
 
-// put deletes all stores of a server and keeps the server for another test. A server that fails is discarded.
-func (p *openFGAPool) put(ctx context.Context, o *openFGA) error {
-	err := o.start(ctx)
+// putServer deletes all stores of a server and keeps the server for another test. A server that fails is discarded.
+func (p *openFGAPool) putServer(ctx context.Context, o *openFGA) error {
+	err := o.startServer(ctx)
 	if err == nil {
-		err = o.clean(ctx)
+		err = o.deleteStores(ctx)
 	}
 	if err != nil {
-		return errors.Join(err, o.end())
+		return errors.Join(err, o.endServer())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,12 +62,12 @@ func (p *openFGAPool) put(ctx context.Context, o *openFGA) error {
 	return nil
 }
 
-// end ends all servers.
-func (p *openFGAPool) end() (err error) {
+// endServers ends all servers.
+func (p *openFGAPool) endServers() (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, o := range p.idle {
-		err = errors.Join(err, o.end())
+		err = errors.Join(err, o.endServer())
 	}
 	p.idle = nil
 	return err
@@ -80,10 +80,10 @@ type openFGA struct {
 	server *devserver.Server
 }
 
-func (o *openFGA) dir() string { return filepath.Dir(o.cfg.File) }
+func (o *openFGA) storageDir() string { return filepath.Dir(o.cfg.File) }
 
-// start starts the server unless it runs, always on the same port.
-func (o *openFGA) start(ctx context.Context) error {
+// startServer starts the server unless it runs, always on the same port.
+func (o *openFGA) startServer(ctx context.Context) error {
 	if o.server != nil {
 		return nil
 	}
@@ -95,8 +95,8 @@ func (o *openFGA) start(ctx context.Context) error {
 	return nil
 }
 
-// stop ends the server unless it is stopped.
-func (o *openFGA) stop() error {
+// stopServer ends the server unless it is stopped.
+func (o *openFGA) stopServer() error {
 	if o.server == nil {
 		return nil
 	}
@@ -105,18 +105,18 @@ func (o *openFGA) stop() error {
 	return err
 }
 
-// end ends the server and removes its directory.
-func (o *openFGA) end() error { return errors.Join(o.stop(), os.RemoveAll(o.dir())) }
+// endServer ends the server and removes its directory.
+func (o *openFGA) endServer() error { return errors.Join(o.stopServer(), os.RemoveAll(o.storageDir())) }
 
-func (o *openFGA) log() string {
+func (o *openFGA) serverLog() string {
 	if o.server == nil {
 		return "(it is stopped)"
 	}
 	return o.server.Log()
 }
 
-// clean deletes all stores.
-func (o *openFGA) clean(ctx context.Context) (err error) {
+// deleteStores deletes all stores.
+func (o *openFGA) deleteStores(ctx context.Context) (err error) {
 	conn, err := grpc.NewClient(devserver.Address(o.cfg.Port), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return fmt.Errorf("deleting stores: %w", err)

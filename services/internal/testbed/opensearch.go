@@ -30,7 +30,7 @@ type OpenSearchServer struct {
 // the end of the test, its security configuration is reset.
 func OpenSearch(t testing.TB) *OpenSearchServer {
 	t.Helper()
-	if err := sharedSearch.started(t.Context()); err != nil {
+	if err := sharedSearch.ensureStarted(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	o := &OpenSearchServer{search: &sharedSearch}
@@ -41,7 +41,7 @@ func OpenSearch(t testing.TB) *OpenSearchServer {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
 		defer cancel()
-		if err := errors.Join(o.front.stop(ctx), sharedSearch.restore(ctx)); err != nil {
+		if err := errors.Join(o.front.stopFront(ctx), sharedSearch.restoreInitial(ctx)); err != nil {
 			t.Errorf("cleaning up after the test: %v", err)
 		}
 	})
@@ -69,7 +69,7 @@ func (o *OpenSearchServer) AdminPassword() (user, password string) {
 // "/_plugins/_security/api/roles". A body that is not nil is sent as JSON.
 func (o *OpenSearchServer) Do(t testing.TB, method, path string, body any) (status int, answer []byte) {
 	t.Helper()
-	status, answer, err := o.search.do(t.Context(), method, path, body)
+	status, answer, err := o.search.doRequest(t.Context(), method, path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,12 +85,12 @@ func (o *OpenSearchServer) Login(t testing.TB, user, password string) (status in
 // As sends a request as a user with a password. See [OpenSearchServer.Do].
 func (o *OpenSearchServer) As(t testing.TB, user, password, method, path string, body any) (status int, answer []byte) {
 	t.Helper()
-	request, err := o.search.request(t.Context(), method, path, body)
+	request, err := o.search.newRequest(t.Context(), method, path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.SetBasicAuth(user, password)
-	status, answer, err = send(o.search.anybody, request)
+	status, answer, err = sendRequest(o.search.anybody, request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (o *OpenSearchServer) Kill() { o.search.server.Kill() }
 // Start starts the server again, with the same data and the same address.
 func (o *OpenSearchServer) Start(t testing.TB) {
 	t.Helper()
-	if err := o.search.started(t.Context()); err != nil {
+	if err := o.search.ensureStarted(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -149,11 +149,11 @@ type search struct {
 	first map[string]map[string]json.RawMessage
 }
 
-// started starts the server unless it runs. An earlier test may have stopped it.
-func (s *search) started(ctx context.Context) error {
+// ensureStarted starts the server unless it runs. An earlier test may have stopped it.
+func (s *search) ensureStarted(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.server != nil && !s.server.Ended() {
+	if s.server != nil && !s.server.HasEnded() {
 		return nil
 	}
 	home, err := opensearch.Find()
@@ -173,18 +173,18 @@ func (s *search) started(ctx context.Context) error {
 	if s.admin != nil {
 		return nil
 	}
-	if s.admin, err = s.client(true); err != nil {
+	if s.admin, err = s.newClient(true); err != nil {
 		return err
 	}
-	if s.anybody, err = s.client(false); err != nil {
+	if s.anybody, err = s.newClient(false); err != nil {
 		return err
 	}
-	s.first, err = s.content(ctx)
+	s.first, err = s.readContent(ctx)
 	return err
 }
 
-// client returns a client that keeps no connections, because the server can end at any time.
-func (s *search) client(admin bool) (*http.Client, error) {
+// newClient returns a client that keeps no connections, because the server can end at any time.
+func (s *search) newClient(admin bool) (*http.Client, error) {
 	cfg, err := s.server.TLS(admin)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (s *search) client(admin bool) (*http.Client, error) {
 	return &http.Client{Timeout: searchAnswerWithin, Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}, nil
 }
 
-func (s *search) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+func (s *search) newRequest(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var reader io.Reader = http.NoBody
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -208,15 +208,15 @@ func (s *search) request(ctx context.Context, method, path string, body any) (*h
 	return request, err
 }
 
-func (s *search) do(ctx context.Context, method, path string, body any) (status int, answer []byte, err error) {
-	request, err := s.request(ctx, method, path, body)
+func (s *search) doRequest(ctx context.Context, method, path string, body any) (status int, answer []byte, err error) {
+	request, err := s.newRequest(ctx, method, path, body)
 	if err != nil {
 		return 0, nil, err
 	}
-	return send(s.admin, request)
+	return sendRequest(s.admin, request)
 }
 
-func send(client *http.Client, request *http.Request) (status int, answer []byte, err error) {
+func sendRequest(client *http.Client, request *http.Request) (status int, answer []byte, err error) {
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, nil, err
@@ -226,11 +226,11 @@ func send(client *http.Client, request *http.Request) (status int, answer []byte
 	return response.StatusCode, answer, err
 }
 
-func (s *search) end() error {
+func (s *search) endServer() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
-	if s.server != nil && !s.server.Ended() {
+	if s.server != nil && !s.server.HasEnded() {
 		err = s.server.Stop()
 	}
 	if s.dir != "" {

@@ -89,7 +89,7 @@ func TestTrafficToOpenSearchIsCountedAndFailsOnPurpose(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header.Set("Content-Type", "application/json")
-		status, _, err = send(&http.Client{Transport: transport}, request)
+		status, _, err = sendRequest(&http.Client{Transport: transport}, request)
 		return status, err
 	}
 	o.FailBefore(func(context.Context, string) error { return AnswerInstead(http.StatusTooManyRequests, "later") })
@@ -119,7 +119,7 @@ func TestOpenSearchComesBackWithWhatItHad(t *testing.T) {
 	o.wants(t, http.StatusCreated, http.MethodPut, anne, map[string]any{"password": passwordOfAnne})
 	secret, ca := o.search.server.Password(), string(o.CA())
 	o.Kill()
-	if !o.search.server.Ended() {
+	if !o.search.server.HasEnded() {
 		t.Error("a killed server has not ended")
 	}
 	o.Start(t)

@@ -13,9 +13,9 @@ const spawnedEnv = "ENTAIL_TEST_SPAWNED"
 // Process is a service in a separate process that a test can kill.
 type Process struct{ *exec.Cmd }
 
-// Spawned reports whether this test binary must run as the service, with the service's flags. The process then ends
+// IsSpawned reports whether this test binary must run as the service, with the service's flags. The process then ends
 // with the process that started it.
-func Spawned() bool {
+func IsSpawned() bool {
 	if os.Getenv(spawnedEnv) == "" {
 		return false
 	}
@@ -26,7 +26,7 @@ func Spawned() bool {
 	return true
 }
 
-// Spawn starts this test binary as the named service. Its TestMain must call [Spawned]. The process ends with the test
+// Spawn starts this test binary as the named service. Its TestMain must call [IsSpawned]. The process ends with the test
 // at the latest.
 func Spawn(t testing.TB, name string, nats *NATSServer, kube *KubeServer, flags ...string) Process {
 	t.Helper()

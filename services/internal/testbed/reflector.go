@@ -29,7 +29,7 @@ const beatInterval = time.Second
 // Reflector publishes the objects in Kubernetes and their changes as the watcher does, for tests of services that
 // cannot import the watcher. A test can pause it, or let it publish everything again.
 type Reflector struct {
-	bed       *Bed
+	bed       *Env
 	kinds     []kinds.Kind
 	origin    kube.Origin
 	publisher *publish.Publisher
@@ -43,7 +43,7 @@ type Reflector struct {
 }
 
 // Reflector starts a reflector for all kinds that services watch, and for the given ones, until the test ends.
-func (b *Bed) Reflector(besides ...kinds.Kind) *Reflector {
+func (b *Env) Reflector(besides ...kinds.Kind) *Reflector {
 	b.T.Helper()
 	api, err := kube.New(b.Kube.Admin(), local, "test")
 	if err != nil {
@@ -57,9 +57,9 @@ func (b *Bed) Reflector(besides ...kinds.Kind) *Reflector {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
 	r.ctx = ctx
 	b.T.Cleanup(func() { cancel(); r.following.Wait() })
-	r.following.Go(func() { r.beat(ctx) })
+	r.following.Go(func() { r.publishHeartbeats(ctx) })
 	for _, kind := range r.kinds {
-		r.start(kind)
+		r.startKind(kind)
 	}
 	return r
 }
@@ -69,21 +69,21 @@ func (b *Bed) Reflector(besides ...kinds.Kind) *Reflector {
 func (r *Reflector) Observe(kind kinds.Kind, problem string) {
 	r.bed.T.Helper()
 	if problem == "" {
-		r.start(kind)
+		r.startKind(kind)
 		return
 	}
-	r.mark(kind, &eventv1.SnapshotMarker{Problem: problem})
+	r.publishMarker(kind, &eventv1.SnapshotMarker{Problem: problem})
 }
 
-func (r *Reflector) start(kind kinds.Kind) {
+func (r *Reflector) startKind(kind kinds.Kind) {
 	r.bed.T.Helper()
-	if version, served := r.sweep(kind, false); served {
-		r.following.Go(func() { r.follow(r.ctx, kind, version) })
+	if version, served := r.publishAll(kind, false); served {
+		r.following.Go(func() { r.followKind(r.ctx, kind, version) })
 	}
 }
 
-// mark publishes a snapshot marker of a kind.
-func (r *Reflector) mark(kind kinds.Kind, m *eventv1.SnapshotMarker) {
+// publishMarker publishes a snapshot marker of a kind.
+func (r *Reflector) publishMarker(kind kinds.Kind, m *eventv1.SnapshotMarker) {
 	r.bed.T.Helper()
 	stream, err := r.bed.JS.Stream(r.bed.T.Context(), topology.Changes)
 	if err != nil {
@@ -98,8 +98,8 @@ func (r *Reflector) mark(kind kinds.Kind, m *eventv1.SnapshotMarker) {
 	}
 }
 
-// beat publishes heartbeats, except while the reflector is paused or a change waits.
-func (r *Reflector) beat(ctx context.Context) {
+// publishHeartbeats publishes heartbeats, except while the reflector is paused or a change waits.
+func (r *Reflector) publishHeartbeats(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.gate.Lock()
 		if r.waiting.Load() == 0 {
@@ -117,7 +117,7 @@ func (r *Reflector) beat(ctx context.Context) {
 func (r *Reflector) Replay() {
 	r.bed.T.Helper()
 	for _, kind := range r.kinds {
-		r.sweep(kind, true)
+		r.publishAll(kind, true)
 	}
 }
 
@@ -127,9 +127,9 @@ func (r *Reflector) Hold() (release func()) {
 	return r.gate.Unlock
 }
 
-// sweep publishes all objects of a kind and then the snapshot marker. Kinds of which only referenced objects are
+// publishAll publishes all objects of a kind and then the snapshot marker. Kinds of which only referenced objects are
 // published have no marker. The version is empty for a kind that is not served.
-func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served bool) {
+func (r *Reflector) publishAll(kind kinds.Kind, again bool) (version string, served bool) {
 	r.bed.T.Helper()
 	ctx := r.bed.T.Context()
 	list := r.bed.List(kind)
@@ -137,15 +137,15 @@ func (r *Reflector) sweep(kind kinds.Kind, again bool) (version string, served b
 	served = version != ""
 	var highest uint64
 	for i := range list.Items {
-		highest = max(highest, r.put(ctx, kind, &list.Items[i], publication{again: again}))
+		highest = max(highest, r.publishState(ctx, kind, &list.Items[i], publication{again: again}))
 	}
 	if !kind.Named {
-		r.mark(kind, &eventv1.SnapshotMarker{ResourceVersion: version, Count: int64(len(list.Items)), LastSequence: highest, Served: served})
+		r.publishMarker(kind, &eventv1.SnapshotMarker{ResourceVersion: version, Count: int64(len(list.Items)), LastSequence: highest, Served: served})
 	}
 	return version, served
 }
 
-func (r *Reflector) follow(ctx context.Context, kind kinds.Kind, version string) {
+func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, version string) {
 	for ctx.Err() == nil {
 		w, err := r.bed.Resource(kind).Namespace(kind.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
@@ -160,7 +160,7 @@ func (r *Reflector) follow(ctx context.Context, kind kinds.Kind, version string)
 			version = u.GetResourceVersion()
 			r.waiting.Add(1)
 			r.gate.Lock()
-			r.put(ctx, kind, u, publication{deleted: e.Type == watch.Deleted})
+			r.publishState(ctx, kind, u, publication{deleted: e.Type == watch.Deleted})
 			r.waiting.Add(-1)
 			r.gate.Unlock()
 		}
@@ -171,8 +171,8 @@ func (r *Reflector) follow(ctx context.Context, kind kinds.Kind, version string)
 // publication qualifies a published state: as a deletion, or as a repetition.
 type publication struct{ deleted, again bool }
 
-// put publishes one state and returns its position in the stream. It retries while NATS is unavailable.
-func (r *Reflector) put(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, how publication) uint64 {
+// publishState publishes one state and returns its position in the stream. It retries while NATS is unavailable.
+func (r *Reflector) publishState(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, how publication) uint64 {
 	var o kube.Object
 	raw, err := u.MarshalJSON()
 	if err == nil {

@@ -38,19 +38,19 @@ func (r Right) Denial() string {
 // Rights returns all rights of a service in the table of package rbac, except those on Secrets of other namespaces.
 func Rights(service string) []Right {
 	account := accountOf(service)
-	return append(each("", account.Everywhere), each(rbac.Namespace, account.Own)...)
+	return append(splitRights("", account.Everywhere), splitRights(rbac.Namespace, account.Own)...)
 }
 
 // secretRights returns the rights of a service on Secrets in namespaces that users choose.
-func secretRights(service string) []Right { return each("", accountOf(service).Secrets) }
+func secretRights(service string) []Right { return splitRights("", accountOf(service).Secrets) }
 
 func accountOf(service string) rbac.Account {
 	accounts := rbac.Accounts()
 	return accounts[slices.IndexFunc(accounts, func(a rbac.Account) bool { return a.Service == service })]
 }
 
-// each splits rights of the table into single ones.
-func each(namespace string, rights []rbac.Right) (all []Right) {
+// splitRights splits rights of the table into single ones.
+func splitRights(namespace string, rights []rbac.Right) (all []Right) {
 	for _, r := range rights {
 		name := append(slices.Clone(r.ResourceNames), "")[0]
 		for _, resource := range r.Resources {
@@ -77,12 +77,12 @@ func (k *KubeServer) Revoke(t testing.TB, service string, right Right) (restore 
 	}
 	right = all[i]
 	role := ruled{client, right.namespace, "entail-" + service}
-	before, err := role.change(t.Context(), func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return without(rules, right) })
+	before, err := role.editRules(t.Context(), func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rulesWithout(rules, right) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	restore = sync.OnceFunc(func() {
-		if _, err := role.change(context.WithoutCancel(t.Context()), func([]rbacv1.PolicyRule) []rbacv1.PolicyRule { return before }); err != nil {
+		if _, err := role.editRules(context.WithoutCancel(t.Context()), func([]rbacv1.PolicyRule) []rbacv1.PolicyRule { return before }); err != nil {
 			t.Error(err)
 		}
 		if t.Context().Err() == nil { // After the test nothing depends on it.
@@ -120,8 +120,8 @@ type ruled struct {
 	namespace, name string
 }
 
-// change edits the rules and returns the former ones.
-func (r ruled) change(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (before []rbacv1.PolicyRule, err error) {
+// editRules edits the rules and returns the former ones.
+func (r ruled) editRules(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (before []rbacv1.PolicyRule, err error) {
 	if r.namespace != "" {
 		roles := r.client.RbacV1().Roles(r.namespace)
 		role, err := roles.Get(ctx, r.name, metav1.GetOptions{})
@@ -142,8 +142,8 @@ func (r ruled) change(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbac
 	return before, err
 }
 
-// without returns the rules without one right.
-func without(rules []rbacv1.PolicyRule, right Right) (left []rbacv1.PolicyRule) {
+// rulesWithout returns the rules without one right.
+func rulesWithout(rules []rbacv1.PolicyRule, right Right) (left []rbacv1.PolicyRule) {
 	for _, rule := range rules {
 		if !slices.Contains(rule.APIGroups, right.Group) || !slices.Contains(rule.Resources, right.Resource) || !slices.Contains(rule.Verbs, right.Verb) {
 			left = append(left, rule)

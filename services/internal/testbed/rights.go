@@ -27,7 +27,7 @@ const (
 // RightsSuite revokes the rights of one service, one at a time. The service must report each missing right, and
 // continue once it has the right again.
 type RightsSuite struct {
-	*Bed
+	*Env
 
 	Service string
 	// Start starts the service, which writes its JSON log to Log.
@@ -83,7 +83,7 @@ func (s *RightsSuite) Test(t *testing.T) {
 	outer := s.T
 	s.T, s.whole = t, t
 	defer func() { s.T = outer }()
-	s.Kube.cluster.rights.begin(s.Service)
+	s.Kube.cluster.rights.beginService(s.Service)
 	if s.Guard != "" {
 		s.webhooks = s.Kube.Webhooks(t, s.Guard)
 		t.Cleanup(func() { _ = s.webhooks.Delete(context.WithoutCancel(t.Context())) })
@@ -96,7 +96,7 @@ func (s *RightsSuite) Test(t *testing.T) {
 	rights := slices.DeleteFunc(Rights(s.Service), func(r Right) bool { return s.Only != nil && !s.Only(r) })
 	chosen := Rights(s.Service)
 	if !Nightly {
-		chosen = sample(chosen, os.Getenv(commitEnv))
+		chosen = sampleRights(chosen, os.Getenv(commitEnv))
 	}
 	t.Logf("revokes of %d rights: %v", len(rights), chosen)
 	var kept []func()
@@ -105,9 +105,9 @@ func (s *RightsSuite) Test(t *testing.T) {
 		of := right.GroupResource
 		of.Resource, _, _ = strings.Cut(of.Resource, "/")
 		c.Kind, _ = kinds.Of(of)
-		switch use := s.use(c); {
+		switch use := s.useOf(c); {
 		case slices.Contains(chosen, right) && use.Elsewhere == "":
-			t.Run(right.String(), func(t *testing.T) { s.revoke(t, c, use) })
+			t.Run(right.String(), func(t *testing.T) { s.testRevoked(t, c, use) })
 		case use.Keep != nil:
 			kept = append(kept, func() { use.Keep(c) })
 		}
@@ -134,9 +134,9 @@ func (s *RightsSuite) Restart(between ...func()) {
 	s.T = sub
 }
 
-// revoke takes one right from the service, uses it, checks that the service reports the missing right, and gives it
+// testRevoked takes one right from the service, uses it, checks that the service reports the missing right, and gives it
 // back.
-func (s *RightsSuite) revoke(t *testing.T, c RightCase, use RightUse) {
+func (s *RightsSuite) testRevoked(t *testing.T, c RightCase, use RightUse) {
 	t.Helper()
 	s.T = t
 	defer func() { s.T = s.whole }()
@@ -152,7 +152,7 @@ func (s *RightsSuite) revoke(t *testing.T, c RightCase, use RightUse) {
 	call(use.Need)
 	switch {
 	case !use.Unlogged:
-		Eventually(t, rightsTimeout, func() error { return s.Log.Warns(logged, cmp.Or(use.Report, c.report())) })
+		Eventually(t, rightsTimeout, func() error { return s.Log.Warns(logged, cmp.Or(use.Report, c.reportText())) })
 	case use.Reported == nil:
 		t.Fatal("the use has neither a log line nor Reported; set one")
 	}
@@ -160,11 +160,11 @@ func (s *RightsSuite) revoke(t *testing.T, c RightCase, use RightUse) {
 	restore()
 	call(use.Done)
 	s.Idle()
-	s.Kube.cluster.rights.note(c.Right)
+	s.Kube.cluster.rights.recordReported(c.Right)
 }
 
-// report returns the text that a service logs without the right. Admission policies have their own text.
-func (c RightCase) report() string {
+// reportText returns the text that a service logs without the right. Admission policies have their own text.
+func (c RightCase) reportText() string {
 	if c.isAsked() {
 		return "the verb " + c.Verb + " on"
 	}
@@ -176,21 +176,21 @@ func (r Right) isAsked() bool {
 	return !slices.Contains([]string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// sample returns one right for each verb, selected by a hash of the commit. It adds all rights that are checked only
+// sampleRights returns one right for each verb, selected by a hash of the commit. It adds all rights that are checked only
 // during admission, because no request shows their use.
-func sample(rights []Right, commit string) []Right {
+func sampleRights(rights []Right, commit string) []Right {
 	byVerb := map[string][]Right{}
 	for _, r := range rights {
 		byVerb[r.Verb] = append(byVerb[r.Verb], r)
 	}
 	return slices.DeleteFunc(slices.Clone(rights), func(r Right) bool {
 		same := byVerb[r.Verb]
-		return !r.isAsked() && r != same[pick(commit, len(same))]
+		return !r.isAsked() && r != same[pickNumber(commit, len(same))]
 	})
 }
 
-// pick returns a number below n. Without a commit it returns 0.
-func pick(commit string, n int) int {
+// pickNumber returns a number below n. Without a commit it returns 0.
+func pickNumber(commit string, n int) int {
 	if commit == "" {
 		return 0
 	}
@@ -199,8 +199,8 @@ func pick(commit string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// use returns the entry for a right in the table of the service or in the shared one.
-func (s *RightsSuite) use(c RightCase) RightUse {
+// useOf returns the entry for a right in the table of the service or in the shared one.
+func (s *RightsSuite) useOf(c RightCase) RightUse {
 	s.T.Helper()
 	for _, key := range []string{c.Verb + " " + c.Resource, c.Verb + " *", "* " + c.Resource} {
 		for _, table := range []map[string]RightUse{s.Uses, s.sharedUses()} {
@@ -217,18 +217,18 @@ func (s *RightsSuite) sharedUses() map[string]RightUse {
 	call := func(want connect.Code) func(RightCase) {
 		return func(c RightCase) {
 			_, s.caller = s.Kube.Caller(s.T, c.Name) // A new caller, so the service has no cached answer.
-			s.answers(want)
+			s.awaitCode(want)
 		}
 	}
 	called := RightUse{
 		Need: call(connect.CodeInternal),
-		Done: func(RightCase) { s.answers(connect.CodePermissionDenied) },
+		Done: func(RightCase) { s.awaitCode(connect.CodePermissionDenied) },
 		Keep: call(connect.CodePermissionDenied),
 	}
 	uses := map[string]RightUse{
 		"create tokenreviews":         called,
 		"create subjectaccessreviews": called,
-		"get *":                       {Need: s.oversize, Keep: s.oversize},
+		"get *":                       {Need: s.publishOversized, Keep: s.publishOversized},
 		"get namespaces":              {Need: func(RightCase) { s.Restart() }}, // The service reads it at the start.
 	}
 	registered := func(RightCase) {
@@ -237,21 +237,21 @@ func (s *RightsSuite) sharedUses() map[string]RightUse {
 	}
 	for _, verb := range []string{"get", "create", "update", "patch"} {
 		if s.Guard != "" {
-			use := RightUse{Prepare: registered, Need: s.unregister, Done: registered}
+			use := RightUse{Prepare: registered, Need: s.removeRegistration, Done: registered}
 			uses[verb+" validatingwebhookconfigurations"], uses[verb+" secrets"] = use, use
 		}
 	}
 	return uses
 }
 
-// answers calls the service until the answer has this code.
-func (s *RightsSuite) answers(want connect.Code) {
+// awaitCode calls the service until the answer has this code.
+func (s *RightsSuite) awaitCode(want connect.Code) {
 	s.T.Helper()
 	Answers(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.Call(ctx, s.caller, s.URL()) })
 }
 
-// oversize publishes that an object is too large for NATS. The service then reads the object from the API server.
-func (s *RightsSuite) oversize(c RightCase) {
+// publishOversized publishes that an object is too large for NATS. The service then reads the object from the API server.
+func (s *RightsSuite) publishOversized(c RightCase) {
 	s.T.Helper()
 	for _, object := range s.List(c.Kind).Items {
 		if !s.Told(c.Kind, object.GetNamespace(), object.GetName()).Omitted {
@@ -262,9 +262,9 @@ func (s *RightsSuite) oversize(c RightCase) {
 	s.T.Fatalf("got no %s, want one that the service reads", c.Resource)
 }
 
-// unregister removes the service's webhook configuration and its Secret. For the verb update it only empties the
+// removeRegistration removes the service's webhook configuration and its Secret. For the verb update it only empties the
 // configuration.
-func (s *RightsSuite) unregister(c RightCase) {
+func (s *RightsSuite) removeRegistration(c RightCase) {
 	s.T.Helper()
 	take := s.webhooks.Delete
 	if c.Verb == "update" {

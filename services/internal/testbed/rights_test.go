@@ -11,8 +11,8 @@ import (
 func TestSampleHasEveryVerbOfEveryService(t *testing.T) {
 	for _, account := range rbac.Accounts() {
 		rights := Rights(account.Service)
-		chosen := sample(rights, "0123abc")
-		if !slices.Equal(chosen, sample(rights, "0123abc")) {
+		chosen := sampleRights(rights, "0123abc")
+		if !slices.Equal(chosen, sampleRights(rights, "0123abc")) {
 			t.Errorf("%s: one commit has two samples", account.Service)
 		}
 		count := map[string]int{}
@@ -36,14 +36,14 @@ func TestSampleReachesEveryRightByCommits(t *testing.T) {
 		for _, right := range rights {
 			reached := false
 			for i := 0; !reached && i < 10_000; i++ {
-				reached = slices.Contains(sample(rights, fmt.Sprintf("commit %d", i)), right)
+				reached = slices.Contains(sampleRights(rights, fmt.Sprintf("commit %d", i)), right)
 			}
 			if !reached {
 				t.Errorf("%s: no commit chooses the right to %s", account.Service, right)
 			}
 		}
 	}
-	if first := sample(Rights("watcher"), ""); first[0] != Rights("watcher")[0] {
+	if first := sampleRights(Rights("watcher"), ""); first[0] != Rights("watcher")[0] {
 		t.Errorf("without a commit, the sample begins with %s", first[0])
 	}
 }

@@ -38,7 +38,7 @@ func Listen(t testing.TB) net.Listener {
 
 // Lead configures the named service for the servers of b, which count its calls. The configuration can be part of a
 // larger one that embeds [service.Config].
-func (b *Bed) Lead(name string, cfg *service.Config) net.Listener {
+func (b *Env) Lead(name string, cfg *service.Config) net.Listener {
 	b.T.Helper()
 	listener := Listen(b.T)
 	cfg.NATS.URL = b.NATS.URLOf(name)
@@ -55,7 +55,7 @@ func Shorten(cfg *controller.Config) {
 }
 
 // Serve calls [Serve] for the test of b.
-func (b *Bed) Serve(listener net.Listener, run func(context.Context) error) *Running {
+func (b *Env) Serve(listener net.Listener, run func(context.Context) error) *Running {
 	b.T.Helper()
 	return Serve(b.T, listener, run)
 }

@@ -18,11 +18,11 @@ func securityKinds() []string {
 	return []string{"rolesmapping", "internalusers", "roles", "tenants", "actiongroups"}
 }
 
-// content returns the whole security configuration of the server, by kind and name.
-func (s *search) content(ctx context.Context) (map[string]map[string]json.RawMessage, error) {
+// readContent returns the whole security configuration of the server, by kind and name.
+func (s *search) readContent(ctx context.Context) (map[string]map[string]json.RawMessage, error) {
 	all := map[string]map[string]json.RawMessage{}
 	for _, kind := range securityKinds() {
-		status, answer, err := s.do(ctx, http.MethodGet, securityAPI+kind, nil)
+		status, answer, err := s.doRequest(ctx, http.MethodGet, securityAPI+kind, nil)
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("%d %s", status, answer)
 		}
@@ -38,25 +38,25 @@ func (s *search) content(ctx context.Context) (map[string]map[string]json.RawMes
 	return all, nil
 }
 
-// restore resets the security configuration to the initial one, and starts the server if necessary.
-func (s *search) restore(ctx context.Context) error {
-	if err := s.started(ctx); err != nil {
+// restoreInitial resets the security configuration to the initial one, and starts the server if necessary.
+func (s *search) restoreInitial(ctx context.Context) error {
+	if err := s.ensureStarted(ctx); err != nil {
 		return err
 	}
-	now, err := s.content(ctx)
+	now, err := s.readContent(ctx)
 	if err != nil { // The index is gone; a restart creates it.
 		if err := s.server.Stop(); err != nil {
 			return err
 		}
-		if err := s.started(ctx); err != nil {
+		if err := s.ensureStarted(ctx); err != nil {
 			return err
 		}
-		if now, err = s.content(ctx); err != nil {
+		if now, err = s.readContent(ctx); err != nil {
 			return err
 		}
 	}
 	for _, kind := range securityKinds() {
-		if err := s.patch(ctx, kind, difference(now[kind], s.first[kind])); err != nil {
+		if err := s.patchKind(ctx, kind, differenceOf(now[kind], s.first[kind])); err != nil {
 			return err
 		}
 	}
@@ -70,8 +70,8 @@ type operation struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// difference returns the operations that turn now into wanted.
-func difference(now, wanted map[string]json.RawMessage) []operation {
+// differenceOf returns the operations that turn now into wanted.
+func differenceOf(now, wanted map[string]json.RawMessage) []operation {
 	var operations []operation
 	pointer := strings.NewReplacer("~", "~0", "/", "~1")
 	for name := range now {
@@ -81,14 +81,14 @@ func difference(now, wanted map[string]json.RawMessage) []operation {
 	}
 	for name, value := range wanted {
 		if !bytes.Equal(now[name], value) {
-			operations = append(operations, operation{Op: "add", Path: "/" + pointer.Replace(name), Value: writable(value)})
+			operations = append(operations, operation{Op: "add", Path: "/" + pointer.Replace(name), Value: writableFields(value)})
 		}
 	}
 	return operations
 }
 
-// writable returns an object without the fields that only the server sets.
-func writable(value json.RawMessage) json.RawMessage {
+// writableFields returns an object without the fields that only the server sets.
+func writableFields(value json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(value, &fields); err != nil {
 		return value
@@ -110,10 +110,10 @@ const (
 	restorePause = 50 * time.Millisecond
 )
 
-func (s *search) patch(ctx context.Context, kind string, operations []operation) error {
+func (s *search) patchKind(ctx context.Context, kind string, operations []operation) error {
 	for len(operations) > 0 {
 		n := min(patchSize, len(operations))
-		status, answer, err := s.do(ctx, http.MethodPatch, securityAPI+kind, operations[:n])
+		status, answer, err := s.doRequest(ctx, http.MethodPatch, securityAPI+kind, operations[:n])
 		switch {
 		case err != nil:
 			return err

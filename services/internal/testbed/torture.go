@@ -29,7 +29,7 @@ type Strike struct {
 //
 // ENTAIL_SEED replaces the seed. ENTAIL_ROUNDS raises the number of rounds.
 type Torture struct {
-	Bed       *Bed
+	Bed       *Env
 	Reflector *Reflector
 	Service   string
 	// Serve starts the service.
@@ -71,49 +71,49 @@ func (t *Torture) Run() {
 	seed, rounds := seeds.First(t.Bed.T), seeds.Rounds(t.Bed.T, t.Rounds)
 	t.Bed.T.Logf("to repeat: ENTAIL_SEED=%d ENTAIL_ROUNDS=%d", seed, rounds)
 	random := rand.New(rand.NewPCG(seed, 0))
-	strikes := t.strikes()
+	strikes := t.allStrikes()
 	inRound := cmp.Or(t.Strikes, len(strikes))
 	if rounds*inRound < len(strikes) {
 		t.Bed.T.Fatalf("got %d rounds of %d strikes, want room for %d", rounds, inRound, len(strikes))
 	}
-	t.fail(seed)
+	t.failCalls(seed)
 	t.running = t.Serve()
 	for i := range rounds {
 		struck := make([]Strike, inRound)
 		for j := range struck {
 			struck[j] = strikes[(i*inRound+j)%len(strikes)]
 		}
-		t.round(random, struck)
+		t.runRound(random, struck)
 	}
 	t.failures.percent.Store(0)
 	if n := t.failures.count.Load(); t.Failing > 0 && int(n) < failuresInRound*rounds {
 		t.Bed.T.Errorf("got %d failed calls in %d rounds, want at least %d in each", n, rounds, failuresInRound)
 	}
-	t.rest()
+	t.checkRest()
 }
 
-// fail connects the failures with the traffic of the service.
-func (t *Torture) fail(seed uint64) {
+// failCalls connects the failures with the traffic of the service.
+func (t *Torture) failCalls(seed uint64) {
 	lines := map[*Traffic]mishaps{&t.Bed.Kube.Traffic: kubeMishaps(), &t.Bed.OpenFGA.Traffic: openFGAMishaps()}
 	if t.Search != nil {
 		lines[t.Search] = searchMishaps()
 	}
 	t.failures.random = rand.New(rand.NewPCG(seed, 1))
 	for line, m := range lines {
-		t.failures.strike(line, m)
+		t.failures.strikeLine(line, m)
 	}
 }
 
-// strikes returns the disruptions that every service must survive, and those of this service.
-func (t *Torture) strikes() []Strike {
+// allStrikes returns the disruptions that every service must survive, and those of this service.
+func (t *Torture) allStrikes() []Strike {
 	all := []Strike{
-		{"the service dies", func(r *rand.Rand) { t.without(r, true) }},
-		{"the service restarts", func(r *rand.Rand) { t.without(r, false) }},
+		{"the service dies", func(r *rand.Rand) { t.changeWhileStopped(r, true) }},
+		{"the service restarts", func(r *rand.Rand) { t.changeWhileStopped(r, false) }},
 		{"everything is published again", func(*rand.Rand) { t.Reflector.Replay() }},
 		{"old states are published again", func(*rand.Rand) { t.Reflector.Repeat() }},
 		{"the bus restarts", func(r *rand.Rand) { t.Bed.NATS.Stop(); t.Happen(r); t.Bed.NATS.Start(t.Bed.T) }},
-		{"the durable is deleted", func(*rand.Rand) { t.forget() }},
-		{"the service starts without a durable", func(r *rand.Rand) { t.without(r, false, t.forget) }},
+		{"the durable is deleted", func(*rand.Rand) { t.forgetDurable() }},
+		{"the service starts without a durable", func(r *rand.Rand) { t.changeWhileStopped(r, false, t.forgetDurable) }},
 		{"the bus is wiped", func(*rand.Rand) { t.Reflector.Wipe() }},
 	}
 	if t.OpenFGA {
@@ -122,9 +122,9 @@ func (t *Torture) strikes() []Strike {
 	return append(all, t.Besides...)
 }
 
-// without stops the service, makes a change, calls the functions and starts the service again. For a crash, all its
+// changeWhileStopped stops the service, makes a change, calls the functions and starts the service again. For a crash, all its
 // calls fail during the stop.
-func (t *Torture) without(r *rand.Rand, dies bool, do ...func()) {
+func (t *Torture) changeWhileStopped(r *rand.Rand, dies bool, do ...func()) {
 	t.failures.cut.Store(dies)
 	t.running.Stop()
 	t.failures.cut.Store(false)
@@ -135,24 +135,24 @@ func (t *Torture) without(r *rand.Rand, dies bool, do ...func()) {
 	t.running = t.Serve()
 }
 
-// forget deletes the durable of the service, if it has one, so that every message is delivered again.
-func (t *Torture) forget() {
+// forgetDurable deletes the durable of the service, if it has one, so that every message is delivered again.
+func (t *Torture) forgetDurable() {
 	t.Bed.T.Helper()
-	if t.settles() {
+	if t.hasDurable() {
 		t.Bed.Forget(t.Service)
 	}
 }
 
-// settles reports whether the service acknowledges messages with a durable, and does not only read them.
-func (t *Torture) settles() bool {
+// hasDurable reports whether the service acknowledges messages with a durable, and does not only read them.
+func (t *Torture) hasDurable() bool {
 	return slices.ContainsFunc(topology.Services(), func(s topology.Service) bool { return s.Name == t.Service })
 }
 
-// round makes random changes between strikes, and compares.
-func (t *Torture) round(r *rand.Rand, strikes []Strike) {
+// runRound makes random changes between strikes, and compares.
+func (t *Torture) runRound(r *rand.Rand, strikes []Strike) {
 	t.Bed.T.Helper()
 	t.failures.percent.Store(int32(t.Failing))
-	call(t.Begin)
+	callFunction(t.Begin)
 	pace := time.NewTicker(t.Pace)
 	defer pace.Stop()
 	steps := func() {
@@ -169,34 +169,34 @@ func (t *Torture) round(r *rand.Rand, strikes []Strike) {
 	steps()
 	t.failures.percent.Store(int32(t.Failing / quietFailures))
 	Eventually(t.Bed.T, t.Within, t.AsDeclared)
-	call(t.End)
+	callFunction(t.End)
 }
 
-func call(f func()) {
+func callFunction(f func()) {
 	if f != nil {
 		f()
 	}
 }
 
-// rest compares once more without failures, and then allows no write.
-func (t *Torture) rest() {
+// checkRest compares once more without failures, and then allows no write.
+func (t *Torture) checkRest() {
 	t.Bed.T.Helper()
 	Eventually(t.Bed.T, t.Within, t.AsDeclared)
-	if t.settles() {
+	if t.hasDurable() {
 		t.Bed.CaughtUp(t.Service)
 	}
 	t.Bed.Settled()
 	if err := t.AsDeclared(); err != nil {
 		t.Bed.T.Errorf("at rest: %v", err)
 	}
-	t.quiet("a replay", t.Reflector.Replay)
-	if !t.settles() {
+	t.waitQuiet("a replay", t.Reflector.Replay)
+	if !t.hasDurable() {
 		return
 	}
-	t.quiet("a resync", func() { t.Bed.Resync(t.Service) })
-	t.quiet("a start without a durable", func() {
+	t.waitQuiet("a resync", func() { t.Bed.Resync(t.Service) })
+	t.waitQuiet("a start without a durable", func() {
 		t.running.Stop()
-		t.forget()
+		t.forgetDurable()
 		t.running = t.Serve()
 		t.Bed.CaughtUp(t.Service)
 		t.Bed.Resync(t.Service)
@@ -206,8 +206,8 @@ func (t *Torture) rest() {
 	}
 }
 
-// quiet extends [Bed.Quiet] by OpenSearch.
-func (t *Torture) quiet(what string, do func()) {
+// waitQuiet extends [Env.Quiet] by OpenSearch.
+func (t *Torture) waitQuiet(what string, do func()) {
 	t.Bed.T.Helper()
 	search := cmp.Or(t.Search, &Traffic{})
 	before := search.WritesByOp()

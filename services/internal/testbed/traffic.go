@@ -61,16 +61,16 @@ func (t *Traffic) FailAfter(fault Fault) {
 	t.after = fault
 }
 
-// pass counts a call and makes it, unless a fault prevents this.
-func (t *Traffic) pass(ctx context.Context, op string, writes bool, call func() error) error {
-	before, after := t.tried(op)
+// passCall counts a call and makes it, unless a fault prevents this.
+func (t *Traffic) passCall(ctx context.Context, op string, writes bool, call func() error) error {
+	before, after := t.countTried(op)
 	if before != nil {
 		if err := before(ctx, op); err != nil {
 			return err
 		}
 	}
 	if writes {
-		t.wrote(op)
+		t.countWrite(op)
 	}
 	if err := call(); err != nil || after == nil {
 		return err
@@ -78,8 +78,8 @@ func (t *Traffic) pass(ctx context.Context, op string, writes bool, call func() 
 	return after(ctx, op)
 }
 
-// tried counts a call and returns the current faults.
-func (t *Traffic) tried(op string) (before, after Fault) {
+// countTried counts a call and returns the current faults.
+func (t *Traffic) countTried(op string) (before, after Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.calls == nil {
@@ -91,24 +91,24 @@ func (t *Traffic) tried(op string) (before, after Fault) {
 	return t.before, t.after
 }
 
-func (t *Traffic) wrote(op string) {
+func (t *Traffic) countWrite(op string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.writes[op]++
 }
 
-// unary passes calls to OpenFGA. It is a [grpc.UnaryClientInterceptor].
-func (t *Traffic) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// interceptUnary passes calls to OpenFGA. It is a [grpc.UnaryClientInterceptor].
+func (t *Traffic) interceptUnary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	op := path.Base(method)
 	if list, ok := req.(*openfgav1.ListStoresRequest); ok && list.GetPageSize().GetValue() == 1 {
 		op = "" // A health probe; its time is random.
 	}
-	return t.pass(ctx, op, changesOpenFGA(req), func() error {
+	return t.passCall(ctx, op, isOpenFGAChange(req), func() error {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	})
 }
 
-func changesOpenFGA(req any) bool {
+func isOpenFGAChange(req any) bool {
 	switch req.(type) {
 	case *openfgav1.CreateStoreRequest, *openfgav1.UpdateStoreRequest, *openfgav1.DeleteStoreRequest,
 		*openfgav1.WriteAuthorizationModelRequest, *openfgav1.WriteRequest, *openfgav1.WriteAssertionsRequest:
@@ -126,15 +126,15 @@ type roundTripper struct {
 // RoundTrip implements [http.RoundTripper].
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	var response *http.Response
-	err := r.traffic.pass(req.Context(), req.Method+" "+req.URL.Path, changesKube(req), func() (err error) {
+	err := r.traffic.passCall(req.Context(), req.Method+" "+req.URL.Path, isKubeChange(req), func() (err error) {
 		response, err = r.next.RoundTrip(req) //nolint:bodyclose // It is the caller's to close.
 		return err
 	})
-	return outcome(req, response, err)
+	return clientOutcome(req, response, err)
 }
 
-// outcome returns the response or error that the client receives after the call and its faults.
-func outcome(req *http.Request, response *http.Response, err error) (*http.Response, error) {
+// clientOutcome returns the response or error that the client receives after the call and its faults.
+func clientOutcome(req *http.Request, response *http.Response, err error) (*http.Response, error) {
 	if err == nil {
 		return response, nil
 	}
@@ -142,13 +142,13 @@ func outcome(req *http.Request, response *http.Response, err error) (*http.Respo
 		_ = response.Body.Close()
 	}
 	if answer, ok := errors.AsType[*answerError](err); ok {
-		return answer.response(req), nil
+		return answer.toResponse(req), nil
 	}
 	return nil, err
 }
 
-// changesKube reports whether a request changes state. It ignores leases, events, and reviews that are sent by POST.
-func changesKube(req *http.Request) bool {
+// isKubeChange reports whether a request changes state. It ignores leases, events, and reviews that are sent by POST.
+func isKubeChange(req *http.Request) bool {
 	switch req.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
 	default:

@@ -13,13 +13,13 @@ type rightsUse struct {
 	shown   []Right
 }
 
-func (u *rightsUse) begin(service string) { u.service = service }
+func (u *rightsUse) beginService(service string) { u.service = service }
 
-// note records that the service reported the right missing.
-func (u *rightsUse) note(right Right) { u.shown = append(u.shown, right) }
+// recordReported records that the service reported the right missing.
+func (u *rightsUse) recordReported(right Right) { u.shown = append(u.shown, right) }
 
-// wholePackage reports whether no flag excludes tests.
-func wholePackage() bool {
+// isWholePackage reports whether no flag excludes tests.
+func isWholePackage() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
 			return false
@@ -33,7 +33,7 @@ func (c *cluster) checkRights() error {
 	if c.rights.service == "" {
 		return nil // The package has no rights suite.
 	}
-	left, err := audit(c.root).unused(c.rights.service)
+	left, err := audit(c.root).unusedRights(c.rights.service)
 	var problems []error
 	for _, right := range left {
 		if !right.isAsked() || !slices.Contains(c.rights.shown, right) {

@@ -28,7 +28,7 @@ func TestARefusalThatNoTimeCuresNeedsAPerson(t *testing.T) {
 		"no answer":                       {nats.ErrTimeout, false, "timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := refusal(fmt.Errorf("restore stream: %w", test.err))
+			err := classifyRefusal(fmt.Errorf("restore stream: %w", test.err))
 			if fault.IsTerminal(err) != test.terminal || !errors.Is(err, test.err) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("terminal %t: %v", fault.IsTerminal(err), err)
 			}
@@ -41,11 +41,11 @@ func TestADifferenceSaysWhatItIs(t *testing.T) {
 		"stream A is missing":                      {Stream: "A", Missing: true},
 		"stream A differs in MaxMsgs, AllowDirect": {Stream: "A", Fields: []string{"MaxMsgs", "AllowDirect"}},
 	} {
-		if d.String() != want || !d.Wrong() {
-			t.Errorf("it says %q, wrong %t; want %q", d, d.Wrong(), want)
+		if d.String() != want || !d.NeedsRestore() {
+			t.Errorf("it says %q, wrong %t; want %q", d, d.NeedsRestore(), want)
 		}
 	}
-	if more := (Difference{Stream: "A", Copies: 3}); more.Wrong() {
+	if more := (Difference{Stream: "A", Copies: 3}); more.NeedsRestore() {
 		t.Error("more copies than were asked for are said to be wrong")
 	}
 }

@@ -32,8 +32,8 @@ type Difference struct {
 	want jetstream.StreamConfig
 }
 
-// Wrong reports whether the stream must be restored.
-func (d Difference) Wrong() bool { return d.Missing || len(d.Fields) > 0 }
+// NeedsRestore reports whether the stream must be restored.
+func (d Difference) NeedsRestore() bool { return d.Missing || len(d.Fields) > 0 }
 
 // String describes the difference.
 func (d Difference) String() string {
@@ -46,21 +46,21 @@ func (d Difference) String() string {
 // Compare lists the streams that differ from the table. It reports streams that it cannot read as errors, beside the
 // differences of the others.
 func Compare(ctx context.Context, js jetstream.JetStream, replicas int) ([]Difference, error) {
-	all := streams(replicas)
+	all := streamConfigs(replicas)
 	differences, errs := make([]Difference, len(all)), make([]error, len(all))
 	var looking sync.WaitGroup
 	for i, want := range all {
 		looking.Go(func() {
-			if differences[i], errs[i] = compare(ctx, js, want); errs[i] != nil {
+			if differences[i], errs[i] = compareStream(ctx, js, want); errs[i] != nil {
 				errs[i] = fmt.Errorf("look at stream %s: %w", want.Name, errs[i])
 			}
 		})
 	}
 	looking.Wait()
-	return slices.DeleteFunc(differences, func(d Difference) bool { return !d.Wrong() && d.Copies == 0 }), errors.Join(errs...)
+	return slices.DeleteFunc(differences, func(d Difference) bool { return !d.NeedsRestore() && d.Copies == 0 }), errors.Join(errs...)
 }
 
-func compare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (Difference, error) {
+func compareStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (Difference, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	d := Difference{Stream: want.Name, want: want}
@@ -77,12 +77,12 @@ func compare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamC
 		d.Copies, d.want.Replicas = have.Replicas, have.Replicas
 	}
 	have.Metadata = nil // The server adds its own metadata.
-	d.Fields = differing(have, d.want)
+	d.Fields = differingFields(have, d.want)
 	return d, nil
 }
 
-// differing names the fields in which two structs differ.
-func differing[T any](have, want T) []string {
+// differingFields names the fields in which two structs differ.
+func differingFields[T any](have, want T) []string {
 	var names []string
 	h, w := reflect.ValueOf(have), reflect.ValueOf(want)
 	for i := range h.NumField() {
@@ -96,7 +96,7 @@ func differing[T any](have, want T) []string {
 // Restore creates or updates a stream as the table requires. Only the watcher calls it, because only the watcher owns
 // the streams. The error is [fault.Terminal] if retries cannot help.
 func Restore(ctx context.Context, js jetstream.JetStream, d Difference) error {
-	if !d.Wrong() {
+	if !d.NeedsRestore() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -106,7 +106,7 @@ func Restore(ctx context.Context, js jetstream.JetStream, d Difference) error {
 		change = js.CreateStream
 	}
 	if _, err := change(ctx, d.want); err != nil {
-		return refusal(fmt.Errorf("restore stream %s: %w", d.Stream, err))
+		return classifyRefusal(fmt.Errorf("restore stream %s: %w", d.Stream, err))
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func Present(ctx context.Context, js jetstream.JetStream) error {
 	differences, err := Compare(ctx, js, 1)
 	var wrong []string
 	for _, d := range differences {
-		if d.Wrong() {
+		if d.NeedsRestore() {
 			wrong = append(wrong, d.String())
 		}
 	}
@@ -143,8 +143,8 @@ const (
 	replicasImpossible jetstream.ErrorCode = 10074
 )
 
-// refusal marks an error that a person must correct as terminal.
-func refusal(err error) error {
+// classifyRefusal marks an error that a person must correct as terminal.
+func classifyRefusal(err error) error {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	if !ok || !slices.Contains([]jetstream.ErrorCode{invalidConfig, subjectsOverlap, replicasImpossible}, api.ErrorCode) {
 		return err

@@ -19,11 +19,11 @@ func ParseRevision(revision string) (sequence uint64, began time.Time, err error
 	began, ofTime := time.Parse(time.RFC3339Nano, incarnation)
 	switch {
 	case !cut:
-		err = unread(revision, "there is no @ in it")
+		err = invalidRevision(revision, "there is no @ in it")
 	case ofNumber != nil:
-		err = unread(revision, fmt.Sprintf("%q before the @ is no sequence number", number))
+		err = invalidRevision(revision, fmt.Sprintf("%q before the @ is no sequence number", number))
 	case ofTime != nil:
-		err = unread(revision, fmt.Sprintf("%q after the @ is no time", incarnation))
+		err = invalidRevision(revision, fmt.Sprintf("%q after the @ is no time", incarnation))
 	}
 	if err != nil {
 		return 0, time.Time{}, err
@@ -31,7 +31,7 @@ func ParseRevision(revision string) (sequence uint64, began time.Time, err error
 	return sequence, began, nil
 }
 
-// unread returns the error for a text that is no revision, with an example.
-func unread(revision, why string) error {
+// invalidRevision returns the error for a text that is no revision, with an example.
+func invalidRevision(revision, why string) error {
 	return fmt.Errorf("%q is no revision: %s; one is as an answer named it, such as 42@2026-01-02T03:04:05.678Z", revision, why)
 }

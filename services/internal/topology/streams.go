@@ -65,14 +65,14 @@ func (t Takeover) PullExpiry() time.Duration { return t.Pin / 2 }
 // Streams lists the names of all streams.
 func Streams() []string {
 	var names []string
-	for _, stream := range streams(1) {
+	for _, stream := range streamConfigs(1) {
 		names = append(names, stream.Name)
 	}
 	return names
 }
 
-// streams returns the table, with all fields that the server would fill in.
-func streams(replicas int) []jetstream.StreamConfig {
+// streamConfigs returns the table, with all fields that the server would fill in.
+func streamConfigs(replicas int) []jetstream.StreamConfig {
 	newest := func(name, description string, subjects ...string) jetstream.StreamConfig {
 		return jetstream.StreamConfig{
 			Name: name, Description: description, Subjects: subjects, Replicas: replicas,
@@ -98,9 +98,9 @@ func streams(replicas int) []jetstream.StreamConfig {
 func EnsureConsumer(ctx context.Context, js jetstream.JetStream, service Service, takeover Takeover) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	want := consumer(service, takeover)
+	want := consumerConfig(service, takeover)
 	c, err := js.Consumer(ctx, Changes, service.Name)
-	if err == nil && len(differing(plainConsumer(c.CachedInfo().Config), want)) == 0 {
+	if err == nil && len(differingFields(plainConsumer(c.CachedInfo().Config), want)) == 0 {
 		return c, nil
 	}
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -118,7 +118,7 @@ func plainConsumer(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 	return c
 }
 
-func consumer(service Service, takeover Takeover) jetstream.ConsumerConfig {
+func consumerConfig(service Service, takeover Takeover) jetstream.ConsumerConfig {
 	filters := []string{WakeSubject(service.Name)}
 	for _, r := range service.Kinds {
 		filters = append(filters, ChangesFilter("", r))

@@ -22,10 +22,10 @@ const (
 )
 
 // ChangeSubject returns the subject for the newest state of one object.
-func ChangeSubject(k event.Key) string { return prefix(k.GroupResource) + k.Tokens() }
+func ChangeSubject(k event.Key) string { return subjectPrefix(k.GroupResource) + k.Tokens() }
 
-// prefix returns the start of the subjects of a kind.
-func prefix(r event.GroupResource) string {
+// subjectPrefix returns the start of the subjects of a kind.
+func subjectPrefix(r event.GroupResource) string {
 	if r.Target {
 		return targetsPrefix
 	}
@@ -73,7 +73,7 @@ func ChangesFilter(cluster string, r event.GroupResource) string {
 	if r == kinds.Targets() {
 		return targetsPrefix + clusterToken(cluster) + ".>"
 	}
-	return prefix(r) + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
+	return subjectPrefix(r) + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
 }
 
 // HeadsFilter matches these changes without the tombstones on subjects of their own.

@@ -27,7 +27,7 @@ type transport struct {
 // RoundTrip implements [http.RoundTripper]. The name of the span does not contain the path, because the path names
 // objects.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !traced(r.Context()) {
+	if !isTraced(r.Context()) {
 		return t.next.RoundTrip(r)
 	}
 	ctx, span := t.tracer.Start(r.Context(), r.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
@@ -43,7 +43,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			span.SetStatus(codes.Error, response.Status)
 		}
 	}
-	fail(span, err)
+	recordError(span, err)
 	return response, err
 }
 
@@ -54,7 +54,7 @@ func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 func UnaryClientInterceptor(provider trace.TracerProvider) grpc.UnaryClientInterceptor {
 	tracer := provider.Tracer(scope)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if !traced(ctx) {
+		if !isTraced(ctx) {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 		name := strings.TrimPrefix(method, "/")
@@ -62,7 +62,7 @@ func UnaryClientInterceptor(provider trace.TracerProvider) grpc.UnaryClientInter
 			attribute.String("rpc.system", "grpc"), attribute.String("server.address", cc.Target())))
 		defer span.End()
 		err := invoke(metadata.AppendToOutgoingContext(ctx, header, Traceparent(ctx)), method, req, reply, cc, opts...)
-		fail(span, err)
+		recordError(span, err)
 		return err
 	}
 }

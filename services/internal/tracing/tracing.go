@@ -41,11 +41,11 @@ func Links(traceparents ...string) []trace.Link {
 	return links
 }
 
-// traced reports whether ctx belongs to a trace.
-func traced(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
+// isTraced reports whether ctx belongs to a trace.
+func isTraced(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
 
-// fail records an error in a span, if there is one.
-func fail(span trace.Span, err error) {
+// recordError records an error in a span, if there is one.
+func recordError(span trace.Span, err error) {
 	if err != nil {
 		span.RecordError(err)
 		span.SetStatus(codes.Error, "failed")

@@ -25,12 +25,12 @@ type Build struct {
 func Current() Build {
 	b := Build{Version: number, Revision: revision, Modified: modified != "", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok && b.Version == "" {
-		b.read(info)
+		b.readBuildInfo(info)
 	}
 	return b
 }
 
-func (b *Build) read(info *debug.BuildInfo) {
+func (b *Build) readBuildInfo(info *debug.BuildInfo) {
 	b.Version = info.Main.Version
 	for _, setting := range info.Settings {
 		switch setting.Key {

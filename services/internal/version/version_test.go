@@ -21,7 +21,7 @@ func TestABuildIsItsVersionAndCommit(t *testing.T) {
 		}
 	}
 	var b Build
-	b.read(&debug.BuildInfo{Main: debug.Module{Version: "v1.0.0"}, Settings: []debug.BuildSetting{
+	b.readBuildInfo(&debug.BuildInfo{Main: debug.Module{Version: "v1.0.0"}, Settings: []debug.BuildSetting{
 		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"},
 	}})
 	if b != (Build{Version: "v1.0.0", Revision: "abc", Modified: true}) {

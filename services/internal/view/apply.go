@@ -11,9 +11,9 @@ import (
 )
 
 // Apply stores c unless the view holds a state that is as new. The feed, the consumer, and writers that must read their
-// own writes (see [View.Dated]) call it. The error is [fault.Terminal] if c cannot be decoded.
-func (v *View) Apply(ctx context.Context, c event.Change) error {
-	t, newer, ok := v.newer(c)
+// own writes (see [Informer.WithCurrentEpoch]) call it. The error is [fault.Terminal] if c cannot be decoded.
+func (v *Informer) Apply(ctx context.Context, c event.Change) error {
+	t, newer, ok := v.lookupNewer(c)
 	if !ok {
 		return fault.Terminal(fmt.Errorf("apply change of %s: the view has no such kind", c.Key))
 	}
@@ -22,39 +22,39 @@ func (v *View) Apply(ctx context.Context, c event.Change) error {
 	}
 	load := strconv.FormatUint(v.loads.Load(), 10)
 	state := strings.Join([]string{load, c.Key.Tokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
-	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.accept(ctx, t, c) })
+	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.acceptChange(ctx, t, c) })
 	return err
 }
 
-// accept reads the object if NATS could not carry it, and stores c.
-func (v *View) accept(ctx context.Context, t table, c event.Change) error {
+// acceptChange reads the object if NATS could not carry it, and stores c.
+func (v *Informer) acceptChange(ctx context.Context, t table, c event.Change) error {
 	if c.Omitted && !c.Deleted {
-		object, err := v.fetch(ctx, c.Key)
+		object, err := v.fetchObject(ctx, c.Key)
 		if err != nil || object == nil {
 			return err
 		}
 		c.Object = object
 	}
-	return v.commit(t, c, func() bool { return true })
+	return v.commitChange(t, c, func() bool { return true })
 }
 
-// Correct stores the answer of the API server about an object. The answer replaces a held state that it contradicts,
+// ApplyAuthoritative stores the answer of the API server about an object. The answer replaces a held state that it contradicts,
 // even one with a higher version, unless the view holds another state by now.
-func (v *View) Correct(ctx context.Context, held, is event.Change) error {
-	is = v.Dated(is)
+func (v *Informer) ApplyAuthoritative(ctx context.Context, held, is event.Change) error {
+	is = v.WithCurrentEpoch(is)
 	if is.Deleted {
 		return v.Apply(ctx, is)
 	}
-	t, _, ok := v.newer(is)
+	t, _, ok := v.lookupNewer(is)
 	if !ok {
 		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", is.Key))
 	}
-	return v.commit(t, is, func() bool { return t.believe(held, is) })
+	return v.commitChange(t, is, func() bool { return t.override(held, is) })
 }
 
-// commit decodes a change, and stores it if prepare returns true. It then calls the callbacks of [View.OnChange].
-func (v *View) commit(t table, c event.Change, prepare func() bool) error {
-	commit, err := t.decode(c, v.cfg.Blank)
+// commitChange decodes a change, and stores it if prepare returns true. It then calls the callbacks of [Informer.OnChange].
+func (v *Informer) commitChange(t table, c event.Change, prepare func() bool) error {
+	commit, err := t.decodeChange(c, v.cfg.KeepUndecodable)
 	if err != nil {
 		err = fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
 	}
@@ -77,18 +77,18 @@ func (v *View) commit(t table, c event.Change, prepare func() bool) error {
 	return err
 }
 
-// newer returns the table of c and reports whether c is newer than what the table holds. It takes the lock of changes,
+// lookupNewer returns the table of c and reports whether c is newer than what the table holds. It takes the lock of changes,
 // so the callbacks have run for every state that it finds.
-func (v *View) newer(c event.Change) (t table, newer, ok bool) {
+func (v *Informer) lookupNewer(c event.Change) (t table, lookupNewer, ok bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	t, ok = v.table(c.Key.GroupResource)
-	return t, ok && t.newer(c), ok
+	t, ok = v.tableOf(c.Key.GroupResource)
+	return t, ok && t.isNewer(c), ok
 }
 
-func (v *View) fetch(ctx context.Context, k event.Key) ([]byte, error) {
+func (v *Informer) fetchObject(ctx context.Context, k event.Key) ([]byte, error) {
 	if v.cfg.Fetch == nil {
 		return nil, fault.Terminal(fmt.Errorf("object %s is too large for the bus and this service cannot read it elsewhere", k))
 	}

@@ -36,9 +36,9 @@ var (
 	errCutShort = errors.New("the stream of changes has lost its end")
 )
 
-// barrier writes a message to the end of the stream and returns its sequence. A consumer may read from a server that
+// publishBarrier writes a message to the end of the stream and returns its sequence. A consumer may read from a server that
 // lags behind, so its position proves nothing. A view that has read the barrier has read everything before it.
-func (v *View) barrier(ctx context.Context) (sequence uint64, err error) {
+func (v *Informer) publishBarrier(ctx context.Context) (sequence uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
 	mark, err := v.cfg.JS.Publish(ctx, topology.BarrierSubject(v.cfg.Service), nil)
@@ -50,13 +50,13 @@ func (v *View) barrier(ctx context.Context) (sequence uint64, err error) {
 
 // CatchUp waits until the view holds everything that the stream holds now. The error is [fault.Unavailable] if that
 // takes longer than catchUpTimeout.
-func (v *View) CatchUp(ctx context.Context) error {
-	now, before := v.now(), v.place()
-	sequence, err := v.barrier(ctx)
+func (v *Informer) CatchUp(ctx context.Context) error {
+	now, before := v.currentSyncPoint(), v.currentPosition()
+	sequence, err := v.publishBarrier(ctx)
 	if err != nil {
 		return err
 	}
-	stream, err := v.stream(ctx)
+	stream, err := v.openStream(ctx)
 	if err != nil {
 		return fault.Unavailable(err)
 	}
@@ -65,7 +65,7 @@ func (v *View) CatchUp(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
-	for !v.reached(topology.Incarnation(stream), sequence, now) {
+	for !v.hasReached(topology.Incarnation(stream), sequence, now) {
 		if !backoff.Sleep(ctx, verifyInterval/1000) {
 			return fault.Unavailable(fmt.Errorf("%w %s up to %d: %w", errBehind, topology.Changes, sequence, ctx.Err()))
 		}
@@ -75,7 +75,7 @@ func (v *View) CatchUp(ctx context.Context) error {
 
 // Current returns nil if the view is complete, holds everything that the stream's leader has now, and the watcher's
 // last heartbeat is new. Callers that must not decide from an old state use it.
-func (v *View) Current(ctx context.Context) error {
+func (v *Informer) Current(ctx context.Context) error {
 	if err := v.Complete(); err != nil {
 		return err
 	}
@@ -88,48 +88,48 @@ func (v *View) Current(ctx context.Context) error {
 	return nil
 }
 
-// place is a position in one life of the stream.
-type place struct {
+// position is a position in one life of the stream.
+type position struct {
 	incarnation string
 	position    uint64
 }
 
-// place returns the position up to which the view holds everything.
-func (v *View) place() place {
+// currentPosition returns the position up to which the view holds everything.
+func (v *Informer) currentPosition() position {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return place{v.incarnation, v.position}
+	return position{v.streamID, v.position}
 }
 
 // isBeyond reports whether the stream, in the same life, ends before p.
-func (p place) isBeyond(stream *jetstream.StreamInfo, last uint64) bool {
+func (p position) isBeyond(stream *jetstream.StreamInfo, last uint64) bool {
 	return p.incarnation == topology.Incarnation(stream) && p.position > last
 }
 
-// reached reports whether the view holds everything up to a sequence, in the same life of the stream. If so, it records
+// hasReached reports whether the view holds everything up to a sequence, in the same life of the stream. If so, it records
 // then, the moment at which the stream ended there.
-func (v *View) reached(incarnation string, sequence uint64, then moment) bool {
+func (v *Informer) hasReached(incarnation string, sequence uint64, then syncPoint) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.loading || v.incarnation != incarnation || v.position < sequence {
+	if v.loading || v.streamID != incarnation || v.position < sequence {
 		return false
 	}
-	if then.at > v.heard.at {
-		v.heard = then
+	if then.at > v.syncedAt.at {
+		v.syncedAt = then
 	}
 	return true
 }
 
-// verify checks repeatedly that the view misses nothing: after each heartbeat, and at least every verifyInterval. If
+// verifyLoop checks repeatedly that the view misses nothing: after each heartbeat, and at least every verifyInterval. If
 // the feed has delivered everything up to the last sequence, a check costs one request. Otherwise it writes a barrier.
 // verify returns an error, which ends the feed, if the stream lost its end, or if the feed delivers nothing although
 // the stream holds more.
-func (v *View) verify(ctx context.Context) error {
-	for stuck := 0; v.wait(ctx); {
+func (v *Informer) verifyLoop(ctx context.Context) error {
+	for stuck := 0; v.waitForHeartbeat(ctx); {
 		v.readClock(ctx)
-		now, brought, before := v.now(), v.brought.Load(), v.place()
-		stream, err := v.stream(ctx)
-		if err == nil && (before.isBeyond(stream, stream.State.LastSeq) || !v.reached(topology.Incarnation(stream), stream.State.LastSeq, now)) {
+		now, brought, before := v.currentSyncPoint(), v.brought.Load(), v.currentPosition()
+		stream, err := v.openStream(ctx)
+		if err == nil && (before.isBeyond(stream, stream.State.LastSeq) || !v.hasReached(topology.Incarnation(stream), stream.State.LastSeq, now)) {
 			err = v.CatchUp(ctx)
 		}
 		if errors.Is(err, errCutShort) { // A server that lost contact with the others accepts no barrier, so CatchUp cannot find this out.
@@ -148,8 +148,8 @@ func (v *View) verify(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for a heartbeat, verifyInterval at most. It returns false once ctx has ended.
-func (v *View) wait(ctx context.Context) bool {
+// waitForHeartbeat waits for a heartbeat, verifyInterval at most. It returns false once ctx has ended.
+func (v *Informer) waitForHeartbeat(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 	case <-v.beaten:

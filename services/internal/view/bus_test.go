@@ -130,8 +130,8 @@ func (b *bus) replace() {
 
 // fed is a view that follows the bus until the test ends.
 type fed struct {
-	*view.View
-	stores  *view.Table[object]
+	*view.Informer
+	stores  *view.Lister[object]
 	reloads *atomic.Int32
 	derived derived
 }
@@ -149,7 +149,7 @@ func (b *bus) feedOf(others []kinds.Kind, edit ...func(*view.Config)) *fed {
 		f(&cfg)
 	}
 	v := view.New(cfg)
-	f := &fed{View: v, stores: view.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }}), reloads: &atomic.Int32{}}
+	f := &fed{Informer: v, stores: view.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }}), reloads: &atomic.Int32{}}
 	for _, kind := range others {
 		view.Register[object](v, kind, nil)
 	}

@@ -9,59 +9,59 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// content holds the live objects and the tombstones of one kind.
-type content[T any] struct {
-	live *shelf[event.Key, T]
+// contents holds the live objects and the tombstones of one kind.
+type contents[T any] struct {
+	live *indexer[event.Key, T]
 	gone *tombstones[T]
 	// denied holds states that the API server contradicted. If the cluster turns out to have gone back in time, they
 	// become tombstones.
 	denied map[event.Key]*Object[T]
 }
 
-// newer reports whether c is newer than what the table holds. A deletion is compared with the live object only if UID
+// isNewer reports whether c is newer than what the table holds. A deletion is compared with the live object only if UID
 // and epoch are the same.
-func (t *Table[T]) newer(c event.Change) bool {
+func (t *Lister[T]) isNewer(c event.Change) bool {
 	live := t.writing.live.objects[c.Key]
 	if c.Deleted {
-		gone := t.writing.gone.get(c.Key, c.UID)
-		return (gone == nil || c.NewerThan(gone.Change)) &&
-			(live == nil || live.UID != c.UID || live.Epoch != c.Epoch || c.NewerThan(live.Change))
+		gone := t.writing.gone.getTombstone(c.Key, c.UID)
+		return (gone == nil || c.IsNewerThan(gone.Change)) &&
+			(live == nil || live.UID != c.UID || live.Epoch != c.Epoch || c.IsNewerThan(live.Change))
 	}
-	for gone := range t.writing.gone.of(c.Key) {
-		if !c.NewerThan(gone.Change) {
+	for gone := range t.writing.gone.tombstonesOf(c.Key) {
+		if !c.IsNewerThan(gone.Change) {
 			return false
 		}
 	}
-	return live == nil || c.NewerThan(live.Change)
+	return live == nil || c.IsNewerThan(live.Change)
 }
 
-func (t *Table[T]) decode(c event.Change, blank bool) (func() bool, error) {
+func (t *Lister[T]) decodeChange(c event.Change, blank bool) (func() bool, error) {
 	o := &Object[T]{Change: c}
 	o.Object = nil
 	if len(c.Object) > 0 {
 		value := new(T)
 		if err := event.Decode(c.Object, value); err == nil {
-			o.Value = fitted(value)
+			o.Value = trimCapacity(value)
 		} else if !c.Deleted && blank {
 			return func() bool { return t.putAsIs(o) }, err
 		} else if !c.Deleted { // A deletion needs no body.
 			return nil, err
 		}
 	}
-	return func() bool { return t.put(o) }, nil
+	return func() bool { return t.putObject(o) }, nil
 }
 
 // putAsIs stores o with the value that it has, even none.
-func (t *Table[T]) putAsIs(o *Object[T]) (taken bool) {
-	if taken = t.newer(o.Change); taken {
-		t.writing.replace(t.writing.live.objects[o.Key], o)
+func (t *Lister[T]) putAsIs(o *Object[T]) (taken bool) {
+	if taken = t.isNewer(o.Change); taken {
+		t.writing.replaceLive(t.writing.live.objects[o.Key], o)
 	}
 	return taken
 }
 
-// fitted returns a copy of value in as little memory as possible: without spare room in slices, and with shared strings
+// trimCapacity returns a copy of value in as little memory as possible: without spare room in slices, and with shared strings
 // for equal conditions.
-func fitted[T any](value *T) *T {
+func trimCapacity[T any](value *T) *T {
 	if c, ok := any(value).(interface{ DeepCopy() *T }); ok {
 		value = c.DeepCopy()
 	}
@@ -77,10 +77,10 @@ func fitted[T any](value *T) *T {
 	return value
 }
 
-// put stores o unless the table has received a state that is as new. A missing last state is taken from the live
+// putObject stores o unless the table has received a state that is as new. A missing last state is taken from the live
 // object.
-func (t *Table[T]) put(o *Object[T]) (taken bool) {
-	if !t.newer(o.Change) {
+func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
+	if !t.isNewer(o.Change) {
 		return false
 	}
 	c := t.writing
@@ -90,58 +90,58 @@ func (t *Table[T]) put(o *Object[T]) (taken bool) {
 	}
 	switch {
 	case !o.Deleted:
-		c.replace(was, o)
-	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.NewerThan(was.Change):
-		if c.live.remove(o.Key); was.UID != o.UID { // It was deleted before the object that o deletes was created.
-			c.gone.displace(was, o.Change)
+		c.replaceLive(was, o)
+	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.IsNewerThan(was.Change):
+		if c.live.removeKey(o.Key); was.UID != o.UID { // It was deleted before the object that o deletes was created.
+			c.gone.displaceObject(was, o.Change)
 		}
 		fallthrough
 	default:
-		c.gone.put(o)
+		c.gone.putTombstone(o)
 	}
 	return true
 }
 
-// replace makes o the live object of its name, and buries the one that had the name.
-func (c *content[T]) replace(was, o *Object[T]) {
+// replaceLive makes o the live object of its name, and buries the one that had the name.
+func (c *contents[T]) replaceLive(was, o *Object[T]) {
 	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
-		c.gone.displace(was, o.Change)
+		c.gone.displaceObject(was, o.Change)
 	}
 	if denied := c.denied[o.Key]; denied != nil && denied.Epoch != o.Epoch {
-		c.gone.displace(denied, o.Change)
+		c.gone.displaceObject(denied, o.Change)
 		delete(c.denied, o.Key)
 	}
-	if gone := c.gone.get(o.Key, o.UID); gone != nil && gone.Epoch == o.Epoch {
-		c.gone.remove(o.Key, o.UID)
+	if gone := c.gone.getTombstone(o.Key, o.UID); gone != nil && gone.Epoch == o.Epoch {
+		c.gone.removeTombstone(o.Key, o.UID)
 	}
-	c.live.put(o.Key, o)
+	c.live.putObject(o.Key, o)
 }
 
-func (t *Table[T]) believe(held, is event.Change) bool {
-	believed := is.NewerThan(held) || t.deny(held, is)
+func (t *Lister[T]) override(held, is event.Change) bool {
+	believed := is.IsNewerThan(held) || t.discardState(held, is)
 	if believed {
-		t.outlive(is)
+		t.dropNewerTombstones(is)
 	}
 	return believed
 }
 
-// deny drops the state lie if the table holds it. It reports whether the table then accepts is: the state was held, or
+// discardState drops the state lie if the table holds it. It reports whether the table then accepts is: the state was held, or
 // the table holds nothing about the object.
-func (t *Table[T]) deny(lie, is event.Change) bool {
+func (t *Lister[T]) discardState(lie, is event.Change) bool {
 	c := t.writing
 	held := func(o *Object[T]) bool {
 		return o != nil && o.UID == lie.UID && o.Epoch == lie.Epoch && o.ResourceVersion == lie.ResourceVersion && o.Deleted == lie.Deleted
 	}
-	live, gone := c.live.objects[lie.Key], c.gone.get(lie.Key, lie.UID)
+	live, gone := c.live.objects[lie.Key], c.gone.getTombstone(lie.Key, lie.UID)
 	switch {
 	case held(live):
-		c.live.remove(lie.Key)
+		c.live.removeKey(lie.Key)
 		c.denied[lie.Key] = live
-		if own := c.gone.get(is.Key, is.UID); own != nil && own.UID != lie.UID && own.Epoch == is.Epoch && own.ResourceVersion == is.ResourceVersion {
-			c.gone.remove(is.Key, is.UID) // The denied state had displaced it.
+		if own := c.gone.getTombstone(is.Key, is.UID); own != nil && own.UID != lie.UID && own.Epoch == is.Epoch && own.ResourceVersion == is.ResourceVersion {
+			c.gone.removeTombstone(is.Key, is.UID) // The denied state had displaced it.
 		}
 	case live == nil && held(gone):
-		c.gone.remove(lie.Key, lie.UID)
+		c.gone.removeTombstone(lie.Key, lie.UID)
 		c.denied[lie.Key] = gone
 	default:
 		return live == nil && gone == nil
@@ -149,16 +149,16 @@ func (t *Table[T]) deny(lie, is event.Change) bool {
 	return true
 }
 
-// outlive drops tombstones of other objects of the name that are newer than is, because is still exists. A newer
+// dropNewerTombstones drops tombstones of other objects of the name that are newer than is, because is still exists. A newer
 // tombstone of the object itself stays, and then all do: others may have come and gone since.
-func (t *Table[T]) outlive(is event.Change) {
+func (t *Lister[T]) dropNewerTombstones(is event.Change) {
 	gone := t.writing.gone
-	if own := gone.get(is.Key, is.UID); own != nil && !is.NewerThan(own.Change) {
+	if own := gone.getTombstone(is.Key, is.UID); own != nil && !is.IsNewerThan(own.Change) {
 		return
 	}
-	for _, o := range slices.Collect(gone.of(is.Key)) {
-		if o.UID != is.UID && o.Epoch == is.Epoch && !is.NewerThan(o.Change) {
-			gone.remove(is.Key, o.UID)
+	for _, o := range slices.Collect(gone.tombstonesOf(is.Key)) {
+		if o.UID != is.UID && o.Epoch == is.Epoch && !is.IsNewerThan(o.Change) {
+			gone.removeTombstone(is.Key, o.UID)
 		}
 	}
 }

@@ -21,21 +21,21 @@ import (
 // errReplaced ends a feed because what it loaded is no longer what the stream holds. The view then loads again.
 var errReplaced = errors.New("the stream of changes was replaced")
 
-// feed loads the stream, and follows it until an error.
-func (v *View) feed(ctx context.Context) error {
-	stream, err := v.stream(ctx)
+// runFeed loads the stream, and follows it until an error.
+func (v *Informer) runFeed(ctx context.Context) error {
+	stream, err := v.openStream(ctx)
 	if err != nil {
 		return err
 	}
-	v.begin()
+	v.beginLoad()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return v.feedChanges(ctx, stream) })
 	group.Go(func() error { return v.feedMarkers(ctx, topology.Incarnation(stream)) })
-	group.Go(func() error { return v.verify(ctx) })
+	group.Go(func() error { return v.verifyLoop(ctx) })
 	return group.Wait()
 }
 
-func (v *View) stream(ctx context.Context) (*jetstream.StreamInfo, error) {
+func (v *Informer) openStream(ctx context.Context) (*jetstream.StreamInfo, error) {
 	stream, err := v.cfg.JS.Stream(ctx, topology.Changes)
 	if err != nil {
 		return nil, fmt.Errorf("look up stream %s: %w", topology.Changes, err)
@@ -43,33 +43,33 @@ func (v *View) stream(ctx context.Context) (*jetstream.StreamInfo, error) {
 	return stream.CachedInfo(), nil
 }
 
-func (v *View) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) error {
-	filters := v.filters(func(k event.GroupResource) string { return topology.ChangesFilter(v.cfg.Cluster, k) })
-	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes, ordered(append(filters, topology.WakeFilter())))
+func (v *Informer) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) error {
+	filters := v.subjectFilters(func(k event.GroupResource) string { return topology.ChangesFilter(v.cfg.Cluster, k) })
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes, orderedConsumerConfig(append(filters, topology.WakeFilter())))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Changes, err)
 	}
-	now := v.now()
-	last, err := v.barrier(ctx)
+	now := v.currentSyncPoint()
+	last, err := v.publishBarrier(ctx)
 	if err != nil {
 		return err
 	}
 	loaded := false
-	return each(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
-		if err := v.take(ctx, msg); err != nil {
+	return forEachMessage(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
+		if err := v.applyMessage(ctx, msg); err != nil {
 			return err
 		}
-		v.at(msg.Subject(), meta.Sequence.Stream)
+		v.setReadSequence(msg.Subject(), meta.Sequence.Stream)
 		if !loaded && meta.Sequence.Stream >= last {
 			loaded = true
-			v.finish(ctx, stream, now)
+			v.finishLoad(ctx, stream, now)
 		}
-		return v.count(ctx)
+		return v.checkMarkerCounts(ctx)
 	})
 }
 
-// at records the sequence of the last message read, and of the last change.
-func (v *View) at(subject string, sequence uint64) {
+// setReadSequence records the sequence of the last message read, and of the last change.
+func (v *Informer) setReadSequence(subject string, sequence uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.position = sequence; topology.IsWake(subject) {
@@ -81,9 +81,9 @@ func (v *View) at(subject string, sequence uint64) {
 	}
 }
 
-// take applies one message. It skips a change that cannot be decoded, or stores it without a value ([Config.Blank]):
+// applyMessage applies one message. It skips a change that cannot be decoded, or stores it without a value ([Config.KeepUndecodable]):
 // the consumer of the service receives it too, and makes it a dead letter. It retries other errors until ctx ends.
-func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
+func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg) error {
 	v.brought.Add(1)
 	if topology.IsWake(msg.Subject()) {
 		return nil // A barrier has no content; only its sequence counts.
@@ -92,10 +92,10 @@ func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
 	if err != nil && !fault.IsTerminal(err) {
 		v.cfg.Log.WarnContext(ctx, "the view waits for a change that it cannot take in; trying again",
 			slog.String("subject", msg.Subject()), slog.Any("error", err))
-		defer v.hinder(nil)
+		defer v.setBlocked(nil)
 	}
 	for err != nil && !fault.IsTerminal(err) {
-		v.hinder(err)
+		v.setBlocked(err)
 		if !backoff.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
@@ -108,14 +108,14 @@ func (v *View) take(ctx context.Context, msg jetstream.Msg) error {
 	return nil
 }
 
-// hinder records the error for which the feed waits; nil means that it goes on.
-func (v *View) hinder(err error) {
+// setBlocked records the error for which the feed waits; nil means that it goes on.
+func (v *Informer) setBlocked(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.obstacle = err
+	v.blockedBy = err
 }
 
-func (v *View) takeOnce(ctx context.Context, msg jetstream.Msg) error {
+func (v *Informer) takeOnce(ctx context.Context, msg jetstream.Msg) error {
 	change, err := topology.DecodeChange(msg)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (v *View) takeOnce(ctx context.Context, msg jetstream.Msg) error {
 	return v.Apply(ctx, change)
 }
 
-func (v *View) begin() {
+func (v *Informer) beginLoad() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.position, v.changed, v.loading, v.marked = 0, 0, true, false
@@ -131,19 +131,19 @@ func (v *View) begin() {
 	clear(v.targeted)
 	v.loads.Add(1)
 	for _, t := range v.tables {
-		t.begin()
+		t.beginLoad()
 	}
 	for _, f := range v.onBegin {
 		f()
 	}
 }
 
-// finish publishes the loaded content to readers. The content is everything that the stream held at the moment then.
-func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, then moment) {
-	again := v.show()
+// finishLoad publishes the loaded content to readers. The content is everything that the stream held at the moment then.
+func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo, then syncPoint) {
+	again := v.publishLoaded()
 	v.mu.Lock()
-	v.incarnation, v.read, v.loading = topology.Incarnation(stream), stream.TimeStamp, false
-	v.heard = then
+	v.streamID, v.read, v.loading = topology.Incarnation(stream), stream.TimeStamp, false
+	v.syncedAt = then
 	v.mu.Unlock()
 	v.cfg.Log.InfoContext(ctx, "view loaded", slog.Uint64("sequence", v.position))
 	if again {
@@ -153,16 +153,16 @@ func (v *View) finish(ctx context.Context, stream *jetstream.StreamInfo, then mo
 	}
 }
 
-// show makes the loaded content visible, and runs the callbacks of [View.OnLoad] before the view can be complete. It
+// publishLoaded makes the loaded content visible, and runs the callbacks of [Informer.OnLoad] before the view can be complete. It
 // reports whether an earlier load was visible.
-func (v *View) show() (again bool) {
+func (v *Informer) publishLoaded() (again bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	v.mu.Lock()
-	again = v.incarnation != ""
+	again = v.streamID != ""
 	for _, t := range v.tables {
-		t.finish()
-		t.expire(time.Now())
+		t.finishLoad()
+		t.expireTombstones(time.Now())
 	}
 	v.mu.Unlock()
 	for _, f := range v.onLoad {
@@ -171,16 +171,16 @@ func (v *View) show() (again bool) {
 	return again
 }
 
-func (v *View) feedMarkers(ctx context.Context, life string) error {
-	filters := v.filters(func(k event.GroupResource) string { return topology.SyncSubject(v.cfg.Cluster, k) })
-	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, ordered(append(filters, topology.HeartbeatSubject(v.cfg.Cluster))))
+func (v *Informer) feedMarkers(ctx context.Context, life string) error {
+	filters := v.subjectFilters(func(k event.GroupResource) string { return topology.SyncSubject(v.cfg.Cluster, k) })
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, orderedConsumerConfig(append(filters, topology.HeartbeatSubject(v.cfg.Cluster))))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
 	}
 	v.readClock(ctx)
 	v.readMarkers(consumer.CachedInfo().NumPending)
 	beating := map[string]bool{}
-	return each(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
+	return forEachMessage(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		defer v.readMarkers(meta.NumPending)
 		if topology.IsHeartbeat(msg.Subject()) {
 			v.readHeartbeat(msg, meta.Timestamp, !beating[msg.Subject()])
@@ -192,20 +192,20 @@ func (v *View) feedMarkers(ctx context.Context, life string) error {
 			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
 			return nil
 		}
-		return v.mark(ctx, life, marker{message: &m, sequence: meta.Sequence.Stream, written: meta.Timestamp})
+		return v.storeMarker(ctx, life, marker{message: &m, sequence: meta.Sequence.Stream, written: meta.Timestamp})
 	})
 }
 
 // readMarkers records that the feed has read all markers, if none is left.
-func (v *View) readMarkers(left uint64) {
+func (v *Informer) readMarkers(left uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.marked = v.marked || left == 0
 }
 
-// mark stores a snapshot marker. If it names another life of the stream than the one that is being read, it is either
+// storeMarker stores a snapshot marker. If it names another life of the stream than the one that is being read, it is either
 // old, or the stream was replaced: then mark returns errReplaced.
-func (v *View) mark(ctx context.Context, life string, m marker) error {
+func (v *Informer) storeMarker(ctx context.Context, life string, m marker) error {
 	of := snapshot{m.message.GetCluster(), event.GroupResource{
 		Group: m.message.GetGroup(), Resource: m.message.GetResource(), Target: m.message.GetTarget(),
 	}}
@@ -216,7 +216,7 @@ func (v *View) mark(ctx context.Context, life string, m marker) error {
 	v.markers[of] = m
 	v.mu.Unlock()
 	if m.message.GetStream() != life {
-		stream, err := v.stream(ctx)
+		stream, err := v.openStream(ctx)
 		if err != nil {
 			return err
 		}
@@ -224,29 +224,29 @@ func (v *View) mark(ctx context.Context, life string, m marker) error {
 			return errReplaced
 		}
 	}
-	return v.count(ctx)
+	return v.checkMarkerCounts(ctx)
 }
 
-// count compares each new marker once with the number of objects that the view holds. If they differ, changes may have
+// checkMarkerCounts compares each new marker once with the number of objects that the view holds. If they differ, changes may have
 // followed the marker, or the view lacks something: reading again settles both. Reading again finds nothing new if the
 // marker was written before the stream was read, and changes followed it. The count of targets proves nothing once a
 // change followed it, because anybody may create and delete many of them.
-func (v *View) count(ctx context.Context) error {
+func (v *Informer) checkMarkerCounts(ctx context.Context) error {
 	targets, err := v.countOnce(ctx)
-	v.observed(targets)
+	v.runObservers(targets)
 	return err
 }
 
 // countOnce compares the markers that were not compared yet. It returns the kinds of targets among them.
-func (v *View) countOnce(ctx context.Context) (targets []snapshot, err error) {
+func (v *Informer) countOnce(ctx context.Context) (targets []snapshot, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.loading {
 		return nil, nil
 	}
 	for of, m := range v.markers {
-		t, held := v.table(of.kind)
-		if !held || m.counted || m.message.GetStream() != v.incarnation || m.message.GetLastSequence() > v.position {
+		t, held := v.tableOf(of.kind)
+		if !held || m.counted || m.message.GetStream() != v.streamID || m.message.GetLastSequence() > v.position {
 			continue
 		}
 		m.counted = true
@@ -256,7 +256,7 @@ func (v *View) countOnce(ctx context.Context) (targets []snapshot, err error) {
 		}
 		settled := m.written.Before(v.read) && m.message.GetLastSequence() < v.changed || m.message.GetProblem() != "" || m.message.GetWithdrawn() ||
 			v.targeted[of] > m.message.GetLastSequence()
-		if size := t.size(of); !settled && size != m.message.GetCount() {
+		if size := t.countCovered(of); !settled && size != m.message.GetCount() {
 			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("snapshot", of.String()),
 				slog.Int64("held", size), slog.Int64("counted", m.message.GetCount()))
 			return targets, errReplaced
@@ -265,7 +265,7 @@ func (v *View) countOnce(ctx context.Context) (targets []snapshot, err error) {
 	return targets, nil
 }
 
-func (v *View) filters(subject func(event.GroupResource) string) []string {
+func (v *Informer) subjectFilters(subject func(event.GroupResource) string) []string {
 	filters := make([]string, 0, len(v.tables))
 	for kind := range v.tables {
 		filters = append(filters, subject(kind))
@@ -281,15 +281,15 @@ const (
 	pullExpiry = 30 * time.Second
 )
 
-// ordered returns the configuration of a consumer of all messages that match filters. It ends when its one reset fails:
+// orderedConsumerConfig returns the configuration of a consumer of all messages that match filters. It ends when its one reset fails:
 // afterwards it could read another stream, whose sequences mean something else. The server removes it after a minute
 // without requests.
-func ordered(filters []string) jetstream.OrderedConsumerConfig {
+func orderedConsumerConfig(filters []string) jetstream.OrderedConsumerConfig {
 	return jetstream.OrderedConsumerConfig{FilterSubjects: filters, MaxResetAttempts: 1, InactiveThreshold: time.Minute}
 }
 
-// each passes every message to f until f or the consumer fails.
-func each(ctx context.Context, consumer jetstream.Consumer, f func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
+// forEachMessage passes every message to f until f or the consumer fails.
+func forEachMessage(ctx context.Context, consumer jetstream.Consumer, f func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
 	messages, err := consumer.Messages(jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(heartbeat))
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)

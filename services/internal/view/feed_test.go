@@ -136,7 +136,7 @@ func TestNobodyWaitsForAMarkerOfWhatHasNone(t *testing.T) {
 	f.incomplete(t, "a")
 	b.mark(kinds.Roles(), 0, last)
 	f.await(t, "a ")
-	if !f.Lives(secret.Key) {
+	if !f.HasLive(secret.Key) {
 		t.Error("what has no marker is not held")
 	}
 }
@@ -179,7 +179,7 @@ func TestWhatWasWrittenHereStaysWhenTheBusDoesNotHaveItYet(t *testing.T) {
 	f := b.feed()
 	f.await(t, "a b ")
 	now := func(c *event.Change) { c.ObservedAt = time.Now() }
-	apply(t, f.View, change("a", 2, tags(`{"tags":["written"]}`)), change("b", 2, deleted, now))
+	apply(t, f.Informer, change("a", 2, tags(`{"tags":["written"]}`)), change("b", 2, deleted, now))
 	changes := f.stores.Changes()
 	b.mark(kinds.Stores(), 2, last) // Which now is another number than that of the view's objects.
 	f.eventually(t, func() error {

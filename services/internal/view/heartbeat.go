@@ -18,31 +18,31 @@ import (
 // progress says that at a time, by [bootclock.Now], the stream followed its cluster with a delay.
 type progress struct{ at, behind time.Duration }
 
-// moment is a time, by [bootclock.Now], with the heartbeats that were read before it. A view that holds everything that
+// syncPoint is a time, by [bootclock.Now], with the heartbeats that were read before it. A view that holds everything that
 // the stream held at that time holds everything that was published before these heartbeats. This is not known of later
 // heartbeats: they come by another stream, and may overtake changes that were published first.
-type moment struct {
+type syncPoint struct {
 	at    time.Duration
 	beats map[string]progress
 }
 
-// now returns the present moment.
-func (v *View) now() moment {
+// currentSyncPoint returns the present moment.
+func (v *Informer) currentSyncPoint() syncPoint {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return moment{bootclock.Now(), maps.Clone(v.beats)}
+	return syncPoint{bootclock.Now(), maps.Clone(v.beats)}
 }
 
 // Age returns how old the content of the view may be: it equals the state of the API server that long ago, or a later
 // one. It returns the longest duration while this is not known, such as before the first heartbeat.
-func (v *View) Age() time.Duration {
+func (v *Informer) Age() time.Duration {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.incarnation == "" || v.loading || len(v.heard.beats) == 0 {
+	if v.streamID == "" || v.loading || len(v.syncedAt.beats) == 0 {
 		return math.MaxInt64
 	}
 	var age time.Duration
-	for _, beat := range v.heard.beats {
+	for _, beat := range v.syncedAt.beats {
 		age = max(age, bootclock.Since(beat.at)+beat.behind)
 	}
 	return age
@@ -55,13 +55,13 @@ type clock struct {
 	told  time.Time
 }
 
-// date converts a time of the server to [bootclock.Now], to the earliest that it can be.
-func (c clock) date(written time.Time) time.Duration {
+// toBootTime converts a time of the server to [bootclock.Now], to the earliest that it can be.
+func (c clock) toBootTime(written time.Time) time.Duration {
 	return min(bootclock.Now(), c.asked+written.Sub(c.told))
 }
 
 // readClock asks the server for its time. Without an answer the earlier one stays.
-func (v *View) readClock(ctx context.Context) {
+func (v *Informer) readClock(ctx context.Context) {
 	asked := bootclock.Now()
 	stream, err := v.cfg.JS.Stream(ctx, topology.Sync)
 	if err != nil {
@@ -73,7 +73,7 @@ func (v *View) readClock(ctx context.Context) {
 }
 
 // readHeartbeat stores a heartbeat. It ignores the first of a feed, which may have been written at any time.
-func (v *View) readHeartbeat(msg jetstream.Msg, written time.Time, first bool) {
+func (v *Informer) readHeartbeat(msg jetstream.Msg, written time.Time, first bool) {
 	var h eventv1.Heartbeat
 	if err := proto.Unmarshal(msg.Data(), &h); err != nil {
 		v.cfg.Log.Warn("unusable heartbeat skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
@@ -84,7 +84,7 @@ func (v *View) readHeartbeat(msg jetstream.Msg, written time.Time, first bool) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.beats[h.GetCluster()] = progress{at: v.clock.date(written), behind: h.GetBehind().AsDuration()}
+	v.beats[h.GetCluster()] = progress{at: v.clock.toBootTime(written), behind: h.GetBehind().AsDuration()}
 	select {
 	case v.beaten <- struct{}{}:
 	default:

@@ -21,7 +21,7 @@ type derived struct {
 }
 
 // follow keeps d in step with v.
-func (d *derived) follow(v *view.View, stores *view.Table[object]) {
+func (d *derived) follow(v *view.Informer, stores *view.Lister[object]) {
 	v.OnLoad(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -45,7 +45,7 @@ func (d *derived) follow(v *view.View, stores *view.Table[object]) {
 }
 
 // held is what it says between changes.
-func (d *derived) held(v *view.View) (names string, late int) {
+func (d *derived) held(v *view.Informer) (names string, late int) {
 	v.Between(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -60,18 +60,18 @@ func TestWhatFollowsFromAllObjectsIsThereBeforeTheViewIsComplete(t *testing.T) {
 	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("b", 2)))
 	f := b.feed()
 	f.await(t, "a b ")
-	if names, late := f.derived.held(f.View); names != "a b" || late > 0 {
+	if names, late := f.derived.held(f.Informer); names != "a b" || late > 0 {
 		t.Errorf("derived is %q, too late %d times", names, late)
 	}
 	b.put(change("c", 3))
 	f.await(t, "a b c ")
-	if names, _ := f.derived.held(f.View); names != "a b c" {
+	if names, _ := f.derived.held(f.Informer); names != "a b c" {
 		t.Errorf("after a change derived is %q", names)
 	}
 	b.replace() // Objects vanish without a deletion.
 	b.mark(kinds.Stores(), 1, b.put(change("c", 3)))
 	f.await(t, "c ")
-	if names, late := f.derived.held(f.View); names != "c" || late > 0 {
+	if names, late := f.derived.held(f.Informer); names != "c" || late > 0 {
 		t.Errorf("after the stream was replaced derived is %q, too late %d times", names, late)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// shelf holds objects by key, with indexes.
-type shelf[K comparable, T any] struct {
+// indexer holds objects by key, with indexes.
+type indexer[K comparable, T any] struct {
 	objects map[K]*Object[T]
 	extract map[string]func(*T) []string
 	// alike reports whether two states count as equal. edited is called for each object that is replaced by a state
@@ -26,25 +26,25 @@ type shelf[K comparable, T any] struct {
 
 type indexKey struct{ index, value string }
 
-func newShelf[K comparable, T any](extract map[string]func(*T) []string) *shelf[K, T] {
-	return &shelf[K, T]{objects: map[K]*Object[T]{}, extract: extract, index: map[indexKey]map[*Object[T]]struct{}{}}
+func newShelf[K comparable, T any](extract map[string]func(*T) []string) *indexer[K, T] {
+	return &indexer[K, T]{objects: map[K]*Object[T]{}, extract: extract, index: map[indexKey]map[*Object[T]]struct{}{}}
 }
 
-// put stores o under k, and removes the object that had the key.
-func (s *shelf[K, T]) put(k K, o *Object[T]) {
+// putObject stores o under k, and removes the object that had the key.
+func (s *indexer[K, T]) putObject(k K, o *Object[T]) {
 	changed := s.changed
 	switch was := s.objects[k]; {
 	case was == nil:
 		changed++
-	case !s.same(was, o):
+	case !s.isSame(was, o):
 		if changed++; s.edited != nil {
 			s.edited(k, was, o)
 		}
 	}
-	s.remove(k)
+	s.removeKey(k)
 	s.objects[k], s.changed = o, changed
-	s.digest ^= digest(o.Change)
-	for ik := range s.values(o) {
+	s.digest ^= digestState(o.Change)
+	for ik := range s.indexEntries(o) {
 		if s.index[ik] == nil {
 			s.index[ik] = map[*Object[T]]struct{}{}
 		}
@@ -52,15 +52,15 @@ func (s *shelf[K, T]) put(k K, o *Object[T]) {
 	}
 }
 
-func (s *shelf[K, T]) remove(k K) {
+func (s *indexer[K, T]) removeKey(k K) {
 	o := s.objects[k]
 	if o == nil {
 		return
 	}
 	s.changed++
 	delete(s.objects, k)
-	s.digest ^= digest(o.Change)
-	for ik := range s.values(o) {
+	s.digest ^= digestState(o.Change)
+	for ik := range s.indexEntries(o) {
 		delete(s.index[ik], o)
 		if len(s.index[ik]) == 0 {
 			delete(s.index, ik)
@@ -68,8 +68,8 @@ func (s *shelf[K, T]) remove(k K) {
 	}
 }
 
-// digest returns a hash of an object's state. It is the same in every process.
-func digest(c event.Change) uint64 {
+// digestState returns a hash of an object's state. It is the same in every process.
+func digestState(c event.Change) uint64 {
 	h := fnv.New64a()
 	for _, part := range []string{c.UID, c.Epoch, c.ResourceVersion} {
 		_, _ = h.Write([]byte(part)) // It never fails.
@@ -78,13 +78,13 @@ func digest(c event.Change) uint64 {
 	return h.Sum64()
 }
 
-// same reports whether two states of a key are alike.
-func (s *shelf[K, T]) same(was, is *Object[T]) bool {
+// isSame reports whether two states of a key are alike.
+func (s *indexer[K, T]) isSame(was, is *Object[T]) bool {
 	return s.alike != nil && was.UID == is.UID && was.Epoch == is.Epoch && was.Value != nil && is.Value != nil && s.alike(was.Value, is.Value)
 }
 
-// values yields the index entries of o.
-func (s *shelf[K, T]) values(o *Object[T]) iter.Seq[indexKey] {
+// indexEntries yields the index entries of o.
+func (s *indexer[K, T]) indexEntries(o *Object[T]) iter.Seq[indexKey] {
 	return func(yield func(indexKey) bool) {
 		if o.Value == nil {
 			return
@@ -99,9 +99,11 @@ func (s *shelf[K, T]) values(o *Object[T]) iter.Seq[indexKey] {
 	}
 }
 
-func (s *shelf[K, T]) by(ik indexKey) []Object[T] { return sorted(maps.Keys(s.index[ik])) }
+func (s *indexer[K, T]) objectsByIndex(ik indexKey) []Object[T] {
+	return sortObjects(maps.Keys(s.index[ik]))
+}
 
-func sorted[T any](objects iter.Seq[*Object[T]]) []Object[T] {
+func sortObjects[T any](objects iter.Seq[*Object[T]]) []Object[T] {
 	all := []Object[T]{}
 	for o := range objects {
 		all = append(all, *o)

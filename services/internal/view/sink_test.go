@@ -22,9 +22,9 @@ type said struct{ Says string }
 
 // pair is a sink beside a table of the same kind, each in a view of its own.
 type pair struct {
-	sunk, kept *View
-	sink       *Sink[said]
-	table      *Table[said]
+	sunk, kept *Informer
+	sink       *Stream[said]
+	table      *Lister[said]
 	// told is what the sink handed on.
 	told map[event.Key]string
 	// blank counts what is nothing in the sink.
@@ -32,7 +32,7 @@ type pair struct {
 }
 
 func newPair() *pair {
-	cfg := Config{Log: slog.New(slog.DiscardHandler), Blank: true}
+	cfg := Config{Log: slog.New(slog.DiscardHandler), KeepUndecodable: true}
 	p := &pair{sunk: New(cfg), kept: New(cfg), told: map[event.Key]string{}}
 	p.table = Register[said](p.kept, kinds.Stores(), nil)
 	p.sink = RegisterSink(p.sunk, kinds.Stores(), func(c event.Change, value *said) {
@@ -44,20 +44,20 @@ func newPair() *pair {
 	return p
 }
 
-func (p *pair) both(f func(*View)) { f(p.sunk); f(p.kept) }
+func (p *pair) both(f func(*Informer)) { f(p.sunk); f(p.kept) }
 
 // differ says where they do. An object of the table may be nothing in the sink only if the bus has another state of it.
 func (p *pair) differ(keys []event.Key, bus stream) error {
 	if a, b := p.sunk.Digest(), p.kept.Digest(); a != b {
 		return fmt.Errorf("the digests are %d and %d", a, b)
 	}
-	if a, b := p.sunk.Size(kinds.Stores().GroupResource), p.kept.Size(kinds.Stores().GroupResource); a != b || p.sink.size(snapshot{"one", kinds.Stores().GroupResource}) != p.table.size(snapshot{"one", kinds.Stores().GroupResource}) {
+	if a, b := p.sunk.Size(kinds.Stores().GroupResource), p.kept.Size(kinds.Stores().GroupResource); a != b || p.sink.countCovered(snapshot{"one", kinds.Stores().GroupResource}) != p.table.countCovered(snapshot{"one", kinds.Stores().GroupResource}) {
 		return fmt.Errorf("there are %d and %d", a, b)
 	}
 	for _, k := range keys {
 		got, live := p.sink.Get(k)
 		o, want := p.table.Get(k)
-		if live != want || p.sunk.Lives(k) != want || got.UID != o.UID || got.ResourceVersion != o.ResourceVersion || got.Epoch != o.Epoch {
+		if live != want || p.sunk.HasLive(k) != want || got.UID != o.UID || got.ResourceVersion != o.ResourceVersion || got.Epoch != o.Epoch {
 			return fmt.Errorf("%s is %+v (%v), want %+v (%v)", k, got, live, o.Change, want)
 		}
 		told, has := p.told[k]
@@ -110,26 +110,26 @@ func TestASinkDecidesAsATableDoes(t *testing.T) {
 	for seed := range seeds.Range(t, 6000) {
 		r, p, bus, epochs := rand.New(rand.NewPCG(seed, 0)), newPair(), stream{}, 1+int(seed%2)
 		apply := func(c event.Change) {
-			p.both(func(v *View) {
+			p.both(func(v *Informer) {
 				if err := v.Apply(t.Context(), c); err != nil && !fault.IsTerminal(err) {
 					t.Fatal(err)
 				}
 			})
 		}
 		load := func() {
-			p.both((*View).begin)
+			p.both((*Informer).beginLoad)
 			for range r.IntN(2) { // One that does not come to its end.
 				if c, ok := bus[keys[r.IntN(len(keys))]]; ok {
 					apply(c)
 				}
-				p.both((*View).begin)
+				p.both((*Informer).beginLoad)
 			}
 			for _, k := range keys {
 				if c, ok := bus[k]; ok {
 					apply(c)
 				}
 			}
-			p.both(func(v *View) { v.show() })
+			p.both(func(v *Informer) { v.publishLoaded() })
 		}
 		load()
 		for range 12 {
@@ -161,11 +161,11 @@ func TestASinkDecidesAsATableDoes(t *testing.T) {
 func TestASinkTakesNothingOldThatTookLongToDecode(t *testing.T) {
 	t.Parallel()
 	p := newPair()
-	p.sunk.begin()
+	p.sunk.beginLoad()
 	state := func(version string) func() bool {
 		t.Helper()
 		c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: version, Epoch: "x/0", Object: fmt.Appendf(nil, `{"says":%q}`, version)}
-		commit, err := p.sink.decode(c, false)
+		commit, err := p.sink.decodeChange(c, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,11 +181,11 @@ func TestASinkTakesNothingOldThatTookLongToDecode(t *testing.T) {
 func TestASinkRemembersDeletionsWhenTheStreamIsReadAnew(t *testing.T) {
 	t.Parallel()
 	p := newPair()
-	load := func() { p.both((*View).begin); p.both(func(v *View) { v.show() }) }
+	load := func() { p.both((*Informer).beginLoad); p.both(func(v *Informer) { v.publishLoaded() }) }
 	apply := func(version, epoch string, deleted bool) {
 		t.Helper()
 		c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: version, Epoch: epoch, Deleted: deleted, ObservedAt: time.Now(), Object: []byte(`{"says":"yes"}`)}
-		p.both(func(v *View) {
+		p.both(func(v *Informer) {
 			if err := v.Apply(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +209,7 @@ func TestWhatAnObjectSaysIsTakenInWhateverTimesItsStatusHas(t *testing.T) {
 		Status struct{ Conditions []metav1.Condition }
 	}
 	for _, blank := range []bool{true, false} {
-		cfg, told := Config{Log: slog.New(slog.DiscardHandler), Blank: blank}, ""
+		cfg, told := Config{Log: slog.New(slog.DiscardHandler), KeepUndecodable: blank}, ""
 		sunk, kept := New(cfg), New(cfg)
 		table := Register[dated](kept, kinds.Stores(), nil)
 		RegisterSink(sunk, kinds.Stores(), func(_ event.Change, value *dated) { told = value.Says })

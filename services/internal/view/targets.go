@@ -21,22 +21,22 @@ type Observation struct {
 }
 
 // RegisterTargets declares one table for all kinds whose objects are targets. See [Register].
-func RegisterTargets[T any](v *View, indexes map[string]func(*T) []string) *Table[T] {
+func RegisterTargets[T any](v *Informer, indexes map[string]func(*T) []string) *Lister[T] {
 	return Register[T](v, kinds.Kind{GroupResource: kinds.Targets()}, indexes)
 }
 
 // OnTarget adds a callback that is called between two changes whenever the [Observation] of a kind may have changed. It
-// must be quick, and must not call [View.Apply]. Call OnTarget before [View.Run].
-func (v *View) OnTarget(f func(event.GroupResource)) { v.onTarget = append(v.onTarget, f) }
+// must be quick, and must not call [Informer.Apply]. Call OnTarget before [Informer.Run].
+func (v *Informer) OnTarget(f func(event.GroupResource)) { v.onTarget = append(v.onTarget, f) }
 
 // Observation returns what is known of a kind of targets in a cluster. It is empty before the watcher has reported the
 // kind.
-func (v *View) Observation(cluster string, kind event.GroupResource) Observation {
+func (v *Informer) Observation(cluster string, kind event.GroupResource) Observation {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	kind.Target = true
 	m := v.markers[snapshot{cluster, kind}]
-	if m.message.GetStream() != v.incarnation || m.message.GetWithdrawn() {
+	if m.message.GetStream() != v.streamID || m.message.GetWithdrawn() {
 		return Observation{}
 	}
 	return Observation{
@@ -47,20 +47,20 @@ func (v *View) Observation(cluster string, kind event.GroupResource) Observation
 
 // targetsComplete returns nil once the view holds all targets that have a marker, except those that were withdrawn. The
 // caller holds the lock.
-func (v *View) targetsComplete() error {
+func (v *Informer) targetsComplete() error {
 	if _, follows := v.tables[kinds.Targets()]; !follows {
 		return nil
 	}
 	for of, m := range v.markers {
-		if of.kind.Target && m.message.GetStream() == v.incarnation && !m.told && !m.message.GetWithdrawn() {
+		if of.kind.Target && m.message.GetStream() == v.streamID && !m.told && !m.message.GetWithdrawn() {
 			return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, of, v.position, m.message.GetLastSequence())
 		}
 	}
 	return nil
 }
 
-// observed runs the callbacks for kinds whose markers were counted. It drops the objects of withdrawn kinds afterwards.
-func (v *View) observed(kinds []snapshot) {
+// runObservers runs the callbacks for kinds whose markers were counted. It drops the objects of withdrawn kinds afterwards.
+func (v *Informer) runObservers(kinds []snapshot) {
 	if len(kinds) == 0 {
 		return
 	}
@@ -75,8 +75,8 @@ func (v *View) observed(kinds []snapshot) {
 			m.told = true
 			v.markers[of] = m
 		}
-		if t, follows := v.table(of.kind); follows && v.markers[of].message.GetWithdrawn() {
-			t.void(of)
+		if t, follows := v.tableOf(of.kind); follows && v.markers[of].message.GetWithdrawn() {
+			t.dropCovered(of)
 		}
 		v.mu.Unlock()
 	}

@@ -27,8 +27,8 @@ func tree(name string) event.Change {
 
 // forest is a view that holds targets, and what it was told of them.
 type forest struct {
-	*view.View
-	trees   *view.Table[object]
+	*view.Informer
+	trees   *view.Lister[object]
 	reloads atomic.Int32
 
 	mu sync.Mutex
@@ -40,7 +40,7 @@ func (b *bus) forest() *forest {
 	b.t.Helper()
 	v := view.New(view.Config{JS: b.js, Service: "test", Cluster: "c", Log: slog.New(slog.DiscardHandler)})
 	view.Register[object](v, kinds.Stores(), nil)
-	f := &forest{View: v, trees: view.RegisterTargets[object](v, nil)}
+	f := &forest{Informer: v, trees: view.RegisterTargets[object](v, nil)}
 	v.OnReload(func() { f.reloads.Add(1) })
 	v.OnTarget(func(kind event.GroupResource) {
 		f.mu.Lock()
@@ -64,7 +64,7 @@ func (b *bus) forest() *forest {
 // says waits until the view is complete, or is not, and tells that of trees.
 func (f *forest) says(t *testing.T, complete bool, want view.Observation) {
 	t.Helper()
-	(&fed{View: f.View}).eventually(t, func() error {
+	(&fed{Informer: f.Informer}).eventually(t, func() error {
 		err := f.Complete()
 		if is := f.Observation("c", trees().GroupResource); is != want || (err == nil) != complete {
 			return fmt.Errorf("it says %+v, want %+v; it is complete: %w", is, want, err)
@@ -102,7 +102,7 @@ func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
 	b.mark(trees(), 0, at+1000, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
 	f.says(t, true, view.Observation{}) // Nobody waits for what nobody registers.
 	b.mark(trees(), 0, at, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
-	(&fed{View: f.View}).eventually(t, func() error {
+	(&fed{Informer: f.Informer}).eventually(t, func() error {
 		if len(f.trees.Keys()) > 0 {
 			return errors.New("what was withdrawn is held still")
 		}
@@ -127,7 +127,7 @@ func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
 	f.says(t, true, observed)
 	last := b.put(tree("ash"), tree("yew"), tree("fir"))
 	b.mark(trees(), 4, last-1, target)
-	(&fed{View: f.View}).eventually(t, func() error {
+	(&fed{Informer: f.Informer}).eventually(t, func() error {
 		if n := len(f.trees.Keys()); n != 5 {
 			return fmt.Errorf("it holds %d", n)
 		}
@@ -138,7 +138,7 @@ func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
 		t.Errorf("it was read again %d times", n)
 	}
 	b.mark(trees(), 4, last, target) // This one is wrong.
-	(&fed{View: f.View}).eventually(t, func() error {
+	(&fed{Informer: f.Informer}).eventually(t, func() error {
 		if f.reloads.Load() != 1 {
 			return errors.New("what differs in number is not read again")
 		}

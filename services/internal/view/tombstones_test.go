@@ -21,7 +21,7 @@ type thing struct {
 	Tag string `json:"tag"`
 }
 
-func newThings() (*View, *Table[thing]) {
+func newThings() (*Informer, *Lister[thing]) {
 	v := New(Config{Log: slog.New(slog.DiscardHandler)})
 	return v, Register(v, kinds.Stores(), map[string]func(*thing) []string{"all": func(*thing) []string { return []string{"x"} }})
 }
@@ -44,7 +44,7 @@ func parse(t *testing.T, text string) event.Change {
 	return c
 }
 
-func held(table *Table[thing]) string {
+func held(table *Lister[thing]) string {
 	o, live := table.Last(name())
 	text := "none:"
 	if live {
@@ -56,7 +56,7 @@ func held(table *Table[thing]) string {
 	return text
 }
 
-func applied(t *testing.T, v *View, states ...string) {
+func applied(t *testing.T, v *Informer, states ...string) {
 	t.Helper()
 	for _, state := range states {
 		if err := v.Apply(t.Context(), parse(t, state)); err != nil {
@@ -128,7 +128,7 @@ func TestWhatTheAPIServerContradictsIsForgotten(t *testing.T) {
 			if c.lie != "" {
 				lie = parse(t, c.lie)
 			}
-			if err := v.Correct(t.Context(), lie, parse(t, c.is)); err != nil {
+			if err := v.ApplyAuthoritative(t.Context(), lie, parse(t, c.is)); err != nil {
 				t.Fatal(err)
 			}
 			applied(t, v, strings.Fields(c.later)...)
@@ -143,13 +143,13 @@ func TestAReloadKeepsWhatWasBeforeTheClusterWentBack(t *testing.T) {
 	t.Parallel()
 	v, table := newThings()
 	applied(t, v, "a@9")
-	if err := v.Correct(t.Context(), parse(t, "a@9"), parse(t, "a@5")); err != nil {
+	if err := v.ApplyAuthoritative(t.Context(), parse(t, "a@9"), parse(t, "a@5")); err != nil {
 		t.Fatal(err)
 	}
 	for _, loaded := range []string{"a@5", "a@6/1"} {
-		v.begin()
+		v.beginLoad()
 		applied(t, v, loaded)
-		table.finish()
+		table.finishLoad()
 	}
 	if got := held(table); got != "a@6: a@9" {
 		t.Errorf("holds %q", got)
@@ -175,9 +175,9 @@ func TestAReloadLosesNoDeletion(t *testing.T) {
 			t.Parallel()
 			v, table := newThings()
 			applied(t, v, strings.Fields(c.before)...)
-			v.begin()
+			v.beginLoad()
 			applied(t, v, strings.Fields(c.loaded)...)
-			table.finish()
+			table.finishLoad()
 			if got := held(table); got != c.want {
 				t.Errorf("holds %q, want %q", got, c.want)
 			}
@@ -202,7 +202,7 @@ func TestAnAnswerOfTheAPIServerIsOfTheNewestEpoch(t *testing.T) {
 	t.Parallel()
 	v, table := newThings()
 	applied(t, v, "a@5/1")
-	if err := v.Apply(t.Context(), v.Dated(parse(t, "a@6"))); err != nil {
+	if err := v.Apply(t.Context(), v.WithCurrentEpoch(parse(t, "a@6"))); err != nil {
 		t.Fatal(err)
 	}
 	if got := held(table); got != "a@6:" {

@@ -27,7 +27,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// ErrIncomplete is the error of [View.Complete] while the view lacks something.
+// ErrIncomplete is the error of [Informer.Complete] while the view lacks something.
 var ErrIncomplete = errors.New("view is incomplete")
 
 // Config configures a view. JS and Log are required. Fetch is required if objects may be too large for NATS.
@@ -39,15 +39,15 @@ type Config struct {
 	Cluster string
 	// Fetch reads an object that NATS could not carry, as JSON. It returns nil if the object is gone.
 	Fetch func(context.Context, event.Key) ([]byte, error)
-	// Blank makes the view store an object that cannot be decoded without a value, in place of its earlier state. It is
+	// KeepUndecodable makes the view store an object that cannot be decoded without a value, in place of its earlier state. It is
 	// for services that grant from what exists and have no consumer that makes such a change a dead letter.
-	Blank bool
-	Log   *slog.Logger
+	KeepUndecodable bool
+	Log             *slog.Logger
 }
 
-// View holds tables that change together. Create one with [New], declare its tables with [Register], then call
-// [View.Run].
-type View struct {
+// Informer holds tables that change together. Create one with [New], declare its tables with [Register], then call
+// [Informer.Run].
+type Informer struct {
 	cfg Config
 
 	// applying is held while a change is stored and the callbacks run.
@@ -61,8 +61,8 @@ type View struct {
 	tables map[event.GroupResource]table
 	// named holds the kinds that have no snapshot marker.
 	named map[event.GroupResource]bool
-	// incarnation is the creation time of the loaded stream; empty before the first load.
-	incarnation string
+	// streamID is the creation time of the loaded stream; empty before the first load.
+	streamID string
 	// read is the time, by the server's clock, at which the server was asked for that stream.
 	read time.Time
 	// position is the last sequence read of that stream, changed the sequence of the last change.
@@ -71,8 +71,8 @@ type View struct {
 	targeted map[snapshot]uint64
 	// brought counts messages that the feed delivered, and attempts to store them.
 	brought atomic.Uint64
-	// heard is the last moment at which the view is known to have held everything that the stream held.
-	heard moment
+	// syncedAt is the last moment at which the view is known to have held everything that the stream held.
+	syncedAt syncPoint
 	// beats holds the last heartbeats by cluster, dated by clock. beaten signals a new one.
 	beats   map[string]progress
 	beaten  chan struct{}
@@ -84,13 +84,13 @@ type View struct {
 	epochs map[string]string
 	// loading is true until a feed has read everything that the stream held when the feed began.
 	loading bool
-	// obstacle is the error for which the feed waits.
-	obstacle error
-	onBegin  []func()
-	onLoad   []func()
-	onReload []func()
-	onChange []func(event.Key)
-	onTarget []func(event.GroupResource)
+	// blockedBy is the error for which the feed waits.
+	blockedBy error
+	onBegin   []func()
+	onLoad    []func()
+	onReload  []func()
+	onChange  []func(event.Key)
+	onTarget  []func(event.GroupResource)
 }
 
 // snapshot names the objects that a marker covers: those of a kind in a cluster.
@@ -99,8 +99,8 @@ type snapshot struct {
 	kind    event.GroupResource
 }
 
-// has reports whether the snapshot covers an object. An empty cluster matches every cluster.
-func (s snapshot) has(k event.Key) bool {
+// hasKey reports whether the snapshot covers an object. An empty cluster matches every cluster.
+func (s snapshot) hasKey(k event.Key) bool {
 	return k.GroupResource == s.kind && (s.cluster == "" || s.cluster == k.Cluster)
 }
 
@@ -119,13 +119,13 @@ type marker struct {
 	// written is the time at which the server stored it.
 	written time.Time
 	// counted means that the view compared its objects with the marker. told means that the callbacks of
-	// [View.OnTarget] ran.
+	// [Informer.OnTarget] ran.
 	counted, told bool
 }
 
 // New returns an empty view.
-func New(cfg Config) *View {
-	return &View{
+func New(cfg Config) *Informer {
+	return &Informer{
 		cfg: cfg, tables: map[event.GroupResource]table{}, named: map[event.GroupResource]bool{},
 		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, epochs: map[string]string{},
 		beats: map[string]progress{}, beaten: make(chan struct{}, 1),
@@ -133,54 +133,54 @@ func New(cfg Config) *View {
 }
 
 // Kinds lists the kinds that the view has tables for.
-func (v *View) Kinds() []event.GroupResource { return slices.Collect(maps.Keys(v.tables)) }
+func (v *Informer) Kinds() []event.GroupResource { return slices.Collect(maps.Keys(v.tables)) }
 
 // OnReload adds a callback that is called after each reload, when objects may have vanished without a deletion. Call
-// OnReload before [View.Run].
-func (v *View) OnReload(f func()) { v.onReload = append(v.onReload, f) }
+// OnReload before [Informer.Run].
+func (v *Informer) OnReload(f func()) { v.onReload = append(v.onReload, f) }
 
 // OnBegin adds a callback that is called before the stream is read from its start: what sinks passed on before is void.
-// It must be quick, and must not call the view. Call OnBegin before [View.Run].
-func (v *View) OnBegin(f func()) { v.onBegin = append(v.onBegin, f) }
+// It must be quick, and must not call the view. Call OnBegin before [Informer.Run].
+func (v *Informer) OnBegin(f func()) { v.onBegin = append(v.onBegin, f) }
 
 // OnLoad adds a callback that is called when tables show the loaded content, before the view counts as complete. No
 // change is stored until it returns. It serves state that is derived from all objects and then kept current by
-// [View.OnChange]. Call OnLoad before [View.Run].
-func (v *View) OnLoad(f func()) { v.onLoad = append(v.onLoad, f) }
+// [Informer.OnChange]. Call OnLoad before [Informer.Run].
+func (v *Informer) OnLoad(f func()) { v.onLoad = append(v.onLoad, f) }
 
 // Between calls f between two changes, when the tables and the state of all callbacks agree. f must be quick, and must
-// not call [View.Apply].
-func (v *View) Between(f func()) {
+// not call [Informer.Apply].
+func (v *Informer) Between(f func()) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	f()
 }
 
-// OnChange adds a callback that is called after each stored change, one change after the other, before [View.Apply] of
-// that change returns. It must be quick, and must not call [View.Apply]. Call OnChange before [View.Run].
-func (v *View) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) }
+// OnChange adds a callback that is called after each stored change, one change after the other, before [Informer.Apply] of
+// that change returns. It must be quick, and must not call [Informer.Apply]. Call OnChange before [Informer.Run].
+func (v *Informer) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) }
 
 // Complete returns nil if the view holds the snapshot of every kind of every cluster that has a watcher. Otherwise the
 // error wraps [ErrIncomplete] and says what is missing.
-func (v *View) Complete() error {
+func (v *Informer) Complete() error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	err := v.complete()
-	if err != nil && v.obstacle != nil {
-		err = fmt.Errorf("%w; the next change cannot be taken in: %w", err, v.obstacle)
+	err := v.checkComplete()
+	if err != nil && v.blockedBy != nil {
+		err = fmt.Errorf("%w; the next change cannot be taken in: %w", err, v.blockedBy)
 	}
 	return err
 }
 
-// complete implements [View.Complete] without the obstacle of the feed. The caller holds the lock.
-func (v *View) complete() error {
-	if v.incarnation == "" || v.loading || !v.marked {
+// checkComplete implements [Informer.Complete] without the obstacle of the feed. The caller holds the lock.
+func (v *Informer) checkComplete() error {
+	if v.streamID == "" || v.loading || !v.marked {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}
-	if old := bootclock.Since(v.heard.at); old > maxUnverified {
+	if old := bootclock.Since(v.syncedAt.at); old > maxUnverified {
 		return fmt.Errorf("%w: nothing was heard of the stream of changes for %s", ErrIncomplete, old.Round(time.Second))
 	}
-	for _, cluster := range v.clusters() {
+	for _, cluster := range v.listClusters() {
 		for kind := range v.tables {
 			of := snapshot{cluster, kind}
 			if kind == kinds.Targets() { // The marker of the kind that registers targets comes after theirs.
@@ -188,7 +188,7 @@ func (v *View) complete() error {
 			}
 			switch m := v.markers[of]; {
 			case v.named[kind]:
-			case m.message.GetStream() != v.incarnation:
+			case m.message.GetStream() != v.streamID:
 				return fmt.Errorf("%w: no snapshot of %s on the bus; does the watcher run, and follow this kind?", ErrIncomplete, of)
 			case m.message.GetLastSequence() > v.position:
 				return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, of, v.position, m.message.GetLastSequence())
@@ -198,8 +198,8 @@ func (v *View) complete() error {
 	return v.targetsComplete()
 }
 
-// clusters lists the clusters that have a marker or a heartbeat; if there is none, the configured one.
-func (v *View) clusters() []string {
+// listClusters lists the clusters that have a marker or a heartbeat; if there is none, the configured one.
+func (v *Informer) listClusters() []string {
 	known := map[string]bool{}
 	for s := range v.markers {
 		known[s.cluster] = true
@@ -214,7 +214,7 @@ func (v *View) clusters() []string {
 }
 
 // Keys lists the names of all objects, tombstones included. A name may occur twice.
-func (v *View) Keys() []event.Key {
+func (v *Informer) Keys() []event.Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var keys []event.Key
@@ -224,26 +224,26 @@ func (v *View) Keys() []event.Key {
 	return keys
 }
 
-// Lives reports whether a live object has this name.
-func (v *View) Lives(k event.Key) bool {
+// HasLive reports whether a live object has this name.
+func (v *Informer) HasLive(k event.Key) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	t, ok := v.table(k.GroupResource)
-	return ok && t.lives(k)
+	t, ok := v.tableOf(k.GroupResource)
+	return ok && t.hasLive(k)
 }
 
 // Size returns the number of live objects of a kind in all clusters.
-func (v *View) Size(of event.GroupResource) int {
+func (v *Informer) Size(of event.GroupResource) int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if t, ok := v.table(of); ok {
-		return int(t.size(snapshot{kind: of}))
+	if t, ok := v.tableOf(of); ok {
+		return int(t.countCovered(snapshot{kind: of}))
 	}
 	return 0
 }
 
-// table returns the table of a kind. All kinds of targets share one.
-func (v *View) table(of event.GroupResource) (t table, ok bool) {
+// tableOf returns the table of a kind. All kinds of targets share one.
+func (v *Informer) tableOf(of event.GroupResource) (t table, ok bool) {
 	if of.Target {
 		of = kinds.Targets()
 	}
@@ -251,8 +251,8 @@ func (v *View) table(of event.GroupResource) (t table, ok bool) {
 	return t, ok
 }
 
-// Dated returns an answer of the API server as a change of the newest epoch, because the API server knows no epochs.
-func (v *View) Dated(answer event.Change) event.Change {
+// WithCurrentEpoch returns an answer of the API server as a change of the newest epoch, because the API server knows no epochs.
+func (v *Informer) WithCurrentEpoch(answer event.Change) event.Change {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	newest := v.epochs[answer.Key.Cluster]
@@ -264,7 +264,7 @@ func (v *View) Dated(answer event.Change) event.Change {
 
 // PublishedSince lists the objects whose newest change was published, or written by this process, after a time,
 // tombstones included.
-func (v *View) PublishedSince(then time.Time) []event.Key {
+func (v *Informer) PublishedSince(then time.Time) []event.Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var keys []event.Key
@@ -283,12 +283,12 @@ const (
 
 // Run feeds the view until ctx ends. It survives restarts of the server, and a stream that is deleted and created
 // again.
-func (v *View) Run(ctx context.Context) error {
+func (v *Informer) Run(ctx context.Context) error {
 	var expiring sync.WaitGroup
-	expiring.Go(func() { v.expire(ctx) })
+	expiring.Go(func() { v.expireLoop(ctx) })
 	defer expiring.Wait()
 	for ctx.Err() == nil {
-		err := v.feed(ctx)
+		err := v.runFeed(ctx)
 		if ctx.Err() == nil && !errors.Is(err, errReplaced) { // A replaced stream is read again without a warning.
 			v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
 		}
@@ -297,12 +297,12 @@ func (v *View) Run(ctx context.Context) error {
 	return nil
 }
 
-// expire removes expired tombstones until ctx ends.
-func (v *View) expire(ctx context.Context) {
+// expireLoop removes expired tombstones until ctx ends.
+func (v *Informer) expireLoop(ctx context.Context) {
 	for backoff.Sleep(ctx, expireInterval) {
 		v.mu.Lock()
 		for _, t := range v.tables {
-			t.expire(time.Now())
+			t.expireTombstones(time.Now())
 		}
 		v.mu.Unlock()
 	}

@@ -19,7 +19,7 @@ type object struct {
 	Tags []string `json:"tags"`
 }
 
-func newView(fetch func(context.Context, event.Key) ([]byte, error)) (*view.View, *view.Table[object]) {
+func newView(fetch func(context.Context, event.Key) ([]byte, error)) (*view.Informer, *view.Lister[object]) {
 	v := view.New(view.Config{Fetch: fetch, Log: slog.New(slog.DiscardHandler)})
 	return v, view.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }})
 }
@@ -42,7 +42,7 @@ func tags(json string) func(*event.Change) {
 
 func deleted(c *event.Change) { c.Deleted, c.Object = true, nil }
 
-func apply(t *testing.T, v *view.View, changes ...event.Change) {
+func apply(t *testing.T, v *view.Informer, changes ...event.Change) {
 	t.Helper()
 	for _, c := range changes {
 		if err := v.Apply(t.Context(), c); err != nil {
@@ -305,7 +305,7 @@ func TestWhatCameLatelyIsTold(t *testing.T) {
 func TestWhatCannotBeDecodedIsNotWhatItWasBefore(t *testing.T) {
 	t.Parallel()
 	for _, blank := range []bool{false, true} {
-		v := view.New(view.Config{Blank: blank, Log: slog.New(slog.DiscardHandler)})
+		v := view.New(view.Config{KeepUndecodable: blank, Log: slog.New(slog.DiscardHandler)})
 		table := view.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }})
 		var told int
 		v.OnChange(func(event.Key) { told++ })

@@ -15,32 +15,32 @@ func BodyOf(o opensearchv1.Declared) Body {
 	case *opensearchv1.OpensearchUser:
 		attributes := map[string]any{}
 		for name, value := range o.Spec.Attributes {
-			if !reserved(name) {
+			if !isReservedAttribute(name) {
 				attributes[name] = value
 			}
 		}
 		return Body{
-			fieldBackendRoles: list(o.Spec.BackendRoles), fieldRoles: list(o.Spec.OpendistroSecurityRoles),
-			"attributes": attributes, fieldDescription: described(o.Spec.Description),
+			fieldBackendRoles: anyList(o.Spec.BackendRoles), fieldRoles: anyList(o.Spec.OpendistroSecurityRoles),
+			"attributes": attributes, fieldDescription: textOrNil(o.Spec.Description),
 		}
 	case *opensearchv1.OpensearchRole:
 		return Body{
-			"cluster_permissions": list(o.Spec.ClusterPermissions), "index_permissions": indexPermissions(o.Spec.IndexPermissions),
-			"tenant_permissions": tenantPermissions(o.Spec.TenantPermissions), fieldDescription: described(o.Spec.Description),
+			"cluster_permissions": anyList(o.Spec.ClusterPermissions), "index_permissions": indexPermissions(o.Spec.IndexPermissions),
+			"tenant_permissions": tenantPermissions(o.Spec.TenantPermissions), fieldDescription: textOrNil(o.Spec.Description),
 		}
 	case *opensearchv1.OpensearchTenant:
 		return Body{fieldDescription: o.Spec.Description}
 	case *opensearchv1.OpensearchActionGroup:
 		return Body{
-			"allowed_actions": list(o.Spec.AllowedActions), "type": described(o.Spec.Type), fieldDescription: described(o.Spec.Description),
+			"allowed_actions": anyList(o.Spec.AllowedActions), "type": textOrNil(o.Spec.Type), fieldDescription: textOrNil(o.Spec.Description),
 		}
 	default:
 		return nil
 	}
 }
 
-// reserved reports whether a user attribute records ownership or the password tag. Objects cannot set such attributes.
-func reserved(name string) bool {
+// isReservedAttribute reports whether a user attribute records ownership or the password tag. Objects cannot set such attributes.
+func isReservedAttribute(name string) bool {
 	return name == opensearchv1.UIDAttribute || name == opensearchv1.PasswordAttribute || name == opensearchv1.VersionAttribute
 }
 
@@ -48,8 +48,8 @@ func indexPermissions(permissions []opensearchv1.IndexPermission) []any {
 	all := []any{}
 	for _, p := range permissions {
 		all = append(all, map[string]any{
-			"index_patterns": list(p.IndexPatterns), "dls": p.DLS, "fls": list(p.FLS),
-			"masked_fields": list(p.MaskedFields), "allowed_actions": list(p.AllowedActions),
+			"index_patterns": anyList(p.IndexPatterns), "dls": p.DLS, "fls": anyList(p.FLS),
+			"masked_fields": anyList(p.MaskedFields), "allowed_actions": anyList(p.AllowedActions),
 		})
 	}
 	return all
@@ -58,12 +58,12 @@ func indexPermissions(permissions []opensearchv1.IndexPermission) []any {
 func tenantPermissions(permissions []opensearchv1.TenantPermission) []any {
 	all := []any{}
 	for _, p := range permissions {
-		all = append(all, map[string]any{"tenant_patterns": list(p.TenantPatterns), "allowed_actions": list(p.AllowedActions)})
+		all = append(all, map[string]any{"tenant_patterns": anyList(p.TenantPatterns), "allowed_actions": anyList(p.AllowedActions)})
 	}
 	return all
 }
 
-func list(texts []string) []any {
+func anyList(texts []string) []any {
 	all := make([]any, len(texts))
 	for i, t := range texts {
 		all[i] = t
@@ -71,8 +71,8 @@ func list(texts []string) []any {
 	return all
 }
 
-// described returns text, or nil for an empty text, so that the field is left out.
-func described(text string) any {
+// textOrNil returns text, or nil for an empty text, so that the field is left out.
+func textOrNil(text string) any {
 	if text == "" {
 		return nil
 	}
@@ -93,9 +93,9 @@ func Approval(o opensearchv1.Declared) string {
 	parts := [][]string{{string(o.GetUID()), o.Entity()}}
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchUser:
-		parts = append(parts, []string{o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key}, sorted(o.Spec.BackendRoles), sorted(o.Spec.OpendistroSecurityRoles))
+		parts = append(parts, []string{o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key}, sortUnique(o.Spec.BackendRoles), sortUnique(o.Spec.OpendistroSecurityRoles))
 	case *opensearchv1.OpensearchUserRoleBinding:
-		parts = append(parts, sorted(o.Spec.Roles), sorted(o.Spec.Users), sorted(o.Spec.BackendRoles), sorted(o.Spec.Hosts), sorted(o.Spec.AndBackendRoles))
+		parts = append(parts, sortUnique(o.Spec.Roles), sortUnique(o.Spec.Users), sortUnique(o.Spec.BackendRoles), sortUnique(o.Spec.Hosts), sortUnique(o.Spec.AndBackendRoles))
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", parts)))
 }

@@ -49,8 +49,8 @@ func (k Kind) References() (Kind, bool) {
 	return to, refers
 }
 
-// fields returns the writable fields of a kind. The value reports whether the field is a list.
-func (k Kind) fields() map[string]bool {
+// writableFields returns the writable fields of a kind. The value reports whether the field is a list.
+func (k Kind) writableFields() map[string]bool {
 	switch k {
 	case Users:
 		return map[string]bool{fieldBackendRoles: true, fieldRoles: true, "attributes": false, fieldDescription: false}
@@ -84,7 +84,7 @@ func Read(listed map[string]any) Entity {
 // Keep returns the fields of a listed entity that matter here, because a server may send any others.
 func (k Kind) Keep(listed map[string]any) map[string]any {
 	kept := map[string]any{}
-	for _, field := range append(slices.Collect(maps.Keys(k.fields())), "reserved", "hidden", "static") {
+	for _, field := range append(slices.Collect(maps.Keys(k.writableFields())), "reserved", "hidden", "static") {
 		if value, ok := listed[field]; ok {
 			kept[field] = value
 		}
@@ -92,15 +92,15 @@ func (k Kind) Keep(listed map[string]any) map[string]any {
 	return kept
 }
 
-// attribute returns an attribute of a user, or "".
-func (e Entity) attribute(name string) string {
+// attributeOf returns an attribute of a user, or "".
+func (e Entity) attributeOf(name string) string {
 	attributes, _ := e.Body["attributes"].(map[string]any)
 	text, _ := attributes[name].(string)
 	return text
 }
 
-// list returns the texts of a field.
-func (b Body) list(field string) []string {
+// textsOf returns the texts of a field.
+func (b Body) textsOf(field string) []string {
 	values, _ := b[field].([]any)
 	texts := make([]string, 0, len(values))
 	for _, v := range values {
@@ -111,11 +111,11 @@ func (b Body) list(field string) []string {
 	return texts
 }
 
-// whole returns b with all fields of the kind and no others. The server drops empty lists and refuses to add to a
+// completeBody returns b with all fields of the kind and no others. The server drops empty lists and refuses to add to a
 // missing one, so lists are always written as a whole.
-func (k Kind) whole(b Body) Body {
+func (k Kind) completeBody(b Body) Body {
 	all := Body{}
-	for field, list := range k.fields() {
+	for field, list := range k.writableFields() {
 		value, ok := b[field]
 		switch {
 		case ok && value != nil:
@@ -130,10 +130,10 @@ func (k Kind) whole(b Body) Body {
 	return all
 }
 
-// changed returns the names of the fields that differ, sorted.
-func (k Kind) changed(a, b Body) (fields []string) {
-	for field := range k.fields() {
-		if text(a[field]) != text(b[field]) {
+// changedFields returns the names of the fields that differ, sorted.
+func (k Kind) changedFields(a, b Body) (fields []string) {
+	for field := range k.writableFields() {
+		if canonicalText(a[field]) != canonicalText(b[field]) {
 			fields = append(fields, field)
 		}
 	}
@@ -141,22 +141,22 @@ func (k Kind) changed(a, b Body) (fields []string) {
 	return fields
 }
 
-// same reports whether two contents are equivalent. Order, duplicates and empty values do not count.
-func (k Kind) same(a, b Body) bool {
-	return len(k.changed(a, b)) == 0
+// equalBodies reports whether two contents are equivalent. Order, duplicates and empty values do not count.
+func (k Kind) equalBodies(a, b Body) bool {
+	return len(k.changedFields(a, b)) == 0
 }
 
-// text returns a text that is equal for equivalent values, whatever the order of their lists.
-func text(value any) string {
-	data, err := json.Marshal(normal(value))
+// canonicalText returns a text that is equal for equivalent values, whatever the order of their lists.
+func canonicalText(value any) string {
+	data, err := json.Marshal(normalValue(value))
 	if err != nil {
 		return fmt.Sprintf("%v", value) // Decoded JSON can always be encoded.
 	}
 	return string(data)
 }
 
-// normal returns a value with lists sorted and without empty parts, or nil if nothing is left.
-func normal(value any) any {
+// normalValue returns a value with lists sorted and without empty parts, or nil if nothing is left.
+func normalValue(value any) any {
 	switch v := value.(type) {
 	case string:
 		if v != "" {
@@ -165,7 +165,7 @@ func normal(value any) any {
 	case []any:
 		var texts []string
 		for _, item := range v {
-			texts = append(texts, text(item))
+			texts = append(texts, canonicalText(item))
 		}
 		slices.Sort(texts)
 		if texts = slices.Compact(texts); len(texts) > 0 {
@@ -174,7 +174,7 @@ func normal(value any) any {
 	case map[string]any:
 		fields := map[string]any{}
 		for key, item := range v {
-			if is := normal(item); is != nil {
+			if is := normalValue(item); is != nil {
 				fields[key] = is
 			}
 		}
@@ -203,13 +203,13 @@ type Action struct {
 	Drift []string
 }
 
-// Shows reports whether a listing contains the result of an action.
-func (k Kind) Shows(a Action, listed map[string]Entity) bool {
+// ContainsResult reports whether a listing contains the result of an action.
+func (k Kind) ContainsResult(a Action, listed map[string]Entity) bool {
 	is, there := listed[a.Name]
 	if !there || a.Body == nil {
 		return !there && a.Body == nil
 	}
-	return !slices.ContainsFunc(k.changed(a.Body, is.Body), func(field string) bool {
+	return !slices.ContainsFunc(k.changedFields(a.Body, is.Body), func(field string) bool {
 		return len(a.Fields) == 0 || slices.Contains(a.Fields, field)
 	})
 }
@@ -230,7 +230,7 @@ func Batches(k Kind, actions []Action) (alone []Action, batches [][]Action) {
 	slices.SortFunc(together, func(a, b Action) int { return cmp.Compare(a.Name, b.Name) })
 	size := 0
 	for _, a := range together {
-		n := a.size()
+		n := a.estimatedSize()
 		if last := len(batches) - 1; last >= 0 && len(batches[last]) < k.Batch() && size+n <= maxRequest {
 			batches[last] = append(batches[last], a)
 			size += n
@@ -241,8 +241,8 @@ func Batches(k Kind, actions []Action) (alone []Action, batches [][]Action) {
 	return alone, batches
 }
 
-// size returns the approximate share of a request, in bytes.
-func (a Action) size() int {
+// estimatedSize returns the approximate share of a request, in bytes.
+func (a Action) estimatedSize() int {
 	data, err := json.Marshal(a.Body)
 	if err != nil {
 		return maxRequest // Decoded JSON can always be encoded.

@@ -12,17 +12,17 @@ type Explained struct {
 }
 
 // Entries returns the entries of a mapping.
-func (e Entity) Entries() Entries { return mapping{Entity: e}.has() }
+func (e Entity) Entries() Entries { return mapping{Entity: e}.presentEntries() }
 
 // Explain lists the entries that the mapping of a role has or shall have, with the source of each.
 func Explain(role string, bindings []Binding, actual Entity) []Explained {
 	m := mapping{role: role, exists: true, Entity: actual, bindings: bindings}
-	has := m.has()
-	foreign := m.foreign(has)
+	has := m.presentEntries()
+	foreign := m.foreignEntries(has)
 	all := has
 	for _, b := range bindings {
-		if m.wants(b) {
-			all = all.with(b.Entries)
+		if m.isWantedBy(b) {
+			all = all.union(b.Entries)
 		}
 	}
 	var explained []Explained
@@ -38,7 +38,7 @@ func Explain(role string, bindings []Binding, actual Entity) []Explained {
 		for _, value := range list.of(all) {
 			e := Explained{List: list.name, Value: value, Foreign: slices.Contains(list.of(foreign), value), Exists: slices.Contains(list.of(has), value)}
 			for _, b := range bindings {
-				if m.wants(b) && slices.Contains(list.of(b.Entries), value) {
+				if m.isWantedBy(b) && slices.Contains(list.of(b.Entries), value) {
 					e.Bindings = append(e.Bindings, b.UID)
 				}
 			}

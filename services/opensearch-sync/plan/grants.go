@@ -30,7 +30,7 @@ func GrantsOf(roles, mappings map[string]Entity) (all Grants) {
 		if has := mappings[role].Entries(); is {
 			// An entry * gives the role to every user, so a name gains nothing by it.
 			named := slices.DeleteFunc(slices.Clone(has.Users), func(entry string) bool { return entry == "*" })
-			all = append(all, grant{role, matchers(named), matchers(has.BackendRoles), matchers(has.And)})
+			all = append(all, grant{role, newMatchers(named), newMatchers(has.BackendRoles), newMatchers(has.And)})
 		}
 	}
 	return all
@@ -39,12 +39,12 @@ func GrantsOf(roles, mappings map[string]Entity) (all Grants) {
 // To returns the protected roles that a user of this name and content has, sorted. It leaves out what admission decides.
 // A backend role counts as the role of its name: no API shows whether roles_mapping_resolution makes it one.
 func (g Grants) To(name string, user Body) (roles []string) {
-	backendRoles := user.list(fieldBackendRoles)
+	backendRoles := user.textsOf(fieldBackendRoles)
 	for _, m := range g {
 		undecided := slices.DeleteFunc(slices.Clone(backendRoles), func(b string) bool { return decidedRole(b) == m.role })
 		together := len(m.all) > 0 && !slices.ContainsFunc(m.all, func(one matcher) bool { return !slices.ContainsFunc(backendRoles, one) })
 		byBackend := slices.ContainsFunc(undecided, func(b string) bool { return b == m.role || matchAny(m.backend, b) })
-		if together || byBackend || matchAny(m.users, name) || !isDecided(m.role) && slices.Contains(user.list(fieldRoles), m.role) {
+		if together || byBackend || matchAny(m.users, name) || !isDecided(m.role) && slices.Contains(user.textsOf(fieldRoles), m.role) {
 			roles = append(roles, m.role)
 		}
 	}
@@ -96,7 +96,7 @@ func matchAny(all []matcher, name string) bool {
 	return slices.ContainsFunc(all, func(matches matcher) bool { return matches(name) })
 }
 
-func matchers(entries []string) []matcher {
+func newMatchers(entries []string) []matcher {
 	all := make([]matcher, len(entries))
 	for i, entry := range entries {
 		all[i] = newMatcher(entry)

@@ -24,7 +24,7 @@ type Account struct {
 // Accounts returns the users of a listing, sorted by name.
 func Accounts(users map[string]Entity) (all []Account) {
 	for name, user := range users {
-		all = append(all, Account{name, user.list(fieldRoles), user.list(fieldBackendRoles)})
+		all = append(all, Account{name, user.textsOf(fieldRoles), user.textsOf(fieldBackendRoles)})
 	}
 	slices.SortFunc(all, func(a, b Account) int { return strings.Compare(a.Name, b.Name) })
 	return all
@@ -35,26 +35,26 @@ func HoldersOf(role string, mapping Entries, accounts []Account) (all []Holder) 
 	for _, a := range accounts {
 		h := Holder{User: a.Name, Direct: slices.Contains(a.Roles, role)}
 		for _, entry := range mapping.BackendRoles {
-			h.BackendRoles = append(h.BackendRoles, matching(entry, a.BackendRoles)...)
+			h.BackendRoles = append(h.BackendRoles, matchingTexts(entry, a.BackendRoles)...)
 		}
 		var together []string
 		for _, entry := range mapping.And {
-			by := matching(entry, a.BackendRoles)
+			by := matchingTexts(entry, a.BackendRoles)
 			if together = append(together, by...); len(by) == 0 {
 				together = nil
 				break
 			}
 		}
-		if h.BackendRoles = sorted(append(h.BackendRoles, together...)); h.Direct || len(h.BackendRoles) > 0 {
+		if h.BackendRoles = sortUnique(append(h.BackendRoles, together...)); h.Direct || len(h.BackendRoles) > 0 {
 			all = append(all, h)
 		}
 	}
 	return all
 }
 
-// matching returns the texts that an OpenSearch pattern matches. A regular expression that Go cannot compile matches
+// matchingTexts returns the texts that an OpenSearch pattern matches. A regular expression that Go cannot compile matches
 // nothing.
-func matching(pattern string, texts []string) (all []string) {
+func matchingTexts(pattern string, texts []string) (all []string) {
 	if !strings.ContainsAny(pattern, "*?/") {
 		if slices.Contains(texts, pattern) {
 			all = []string{pattern}

@@ -12,10 +12,10 @@ type Entries struct {
 	Users, BackendRoles, Hosts, And []string
 }
 
-// single returns the lists in which each entry counts alone.
-func (e *Entries) single() []*[]string { return []*[]string{&e.Users, &e.BackendRoles, &e.Hosts} }
+// singleLists returns the lists in which each entry counts alone.
+func (e *Entries) singleLists() []*[]string { return []*[]string{&e.Users, &e.BackendRoles, &e.Hosts} }
 
-func (e Entries) empty() bool {
+func (e Entries) isEmpty() bool {
 	return len(e.Users)+len(e.BackendRoles)+len(e.Hosts)+len(e.And) == 0
 }
 
@@ -83,11 +83,11 @@ func MappingsOf(bindings []Binding, actual map[string]Entity, roles map[string]b
 		for role := range speaks {
 			of := b
 			if b.Undecided[role] && !b.Approved { // What it has given already stays.
-				of.Entries = b.Entries.within(b.Record[role])
+				of.Entries = b.Entries.intersect(b.Record[role])
 			}
-			if !sameSets(of.Entries, b.Entries) && !b.Leaving && slices.Contains(b.Roles, role) {
+			if !equalEntries(of.Entries, b.Entries) && !b.Leaving && slices.Contains(b.Roles, role) {
 				outcome := d.Outcomes[b.UID]
-				outcome.worsen(new(bindNeeded("the binding gives", role, b.Approval)))
+				outcome.setWorse(new(bindNeeded("the binding gives", role, b.Approval)))
 				d.Outcomes[b.UID] = outcome
 			}
 			concerned[role] = append(concerned[role], of)
@@ -96,7 +96,7 @@ func MappingsOf(bindings []Binding, actual map[string]Entity, roles map[string]b
 	for _, role := range slices.Sorted(maps.Keys(concerned)) {
 		entity, there := actual[role]
 		m := mapping{role: role, exists: roles[role], there: there, Entity: entity, bindings: concerned[role], contested: contested}
-		m.decide(&d)
+		m.decideMapping(&d)
 	}
 	return d
 }
@@ -111,7 +111,7 @@ type mapping struct {
 	contested bool
 }
 
-func (m mapping) wants(b Binding) bool {
+func (m mapping) isWantedBy(b Binding) bool {
 	return !b.Leaving && !b.Elsewhere && b.Obstacle == nil && slices.Contains(b.Roles, m.role)
 }
 
@@ -122,7 +122,7 @@ func (m mapping) kept(b Binding) Entries {
 	case !b.Leaving && b.Obstacle != nil:
 		return record
 	case !b.Leaving && b.Elsewhere && slices.Contains(b.Roles, m.role):
-		return record.within(b.Entries)
+		return record.intersect(b.Entries)
 	default:
 		return Entries{}
 	}
@@ -130,28 +130,28 @@ func (m mapping) kept(b Binding) Entries {
 
 // dropped returns the recorded entries that a binding no longer gives.
 func (m mapping) dropped(b Binding) Entries {
-	dropped := b.Record[m.role].without(m.kept(b))
-	if m.wants(b) {
-		dropped = dropped.without(b.Entries)
+	dropped := b.Record[m.role].minus(m.kept(b))
+	if m.isWantedBy(b) {
+		dropped = dropped.minus(b.Entries)
 	}
 	return dropped
 }
 
-func (m mapping) decide(d *MappingDecision) {
-	owners := m.owners()
+func (m mapping) decideMapping(d *MappingDecision) {
+	owners := m.ownerUIDs()
 	if len(owners) == 0 {
 		return
 	}
-	has := m.has()
-	foreign := m.foreign(has)
-	want, conflict := m.wanted(foreign)
+	has := m.presentEntries()
+	foreign := m.foreignEntries(has)
+	want, conflict := m.wantedEntries(foreign)
 	// A record has room for one joint list and must hold it before the write. An old list of ours is therefore removed
 	// first, and the next run writes the new one.
-	changing := len(want.And) > 0 && !sameSet(want.And, has.And) && (len(has.And) > 0 && len(foreign.And) == 0 || m.mayCome(want.And))
+	changing := len(want.And) > 0 && !equalSet(want.And, has.And) && (len(has.And) > 0 && len(foreign.And) == 0 || m.mayCome(want.And))
 	if changing {
 		want.And = nil
 	}
-	if !m.exists && foreign.empty() && slices.ContainsFunc(m.bindings, func(b Binding) bool { return !m.dropped(b).within(has).empty() }) {
+	if !m.exists && foreign.isEmpty() && slices.ContainsFunc(m.bindings, func(b Binding) bool { return !m.dropped(b).intersect(has).isEmpty() }) {
 		want = Entries{} // The mapping can only be removed, and gives nothing. Bindings add their entries once the role is back.
 	}
 	for _, b := range m.bindings {
@@ -163,40 +163,40 @@ func (m mapping) decide(d *MappingDecision) {
 			stays = record
 		}
 		switch {
-		case m.wants(b):
-			mine, wrong := m.gives(b, foreign, conflict[b.UID], changing)
-			outcome.worsen(wrong)
-			outcome.Unseen = outcome.Unseen || !record.without(has).without(mine).empty()
-			put(outcome.After, m.role, mine.with(stays))
-			put(outcome.Before, m.role, record.and(has).with(mine).with(stays))
+		case m.isWantedBy(b):
+			mine, wrong := m.entriesGiven(b, foreign, conflict[b.UID], changing)
+			outcome.setWorse(wrong)
+			outcome.Unseen = outcome.Unseen || !record.minus(has).minus(mine).isEmpty()
+			putEntries(outcome.After, m.role, mine.union(stays))
+			putEntries(outcome.Before, m.role, record.withExistingAnd(has).union(mine).union(stays))
 		case b.Obstacle != nil:
-			put(outcome.After, m.role, record)
-			put(outcome.Before, m.role, record)
+			putEntries(outcome.After, m.role, record)
+			putEntries(outcome.Before, m.role, record)
 		default:
-			outcome.Unseen = outcome.Unseen || !record.without(has).empty()
-			put(outcome.Before, m.role, record)
-			if !m.exists && !want.empty() { // The mapping cannot be written before the role is back.
-				stays = record.within(has).with(stays)
+			outcome.Unseen = outcome.Unseen || !record.minus(has).isEmpty()
+			putEntries(outcome.Before, m.role, record)
+			if !m.exists && !want.isEmpty() { // The mapping cannot be written before the role is back.
+				stays = record.intersect(has).union(stays)
 			}
-			put(outcome.After, m.role, stays)
+			putEntries(outcome.After, m.role, stays)
 		}
 		d.Outcomes[b.UID] = outcome
 	}
 	acts := len(d.Actions)
-	m.act(d, want, owners)
+	m.addAction(d, want, owners)
 	d.Again = d.Again || changing && len(d.Actions) > acts
 }
 
 // trusts reports whether the plan leaves an entry to a binding elsewhere, or removes one of its entries.
 func (m mapping) trusts(b Binding, want Entries) bool {
 	record := b.Record[m.role]
-	return b.Elsewhere && (!record.within(m.has()).without(want).empty() || slices.ContainsFunc(m.bindings, func(ours Binding) bool {
-		return !ours.Elsewhere && !m.dropped(ours).within(record).empty()
+	return b.Elsewhere && (!record.intersect(m.presentEntries()).minus(want).isEmpty() || slices.ContainsFunc(m.bindings, func(ours Binding) bool {
+		return !ours.Elsewhere && !m.dropped(ours).intersect(record).isEmpty()
 	}))
 }
 
-// owners returns the UIDs of the bindings that are decided here.
-func (m mapping) owners() (uids []string) {
+// ownerUIDs returns the UIDs of the bindings that are decided here.
+func (m mapping) ownerUIDs() (uids []string) {
 	for _, b := range m.bindings {
 		if !b.Elsewhere {
 			uids = append(uids, b.UID)
@@ -205,24 +205,24 @@ func (m mapping) owners() (uids []string) {
 	return uids
 }
 
-// gives returns the entries that a binding adds to the foreign ones, and a verdict if it cannot add all of them.
-func (m mapping) gives(b Binding, foreign Entries, conflict, changing bool) (mine Entries, wrong *Verdict) {
-	mine = b.Entries.without(foreign)
+// entriesGiven returns the entries that a binding adds to the foreign ones, and a verdict if it cannot add all of them.
+func (m mapping) entriesGiven(b Binding, foreign Entries, conflict, changing bool) (mine Entries, wrong *Verdict) {
+	mine = b.Entries.minus(foreign)
 	switch {
 	case conflict:
 		mine.And = nil
-		wrong = new(failed(AndConflict, fmt.Sprintf(
+		wrong = new(failedVerdict(AndConflict, fmt.Sprintf(
 			"role %q has another list of backend roles that are asked for together: a role has one", m.role)))
 	case changing && len(mine.And) > 0:
 		mine.And = nil
-		wrong = new(pending(AndConflict, fmt.Sprintf(
+		wrong = new(pendingVerdict(AndConflict, fmt.Sprintf(
 			"role %q has another list of backend roles that are asked for together: it goes first", m.role)))
 	}
 	if !m.exists {
 		if wrong == nil {
-			wrong = new(pending(RoleMissing, fmt.Sprintf("role %q is not in OpenSearch yet", m.role)))
+			wrong = new(pendingVerdict(RoleMissing, fmt.Sprintf("role %q is not in OpenSearch yet", m.role)))
 		}
-		mine = mine.within(m.has()) // These entries remain from an earlier role of the name.
+		mine = mine.intersect(m.presentEntries()) // These entries remain from an earlier role of the name.
 	}
 	return mine, wrong
 }
@@ -231,112 +231,112 @@ func (m mapping) gives(b Binding, foreign Entries, conflict, changing bool) (min
 func (m mapping) mayCome(than []string) bool {
 	return m.contested && slices.ContainsFunc(m.bindings, func(b Binding) bool {
 		and := b.Record[m.role].And
-		return len(and) > 0 && !sameSet(and, than)
+		return len(and) > 0 && !equalSet(and, than)
 	})
 }
 
-func put(record map[string]Entries, role string, e Entries) {
-	if !e.empty() {
+func putEntries(record map[string]Entries, role string, e Entries) {
+	if !e.isEmpty() {
 		record[role] = e
 	}
 }
 
-// act adds the action that turns the present mapping into want, if one is needed and possible.
-func (m mapping) act(d *MappingDecision, want Entries, owners []string) {
-	has := m.has()
-	if m.Guarded || sameSets(has, want) {
-		if m.Guarded && !sameSets(has, want) {
-			m.refuse(d, failed(Reserved, fmt.Sprintf("OpenSearch reserves the mapping of role %q for itself", m.role)))
+// addAction adds the action that turns the present mapping into want, if one is needed and possible.
+func (m mapping) addAction(d *MappingDecision, want Entries, owners []string) {
+	has := m.presentEntries()
+	if m.Guarded || equalEntries(has, want) {
+		if m.Guarded && !equalEntries(has, want) {
+			m.refuseBindings(d, failedVerdict(Reserved, fmt.Sprintf("OpenSearch reserves the mapping of role %q for itself", m.role)))
 		}
 		return
 	}
 	described, _ := m.Body[fieldDescription].(string)
 	action := Action{Name: m.role, For: owners}
 	switch {
-	case want.empty() && described == "":
+	case want.isEmpty() && described == "":
 	case !m.exists:
 		return // Without its role the mapping cannot be written, and gives nothing.
 	default:
-		action.Body = Mappings.whole(Body{
-			"users": list(want.Users), fieldBackendRoles: list(want.BackendRoles), "hosts": list(want.Hosts),
-			"and_backend_roles": list(want.And), fieldDescription: m.Body[fieldDescription],
+		action.Body = Mappings.completeBody(Body{
+			"users": anyList(want.Users), fieldBackendRoles: anyList(want.BackendRoles), "hosts": anyList(want.Hosts),
+			"and_backend_roles": anyList(want.And), fieldDescription: m.Body[fieldDescription],
 		})
 	}
 	if !slices.ContainsFunc(m.bindings, func(b Binding) bool { return !b.InStep && !b.Elsewhere }) {
-		action.Drift = Mappings.changed(action.Body, m.Body)
+		action.Drift = Mappings.changedFields(action.Body, m.Body)
 	}
 	d.Actions = append(d.Actions, action)
 }
 
-// refuse applies a verdict to all bindings that want the role, and leaves their records unchanged.
-func (m mapping) refuse(d *MappingDecision, v Verdict) {
+// refuseBindings applies a verdict to all bindings that want the role, and leaves their records unchanged.
+func (m mapping) refuseBindings(d *MappingDecision, v Verdict) {
 	for _, b := range m.bindings {
-		if !m.wants(b) {
+		if !m.isWantedBy(b) {
 			continue
 		}
 		outcome := d.Outcomes[b.UID]
-		outcome.worsen(&v)
+		outcome.setWorse(&v)
 		outcome.After, outcome.Before = maps.Clone(outcome.After), maps.Clone(outcome.Before)
 		delete(outcome.After, m.role)
 		delete(outcome.Before, m.role)
-		put(outcome.Before, m.role, b.Record[m.role])
-		put(outcome.After, m.role, b.Record[m.role])
+		putEntries(outcome.Before, m.role, b.Record[m.role])
+		putEntries(outcome.After, m.role, b.Record[m.role])
 		d.Outcomes[b.UID] = outcome
 	}
 }
 
-func (m mapping) has() Entries {
+func (m mapping) presentEntries() Entries {
 	return Entries{
-		Users: m.list("users"), BackendRoles: m.list(fieldBackendRoles), Hosts: m.list("hosts"), And: m.list("and_backend_roles"),
+		Users: m.textsOf("users"), BackendRoles: m.textsOf(fieldBackendRoles), Hosts: m.textsOf("hosts"), And: m.textsOf("and_backend_roles"),
 	}
 }
 
-// foreign returns the entries that no record claims. It treats And as a whole: with fewer backend roles the list would
+// foreignEntries returns the entries that no record claims. It treats And as a whole: with fewer backend roles the list would
 // give the role to more users.
-func (m mapping) foreign(has Entries) Entries {
+func (m mapping) foreignEntries(has Entries) Entries {
 	var recorded Entries
 	joint := false
 	for _, b := range m.bindings {
 		record := b.Record[m.role]
-		recorded = recorded.with(record)
-		joint = joint || len(record.And) > 0 && sameSet(record.And, has.And)
+		recorded = recorded.union(record)
+		joint = joint || len(record.And) > 0 && equalSet(record.And, has.And)
 	}
 	recorded.And = nil
-	foreign := has.without(recorded)
+	foreign := has.minus(recorded)
 	if foreign.And = has.And; joint {
 		foreign.And = nil
 	}
 	return foreign
 }
 
-// wanted returns the entries that the mapping must have: the foreign ones in their order, and those of the bindings. A
+// wantedEntries returns the entries that the mapping must have: the foreign ones in their order, and those of the bindings. A
 // binding conflicts if its And differs from the one that is kept.
-func (m mapping) wanted(foreign Entries) (want Entries, conflict map[string]bool) {
+func (m mapping) wantedEntries(foreign Entries) (want Entries, conflict map[string]bool) {
 	want, conflict = foreign, map[string]bool{}
-	keep := m.has()
+	keep := m.presentEntries()
 	var gives Entries
 	for _, b := range m.bindings { // A role has one joint list. The present one stays while a binding wants or keeps it.
-		holds := m.wants(b) && sameSet(b.Entries.And, keep.And) || sameSet(m.kept(b).And, keep.And)
+		holds := m.isWantedBy(b) && equalSet(b.Entries.And, keep.And) || equalSet(m.kept(b).And, keep.And)
 		if holds && len(foreign.And) == 0 {
 			want.And = keep.And
 		}
 	}
 	for _, b := range m.bindings {
 		switch {
-		case !m.wants(b):
-			gives = gives.with(m.kept(b).within(keep))
+		case !m.isWantedBy(b):
+			gives = gives.union(m.kept(b).intersect(keep))
 			continue
-		case len(b.Entries.And) == 0 || sameSet(b.Entries.And, want.And):
+		case len(b.Entries.And) == 0 || equalSet(b.Entries.And, want.And):
 		case len(want.And) == 0:
-			want.And = sorted(b.Entries.And)
+			want.And = sortUnique(b.Entries.And)
 		default:
 			conflict[b.UID] = true
 		}
-		gives = gives.with(Entries{Users: b.Entries.Users, BackendRoles: b.Entries.BackendRoles, Hosts: b.Entries.Hosts})
+		gives = gives.union(Entries{Users: b.Entries.Users, BackendRoles: b.Entries.BackendRoles, Hosts: b.Entries.Hosts})
 	}
 	and := want.And
-	all := want.with(gives)
-	want = keep.within(all).with(all)
+	all := want.union(gives)
+	want = keep.intersect(all).union(all)
 	want.And = and
 	return want, conflict
 }

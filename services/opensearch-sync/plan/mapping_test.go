@@ -22,7 +22,7 @@ type world struct {
 }
 
 func mapped(e Entries) Entity {
-	return Entity{Body: Body{"users": list(e.Users), "backend_roles": list(e.BackendRoles), "hosts": list(e.Hosts), "and_backend_roles": list(e.And)}}
+	return Entity{Body: Body{"users": anyList(e.Users), "backend_roles": anyList(e.BackendRoles), "hosts": anyList(e.Hosts), "and_backend_roles": anyList(e.And)}}
 }
 
 // apply executes the first upTo actions, one after the other.
@@ -137,8 +137,8 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 				}
 				role := fmt.Sprint("r", rapid.IntRange(0, 2).Draw(t, "role"))
 				more := Entries{Users: []string{fmt.Sprint("x", rapid.IntRange(0, 2).Draw(t, "outsider"))}}
-				w.foreign[role] = w.foreign[role].with(more)
-				w.actual[role] = mapped(w.actual[role].Entries().with(more))
+				w.foreign[role] = w.foreign[role].union(more)
+				w.actual[role] = mapped(w.actual[role].Entries().union(more))
 			case "pass":
 				w.pass(t, 1000, false)
 			case "killed":
@@ -163,10 +163,10 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 			want := w.foreign[role]
 			for _, b := range w.bindings {
 				if slices.Contains(b.Roles, role) {
-					want = want.with(b.Entries)
+					want = want.union(b.Entries)
 				}
 			}
-			if has := w.actual[role].Entries(); !sameSets(has, want) {
+			if has := w.actual[role].Entries(); !equalEntries(has, want) {
 				t.Fatalf("role %s has %+v, want %+v", role, has, want)
 			}
 		}
@@ -200,7 +200,7 @@ func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.b.UID, c.b.Roles = "1", []string{"logs"}
 			actual := map[string]Entity{}
-			if !c.has.empty() {
+			if !c.has.isEmpty() {
 				actual["logs"] = mapped(c.has)
 			}
 			d := MappingsOf([]Binding{c.b}, actual, map[string]bool{"logs": true}, c.contested)
@@ -208,7 +208,7 @@ func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
 				actual[a.Name] = Entity{Body: a.Body}
 			}
 			got, record := actual["logs"].Entries(), d.Outcomes["1"].After["logs"]
-			if !sameSets(got, c.want) || !sameSets(record, c.record) || d.Outcomes["1"].Reason != c.reason || d.Outcomes["1"].Unseen != c.unseen {
+			if !equalEntries(got, c.want) || !equalEntries(record, c.record) || d.Outcomes["1"].Reason != c.reason || d.Outcomes["1"].Unseen != c.unseen {
 				t.Errorf("it has %+v, recorded %+v, %s, unseen %t", got, record, d.Outcomes["1"].Reason, d.Outcomes["1"].Unseen)
 			}
 		})
@@ -252,7 +252,7 @@ func TestWhatIsDoneAboutAMapping(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			actual := map[string]Entity{}
-			if !c.has.empty() {
+			if !c.has.isEmpty() {
 				actual["logs"] = mapped(c.has)
 			}
 			d := MappingsOf(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false)
@@ -262,7 +262,7 @@ func TestWhatIsDoneAboutAMapping(t *testing.T) {
 				}
 			}
 			got, there := actual["logs"]
-			if !sameSets(got.Entries(), c.want) || there == c.want.empty() || d.Outcomes["1"].Reason != c.reason {
+			if !equalEntries(got.Entries(), c.want) || there == c.want.isEmpty() || d.Outcomes["1"].Reason != c.reason {
 				t.Errorf("it has %+v, %+v; want %+v, %s", got.Entries(), d.Outcomes["1"], c.want, c.reason)
 			}
 		})
@@ -306,7 +306,7 @@ func TestMappingsOfLeavesOnlyWhatAnotherClusterObjectGives(t *testing.T) {
 		"both leave a missing role":        {[]Binding{leaves, edited(func(b *Binding) { b.Leaving = true })}, both, Entries{}, true},
 		"one leaves a missing role":        {[]Binding{leaves, stays}, both, Entries{}, true},
 		"one here leaves a missing role":   {[]Binding{leaves, edited(func(b *Binding) { b.Elsewhere = false })}, both, Entries{}, true},
-		"a missing role with an outsider":  {[]Binding{leaves, stays}, both.with(Entries{Hosts: []string{"h"}}), both.with(Entries{Hosts: []string{"h"}}), true},
+		"a missing role with an outsider":  {[]Binding{leaves, stays}, both.union(Entries{Hosts: []string{"h"}}), both.union(Entries{Hosts: []string{"h"}}), true},
 		"nothing leaves a missing role":    {[]Binding{edited(func(b *Binding) { b.Elsewhere = false }), stays}, both, both, true},
 		"another has yet to add an entry":  {[]Binding{leaves, edited(func(b *Binding) { b.Record = logs(anna) })}, anna, anna, false},
 		"another drops an entry":           {[]Binding{leaves, edited(func(b *Binding) { b.Entries = anna })}, both, anna, false},
@@ -318,7 +318,7 @@ func TestMappingsOfLeavesOnlyWhatAnotherClusterObjectGives(t *testing.T) {
 			for _, a := range MappingsOf(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false).Actions {
 				actual[a.Name] = Entity{Body: a.Body}
 			}
-			if got := actual["logs"].Entries(); !sameSets(got, c.want) {
+			if got := actual["logs"].Entries(); !equalEntries(got, c.want) {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -385,7 +385,7 @@ func TestMappingsOfGivesUndecidedRoleOnlyWithApproval(t *testing.T) {
 				actual[a.Name] = Entity{Body: a.Body}
 			}
 			got := d.Outcomes["1"]
-			if !sameSets(actual["company"].Entries(), c.want) || got.Reason != c.reason {
+			if !equalEntries(actual["company"].Entries(), c.want) || got.Reason != c.reason {
 				t.Errorf("got %+v, %+v; want %+v, %s", actual["company"].Entries(), got.Verdict, c.want, c.reason)
 			}
 			if c.reason == BindNeeded && !strings.Contains(got.Message, `"company", which OpenSearch protects; annotate the object with opensearch.org/bind=approval-of-1`) {
@@ -409,7 +409,7 @@ func TestMappingsOfMarksTheBindingsThatItTrusts(t *testing.T) {
 		"the binding leaves":    {Binding{Leaving: true, Record: map[string]Entries{"logs": anna}}, false, true},
 		"both give it":          {Binding{Roles: []string{"logs"}, Entries: anna, Record: map[string]Entries{"logs": anna}}, false, false},
 		"another entry goes":    {Binding{Leaving: true, Record: map[string]Entries{"logs": ben}}, false, false},
-		"something is in a way": {Binding{Record: map[string]Entries{"logs": anna}, Obstacle: new(pending("Obstacle", ""))}, false, false},
+		"something is in a way": {Binding{Record: map[string]Entries{"logs": anna}, Obstacle: new(pendingVerdict("Obstacle", ""))}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := Binding{UID: "other", Roles: []string{"logs"}, Entries: anna, Record: map[string]Entries{"logs": anna}, Elsewhere: true}

@@ -36,8 +36,8 @@ type Verdict struct {
 	Reason, Message string
 }
 
-// worsen replaces v by other if other is worse. An error is worse than a wait, and a wait is worse than success.
-func (v *Verdict) worsen(other *Verdict) {
+// setWorse replaces v by other if other is worse. An error is worse than a wait, and a wait is worse than success.
+func (v *Verdict) setWorse(other *Verdict) {
 	rank := map[opensearchv1.State]int{opensearchv1.Error: 2, opensearchv1.Pending: 1}
 	if other != nil && rank[other.State] > rank[v.State] {
 		*v = *other
@@ -47,11 +47,11 @@ func (v *Verdict) worsen(other *Verdict) {
 // InStep returns the verdict for an object that OpenSearch holds as declared.
 func InStep() Verdict { return Verdict{State: opensearchv1.Created, Reason: Synced} }
 
-func failed(reason, message string) Verdict {
+func failedVerdict(reason, message string) Verdict {
 	return Verdict{State: opensearchv1.Error, Reason: reason, Message: message}
 }
 
-func pending(reason, message string) Verdict {
+func pendingVerdict(reason, message string) Verdict {
 	return Verdict{State: opensearchv1.Pending, Reason: reason, Message: message}
 }
 
@@ -127,7 +127,7 @@ func Objects(k Kind, objects []Object, actual map[string]Entity) Decision {
 		n := named{kind: k, objects: byName[name], there: there, Entity: entity, heir: slices.ContainsFunc(byName[name], func(o Object) bool {
 			return !o.Leaving && o.Obstacle == nil && o.PasswordMissing == nil && (o.Approved || len(o.Grants.To(o.Name, o.Body)) == 0)
 		})}
-		n.decide(&d)
+		n.decideName(&d)
 	}
 	return d
 }
@@ -142,39 +142,41 @@ type named struct {
 	heir bool
 }
 
-// owns reports whether the entity belongs to o, or to a deleted object of the same name that o may succeed. Without an
+// isOwnedBy reports whether the entity belongs to o, or to a deleted object of the same name that o may succeed. Without an
 // entity, it reports whether the record claims the name.
-func (n named) owns(o Object) bool {
+func (n named) isOwnedBy(o Object) bool {
 	if !n.there {
 		return n.kind != Users && o.Existing != nil && !*o.Existing
 	}
-	return n.had(o) || !o.Leaving && o.Existing == nil && slices.ContainsFunc(n.objects, func(before Object) bool { return before.Gone && n.had(before) })
+	return n.hasOwnEntity(o) || !o.Leaving && o.Existing == nil && slices.ContainsFunc(n.objects, func(before Object) bool { return before.Gone && n.hasOwnEntity(before) })
 }
 
-// Owns reports whether an entity in OpenSearch belongs to an object.
-func (k Kind) Owns(e Entity, o Object) bool { return named{kind: k, there: true, Entity: e}.had(o) }
+// IsOwner reports whether an entity in OpenSearch belongs to an object.
+func (k Kind) IsOwner(e Entity, o Object) bool {
+	return named{kind: k, there: true, Entity: e}.hasOwnEntity(o)
+}
 
-// had reports whether the entity belongs to o itself. Users carry the UID as an attribute. Other kinds have no mark, so
+// hasOwnEntity reports whether the entity belongs to o itself. Users carry the UID as an attribute. Other kinds have no mark, so
 // the record decides, and for a deleted object also the content.
-func (n named) had(o Object) bool {
+func (n named) hasOwnEntity(o Object) bool {
 	if n.kind != Users {
-		return o.Existing != nil && !*o.Existing && (!o.Gone || n.kind.same(o.Body, n.Body))
+		return o.Existing != nil && !*o.Existing && (!o.Gone || n.kind.equalBodies(o.Body, n.Body))
 	}
-	uid := n.attribute(opensearchv1.UIDAttribute)
+	uid := n.attributeOf(opensearchv1.UIDAttribute)
 	return uid != "" && (uid == o.UID || uid == o.Source)
 }
 
-func (n named) decide(d *Decision) {
+func (n named) decideName(d *Decision) {
 	slices.SortFunc(n.objects, func(a, b Object) int {
-		return cmp.Or(order(n.owns(b), n.owns(a)), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+		return cmp.Or(compareBools(n.isOwnedBy(b), n.isOwnedBy(a)), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 	})
 	leaving := false // The entity is about to be removed.
 	for _, o := range n.objects {
 		if !o.Leaving {
 			continue
 		}
-		d.Outcomes[o.UID] = Outcome{Verdict: InStep(), Unseen: !n.there && (n.kind == Users || n.owns(o))}
-		if n.there && n.owns(o) && !n.Guarded && !leaving && (!o.Gone || !n.heir) {
+		d.Outcomes[o.UID] = Outcome{Verdict: InStep(), Unseen: !n.there && (n.kind == Users || n.isOwnedBy(o))}
+		if n.there && n.isOwnedBy(o) && !n.Guarded && !leaving && (!o.Gone || !n.heir) {
 			leaving = true
 			d.Actions = append(d.Actions, Action{Name: o.Name, For: []string{o.UID}})
 		}
@@ -185,17 +187,17 @@ func (n named) decide(d *Decision) {
 		case o.Leaving:
 		case leaving:
 			d.Again = true
-			d.Outcomes[o.UID] = Outcome{Verdict: pending(NameTaken, "an object that is being deleted had the name: it goes first")}
+			d.Outcomes[o.UID] = Outcome{Verdict: pendingVerdict(NameTaken, "an object that is being deleted had the name: it goes first")}
 		case first != "":
-			d.Outcomes[o.UID] = Outcome{Verdict: failed(NameTaken, fmt.Sprintf("another object asks for %q, too: delete or rename one of them", o.Name))}
+			d.Outcomes[o.UID] = Outcome{Verdict: failedVerdict(NameTaken, fmt.Sprintf("another object asks for %q, too: delete or rename one of them", o.Name))}
 		default:
 			first = o.UID
-			n.live(d, o)
+			n.decideLive(d, o)
 		}
 	}
 }
 
-func order(a, b bool) int {
+func compareBools(a, b bool) int {
 	switch {
 	case a == b:
 		return 0
@@ -206,15 +208,15 @@ func order(a, b bool) int {
 	}
 }
 
-// live decides about the one object that may have the name.
-func (n named) live(d *Decision, o Object) {
-	owns := n.owns(o)
+// decideLive decides about the one object that may have the name.
+func (n named) decideLive(d *Decision, o Object) {
+	owns := n.isOwnedBy(o)
 	switch {
 	case n.there && n.Guarded:
-		d.Outcomes[o.UID] = n.guarded()
+		d.Outcomes[o.UID] = n.guardedOutcome()
 		return
 	case n.there && !owns && !o.Adopt:
-		d.Outcomes[o.UID] = n.foreign()
+		d.Outcomes[o.UID] = n.foreignOutcome()
 		return
 	case o.Obstacle != nil:
 		d.Outcomes[o.UID] = Outcome{Verdict: *o.Obstacle, Existing: o.Existing, Owns: owns}
@@ -222,7 +224,7 @@ func (n named) live(d *Decision, o Object) {
 	case o.PasswordMissing != nil && (!n.there || !owns):
 		d.Outcomes[o.UID] = Outcome{Verdict: *o.PasswordMissing, Existing: o.Existing, Owns: owns}
 		return
-	case n.there && owns && n.overwritten(o):
+	case n.there && owns && n.isOverwritten(o):
 		d.Outcomes[o.UID] = Outcome{Owns: true, Verdict: Overwritten()}
 		return
 	}
@@ -234,46 +236,46 @@ func (n named) live(d *Decision, o Object) {
 		outcome.Existing = new(false)
 	}
 	d.Outcomes[o.UID] = outcome
-	want := n.wanted(o)
-	password := n.kind == Users && (!n.there || n.attribute(opensearchv1.PasswordAttribute) != o.Tag)
-	if n.there && !password && n.kind.same(want, n.Body) {
+	want := n.wantedBody(o)
+	password := n.kind == Users && (!n.there || n.attributeOf(opensearchv1.PasswordAttribute) != o.Tag)
+	if n.there && !password && n.kind.equalBodies(want, n.Body) {
 		return
 	}
-	if roles := n.unapproved(o, password); len(roles) > 0 {
+	if roles := n.unapprovedRoles(o, password); len(roles) > 0 {
 		d.Outcomes[o.UID] = Outcome{Owns: owns, Verdict: bindNeeded("the name, the roles or the backend roles bring", roles[0], o.Approval)}
-		if want, password = n.reduced(o), false; !owns || n.kind.same(want, n.Body) {
+		if want, password = n.reducedBody(o), false; !owns || n.kind.equalBodies(want, n.Body) {
 			return
 		}
 	}
-	a := Action{Name: o.Name, Body: n.kind.whole(want), For: []string{o.UID}, Password: password}
+	a := Action{Name: o.Name, Body: n.kind.completeBody(want), For: []string{o.UID}, Password: password}
 	if o.InStep {
-		a.Drift = n.drift(o)
+		a.Drift = n.driftedFields(o)
 	}
 	if n.kind == Users && !password { // A whole user would come back without a password if it was removed meanwhile.
-		a.Fields = n.kind.changed(want, n.Body)
+		a.Fields = n.kind.changedFields(want, n.Body)
 	}
 	d.Actions = append(d.Actions, a)
 }
 
 // bindNeeded returns the verdict for an object that receives or gives a protected role without approval.
 func bindNeeded(how, role, approval string) Verdict {
-	return failed(BindNeeded, fmt.Sprintf("%s role %q, which OpenSearch protects; annotate the object with %s=%s, "+
+	return failedVerdict(BindNeeded, fmt.Sprintf("%s role %q, which OpenSearch protects; annotate the object with %s=%s, "+
 		"which takes the verb bind on all opensearchroles of the namespace", how, role, opensearchv1.BindAnnotation, approval))
 }
 
-// reduced returns the desired user without what needs approval: the password, the roles and the backend roles stay, and
+// reducedBody returns the desired user without what needs approval: the password, the roles and the backend roles stay, and
 // only a role that the object no longer has is removed.
-func (n named) reduced(o Object) Body {
-	want := n.wanted(o.Keeps(n.Entity))
+func (n named) reducedBody(o Object) Body {
+	want := n.wantedBody(o.Keeps(n.Entity))
 	for _, field := range []string{fieldBackendRoles, fieldRoles} {
-		want[field] = list(slices.DeleteFunc(n.list(field), func(role string) bool { return !slices.Contains(o.Body.list(field), role) }))
+		want[field] = anyList(slices.DeleteFunc(n.textsOf(field), func(role string) bool { return !slices.Contains(o.Body.textsOf(field), role) }))
 	}
 	return want
 }
 
-// unapproved returns the protected roles that a write would give without approval. A new password counts as giving all
+// unapprovedRoles returns the protected roles that a write would give without approval. A new password counts as giving all
 // roles of the user, unless the object was in step: then only the Secret, or the key of the tag, has changed.
-func (n named) unapproved(o Object, password bool) []string {
+func (n named) unapprovedRoles(o Object, password bool) []string {
 	if n.kind != Users || o.Approved {
 		return nil
 	}
@@ -285,8 +287,8 @@ func (n named) unapproved(o Object, password bool) []string {
 	return slices.DeleteFunc(gives, func(role string) bool { return slices.Contains(has, role) })
 }
 
-// wanted returns the content that OpenSearch must hold for an object. For a user it adds the attributes of ownership.
-func (n named) wanted(o Object) Body {
+// wantedBody returns the content that OpenSearch must hold for an object. For a user it adds the attributes of ownership.
+func (n named) wantedBody(o Object) Body {
 	if n.kind != Users {
 		return o.Body
 	}
@@ -301,50 +303,50 @@ func (n named) wanted(o Object) Body {
 	return want
 }
 
-// drift returns the fields that other writers changed since the object was in step, or all fields if the entity is
+// driftedFields returns the fields that other writers changed since the object was in step, or all fields if the entity is
 // missing. A new password in a Secret is no drift.
-func (n named) drift(o Object) []string {
+func (n named) driftedFields(o Object) []string {
 	if !n.there {
-		return n.kind.changed(n.wanted(o), nil)
+		return n.kind.changedFields(n.wantedBody(o), nil)
 	}
-	return n.kind.changed(n.wanted(o.Keeps(n.Entity)), n.Body)
+	return n.kind.changedFields(n.wantedBody(o.Keeps(n.Entity)), n.Body)
 }
 
-// overwritten reports whether the public operator has written a user after opensearch-sync.
-func (n named) overwritten(o Object) bool {
+// isOverwritten reports whether the public operator has written a user after opensearch-sync.
+func (n named) isOverwritten(o Object) bool {
 	return n.kind == Users && o.Synced && !o.Adopt && n.IsOperated()
 }
 
 // IsOperated reports whether the last write of a user was the public operator's. Its writes drop the attribute with the
 // password tag.
 func (e Entity) IsOperated() bool {
-	return e.attribute(opensearchv1.VersionAttribute) != "" && e.attribute(opensearchv1.PasswordAttribute) == ""
+	return e.attributeOf(opensearchv1.VersionAttribute) != "" && e.attributeOf(opensearchv1.PasswordAttribute) == ""
 }
 
 // Overwritten returns the verdict for a user that the public operator has written after opensearch-sync.
 func Overwritten() Verdict {
-	return failed(OtherWriter,
+	return failedVerdict(OtherWriter,
 		"another controller has written the user since: stop one of the two, or annotate the object with "+opensearchv1.AdoptAnnotation+"=true")
 }
 
-func (n named) guarded() Outcome {
+func (n named) guardedOutcome() Outcome {
 	if n.kind == Users {
-		return Outcome{Verdict: failed(Reserved, "OpenSearch reserves the user for itself: choose another name")}
+		return Outcome{Verdict: failedVerdict(Reserved, "OpenSearch reserves the user for itself: choose another name")}
 	}
 	return Outcome{Existing: new(true), Verdict: Verdict{
 		State: opensearchv1.Ignored, Reason: Reserved, Message: "it is one of OpenSearch's own, and left alone: choose another name",
 	}}
 }
 
-func (n named) foreign() Outcome {
+func (n named) foreignOutcome() Outcome {
 	hint := "annotate the object with " + opensearchv1.AdoptAnnotation + "=true to take it over, or choose another name"
 	if n.kind != Users {
 		return Outcome{Existing: new(true), Verdict: Verdict{
 			State: opensearchv1.Ignored, Reason: Exists, Message: "it already exists in OpenSearch, and is left alone: " + hint,
 		}}
 	}
-	if uid := n.attribute(opensearchv1.UIDAttribute); uid != "" {
-		return Outcome{Verdict: failed(Foreign, fmt.Sprintf("the user belongs to another object (%s is %.64q): %s", opensearchv1.UIDAttribute, uid, hint))}
+	if uid := n.attributeOf(opensearchv1.UIDAttribute); uid != "" {
+		return Outcome{Verdict: failedVerdict(Foreign, fmt.Sprintf("the user belongs to another object (%s is %.64q): %s", opensearchv1.UIDAttribute, uid, hint))}
 	}
-	return Outcome{Verdict: failed(Foreign, "the user is in OpenSearch already, made by others: "+hint)}
+	return Outcome{Verdict: failedVerdict(Foreign, "the user is in OpenSearch already, made by others: "+hint)}
 }

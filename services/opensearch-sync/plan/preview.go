@@ -16,22 +16,22 @@ type Difference struct{ Field, Before, After string }
 // Differences returns the fields that an action changes. It leaves out the reserved attributes, because one of them
 // holds the password tag.
 func (k Kind) Differences(a Action, is Entity) (all []Difference) {
-	before, after := public(is.Body), public(a.Body)
+	before, after := publicBody(is.Body), publicBody(a.Body)
 	if a.Body != nil && len(a.Fields) > 0 {
 		after = maps.Clone(before)
 		for _, field := range a.Fields {
-			after[field] = public(a.Body)[field]
+			after[field] = publicBody(a.Body)[field]
 		}
 	}
-	for _, field := range k.changed(before, after) {
-		all = append(all, Difference{Field: field, Before: shown(before[field]), After: shown(after[field])})
+	for _, field := range k.changedFields(before, after) {
+		all = append(all, Difference{Field: field, Before: shownJSON(before[field]), After: shownJSON(after[field])})
 	}
 	return all
 }
 
-// shown returns a value in JSON. Lists are sorted and have no duplicates.
-func shown(value any) string {
-	if normal(value) == nil {
+// shownJSON returns a value in JSON. Lists are sorted and have no duplicates.
+func shownJSON(value any) string {
+	if normalValue(value) == nil {
 		return ""
 	}
 	items, is := value.([]any)
@@ -44,14 +44,14 @@ func shown(value any) string {
 	}
 	all := make([]string, len(items))
 	for i, item := range items {
-		all[i] = shown(item)
+		all[i] = shownJSON(item)
 	}
 	slices.Sort(all)
 	return "[" + strings.Join(slices.Compact(all), ",") + "]"
 }
 
-// public returns a content without the reserved attributes.
-func public(b Body) Body {
+// publicBody returns a content without the reserved attributes.
+func publicBody(b Body) Body {
 	all := maps.Clone(b)
 	if all == nil {
 		all = Body{}
@@ -62,7 +62,7 @@ func public(b Body) Body {
 	}
 	attributes = maps.Clone(attributes)
 	for name := range attributes {
-		if reserved(name) {
+		if isReservedAttribute(name) {
 			delete(attributes, name)
 		}
 	}
@@ -72,7 +72,7 @@ func public(b Body) Body {
 
 // Keeps returns o with the password tag that the entity has now, so that the password stays.
 func (o Object) Keeps(is Entity) Object {
-	o.Tag = is.attribute(opensearchv1.PasswordAttribute)
+	o.Tag = is.attributeOf(opensearchv1.PasswordAttribute)
 	return o
 }
 
@@ -81,7 +81,7 @@ func Unlike(actions, others []Action) []Action {
 	return slices.DeleteFunc(slices.Clone(actions), func(a Action) bool {
 		return slices.ContainsFunc(others, func(other Action) bool {
 			return a.Name == other.Name && a.Password == other.Password && (a.Body == nil) == (other.Body == nil) &&
-				text(map[string]any(a.Body)) == text(map[string]any(other.Body))
+				canonicalText(map[string]any(a.Body)) == canonicalText(map[string]any(other.Body))
 		})
 	})
 }

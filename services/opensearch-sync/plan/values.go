@@ -18,8 +18,8 @@ type value struct {
 	action bool
 }
 
-// values returns the patterns of an object.
-func values(o opensearchv1.Declared) (all []value) {
+// patternValues returns the patterns of an object.
+func patternValues(o opensearchv1.Declared) (all []value) {
 	add := func(action bool, field string, texts []string) {
 		for _, text := range texts {
 			all = append(all, value{field, text, action})
@@ -55,23 +55,23 @@ func values(o opensearchv1.Declared) (all []value) {
 // that does not compile can keep OpenSearch from loading every later change. If groups is not nil, it lists the
 // existing action groups, and CheckValues also checks the names of actions.
 func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
-	all := values(o)
+	all := patternValues(o)
 	for _, v := range all {
 		if err := checkPattern(v.text); err != nil {
-			return new(failed(Invalid, fmt.Sprintf(
+			return new(failedVerdict(Invalid, fmt.Sprintf(
 				"spec.%s: %.256q is no regular expression that OpenSearch can compile: %v; correct it", v.field, v.text, err)))
 		}
 	}
 	if role, ok := o.(*opensearchv1.OpensearchRole); ok {
 		for i, p := range role.Spec.IndexPermissions {
 			if !isQuery(p.DLS) {
-				return new(failed(Invalid, fmt.Sprintf("spec.indexPermissions[%d].dls is no JSON object with a query; correct it", i)))
+				return new(failedVerdict(Invalid, fmt.Sprintf("spec.indexPermissions[%d].dls is no JSON object with a query; correct it", i)))
 			}
 		}
 	}
 	for _, v := range all {
 		if groups != nil && v.action && !strings.ContainsAny(v.text, ":*?/") && !groups[v.text] {
-			return new(pending(ActionGroupMissing, fmt.Sprintf(
+			return new(pendingVerdict(ActionGroupMissing, fmt.Sprintf(
 				"spec.%s: %.256q is neither an action nor an action group in OpenSearch; correct it or create the action group", v.field, v.text)))
 		}
 	}
@@ -113,11 +113,11 @@ func checkPattern(text string) error {
 		part := rest[:at[1]]
 		rest = rest[at[1]:]
 		switch {
-		case part == "(" && strings.HasPrefix(rest, "?"), (part == "(?i)" || repeats(part)) && repeats(rest):
+		case part == "(" && strings.HasPrefix(rest, "?"), (part == "(?i)" || isQuantifier(part)) && isQuantifier(rest):
 			return errUnsupported
 		case part == "(?=", part == "(?!", part == "(?>":
 			part = "(?:"
-		case len(part) > 1 && repeats(part):
+		case len(part) > 1 && isQuantifier(part):
 			part = strings.TrimSuffix(part, "+")
 		}
 		parsed.WriteString(part)
@@ -126,8 +126,8 @@ func checkPattern(text string) error {
 	return err
 }
 
-// repeats reports whether a text begins with a quantifier.
-func repeats(text string) bool { return text != "" && strings.ContainsAny(text[:1], "*+?{") }
+// isQuantifier reports whether a text begins with a quantifier.
+func isQuantifier(text string) bool { return text != "" && strings.ContainsAny(text[:1], "*+?{") }
 
 // isQuery reports whether OpenSearch can read a text as a query for document-level security. An empty text means no
 // query.

@@ -19,10 +19,10 @@ import (
 // after it has deleted the AuthorizationModels that only this binding needed. It waits for nothing else.
 func (p *Provider) Hold(ctx context.Context, r consume.Reporter, binding event.Key) error {
 	b, ok := p.state.bindings.Get(binding)
-	if !ok || binding.Cluster != p.state.shared.Cluster || b.Value.Ignored() && !slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer) {
+	if !ok || binding.Cluster != p.state.shared.Cluster || b.Value.IsIgnored() && !slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer) {
 		return nil
 	}
-	wanted := b.Value.Held() && b.Value.DeletionTimestamp == nil
+	wanted := b.Value.MustBeHeld() && b.Value.DeletionTimestamp == nil
 	if held := slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer); held != wanted {
 		if err := p.setFinalizer(ctx, r, b, wanted); err != nil {
 			return err
@@ -45,7 +45,7 @@ func (p *Provider) setFinalizer(ctx context.Context, r consume.Reporter, b view.
 	if err != nil {
 		return err
 	}
-	return r.Wrote(ctx, b.Change, now)
+	return r.RecordWrite(ctx, b.Change, now)
 }
 
 // deleteUnwanted deletes the AuthorizationModels that were generated for a binding and that nothing needs any more.
@@ -55,7 +55,7 @@ func (p *Provider) deleteUnwanted(ctx context.Context, r consume.Reporter, b *pl
 		stores[module.StoreOf(m)] = true
 	}
 	for store := range stores {
-		found := p.state.snapshot(store, p.template())
+		found := p.state.collectState(store, p.moduleTemplate())
 		if err := p.applier.Apply(ctx, r, found.carriers, moduleplan.Plan{Delete: plan.Make(found.input).Delete}); err != nil {
 			return err
 		}

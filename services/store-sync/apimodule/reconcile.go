@@ -32,18 +32,18 @@ type Provider struct {
 var _ module.Provider = (*Provider)(nil)
 
 // New returns a provider that reads the view.
-func New(v *view.View, cfg discovery.Config, applier *module.Applier) *Provider {
+func New(v *view.Informer, cfg discovery.Config, applier *module.Applier) *Provider {
 	s := newState(v, applier.State)
 	p := &Provider{state: s, discovery: discovery.New(cfg, applier.Kube, s), applier: applier}
 	v.OnReload(p.discovery.Invalidate)
-	v.OnChange(p.invalidate)
+	v.OnChange(p.markOutdated)
 	return p
 }
 
-// invalidate marks the discovered resources as outdated if a definition changed. It runs on every change of the view,
+// markOutdated marks the discovered resources as outdated if a definition changed. It runs on every change of the view,
 // before the change is reconciled.
-func (p *Provider) invalidate(object event.Key) {
-	if object.GroupResource == kinds.Definitions().GroupResource && p.concerns(object) {
+func (p *Provider) markOutdated(object event.Key) {
+	if object.GroupResource == kinds.Definitions().GroupResource && p.isConcerned(object) {
 		p.discovery.Invalidate()
 	}
 }
@@ -53,7 +53,7 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 	s := p.state
 	switch k.GroupResource {
 	case kinds.Definitions().GroupResource:
-		return append(s.labelled(k), p.discovering(k)...)
+		return append(s.labelledStores(k), p.discoveringStores(k)...)
 	case kinds.Bindings().GroupResource:
 		if b, _ := s.bindings.Last(k); b.Value == nil {
 			return []event.Key{k}
@@ -61,7 +61,7 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 		return append([]event.Key{k}, s.storesOf(k.Cluster)...)
 	case kinds.AccountInfos().GroupResource:
 		if i, _ := s.accounts.Last(k); i.Value != nil && k.Name == corev1alpha1.AccountInfoName {
-			return []event.Key{s.organization(i.Value)}
+			return []event.Key{s.organizationKey(i.Value)}
 		}
 	case kinds.Exports().GroupResource:
 		return s.boundTo(k.Cluster, k.Name)
@@ -77,12 +77,12 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 	return nil
 }
 
-// discovering lists the Stores whose models contain all resources in the group of a definition.
-func (p *Provider) discovering(definition event.Key) []event.Key {
+// discoveringStores lists the Stores whose models contain all resources in the group of a definition.
+func (p *Provider) discoveringStores(definition event.Key) []event.Key {
 	var keys []event.Key
-	if p.concerns(definition) {
+	if p.isConcerned(definition) {
 		for _, s := range p.state.shared.Stores.All() {
-			if s.Key.Cluster == p.state.shared.Cluster && plan.Discovers(s.Value) {
+			if s.Key.Cluster == p.state.shared.Cluster && plan.HasDiscovery(s.Value) {
 				keys = append(keys, s.Key)
 			}
 		}
@@ -90,21 +90,21 @@ func (p *Provider) discovering(definition event.Key) []event.Key {
 	return keys
 }
 
-// concerns reports whether discovery covers the group of a definition in this cluster. The name of a definition is
+// isConcerned reports whether discovery covers the group of a definition in this cluster. The name of a definition is
 // <plural>.<group>.
-func (p *Provider) concerns(definition event.Key) bool {
+func (p *Provider) isConcerned(definition event.Key) bool {
 	_, group, _ := strings.Cut(definition.Name, ".")
-	return definition.Cluster == p.state.shared.Cluster && p.discovery.Concerns(group)
+	return definition.Cluster == p.state.shared.Cluster && p.discovery.CanInclude(group)
 }
 
 // Sync applies and deletes the AuthorizationModels of APIs in a Store, once the API server's resources have been
 // discovered. It applies none for a Store in deletion.
 func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
-	discoverErr := p.discover(ctx, store)
+	discoverErr := p.refreshResources(ctx, store)
 	if _, _, ready := p.Modules(store); !ready {
 		return nil, discoverErr
 	}
-	found := p.state.snapshot(store, p.template())
+	found := p.state.collectState(store, p.moduleTemplate())
 	todo := plan.Make(found.input)
 	if s, ok := p.state.shared.Stores.Get(store); ok && s.Value.DeletionTimestamp != nil {
 		todo.Apply = nil
@@ -122,10 +122,10 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	return nil, errors.Join(discoverErr, err)
 }
 
-// discover refreshes the resources of the API server if the Store uses them. If that fails, the resources found before
+// refreshResources refreshes the resources of the API server if the Store uses them. If that fails, the resources found before
 // stay in use.
-func (p *Provider) discover(ctx context.Context, store event.Key) error {
-	if s, ok := p.discoverer(store); ok && s.Value.DeletionTimestamp == nil {
+func (p *Provider) refreshResources(ctx context.Context, store event.Key) error {
+	if s, ok := p.discoveringStore(store); ok && s.Value.DeletionTimestamp == nil {
 		return p.discovery.Refresh(ctx)
 	}
 	return nil
@@ -134,17 +134,17 @@ func (p *Provider) discover(ctx context.Context, store event.Key) error {
 // Modules returns the modules of the API server's own resources, if the Store is in this cluster and uses them. They
 // need no statements, because the API server itself listed the resources.
 func (p *Provider) Modules(store event.Key) ([]model.Module, []confirm.Statement, bool) {
-	s, ok := p.discoverer(store)
+	s, ok := p.discoveringStore(store)
 	if !ok {
 		return nil, nil, true
 	}
 	modules, ready := p.discovery.Modules()
-	return p.yielding(store, modules), nil, ready || s.Value.DeletionTimestamp != nil
+	return p.markYielding(store, modules), nil, ready || s.Value.DeletionTimestamp != nil
 }
 
-// yielding returns the modules, and sets Yields on those of resources for which the Store gets AuthorizationModels. The
+// markYielding returns the modules, and sets Yields on those of resources for which the Store gets AuthorizationModels. The
 // annotation of an AuthorizationModel does not prove that, because any author can write it.
-func (p *Provider) yielding(store event.Key, modules []model.Module) []model.Module {
+func (p *Provider) markYielding(store event.Key, modules []model.Module) []model.Module {
 	offered, wanted := map[string]bool{}, map[string]bool{}
 	for _, m := range modules {
 		offered[m.API] = true
@@ -153,7 +153,7 @@ func (p *Provider) yielding(store event.Key, modules []model.Module) []model.Mod
 	if !slices.ContainsFunc(made, func(m module.Model) bool { return offered[m.Value.Annotations[corev1alpha1.ResourceAnnotation]] }) {
 		return modules
 	}
-	for _, w := range p.state.snapshot(store, p.template()).input.Wanted {
+	for _, w := range p.state.collectState(store, p.moduleTemplate()).input.Wanted {
 		wanted[w.Resource.String()] = true
 	}
 	marked := slices.Clone(modules)
@@ -166,13 +166,13 @@ func (p *Provider) yielding(store event.Key, modules []model.Module) []model.Mod
 // Missing returns nothing: the modules of [Provider.Modules] come from the API server itself.
 func (p *Provider) Missing(context.Context, event.Key) ([]confirm.Statement, error) { return nil, nil }
 
-// discoverer returns a Store of this cluster whose model contains the API server's own resources.
-func (p *Provider) discoverer(store event.Key) (module.Store, bool) {
+// discoveringStore returns a Store of this cluster whose model contains the API server's own resources.
+func (p *Provider) discoveringStore(store event.Key) (module.Store, bool) {
 	s, ok := p.state.shared.Stores.Get(store)
-	return s, ok && store.Cluster == p.state.shared.Cluster && plan.Discovers(s.Value)
+	return s, ok && store.Cluster == p.state.shared.Cluster && plan.HasDiscovery(s.Value)
 }
 
-// template returns the template for modules of APIs.
-func (p *Provider) template() plan.Template {
+// moduleTemplate returns the template for modules of APIs.
+func (p *Provider) moduleTemplate() plan.Template {
 	return plan.Template{AccountType: p.discovery.AccountType()}
 }

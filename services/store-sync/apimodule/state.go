@@ -28,14 +28,14 @@ const (
 // and AccountInfos are in kcp's workspaces.
 type state struct {
 	shared      *module.State
-	definitions *view.Table[plan.Definition]
-	bindings    *view.Table[plan.Binding]
-	exports     *view.Table[plan.Export]
-	schemas     *view.Table[plan.Schema]
-	accounts    *view.Table[corev1alpha1.AccountInfo]
+	definitions *view.Lister[plan.Definition]
+	bindings    *view.Lister[plan.Binding]
+	exports     *view.Lister[plan.Export]
+	schemas     *view.Lister[plan.Schema]
+	accounts    *view.Lister[corev1alpha1.AccountInfo]
 }
 
-func newState(v *view.View, shared *module.State) *state {
+func newState(v *view.Informer, shared *module.State) *state {
 	return &state{
 		shared: shared,
 		definitions: view.Register(v, kinds.Definitions(), map[string]func(*plan.Definition) []string{
@@ -57,15 +57,15 @@ func newState(v *view.View, shared *module.State) *state {
 func (s *state) Serving(gv schema.GroupVersion) []plan.Resource {
 	var found []plan.Resource
 	for _, d := range s.definitions.By(byGroup, gv.Group) {
-		if d.Key.Cluster == s.shared.Cluster && d.Value.Serves(gv.Version) {
+		if d.Key.Cluster == s.shared.Cluster && d.Value.IsServed(gv.Version) {
 			found = append(found, d.Value.Spec.Resource())
 		}
 	}
 	return found
 }
 
-// Gone reports whether the definition of a resource was deleted.
-func (s *state) Gone(r plan.Resource) bool {
+// IsGone reports whether the definition of a resource was deleted.
+func (s *state) IsGone(r plan.Resource) bool {
 	_, gone := s.definitions.Tombstone(s.definitionKey(r.String()))
 	return gone
 }
@@ -74,8 +74,8 @@ func (s *state) definitionKey(name string) event.Key {
 	return event.Key{Cluster: s.shared.Cluster, GroupResource: kinds.Definitions().GroupResource, Name: name}
 }
 
-// labelled returns the Store that the label of a definition in this cluster names.
-func (s *state) labelled(definition event.Key) []event.Key {
+// labelledStores returns the Store that the label of a definition in this cluster names.
+func (s *state) labelledStores(definition event.Key) []event.Key {
 	d, _ := s.definitions.Last(definition)
 	if d.Value == nil || definition.Cluster != s.shared.Cluster || d.Value.Labels[corev1alpha1.StoreNameLabel] == "" {
 		return nil
@@ -90,11 +90,11 @@ func (s *state) storesOf(workspace string) []event.Key {
 	if !known {
 		return nil
 	}
-	return []event.Key{s.organization(i.Value)}
+	return []event.Key{s.organizationKey(i.Value)}
 }
 
-// organization returns the key of the Store of the organization that an account belongs to.
-func (s *state) organization(i *corev1alpha1.AccountInfo) event.Key {
+// organizationKey returns the key of the Store of the organization that an account belongs to.
+func (s *state) organizationKey(i *corev1alpha1.AccountInfo) event.Key {
 	return module.StoreKey(i.Spec.Organization.Name, cmp.Or(i.Spec.Organization.OriginCluster, s.shared.Cluster))
 }
 
@@ -121,8 +121,8 @@ type snapshot struct {
 	definitions []event.Change
 }
 
-// snapshot collects the state from the view. AuthorizationModels are made in the cluster of their API.
-func (s *state) snapshot(store event.Key, template plan.Template) *snapshot {
+// collectState collects the state from the view. AuthorizationModels are made in the cluster of their API.
+func (s *state) collectState(store event.Key, template plan.Template) *snapshot {
 	found := &snapshot{
 		input: plan.Input{
 			Template: template, Unsure: map[string]bool{},
@@ -134,17 +134,17 @@ func (s *state) snapshot(store event.Key, template plan.Template) *snapshot {
 	if store.Cluster == s.shared.Cluster {
 		for _, d := range s.definitions.By(byLabel, store.Name) {
 			if wanted, ok := plan.OfDefinition(d.Value); ok && d.Key.Cluster == s.shared.Cluster {
-				found.declared(definitionStatement(d))
-				found.want(d.Change, wanted)
+				found.addStatements(definitionStatement(d))
+				found.addWanted(d.Change, wanted)
 				found.definitions = append(found.definitions, d.Change)
 			}
 		}
 	}
 	for _, m := range found.input.Has {
-		if key := s.definitionKey(m.Annotations[corev1alpha1.ResourceAnnotation]); m.Annotations[corev1alpha1.ExportAnnotation] == "" && !found.knows(key) {
+		if key := s.definitionKey(m.Annotations[corev1alpha1.ResourceAnnotation]); m.Annotations[corev1alpha1.ExportAnnotation] == "" && !found.hasLabelOf(key) {
 			d, _ := s.definitions.Last(key)
 			d.Key = key
-			found.declared(definitionStatement(d))
+			found.addStatements(definitionStatement(d))
 		}
 	}
 	for _, export := range s.exportsHere(found.input.Has) {
@@ -153,13 +153,13 @@ func (s *state) snapshot(store event.Key, template plan.Template) *snapshot {
 	return found
 }
 
-// declared adds statements on objects from which the plan will be made.
-func (f *snapshot) declared(statements ...confirm.Statement) {
+// addStatements adds statements on objects from which the plan will be made.
+func (f *snapshot) addStatements(statements ...confirm.Statement) {
 	f.carriers.Statements = append(f.carriers.Statements, statements...)
 }
 
-// knows reports whether the label of a definition names the Store.
-func (f *snapshot) knows(definition event.Key) bool {
+// hasLabelOf reports whether the label of a definition names the Store.
+func (f *snapshot) hasLabelOf(definition event.Key) bool {
 	return slices.ContainsFunc(f.definitions, func(d event.Change) bool { return d.Key == definition })
 }
 
@@ -171,23 +171,23 @@ func (s *state) addBindings(found *snapshot, store event.Key, export string) {
 		if b.Value.Status.ExportCluster != s.shared.Cluster || len(stores) > 0 && !slices.Contains(stores, store) {
 			continue
 		}
-		bound := s.bound(b)
-		found.declared(slices.DeleteFunc(bound.statements, s.elsewhere)...)
+		bound := s.boundAPI(b)
+		found.addStatements(slices.DeleteFunc(bound.statements, s.isElsewhere)...)
 		wanted, all := plan.OfBinding(bound.Bound)
-		found.want(b.Change, wanted...)
+		found.addWanted(b.Change, wanted...)
 		if !all {
 			found.input.Unsure[s.shared.Cluster+"/"+export] = true
 		}
 	}
 }
 
-// elsewhere reports whether a statement is about an object of another cluster. This service cannot read that API
+// isElsewhere reports whether a statement is about an object of another cluster. This service cannot read that API
 // server, so it trusts the message of that cluster's watcher.
-func (s *state) elsewhere(of confirm.Statement) bool {
+func (s *state) isElsewhere(of confirm.Statement) bool {
 	return of.Change().Key.Cluster != s.shared.Cluster
 }
 
-func (f *snapshot) want(cause event.Change, wanted ...plan.Wanted) {
+func (f *snapshot) addWanted(cause event.Change, wanted ...plan.Wanted) {
 	for _, w := range wanted {
 		f.carriers.Causes[w.Resource.String()] = cause
 	}
@@ -201,7 +201,7 @@ type bound struct {
 	statements []confirm.Statement
 }
 
-func (s *state) bound(b view.Object[plan.Binding]) bound {
+func (s *state) boundAPI(b view.Object[plan.Binding]) bound {
 	found := bound{Bound: plan.Bound{Binding: b.Value, Schemas: map[string]*plan.Schema{}}, statements: []confirm.Statement{bindingStatement(b)}}
 	if i, known := s.accounts.Get(accountOf(b.Key.Cluster)); known {
 		found.Account, found.statements = i.Value, append(found.statements, accountStatement(i))

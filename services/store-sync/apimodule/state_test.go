@@ -38,7 +38,7 @@ func (f fixture) raw(kind kinds.Kind, cluster, name, object string) event.Key {
 
 // snapshot returns the state from which modules of a Store are planned.
 func (f fixture) snapshot(store event.Key) *snapshot {
-	return f.provider.state.snapshot(store, plan.Template{})
+	return f.provider.state.collectState(store, plan.Template{})
 }
 
 func storeKey(name string) event.Key { return module.StoreKey(name, moduletest.Cluster) }
@@ -97,7 +97,7 @@ func TestADeletedDefinitionTouchesTheStoreOfItsLabel(t *testing.T) {
 	if got := f.provider.Keys(crd); !slices.Equal(got, []event.Key{storeKey("demo")}) {
 		t.Errorf("touches %v", got)
 	}
-	if !f.provider.state.Gone(plan.Resource{Group: "example.com", Plural: "widgets"}) || f.provider.state.Gone(plan.Resource{Plural: "pods"}) {
+	if !f.provider.state.IsGone(plan.Resource{Group: "example.com", Plural: "widgets"}) || f.provider.state.IsGone(plan.Resource{Plural: "pods"}) {
 		t.Error("it is not known what was deleted")
 	}
 }
@@ -161,7 +161,7 @@ func TestDiscoveryIsDoneForStoresThatWantItAndWhenADefinitionChanged(t *testing.
 	f.provider.discovery = discovery.New(cfg, api, f.provider.state)
 	expect := func(what string, store event.Key, want int) {
 		t.Helper()
-		err := f.provider.discover(t.Context(), store)
+		err := f.provider.refreshResources(t.Context(), store)
 		if _, _, ready := f.provider.Modules(store); err != nil || !ready || api.asked != want {
 			t.Errorf("%s: ready %t, asked %d times, want %d (%v)", what, ready, api.asked, want, err)
 		}

@@ -33,7 +33,7 @@ type Provider struct {
 var _ module.Provider = (*Provider)(nil)
 
 // New returns a provider for the IAM store with this name. It reads the view.
-func New(v *view.View, store string, applier *module.Applier) *Provider {
+func New(v *view.Informer, store string, applier *module.Applier) *Provider {
 	return &Provider{state: newState(v, module.StoreKey(store, applier.State.Cluster)), applier: applier}
 }
 
@@ -51,12 +51,12 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	if store != p.state.store {
 		return nil, nil
 	}
-	errs := []error{p.release(ctx, r)}
-	found := p.state.registered()
+	errs := []error{p.removeFinalizers(ctx, r)}
+	found := p.state.liveResources()
 	if len(found) > 0 {
-		errs = append(errs, p.make(ctx, r, found[0]))
+		errs = append(errs, p.createStore(ctx, r, found[0]))
 	}
-	return members(found), errors.Join(errs...)
+	return membersOf(found), errors.Join(errs...)
 }
 
 // Waiting returns the ProtectedResources whose condition Ready does not cover their current generation.
@@ -64,8 +64,8 @@ func (p *Provider) Waiting(store event.Key) (waiting []module.Member) {
 	if store != p.state.store {
 		return nil
 	}
-	found := p.state.registered()
-	for i, m := range members(found) {
+	found := p.state.liveResources()
+	for i, m := range membersOf(found) {
 		ready := meta.FindStatusCondition(found[i].Value.Status.Conditions, iamv1alpha1.Ready)
 		if ready == nil || ready.ObservedGeneration != found[i].Generation {
 			waiting = append(waiting, m)
@@ -74,26 +74,26 @@ func (p *Provider) Waiting(store event.Key) (waiting []module.Member) {
 	return waiting
 }
 
-func members(found []resource) (members []module.Member) {
+func membersOf(found []resource) (membersOf []module.Member) {
 	var all types
 	for _, o := range found {
 		all = append(all, o.Value)
 	}
-	judge := judged(all)
+	judge := registryFunc(all)
 	for _, o := range found {
-		members = append(members, module.Member{
-			Change: o.Change, Kind: kinds.ProtectedResources(), Statement: statement(o), Carrier: o.Key,
+		membersOf = append(membersOf, module.Member{
+			Change: o.Change, Kind: kinds.ProtectedResources(), Statement: statementOf(o), Carrier: o.Key,
 			Status: func(v moduleplan.Verdict) moduleplan.Status {
 				return plan.Status(o.Value, judge(v.Room).Finding(o.Key.Name), v)
 			},
 		})
 	}
-	return members
+	return membersOf
 }
 
-// judged returns a function that registers ProtectedResources within the room of the model. It caches the last
+// registryFunc returns a function that registers ProtectedResources within the room of the model. It caches the last
 // registry, because the room is the same for one pass. A zero room means that the room is unknown.
-func judged(all types) func(model.Limits) *iam.Registry {
+func registryFunc(all types) func(model.Limits) *iam.Registry {
 	var last model.Limits
 	var registry *iam.Registry
 	return func(room model.Limits) *iam.Registry {
@@ -109,12 +109,12 @@ func judged(all types) func(model.Limits) *iam.Registry {
 	}
 }
 
-// make creates the IAM store if it does not exist.
-func (p *Provider) make(ctx context.Context, r consume.Reporter, cause resource) error {
+// createStore creates the IAM store if it does not exist.
+func (p *Provider) createStore(ctx context.Context, r consume.Reporter, cause resource) error {
 	if _, there := p.applier.State.Stores.Get(p.state.store); there {
 		return nil
 	}
-	if err := p.applier.Confirmer.Confirm(ctx, statement(cause)); err != nil {
+	if err := p.applier.Confirmer.Confirm(ctx, statementOf(cause)); err != nil {
 		return err
 	}
 	cluster, err := p.applier.Kube.Epoch(ctx)
@@ -126,11 +126,11 @@ func (p *Provider) make(ctx context.Context, r consume.Reporter, cause resource)
 		return err
 	}
 	p.applier.Log.InfoContext(ctx, "Store of IAM made")
-	return r.Wrote(ctx, cause.Change, now)
+	return r.RecordWrite(ctx, cause.Change, now)
 }
 
-// release removes the finalizers that other software left. Nothing else would remove them.
-func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
+// removeFinalizers removes the finalizers that other software left. Nothing else would remove them.
+func (p *Provider) removeFinalizers(ctx context.Context, r consume.Reporter) error {
 	var errs []error
 	for _, o := range p.state.resources.All() {
 		if o.Key.Cluster != p.state.store.Cluster || !slices.Contains(o.Value.Finalizers, iamv1alpha1.ProtectedResourceFinalizer) {
@@ -138,7 +138,7 @@ func (p *Provider) release(ctx context.Context, r consume.Reporter) error {
 		}
 		now, err := p.applier.Kube.RemoveFinalizer(ctx, kinds.ProtectedResources(), o.Change, iamv1alpha1.ProtectedResourceFinalizer)
 		if err == nil {
-			err = r.Wrote(ctx, o.Change, now)
+			err = r.RecordWrite(ctx, o.Change, now)
 		}
 		errs = append(errs, err)
 	}
@@ -152,12 +152,12 @@ func (p *Provider) Missing(ctx context.Context, store event.Key) (out []confirm.
 		return nil, nil
 	}
 	known := map[string]bool{}
-	for _, o := range p.state.registered() {
+	for _, o := range p.state.liveResources() {
 		known[o.Key.Name] = true
 	}
 	err = event.Each(p.applier.Kube.List(ctx, kinds.ProtectedResources(), ""), func(r *iamv1alpha1.ProtectedResource) {
 		if !known[r.Name] && r.DeletionTimestamp == nil {
-			out = append(out, statement(p.state.last(r.Name)))
+			out = append(out, statementOf(p.state.lastState(r.Name)))
 		}
 	})
 	if errors.Is(err, kube.ErrNotServed) {
@@ -173,8 +173,8 @@ func (p *Provider) Modules(store event.Key) (modules []model.Module, made []conf
 		return nil, nil, true
 	}
 	var all types
-	for _, o := range p.state.registered() {
-		all, made = append(all, bare(o.Value)), append(made, statement(o))
+	for _, o := range p.state.liveResources() {
+		all, made = append(all, relevantFields(o.Value)), append(made, statementOf(o))
 	}
 	m := model.Module{Origin: model.Origin{Kind: model.IAM}, Types: model.None{}}
 	if len(all) > 0 {

@@ -30,7 +30,7 @@ func TestAnEditWhereThereIsNoRoomHarmsNobodyElse(t *testing.T) {
 		has := func(name string) bool {
 			return slices.ContainsFunc(result.Model.GetTypeDefinitions(), func(d *openfgav1.TypeDefinition) bool { return d.GetType() == name })
 		}
-		return has("doc"), has("a.example/K"), judged(types{edited})(result.Room).Finding("k").Reason
+		return has("doc"), has("a.example/K"), registryFunc(types{edited})(result.Room).Finding("k").Reason
 	}
 	for name, test := range map[string]struct {
 		live      string

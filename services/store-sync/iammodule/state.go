@@ -19,15 +19,15 @@ type resource = view.Object[iamv1alpha1.ProtectedResource]
 type state struct {
 	// store is the key of the IAM store. Only ProtectedResources of its cluster count.
 	store     event.Key
-	resources *view.Table[iamv1alpha1.ProtectedResource]
+	resources *view.Lister[iamv1alpha1.ProtectedResource]
 }
 
-func newState(v *view.View, store event.Key) *state {
+func newState(v *view.Informer, store event.Key) *state {
 	return &state{store: store, resources: view.Register[iamv1alpha1.ProtectedResource](v, kinds.ProtectedResources(), nil)}
 }
 
-// registered returns the ProtectedResources of this cluster that are not in deletion, sorted by name.
-func (s *state) registered() []resource {
+// liveResources returns the ProtectedResources of this cluster that are not in deletion, sorted by name.
+func (s *state) liveResources() []resource {
 	found := slices.DeleteFunc(slices.Clone(s.resources.All()), func(o resource) bool {
 		return o.Key.Cluster != s.store.Cluster || o.Value.DeletionTimestamp != nil
 	})
@@ -35,24 +35,24 @@ func (s *state) registered() []resource {
 	return found
 }
 
-// last returns the newest known state of a ProtectedResource of this cluster, live or deleted.
-func (s *state) last(name string) resource {
+// lastState returns the newest known state of a ProtectedResource of this cluster, live or deleted.
+func (s *state) lastState(name string) resource {
 	key := event.Key{Cluster: s.store.Cluster, GroupResource: kinds.ProtectedResources().GroupResource, Name: name}
 	o, _ := s.resources.Last(key)
 	o.Key = key
 	return o
 }
 
-// statement returns a statement on the fields of a ProtectedResource on which the model depends.
-func statement(o resource) confirm.Statement {
+// statementOf returns a statement on the fields of a ProtectedResource on which the model depends.
+func statementOf(o resource) confirm.Statement {
 	return confirm.NewStatement(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
-		b := bare(p)
+		b := relevantFields(p)
 		return []any{b.ObjectMeta, b.Spec}, b.Status
 	})
 }
 
-// bare returns a ProtectedResource with only the fields that influence the model, without the dates of its status.
-func bare(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
+// relevantFields returns a ProtectedResource with only the fields that influence the model, without the dates of its status.
+func relevantFields(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	b := &iamv1alpha1.ProtectedResource{Spec: p.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: p.Name, Generation: p.Generation, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
 	}}

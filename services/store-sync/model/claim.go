@@ -18,13 +18,13 @@ const (
 	longestName = 50
 )
 
-// claim fills in claims and needs of the unit. It returns an error text if the unit defines a name twice.
-func (u *unit) claim() string {
+// fillClaims fills in claims and needs of the unit. It returns an error text if the unit defines a name twice.
+func (u *parsedModule) fillClaims() string {
 	u.claims = map[name]definition{}
 	var twice problems
 	add := func(n name, d definition) {
 		if _, known := u.claims[n]; known {
-			twice.add(fmt.Sprintf("%s%s is defined twice in the module: remove one", u.source.find(n), n))
+			twice.addProblem(fmt.Sprintf("%s%s is defined twice in the module: remove one", u.source.findDefinition(n), n))
 		}
 		u.claims[n] = d
 		u.needs = append(u.needs, needsOf(n, d)...)
@@ -37,8 +37,8 @@ func (u *unit) claim() string {
 		u.needs = append(u.needs, need{by: n, what: n})
 	}
 	for _, t := range slices.Concat(u.types, u.extensions) {
-		relations := definitions(t)
-		for _, n := range slices.SortedFunc(maps.Keys(relations), name.compare) {
+		relations := definitionsOf(t)
+		for _, n := range slices.SortedFunc(maps.Keys(relations), name.compareName) {
 			add(n, relations[n])
 		}
 	}
@@ -48,32 +48,32 @@ func (u *unit) claim() string {
 	return twice.String()
 }
 
-// misfit returns what OpenFGA's API would refuse in the unit. The API checks a write request in this way before
+// apiViolation returns what OpenFGA's API would refuse in the unit. The API checks a write request in this way before
 // validation.
-func (u *unit) misfit(limits Limits) string {
+func (u *parsedModule) apiViolation(limits Limits) string {
 	var all problems
 	if have := utf8.RuneCountInString(u.name); have > longestName {
-		all.add(fmt.Sprintf("the module's name has %d characters, of at most %d: shorten it", have, longestName))
+		all.addProblem(fmt.Sprintf("the module's name has %d characters, of at most %d: shorten it", have, longestName))
 	}
-	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compare) {
-		if why := n.refused(); why != "" {
-			all.add(fmt.Sprintf("%s%s: %s", u.source.find(n), n, why))
+	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compareName) {
+		if why := n.refusalReason(); why != "" {
+			all.addProblem(fmt.Sprintf("%s%s: %s", u.source.findDefinition(n), n, why))
 		}
 		if slices.ContainsFunc(u.claims[n].types, func(r *openfgav1.RelationReference) bool { return r.GetCondition() == "$expression" }) {
-			all.add(fmt.Sprintf("%s%s: inline expressions are an experiment in OpenFGA: give the condition a name", u.source.find(n), n))
+			all.addProblem(fmt.Sprintf("%s%s: inline expressions are an experiment in OpenFGA: give the condition a name", u.source.findDefinition(n), n))
 		}
 	}
-	for _, why := range u.oversized(limits) {
-		all.add(why)
+	for _, why := range u.exceededLimits(limits) {
+		all.addProblem(why)
 	}
 	if len(all.shown) == 0 {
-		u.invalid(&all)
+		u.addServerErrors(&all)
 	}
 	return all.String()
 }
 
-// oversized returns the limits of a whole model that the unit alone exceeds.
-func (u *unit) oversized(limits Limits) []string {
+// exceededLimits returns the limits of a whole model that the unit alone exceeds.
+func (u *parsedModule) exceededLimits(limits Limits) []string {
 	alone := &openfgav1.AuthorizationModel{TypeDefinitions: slices.Concat(u.types, u.extensions), Conditions: u.conditions}
 	var all []string
 	for _, count := range []struct {
@@ -92,32 +92,32 @@ func (u *unit) oversized(limits Limits) []string {
 	return all
 }
 
-// invalid adds the errors of the generated checks of OpenFGA's API, and of its compiler for the conditions. The server
+// addServerErrors adds the errors of the generated checks of OpenFGA's API, and of its compiler for the conditions. The server
 // compiles conditions in random order, and no other module could repair them.
-func (u *unit) invalid(all *problems) {
+func (u *parsedModule) addServerErrors(all *problems) {
 	for _, t := range slices.Concat(u.types, u.extensions) {
 		if err := t.Validate(); err != nil {
 			n := name{typ: t.GetType()}
-			all.add(fmt.Sprintf("%sOpenFGA refuses %s: %v", u.source.find(n), n, err))
+			all.addProblem(fmt.Sprintf("%sOpenFGA refuses %s: %v", u.source.findDefinition(n), n, err))
 		}
 	}
 	for _, c := range slices.Sorted(maps.Keys(u.conditions)) {
 		n, condition := name{cond: c}, u.conditions[c]
 		err := condition.Validate()
 		if err == nil {
-			err = validate(&openfgav1.AuthorizationModel{
+			err = validateModel(&openfgav1.AuthorizationModel{
 				SchemaVersion: typesystem.SchemaVersion1_2, Conditions: map[string]*openfgav1.Condition{c: condition},
 			})
 		}
 		if err != nil {
 			first, _, _ := strings.Cut(err.Error(), "\n")
-			all.add(fmt.Sprintf("%sOpenFGA refuses %s: %s", u.source.find(n), n, first))
+			all.addProblem(fmt.Sprintf("%sOpenFGA refuses %s: %s", u.source.findDefinition(n), n, first))
 		}
 	}
 }
 
-// refused returns why OpenFGA would refuse the name, or "".
-func (n name) refused() string {
+// refusalReason returns why OpenFGA would refuse the name, or "".
+func (n name) refusalReason() string {
 	for _, part := range []struct {
 		text string
 		max  int

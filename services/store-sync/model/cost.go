@@ -36,26 +36,26 @@ type cost struct {
 	spent int
 }
 
-// affordable returns an error if validating the model would cost too much, or if a relation is defined by itself.
-func affordable(m *openfgav1.AuthorizationModel) error { return newCost(m).count() }
+// checkAffordable returns an error if validating the model would cost too much, or if a relation is defined by itself.
+func checkAffordable(m *openfgav1.AuthorizationModel) error { return newCost(m).countStep() }
 
 func newCost(m *openfgav1.AuthorizationModel) *cost {
 	c := &cost{relations: map[name]definition{}, circles: map[name]*walk{}}
-	c.knots = knots{references: c.references, index: map[name]int{}, open: map[name]bool{}}
+	c.knots = knots{references: c.referencesOf, index: map[name]int{}, open: map[name]bool{}}
 	for _, t := range m.GetTypeDefinitions() {
-		maps.Copy(c.relations, definitions(t))
+		maps.Copy(c.relations, definitionsOf(t))
 	}
 	return c
 }
 
-func (c *cost) count() error {
-	for _, n := range slices.SortedFunc(maps.Keys(c.relations), name.compare) {
-		circle, ok := c.circle(n)
+func (c *cost) countStep() error {
+	for _, n := range slices.SortedFunc(maps.Keys(c.relations), name.compareName) {
+		circle, ok := c.circleCost(n)
 		if !ok {
 			return &typesystem.InvalidRelationError{ObjectType: c.loop.typ, Relation: c.loop.rel, Cause: typesystem.ErrCycle}
 		}
-		c.spent += circle.entries + c.knots.cost(n)
-		c.entry(n, c.relations[n].rewrite, visited{})
+		c.spent += circle.entries + c.knots.groupCost(n)
+		c.hasEntry(n, c.relations[n].rewrite, visited{})
 		if c.spent > maxCost {
 			return &costError{n}
 		}
@@ -63,8 +63,8 @@ func (c *cost) count() error {
 	return nil
 }
 
-// references returns the relations to which a relation refers, each as often as it does.
-func (c *cost) references(n name) []name {
+// referencesOf returns the relations to which a relation refers, each as often as it does.
+func (c *cost) referencesOf(n name) []name {
 	var all []name
 	d := c.relations[n]
 	for _, t := range d.types {
@@ -92,8 +92,8 @@ type walk struct {
 	done           bool
 }
 
-// circle returns the cost of the walk for circles from a relation, and false if a circle exists.
-func (c *cost) circle(n name) (*walk, bool) {
+// circleCost returns the cost of the walk for circles from a relation, and false if a circle exists.
+func (c *cost) circleCost(n name) (*walk, bool) {
 	if w, known := c.circles[n]; known {
 		if !w.done {
 			c.loop = n
@@ -106,7 +106,7 @@ func (c *cost) circle(n name) (*walk, bool) {
 		w.steps, w.entries = w.steps+1, w.entries+1
 		if to := node.GetComputedUserset(); to != nil && ok {
 			var next *walk
-			next, ok = c.circle(name{typ: n.typ, rel: to.GetRelation()})
+			next, ok = c.circleCost(name{typ: n.typ, rel: to.GetRelation()})
 			w.steps = min(w.steps+next.steps, maxCost)
 			w.entries = min(w.entries+next.entries+next.steps, maxCost)
 		}
@@ -118,17 +118,17 @@ func (c *cost) circle(n name) (*walk, bool) {
 // visited holds the relations on a walk by type, and reports for each whether the walk found a subject there.
 type visited map[string]map[string]bool
 
-// entry repeats the walk that searches for a subject that could have the relation, and counts its cost.
-func (c *cost) entry(at name, rewrite *openfgav1.Userset, before visited) bool {
+// hasEntry repeats the walk that searches for a subject that could have the relation, and counts its cost.
+func (c *cost) hasEntry(at name, rewrite *openfgav1.Userset, before visited) bool {
 	if c.spent > maxCost {
 		return true
 	}
 	c.spent += 10 + len(before)
 	switch rewrite.GetUserset().(type) {
 	case *openfgav1.Userset_Union:
-		return slices.ContainsFunc(children(rewrite), func(child *openfgav1.Userset) bool { return c.entry(at, child, before) })
+		return slices.ContainsFunc(childUsersets(rewrite), func(child *openfgav1.Userset) bool { return c.hasEntry(at, child, before) })
 	case *openfgav1.Userset_Intersection, *openfgav1.Userset_Difference:
-		return !slices.ContainsFunc(children(rewrite), func(child *openfgav1.Userset) bool { return !c.entry(at, child, before) })
+		return !slices.ContainsFunc(childUsersets(rewrite), func(child *openfgav1.Userset) bool { return !c.hasEntry(at, child, before) })
 	}
 	seen := maps.Clone(before)
 	if seen[at.typ] == nil {
@@ -137,28 +137,28 @@ func (c *cost) entry(at name, rewrite *openfgav1.Userset, before visited) bool {
 	seen[at.typ][at.rel] = false // The inner map is shared, so earlier steps on this type see it too.
 	switch r := rewrite.GetUserset().(type) {
 	case *openfgav1.Userset_ComputedUserset:
-		return c.follow(name{typ: at.typ, rel: r.ComputedUserset.GetRelation()}, seen)
+		return c.canFollow(name{typ: at.typ, rel: r.ComputedUserset.GetRelation()}, seen)
 	case *openfgav1.Userset_TupleToUserset:
 		tupleset := name{typ: at.typ, rel: r.TupleToUserset.GetTupleset().GetRelation()}
 		return slices.ContainsFunc(c.relations[tupleset].types, func(t *openfgav1.RelationReference) bool {
-			return c.follow(name{typ: t.GetType(), rel: r.TupleToUserset.GetComputedUserset().GetRelation()}, seen)
+			return c.canFollow(name{typ: t.GetType(), rel: r.TupleToUserset.GetComputedUserset().GetRelation()}, seen)
 		})
 	default:
-		return c.direct(at, seen)
+		return c.hasDirect(at, seen)
 	}
 }
 
-// follow continues to a relation unless it was visited or does not exist.
-func (c *cost) follow(to name, seen visited) bool {
+// canFollow continues to a relation unless it was visited or does not exist.
+func (c *cost) canFollow(to name, seen visited) bool {
 	if found, known := seen[to.typ][to.rel]; known {
 		return found
 	}
 	d, exists := c.relations[to]
-	return exists && c.entry(to, d.rewrite, seen)
+	return exists && c.hasEntry(to, d.rewrite, seen)
 }
 
-// direct continues to the subjects that can be assigned to a relation.
-func (c *cost) direct(at name, seen visited) bool {
+// hasDirect continues to the subjects that can be assigned to a relation.
+func (c *cost) hasDirect(at name, seen visited) bool {
 	return slices.ContainsFunc(c.relations[at].types, func(t *openfgav1.RelationReference) bool {
 		if t.GetRelation() == "" {
 			seen[at.typ][at.rel] = true
@@ -166,7 +166,7 @@ func (c *cost) direct(at name, seen visited) bool {
 		}
 		to := name{typ: t.GetType(), rel: t.GetRelation()}
 		_, known := seen[to.typ][to.rel]
-		return !known && c.entry(to, c.relations[to].rewrite, seen)
+		return !known && c.hasEntry(to, c.relations[to].rewrite, seen)
 	})
 }
 
@@ -181,39 +181,39 @@ type knots struct {
 	sum  int
 }
 
-// cost returns the cost of the groups that can be reached from a relation and were not counted before.
-func (k *knots) cost(n name) int {
+// groupCost returns the cost of the groups that can be reached from a relation and were not counted before.
+func (k *knots) groupCost(n name) int {
 	k.sum = 0
 	if k.index[n] == 0 {
-		k.visit(n)
+		k.visitName(n)
 	}
 	return k.sum
 }
 
-// visit returns the smallest index in the group of n.
-func (k *knots) visit(n name) int {
+// visitName returns the smallest index in the group of n.
+func (k *knots) visitName(n name) int {
 	lowest := len(k.index) + 1
 	k.index[n] = lowest
 	k.path, k.open[n] = append(k.path, n), true
 	for _, to := range k.references(n) {
 		if k.index[to] == 0 {
-			lowest = min(lowest, k.visit(to))
+			lowest = min(lowest, k.visitName(to))
 		} else if k.open[to] {
 			lowest = min(lowest, k.index[to])
 		}
 	}
 	if lowest == k.index[n] {
 		start := slices.Index(k.path, n)
-		k.complete(k.path[start:])
+		k.completeGroup(k.path[start:])
 		k.path = k.path[:start]
 	}
 	return lowest
 }
 
-// complete adds the cost of a group. The formula fits measurements of some thousand random groups. It grows with the
+// completeGroup adds the cost of a group. The formula fits measurements of some thousand random groups. It grows with the
 // square of the number of relations, with the references among them, and with the references beyond those of a simple
 // ring.
-func (k *knots) complete(group []name) {
+func (k *knots) completeGroup(group []name) {
 	inside := 0
 	for _, n := range group {
 		for _, to := range k.references(n) {

@@ -30,10 +30,10 @@ func TestTheEstimateWalksAsOpenFGADoes(t *testing.T) {
 		if u.broken != "" {
 			t.Fatal(u.broken)
 		}
-		m := newGraph([]*unit{u}).merge(set{true})
+		m := newGraph([]*parsedModule{u}).mergeUnits(set{true})
 		c := newCost(m)
-		all := slices.SortedFunc(maps.Keys(c.relations), name.compare)
-		nobody := slices.IndexFunc(all, func(n name) bool { return !c.entry(n, c.relations[n].rewrite, visited{}) })
+		all := slices.SortedFunc(maps.Keys(c.relations), name.compareName)
+		nobody := slices.IndexFunc(all, func(n name) bool { return !c.hasEntry(n, c.relations[n].rewrite, visited{}) })
 
 		_, err := typesystem.NewAndValidate(context.Background(), m)
 		var invalid *typesystem.InvalidRelationError
@@ -82,8 +82,8 @@ func TestOrdinaryModelsAreFarFromTheBound(t *testing.T) {
 	if u.broken != "" {
 		t.Fatal(u.broken)
 	}
-	c := newCost(newGraph([]*unit{u}).merge(set{true}))
-	if err := c.count(); err != nil {
+	c := newCost(newGraph([]*parsedModule{u}).mergeUnits(set{true}))
+	if err := c.countStep(); err != nil {
 		t.Fatal(err)
 	}
 	if c.spent > maxCost/100 {

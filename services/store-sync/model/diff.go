@@ -34,30 +34,30 @@ func Diff(before, after *openfgav1.AuthorizationModel) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := slices.SortedFunc(maps.Keys(was.definitions), name.compare)
-	for _, n := range slices.SortedFunc(maps.Keys(is.definitions), name.compare) {
+	names := slices.SortedFunc(maps.Keys(was.definitions), name.compareName)
+	for _, n := range slices.SortedFunc(maps.Keys(is.definitions), name.compareName) {
 		if _, both := was.definitions[n]; !both {
 			names = append(names, n)
 		}
 	}
-	slices.SortFunc(names, name.compare)
+	slices.SortFunc(names, name.compareName)
 	var changes []Change
 	for _, n := range names {
-		if c, differs := compare(n, was, is); differs {
+		if c, differs := compareSides(n, was, is); differs {
 			changes = append(changes, c)
 		}
 	}
 	return changes, nil
 }
 
-func compare(n name, was, is *side) (Change, bool) {
+func compareSides(n name, was, is *side) (Change, bool) {
 	old, had := was.definitions[n]
 	now, has := is.definitions[n]
 	c := Change{Definition: now, Before: was.text[n], After: is.text[n], Added: !had, Removed: !has}
 	if !has {
 		c.Definition = old
 	}
-	c.Gained, c.Lost = is.reach[n].without(was.reach[n]), was.reach[n].without(is.reach[n])
+	c.Gained, c.Lost = is.reach[n].missingIn(was.reach[n]), was.reach[n].missingIn(is.reach[n])
 	moved := had && has && old.Module != now.Module
 	return c, c.Added || c.Removed || moved || c.Before != c.After || len(c.Gained)+len(c.Lost) > 0
 }
@@ -74,7 +74,7 @@ func newSide(m *openfgav1.AuthorizationModel) (*side, error) {
 	if len(m.GetTypeDefinitions()) == 0 {
 		return s, nil
 	}
-	canonical := normal(m)
+	canonical := normalModel(m)
 	canonical.Conditions = m.GetConditions()
 	for _, d := range Definitions(m) {
 		s.definitions[name{d.Type, d.Relation, d.Condition}] = d
@@ -83,7 +83,7 @@ func newSide(m *openfgav1.AuthorizationModel) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.text, s.reach = definitionTexts(text), reach(m)
+	s.text, s.reach = definitionTexts(text), reachableKinds(m)
 	return s, nil
 }
 

@@ -21,11 +21,11 @@ func Equal(a, b *openfgav1.AuthorizationModel) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
-	return proto.Equal(normal(a), normal(b))
+	return proto.Equal(normalModel(a), normalModel(b))
 }
 
-// normal returns a model in a form that all models of the same meaning share.
-func normal(m *openfgav1.AuthorizationModel) *openfgav1.AuthorizationModel {
+// normalModel returns a model in a form that all models of the same meaning share.
+func normalModel(m *openfgav1.AuthorizationModel) *openfgav1.AuthorizationModel {
 	n := &openfgav1.AuthorizationModel{SchemaVersion: m.GetSchemaVersion(), Conditions: map[string]*openfgav1.Condition{}}
 	for _, t := range m.GetTypeDefinitions() {
 		n.TypeDefinitions = append(n.TypeDefinitions, normalType(t))
@@ -66,7 +66,7 @@ func compareTypes(a, b *openfgav1.RelationReference) int {
 		cmp.Compare(a.GetType(), b.GetType()),
 		cmp.Compare(a.GetRelation(), b.GetRelation()),
 		cmp.Compare(a.GetCondition(), b.GetCondition()),
-		bytes.Compare(encode(a), encode(b)),
+		bytes.Compare(encodeMessage(a), encodeMessage(b)),
 	)
 }
 
@@ -105,7 +105,7 @@ func normalOperands(operands []*openfgav1.Userset, inner func(*openfgav1.Userset
 			same = []*openfgav1.Userset{operand}
 		}
 		for _, o := range same {
-			sorted[string(encode(o))] = o
+			sorted[string(encodeMessage(o))] = o
 		}
 	}
 	all := make([]*openfgav1.Userset, 0, len(sorted))
@@ -115,9 +115,9 @@ func normalOperands(operands []*openfgav1.Userset, inner func(*openfgav1.Userset
 	return all
 }
 
-// encode returns equal bytes for equal messages. It cannot fail for messages with valid UTF-8, which a model's always
+// encodeMessage returns equal bytes for equal messages. It cannot fail for messages with valid UTF-8, which a model's always
 // are.
-func encode(m proto.Message) []byte {
+func encodeMessage(m proto.Message) []byte {
 	encoded, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	return encoded
 }

@@ -74,15 +74,15 @@ func (e *LimitError) Error() string {
 		"or raise the limits of types and bytes both here and in OpenFGA", strings.Join(over, " and "))
 }
 
-// exceeded returns a LimitError if OpenFGA would refuse the model for its size.
-func (l Limits) exceeded(m *openfgav1.AuthorizationModel) error {
-	if e := l.measure(m); e.Types > e.MaxTypes || e.Conditions > e.MaxConditions || e.Bytes > e.MaxBytes {
+// checkModel returns a LimitError if OpenFGA would refuse the model for its size.
+func (l Limits) checkModel(m *openfgav1.AuthorizationModel) error {
+	if e := l.exceededLimit(m); e.Types > e.MaxTypes || e.Conditions > e.MaxConditions || e.Bytes > e.MaxBytes {
 		return e
 	}
 	return nil
 }
 
-func (l Limits) measure(m *openfgav1.AuthorizationModel) *LimitError {
+func (l Limits) exceededLimit(m *openfgav1.AuthorizationModel) *LimitError {
 	return &LimitError{
 		Types: len(m.GetTypeDefinitions()), MaxTypes: l.Types,
 		Conditions: len(m.GetConditions()), MaxConditions: maxConditions,
@@ -90,8 +90,8 @@ func (l Limits) measure(m *openfgav1.AuthorizationModel) *LimitError {
 	}
 }
 
-// unreadable returns why a source must not even reach the parser, or "".
-func (l Limits) unreadable(e essence) string {
+// unreadableReason returns why a source must not even reach the parser, or "".
+func (l Limits) unreadableReason(e normalizedText) string {
 	text := e.String()
 	switch {
 	case len(e.lines) == 0:
@@ -105,11 +105,11 @@ func (l Limits) unreadable(e essence) string {
 		return fmt.Sprintf("the conditions of the module have %d bytes, of at most %d: shorten them or split the module",
 			n, maxConditionBytes)
 	}
-	return e.tangled()
+	return e.tangledPlace()
 }
 
 // conditionBytes returns the size of the conditions. The grammar requires all of them after the types.
-func (e essence) conditionBytes() int {
+func (e normalizedText) conditionBytes() int {
 	sum := 0
 	for _, line := range e.lines {
 		if sum > 0 || strings.HasPrefix(strings.TrimLeft(line, " \t"), "condition") {
@@ -119,9 +119,9 @@ func (e essence) conditionBytes() int {
 	return sum
 }
 
-// tangled returns where a line is too long for the parser, or brackets are nested too deeply or too often. It returns
+// tangledPlace returns where a line is too long for the parser, or brackets are nested too deeply or too often. It returns
 // "" if none is.
-func (e essence) tangled() string {
+func (e normalizedText) tangledPlace() string {
 	depth, groups, lookahead := 0, 0, 0
 	for i, line := range e.lines {
 		if len(line) > maxLineBytes {

@@ -15,7 +15,7 @@ import (
 )
 
 // lastLive parses the last live text of a module. It was accepted before, so no limit applies.
-func (s source) lastLive(u *unit) *unit {
+func (s source) lastLive(u *parsedModule) *parsedModule {
 	switch {
 	case s.Live == "":
 		return nil
@@ -31,18 +31,18 @@ func (s source) lastLive(u *unit) *unit {
 	return live
 }
 
-// self returns the unit with the module's text.
-func (u *unit) self() *unit { return cmp.Or(u.original, u) }
+// wholeUnit returns the unit with the module's text.
+func (u *parsedModule) wholeUnit() *parsedModule { return cmp.Or(u.original, u) }
 
-// divide returns one unit for each definition of the module's last live text. These stay, as far as they remain valid,
+// liveParts returns one unit for each definition of the module's last live text. These stay, as far as they remain valid,
 // if the module itself cannot live.
-func (u *unit) divide() []*unit {
+func (u *parsedModule) liveParts() []*parsedModule {
 	if u.live == nil || u.settled && u.original != nil {
 		return nil
 	}
-	hosts := map[string]*unit{}
-	for _, n := range slices.SortedFunc(maps.Keys(u.live.claims), name.compare) {
-		p := u.part(n)
+	hosts := map[string]*parsedModule{}
+	for _, n := range slices.SortedFunc(maps.Keys(u.live.claims), name.compareName) {
+		p := u.partOf(n)
 		if p.host = hosts[n.typ]; n.rel == "" {
 			p.host, hosts[n.typ] = nil, p
 		}
@@ -51,9 +51,9 @@ func (u *unit) divide() []*unit {
 	return u.parts
 }
 
-func (u *unit) part(n name) *unit {
+func (u *parsedModule) partOf(n name) *parsedModule {
 	d := u.live.claims[n]
-	p := &unit{Module: u.Module, source: u.live.source, name: u.live.name, whole: u.self(), claims: map[name]definition{n: d}}
+	p := &parsedModule{Module: u.Module, source: u.live.source, name: u.live.name, whole: u.wholeUnit(), claims: map[name]definition{n: d}}
 	switch {
 	case n.cond != "":
 		p.conditions = map[string]*openfgav1.Condition{n.cond: u.live.conditions[n.cond]}
@@ -69,56 +69,56 @@ func (u *unit) part(n name) *unit {
 	return p
 }
 
-// precedence compares two units by their claims to n. For one object, the present text comes before the parts of its
+// comparePrecedence compares two units by their claims to n. For one object, the present text comes before the parts of its
 // last live one.
-func (u *unit) precedence(n name, o *unit) int {
-	return cmp.Or(precedence.Compare(u.claimTo(n), o.claimTo(n)), cmp.Compare(u.rank(), o.rank()), cmp.Compare(u.index, o.index))
+func (u *parsedModule) comparePrecedence(n name, o *parsedModule) int {
+	return cmp.Or(precedence.Compare(u.claimTo(n), o.claimTo(n)), cmp.Compare(u.partRank(), o.partRank()), cmp.Compare(u.index, o.index))
 }
 
 // claimTo returns the unit's claim to n. Documents are planned as one policy beside what is live, so a new module must not
 // take a name from that plan.
-func (u *unit) claimTo(n name) precedence.Claim {
+func (u *parsedModule) claimTo(n name) precedence.Claim {
 	held := u.whole != nil
 	if u.live != nil {
 		_, held = u.live.claims[n]
 	}
 	switch {
 	case u.settled && u.whole == nil:
-		return u.claimed(precedence.Present)
+		return u.claimFor(precedence.Present)
 	case held:
-		return u.claimed(precedence.Earlier)
+		return u.claimFor(precedence.Earlier)
 	default:
-		c := u.claimed(precedence.None)
+		c := u.claimFor(precedence.None)
 		c.Document = u.Origin.Kind == Policy
 		return c
 	}
 }
 
-// rank returns 0 for a module and 1 for a part of a last live text.
-func (u *unit) rank() int {
+// partRank returns 0 for a module and 1 for a part of a last live text.
+func (u *parsedModule) partRank() int {
 	if u.whole == nil {
 		return 0
 	}
 	return 1
 }
 
-// claimed returns the module's claim to a name, given how far the module is live.
-func (m Module) claimed(live precedence.Liveness) precedence.Claim {
+// claimFor returns the module's claim to a name, given how far the module is live.
+func (m Module) claimFor(live precedence.Liveness) precedence.Claim {
 	if m.Origin.Kind == Core {
 		live = precedence.None // The core module outranks all others in any case.
 	}
 	return precedence.Claim{
-		Core: m.Origin.Kind == Core, Live: live, Served: m.Origin.Kind == Discovered, Created: m.Created, Name: m.Origin.key(),
+		Core: m.Origin.Kind == Core, Live: live, Served: m.Origin.Kind == Discovered, Created: m.Created, Name: m.Origin.sortKey(),
 	}
 }
 
-// forget drops from a module's last live text the definitions that its readable new text does not have, unless the rest
+// forgetDropped drops from a module's last live text the definitions that its readable new text does not have, unless the rest
 // needs them. Only the live parts of other modules count, because their new texts may still be rejected.
-func (g *graph) forget(u *unit) {
-	if u.settled || u.self().claims == nil {
+func (g *graph) forgetDropped(u *parsedModule) {
+	if u.settled || u.wholeUnit().claims == nil {
 		return
 	}
-	rest := g.none()
+	rest := g.emptySet()
 	for i, other := range g.units {
 		rest[i] = other.whole != nil && other.Origin != u.Origin
 	}
@@ -126,13 +126,13 @@ func (g *graph) forget(u *unit) {
 	for _, p := range u.parts {
 		left[p.index] = true
 		for n := range p.claims {
-			_, rest[p.index] = u.self().claims[n]
+			_, rest[p.index] = u.wholeUnit().claims[n]
 		}
 	}
 	for again := true; again; {
 		again = false
 		for _, p := range u.parts {
-			for _, i := range g.lacking(p, rest, left) {
+			for _, i := range g.lackingUnits(p, rest, left) {
 				rest[i], again = true, true
 			}
 		}
@@ -142,8 +142,8 @@ func (g *graph) forget(u *unit) {
 	}
 }
 
-// lacking returns the units of a larger set without which a part is not valid in a smaller one.
-func (g *graph) lacking(p *unit, in, of set) []int {
+// lackingUnits returns the units of a larger set without which a part is not valid in a smaller one.
+func (g *graph) lackingUnits(p *parsedModule, in, of set) []int {
 	if !in[p.index] {
 		return nil
 	}
@@ -152,10 +152,10 @@ func (g *graph) lacking(p *unit, in, of set) []int {
 		lacking = append(lacking, p.host.index)
 	}
 	for _, n := range p.needs {
-		if g.meets(in, n) {
+		if g.isMet(in, n) {
 			continue
 		}
-		for _, i := range g.meeting(of, n) {
+		for _, i := range g.unitsMeeting(of, n) {
 			if !in[i] {
 				lacking = append(lacking, i)
 			}
@@ -164,27 +164,27 @@ func (g *graph) lacking(p *unit, in, of set) []int {
 	return lacking
 }
 
-// remains is what is left of the last live text of a module that does not live: without what the new text no longer
+// remainingText is what is left of the last live text of a module that does not live: without what the new text no longer
 // has, and without what others define now. If that is the present text, which would count as live from then on, it is also without
 // what lives of a module with the earlier text alone.
-func (g *graph) remains(u *unit, lives set) (text string, less bool) {
-	text, less = g.left(u, lives, g.holds)
+func (g *graph) remainingText(u *parsedModule, lives set) (text string, less bool) {
+	text, less = g.leftOver(u, lives, g.hasPart)
 	if !u.settled && newEssence(text).String() == u.source.String() {
-		return g.left(u, lives, func(p *unit, lives set) bool { return lives[p.index] })
+		return g.leftOver(u, lives, func(p *parsedModule, lives set) bool { return lives[p.index] })
 	}
 	return text, less
 }
 
-// left returns the part of a last live text that holds, or that nobody else defines.
-func (g *graph) left(u *unit, lives set, holds func(*unit, set) bool) (text string, less bool) {
+// leftOver returns the part of a last live text that holds, or that nobody else defines.
+func (g *graph) leftOver(u *parsedModule, lives set, holds func(*parsedModule, set) bool) (text string, less bool) {
 	left := map[name]bool{}
 	for _, p := range u.parts {
 		for n := range p.claims {
-			left[n] = !g.gone[p.index] && (holds(p, lives) || g.rival(n, p, lives) == nil)
+			left[n] = !g.gone[p.index] && (holds(p, lives) || g.rivalOf(n, p, lives) == nil)
 		}
 	}
 	for n, stays := range left {
-		left[n] = stays && (n.rel == "" || !u.live.defines(n.typ) || left[name{typ: n.typ}])
+		left[n] = stays && (n.rel == "" || !u.live.hasType(n.typ) || left[name{typ: n.typ}])
 	}
 	maps.DeleteFunc(left, func(_ name, stays bool) bool { return !stays })
 	if len(left) == len(u.live.claims) {
@@ -193,30 +193,30 @@ func (g *graph) left(u *unit, lives set, holds func(*unit, set) bool) (text stri
 	if len(left) == 0 {
 		return "", true
 	}
-	text = u.live.only(left)
+	text = u.live.selectDefinitions(left)
 	again := newUnit(newEssence(text), Limits{Types: math.MaxInt, Bytes: math.MaxInt})
-	if again.broken != "" || len(again.claims) != len(left) || !again.within(u.live) {
+	if again.broken != "" || len(again.claims) != len(left) || !again.isWithin(u.live) {
 		return u.Live, false // The shortened text must be exact; else the whole text stays.
 	}
 	return text, true
 }
 
-// holds reports whether a part lives, itself or by a module with the same text. Two modules that had the same text have the same part.
-func (g *graph) holds(p *unit, lives set) bool {
+// hasPart reports whether a part lives, itself or by a module with the same text. Two modules that had the same text have the same part.
+func (g *graph) hasPart(p *parsedModule, lives set) bool {
 	if lives[p.index] {
 		return true
 	}
 	for n := range p.claims {
-		other := g.rival(n, p, lives)
-		if other != nil && (other.source.String() == p.source.String() || other.whole != nil && p.equal(n, other)) {
+		other := g.rivalOf(n, p, lives)
+		if other != nil && (other.source.String() == p.source.String() || other.whole != nil && p.hasEqual(n, other)) {
 			return true
 		}
 	}
 	return false
 }
 
-// only returns a text with the definitions of the unit that keep selects.
-func (u *unit) only(keep map[name]bool) string {
+// selectDefinitions returns a text with the definitions of the unit that keep selects.
+func (u *parsedModule) selectDefinitions(keep map[name]bool) string {
 	m := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_1, Conditions: maps.Clone(u.conditions)}
 	maps.DeleteFunc(m.GetConditions(), func(c string, _ *openfgav1.Condition) bool { return !keep[name{cond: c}] })
 	for _, t := range slices.Concat(u.types, u.extensions) {
@@ -237,24 +237,24 @@ func (u *unit) only(keep map[name]bool) string {
 	return text
 }
 
-// defines reports whether the unit itself defines a type.
-func (u *unit) defines(typ string) bool {
+// hasType reports whether the unit itself defines a type.
+func (u *parsedModule) hasType(typ string) bool {
 	_, own := u.claims[name{typ: typ}]
 	return own
 }
 
-// within reports whether another unit has every definition of this one, unchanged.
-func (u *unit) within(o *unit) bool {
+// isWithin reports whether another unit has every definition of this one, unchanged.
+func (u *parsedModule) isWithin(o *parsedModule) bool {
 	for n := range u.claims {
-		if !u.equal(n, o) {
+		if !u.hasEqual(n, o) {
 			return false
 		}
 	}
 	return true
 }
 
-// equal reports whether another unit has the same definition of n.
-func (u *unit) equal(n name, o *unit) bool {
+// hasEqual reports whether another unit has the same definition of n.
+func (u *parsedModule) hasEqual(n name, o *parsedModule) bool {
 	d := u.claims[n]
 	other, has := o.claims[n]
 	return has && proto.Equal(d.rewrite, other.rewrite) && proto.Equal(u.conditions[n.cond], o.conditions[n.cond]) &&

@@ -20,7 +20,7 @@ import (
 // model.
 func Merge(core Module, others []Module, limits Limits) (Result, error) {
 	limits = limits.OrDefault()
-	if typed, texts := cut(others); typed != nil {
+	if typed, texts := separateTyped(others); typed != nil {
 		return mergeAround(*typed, core, texts, limits)
 	}
 	return mergeTexts(core, others, limits, false)
@@ -49,22 +49,22 @@ func mergeTexts(core Module, others []Module, limits Limits, reserved bool) (Res
 
 // mergeOnce merges modules in DSL with their last live texts as they are.
 func mergeOnce(core Module, others []Module, limits Limits, reserved bool) (Result, error) {
-	units := parse(core, others, limits)
+	units := parseModules(core, others, limits)
 	g := newGraph(units)
 	if reserved {
-		g.reserve()
+		g.rejectReserved()
 	}
 	baseless := g.withoutBase()
-	lives, model, tooLarge := g.fitting(limits)
-	if lives[units[0].index] && !g.typed(lives) {
+	lives, model, tooLarge := g.fitLimits(limits)
+	if lives[units[0].index] && !g.hasType(lives) {
 		units[0].broken = "no module defines a type: start with one, such as `type user`"
-		lives, model, tooLarge = g.fitting(limits)
+		lives, model, tooLarge = g.fitLimits(limits)
 	}
 
 	result := Result{}
-	for _, u := range slices.SortedFunc(slices.Values(units), canonical) {
+	for _, u := range slices.SortedFunc(slices.Values(units), canonicalOrder) {
 		if !baseless[u.Base] {
-			result.Reports = append(result.Reports, g.report(u, lives))
+			result.Reports = append(result.Reports, g.reportUnit(u, lives))
 		}
 	}
 	if result.Reports[0].State == Rejected {
@@ -73,7 +73,7 @@ func mergeOnce(core Module, others []Module, limits Limits, reserved bool) (Resu
 	if tooLarge != nil {
 		return result, tooLarge
 	}
-	result.Model, result.Definitions = model, g.definitions(model, lives)
+	result.Model, result.Definitions = model, g.definitionsIn(model, lives)
 	return result, nil
 }
 
@@ -81,18 +81,18 @@ func mergeOnce(core Module, others []Module, limits Limits, reserved bool) (Resu
 // types.
 func (g *graph) withoutBase() map[string]bool {
 	out, baseless := slices.Clone(g.gone), map[string]bool{}
-	if !slices.ContainsFunc(g.units, func(u *unit) bool { return u.Base != "" }) {
+	if !slices.ContainsFunc(g.units, func(u *parsedModule) bool { return u.Base != "" }) {
 		return baseless
 	}
 	for i, u := range g.units {
 		out[i] = out[i] || u.broken != ""
 	}
-	lives := g.resolve(out)
+	lives := g.resolveLiving(out)
 	for i, u := range g.units {
 		if u.Base == "" {
 			continue
 		}
-		definer := g.definer(name{typ: u.Base}, lives)
+		definer := g.definerOf(name{typ: u.Base}, lives)
 		if baseless[u.Base] = definer == nil || definer.Kind() != Core; baseless[u.Base] {
 			g.gone[i] = true
 		}
@@ -100,28 +100,28 @@ func (g *graph) withoutBase() map[string]bool {
 	return baseless
 }
 
-// typed reports whether a living module defines a type. OpenFGA refuses a model without types.
-func (g *graph) typed(lives set) bool {
-	return slices.ContainsFunc(g.units, func(u *unit) bool { return lives[u.index] && u.whole == nil && len(u.types) > 0 })
+// hasType reports whether a living module defines a type. OpenFGA refuses a model without types.
+func (g *graph) hasType(lives set) bool {
+	return slices.ContainsFunc(g.units, func(u *parsedModule) bool { return lives[u.index] && u.whole == nil && len(u.types) > 0 })
 }
 
-// canonical orders modules for the reports.
-func canonical(a, b *unit) int {
+// canonicalOrder orders modules for the reports.
+func canonicalOrder(a, b *parsedModule) int {
 	return cmp.Or(a.Origin.Compare(b.Origin), cmp.Compare(a.DSL, b.DSL))
 }
 
-// parse parses the modules. A module with the text of another one that has a better claim becomes its duplicate, unless
+// parseModules parses the modules. A module with the text of another one that has a better claim becomes its duplicate, unless
 // the two are for different APIs.
-func parse(core Module, others []Module, limits Limits) []*unit {
+func parseModules(core Module, others []Module, limits Limits) []*parsedModule {
 	modules := make([]source, 0, len(others)+1)
 	for _, m := range append([]Module{core}, others...) {
 		modules = append(modules, newSource(m))
 	}
-	slices.SortFunc(modules[1:], source.compare)
-	units := make([]*unit, len(modules))
-	known := map[string]*unit{}
+	slices.SortFunc(modules[1:], source.compareClaims)
+	units := make([]*parsedModule, len(modules))
+	known := map[string]*parsedModule{}
 	for i, m := range modules {
-		units[i] = m.unit(known, limits)
+		units[i] = m.parseUnit(known, limits)
 		units[i].Module = m.Module
 		units[i].settled, units[i].live = m.settled, m.lastLive(units[i])
 	}
@@ -132,7 +132,7 @@ func parse(core Module, others []Module, limits Limits) []*unit {
 type source struct {
 	Module
 
-	essence essence
+	essence normalizedText
 	text    string
 	// settled means that the text is the last live one.
 	settled bool
@@ -145,27 +145,27 @@ func newSource(m Module) source {
 	return s
 }
 
-// compare orders modules by their claims.
-func (s source) compare(o source) int {
-	return cmp.Or(precedence.Compare(s.claim(), o.claim()), cmp.Compare(s.DSL, o.DSL))
+// compareClaims orders modules by their claims.
+func (s source) compareClaims(o source) int {
+	return cmp.Or(precedence.Compare(s.claimOf(), o.claimOf()), cmp.Compare(s.DSL, o.DSL))
 }
 
-// claim returns the module's claim to all names that its present text defines.
-func (s source) claim() precedence.Claim {
+// claimOf returns the module's claim to all names that its present text defines.
+func (s source) claimOf() precedence.Claim {
 	if s.settled {
-		return s.claimed(precedence.Present)
+		return s.claimFor(precedence.Present)
 	}
-	return s.claimed(precedence.None)
+	return s.claimFor(precedence.None)
 }
 
-// unit parses the module, or marks it as a duplicate of one with the same text.
-func (s source) unit(known map[string]*unit, limits Limits) *unit {
-	if fault := sentence(s.Fault); fault != "" {
-		return &unit{broken: fault}
+// parseUnit parses the module, or marks it as a duplicate of one with the same text.
+func (s source) parseUnit(known map[string]*parsedModule, limits Limits) *parsedModule {
+	if fault := oneLine(s.Fault); fault != "" {
+		return &parsedModule{broken: fault}
 	}
 	original := known[s.text]
 	if original != nil && (s.API == original.API || s.API == "" || original.API == "") {
-		return &unit{name: original.name, original: original}
+		return &parsedModule{name: original.name, original: original}
 	}
 	u := newUnit(s.essence, limits)
 	if original == nil {
@@ -174,35 +174,35 @@ func (s source) unit(known map[string]*unit, limits Limits) *unit {
 	return u
 }
 
-// originals returns the units that are no duplicates.
-func originals(units []*unit) []*unit {
-	return slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return u.original != nil })
+// withoutDuplicates returns the units that are no duplicates.
+func withoutDuplicates(units []*parsedModule) []*parsedModule {
+	return slices.DeleteFunc(slices.Clone(units), func(u *parsedModule) bool { return u.original != nil })
 }
 
-// accepted returns the living units, none of them in out, and their valid model. Every round adds one invalid unit to
+// acceptUnits returns the living units, none of them in out, and their valid model. Every round adds one invalid unit to
 // out, so that units it conflicted with can return.
-func (g *graph) accepted(out set) (set, *openfgav1.AuthorizationModel) {
+func (g *graph) acceptUnits(out set) (set, *openfgav1.AuthorizationModel) {
 	for {
-		lives := g.resolve(out)
-		model := g.merge(lives)
-		err := validate(model)
+		lives := g.resolveLiving(out)
+		model := g.mergeUnits(lives)
+		err := validateModel(model)
 		if err == nil {
 			return lives, model
 		}
-		f := g.blame(lives, err)
+		f := g.blameUnit(lives, err)
 		out[f.unit] = true
-		g.units[f.unit].broken = g.explain(f)
+		g.units[f.unit].broken = g.explainFault(f)
 	}
 }
 
-// merge makes one model from a set of units without conflicts. It does not change the units.
+// mergeUnits makes one model from a set of units without conflicts. It does not change the units.
 //
 // The metadata names the module of every type and condition, and of a relation whose module differs from its type's. It
 // names no source file: OpenFGA restricts the names of files, and users know modules.
-func (g *graph) merge(in set) *openfgav1.AuthorizationModel {
+func (g *graph) mergeUnits(in set) *openfgav1.AuthorizationModel {
 	types := map[string]*openfgav1.TypeDefinition{}
 	conditions := map[string]*openfgav1.Condition{}
-	for _, i := range in.members() {
+	for _, i := range in.listMembers() {
 		for _, t := range g.units[i].types {
 			types[t.GetType()] = &openfgav1.TypeDefinition{
 				Type:      t.GetType(),
@@ -213,7 +213,7 @@ func (g *graph) merge(in set) *openfgav1.AuthorizationModel {
 		}
 		maps.Copy(conditions, g.units[i].conditions)
 	}
-	for _, i := range in.members() {
+	for _, i := range in.listMembers() {
 		for _, t := range g.units[i].extensions {
 			by := g.units[i].name
 			if g.units[i].host != nil {

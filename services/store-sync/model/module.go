@@ -60,8 +60,8 @@ func (o Origin) String() string {
 	return strings.Join(parts, "/")
 }
 
-// key returns a text that sorts in the order of Compare.
-func (o Origin) key() string {
+// sortKey returns a text that sorts in the order of Compare.
+func (o Origin) sortKey() string {
 	return strings.Join([]string{strconv.Itoa(int(o.Kind)), o.Scope, o.Name}, "\x00")
 }
 

@@ -24,7 +24,7 @@ func (n name) String() string {
 	}
 }
 
-func (n name) compare(o name) int {
+func (n name) compareName(o name) int {
 	return cmp.Or(cmp.Compare(n.typ, o.typ), cmp.Compare(n.rel, o.rel), cmp.Compare(n.cond, o.cond))
 }
 
@@ -35,15 +35,15 @@ type definition struct {
 	types []*openfgav1.RelationReference
 }
 
-// leads reports whether the relation may follow `from`: it is assigned directly, and only to whole objects.
-func (d definition) leads() bool {
+// canLead reports whether the relation may follow `from`: it is assigned directly, and only to whole objects.
+func (d definition) canLead() bool {
 	return d.rewrite.GetThis() != nil && !slices.ContainsFunc(d.types, func(r *openfgav1.RelationReference) bool {
 		return r.GetRelationOrWildcard() != nil
 	})
 }
 
-// definitions returns the relations of a type by name.
-func definitions(t *openfgav1.TypeDefinition) map[name]definition {
+// definitionsOf returns the relations of a type by name.
+func definitionsOf(t *openfgav1.TypeDefinition) map[name]definition {
 	all := make(map[name]definition, len(t.GetRelations()))
 	for relation, rewrite := range t.GetRelations() {
 		types := t.GetMetadata().GetRelations()[relation].GetDirectlyRelatedUserTypes()
@@ -84,7 +84,7 @@ func needsOf(by name, d definition) []need {
 		}
 	})
 	return slices.SortedFunc(maps.Keys(found), func(a, b need) int {
-		return cmp.Or(a.what.compare(b.what), cmp.Compare(a.from, b.from))
+		return cmp.Or(a.what.compareName(b.what), cmp.Compare(a.from, b.from))
 	})
 }
 
@@ -94,13 +94,13 @@ func eachNode(rewrite *openfgav1.Userset, f func(*openfgav1.Userset)) {
 		return
 	}
 	f(rewrite)
-	for _, child := range children(rewrite) {
+	for _, child := range childUsersets(rewrite) {
 		eachNode(child, f)
 	}
 }
 
-// children returns the operands of a rewrite that combines others.
-func children(rewrite *openfgav1.Userset) []*openfgav1.Userset {
+// childUsersets returns the operands of a rewrite that combines others.
+func childUsersets(rewrite *openfgav1.Userset) []*openfgav1.Userset {
 	switch r := rewrite.GetUserset().(type) {
 	case *openfgav1.Userset_Union:
 		return r.Union.GetChild()

@@ -9,24 +9,24 @@ import (
 	"github.com/openfga/language/pkg/go/transformer"
 )
 
-// unit is one parsed module, or one part of a last live text.
-type unit struct {
+// parsedModule is one parsed module, or one part of a last live text.
+type parsedModule struct {
 	Module
 	// source is the text that the parser read.
-	source essence
+	source normalizedText
 	// name is the name in the header.
 	name string
 	// live is the module's last live text, or nil. settled means that the module still has this text.
-	live    *unit
+	live    *parsedModule
 	settled bool
 	// parts are the definitions of the last live text, each as a unit of its own. For such a part, whole is the unit
 	// that it replaces. host is the type of its relation, if the text defines that type.
-	parts       []*unit
-	whole, host *unit
+	parts       []*parsedModule
+	whole, host *parsedModule
 	// index is the position in the graph.
 	index int
 	// original is the earlier unit with the same essence, or nil. If it is set, the fields below are not.
-	original *unit
+	original *parsedModule
 	// broken is the reason if the module cannot live beside any other modules, else "". exceeds means that the reason
 	// is a lack of room.
 	broken  string
@@ -41,9 +41,9 @@ type unit struct {
 }
 
 // newUnit parses the source of a module.
-func newUnit(source essence, limits Limits) *unit {
-	u := &unit{source: source}
-	if u.broken = limits.unreadable(source); u.broken != "" {
+func newUnit(source normalizedText, limits Limits) *parsedModule {
+	u := &parsedModule{source: source}
+	if u.broken = limits.unreadableReason(source); u.broken != "" {
 		return u
 	}
 	keyword, rest := nextWord(source.lines[0])
@@ -54,13 +54,13 @@ func newUnit(source essence, limits Limits) *unit {
 	case "module":
 		u.name, _ = nextWord(rest)
 	}
-	parsed, extensions, err := transform(source.String())
+	parsed, extensions, err := parseDSL(source.String())
 	if err != nil {
-		u.broken = source.explain(err)
+		u.broken = source.explainError(err)
 		return u
 	}
 	for _, t := range parsed.GetTypeDefinitions() {
-		complete(t)
+		completeType(t)
 		if extensions[t.GetType()] == t {
 			u.extensions = append(u.extensions, t)
 		} else {
@@ -68,15 +68,15 @@ func newUnit(source essence, limits Limits) *unit {
 		}
 	}
 	u.conditions = parsed.GetConditions()
-	if u.broken = u.claim(); u.broken == "" {
-		u.broken = u.misfit(limits)
+	if u.broken = u.fillClaims(); u.broken == "" {
+		u.broken = u.apiViolation(limits)
 	}
 	return u
 }
 
-// transform runs OpenFGA's parser. Its listener can panic on the remains of a syntax error, which counts as a syntax
+// parseDSL runs OpenFGA's parser. Its listener can panic on the remains of a syntax error, which counts as a syntax
 // error.
-func transform(text string) (
+func parseDSL(text string) (
 	parsed *openfgav1.AuthorizationModel, extensions map[string]*openfgav1.TypeDefinition, err error,
 ) {
 	defer func() {
@@ -87,8 +87,8 @@ func transform(text string) (
 	return transformer.TransformModularDSLToProto(text)
 }
 
-// complete makes a parsed type equal to one decoded from the wire. The parser leaves the message for `[type]` nil.
-func complete(t *openfgav1.TypeDefinition) {
+// completeType makes a parsed type equal to one decoded from the wire. The parser leaves the message for `[type]` nil.
+func completeType(t *openfgav1.TypeDefinition) {
 	for _, rewrite := range t.GetRelations() {
 		eachNode(rewrite, func(node *openfgav1.Userset) {
 			if this, ok := node.GetUserset().(*openfgav1.Userset_This); ok {
@@ -98,16 +98,16 @@ func complete(t *openfgav1.TypeDefinition) {
 	}
 }
 
-// essence is a source without empty lines, comments and trailing space. Modules of equal essence are duplicates. The
+// normalizedText is a source without empty lines, comments and trailing space. Modules of equal essence are duplicates. The
 // parser reads only the essence, because its time grows with the third power of the empty lines in a row.
-type essence struct {
+type normalizedText struct {
 	lines []string
 	// numbers are the numbers of the lines in the source, counted from one.
 	numbers []int
 }
 
-func newEssence(source string) essence {
-	var e essence
+func newEssence(source string) normalizedText {
+	var e normalizedText
 	source = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\f", "\n").Replace(source)
 	for i, line := range strings.Split(source, "\n") {
 		line, _, _ = strings.Cut(line, " #")
@@ -121,14 +121,14 @@ func newEssence(source string) essence {
 }
 
 // String returns the lines as one text.
-func (e essence) String() string { return strings.Join(e.lines, "\n") + "\n" }
+func (e normalizedText) String() string { return strings.Join(e.lines, "\n") + "\n" }
 
-// explain converts the parser's errors into one message about the source. The parser counts lines and columns from
+// explainError converts the parser's errors into one message about the source. The parser counts lines and columns from
 // zero.
-func (e essence) explain(err error) string {
+func (e normalizedText) explainError(err error) string {
 	var many *transformer.OpenFgaDslSyntaxMultipleError
 	if !errors.As(err, &many) {
-		return sentence(err.Error())
+		return oneLine(err.Error())
 	}
 	var all problems
 	for _, one := range many.Errors {
@@ -138,7 +138,7 @@ func (e essence) explain(err error) string {
 		if n, _ := fmt.Sscanf(text, "syntax error at line=%d, column=%d:", &line, &column); n == 2 {
 			text = fmt.Sprintf("%ssyntax error: %s", place{e.numbers[min(line, len(e.numbers)-1)], column + 1}, what)
 		}
-		all.add(text)
+		all.addProblem(text)
 	}
 	return all.String()
 }
@@ -154,9 +154,9 @@ func (p place) String() string {
 	return fmt.Sprintf("line %d:%d: ", p.line, p.column)
 }
 
-// find returns the place at which a source defines n, or begins to extend it. It reads the DSL line by line, which is
+// findDefinition returns the place at which a source defines n, or begins to extend it. It reads the DSL line by line, which is
 // enough for a source that parses.
-func (e essence) find(n name) place {
+func (e normalizedText) findDefinition(n name) place {
 	current := "" // the type whose relations the lines define
 	for i, line := range e.lines {
 		keyword, rest := nextWord(line)

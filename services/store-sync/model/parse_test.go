@@ -39,7 +39,7 @@ condition now (at: timestamp) {
 		for ending, text := range map[string]string{
 			"unix": source, "windows": strings.ReplaceAll(source, "\n", "\r\n"), "old": strings.ReplaceAll(source, "\n", "\r"),
 		} {
-			if got := newEssence(text).find(n); got != want {
+			if got := newEssence(text).findDefinition(n); got != want {
 				t.Errorf("with %s line ends %s is at %v, want %v", ending, n, got, want)
 			}
 		}
@@ -49,13 +49,13 @@ condition now (at: timestamp) {
 func TestMessagesHaveABound(t *testing.T) {
 	var all problems
 	for range 100 {
-		all.add(strings.Repeat("ü", maxProblemBytes) + "\n\xff")
+		all.addProblem(strings.Repeat("ü", maxProblemBytes) + "\n\xff")
 	}
 	got := all.String()
 	if len(got) > maxProblems*(maxProblemBytes+10)+20 || !utf8.ValidString(got) || strings.Contains(got, "\n") || !strings.HasSuffix(got, "; and 97 more") {
 		t.Errorf("got %d bytes: %s", len(got), got)
 	}
-	if got := sentence(" two\n\twords \xff"); got != "two words ?" {
+	if got := oneLine(" two\n\twords \xff"); got != "two words ?" {
 		t.Errorf("got %q", got)
 	}
 }

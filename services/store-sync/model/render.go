@@ -55,7 +55,7 @@ func Definitions(m *openfgav1.AuthorizationModel) []Definition {
 	for n, c := range m.GetConditions() {
 		all = append(all, Definition{Condition: n, Module: c.GetMetadata().GetModule()})
 	}
-	slices.SortFunc(all, Definition.compare)
+	slices.SortFunc(all, Definition.compareDefinition)
 	return all
 }
 
@@ -78,7 +78,7 @@ func (r Result) Without(kind Kind) *openfgav1.AuthorizationModel {
 	return left
 }
 
-func (d Definition) compare(o Definition) int {
+func (d Definition) compareDefinition(o Definition) int {
 	return cmp.Or(cmp.Compare(d.Condition, o.Condition), cmp.Compare(d.Type, o.Type), cmp.Compare(d.Relation, o.Relation))
 }
 

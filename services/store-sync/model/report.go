@@ -11,20 +11,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/clip"
 )
 
-// report returns the result for a unit, given the units that live.
-func (g *graph) report(u *unit, lives set) Report {
-	r := Report{Origin: u.Origin, Module: sentence(u.name), State: Merged, Live: u.DSL, Exceeds: u.exceeds}
+// reportUnit returns the result for a unit, given the units that live.
+func (g *graph) reportUnit(u *parsedModule, lives set) Report {
+	r := Report{Origin: u.Origin, Module: oneLine(u.name), State: Merged, Live: u.DSL, Exceeds: u.exceeds}
 	switch {
 	case u.original != nil:
-		r = g.duplicate(u, lives)
+		r = g.reportDuplicate(u, lives)
 	case !lives[u.index]:
-		r.State, r.Message = Rejected, g.reason(u, lives)
+		r.State, r.Message = Rejected, g.rejectionReason(u, lives)
 	}
 	if r.State == Merged || r.State == Duplicate {
-		r.Takes = u.live != nil && !u.live.within(u.self())
+		r.Takes = u.live != nil && !u.live.isWithin(u.wholeUnit())
 		return r
 	}
-	r.Unread = u.self().claims == nil
+	r.Unread = u.wholeUnit().claims == nil
 	if r.Live = u.Live; u.live == nil {
 		r.State = Rejected
 	}
@@ -32,8 +32,8 @@ func (g *graph) report(u *unit, lives set) Report {
 		return r
 	}
 	r.State = Rejected
-	r.Live, r.Takes = g.remains(u, lives)
-	if slices.ContainsFunc(u.parts, func(p *unit) bool { return !g.gone[p.index] && g.holds(p, lives) }) {
+	r.Live, r.Takes = g.remainingText(u, lives)
+	if slices.ContainsFunc(u.parts, func(p *parsedModule) bool { return !g.gone[p.index] && g.hasPart(p, lives) }) {
 		r.State = LastGoodLive
 	}
 	return r
@@ -51,9 +51,9 @@ func (r Result) Report(o Origin) (Report, bool) {
 	return r.Reports[i], true
 }
 
-// duplicate returns the report on a unit with the text of another.
-func (g *graph) duplicate(u *unit, lives set) Report {
-	r := g.report(u.original, lives)
+// reportDuplicate returns the report on a unit with the text of another.
+func (g *graph) reportDuplicate(u *parsedModule, lives set) Report {
+	r := g.reportUnit(u.original, lives)
 	r.Origin = u.Origin
 	if r.State == Merged {
 		r.State, r.Message, r.Live = Duplicate, fmt.Sprintf("the same module as %s, which is part of the model", u.original.Origin), u.DSL
@@ -63,15 +63,15 @@ func (g *graph) duplicate(u *unit, lives set) Report {
 	return r
 }
 
-// reason returns why a unit does not live.
-func (g *graph) reason(u *unit, lives set) string {
+// rejectionReason returns why a unit does not live.
+func (g *graph) rejectionReason(u *parsedModule, lives set) string {
 	if u.broken != "" {
 		return u.broken
 	}
 	var all problems
-	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compare) {
-		if other := g.rival(n, u, lives); other != nil && !g.redundant(n, u, lives) {
-			all.add(fmt.Sprintf("%s%s is already defined by %s: %s", u.source.find(n), n, other.Origin, u.evasion()))
+	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compareName) {
+		if other := g.rivalOf(n, u, lives); other != nil && !g.isRedundant(n, u, lives) {
+			all.addProblem(fmt.Sprintf("%s%s is already defined by %s: %s", u.source.findDefinition(n), n, other.Origin, u.conflictRemedy()))
 		}
 	}
 	with := slices.Clone(lives)
@@ -80,34 +80,34 @@ func (g *graph) reason(u *unit, lives set) string {
 		with[p.index] = false
 	}
 	for _, n := range u.needs {
-		ofNothing := n.what.rel != "" && !g.defines(with, name{typ: n.what.typ}) // The message about its missing type is enough.
-		if !ofNothing && !g.meets(with, n) {
-			all.add(u.source.find(n.by).String() + g.unmet(n, with))
+		ofNothing := n.what.rel != "" && !g.hasDefinition(with, name{typ: n.what.typ}) // The message about its missing type is enough.
+		if !ofNothing && !g.isMet(with, n) {
+			all.addProblem(u.source.findDefinition(n.by).String() + g.unmetMessage(n, with))
 		}
 	}
 	if len(all.shown) == 0 {
-		all.add("it contradicts what is live, or itself, by way of other modules: correct those that are rejected first")
+		all.addProblem("it contradicts what is live, or itself, by way of other modules: correct those that are rejected first")
 	}
 	return all.String()
 }
 
-// evasion returns the remedy for a conflict. The API determines the names in a generated module.
-func (u *unit) evasion() string {
+// conflictRemedy returns the remedy for a conflict. The API determines the names in a generated module.
+func (u *parsedModule) conflictRemedy() string {
 	if u.API != "" {
 		return "only one of the two can be in the store, as the names that " + u.API + " has here cannot be chosen"
 	}
 	return "rename it, or extend what is there"
 }
 
-// redundant reports whether a conflict over a relation follows from one over its type.
-func (g *graph) redundant(n name, u *unit, lives set) bool {
+// isRedundant reports whether a conflict over a relation follows from one over its type.
+func (g *graph) isRedundant(n name, u *parsedModule, lives set) bool {
 	typ := name{typ: n.typ}
 	_, claimed := u.claims[typ]
-	return n.rel != "" && claimed && g.rival(typ, u, lives) != nil
+	return n.rel != "" && claimed && g.rivalOf(typ, u, lives) != nil
 }
 
-// rival returns a unit of the set that defines n and comes from another object, or nil.
-func (g *graph) rival(n name, u *unit, in set) *unit {
+// rivalOf returns a unit of the set that defines n and comes from another object, or nil.
+func (g *graph) rivalOf(n name, u *parsedModule, in set) *parsedModule {
 	for _, i := range g.providers[n] {
 		if in[i] && g.units[i].Origin != u.Origin {
 			return g.units[i]
@@ -116,8 +116,8 @@ func (g *graph) rival(n name, u *unit, in set) *unit {
 	return nil
 }
 
-// definer returns a unit of the set that defines n, or nil.
-func (g *graph) definer(n name, in set) *unit {
+// definerOf returns a unit of the set that defines n, or nil.
+func (g *graph) definerOf(n name, in set) *parsedModule {
 	for _, i := range g.providers[n] {
 		if in[i] {
 			return g.units[i]
@@ -126,10 +126,10 @@ func (g *graph) definer(n name, in set) *unit {
 	return nil
 }
 
-// unmet returns the message about a need that is not met.
-func (g *graph) unmet(n need, lives set) string {
-	if n.from != "" && g.defines(lives, n.what) {
-		if !g.definer(n.what, lives).claims[n.what].leads() {
+// unmetMessage returns the message about a need that is not met.
+func (g *graph) unmetMessage(n need, lives set) string {
+	if n.from != "" && g.hasDefinition(lives, n.what) {
+		if !g.definerOf(n.what, lives).claims[n.what].canLead() {
 			return fmt.Sprintf("%s says `%s from %s`, but after from only a relation of the form [type] can stand: make it one",
 				n.by, n.from, n.what.rel)
 		}
@@ -146,11 +146,11 @@ func (g *graph) unmet(n need, lives set) string {
 	return problem + "which no module defines: define it, or correct the name"
 }
 
-// definitions lists the parts of a model with the origins of their modules.
-func (g *graph) definitions(m *openfgav1.AuthorizationModel, lives set) []Definition {
+// definitionsIn lists the parts of a model with the origins of their modules.
+func (g *graph) definitionsIn(m *openfgav1.AuthorizationModel, lives set) []Definition {
 	all := Definitions(m)
 	for i, d := range all {
-		all[i].Origin = g.definer(name{d.Type, d.Relation, d.Condition}, lives).Origin
+		all[i].Origin = g.definerOf(name{d.Type, d.Relation, d.Condition}, lives).Origin
 	}
 	return all
 }
@@ -167,12 +167,12 @@ type problems struct {
 	more  int
 }
 
-func (p *problems) add(problem string) {
+func (p *problems) addProblem(problem string) {
 	if len(p.shown) == maxProblems {
 		p.more++
 		return
 	}
-	p.shown = append(p.shown, sentence(problem))
+	p.shown = append(p.shown, oneLine(problem))
 }
 
 // String joins the problems.
@@ -184,7 +184,7 @@ func (p *problems) String() string {
 	return s
 }
 
-// sentence returns any text as one line of bounded length.
-func sentence(s string) string {
+// oneLine returns any text as one line of bounded length.
+func oneLine(s string) string {
 	return clip.Text(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "), maxProblemBytes)
 }

@@ -5,7 +5,7 @@ import "slices"
 // set is a set of the units of a graph, by index.
 type set []bool
 
-func (s set) union(t set) set {
+func (s set) unionWith(t set) set {
 	u := slices.Clone(s)
 	for i := range t {
 		u[i] = u[i] || t[i]
@@ -13,7 +13,7 @@ func (s set) union(t set) set {
 	return u
 }
 
-func (s set) members() []int {
+func (s set) listMembers() []int {
 	var all []int
 	for i, in := range s {
 		if in {
@@ -26,7 +26,7 @@ func (s set) members() []int {
 // graph holds the units of a store with their needs and their conflicts. Units are in the order of their claims, and
 // the parts of last live texts come after all modules.
 type graph struct {
-	units     []*unit
+	units     []*parsedModule
 	providers map[name][]int
 	// earlier holds for each unit the units with a better claim to a name that it defines too.
 	earlier [][]int
@@ -34,10 +34,10 @@ type graph struct {
 	gone set
 }
 
-func newGraph(modules []*unit) *graph {
-	units := originals(modules)
+func newGraph(modules []*parsedModule) *graph {
+	units := withoutDuplicates(modules)
 	for _, u := range modules {
-		units = append(units, u.divide()...)
+		units = append(units, u.liveParts()...)
 	}
 	g := &graph{units: units, providers: map[name][]int{}, earlier: make([][]int, len(units))}
 	for i, u := range units {
@@ -47,7 +47,7 @@ func newGraph(modules []*unit) *graph {
 		}
 	}
 	for n, all := range g.providers {
-		g.rank(n, all)
+		g.rankUnits(n, all)
 	}
 	for i, u := range units {
 		if u.whole != nil {
@@ -56,16 +56,16 @@ func newGraph(modules []*unit) *graph {
 		slices.Sort(g.earlier[i])
 		g.earlier[i] = slices.Compact(g.earlier[i])
 	}
-	g.gone = g.none()
+	g.gone = g.emptySet()
 	for _, u := range modules {
-		g.forget(u)
+		g.forgetDropped(u)
 	}
 	return g
 }
 
-// rank records, for the units that define n, which one gives way to which.
-func (g *graph) rank(n name, all []int) {
-	sorted := slices.SortedFunc(slices.Values(all), func(i, j int) int { return g.units[i].precedence(n, g.units[j]) })
+// rankUnits records, for the units that define n, which one gives way to which.
+func (g *graph) rankUnits(n name, all []int) {
+	sorted := slices.SortedFunc(slices.Values(all), func(i, j int) int { return g.units[i].comparePrecedence(n, g.units[j]) })
 	for k, i := range sorted {
 		for _, j := range sorted[:k] {
 			if g.units[i].Origin != g.units[j].Origin {
@@ -75,27 +75,27 @@ func (g *graph) rank(n name, all []int) {
 	}
 }
 
-// resolve returns the units outside `out` that live. Living units meet their needs, and no living unit with a better
+// resolveLiving returns the units outside `out` that live. Living units meet their needs, and no living unit with a better
 // claim conflicts with them.
 //
 // Whether a unit lives depends on whether others do not, so resolve approaches the answer from both sides. A unit is
 // sure to live if it lives even beside all earlier units that possibly live. It possibly lives if it lives beside only
 // the sure ones. Both sets become equal, unless needs and conflicts form a circle. Then an undecided unit is assumed to
 // live or, if that is contradictory, to be out.
-func (g *graph) resolve(out set) set {
-	out, assumed := slices.Clone(out), g.none()
+func (g *graph) resolveLiving(out set) set {
+	out, assumed := slices.Clone(out), g.emptySet()
 	for {
-		sure, possible := g.approach(out, assumed)
-		i := g.undecided(possible, sure.union(assumed))
+		sure, possible := g.boundLiving(out, assumed)
+		i := g.undecided(possible, sure.unionWith(assumed))
 		if i < 0 {
 			return sure
 		}
 		trial := slices.Clone(assumed)
 		trial[i] = true
-		if _, possible = g.approach(out, trial); firstIn(trial, possible) < 0 {
+		if _, possible = g.boundLiving(out, trial); firstIn(trial, possible) < 0 {
 			assumed = trial
 		} else {
-			out[i], assumed = true, g.none()
+			out[i], assumed = true, g.emptySet()
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (g *graph) undecided(possible, decided set) int {
 	return firstIn(possible, decided)
 }
 
-func (g *graph) none() set { return make(set, len(g.units)) }
+func (g *graph) emptySet() set { return make(set, len(g.units)) }
 
 // firstIn returns the first member of s that is not in t, or -1.
 func firstIn(s, t set) int {
@@ -123,12 +123,12 @@ func firstIn(s, t set) int {
 	return -1
 }
 
-// approach returns the units that live for sure and those that possibly do, if the assumed ones live.
-func (g *graph) approach(out, assumed set) (sure, possible set) {
-	sure = g.none()
+// boundLiving returns the units that live for sure and those that possibly do, if the assumed ones live.
+func (g *graph) boundLiving(out, assumed set) (sure, possible set) {
+	sure = g.emptySet()
 	for {
-		possible = g.live(out, sure.union(assumed))
-		next := g.live(out, possible.union(assumed))
+		possible = g.largestLiving(out, sure.unionWith(assumed))
+		next := g.largestLiving(out, possible.unionWith(assumed))
 		if slices.Equal(sure, next) {
 			return sure, possible
 		}
@@ -136,10 +136,10 @@ func (g *graph) approach(out, assumed set) (sure, possible set) {
 	}
 }
 
-// live returns the largest set of units with three properties. No member is in out, none conflicts with an earlier one
+// largestLiving returns the largest set of units with three properties. No member is in out, none conflicts with an earlier one
 // in `before`, and the set meets all their needs.
-func (g *graph) live(out, before set) set {
-	in := g.none()
+func (g *graph) largestLiving(out, before set) set {
+	in := g.emptySet()
 	for i := range in {
 		in[i] = !out[i] && !slices.ContainsFunc(g.earlier[i], func(e int) bool { return before[e] })
 	}
@@ -149,7 +149,7 @@ func (g *graph) live(out, before set) set {
 			if in[i] && u.host != nil && !in[u.host.index] {
 				in[i], changed = false, true
 			}
-			if in[i] && slices.ContainsFunc(u.needs, func(n need) bool { return !g.meets(in, n) }) {
+			if in[i] && slices.ContainsFunc(u.needs, func(n need) bool { return !g.isMet(in, n) }) {
 				in[i], changed = false, true
 			}
 		}
@@ -157,18 +157,18 @@ func (g *graph) live(out, before set) set {
 	return in
 }
 
-// meets reports whether the units in the set meet the need.
-func (g *graph) meets(in set, n need) bool {
+// isMet reports whether the units in the set meet the need.
+func (g *graph) isMet(in set, n need) bool {
 	if n.from == "" {
-		return g.defines(in, n.what)
+		return g.hasDefinition(in, n.what)
 	}
 	return slices.ContainsFunc(g.providers[n.what], func(i int) bool {
 		d := g.units[i].claims[n.what]
-		if !in[i] || !d.leads() {
+		if !in[i] || !d.canLead() {
 			return false
 		}
 		for _, t := range d.types {
-			if g.defines(in, name{typ: t.GetType(), rel: n.from}) {
+			if g.hasDefinition(in, name{typ: t.GetType(), rel: n.from}) {
 				return true
 			}
 		}
@@ -176,13 +176,13 @@ func (g *graph) meets(in set, n need) bool {
 	})
 }
 
-func (g *graph) defines(in set, n name) bool {
+func (g *graph) hasDefinition(in set, n name) bool {
 	return slices.ContainsFunc(g.providers[n], func(i int) bool { return in[i] })
 }
 
-// closure returns the given units with all units of the set on which they depend.
-func (g *graph) closure(in set, roots ...int) set {
-	reached, next := g.none(), slices.Clone(roots)
+// dependencyClosure returns the given units with all units of the set on which they depend.
+func (g *graph) dependencyClosure(in set, roots ...int) set {
+	reached, next := g.emptySet(), slices.Clone(roots)
 	for len(next) > 0 {
 		i := next[len(next)-1]
 		next = next[:len(next)-1]
@@ -194,14 +194,14 @@ func (g *graph) closure(in set, roots ...int) set {
 			next = append(next, host.index)
 		}
 		for _, n := range g.units[i].needs {
-			next = append(next, g.meeting(in, n)...)
+			next = append(next, g.unitsMeeting(in, n)...)
 		}
 	}
 	return reached
 }
 
-// meeting returns the units of the set that help to meet the need.
-func (g *graph) meeting(in set, n need) []int {
+// unitsMeeting returns the units of the set that help to meet the need.
+func (g *graph) unitsMeeting(in set, n need) []int {
 	var all []int
 	for _, i := range g.providers[n.what] {
 		if !in[i] {

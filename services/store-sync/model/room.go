@@ -8,37 +8,37 @@ import (
 	"github.com/entail-dev/entail/services/internal/precedence"
 )
 
-// fitting returns the units that live within the limits, and their valid model. If the room does not suffice for all,
+// fitLimits returns the units that live within the limits, and their valid model. If the room does not suffice for all,
 // live texts come first, then changed ones by their claims. A changed module without room keeps its last live text. A
 // live text is dropped only if the limits themselves became narrower: first those that the API server serves, then the
 // youngest.
-func (g *graph) fitting(limits Limits) (set, *openfgav1.AuthorizationModel, error) {
+func (g *graph) fitLimits(limits Limits) (set, *openfgav1.AuthorizationModel, error) {
 	out := slices.Clone(g.gone)
 	for i, u := range g.units {
 		out[i] = out[i] || u.broken != ""
 	}
-	lives, model := g.accepted(out)
-	if limits.exceeded(model) == nil {
+	lives, model := g.acceptUnits(out)
+	if limits.checkModel(model) == nil {
 		return lives, model, nil
 	}
-	waiting := g.newcomers(out)
+	waiting := g.newModules(out)
 	for _, i := range waiting {
 		out[i] = true
 	}
-	lives, model = g.accepted(out)
-	for err := limits.exceeded(model); err != nil; err = limits.exceeded(model) {
-		if !g.spare(out, lives, err) {
+	lives, model = g.acceptUnits(out)
+	for err := limits.checkModel(model); err != nil; err = limits.checkModel(model) {
+		if !g.canDropWeakest(out, lives, err) {
 			return lives, model, err
 		}
-		lives, model = g.accepted(out)
+		lives, model = g.acceptUnits(out)
 	}
-	g.admit(out, waiting, limits)
-	lives, model = g.accepted(out)
+	g.admitWaiting(out, waiting, limits)
+	lives, model = g.acceptUnits(out)
 	return lives, model, nil
 }
 
-// newcomers returns the modules whose present text is not live yet, by their claims.
-func (g *graph) newcomers(out set) []int {
+// newModules returns the modules whose present text is not live yet, by their claims.
+func (g *graph) newModules(out set) []int {
 	var found []int
 	for i, u := range g.units {
 		if !out[i] && u.whole == nil && !u.settled {
@@ -48,8 +48,8 @@ func (g *graph) newcomers(out set) []int {
 	return found
 }
 
-// admit adds waiting units, together with their needs, as long as they fit. It marks all others as without room.
-func (g *graph) admit(out set, waiting []int, limits Limits) {
+// admitWaiting adds waiting units, together with their needs, as long as they fit. It marks all others as without room.
+func (g *graph) admitWaiting(out set, waiting []int, limits Limits) {
 	possible := slices.Clone(out)
 	for _, i := range waiting {
 		possible[i] = false
@@ -64,14 +64,14 @@ func (g *graph) admit(out set, waiting []int, limits Limits) {
 				continue
 			}
 			trial := slices.Clone(out)
-			for k, needed := range g.closure(possible, i) {
+			for k, needed := range g.dependencyClosure(possible, i) {
 				trial[k] = trial[k] && (!needed || !slices.Contains(waiting, k))
 			}
-			lives := g.resolve(trial)
+			lives := g.resolveLiving(trial)
 			if !lives[i] {
 				continue
 			}
-			if err := limits.exceeded(g.merge(lives)); err != nil {
+			if err := limits.checkModel(g.mergeUnits(lives)); err != nil {
 				g.units[i].broken, g.units[i].exceeds = "there is no room for it: "+err.Error(), true
 				continue
 			}
@@ -81,11 +81,11 @@ func (g *graph) admit(out set, waiting []int, limits Limits) {
 	}
 }
 
-// spare drops the living module with the weakest claim. It returns false if only the core module is left.
-func (g *graph) spare(out, lives set, why error) bool {
+// canDropWeakest drops the living module with the weakest claim. It returns false if only the core module is left.
+func (g *graph) canDropWeakest(out, lives set, why error) bool {
 	least := -1
 	for i, u := range g.units {
-		if lives[i] && u.Kind() != Core && (least < 0 || precedence.Compare(u.claimed(precedence.None), g.units[least].claimed(precedence.None)) > 0) {
+		if lives[i] && u.Kind() != Core && (least < 0 || precedence.Compare(u.claimFor(precedence.None), g.units[least].claimFor(precedence.None)) > 0) {
 			least = i
 		}
 	}
@@ -101,4 +101,4 @@ func (g *graph) spare(out, lives set, why error) bool {
 }
 
 // Kind returns the kind of the unit's origin.
-func (u *unit) Kind() Kind { return u.Origin.Kind }
+func (u *parsedModule) Kind() Kind { return u.Origin.Kind }

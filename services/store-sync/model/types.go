@@ -34,8 +34,8 @@ func (None) Unchanged() []*openfgav1.TypeDefinition { return nil }
 // Within implements [Types].
 func (None) Within(int, int) []*openfgav1.TypeDefinition { return nil }
 
-// cut separates the module without a text from the others.
-func cut(others []Module) (typed *Module, texts []Module) {
+// separateTyped separates the module without a text from the others.
+func separateTyped(others []Module) (typed *Module, texts []Module) {
 	i := slices.IndexFunc(others, func(m Module) bool { return m.Types != nil })
 	if i < 0 {
 		return nil, others
@@ -46,17 +46,17 @@ func cut(others []Module) (typed *Module, texts []Module) {
 // mergeAround merges texts beside a module without a text. The types in force get room first, then the texts, and then
 // the new types.
 func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, error) {
-	result, err := mergeTexts(core, texts, limits.less(typed.Types.Live()), true)
-	if result.Model == nil || slices.ContainsFunc(texts, result.evicts) {
-		roomier, roomierErr := mergeTexts(core, texts, limits.less(typed.Types.Unchanged()), true)
-		if result.Model == nil || slices.ContainsFunc(texts, func(m Module) bool { return result.evicts(m) && !roomier.evicts(m) }) {
+	result, err := mergeTexts(core, texts, limits.withoutTypes(typed.Types.Live()), true)
+	if result.Model == nil || slices.ContainsFunc(texts, result.isEvicted) {
+		roomier, roomierErr := mergeTexts(core, texts, limits.withoutTypes(typed.Types.Unchanged()), true)
+		if result.Model == nil || slices.ContainsFunc(texts, func(m Module) bool { return result.isEvicted(m) && !roomier.isEvicted(m) }) {
 			result, err = roomier, roomierErr
 		}
 	}
 	if result.Model == nil || typed.Types == (None{}) {
 		return result, err
 	}
-	result.Room = limits.less(result.Model.GetTypeDefinitions())
+	result.Room = limits.withoutTypes(result.Model.GetTypeDefinitions())
 	types := typed.Types.Within(result.Room.Types, result.Room.Bytes)
 	result.Model.TypeDefinitions = append(result.Model.GetTypeDefinitions(), types...)
 	slices.SortFunc(result.Model.GetTypeDefinitions(), func(a, b *openfgav1.TypeDefinition) int {
@@ -66,42 +66,42 @@ func mergeAround(typed, core Module, texts []Module, limits Limits) (Result, err
 		d.Origin = typed.Origin
 		result.Definitions = append(result.Definitions, d)
 	}
-	slices.SortFunc(result.Definitions, Definition.compare)
+	slices.SortFunc(result.Definitions, Definition.compareDefinition)
 	result.Reports = append(result.Reports, Report{Origin: typed.Origin, Module: typed.Origin.Kind.String(), State: Merged, Digest: iam.Digest(types)})
 	slices.SortStableFunc(result.Reports, func(a, b Report) int { return a.Origin.Compare(b.Origin) })
 	return result, err
 }
 
-// evicts reports whether a text that was live has no part in the model.
-func (r Result) evicts(m Module) bool {
+// isEvicted reports whether a text that was live has no part in the model.
+func (r Result) isEvicted(m Module) bool {
 	report, _ := r.Report(m.Origin)
 	return m.Live != "" && report.State == Rejected
 }
 
-// less returns the limits without the room that the types need.
-func (l Limits) less(types []*openfgav1.TypeDefinition) Limits {
-	e := l.measure(&openfgav1.AuthorizationModel{TypeDefinitions: types})
+// withoutTypes returns the limits without the room that the types need.
+func (l Limits) withoutTypes(types []*openfgav1.TypeDefinition) Limits {
+	e := l.exceededLimit(&openfgav1.AuthorizationModel{TypeDefinitions: types})
 	return Limits{Types: l.Types - e.Types, Bytes: l.Bytes - e.Bytes}
 }
 
-// reserve rejects texts that define names reserved for the module without a text.
-func (g *graph) reserve() {
+// rejectReserved rejects texts that define names reserved for the module without a text.
+func (g *graph) rejectReserved() {
 	for i, u := range g.units {
-		n, claimed := u.reserved()
+		n, claimed := u.firstReserved()
 		switch {
 		case !claimed:
 		case u.whole != nil:
 			g.gone[i] = true
 		default:
 			u.broken = fmt.Sprintf("%s%s: the types of this store whose names hold a '/' are those of protected kinds: choose another name, without '/'",
-				u.source.find(n), n)
+				u.source.findDefinition(n), n)
 		}
 	}
 }
 
-// reserved returns the first reserved name that a unit defines or extends.
-func (u *unit) reserved() (n name, claimed bool) {
-	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compare) {
+// firstReserved returns the first reserved name that a unit defines or extends.
+func (u *parsedModule) firstReserved() (n name, claimed bool) {
+	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compareName) {
 		if strings.Contains(n.typ, "/") {
 			return n, true
 		}

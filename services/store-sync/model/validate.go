@@ -11,9 +11,9 @@ import (
 	"github.com/openfga/openfga/pkg/typesystem"
 )
 
-// validate runs the validation that the OpenFGA server runs on a write, unless that would take too long.
-func validate(m *openfgav1.AuthorizationModel) (err error) {
-	if err := affordable(m); err != nil {
+// validateModel runs the validation that the OpenFGA server runs on a write, unless that would take too long.
+func validateModel(m *openfgav1.AuthorizationModel) (err error) {
+	if err := checkAffordable(m); err != nil {
 		return err
 	}
 	defer func() {
@@ -31,36 +31,36 @@ type fault struct {
 	err  error
 }
 
-// blame finds a unit at fault in a set with an invalid model: its dependencies are valid, and it is not. If several
+// blameUnit finds a unit at fault in a set with an invalid model: its dependencies are valid, and it is not. If several
 // units depend on each other, blame returns the one with the weakest claim without which the others are valid.
-func (g *graph) blame(in set, invalid error) fault {
-	f := g.suspect(in, invalid)
-	depends := g.closure(in, f.unit)
-	below, circle := slices.Clone(depends), g.none()
-	for _, i := range depends.members() {
-		if g.closure(in, i)[f.unit] {
+func (g *graph) blameUnit(in set, invalid error) fault {
+	f := g.findSuspect(in, invalid)
+	depends := g.dependencyClosure(in, f.unit)
+	below, circle := slices.Clone(depends), g.emptySet()
+	for _, i := range depends.listMembers() {
+		if g.dependencyClosure(in, i)[f.unit] {
 			below[i], circle[i] = false, true
 		}
 	}
-	if err := validate(g.merge(below)); err != nil {
-		return g.blame(below, err)
+	if err := validateModel(g.mergeUnits(below)); err != nil {
+		return g.blameUnit(below, err)
 	}
-	for _, i := range slices.Backward(circle.members()) {
-		others := g.none()
+	for _, i := range slices.Backward(circle.listMembers()) {
+		others := g.emptySet()
 		for k := range others {
 			others[k] = !depends[k] || k == i
 		}
-		if g.units[i].Kind() != Core && g.units[i].whole == nil && validate(g.merge(g.resolve(others))) == nil {
+		if g.units[i].Kind() != Core && g.units[i].whole == nil && validateModel(g.mergeUnits(g.resolveLiving(others))) == nil {
 			return fault{i, f.err}
 		}
 	}
 	return f
 }
 
-// suspect finds a unit whose model, together with its dependencies, is invalid. OpenFGA names the relation in most
+// findSuspect finds a unit whose model, together with its dependencies, is invalid. OpenFGA names the relation in most
 // errors. For other errors it finds the first unit that makes its predecessors invalid by binary search: more units
 // never make an invalid set valid.
-func (g *graph) suspect(in set, invalid error) fault {
+func (g *graph) findSuspect(in set, invalid error) fault {
 	if r, ok := errors.AsType[*typesystem.InvalidRelationError](invalid); ok {
 		for _, i := range g.providers[name{typ: r.ObjectType, rel: r.Relation}] {
 			if in[i] {
@@ -68,27 +68,27 @@ func (g *graph) suspect(in set, invalid error) fault {
 			}
 		}
 	}
-	units := in.members()
+	units := in.listMembers()
 	last := sort.Search(len(units)-1, func(k int) bool {
-		return validate(g.merge(g.closure(in, units[:k+1]...))) != nil
+		return validateModel(g.mergeUnits(g.dependencyClosure(in, units[:k+1]...))) != nil
 	})
-	if err := validate(g.merge(g.closure(in, units[:last+1]...))); err != nil {
+	if err := validateModel(g.mergeUnits(g.dependencyClosure(in, units[:last+1]...))); err != nil {
 		invalid = err
 	}
 	return fault{units[last], invalid}
 }
 
-// explain returns a message for users about a fault.
-func (g *graph) explain(f fault) string {
+// explainFault returns a message for users about a fault.
+func (g *graph) explainFault(f fault) string {
 	u := g.units[f.unit]
 	if relation, ok := errors.AsType[*typesystem.InvalidRelationError](f.err); ok {
 		n := name{typ: relation.ObjectType, rel: relation.Relation}
-		return u.source.find(n).String() + relationFault(n, relation)
+		return u.source.findDefinition(n).String() + relationFault(n, relation)
 	}
 	if costly, ok := errors.AsType[*costError](f.err); ok {
-		return u.source.find(costly.name).String() + costly.Error()
+		return u.source.findDefinition(costly.name).String() + costly.Error()
 	}
-	return sentence("OpenFGA refuses the model with this module: " + f.err.Error())
+	return oneLine("OpenFGA refuses the model with this module: " + f.err.Error())
 }
 
 func relationFault(n name, e *typesystem.InvalidRelationError) string {

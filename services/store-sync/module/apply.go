@@ -49,8 +49,8 @@ func (s *State) CarriersOf(store event.Key, annotation string) *Carriers {
 	return c
 }
 
-// cause returns the object that needs an AuthorizationModel.
-func (c *Carriers) cause(m *corev1alpha1.AuthorizationModel) event.Change {
+// causeOf returns the object that needs an AuthorizationModel.
+func (c *Carriers) causeOf(m *corev1alpha1.AuthorizationModel) event.Change {
 	if cause, ok := c.Causes[m.Annotations[c.annotation]]; ok {
 		return cause
 	}
@@ -59,13 +59,13 @@ func (c *Carriers) cause(m *corev1alpha1.AuthorizationModel) event.Change {
 
 // Apply carries out a plan. An error for one AuthorizationModel does not stop the others.
 func (a *Applier) Apply(ctx context.Context, p consume.Reporter, has *Carriers, todo plan.Plan) error {
-	if err := a.confirm(ctx, has, todo); err != nil {
+	if err := a.confirmPlan(ctx, has, todo); err != nil {
 		return err
 	}
 	var errs []error
 	for i := range todo.Apply {
 		m := &todo.Apply[i]
-		errs = append(errs, a.make(ctx, p, m, has.made[m.Name], has.cause(m)))
+		errs = append(errs, a.writeModule(ctx, p, m, has.made[m.Name], has.causeOf(m)))
 	}
 	for _, name := range todo.Delete {
 		err := a.Kube.Delete(ctx, kinds.AuthorizationModels(), has.made[name])
@@ -76,9 +76,9 @@ func (a *Applier) Apply(ctx context.Context, p consume.Reporter, has *Carriers, 
 	return fault.Join(errs...)
 }
 
-// confirm compares the basis of a plan with the API server. It also confirms that an object to create again was really
+// confirmPlan compares the basis of a plan with the API server. It also confirms that an object to create again was really
 // deleted.
-func (a *Applier) confirm(ctx context.Context, has *Carriers, todo plan.Plan) error {
+func (a *Applier) confirmPlan(ctx context.Context, has *Carriers, todo plan.Plan) error {
 	if len(todo.Apply)+len(todo.Delete) == 0 {
 		return nil
 	}
@@ -99,8 +99,8 @@ type applyConfig struct {
 	Spec corev1alpha1.AuthorizationModelSpec `json:"spec"`
 }
 
-// make creates an AuthorizationModel, or changes the existing one.
-func (a *Applier) make(ctx context.Context, p consume.Reporter, m *corev1alpha1.AuthorizationModel, seen, cause event.Change) error {
+// writeModule creates an AuthorizationModel, or changes the existing one.
+func (a *Applier) writeModule(ctx context.Context, p consume.Reporter, m *corev1alpha1.AuthorizationModel, seen, cause event.Change) error {
 	if seen.UID == "" {
 		seen.Key = a.State.ModelKey(m.Name)
 	}
@@ -115,5 +115,5 @@ func (a *Applier) make(ctx context.Context, p consume.Reporter, m *corev1alpha1.
 	if _, err := a.Confirmer.Hear(ModelStatement(Model{Change: now}), now); err != nil {
 		return err
 	}
-	return p.Wrote(ctx, cause, now)
+	return p.RecordWrite(ctx, cause, now)
 }

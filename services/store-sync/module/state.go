@@ -27,12 +27,12 @@ const (
 type State struct {
 	// Cluster is the cluster to which this service writes.
 	Cluster string
-	Stores  *view.Table[corev1alpha1.Store]
-	Models  *view.Table[corev1alpha1.AuthorizationModel]
+	Stores  *view.Lister[corev1alpha1.Store]
+	Models  *view.Lister[corev1alpha1.AuthorizationModel]
 }
 
 // NewState registers the tables in the view.
-func NewState(v *view.View, cluster string) *State {
+func NewState(v *view.Informer, cluster string) *State {
 	return &State{
 		Cluster: cluster,
 		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
@@ -106,7 +106,7 @@ func (s *State) Parts(store Store, models []Model, named ...string) []confirm.St
 		named = append(named, was.Source)
 	}
 	for _, source := range named {
-		for _, o := range s.from(source) {
+		for _, o := range s.modelsFrom(source) {
 			switch {
 			case known[o.Key.Name]:
 				continue
@@ -121,9 +121,9 @@ func (s *State) Parts(store Store, models []Model, named ...string) []confirm.St
 	return statements
 }
 
-// from lists the AuthorizationModels of this cluster that a source in a Store's status stands for, in their last
+// modelsFrom lists the AuthorizationModels of this cluster that a source in a Store's status stands for, in their last
 // states.
-func (s *State) from(source string) []Model {
+func (s *State) modelsFrom(source string) []Model {
 	kind, name, _ := strings.Cut(source, "/")
 	switch kind {
 	case model.AuthorizationModel.String():

@@ -15,7 +15,7 @@ import (
 func StoreStatement(o Store) confirm.Statement {
 	return confirm.NewStatement(o, func(s *corev1alpha1.Store) (declared, recorded any) {
 		declared = []any{
-			times(s.ObjectMeta), slices.Contains(s.Finalizers, corev1alpha1.StoreFinalizer), s.Annotations[iaplv1alpha1.RolesAnnotation],
+			objectTimes(s.ObjectMeta), slices.Contains(s.Finalizers, corev1alpha1.StoreFinalizer), s.Annotations[iaplv1alpha1.RolesAnnotation],
 			s.Spec.CoreModule, s.Spec.Discovery, s.Spec.DeletionPolicy, s.Spec.Adoption,
 		}
 		return declared, []any{s.Status.StoreID, s.Status.Adopted, s.Status.AuthorizationModelID, s.Status.Live, s.Status.Modules}
@@ -29,8 +29,8 @@ func ModelStatement(o Model) confirm.Statement {
 		for _, name := range corev1alpha1.GeneratedAnnotations() {
 			generated = append(generated, m.Annotations[name])
 		}
-		return []any{times(m.ObjectMeta), generated, m.Spec.StoreRef, m.Spec.Model}, m.Status.Live
+		return []any{objectTimes(m.ObjectMeta), generated, m.Spec.StoreRef, m.Spec.Model}, m.Status.Live
 	})
 }
 
-func times(o metav1.ObjectMeta) any { return []any{o.CreationTimestamp, o.DeletionTimestamp} }
+func objectTimes(o metav1.ObjectMeta) any { return []any{o.CreationTimestamp, o.DeletionTimestamp} }

@@ -29,7 +29,7 @@ type Provider struct {
 var _ module.Provider = (*Provider)(nil)
 
 // New returns a provider that reads the view.
-func New(v *view.View, applier *module.Applier) *Provider {
+func New(v *view.Informer, applier *module.Applier) *Provider {
 	made := func(in plan.Input) (plan.Plan, error) { return plan.Make(in), nil }
 	return &Provider{state: newState(v, applier.State), applier: applier, plans: module.NewCache(made)}
 }
@@ -66,8 +66,8 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 // Sync applies the AuthorizationModels of the PolicyDocuments of a Store in this cluster, as far as the documents fit
 // together. It applies none for a Store in deletion.
 func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
-	found := p.state.snapshot(store)
-	if found.empty() || store.Cluster != p.state.shared.Cluster {
+	found := p.state.collectState(store)
+	if found.isEmpty() || store.Cluster != p.state.shared.Cluster {
 		return nil, nil
 	}
 	result := p.plan(store, found.input)
@@ -79,7 +79,7 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 	var members []module.Member
 	for _, d := range found.documents {
 		if d.Value.DeletionTimestamp == nil {
-			members = append(members, p.member(d, result.Validations[d.Key.Path()]))
+			members = append(members, p.memberFor(d, result.Validations[d.Key.Path()]))
 		}
 	}
 	return members, err
@@ -88,11 +88,11 @@ func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key
 // Registered returns the documents that refer to a Store. The previewed ones replace documents with the same name, and
 // the others are added.
 func (p *Provider) Registered(store event.Key, previewed ...plan.Document) []plan.Document {
-	return p.state.snapshot(store, previewed...).input.Documents
+	return p.state.collectState(store, previewed...).input.Documents
 }
 
-func (p *Provider) member(d document, v plan.Validation) module.Member {
-	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Statement: statement(d), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
+func (p *Provider) memberFor(d document, v plan.Validation) module.Member {
+	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Statement: statementOf(d), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
 		return plan.Status(d.Value, v, verdict)
 	}}
 	if v.AuthorizationModel != "" {
@@ -112,7 +112,7 @@ func (p *Provider) Missing(context.Context, event.Key) ([]confirm.Statement, err
 // Documents returns the documents that refer to a Store, valid or not, and the options of its policy. With accepted it
 // returns only the accepted part of each.
 func (p *Provider) Documents(store event.Key, accepted bool) ([]*syntax.Document, policy.Options, error) {
-	found := p.state.snapshot(store)
+	found := p.state.collectState(store)
 	texts := map[string]*iaplv1alpha1.Policy{}
 	for _, d := range found.input.Documents {
 		texts[d.Name] = d.Present

@@ -26,13 +26,13 @@ type document = view.Object[iaplv1alpha1.PolicyDocument]
 // state holds the objects from which policies are made.
 type state struct {
 	shared    *module.State
-	documents *view.Table[iaplv1alpha1.PolicyDocument]
+	documents *view.Lister[iaplv1alpha1.PolicyDocument]
 	// merged returns the merge of a Store's modules after a plan, and the limits of its model. It returns false if the
 	// Store does not exist or has no model.
 	merged func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool)
 }
 
-func newState(v *view.View, shared *module.State) *state {
+func newState(v *view.Informer, shared *module.State) *state {
 	return &state{shared: shared, documents: view.Register(v, kinds.PolicyDocuments(), map[string]func(*iaplv1alpha1.PolicyDocument) []string{
 		byStoreRef: func(d *iaplv1alpha1.PolicyDocument) []string { return []string{d.Spec.StoreRef.Name} },
 	})}
@@ -50,15 +50,15 @@ type snapshot struct {
 	carriers  *module.Carriers
 }
 
-// snapshot collects the state from the view, and adds the previewed documents.
-func (s *state) snapshot(store event.Key, previewed ...plan.Document) *snapshot {
+// collectState collects the state from the view, and adds the previewed documents.
+func (s *state) collectState(store event.Key, previewed ...plan.Document) *snapshot {
 	found := &snapshot{carriers: s.shared.CarriersOf(store, corev1alpha1.DocumentAnnotation)}
 	found.input.Store.Name = store.Name
 	for _, d := range s.documents.By(byStoreRef, store.Name) {
 		if storeOf(d) != store || d.Key.Cluster != store.Cluster {
 			continue
 		}
-		found.carriers.Statements = append(found.carriers.Statements, statement(d))
+		found.carriers.Statements = append(found.carriers.Statements, statementOf(d))
 		name := d.Key.Path()
 		found.documents, found.carriers.Causes[name] = append(found.documents, d), d.Change
 		found.input.Documents = append(found.input.Documents, plan.Document{
@@ -69,9 +69,9 @@ func (s *state) snapshot(store event.Key, previewed ...plan.Document) *snapshot 
 		found.input.Preview(d)
 	}
 	for _, m := range found.carriers.Models {
-		found.input.Has = append(found.input.Has, bare(m))
-		if key, ok := documentKey(store, m.Annotations[corev1alpha1.DocumentAnnotation]); ok && !found.knows(key) {
-			found.carriers.Statements = append(found.carriers.Statements, s.gone(key))
+		found.input.Has = append(found.input.Has, relevantFields(m))
+		if key, ok := documentKey(store, m.Annotations[corev1alpha1.DocumentAnnotation]); ok && !found.hasReference(key) {
+			found.carriers.Statements = append(found.carriers.Statements, s.goneStatement(key))
 		}
 	}
 	o, ok := s.shared.Stores.Last(store)
@@ -80,7 +80,7 @@ func (s *state) snapshot(store event.Key, previewed ...plan.Document) *snapshot 
 	if ok {
 		found.input.Roles, found.carriers.Otherwise = o.Value.Annotations[iaplv1alpha1.RolesAnnotation], o.Change
 	}
-	if s.merged != nil && !found.empty() {
+	if s.merged != nil && !found.isEmpty() {
 		if merged, limits, ok := s.merged(store, moduleplan.Plan{}); ok {
 			found.input.Beside(merged, limits)
 		}
@@ -88,11 +88,11 @@ func (s *state) snapshot(store event.Key, previewed ...plan.Document) *snapshot 
 	return found
 }
 
-// empty reports whether the Store has no policy.
-func (f *snapshot) empty() bool { return len(f.input.Documents)+len(f.carriers.Models) == 0 }
+// isEmpty reports whether the Store has no policy.
+func (f *snapshot) isEmpty() bool { return len(f.input.Documents)+len(f.carriers.Models) == 0 }
 
-// bare returns an AuthorizationModel with only the fields that depend on documents, without its status.
-func bare(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
+// relevantFields returns an AuthorizationModel with only the fields that depend on documents, without its status.
+func relevantFields(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
 	b := &corev1alpha1.AuthorizationModel{Spec: m.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: m.Name, DeletionTimestamp: m.DeletionTimestamp, Annotations: map[string]string{},
 	}}
@@ -102,22 +102,22 @@ func bare(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
 	return b
 }
 
-// statement returns a statement on the fields of a document on which a policy depends.
-func statement(d document) confirm.Statement {
+// statementOf returns a statement on the fields of a document on which a policy depends.
+func statementOf(d document) confirm.Statement {
 	return confirm.NewStatement(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
 		return []any{d.UID, d.CreationTimestamp, d.Spec}, nil
 	})
 }
 
-// gone returns the statement that a document, which is live in a Store, does not refer to it any more.
-func (s *state) gone(key event.Key) confirm.Statement {
+// goneStatement returns the statement that a document, which is live in a Store, does not refer to it any more.
+func (s *state) goneStatement(key event.Key) confirm.Statement {
 	d, _ := s.documents.Last(key)
 	d.Key = key
-	return statement(d)
+	return statementOf(d)
 }
 
-// knows reports whether a document refers to the Store.
-func (f *snapshot) knows(key event.Key) bool {
+// hasReference reports whether a document refers to the Store.
+func (f *snapshot) hasReference(key event.Key) bool {
 	return slices.ContainsFunc(f.documents, func(d document) bool { return d.Key == key })
 }
 

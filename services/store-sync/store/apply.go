@@ -36,13 +36,13 @@ type applier struct {
 // maxMade bounds the size of made.
 const maxMade = 65536
 
-// apply carries out one action, and adds the result to obs.
-func (a *applier) apply(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) error {
+// applyAction carries out one action, and adds the result to obs.
+func (a *applier) applyAction(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) error {
 	switch action.Verb {
 	case plan.FindStores, plan.GetStore, plan.LatestModel, plan.FindOwners:
-		return a.observe(ctx, action, in, obs)
+		return a.observeOpenFGA(ctx, action, in, obs)
 	case plan.CreateStore, plan.RenameStore, plan.WriteModel, plan.DeleteStore:
-		return a.write(ctx, p, action, in, obs)
+		return a.writeOpenFGA(ctx, p, action, in, obs)
 	case plan.AddFinalizer:
 		return a.addFinalizers(ctx, p, in)
 	case plan.RemoveFinalizer:
@@ -52,8 +52,8 @@ func (a *applier) apply(ctx context.Context, p consume.Reporter, action plan.Act
 	}
 }
 
-// observe reads from OpenFGA.
-func (a *applier) observe(ctx context.Context, action plan.Action, in plan.Input, obs *plan.Observed) error {
+// observeOpenFGA reads from OpenFGA.
+func (a *applier) observeOpenFGA(ctx context.Context, action plan.Action, in plan.Input, obs *plan.Observed) error {
 	switch action.Verb {
 	case plan.GetStore:
 		store, found, err := a.fga.GetStore(ctx, action.StoreID)
@@ -70,7 +70,7 @@ func (a *applier) observe(ctx context.Context, action plan.Action, in plan.Input
 		}
 		obs.LatestOf, obs.Latest = action.StoreID, latest
 	case plan.FindOwners:
-		owners, err := a.owners(ctx, in.Key.Name, action.StoreID)
+		owners, err := a.readOwners(ctx, in.Key.Name, action.StoreID)
 		if err != nil {
 			return err
 		}
@@ -88,8 +88,8 @@ func (a *applier) observe(ctx context.Context, action plan.Action, in plan.Input
 	return nil
 }
 
-// owners reads from the tuples in the IAM store to which cluster it belongs.
-func (a *applier) owners(ctx context.Context, name, storeID string) (found plan.Owners, err error) {
+// readOwners reads from the tuples in the IAM store to which cluster it belongs.
+func (a *applier) readOwners(ctx context.Context, name, storeID string) (found plan.Owners, err error) {
 	cluster, err := a.kube.Epoch(ctx)
 	if err != nil {
 		return found, err
@@ -99,7 +99,7 @@ func (a *applier) owners(ctx context.Context, name, storeID string) (found plan.
 		return found, err
 	}
 	for t, err := range a.fga.ReadTuples(ctx, storeID) {
-		if k := t.GetKey(); err != nil || iam.OwnsObject(k.GetObject()) {
+		if k := t.GetKey(); err != nil || iam.IsOwnObject(k.GetObject()) {
 			found.Granted = k.GetObject() + "#" + k.GetRelation() + "@" + k.GetUser()
 			return found, err
 		}
@@ -107,15 +107,15 @@ func (a *applier) owners(ctx context.Context, name, storeID string) (found plan.
 	return found, nil
 }
 
-// write changes OpenFGA. If OpenFGA refuses a model or a name, write records that in obs and returns no error.
-func (a *applier) write(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) (err error) {
+// writeOpenFGA changes OpenFGA. If OpenFGA refuses a model or a name, write records that in obs and returns no error.
+func (a *applier) writeOpenFGA(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) (err error) {
 	switch action.Verb {
 	case plan.CreateStore:
 		if obs.Created, err = a.fga.CreateStore(ctx, in.Key.Name); err == nil {
 			a.made.Add(obs.Created, nil)
 		}
 	case plan.RenameStore:
-		if err = a.fga.RenameStore(ctx, action.StoreID, in.Key.Name); refused(err) {
+		if err = a.fga.RenameStore(ctx, action.StoreID, in.Key.Name); isRefusal(err) {
 			obs.RenameErr = err
 			return nil
 		}
@@ -145,14 +145,14 @@ func (a *applier) write(ctx context.Context, p consume.Reporter, action plan.Act
 	return nil
 }
 
-// refused reports whether OpenFGA refused a request, as opposed to an outage or a missing store.
-func refused(err error) bool {
+// isRefusal reports whether OpenFGA refused a request, as opposed to an outage or a missing store.
+func isRefusal(err error) bool {
 	return err != nil && !fault.IsUnavailable(err) && !errors.Is(err, fga.ErrStoreNotFound)
 }
 
 // addFinalizers adds our finalizer to the Store, and tuple-sync's if the Store declares tuples. One call adds both.
 func (a *applier) addFinalizers(ctx context.Context, p consume.Reporter, in plan.Input) error {
-	seen, err := encoded(in)
+	seen, err := encodedStore(in)
 	if err != nil {
 		return err
 	}
@@ -163,12 +163,12 @@ func (a *applier) addFinalizers(ctx context.Context, p consume.Reporter, in plan
 	if _, err := a.confirmer.Hear(ofStore(in), now); err != nil {
 		return err
 	}
-	return p.Wrote(ctx, in.Change, now)
+	return p.RecordWrite(ctx, in.Change, now)
 }
 
 // removeFinalizer removes our finalizer.
 func (a *applier) removeFinalizer(ctx context.Context, p consume.Reporter, in plan.Input, obs *plan.Observed) error {
-	seen, err := encoded(in)
+	seen, err := encodedStore(in)
 	if err != nil {
 		return err
 	}
@@ -177,11 +177,11 @@ func (a *applier) removeFinalizer(ctx context.Context, p consume.Reporter, in pl
 		return err
 	}
 	obs.Released = true
-	return p.Wrote(ctx, in.Change, now)
+	return p.RecordWrite(ctx, in.Change, now)
 }
 
-// encoded returns the change of the Store with its object, so that one call can change the finalizers.
-func encoded(in plan.Input) (seen event.Change, err error) {
+// encodedStore returns the change of the Store with its object, so that one call can change the finalizers.
+func encodedStore(in plan.Input) (seen event.Change, err error) {
 	seen = in.Change
 	if seen.Object, err = json.Marshal(in.Store); err != nil {
 		return seen, fmt.Errorf("encoding %s: %w", seen.Key, err)
@@ -189,9 +189,9 @@ func encoded(in plan.Input) (seen event.Change, err error) {
 	return seen, nil
 }
 
-// discard deletes an OpenFGA store that was created for a Store which vanished before its status recorded it. No Store
+// discardStore deletes an OpenFGA store that was created for a Store which vanished before its status recorded it. No Store
 // would own it.
-func (a *applier) discard(ctx context.Context, in plan.Input, obs plan.Observed) error {
+func (a *applier) discardStore(ctx context.Context, in plan.Input, obs plan.Observed) error {
 	if last := cmp.Or(in.Store, in.Gone); obs.Created == "" || last != nil && last.Status.StoreID == obs.Created {
 		return nil
 	}

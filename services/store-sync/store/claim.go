@@ -67,7 +67,7 @@ func (r *Reconciler) confirmLeft(ctx context.Context, id string, in plan.Input) 
 		return err
 	}
 	for _, former := range left {
-		if _, err := r.applier.fga.ReadModel(ctx, id, former.Status.AuthorizationModelID); !refused(err) {
+		if _, err := r.applier.fga.ReadModel(ctx, id, former.Status.AuthorizationModelID); !isRefusal(err) {
 			return err
 		}
 	}

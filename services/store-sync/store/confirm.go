@@ -17,9 +17,9 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// confirm compares the basis of an action with the API server. It covers everything that the action writes to OpenFGA,
+// confirmAction compares the basis of an action with the API server. It covers everything that the action writes to OpenFGA,
 // removes there or reports in a status. The answer to an earlier write usually confirms it already.
-func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
+func (r *Reconciler) confirmAction(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
 	if in.Store == nil {
 		return r.confirmGone(ctx, action, in, obs)
 	}
@@ -29,28 +29,28 @@ func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.In
 	case plan.CreateStore, plan.RenameStore:
 		statements = append(statements, ofStore(in))
 	case plan.RemoveFinalizer:
-		statements, err = r.state.missing(ctx, in.Key)
+		statements, err = r.state.missingSources(ctx, in.Key)
 		statements = append(statements, ofStore(in))
 	case plan.WriteModel, plan.DeleteStore:
 		if err := r.confirmOwn(ctx, action, in, obs); err != nil {
 			return err
 		}
-		provided, made := r.state.provided(in.Key)
+		provided, made := r.state.providedModules(in.Key)
 		if action.Verb == plan.WriteModel && !reflect.DeepEqual(provided, in.Provided) {
 			return fmt.Errorf("what is provided for %s: %w", in.Key, reconcile.ErrStale)
 		}
-		parts, partsErr := r.parts(ctx, in)
-		missing, missingErr := r.state.missing(ctx, in.Key)
+		parts, partsErr := r.modelStatements(ctx, in)
+		missing, missingErr := r.state.missingSources(ctx, in.Key)
 		statements, err = slices.Concat(parts, made, missing), errors.Join(partsErr, missingErr)
 	case plan.RecordLive:
-		statements = of(in, plan.Taken(in))
+		statements = statementsOf(in, plan.Taken(in))
 	case plan.Record:
 		if !slices.Contains(obs.Foreign, action.StoreID) {
 			err = r.confirmLeft(ctx, action.StoreID, in)
 		}
-		statements = append(of(in, plan.Unrecorded(in, obs)), ofStore(in))
+		statements = append(statementsOf(in, plan.Unrecorded(in, obs)), ofStore(in))
 	case plan.WriteStatus:
-		statements = of(in, plan.Unrecorded(in, obs))
+		statements = statementsOf(in, plan.Unrecorded(in, obs))
 	default: // The action grants nothing.
 	}
 	if err != nil {
@@ -59,9 +59,9 @@ func (r *Reconciler) confirm(ctx context.Context, action plan.Action, in plan.In
 	return r.confirmer.Confirm(ctx, statements...)
 }
 
-// parts returns statements on all objects in the model of a Store. If its status cannot list all modules, parts lists
+// modelStatements returns statements on all objects in the model of a Store. If its status cannot list all modules, parts lists
 // the AuthorizationModels at the API server.
-func (r *Reconciler) parts(ctx context.Context, in plan.Input) ([]confirm.Statement, error) {
+func (r *Reconciler) modelStatements(ctx context.Context, in plan.Input) ([]confirm.Statement, error) {
 	models := make([]module.Model, len(in.Modules))
 	for i, m := range in.Modules {
 		models[i] = module.Model(m)
@@ -79,8 +79,8 @@ func (r *Reconciler) parts(ctx context.Context, in plan.Input) ([]confirm.Statem
 	return r.state.Shared.Parts(module.Store{Change: in.Change, Value: in.Store}, models, unlisted...), err
 }
 
-// of returns statements on the Store and the modules among keys.
-func of(in plan.Input, keys []event.Key) (statements []confirm.Statement) {
+// statementsOf returns statements on the Store and the modules among keys.
+func statementsOf(in plan.Input, keys []event.Key) (statements []confirm.Statement) {
 	if slices.Contains(keys, in.Key) {
 		statements = append(statements, ofStore(in))
 	}

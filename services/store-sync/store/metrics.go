@@ -26,14 +26,14 @@ func (o *outdated) Describe(described chan<- *prometheus.Desc) { described <- o.
 // Collect implements prometheus.Collector.
 func (o *outdated) Collect(found chan<- prometheus.Metric) {
 	for _, m := range o.state.Models.All() {
-		o.collect(found, m.Key, m.Value.Kept())
+		o.collectMetric(found, m.Key, m.Value.Kept())
 	}
 	for _, s := range o.state.Stores.All() {
-		o.collect(found, s.Key, s.Value.Kept())
+		o.collectMetric(found, s.Key, s.Value.Kept())
 	}
 }
 
-func (o *outdated) collect(found chan<- prometheus.Metric, of event.Key, c *metav1.Condition) {
+func (o *outdated) collectMetric(found chan<- prometheus.Metric, of event.Key, c *metav1.Condition) {
 	if c != nil {
 		found <- prometheus.MustNewConstMetric(o.since, prometheus.GaugeValue, float64(c.LastTransitionTime.Unix()), of.Resource, of.Name)
 	}

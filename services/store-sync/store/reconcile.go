@@ -27,7 +27,7 @@ import (
 // Reconciler brings OpenFGA and the statuses in step with the view, one Store at a time.
 type Reconciler struct {
 	state     *State
-	view      *view.View
+	view      *view.Informer
 	merges    *MergeCache
 	confirmer *confirm.Confirmer
 	applier   *applier
@@ -52,9 +52,9 @@ var errEndless = errors.New("the pass does not come to an end")
 
 // Reconcile brings one Store in step, and plans again if objects change during the pass. It gets the members: the
 // objects behind modules of the Store, in the state from which the modules were made.
-func (r *Reconciler) Reconcile(ctx context.Context, p *consume.Pass[event.Key], members []module.Member) error {
+func (r *Reconciler) Reconcile(ctx context.Context, p *consume.Request[event.Key], members []module.Member) error {
 	var obs plan.Observed
-	return reconcile.Retry(p.Key, func() error { return r.try(ctx, p, members, &obs) })
+	return reconcile.Retry(p.Key, func() error { return r.runPlan(ctx, p, members, &obs) })
 }
 
 // WriteOutage reports in the status of a Store, and of the objects that refer to it, that OpenFGA does not answer. It
@@ -65,18 +65,18 @@ func (r *Reconciler) WriteOutage(ctx context.Context, key event.Key, why control
 	return r.statuses.writeOutage(ctx, consume.NewPass(r.view, key, false), in, why, waiting)
 }
 
-// try carries out the actions of package plan until nothing is left to do.
-func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], members []module.Member, obs *plan.Observed) error {
-	in := r.snapshot(p, *obs)
+// runPlan carries out the actions of package plan until nothing is left to do.
+func (r *Reconciler) runPlan(ctx context.Context, p *consume.Request[event.Key], members []module.Member, obs *plan.Observed) error {
+	in := r.takeSnapshot(p, *obs)
 	if in.Store == nil && obs.Created != "" {
-		return r.applier.discard(ctx, in, *obs)
+		return r.applier.discardStore(ctx, in, *obs)
 	}
 	if id := invalidID(in); id != "" {
 		obs.Missing = id
 	}
 	for range maxActions {
 		action := plan.Next(in, *obs)
-		err := r.confirm(ctx, action, in, *obs)
+		err := r.confirmAction(ctx, action, in, *obs)
 		switch verb := action.Verb; {
 		case err != nil:
 		case verb == plan.Record:
@@ -86,7 +86,7 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 		case verb == plan.WriteStatus:
 			err = r.statuses.writeStatuses(ctx, p, in, *obs, members)
 		default:
-			err = r.applier.apply(ctx, p, action, in, obs)
+			err = r.applier.applyAction(ctx, p, action, in, obs)
 		}
 		switch {
 		case errors.Is(err, errLives):
@@ -97,23 +97,23 @@ func (r *Reconciler) try(ctx context.Context, p *consume.Pass[event.Key], member
 			obs.Foreign = append(obs.Foreign, action.StoreID)
 		case errors.Is(err, kube.ErrNotFound):
 			// The object is gone, or another has its name now. The event of that is on its way.
-			return r.applier.discard(ctx, in, *obs)
-		case errors.Is(err, kube.ErrForbidden) && action.Verb.Finalizes() && in.Store != nil:
+			return r.applier.discardStore(ctx, in, *obs)
+		case errors.Is(err, kube.ErrForbidden) && action.Verb.ChangesFinalizer() && in.Store != nil:
 			obs.Forbidden = err
 			return errors.Join(err, r.statuses.writeStore(ctx, p, in, *obs))
 		case errors.Is(err, fga.ErrStoreNotFound):
 			obs.Missing = action.StoreID
 		case err != nil || action.Verb == plan.WriteStatus:
 			return err
-		case action.Renews():
-			in = r.snapshot(p, *obs)
+		case action.NeedsSnapshot():
+			in = r.takeSnapshot(p, *obs)
 		}
 	}
 	return errEndless
 }
 
-// snapshot reads the whole basis of the decisions at one time, so that it is consistent.
-func (r *Reconciler) snapshot(p *consume.Pass[event.Key], obs plan.Observed) plan.Input {
+// takeSnapshot reads the whole basis of the decisions at one time, so that it is consistent.
+func (r *Reconciler) takeSnapshot(p *consume.Request[event.Key], obs plan.Observed) plan.Input {
 	in := r.state.Snapshot(p.Key, obs)
 	in.Resync, in.Now, in.NameErr = p.Resync, metav1.Now().Rfc3339Copy(), fga.ValidateStoreName(p.Key.Name)
 	if in.Store != nil && in.Store.DeletionTimestamp == nil {

@@ -62,7 +62,7 @@ func (s *State) storeKeys(k event.Key) []event.Key {
 		keys = append(keys, k)
 	}
 	o, _ := s.Shared.Stores.Get(k)
-	for _, r := range s.rivals(k, o.Value) {
+	for _, r := range s.rivalStores(k, o.Value) {
 		if r.Key.Cluster == s.Shared.Cluster {
 			keys = append(keys, r.Key)
 		}
@@ -90,7 +90,7 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 				in.Earlier = append(in.Earlier, o.Value)
 			}
 		}
-		in.Provided, _ = s.provided(key)
+		in.Provided, _ = s.providedModules(key)
 	case key.Cluster == s.Shared.Cluster:
 		for _, o := range s.Shared.Stores.Gone(key) {
 			switch {
@@ -112,12 +112,12 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 	for _, o := range in.Earlier {
 		ids = append(ids, o.Status.StoreID)
 	}
-	in.Rivals = s.rivals(key, cmp.Or(in.Store, in.Gone), ids...)
+	in.Rivals = s.rivalStores(key, cmp.Or(in.Store, in.Gone), ids...)
 	return in
 }
 
-// provided returns the modules that providers give directly, with statements on their sources.
-func (s *State) provided(store event.Key) (modules []model.Module, made []confirm.Statement) {
+// providedModules returns the modules that providers give directly, with statements on their sources.
+func (s *State) providedModules(store event.Key) (modules []model.Module, made []confirm.Statement) {
 	for _, p := range s.providers {
 		m, from, _ := p.Modules(store)
 		modules, made = append(modules, m...), append(made, from...)
@@ -125,8 +125,8 @@ func (s *State) provided(store event.Key) (modules []model.Module, made []confir
 	return modules, made
 }
 
-// missing returns statements on the objects that providers leave out of the model.
-func (s *State) missing(ctx context.Context, store event.Key) (statements []confirm.Statement, err error) {
+// missingSources returns statements on the objects that providers leave out of the model.
+func (s *State) missingSources(ctx context.Context, store event.Key) (statements []confirm.Statement, err error) {
 	for _, p := range s.providers {
 		out, err := p.Missing(ctx, store)
 		if err != nil {
@@ -150,8 +150,8 @@ func (s *State) MergedBy(merges *MergeCache) func(store event.Key, todo modulepl
 	}
 }
 
-// rivals returns the other Stores with the same name, with the same OpenFGA store, or with one of ids.
-func (s *State) rivals(k event.Key, o *corev1alpha1.Store, ids ...string) []plan.Rival {
+// rivalStores returns the other Stores with the same name, with the same OpenFGA store, or with one of ids.
+func (s *State) rivalStores(k event.Key, o *corev1alpha1.Store, ids ...string) []plan.Rival {
 	found := s.Shared.StoresNamed(k.Name)
 	if o != nil {
 		ids = append(ids, o.Status.StoreID)

@@ -38,10 +38,10 @@ func storeObject(in plan.Input) object { return object{kinds.Stores(), ofStore(i
 
 func moduleObject(m plan.Module) object { return object{kinds.AuthorizationModels(), ofModule(m)} }
 
-// newest returns o with the latest state of the object, if the basis of the decision is unchanged. tuple-sync writes to
+// newestState returns o with the latest state of the object, if the basis of the decision is unchanged. tuple-sync writes to
 // the same object.
-func (w *statuses) newest(o object) object {
-	if now, ok := w.state.Statement(o.is.Change().Key); ok && now.Same(o.is) {
+func (w *statuses) newestState(o object) object {
+	if now, ok := w.state.Statement(o.is.Change().Key); ok && now.IsSame(o.is) {
 		o.is = now
 	}
 	return o
@@ -54,7 +54,7 @@ func (w *statuses) newest(o object) object {
 // view.
 func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, members []module.Member) error {
 	refused := w.writeModules(ctx, p, in, obs)
-	if passing(refused) {
+	if isPassing(refused) {
 		return refused
 	}
 	switch {
@@ -67,7 +67,7 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 	}
 	for _, m := range members {
 		// A member that changed meanwhile gets a pass for its own event.
-		_, err := w.write(ctx, p, object{m.Kind, m.Statement}, m.Status(plan.Verdict(in, obs, m.Carrier)))
+		_, err := w.writeStatus(ctx, p, object{m.Kind, m.Statement}, m.Status(plan.Verdict(in, obs, m.Carrier)))
 		if err != nil && !errors.Is(err, reconcile.ErrStale) {
 			return err
 		}
@@ -82,8 +82,8 @@ func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan
 		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
 			continue
 		}
-		_, err := w.write(ctx, p, moduleObject(m), plan.ModuleStatus(m.Value, plan.Verdict(in, obs, m.Key)))
-		if passing(err) {
+		_, err := w.writeStatus(ctx, p, moduleObject(m), plan.ModuleStatus(m.Value, plan.Verdict(in, obs, m.Key)))
+		if isPassing(err) {
 			return err
 		}
 		refused = append(refused, err)
@@ -91,8 +91,8 @@ func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan
 	return errors.Join(refused...)
 }
 
-// passing reports whether an error ends the pass. The API server's refusal to write one object does not.
-func passing(err error) bool {
+// isPassing reports whether an error ends the pass. The API server's refusal to write one object does not.
+func isPassing(err error) bool {
 	return errors.Is(err, reconcile.ErrStale) || fault.IsUnavailable(err) && !errors.Is(err, kube.ErrForbidden)
 }
 
@@ -102,7 +102,7 @@ func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.I
 	store, modules := plan.LiveRecords(in)
 	for _, m := range in.Modules {
 		if fields, ok := modules[m.Key]; ok {
-			if err := w.apply(ctx, p, moduleObject(m), fields); err != nil {
+			if err := w.applyFields(ctx, p, moduleObject(m), fields); err != nil {
 				return err
 			}
 		}
@@ -110,7 +110,7 @@ func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.I
 	if store == nil {
 		return nil
 	}
-	return w.apply(ctx, p, storeObject(in), store)
+	return w.applyFields(ctx, p, storeObject(in), store)
 }
 
 // writeOutage reports that OpenFGA does not answer, in a Store and in the AuthorizationModels and members that wait for
@@ -120,7 +120,7 @@ func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.
 	write := func(o object, fields any) {
 		err := why.Pace(ctx)
 		if err == nil {
-			err = w.apply(ctx, p, o, fields)
+			err = w.applyFields(ctx, p, o, fields)
 		}
 		errs = append(errs, err)
 	}
@@ -143,9 +143,9 @@ func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.
 	return fault.Join(errs...)
 }
 
-// apply writes status fields that the pass needs to continue. If the object is gone, the pass is stale.
-func (w *statuses) apply(ctx context.Context, p consume.Reporter, o object, fields any) error {
-	o = w.newest(o)
+// applyFields writes status fields that the pass needs to continue. If the object is gone, the pass is stale.
+func (w *statuses) applyFields(ctx context.Context, p consume.Reporter, o object, fields any) error {
+	o = w.newestState(o)
 	if err := w.confirmer.ConfirmRecord(ctx, o.is); err != nil {
 		return err
 	}
@@ -167,17 +167,17 @@ func (w *statuses) writeStore(ctx context.Context, p consume.Reporter, in plan.I
 		w.announce(&eventv1.StoreChanged{StoreId: fields.StoreID, AuthorizationModelId: id})
 	}
 	status := plan.Status(in, obs, fields)
-	written, err := w.write(ctx, p, storeObject(in), status)
+	written, err := w.writeStatus(ctx, p, storeObject(in), status)
 	if err == nil && !status.Same && !written {
 		err = kube.ErrNotFound
 	}
 	return err
 }
 
-// write writes a status unless the object already has it, or is gone. The write repeats what we recorded before, so
+// writeStatus writes a status unless the object already has it, or is gone. The write repeats what we recorded before, so
 // that record is confirmed first.
-func (w *statuses) write(ctx context.Context, p consume.Reporter, o object, s moduleplan.Status) (written bool, err error) {
-	o = w.newest(o)
+func (w *statuses) writeStatus(ctx context.Context, p consume.Reporter, o object, s moduleplan.Status) (written bool, err error) {
+	o = w.newestState(o)
 	if !s.Same {
 		if err := w.confirmer.ConfirmRecord(ctx, o.is); err != nil {
 			return false, err

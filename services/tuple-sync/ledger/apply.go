@@ -57,7 +57,7 @@ type Models interface {
 type applier struct {
 	state   *State
 	records *records
-	view    *view.View
+	view    *view.Informer
 	cluster Cluster
 	status  *controller.StatusWriter
 	openFGA Reader
@@ -69,35 +69,35 @@ type applier struct {
 	restored  func(tuples int)
 }
 
-func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.Plan) error {
+func (a *applier) applyPlan(ctx context.Context, p *pass, s *snapshot, decided plan.Plan) error {
 	for _, o := range s.objects {
 		if err := a.tellUnreadable(ctx, p, o); err != nil {
 			return err
 		}
 	}
-	if err := a.each(ctx, p, s, decided, a.addFinalizer); err != nil {
+	if err := a.forEachAction(ctx, p, s, decided, a.addFinalizer); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(decided.Actions, func(action plan.Action) bool { return action.AddFinalizer }) {
 		return reconcile.ErrStale // The objects may have changed meanwhile.
 	}
 	if len(decided.Remove) > 0 {
-		if err := a.each(ctx, p, s, decided, a.confirmGone); err != nil {
+		if err := a.forEachAction(ctx, p, s, decided, a.confirmGone); err != nil {
 			return err
 		}
 		if err := a.recordRemovals(ctx, s, &decided); err != nil {
 			return err
 		}
 	}
-	if err := a.each(ctx, p, s, decided, a.intend); err != nil {
+	if err := a.forEachAction(ctx, p, s, decided, a.recordIntent); err != nil {
 		return err
 	}
-	if err := a.write(ctx, s.input, decided); err != nil {
+	if err := a.writeTuples(ctx, s.input, decided); err != nil {
 		return err
 	}
 	a.noteRestored(ctx, s, decided)
-	for _, do := range []step{a.commit, a.removeFinalizer} {
-		if err := a.each(ctx, p, s, decided, do); err != nil {
+	for _, do := range []step{a.recordCommit, a.removeFinalizer} {
+		if err := a.forEachAction(ctx, p, s, decided, do); err != nil {
 			return err
 		}
 	}
@@ -107,16 +107,16 @@ func (a *applier) apply(ctx context.Context, p *pass, s *snapshot, decided plan.
 // step executes one part of an action.
 type step func(ctx context.Context, p *pass, o *object, action plan.Action) error
 
-// each executes a step for all actions. An object that cannot be changed becomes unwritable, and the others are planned
+// forEachAction executes a step for all actions. An object that cannot be changed becomes unwritable, and the others are planned
 // again.
-func (a *applier) each(ctx context.Context, p *pass, s *snapshot, decided plan.Plan, do step) error {
+func (a *applier) forEachAction(ctx context.Context, p *pass, s *snapshot, decided plan.Plan, do step) error {
 	for _, action := range decided.Actions {
 		o := s.objects[action.Evaluation.Owner.UID]
 		err := do(ctx, p, o, action)
 		switch {
 		case err == nil:
 		case errors.Is(err, kube.ErrForbidden):
-			a.forbidden(ctx, p, o, err)
+			a.markUnwritable(ctx, p, o, err)
 			return reconcile.ErrStale
 		case errors.Is(err, reconcile.ErrStale), fault.IsUnavailable(err):
 			return err
@@ -129,8 +129,8 @@ func (a *applier) each(ctx context.Context, p *pass, s *snapshot, decided plan.P
 	return nil
 }
 
-// forbidden marks an object as unwritable, and writes the reason to its status if that is allowed.
-func (a *applier) forbidden(ctx context.Context, p *pass, o *object, why error) {
+// markUnwritable marks an object as unwritable, and writes the reason to its status if that is allowed.
+func (a *applier) markUnwritable(ctx context.Context, p *pass, o *object, why error) {
 	if p.forbidden == nil {
 		p.forbidden = why
 	}
@@ -153,7 +153,7 @@ func (a *applier) tellUnreadable(ctx context.Context, p *pass, o *object) error 
 	if u.Ready = o.Sum(u.Condition); u.Condition == o.Condition && u.Ready == o.Ready {
 		return nil
 	}
-	fields, err := o.status(a.state.packs, u)
+	fields, err := o.statusFields(a.state.packs, u)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (a *applier) addFinalizer(ctx context.Context, p *pass, o *object, action p
 	}
 	now, err := a.cluster.AddFinalizer(ctx, o.kind, o.change, corev1alpha1.TuplesFinalizer)
 	if err == nil {
-		return p.reporter.Wrote(ctx, o.change, now)
+		return p.reporter.RecordWrite(ctx, o.change, now)
 	}
 	if errors.Is(err, kube.ErrConflict) || errors.Is(err, kube.ErrNotFound) {
 		err = a.status.Refresh(ctx, o.kind, o.change)
@@ -206,19 +206,19 @@ func (a *applier) confirmGone(ctx context.Context, p *pass, o *object, _ plan.Ac
 	if err != nil {
 		return err
 	}
-	if err := a.view.Correct(ctx, held, now); err != nil {
+	if err := a.view.ApplyAuthoritative(ctx, held, now); err != nil {
 		return fmt.Errorf("taking in %s: %w", o.Key, err)
 	}
 	p.confirmed[o.UID] = o.former
 	return reconcile.ErrStale
 }
 
-func (a *applier) intend(ctx context.Context, p *pass, o *object, action plan.Action) error {
+func (a *applier) recordIntent(ctx context.Context, p *pass, o *object, action plan.Action) error {
 	return a.writeStatus(ctx, p, o, action.Intent)
 }
 
-// commit records the tuples that are in the store now.
-func (a *applier) commit(ctx context.Context, p *pass, o *object, action plan.Action) error {
+// recordCommit records the tuples that are in the store now.
+func (a *applier) recordCommit(ctx context.Context, p *pass, o *object, action plan.Action) error {
 	return a.writeStatus(ctx, p, o, action.Commit)
 }
 
@@ -231,18 +231,18 @@ func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, actio
 	if err != nil {
 		return err
 	}
-	if err := p.reporter.Wrote(ctx, o.change, now); err != nil {
+	if err := p.reporter.RecordWrite(ctx, o.change, now); err != nil {
 		return err
 	}
 	o.change = now
 	return nil
 }
 
-// write changes the store. If the server refuses tuples that the model allows, write remembers them with the model, and
+// writeTuples changes the store. If the server refuses tuples that the model allows, write remembers them with the model, and
 // the plan is stale.
-func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) error {
-	if in.StoreID != "" && (len(decided.Write) > 0 || decided.Promises()) {
-		if err := a.exists(ctx, in.StoreID); err != nil {
+func (a *applier) writeTuples(ctx context.Context, in plan.Input, decided plan.Plan) error {
+	if in.StoreID != "" && (len(decided.Write) > 0 || decided.IsPromising()) {
+		if err := a.checkStore(ctx, in.StoreID); err != nil {
 			return err
 		}
 	}
@@ -253,7 +253,7 @@ func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) e
 	if in.Model != nil {
 		w.ModelID = in.Model.ID()
 	}
-	a.records.wrote(in.StoreID, w.Add)
+	a.records.recordWritten(in.StoreID, w.Add)
 	refused, err := a.writer.Write(ctx, w)
 	switch {
 	case len(refused) > 0:
@@ -267,9 +267,9 @@ func (a *applier) write(ctx context.Context, in plan.Input, decided plan.Plan) e
 	return err
 }
 
-// exists returns an error if the store was deleted. OpenFGA accepts tuples for a deleted store, where they have no
+// checkStore returns an error if the store was deleted. OpenFGA accepts tuples for a deleted store, where they have no
 // effect. store-sync checks for it after every change, and creates another.
-func (a *applier) exists(ctx context.Context, storeID string) error {
+func (a *applier) checkStore(ctx context.Context, storeID string) error {
 	_, found, err := a.openFGA.GetStore(ctx, storeID)
 	if err == nil && !found {
 		return fault.Unavailable(fmt.Errorf("writing tuples to %s: %w", storeID, fga.ErrStoreNotFound))
@@ -277,8 +277,8 @@ func (a *applier) exists(ctx context.Context, storeID string) error {
 	return err
 }
 
-// observe reads the store, and keeps the tuples that are strays, recorded removals, declared or recorded.
-func (a *applier) observe(ctx context.Context, in *plan.Input) error {
+// observeStore reads the store, and keeps the tuples that are strays, recorded removals, declared or recorded.
+func (a *applier) observeStore(ctx context.Context, in *plan.Input) error {
 	in.Observed, in.Written = map[tuple.ID]tuple.Tuple{}, map[tuple.ID]time.Time{}
 	ours := map[tuple.ID]struct{}{}
 	for _, o := range in.Owners {

@@ -32,7 +32,7 @@ func (s *State) Keys(k event.Key) []Key {
 		return s.keysOfModel(k)
 	}
 	if i, _ := s.infos.Last(k); i.Value != nil {
-		return s.keysAt(organization(i.Value))
+		return s.keysAt(organizationKey(i.Value))
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (s *State) keysOfStore(k event.Key) []Key {
 	} else if len(gone) == 0 {
 		return nil
 	}
-	for _, m := range s.dependents(k) {
+	for _, m := range s.dependentModules(k) {
 		keys = append(keys, s.keysOfLiveModel(m)...)
 	}
 	return keys

@@ -18,7 +18,7 @@ import (
 // bus feeds a state with objects.
 type bus struct {
 	t     *testing.T
-	view  *view.View
+	view  *view.Informer
 	state *State
 	count int
 }

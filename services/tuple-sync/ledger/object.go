@@ -42,55 +42,55 @@ type object struct {
 // baseSize estimates the JSON of an object without texts and tuples, in bytes.
 const baseSize = 4096
 
-func storeObject(p *packs, o view.Object[corev1alpha1.Store]) object {
+func storeObject(p *packedCache, o view.Object[corev1alpha1.Store]) object {
 	s := o.Value
 	out := newObject(kinds.Stores(), o.Change, s.ObjectMeta, s.Status.Conditions)
-	out.judge(s.Status.ModelDigest, s.ModelDigest(), corev1alpha1.StoreSynced, corev1alpha1.ModelSynced)
+	out.readStoreSyncConditions(s.Status.ModelDigest, s.ModelDigest(), corev1alpha1.StoreSynced, corev1alpha1.ModelSynced)
 	out.IsStore, out.Store = true, o.Key
 	out.TargetStoreID, out.modelID = s.Status.StoreID, s.Status.AuthorizationModelID
-	out.Declared = p.parse(s.Spec.Tuples)
+	out.Declared = p.parseList(s.Spec.Tuples)
 	out.StatusStoreID = s.Status.ManagedTuplesStoreID
-	out.bear(p, recordedOfStore(s))
+	out.setRecord(p, recordedOfStore(s))
 	if out.removed = s.Status.RemovedTuples; out.removed != nil {
 		out.Size += base64.StdEncoding.EncodedLen(len(out.removed.Data))
 	}
 	if live := s.Status.Live; live != nil {
-		out.text(s.Spec.CoreModule, live.CoreModule, live.Generation)
+		out.setOutdated(s.Spec.CoreModule, live.CoreModule, live.Generation)
 	} else {
-		out.text(s.Spec.CoreModule, s.Spec.CoreModule, 0)
+		out.setOutdated(s.Spec.CoreModule, s.Spec.CoreModule, 0)
 	}
 	return out
 }
 
-// text sets Outdated if the live module is not the object's present one. A module of this generation counts as live
+// setOutdated sets Outdated if the live module is not the object's present one. A module of this generation counts as live
 // only once store-sync reports so, not while it writes the model. Size counts both texts, because the object holds or
 // will hold both.
-func (o *object) text(now, live string, generation int64) {
+func (o *object) setOutdated(now, live string, generation int64) {
 	o.Outdated = now != live || generation == o.Generation && !o.ModuleLive
-	o.Size += quoted(now) + max(quoted(now), quoted(live))
+	o.Size += quotedSize(now) + max(quotedSize(now), quotedSize(live))
 }
 
 // modelObject returns the object of an AuthorizationModel. of is its Store, or nil, and target the OpenFGA store.
-func modelObject(p *packs, o view.Object[corev1alpha1.AuthorizationModel], of *corev1alpha1.Store, target string) object {
+func modelObject(p *packedCache, o view.Object[corev1alpha1.AuthorizationModel], of *corev1alpha1.Store, target string) object {
 	m := o.Value
 	out := newObject(kinds.AuthorizationModels(), o.Change, m.ObjectMeta, m.Status.Conditions)
-	out.judge(m.Status.ModelDigest, m.ModelDigest(target), corev1alpha1.Merged)
+	out.readStoreSyncConditions(m.Status.ModelDigest, m.ModelDigest(target), corev1alpha1.Merged)
 	out.TargetStoreID, out.Store, out.modelID = target, m.Spec.StoreRef.Key(o.Key.Cluster), m.Status.AuthorizationModelID
-	out.Declared = p.parse(m.Spec.Tuples)
+	out.Declared = p.parseList(m.Spec.Tuples)
 	out.StatusStoreID = m.Status.StoreID
-	out.bear(p, recordedOfModel(m, target))
+	out.setRecord(p, recordedOfModel(m, target))
 	if live := m.Status.Live; live != nil && of != nil && live.StoreUID == of.UID {
-		out.text(m.Spec.Model, live.Model, live.Generation)
+		out.setOutdated(m.Spec.Model, live.Model, live.Generation)
 	} else {
-		out.text(m.Spec.Model, m.Spec.Model, 0)
+		out.setOutdated(m.Spec.Model, m.Spec.Model, 0)
 	}
 	return out
 }
 
-// bear sets the record of an object.
-func (o *object) bear(p *packs, r recorded) {
+// setRecord sets the record of an object.
+func (o *object) setRecord(p *packedCache, r recorded) {
 	o.recorded = r
-	o.Record, o.unreadable = r.record(p)
+	o.Record, o.unreadable = r.decodeRecord(p)
 }
 
 // deletedObject returns an object that was deleted without our finalizer, with the last condition that we wrote.
@@ -112,19 +112,19 @@ func newObject(kind kinds.Kind, change event.Change, m metav1.ObjectMeta, condit
 	out := object{kind: kind, change: change, conditions: conditions, Owner: plan.Owner{
 		Key: change.Key, UID: change.UID, Generation: change.Generation, Created: m.CreationTimestamp.Time,
 		Deleting: m.DeletionTimestamp != nil, HasFinalizer: slices.Contains(m.Finalizers, corev1alpha1.TuplesFinalizer), Size: baseSize,
-		Condition: written(conditions, corev1alpha1.TuplesSynced), Ready: written(conditions, corev1alpha1.Ready),
+		Condition: ownCondition(conditions, corev1alpha1.TuplesSynced), Ready: ownCondition(conditions, corev1alpha1.Ready),
 	}}
 	if c := meta.FindStatusCondition(conditions, corev1alpha1.Deleting); out.Deleting && c != nil && c.Reason == corev1alpha1.Blocked {
 		out.Obstacle = condition.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
 	}
 	for _, text := range m.Annotations {
-		out.Size += quoted(text)
+		out.Size += quotedSize(text)
 	}
 	return out
 }
 
-// written returns a condition of ours, or the zero value.
-func written(conditions []metav1.Condition, typ string) plan.Condition {
+// ownCondition returns a condition of ours, or the zero value.
+func ownCondition(conditions []metav1.Condition, typ string) plan.Condition {
 	c := meta.FindStatusCondition(conditions, typ)
 	if c == nil {
 		return plan.Condition{}
@@ -135,9 +135,9 @@ func written(conditions []metav1.Condition, typ string) plan.Condition {
 	}
 }
 
-// judge reads the conditions of store-sync. The last type is its decision on the object's module. A decision holds for
+// readStoreSyncConditions reads the conditions of store-sync. The last type is its decision on the object's module. A decision holds for
 // this generation too, if the model digest is the same.
-func (o *object) judge(live, asked string, types ...string) {
+func (o *object) readStoreSyncConditions(live, asked string, types ...string) {
 	for i, typ := range types {
 		c := meta.FindStatusCondition(o.conditions, typ)
 		if c == nil {
@@ -155,15 +155,15 @@ func (o *object) judge(live, asked string, types ...string) {
 	}
 }
 
-// quoted estimates the bytes of a text in JSON.
-func quoted(text string) int {
+// quotedSize estimates the bytes of a text in JSON.
+func quotedSize(text string) int {
 	return len(text) + strings.Count(text, "\n") + strings.Count(text, `"`) + strings.Count(text, "\t") + strings.Count(text, `\`)
 }
 
-// sameFor reports whether a plan made for one state holds for the other. Another condition means that a previous leader
+// isSameFor reports whether a plan made for one state holds for the other. Another condition means that a previous leader
 // wrote, and may have changed tuples since. Declared tuples are compared too, because the stream may lag behind the API
 // server.
-func sameFor(was, now object) bool {
+func isSameFor(was, now object) bool {
 	return equality.Semantic.DeepEqual(was.removed, now.removed) && was.UID == now.UID && was.Generation == now.Generation && was.Deleting == now.Deleting &&
 		was.HasFinalizer == now.HasFinalizer && was.Condition == now.Condition && was.Outdated == now.Outdated &&
 		was.TargetStoreID == now.TargetStoreID && was.modelID == now.modelID &&

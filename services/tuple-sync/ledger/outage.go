@@ -14,12 +14,12 @@ import (
 func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why controller.Outage) error {
 	p := consume.NewPass(r.applier.view, key, false)
 	var errs []error
-	for _, o := range r.state.under(key) {
+	for _, o := range r.state.objectsUnder(key) {
 		u := plan.Unavailable(&o.Owner, why.Message())
 		if u == nil || o.unreadable != nil || o.Key.Cluster != r.home {
 			continue
 		}
-		fields, err := o.status(r.state.packs, u)
+		fields, err := o.statusFields(r.state.packs, u)
 		if err != nil {
 			return err
 		}

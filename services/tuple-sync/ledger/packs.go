@@ -10,9 +10,9 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// packs caches the tuples of packed records and of long declared lists. Every pass reads them, and unpacking takes
+// packedCache caches the tuples of packed records and of long declared lists. Every pass reads them, and unpacking takes
 // longer than the rest of the pass.
-type packs struct {
+type packedCache struct {
 	mu    sync.Mutex
 	lists *lru.Cache
 	// bytes estimates the size of the cache.
@@ -25,38 +25,38 @@ const (
 	maxPackBytes = 64 << 20
 )
 
-func newPacks() *packs {
-	p := &packs{}
+func newPacks() *packedCache {
+	p := &packedCache{}
 	p.lists = lru.NewWithEvictionFunc(maxPacks, func(list lru.Key, held any) {
 		tuples, _ := held.([]tuple.Tuple)
-		p.bytes -= size(list, tuples)
+		p.bytes -= listSize(list, tuples)
 	})
 	return p
 }
 
-// parse returns the tuples of a list of the view, which is never modified.
-func (p *packs) parse(declared []corev1alpha1.Tuple) []tuple.Tuple {
+// parseList returns the tuples of a list of the view, which is never modified.
+func (p *packedCache) parseList(declared []corev1alpha1.Tuple) []tuple.Tuple {
 	if len(declared) <= corev1alpha1.LongRecord {
 		return tuple.ParseAll(declared)
 	}
-	if tuples, ok := p.known(&declared[0]); ok {
+	if tuples, ok := p.cachedTuples(&declared[0]); ok {
 		return tuples
 	}
 	tuples := tuple.ParseAll(declared)
-	p.keep(&declared[0], tuples)
+	p.cacheTuples(&declared[0], tuples)
 	return tuples
 }
 
-func (p *packs) pack(tuples []tuple.Tuple) ([]byte, error) {
+func (p *packedCache) packTuples(tuples []tuple.Tuple) ([]byte, error) {
 	data, err := tuple.Pack(tuples)
 	if err == nil {
-		p.keep(string(data), tuple.Sorted(tuples))
+		p.cacheTuples(string(data), tuple.Sorted(tuples))
 	}
 	return data, err
 }
 
-func (p *packs) unpack(data []byte) ([]tuple.Tuple, error) {
-	if tuples, ok := p.known(string(data)); ok {
+func (p *packedCache) unpackTuples(data []byte) ([]tuple.Tuple, error) {
+	if tuples, ok := p.cachedTuples(string(data)); ok {
 		return tuples, nil
 	}
 	tuples, err := tuple.Unpack(data)
@@ -64,28 +64,28 @@ func (p *packs) unpack(data []byte) ([]tuple.Tuple, error) {
 		return nil, err
 	}
 	tuples = tuple.Sorted(tuples)
-	p.keep(string(data), tuples)
+	p.cacheTuples(string(data), tuples)
 	return tuples, nil
 }
 
-func (p *packs) known(list lru.Key) ([]tuple.Tuple, bool) {
+func (p *packedCache) cachedTuples(list lru.Key) ([]tuple.Tuple, bool) {
 	held, ok := p.lists.Get(list)
 	tuples, _ := held.([]tuple.Tuple)
 	return tuples, ok
 }
 
-func (p *packs) keep(list lru.Key, tuples []tuple.Tuple) {
+func (p *packedCache) cacheTuples(list lru.Key, tuples []tuple.Tuple) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lists.Remove(list)
 	p.lists.Add(list, tuples)
-	for p.bytes += size(list, tuples); p.bytes > maxPackBytes; {
+	for p.bytes += listSize(list, tuples); p.bytes > maxPackBytes; {
 		p.lists.RemoveOldest()
 	}
 }
 
-// size estimates the bytes of a list and its tuples.
-func size(list lru.Key, tuples []tuple.Tuple) int {
+// listSize estimates the bytes of a list and its tuples.
+func listSize(list lru.Key, tuples []tuple.Tuple) int {
 	packed, _ := list.(string)
 	n := len(packed)
 	if _, ofView := list.(*corev1alpha1.Tuple); ofView { // The list shares its strings with the tuples.

@@ -27,7 +27,7 @@ const interval = time.Second
 // Config of a [Reconciler]. All fields are required.
 type Config struct {
 	State *State
-	View  *view.View
+	View  *view.Informer
 	// Home is the name of Cluster. Objects of other clusters are never written.
 	Home    string
 	Cluster Cluster
@@ -77,29 +77,29 @@ func (r *Reconciler) Keys(object event.Key) []Key { return r.state.Keys(object) 
 func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key, resync bool) error {
 	p := &pass{reporter: to, key: key, resync: resync, unwritable: map[string]error{}, confirmed: map[string]bool{}}
 	return reconcile.Retry(key, func() error {
-		s, err := r.snapshot(ctx, p)
+		s, err := r.takeSnapshot(ctx, p)
 		if err != nil {
 			return err
 		}
 		decided := plan.Make(s.input)
-		if err := r.applier.apply(ctx, p, s, decided); err != nil {
+		if err := r.applier.applyPlan(ctx, p, s, decided); err != nil {
 			return err
 		}
-		r.applier.report(p, s, decided)
-		r.records.finish(key.StoreID, s.begun)
+		r.applier.reportOutcomes(p, s, decided)
+		r.records.finishPass(key.StoreID, s.begun)
 		if p.resync {
 			r.records.noteCompared(s.life)
 		}
 		if s.wait > 0 {
-			p.reporter.Again(s.wait)
+			p.reporter.RequeueAfter(s.wait)
 			return nil
 		}
-		if slices.ContainsFunc(s.input.Owners, func(o plan.Owner) bool { return o.Lingers() }) {
-			p.reporter.Again(interval)
+		if slices.ContainsFunc(s.input.Owners, func(o plan.Owner) bool { return o.IsLingering() }) {
+			p.reporter.RequeueAfter(interval)
 		}
-		if decided.Idle() {
+		if decided.IsIdle() {
 			if p.forbidden != nil {
-				p.reporter.Later(p.forbidden)
+				p.reporter.RequeueWithBackoff(p.forbidden)
 			}
 			return nil
 		}
@@ -108,13 +108,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, to consume.Reporter, key Key
 	})
 }
 
-// snapshot collects the input of a plan. It reads the store's tuples only at a resync, when a record may be wrong, or
+// takeSnapshot collects the input of a plan. It reads the store's tuples only at a resync, when a record may be wrong, or
 // after a restore of OpenFGA.
-func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
+func (r *Reconciler) takeSnapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	storeID := p.key.StoreID
-	s := &snapshot{input: plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.strays(storeID)}, objects: map[string]*object{}, begun: r.now()}
-	declared, thorough, first := false, p.resync, r.records.firstPass(storeID)
-	objects := r.objects(p)
+	s := &snapshot{input: plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.orphanedWrites(storeID)}, objects: map[string]*object{}, begun: r.now()}
+	declared, thorough, first := false, p.resync, r.records.isFirstPass(storeID)
+	objects := r.relatedObjects(p)
 	modelID := modelOf(storeID, objects)
 	s.life = storeID + "/" + modelID
 	for _, o := range objects {
@@ -126,7 +126,7 @@ func (r *Reconciler) snapshot(ctx context.Context, p *pass) (*snapshot, error) {
 		}
 		_, o.Unwritable = p.unwritable[o.UID]
 		declared = declared || len(o.Declared) > 0
-		thorough = r.records.doubt(storeID, &o, first, s.begun) || thorough
+		thorough = r.records.needsRead(storeID, &o, first, s.begun) || thorough
 		s.wait = max(s.wait, o.Contested)
 		owner := o.Owner
 		if !o.IsStore && o.modelID > modelID {
@@ -159,20 +159,20 @@ func modelOf(storeID string, objects []object) string {
 	return modelID
 }
 
-// objects returns all objects related to the key of p. It watches them, so that a change of one enqueues the key even
+// relatedObjects returns all objects related to the key of p. It watches them, so that a change of one enqueues the key even
 // if the object is no longer related.
-func (r *Reconciler) objects(p *pass) []object {
-	objects := r.state.under(p.key)
-	for p.reporter.Watch(watched(objects)...) {
-		objects = r.state.under(p.key)
+func (r *Reconciler) relatedObjects(p *pass) []object {
+	objects := r.state.objectsUnder(p.key)
+	for p.reporter.Watch(watchedKeys(objects)...) {
+		objects = r.state.objectsUnder(p.key)
 	}
 	if p.key.StoreID == "" {
 		return objects
 	}
-	return append(objects, r.records.orphans(r.state, p.key.StoreID, objects)...)
+	return append(objects, r.records.orphanedObjects(r.state, p.key.StoreID, objects)...)
 }
 
-func watched(objects []object) []event.Key {
+func watchedKeys(objects []object) []event.Key {
 	keys := make([]event.Key, 0, len(objects))
 	for _, o := range objects {
 		keys = append(append(keys, o.Key), o.infos...)

@@ -22,11 +22,11 @@ func numbered(from, to int) []tuple.Tuple {
 // keep records tuples, and expects to read them again.
 func keep(t *testing.T, r recorded, tuples []tuple.Tuple, writing bool) recorded {
 	t.Helper()
-	next, err := r.keep(newPacks(), "S", tuples, writing)
+	next, err := r.recordFor(newPacks(), "S", tuples, writing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := next.record(newPacks())
+	got, err := next.decodeRecord(newPacks())
 	if err != nil || !slices.Equal(got.Tuples, tuples) || got.StoreID != "S" {
 		t.Fatalf("%d tuples of store %q are read, want %d; %v", len(got.Tuples), got.StoreID, len(tuples), err)
 	}
@@ -67,8 +67,8 @@ func TestALongRecordIsPackedAndWhatIsAddedKeptBeside(t *testing.T) {
 
 func TestWhoFindsBothFormsTakesAll(t *testing.T) {
 	both := keep(t, recorded{}, numbered(0, 300), false)
-	both.Tuples = declared(numbered(299, 303))
-	got, err := both.record(newPacks())
+	both.Tuples = declaredTuples(numbered(299, 303))
+	got, err := both.decodeRecord(newPacks())
 	if err != nil || !slices.Equal(got.Tuples, numbered(0, 303)) {
 		t.Errorf("read are %d tuples, %v", len(got.Tuples), err)
 	}
@@ -81,7 +81,7 @@ func TestARecordThatCannotBeReadIsAnError(t *testing.T) {
 	for name, l := range map[string]corev1alpha1.Ledger{
 		"noise": {Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")}, "another encoding": {Encoding: "xz"},
 	} {
-		if got, err := (recorded{StoreID: "S", Ledger: &l}).record(newPacks()); err == nil || got.StoreID != "S" {
+		if got, err := (recorded{StoreID: "S", Ledger: &l}).decodeRecord(newPacks()); err == nil || got.StoreID != "S" {
 			t.Errorf("%s: read is %+v, %v", name, got, err)
 		}
 	}

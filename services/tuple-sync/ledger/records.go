@@ -67,8 +67,8 @@ func newRecords(settling time.Duration) *records {
 	}
 }
 
-// firstPass reports whether this is the first pass of a store. Passes of one store run one after the other.
-func (r *records) firstPass(storeID string) bool {
+// isFirstPass reports whether this is the first pass of a store. Passes of one store run one after the other.
+func (r *records) isFirstPass(storeID string) bool {
 	_, again := r.passed.Get(storeID)
 	r.passed.Add(storeID, nil, memoryTTL)
 	return !again
@@ -83,8 +83,8 @@ func (r *records) isCompared(life string) bool {
 	return ok
 }
 
-// trusts reports whether the record of o is verified or empty.
-func (r *records) trusts(o object) bool {
+// isTrusted reports whether the record of o is verified or empty.
+func (r *records) isTrusted(o object) bool {
 	if len(o.Record.Tuples) == 0 {
 		return true
 	}
@@ -94,8 +94,8 @@ func (r *records) trusts(o object) bool {
 	return ok && !o.Deleted && slices.Equal(k.tuples, o.Record.Tuples)
 }
 
-// contest starts a contest, unless the last one was about the same version.
-func (r *records) contest(storeID string, o object, until time.Duration) {
+// startContest starts a contest, unless the last one was about the same version.
+func (r *records) startContest(storeID string, o object, until time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.contests[storeID] == nil {
@@ -106,16 +106,16 @@ func (r *records) contest(storeID string, o object, until time.Duration) {
 	}
 }
 
-// doubt reports whether the store must be read before the record of an object is used. In the first pass of a store,
+// needsRead reports whether the store must be read before the record of an object is used. In the first pass of a store,
 // only deleted objects and contested records need that.
-func (r *records) doubt(storeID string, o *object, first bool, now time.Duration) (thorough bool) {
-	if o.Record.StoreID == storeID && !r.trusts(*o) {
+func (r *records) needsRead(storeID string, o *object, first bool, now time.Duration) (thorough bool) {
+	if o.Record.StoreID == storeID && !r.isTrusted(*o) {
 		thorough = o.Deleted || !first
 		if o.Condition.Reason == plan.Syncing {
-			r.contest(storeID, *o, now+r.settling)
+			r.startContest(storeID, *o, now+r.settling)
 		}
 		if first && !o.Deleted {
-			r.keep(storeID, *o)
+			r.keepRecord(storeID, *o)
 		}
 	}
 	r.mu.Lock()
@@ -126,8 +126,8 @@ func (r *records) doubt(storeID string, o *object, first bool, now time.Duration
 	return thorough
 }
 
-// wrote stores the tuples of a write that is about to start, before any commit.
-func (r *records) wrote(storeID string, tuples []tuple.Tuple) {
+// recordWritten stores the tuples of a write that is about to start, before any commit.
+func (r *records) recordWritten(storeID string, tuples []tuple.Tuple) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.written[storeID] == nil {
@@ -138,15 +138,15 @@ func (r *records) wrote(storeID string, tuples []tuple.Tuple) {
 	}
 }
 
-// strays returns tuples that this process wrote for a plan that did not finish.
-func (r *records) strays(storeID string) []tuple.Tuple {
+// orphanedWrites returns tuples that this process wrote for a plan that did not finish.
+func (r *records) orphanedWrites(storeID string) []tuple.Tuple {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.written[storeID]))
 }
 
-// finish drops the written tuples of a store, and closes contests whose time has passed.
-func (r *records) finish(storeID string, now time.Duration) {
+// finishPass drops the written tuples of a store, and closes contests whose time has passed.
+func (r *records) finishPass(storeID string, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.written, storeID)
@@ -156,12 +156,12 @@ func (r *records) finish(storeID string, now time.Duration) {
 	}
 }
 
-// keep stores the record of o in one store as verified.
-func (r *records) keep(storeID string, o object) {
+// keepRecord stores the record of o in one store as verified.
+func (r *records) keepRecord(storeID string, o object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o.Record.StoreID != storeID {
-		r.drop(storeID, o.UID)
+		r.dropRecord(storeID, o.UID)
 		return
 	}
 	if r.kept[storeID] == nil {
@@ -170,16 +170,16 @@ func (r *records) keep(storeID string, o object) {
 	r.kept[storeID][o.UID] = kept{o.change, o.Record.Tuples}
 }
 
-// clean marks a deleted object as done, until a different last record of it appears.
-func (r *records) clean(storeID string, o object) {
+// markClean marks a deleted object as done, until a different last record of it appears.
+func (r *records) markClean(storeID string, o object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop(storeID, o.UID)
+	r.dropRecord(storeID, o.UID)
 	r.cleaned.Add(o.UID, o.Record.Tuples, memoryTTL)
 }
 
-// drop removes a record. The caller holds the lock.
-func (r *records) drop(storeID, uid string) {
+// dropRecord removes a record. The caller holds the lock.
+func (r *records) dropRecord(storeID, uid string) {
 	delete(r.kept[storeID], uid)
 	if delete(r.contests[storeID], uid); len(r.contests[storeID]) == 0 {
 		delete(r.contests, storeID)
@@ -189,10 +189,10 @@ func (r *records) drop(storeID, uid string) {
 	}
 }
 
-// orphans returns objects that were deleted without our finalizer, and whose tuples may still be in a store. They come
+// orphanedObjects returns objects that were deleted without our finalizer, and whose tuples may still be in a store. They come
 // from tombstones, or from kept records of objects that vanished without one. live lists the other objects of the
 // store.
-func (r *records) orphans(s *State, storeID string, live []object) []object {
+func (r *records) orphanedObjects(s *State, storeID string, live []object) []object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := map[string]struct{}{}
@@ -200,7 +200,7 @@ func (r *records) orphans(s *State, storeID string, live []object) []object {
 		known[o.UID] = struct{}{}
 	}
 	var orphans []object
-	for _, o := range s.deleted(storeID) {
+	for _, o := range s.deletedObjects(storeID) {
 		cleaned, ok := r.cleaned.Get(o.UID)
 		if tuples, _ := cleaned.([]tuple.Tuple); !ok || !slices.Equal(tuples, o.Record.Tuples) {
 			known[o.UID] = struct{}{}
@@ -211,8 +211,8 @@ func (r *records) orphans(s *State, storeID string, live []object) []object {
 		if _, ok := known[uid]; ok {
 			continue
 		}
-		if s.accountsForItself(k.change.Key, uid) {
-			r.drop(storeID, uid)
+		if s.hasOwnRecord(k.change.Key, uid) {
+			r.dropRecord(storeID, uid)
 			continue
 		}
 		orphans = append(orphans, deletedObject(k.change, plan.Record{StoreID: storeID, Tuples: k.tuples}, plan.Condition{}))

@@ -11,8 +11,8 @@ import (
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	r := newRecords(0)
 	for i := range maxRemembered + 10 {
-		r.clean("S1", object{Owner: plan.Owner{UID: fmt.Sprint(i)}})
-		if !r.firstPass(fmt.Sprint(i)) || r.firstPass(fmt.Sprint(i)) {
+		r.markClean("S1", object{Owner: plan.Owner{UID: fmt.Sprint(i)}})
+		if !r.isFirstPass(fmt.Sprint(i)) || r.isFirstPass(fmt.Sprint(i)) {
 			t.Fatal("the first pass is not told from others")
 		}
 	}
@@ -24,9 +24,9 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 func TestWhatIsTriedAgainForLongIsRememberedOnce(t *testing.T) {
 	r := newRecords(0)
 	for range 3 {
-		r.wrote("S1", []tuple.Tuple{{ID: tuple.ID{Object: "doc:1", Relation: "viewer", User: "user:a"}}})
+		r.recordWritten("S1", []tuple.Tuple{{ID: tuple.ID{Object: "doc:1", Relation: "viewer", User: "user:a"}}})
 	}
-	if n := len(r.strays("S1")); n != 1 {
+	if n := len(r.orphanedWrites("S1")); n != 1 {
 		t.Errorf("%d are remembered", n)
 	}
 }

@@ -30,8 +30,8 @@ const (
 // tuplesRestored is the reason of the Event about restored tuples.
 const tuplesRestored = "TuplesRestored"
 
-// removals decodes the record of tuples removed from a store.
-func (o *object) removals(storeID string) (plan.Removals, error) {
+// decodeRemovals decodes the record of tuples removed from a store.
+func (o *object) decodeRemovals(storeID string) (plan.Removals, error) {
 	if o == nil || o.removed == nil || o.removed.StoreID != storeID {
 		return plan.Removals{}, nil
 	}
@@ -41,7 +41,7 @@ func (o *object) removals(storeID string) (plan.Removals, error) {
 // beginRemovals returns an empty record for a Store that has none for this OpenFGA store. It returns nil if the Store
 // needs none.
 func (a *applier) beginRemovals(storeID string, o *object) *corev1alpha1.RemovedTuples {
-	if a.retention == 0 || !o.RecordsRemovals(storeID) || o.removed != nil && o.removed.StoreID == storeID {
+	if a.retention == 0 || !o.HasRemovalsOf(storeID) || o.removed != nil && o.removed.StoreID == storeID {
 		return nil
 	}
 	return plan.BeginRemovals(storeID, time.Now())
@@ -55,7 +55,7 @@ func (r *Reconciler) readStore(ctx context.Context, p *pass, s *snapshot, thorou
 	if storeID == "" || !thorough && r.records.isCompared(s.life) {
 		return nil
 	}
-	if s.input.Removals, err = s.store.removals(storeID); err != nil {
+	if s.input.Removals, err = s.store.decodeRemovals(storeID); err != nil {
 		r.applier.log.WarnContext(ctx, "record of removed tuples cannot be read", slog.String("store", storeID), slog.Any("error", err))
 	}
 	if list := s.input.Removals.List; !thorough && len(list) > 0 {
@@ -65,7 +65,7 @@ func (r *Reconciler) readStore(ctx context.Context, p *pass, s *snapshot, thorou
 		p.resync = thorough
 	}
 	if thorough {
-		return r.applier.observe(ctx, &s.input)
+		return r.applier.observeStore(ctx, &s.input)
 	}
 	if len(s.input.Removals.List) > 0 {
 		r.records.noteCompared(s.life)
@@ -105,7 +105,7 @@ func (a *applier) recordRemovals(ctx context.Context, s *snapshot, decided *plan
 		if written, err = a.writtenAt(ctx, s.input.StoreID, decided.Remove); err != nil {
 			return err
 		}
-		removals, _ = s.store.removals(s.input.StoreID) // An unreadable record starts again.
+		removals, _ = s.store.decodeRemovals(s.input.StoreID) // An unreadable record starts again.
 	}
 	if len(removals.List) == 0 { // The first record of this process needs no comparison.
 		a.records.noteCompared(s.life)

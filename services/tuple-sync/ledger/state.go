@@ -29,40 +29,40 @@ const (
 
 // State holds the owners of tuples, from the view.
 type State struct {
-	Stores *view.Table[corev1alpha1.Store]
-	Models *view.Table[corev1alpha1.AuthorizationModel]
-	infos  *view.Table[corev1alpha1.AccountInfo]
+	Stores *view.Lister[corev1alpha1.Store]
+	Models *view.Lister[corev1alpha1.AuthorizationModel]
+	infos  *view.Lister[corev1alpha1.AccountInfo]
 	// accountType is the type of the accounts that every user is a member of; empty for none.
 	accountType string
 	// iam is the Store of IAM. emptied reports whether IAM no longer needs it.
 	iam     event.Key
 	emptied func() bool
-	packs   *packs
+	packs   *packedCache
 }
 
 // NewState registers the tables in v; iam is the Store of IAM. With an account type, every user is a member of
 // accounts.
-func NewState(v *view.View, iam event.Key, accountType string) *State {
+func NewState(v *view.Informer, iam event.Key, accountType string) *State {
 	return &State{
 		accountType: accountType, iam: iam, emptied: func() bool { return true }, packs: newPacks(),
 		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byStoreID:    func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
 			byRecord:     func(s *corev1alpha1.Store) []string { return []string{recordedOfStore(s).StoreID} },
-			byUnreadable: func(s *corev1alpha1.Store) []string { return unreadable(s.Status.Conditions) },
+			byUnreadable: func(s *corev1alpha1.Store) []string { return unreadableIndex(s.Status.Conditions) },
 		}),
 		Models: view.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
 			byStoreName:  func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
 			byRecord:     func(m *corev1alpha1.AuthorizationModel) []string { return []string{recordedOfModel(m, "").StoreID} },
-			byUnreadable: func(m *corev1alpha1.AuthorizationModel) []string { return unreadable(m.Status.Conditions) },
+			byUnreadable: func(m *corev1alpha1.AuthorizationModel) []string { return unreadableIndex(m.Status.Conditions) },
 		}),
 		infos: view.Register(v, kinds.AccountInfos(), map[string]func(*corev1alpha1.AccountInfo) []string{
-			byOrganization: func(i *corev1alpha1.AccountInfo) []string { return []string{organization(i).String()} },
+			byOrganization: func(i *corev1alpha1.AccountInfo) []string { return []string{organizationKey(i).String()} },
 		}),
 	}
 }
 
-// unreadable returns the values of an object in the index byUnreadable.
-func unreadable(conditions []metav1.Condition) []string {
+// unreadableIndex returns the values of an object in the index byUnreadable.
+func unreadableIndex(conditions []metav1.Condition) []string {
 	if c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced); c != nil && c.Reason == plan.RecordUnreadable {
 		return []string{plan.RecordUnreadable}
 	}
@@ -90,14 +90,14 @@ type snapshot struct {
 	life string
 }
 
-// organization returns the key of the Store of a kcp workspace's organization.
-func organization(i *corev1alpha1.AccountInfo) event.Key {
+// organizationKey returns the key of the Store of a kcp workspace's organization.
+func organizationKey(i *corev1alpha1.AccountInfo) event.Key {
 	org := i.Spec.Organization
 	return event.Key{Cluster: org.OriginCluster, GroupResource: kinds.Stores().GroupResource, Name: org.Name}
 }
 
-// dependents returns the live AuthorizationModels that refer to a Store.
-func (s *State) dependents(store event.Key) []view.Object[corev1alpha1.AuthorizationModel] {
+// dependentModules returns the live AuthorizationModels that refer to a Store.
+func (s *State) dependentModules(store event.Key) []view.Object[corev1alpha1.AuthorizationModel] {
 	var found []view.Object[corev1alpha1.AuthorizationModel]
 	for _, m := range s.Models.By(byStoreName, store.Name) {
 		if m.Value.Spec.StoreRef.Key(m.Key.Cluster) == store {
@@ -107,16 +107,16 @@ func (s *State) dependents(store event.Key) []view.Object[corev1alpha1.Authoriza
 	return found
 }
 
-func (s *State) store(o view.Object[corev1alpha1.Store]) object {
+func (s *State) storeObject(o view.Object[corev1alpha1.Store]) object {
 	out := storeObject(s.packs, o)
 	out.Reserved = o.Key == s.iam
-	out.HasDependents = out.Deleting && (len(s.dependents(o.Key)) > 0 || out.Reserved && !s.emptied())
+	out.HasDependents = out.Deleting && (len(s.dependentModules(o.Key)) > 0 || out.Reserved && !s.emptied())
 	if s.accountType == "" {
 		return out
 	}
 	var infos []*corev1alpha1.AccountInfo
 	for _, i := range s.infos.By(byOrganization, o.Key.String()) {
-		if organization(i.Value) == o.Key && i.Key.Name == corev1alpha1.AccountInfoName {
+		if organizationKey(i.Value) == o.Key && i.Key.Name == corev1alpha1.AccountInfoName {
 			infos, out.infos = append(infos, i.Value), append(out.infos, i.Key)
 		}
 	}
@@ -124,7 +124,7 @@ func (s *State) store(o view.Object[corev1alpha1.Store]) object {
 	return out
 }
 
-func (s *State) model(o view.Object[corev1alpha1.AuthorizationModel]) object {
+func (s *State) moduleObject(o view.Object[corev1alpha1.AuthorizationModel]) object {
 	store, target := o.Value.Spec.StoreRef.Key(o.Key.Cluster), ""
 	of, ok := s.Stores.Get(store)
 	if ok {
@@ -141,18 +141,18 @@ func (s *State) model(o view.Object[corev1alpha1.AuthorizationModel]) object {
 // lookUp returns a live object of either kind.
 func (s *State) lookUp(key event.Key) (object, bool) {
 	if o, ok := s.Stores.Get(key); ok {
-		return s.store(o), true
+		return s.storeObject(o), true
 	}
 	if o, ok := s.Models.Get(key); ok {
-		return s.model(o), true
+		return s.moduleObject(o), true
 	}
 	return object{}, false
 }
 
-// under returns the live objects of a key.
-func (s *State) under(key Key) []object {
+// objectsUnder returns the live objects of a key.
+func (s *State) objectsUnder(key Key) []object {
 	if key.StoreID != "" {
-		return s.owners(key.StoreID)
+		return s.ownersOf(key.StoreID)
 	}
 	if o, ok := s.lookUp(key.Owner); ok {
 		return []object{o}
@@ -160,12 +160,12 @@ func (s *State) under(key Key) []object {
 	return nil
 }
 
-// owners returns the live objects that belong to an OpenFGA store or have a record of it, each once.
-func (s *State) owners(storeID string) []object {
+// ownersOf returns the live objects that belong to an OpenFGA store or have a record of it, each once.
+func (s *State) ownersOf(storeID string) []object {
 	stores, models := map[event.Key]view.Object[corev1alpha1.Store]{}, map[event.Key]view.Object[corev1alpha1.AuthorizationModel]{}
 	for _, o := range s.Stores.By(byStoreID, storeID) {
 		stores[o.Key] = o
-		for _, m := range s.dependents(o.Key) {
+		for _, m := range s.dependentModules(o.Key) {
 			models[m.Key] = m
 		}
 	}
@@ -177,24 +177,24 @@ func (s *State) owners(storeID string) []object {
 	}
 	objects := make([]object, 0, len(stores)+len(models))
 	for _, o := range stores {
-		objects = append(objects, s.store(o))
+		objects = append(objects, s.storeObject(o))
 	}
 	for _, m := range models {
-		objects = append(objects, s.model(m))
+		objects = append(objects, s.moduleObject(m))
 	}
 	return objects
 }
 
-// deleted returns the objects that were deleted with a record of a store.
-func (s *State) deleted(storeID string) []object {
+// deletedObjects returns the objects that were deleted with a record of a store.
+func (s *State) deletedObjects(storeID string) []object {
 	var objects []object
 	add := func(last event.Change, from recorded, conditions []metav1.Condition) {
-		r, _ := from.record(s.packs) // An unreadable record gives nothing to remove.
+		r, _ := from.decodeRecord(s.packs) // An unreadable record gives nothing to remove.
 		gone := deletedObject
-		if s.lives(last.Key, last.UID) {
+		if s.hasLive(last.Key, last.UID) {
 			gone = formerObject
 		}
-		objects = append(objects, gone(last, r, written(conditions, corev1alpha1.TuplesSynced)))
+		objects = append(objects, gone(last, r, ownCondition(conditions, corev1alpha1.TuplesSynced)))
 	}
 	for _, o := range s.Stores.GoneBy(byRecord, storeID) {
 		add(o.Change, recordedOfStore(o.Value), o.Value.Status.Conditions)
@@ -205,25 +205,25 @@ func (s *State) deleted(storeID string) []object {
 	return objects
 }
 
-func (s *State) lives(key event.Key, uid string) bool {
+func (s *State) hasLive(key event.Key, uid string) bool {
 	o, live := s.lookUp(key)
 	return live && o.UID == uid
 }
 
-// accountsForItself reports whether an object exists, or was deleted with an empty record. Then no kept record is
+// hasOwnRecord reports whether an object exists, or was deleted with an empty record. Then no kept record is
 // needed.
-func (s *State) accountsForItself(key event.Key, uid string) bool {
-	if s.lives(key, uid) {
+func (s *State) hasOwnRecord(key event.Key, uid string) bool {
+	if s.hasLive(key, uid) {
 		return true
 	}
 	for _, o := range s.Stores.Gone(key) {
 		if o.UID == uid {
-			return o.Value != nil && recordedOfStore(o.Value).empty()
+			return o.Value != nil && recordedOfStore(o.Value).isEmpty()
 		}
 	}
 	for _, m := range s.Models.Gone(key) {
 		if m.UID == uid {
-			return m.Value != nil && recordedOfModel(m.Value, "").empty()
+			return m.Value != nil && recordedOfModel(m.Value, "").isEmpty()
 		}
 	}
 	return false
@@ -233,11 +233,11 @@ func (s *State) accountsForItself(key event.Key, uid string) bool {
 func (s *State) Owners(store view.Object[corev1alpha1.Store]) []plan.Owner {
 	var objects []object
 	if id := store.Value.Status.StoreID; id != "" {
-		objects = s.owners(id)
+		objects = s.ownersOf(id)
 	} else {
-		objects = []object{s.store(store)}
-		for _, m := range s.dependents(store.Key) {
-			objects = append(objects, s.model(m))
+		objects = []object{s.storeObject(store)}
+		for _, m := range s.dependentModules(store.Key) {
+			objects = append(objects, s.moduleObject(m))
 		}
 	}
 	owners := make([]plan.Owner, len(objects))

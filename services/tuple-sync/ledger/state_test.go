@@ -21,8 +21,8 @@ func TestTheStoreOfIAMStaysAsLongAsItIsNotEmptied(t *testing.T) {
 	for _, emptied = range []bool{false, true} {
 		for _, name := range []string{"iam", "other"} {
 			o, _ := b.state.lookUp(keyOf(kinds.Stores(), name))
-			if want := name == "iam" && !emptied; o.HasDependents != want || o.Lingers() != want {
-				t.Errorf("emptied %v, %s is kept: %v, and looked at again: %v", emptied, name, o.HasDependents, o.Lingers())
+			if want := name == "iam" && !emptied; o.HasDependents != want || o.IsLingering() != want {
+				t.Errorf("emptied %v, %s is kept: %v, and looked at again: %v", emptied, name, o.HasDependents, o.IsLingering())
 			}
 		}
 	}

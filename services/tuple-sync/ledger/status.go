@@ -39,9 +39,9 @@ type modelStatus struct {
 	Conditions         []metav1.Condition   `json:"conditions"`
 }
 
-// status converts u to our part of the object's status.
-func (o *object) status(p *packs, u *plan.StatusUpdate) (any, error) {
-	r, err := o.recorded.keep(p, u.Record.StoreID, u.Record.Tuples, u.Condition.Reason == plan.Syncing)
+// statusFields converts u to our part of the object's status.
+func (o *object) statusFields(p *packedCache, u *plan.StatusUpdate) (any, error) {
+	r, err := o.recorded.recordFor(p, u.Record.StoreID, u.Record.Tuples, u.Condition.Reason == plan.Syncing)
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +50,12 @@ func (o *object) status(p *packs, u *plan.StatusUpdate) (any, error) {
 	}
 	count := len(u.Record.Tuples)
 	conditions := condition.Apply(o.conditions, []string{corev1alpha1.TuplesSynced, corev1alpha1.Ready, corev1alpha1.RemovalsRecorded}, 0, metav1.Time{})
-	set(&conditions, corev1alpha1.TuplesSynced, u.Condition)
-	set(&conditions, corev1alpha1.Ready, u.Ready)
+	setCondition(&conditions, corev1alpha1.TuplesSynced, u.Condition)
+	setCondition(&conditions, corev1alpha1.Ready, u.Ready)
 	if o.IsStore {
 		removed := cmp.Or(u.Removed, o.removed)
 		if removed != nil {
-			set(&conditions, corev1alpha1.RemovalsRecorded, plan.RemovalsCondition(removed, o.Generation))
+			setCondition(&conditions, corev1alpha1.RemovalsRecorded, plan.RemovalsCondition(removed, o.Generation))
 		}
 		return storeStatus{
 			ManagedTuples: r.Tuples, Ledger: r.Ledger, ManagedTuplesStoreID: u.StoreID, TupleCount: count, RemovedTuples: removed,
@@ -68,8 +68,8 @@ func (o *object) status(p *packs, u *plan.StatusUpdate) (any, error) {
 	}, nil
 }
 
-// set sets a condition, unless it has no reason yet. Package plan bounds its message.
-func set(conditions *[]metav1.Condition, typ string, c plan.Condition) {
+// setCondition sets a condition, unless it has no reason yet. Package plan bounds its message.
+func setCondition(conditions *[]metav1.Condition, typ string, c plan.Condition) {
 	if c.Reason == "" {
 		return
 	}
@@ -92,7 +92,7 @@ func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.S
 		u.Removed = a.beginRemovals(p.key.StoreID, o)
 	}
 	for range maxConflicts {
-		fields, err := o.status(a.state.packs, u)
+		fields, err := o.statusFields(a.state.packs, u)
 		if err != nil {
 			return err
 		}
@@ -107,19 +107,19 @@ func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.S
 		if !stale {
 			o.Record, o.Condition, o.Ready = u.Record, u.Condition, u.Ready
 			o.removed = cmp.Or(u.Removed, o.removed)
-			a.records.keep(p.key.StoreID, *o)
+			a.records.keepRecord(p.key.StoreID, *o)
 		}
-		if err := a.follow(o); err != nil || !stale {
+		if err := a.followObject(o); err != nil || !stale {
 			return err
 		}
 	}
 	return reconcile.ErrStale
 }
 
-// follow replaces o by its newest state. It returns [reconcile.ErrStale] if the plan does not hold for that.
-func (a *applier) follow(o *object) error {
+// followObject replaces o by its newest state. It returns [reconcile.ErrStale] if the plan does not hold for that.
+func (a *applier) followObject(o *object) error {
 	now, ok := a.state.lookUp(o.Key)
-	if !ok || !sameFor(*o, now) {
+	if !ok || !isSameFor(*o, now) {
 		return reconcile.ErrStale
 	}
 	now.Contested = o.Contested
@@ -127,14 +127,14 @@ func (a *applier) follow(o *object) error {
 	return nil
 }
 
-// report stores the records that are verified now, and reports the outcome of each object.
-func (a *applier) report(p *pass, s *snapshot, decided plan.Plan) {
+// reportOutcomes stores the records that are verified now, and reports the outcome of each object.
+func (a *applier) reportOutcomes(p *pass, s *snapshot, decided plan.Plan) {
 	for _, action := range decided.Actions {
 		o := s.objects[action.Evaluation.Owner.UID]
 		if o.Deleted && o.Contested == 0 {
-			a.records.clean(p.key.StoreID, *o)
-		} else if action.Evaluation.KeepsRecord() && s.input.Model != nil {
-			a.records.keep(p.key.StoreID, *o)
+			a.records.markClean(p.key.StoreID, *o)
+		} else if action.Evaluation.HasWholeRecord() && s.input.Model != nil {
+			a.records.keepRecord(p.key.StoreID, *o)
 		}
 		if _, taken := a.state.lookUp(o.Key); taken && o.Deleted {
 			continue // The outcome of the present object of the name counts.

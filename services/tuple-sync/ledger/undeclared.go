@@ -13,9 +13,9 @@ import (
 func (s *State) Undeclared(storeID string, model *plan.Model, held []tuple.Tuple, written map[tuple.ID]time.Time) []plan.Undeclared {
 	iam, _ := s.Stores.Get(s.iam)
 	in := plan.Input{StoreID: storeID, Model: model, Written: written, Reserved: iam.Value != nil && iam.Value.Status.StoreID == storeID}
-	for _, o := range slices.Concat(s.owners(storeID), s.deleted(storeID)) {
+	for _, o := range slices.Concat(s.ownersOf(storeID), s.deletedObjects(storeID)) {
 		if o.IsStore && o.TargetStoreID == storeID {
-			in.Removals, _ = o.removals(storeID) // An unreadable record counts as empty.
+			in.Removals, _ = o.decodeRemovals(storeID) // An unreadable record counts as empty.
 		}
 		o.Unwritable = o.unreadable != nil
 		in.Owners = append(in.Owners, o.Owner)

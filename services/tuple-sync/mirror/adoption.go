@@ -40,28 +40,28 @@ func (r *Reconciler) homeOf(store view.Object[corev1alpha1.Store]) home {
 	return home{}
 }
 
-// obstacle returns the reason why nothing of IAM is in force. It returns nil if no reason exists, or none is known yet.
-func (r *Reconciler) obstacle() *condition.Condition {
-	store, known := r.State.where()
+// currentObstacle returns the reason why nothing of IAM is in force. It returns nil if no reason exists, or none is known yet.
+func (r *Reconciler) currentObstacle() *condition.Condition {
+	store, known := r.State.iamStore()
 	switch {
 	case !known:
-		return missing(fmt.Sprintf("there is no Store %s with a model in OpenFGA: nobody has anything of IAM there", r.State.store.Name))
-	case r.State.ends(store):
-		return missing(fmt.Sprintf("Store %s is to go, and nothing is registered any more: all of IAM goes from OpenFGA", store.Key.Name))
+		return missingCondition(fmt.Sprintf("there is no Store %s with a model in OpenFGA: nobody has anything of IAM there", r.State.store.Name))
+	case r.State.isEnding(store):
+		return missingCondition(fmt.Sprintf("Store %s is to go, and nothing is registered any more: all of IAM goes from OpenFGA", store.Key.Name))
 	}
 	return r.homeOf(store).obstacle
 }
 
-func missing(message string) *condition.Condition {
+func missingCondition(message string) *condition.Condition {
 	return &condition.Condition{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: iamv1alpha1.NoIAMStore, Message: message}
 }
 
-// locate checks whether OpenFGA has the store that the Store names, and whether this cluster owns it. The check is
+// locateStore checks whether OpenFGA has the store that the Store names, and whether this cluster owns it. The check is
 // needed because OpenFGA accepts tuples for a deleted store, where they have no effect. store-sync creates another
 // store, unless the Store is being deleted.
-func (r *Reconciler) locate(ctx context.Context, p Pass) error {
+func (r *Reconciler) locateStore(ctx context.Context, p Pass) error {
 	return reconcile.Retry(p.Key, func() error {
-		store, known := r.State.where()
+		store, known := r.State.iamStore()
 		if !known {
 			r.home.Store(nil)
 			return nil
@@ -72,13 +72,13 @@ func (r *Reconciler) locate(ctx context.Context, p Pass) error {
 		case err != nil:
 			return err
 		case found:
-			return r.adopt(ctx, store)
+			return r.adoptStore(ctx, store)
 		}
-		r.copy.forget()
+		r.copy.forgetCopy()
 		h := newHome(store)
-		h.obstacle = missing(fmt.Sprintf("OpenFGA does not have store %s any more; store-sync makes another", id))
+		h.obstacle = missingCondition(fmt.Sprintf("OpenFGA does not have store %s any more; store-sync makes another", id))
 		r.home.Store(h)
-		if r.State.ends(store) {
+		if r.State.isEnding(store) {
 			r.emptied.Store(true)
 			return nil
 		}
@@ -86,15 +86,15 @@ func (r *Reconciler) locate(ctx context.Context, p Pass) error {
 	})
 }
 
-// adopt checks whether this cluster owns an OpenFGA store. An adopted store stays adopted while the Store's status
+// adoptStore checks whether this cluster owns an OpenFGA store. An adopted store stays adopted while the Store's status
 // declares it. Deleting the owner tuple therefore does not stop the removal of other tuples.
-func (r *Reconciler) adopt(ctx context.Context, store view.Object[corev1alpha1.Store]) error {
+func (r *Reconciler) adoptStore(ctx context.Context, store view.Object[corev1alpha1.Store]) error {
 	cluster, err := r.Cluster.Epoch(ctx)
 	if err != nil {
 		return err
 	}
 	owner := iam.StoreOwner(store.Key.Name, cluster)
-	if r.homeOf(store).adopted && iam.Declares(store.Value, owner) {
+	if r.homeOf(store).adopted && iam.HasOwner(store.Value, owner) {
 		return nil
 	}
 	named, err := r.OpenFGA.Owners(ctx, store.Value.Status.StoreID)
@@ -116,11 +116,11 @@ func (r *Reconciler) adopt(ctx context.Context, store view.Object[corev1alpha1.S
 	return nil
 }
 
-// tell enqueues the status of every declared object when the obstacle changed. If the store is not adopted, it also
+// reportObstacle enqueues the status of every declared object when the obstacle changed. If the store is not adopted, it also
 // logs that and writes an event for the Store.
-func (r *Reconciler) tell(ctx context.Context, p Pass) {
+func (r *Reconciler) reportObstacle(ctx context.Context, p Pass) {
 	why := condition.Condition{}
-	if is := r.obstacle(); is != nil {
+	if is := r.currentObstacle(); is != nil {
 		why = *is
 	}
 	if why == r.told {
@@ -129,11 +129,11 @@ func (r *Reconciler) tell(ctx context.Context, p Pass) {
 	r.told = why
 	r.refused.Set(0)
 	for _, kind := range r.State.kinds {
-		for _, k := range kind.keys() {
+		for _, k := range kind.liveKeys() {
 			p.Enqueue(statuses, Key{sort: status, owner: k})
 		}
 	}
-	if store, known := r.State.where(); known && why.Reason == iamv1alpha1.NotAdopted {
+	if store, known := r.State.iamStore(); known && why.Reason == iamv1alpha1.NotAdopted {
 		r.refused.Set(1)
 		r.Log.WarnContext(ctx, "IAM store is not known to be ours", slog.String("store_id", store.Value.Status.StoreID))
 		r.Status.Note(ctx, store.Change, condition.Note{Warning: true, Reason: why.Reason, Message: why.Message})

@@ -18,7 +18,7 @@ import (
 )
 
 // owner returns the tuple that names a cluster as the owner of the store.
-func owner(cluster string) tuple.Tuple { return convert(iam.StoreOwner("iam", cluster)) }
+func owner(cluster string) tuple.Tuple { return convertTuple(iam.StoreOwner("iam", cluster)) }
 
 // declare has the Store be so, with its OpenFGA store.
 func (b *bed) declare(spec corev1alpha1.StoreSpec) {
@@ -43,7 +43,7 @@ func (b *bed) tells(kind kinds.Kind, name string) string {
 
 func namesOwner(t *openfgav1.Tuple) bool {
 	k := t.GetKey()
-	return iam.NamesOwner(iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}) || strings.HasPrefix(k.GetObject(), "store:")
+	return iam.IsOwnerTuple(iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}) || strings.HasPrefix(k.GetObject(), "store:")
 }
 
 // gauge returns the value of a metric of the mirror.
@@ -96,7 +96,7 @@ func TestAStoreThatIsNotOursIsLeftAlone(t *testing.T) {
 		"another cluster's":               {held: []tuple.Tuple{owner("another")}},
 		"another cluster's, by its Store": {spec: declaring("another"), held: []tuple.Tuple{owner("another")}},
 		"another cluster's, by another name of the Store, and ours": {
-			spec: declaring("this"), held: []tuple.Tuple{convert(iam.StoreOwner("permissions", "another")), owner("this")},
+			spec: declaring("this"), held: []tuple.Tuple{convertTuple(iam.StoreOwner("permissions", "another")), owner("this")},
 		},
 		"another cluster's and ours": {spec: declaring("this"), held: []tuple.Tuple{owner("another"), owner("this")}},
 		"ours under a condition": {held: []tuple.Tuple{{ID: owner("this").ID}}, spec: corev1alpha1.StoreSpec{
@@ -183,8 +183,8 @@ func TestAStoreThatIsNotOursIsNotHeld(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}, Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"},
 	})
 	b.work()
-	if held := b.openFGA.holds(); !b.Emptied() || !slices.Equal(held, theirs) {
-		t.Errorf("it may go: %v; it holds %v", b.Emptied(), held)
+	if held := b.openFGA.holds(); !b.IsEmptied() || !slices.Equal(held, theirs) {
+		t.Errorf("it may go: %v; it holds %v", b.IsEmptied(), held)
 	}
 }
 

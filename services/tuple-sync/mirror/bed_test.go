@@ -130,7 +130,7 @@ func (b *bed) open() {
 	}
 }
 
-func newState(v *view.View, b *bed) *State {
+func newState(v *view.Informer, b *bed) *State {
 	return NewState(v, view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), b.keyOf(kinds.Stores(), "iam"), false)
 }
 
@@ -266,7 +266,7 @@ func (b *bed) pass(k Key, resync bool) error {
 
 // watcher makes objects lead to a key.
 type watcher struct {
-	*consume.Pass[Key]
+	*consume.Request[Key]
 
 	bed *bed
 }
@@ -466,15 +466,15 @@ func (b *bed) wanted() []string {
 			b.t.Fatal(err)
 		}
 	}
-	store, _ := s.where()
-	objects, all := s.objects(s.basis(store), b.model), map[string]bool{}
+	store, _ := s.iamStore()
+	objects, all := s.declaredObjects(s.basisOf(store), b.model), map[string]bool{}
 	for k := range b.api {
-		if s.kind(k.GroupResource) == nil {
+		if s.tableOf(k.GroupResource) == nil {
 			continue
 		}
-		for _, object := range s.own(k) {
+		for _, object := range s.affectedObjects(k) {
 			for _, tuple := range objects.Wanted(object) {
-				all[convert(tuple).String()] = true
+				all[convertTuple(tuple).String()] = true
 			}
 		}
 	}

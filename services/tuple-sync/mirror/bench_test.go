@@ -45,25 +45,25 @@ func (b *bed) bindMany(bindings, projects, users int) {
 // fill has the store and all statuses say what is declared.
 func (b *bed) fill() {
 	b.t.Helper()
-	n, err := b.declared(b.t.Context())
+	n, err := b.declaredSnapshot(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	objects := map[string]bool{}
 	for k := range b.api {
-		if b.State.kind(k.GroupResource) != nil {
-			for _, object := range b.State.own(k) {
+		if b.State.tableOf(k.GroupResource) != nil {
+			for _, object := range b.State.affectedObjects(k) {
 				objects[object] = true
 			}
 		}
 	}
 	b.openFGA.tuples, b.openFGA.list = nil, nil
 	for object := range objects {
-		for _, t := range n.wanted(object) {
+		for _, t := range n.desiredTuples(object) {
 			b.openFGA.tuples = append(b.openFGA.tuples, &openfgav1.Tuple{Key: &openfgav1.TupleKey{User: t.User, Relation: t.Relation, Object: t.Object}})
 		}
 	}
-	b.copy.forget()
+	b.copy.forgetCopy()
 	b.drain()
 }
 
@@ -108,7 +108,7 @@ func BenchmarkStart(b *testing.B) {
 			all := float64(b.N * bindings)
 			held := inUse()
 			b.ReportMetric(float64(int64(held)-int64(before))/float64(bindings), "B/binding")
-			bed.copy.forget()
+			bed.copy.forgetCopy()
 			b.ReportMetric(float64(int64(held)-int64(inUse()))/float64(bindings), "B-copy/binding")
 			runtime.KeepAlive(bed)
 			b.ReportMetric(float64(loading.Nanoseconds())/all, "ns-view/binding")

@@ -14,7 +14,7 @@ import (
 const (
 	// late bounds how much later a change may be committed than changes that follow it in OpenFGA's list.
 	late = time.Minute
-	// looksBack bounds the time between two calls of [mirrored.lookBack].
+	// looksBack bounds the time between two calls of [replica.rereadChanges].
 	looksBack = 10 * time.Second
 )
 
@@ -34,15 +34,15 @@ func newChange(c *openfgav1.TupleChange) change {
 }
 
 // catchUp reads the changes since the last call, from the saved continuation token. Decisions wait for it when the copy
-// is not fresh, so it reads nothing twice. [mirrored.lookBack] finds changes that were committed late.
-func (m *mirrored) catchUp(ctx context.Context, storeID string) error {
+// is not fresh, so it reads nothing twice. [replica.rereadChanges] finds changes that were committed late.
+func (m *replica) catchUp(ctx context.Context, storeID string) error {
 	begun, since := bootclock.Now(), time.Time{}
 	if m.token == "" && !m.last.IsZero() {
 		since = m.last.Add(-late)
 	}
 	read := newReading(m.token, nil)
 	err := m.readChanges(ctx, storeID, since, read)
-	m.compare(read.is) // As far as it was read: that is not read again.
+	m.compareChanges(read.is) // As far as it was read: that is not read again.
 	m.token = read.token
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,14 +53,14 @@ func (m *mirrored) catchUp(ctx context.Context, storeID string) error {
 	return err
 }
 
-// lookBack reads recent changes again, because a change that is committed late appears in the list before changes
+// rereadChanges reads recent changes again, because a change that is committed late appears in the list before changes
 // already read.
 //
 // If the list lacks a change that was read before, its history differs: the database was probably restored. Restored
-// tuples appear in no list, so lookBack reads the whole store. On an error it stays due. The last change of every read
-// is kept in tips, so a lost history is found however much was written since. No decision waits for lookBack.
-func (m *mirrored) lookBack(ctx context.Context, storeID string) error {
-	begun, loads := bootclock.Now(), m.loaded()
+// tuples appear in no list, so rereadChanges reads the whole store. On an error it stays due. The last change of every read
+// is kept in tips, so a lost history is found however much was written since. No decision waits for rereadChanges.
+func (m *replica) rereadChanges(ctx context.Context, storeID string) error {
+	begun, loads := bootclock.Now(), m.loadCount()
 	m.reading.Lock()
 	since := m.last
 	m.reading.Unlock()
@@ -77,20 +77,20 @@ func (m *mirrored) lookBack(ctx context.Context, storeID string) error {
 	}
 	read := newReading("", tips)
 	err := m.readChanges(ctx, storeID, since, read)
-	m.compare(read.is)
+	m.compareChanges(read.is)
 	lost := len(read.missing) > 0
 	if err == nil && lost {
-		err = m.review(ctx, storeID)
+		err = m.reviewStore(ctx, storeID)
 	}
-	if err != nil || !m.looked(loads, begun, len(tips), read.tips) || !lost {
+	if err != nil || !m.finishReread(loads, begun, len(tips), read.tips) || !lost {
 		return err
 	}
-	return m.rewind(ctx, storeID, since)
+	return m.rewindChanges(ctx, storeID, since)
 }
 
-// looked replaces the first tips, which lookBack has searched for, by the newest change that it read. It returns false
+// finishReread replaces the first tips, which rereadChanges has searched for, by the newest change that it read. It returns false
 // if the copy was reset meanwhile.
-func (m *mirrored) looked(loads int, begun time.Duration, tips int, newest []change) bool {
+func (m *replica) finishReread(loads int, begun time.Duration, tips int, newest []change) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.loads != loads {
@@ -103,17 +103,17 @@ func (m *mirrored) looked(loads int, begun time.Duration, tips int, newest []cha
 	return true
 }
 
-// rewind follows the list of changes from since, without a continuation token. A token of the previous history may skip
+// rewindChanges follows the list of changes from since, without a continuation token. A token of the previous history may skip
 // changes of the new one.
-func (m *mirrored) rewind(ctx context.Context, storeID string, since time.Time) error {
+func (m *replica) rewindChanges(ctx context.Context, storeID string, since time.Time) error {
 	m.reading.Lock()
 	defer m.reading.Unlock()
 	m.token, m.last = "", since.Add(late)
-	return m.followed(ctx, storeID)
+	return m.followLocked(ctx, storeID)
 }
 
-// owes reports whether lookBack is due.
-func (m *mirrored) owes() bool {
+// isRereadDue reports whether rereadChanges is due.
+func (m *replica) isRereadDue() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return bootclock.Since(m.back) >= looksBack
@@ -137,7 +137,7 @@ func newReading(token string, look []change) *reading {
 }
 
 // readChanges reads the rest of the list. On an error, r holds everything read before it.
-func (m *mirrored) readChanges(ctx context.Context, storeID string, since time.Time, r *reading) error {
+func (m *replica) readChanges(ctx context.Context, storeID string, since time.Time, r *reading) error {
 	for {
 		page, next, err := m.openFGA.ReadChanges(ctx, storeID, r.token, since)
 		if err != nil {
@@ -157,13 +157,13 @@ func (m *mirrored) readChanges(ctx context.Context, storeID string, since time.T
 	}
 }
 
-// compare marks objects as doubted if the list of changes contradicts the copy.
-func (m *mirrored) compare(is map[iam.Tuple]bool) {
+// compareChanges marks objects as doubted if the list of changes contradicts the copy.
+func (m *replica) compareChanges(is map[iam.Tuple]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for t, there := range is {
-		if _, copied := m.objects[t.Object][edge{t.Relation, t.User}]; copied != there && iam.OwnsObject(t.Object) {
-			m.raise(t.Object)
+		if _, copied := m.objects[t.Object][edge{t.Relation, t.User}]; copied != there && iam.IsOwnObject(t.Object) {
+			m.markSuspectLocked(t.Object)
 		}
 	}
 }

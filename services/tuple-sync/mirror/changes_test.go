@@ -65,7 +65,7 @@ func (s *server) ReadObject(_ context.Context, _, object string) ([]*openfgav1.T
 func (s *server) Owners(context.Context, string) (owners []iam.Tuple, err error) {
 	for _, t := range s.tuples {
 		k := t.GetKey()
-		if named := (iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}); k.GetCondition() == nil && iam.NamesOwner(named) {
+		if named := (iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}); k.GetCondition() == nil && iam.IsOwnerTuple(named) {
 			owners = append(owners, named)
 		}
 	}
@@ -124,22 +124,22 @@ func (s *server) commit(at time.Time, t *openfgav1.TupleKey, written bool) {
 }
 
 // doubtedAfter returns the doubted objects after the copy has followed the store.
-func (m *mirrored) doubtedAfter(t *testing.T) []string {
+func (m *replica) doubtedAfter(t *testing.T) []string {
 	t.Helper()
 	if err := m.looks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	all := m.doubts()
+	all := m.suspects()
 	slices.Sort(all)
 	for _, object := range all {
-		if _, _, err := m.held(t.Context(), "store", object); err != nil {
+		if _, _, err := m.heldTuples(t.Context(), "store", object); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return all
 }
 
-func (m *mirrored) wantDoubts(t *testing.T, when string, want ...string) {
+func (m *replica) wantDoubts(t *testing.T, when string, want ...string) {
 	t.Helper()
 	for i := range want {
 		want[i] = iam.GroupType + ":" + want[i]
@@ -150,24 +150,24 @@ func (m *mirrored) wantDoubts(t *testing.T, when string, want ...string) {
 }
 
 // looks follows the store, and looks back if it is time to.
-func (m *mirrored) looks(ctx context.Context) error {
-	if err := m.follow(ctx, "store"); err != nil || !m.owes() {
+func (m *replica) looks(ctx context.Context) error {
+	if err := m.followStore(ctx, "store"); err != nil || !m.isRereadDue() {
 		return err
 	}
-	return m.lookBack(ctx, "store")
+	return m.rereadChanges(ctx, "store")
 }
 
-// wait makes the next lookBack due.
-func (m *mirrored) wait() { m.back -= looksBack }
+// wait makes the next rereadChanges due.
+func (m *replica) wait() { m.back -= looksBack }
 
 // fails makes the next look one back, which must fail: so is the one after that.
-func (m *mirrored) fails(t *testing.T) {
+func (m *replica) fails(t *testing.T) {
 	t.Helper()
 	m.wait()
 	if err := m.looks(t.Context()); err == nil {
 		t.Fatal("nothing has failed")
 	}
-	if !m.owes() {
+	if !m.isRereadDue() {
 		t.Error("what failed is done")
 	}
 }
@@ -213,7 +213,7 @@ func TestADatabaseThatWasRestoredIsReadAnew(t *testing.T) {
 	m.wantDoubts(t, "at first")
 	backup := server{tuples: slices.Clone(s.tuples), list: slices.Clone(s.list)}
 	s.commit(now.Add(time.Hour), tupleOf("a", "alice"), false) // Revoked, by us.
-	m.wrote("store", iam.GroupType+":a", nil, []iam.Tuple{{User: iam.User("alice"), Relation: "member", Object: iam.GroupType + ":a"}})
+	m.recordWrite("store", iam.GroupType+":a", nil, []iam.Tuple{{User: iam.User("alice"), Relation: "member", Object: iam.GroupType + ":a"}})
 	m.wantDoubts(t, "after a revocation")
 	s.tuples, s.list = backup.tuples, backup.list
 	m.wait()
@@ -247,7 +247,7 @@ func TestARestoredDatabaseIsReadAnewThoughSomebodyHasWrittenToIt(t *testing.T) {
 			s.tuples, s.list = backup.tuples, backup.list
 			for i := range 3 { // In between it is only followed.
 				s.commit(now.Add(time.Hour+time.Duration(i)*time.Second), tupleOf("c", "carol"), i%2 == 0)
-				if err := m.follow(t.Context(), "store"); err != nil {
+				if err := m.followStore(t.Context(), "store"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -268,14 +268,14 @@ func TestARestoredDatabaseIsReadAnewThoughSomebodyHasWrittenToIt(t *testing.T) {
 	}
 }
 
-// A running lookBack blocks no pass.
+// A running rereadChanges blocks no pass.
 func TestWhoLooksBackHoldsUpNobody(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
 	b.follow()
 	begun, read, done := make(chan struct{}), make(chan struct{}), make(chan error)
 	b.openFGA.stumble = func(string) error { close(begun); <-read; return nil }
-	go func() { done <- b.copy.lookBack(t.Context(), "store") }()
+	go func() { done <- b.copy.rereadChanges(t.Context(), "store") }()
 	<-begun
 	b.openFGA.stumble = nil
 	b.copy.mu.Lock()
@@ -290,7 +290,7 @@ func TestWhoLooksBackHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// A restored database may fail at first; lookBack stays due until it succeeds.
+// A restored database may fail at first; rereadChanges stays due until it succeeds.
 func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
 	s, now := &server{}, time.Now()
 	m := newMirrored(s)
@@ -298,7 +298,7 @@ func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
 	m.wantDoubts(t, "at first")
 	backup := server{tuples: slices.Clone(s.tuples), list: slices.Clone(s.list)}
 	s.commit(now.Add(time.Hour), tupleOf("a", "alice"), false)
-	m.wrote("store", iam.GroupType+":a", nil, []iam.Tuple{{User: iam.User("alice"), Relation: "member", Object: iam.GroupType + ":a"}})
+	m.recordWrite("store", iam.GroupType+":a", nil, []iam.Tuple{{User: iam.User("alice"), Relation: "member", Object: iam.GroupType + ":a"}})
 	m.wantDoubts(t, "after a revocation")
 	s.tuples, s.list = backup.tuples, backup.list
 	s.commit(now.Add(2*time.Hour), tupleOf("b", "bob"), true) // The new history goes on.
@@ -331,7 +331,7 @@ func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
 		return nil
 	}
 	m.fails(t)
-	if got := m.doubts(); len(got) != 3 {
+	if got := m.suspects(); len(got) != 3 {
 		t.Errorf("as far as it was read, %v are doubted", got)
 	}
 	m.wantDoubts(t, "once it can be read", "b", "c", "d")
@@ -342,37 +342,37 @@ func TestADoubtStandsUntilTheObjectWasRead(t *testing.T) {
 	object := iam.GroupType + ":a"
 	s := &server{tuples: []*openfgav1.Tuple{{Key: tupleOf("a", "alice")}}}
 	m := newMirrored(s)
-	if err := m.follow(t.Context(), "store"); err != nil {
+	if err := m.followStore(t.Context(), "store"); err != nil {
 		t.Fatal(err)
 	}
 	joined := &iamv1alpha1.GroupMembership{Status: iamv1alpha1.GroupMembershipStatus{User: &iamv1alpha1.Member{Name: "alice", UID: "1"}}}
 	joined.Spec.UserRef.Name = "alice"
-	n := &snapshot{of: basis{storeID: "store"}, objects: &iam.Objects{
+	n := &snapshot{of: basis{storeID: "store"}, objects: &iam.Lookup{
 		GroupOf:       func(string) *iamv1alpha1.Group { return &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "a"}} },
 		MembershipsOf: func(string, string) []*iamv1alpha1.GroupMembership { return []*iamv1alpha1.GroupMembership{joined} },
 		User: func(name string) *iamv1alpha1.User {
 			return &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}
 		},
 	}}
-	if !m.holds(n, object) {
+	if !m.hasExactly(n, object) {
 		t.Fatal("it does not hold what was read")
 	}
 	s.tuples = nil // Somebody took it away.
-	m.doubt(object)
+	m.markSuspect(object)
 	s.asked = func() {
-		if m.holds(n, object) {
+		if m.hasExactly(n, object) {
 			t.Error("it holds what is wanted, says a copy that is being read anew")
 		}
-		m.doubt(object)
+		m.markSuspect(object)
 	}
-	if _, _, err := m.held(t.Context(), "store", object); err != nil {
+	if _, _, err := m.heldTuples(t.Context(), "store", object); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(m.doubts(), object) {
+	if !slices.Contains(m.suspects(), object) {
 		t.Error("a doubt that came while the object was read is forgotten")
 	}
 	s.asked = nil
-	if has, _, err := m.held(t.Context(), "store", object); err != nil || len(has) > 0 || len(m.doubts()) > 0 {
-		t.Errorf("it has %v, and in doubt are %v: %v", has, m.doubts(), err)
+	if has, _, err := m.heldTuples(t.Context(), "store", object); err != nil || len(has) > 0 || len(m.suspects()) > 0 {
+		t.Errorf("it has %v, and in doubt are %v: %v", has, m.suspects(), err)
 	}
 }

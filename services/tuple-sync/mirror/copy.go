@@ -35,8 +35,8 @@ type edge struct{ relation, user string }
 // edges are the tuples of one object.
 type edges map[edge]struct{}
 
-// mirrored is a copy of the tuples of IAM's types in one OpenFGA store.
-type mirrored struct {
+// replica is a copy of the tuples of IAM's types in one OpenFGA store.
+type replica struct {
 	openFGA Reader
 
 	// reading serializes reads of the whole store and of its changes. It guards token and last.
@@ -49,7 +49,7 @@ type mirrored struct {
 	storeID string
 	// read is the start of the last successful read of changes, by our clock.
 	read time.Duration
-	// tips holds the last change of each page read since the last lookBack. back is the start of that lookBack, by our
+	// tips holds the last change of each page read since the last rereadChanges. back is the start of that rereadChanges, by our
 	// clock.
 	tips []change
 	back time.Duration
@@ -71,14 +71,14 @@ type mirrored struct {
 	refused map[iam.Tuple]string
 }
 
-func newMirrored(openFGA Reader) *mirrored {
-	m := &mirrored{openFGA: openFGA, waiting: map[string]map[Key]bool{}, engaged: map[string]int{}}
-	m.forget()
+func newMirrored(openFGA Reader) *replica {
+	m := &replica{openFGA: openFGA, waiting: map[string]map[Key]bool{}, engaged: map[string]int{}}
+	m.forgetCopy()
 	return m
 }
 
-// reset replaces the copy by one of another store.
-func (m *mirrored) reset(storeID string, objects map[string]edges) {
+// resetTo replaces the copy by one of another store.
+func (m *replica) resetTo(storeID string, objects map[string]edges) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.storeID, m.objects, m.doubted, m.refused = storeID, objects, map[string]uint64{}, map[iam.Tuple]string{}
@@ -86,50 +86,50 @@ func (m *mirrored) reset(storeID string, objects map[string]edges) {
 	m.loads, m.read, m.tips, m.back = m.loads+1, 0, nil, bootclock.Now()
 }
 
-// forget drops the copy, so that the next follow loads the store again.
-func (m *mirrored) forget() { m.reset("", map[string]edges{}) }
+// forgetCopy drops the copy, so that the next follow loads the store again.
+func (m *replica) forgetCopy() { m.resetTo("", map[string]edges{}) }
 
-// is reports whether this is a copy of the given store.
-func (m *mirrored) is(storeID string) bool {
+// isOf reports whether this is a copy of the given store.
+func (m *replica) isOf(storeID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.storeID == storeID
 }
 
 // isFresh reports whether this is a copy of the given store, and its changes were read less than 4 seconds ago (fresh).
-func (m *mirrored) isFresh(storeID string) bool {
+func (m *replica) isFresh(storeID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.storeID == storeID && bootclock.Since(m.read) < fresh
 }
 
-// loaded returns the number of resets.
-func (m *mirrored) loaded() int {
+// loadCount returns the number of resets.
+func (m *replica) loadCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.loads
 }
 
-// follow loads the store if the copy is of another one, and reads its changes. Objects that changed unexpectedly become
+// followStore loads the store if the copy is of another one, and reads its changes. Objects that changed unexpectedly become
 // doubted.
-func (m *mirrored) follow(ctx context.Context, storeID string) error {
+func (m *replica) followStore(ctx context.Context, storeID string) error {
 	m.reading.Lock()
 	defer m.reading.Unlock()
-	return m.followed(ctx, storeID)
+	return m.followLocked(ctx, storeID)
 }
 
-// followed does the work of [mirrored.follow]. The caller holds reading.
-func (m *mirrored) followed(ctx context.Context, storeID string) error {
-	if !m.is(storeID) {
-		if err := m.load(ctx, storeID); err != nil {
+// followLocked does the work of [replica.followStore]. The caller holds reading.
+func (m *replica) followLocked(ctx context.Context, storeID string) error {
+	if !m.isOf(storeID) {
+		if err := m.loadStore(ctx, storeID); err != nil {
 			return err
 		}
 	}
 	return m.catchUp(ctx, storeID)
 }
 
-// refresh calls [mirrored.followed] unless the copy is fresh.
-func (m *mirrored) refresh(ctx context.Context, storeID string) error {
+// refreshCopy calls [replica.followLocked] unless the copy is fresh.
+func (m *replica) refreshCopy(ctx context.Context, storeID string) error {
 	if m.isFresh(storeID) { // A running read blocks no pass while the copy is fresh.
 		return nil
 	}
@@ -138,39 +138,39 @@ func (m *mirrored) refresh(ctx context.Context, storeID string) error {
 	if m.isFresh(storeID) {
 		return nil
 	}
-	return m.followed(ctx, storeID)
+	return m.followLocked(ctx, storeID)
 }
 
-// doubts lists the doubted objects.
-func (m *mirrored) doubts() []string {
+// suspects lists the doubted objects.
+func (m *replica) suspects() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.doubted))
 }
 
-// doubt makes the next pass read an object before it decides, because the result of a write is unknown.
-func (m *mirrored) doubt(object string) {
+// markSuspect makes the next pass read an object before it decides, because the result of a write is unknown.
+func (m *replica) markSuspect(object string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.raise(object)
+	m.markSuspectLocked(object)
 }
 
-// raise marks an object as doubted. The caller holds the lock.
-func (m *mirrored) raise(object string) {
+// markSuspectLocked marks an object as doubted. The caller holds the lock.
+func (m *replica) markSuspectLocked(object string) {
 	m.raised++
 	m.doubted[object] = m.raised
 	delete(m.steady, object)
 }
 
-// sure reports whether the copy is of this store and the object is not doubted. The caller holds the lock.
-func (m *mirrored) sure(storeID, object string) bool {
+// isSure reports whether the copy is of this store and the object is not doubted. The caller holds the lock.
+func (m *replica) isSure(storeID, object string) bool {
 	return m.storeID == storeID && m.doubted[object] == 0
 }
 
-// held returns the tuples of an object. If the object is doubted, held reads it from OpenFGA, and strange lists the
+// heldTuples returns the tuples of an object. If the object is doubted, held reads it from OpenFGA, and strange lists the
 // tuples that the copy lacked. The doubt stands until the copy holds the result, so no pass relies on the old copy
 // meanwhile.
-func (m *mirrored) held(ctx context.Context, storeID, object string) (has edges, strange []iam.Tuple, err error) {
+func (m *replica) heldTuples(ctx context.Context, storeID, object string) (has edges, strange []iam.Tuple, err error) {
 	m.mu.Lock()
 	doubt, known, is := m.doubted[object], maps.Clone(m.objects[object]), m.storeID == storeID
 	m.mu.Unlock()
@@ -186,7 +186,7 @@ func (m *mirrored) held(ctx context.Context, storeID, object string) (has edges,
 	}
 	held := map[string]edges{}
 	for _, t := range read {
-		put(held, t.GetKey())
+		putTuple(held, t.GetKey())
 	}
 	for e := range held[object] {
 		if _, ok := known[e]; !ok {
@@ -196,7 +196,7 @@ func (m *mirrored) held(ctx context.Context, storeID, object string) (has edges,
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.storeID == storeID {
-		m.keep(object, maps.Clone(held[object]))
+		m.keepTuples(object, maps.Clone(held[object]))
 		if m.doubted[object] == doubt { // A later doubt stays: this read may have missed its cause.
 			delete(m.doubted, object)
 		}
@@ -204,8 +204,8 @@ func (m *mirrored) held(ctx context.Context, storeID, object string) (has edges,
 	return held[object], strange, nil
 }
 
-// keep stores the tuples of an object. The caller holds the lock.
-func (m *mirrored) keep(object string, has edges) {
+// keepTuples stores the tuples of an object. The caller holds the lock.
+func (m *replica) keepTuples(object string, has edges) {
 	delete(m.steady, object)
 	if len(has) == 0 {
 		delete(m.objects, object)
@@ -214,8 +214,8 @@ func (m *mirrored) keep(object string, has edges) {
 	}
 }
 
-// wrote applies our own write to the copy.
-func (m *mirrored) wrote(storeID, object string, add, remove []iam.Tuple) {
+// recordWrite applies our own write to the copy.
+func (m *replica) recordWrite(storeID, object string, add, remove []iam.Tuple) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.storeID != storeID {
@@ -231,26 +231,26 @@ func (m *mirrored) wrote(storeID, object string, add, remove []iam.Tuple) {
 	for _, t := range add {
 		has[edge{t.Relation, t.User}] = struct{}{}
 	}
-	m.keep(object, has)
+	m.keepTuples(object, has)
 }
 
-// refuse remembers that OpenFGA refused a tuple with a model.
-func (m *mirrored) refuse(t iam.Tuple, modelID string) {
+// recordRefusal remembers that OpenFGA refused a tuple with a model.
+func (m *replica) recordRefusal(t iam.Tuple, modelID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.refused[t] = modelID
 }
 
-// takes reports whether OpenFGA has not refused the tuple with this model.
-func (m *mirrored) takes(t iam.Tuple, modelID string) bool {
+// canTake reports whether OpenFGA has not refused the tuple with this model.
+func (m *replica) canTake(t iam.Tuple, modelID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.refused[t] != modelID
 }
 
-// engage counts a pass that may write an object, until end is called. A pass calls it before it reads the declared
+// beginWrite counts a pass that may write an object, until end is called. A pass calls it before it reads the declared
 // state.
-func (m *mirrored) engage(object string) (end func()) {
+func (m *replica) beginWrite(object string) (end func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.engaged[object]++
@@ -265,56 +265,56 @@ func (m *mirrored) engage(object string) (end func()) {
 
 // mayHold reports whether an object may hold tuples: by the copy, because of a doubt, or because a pass may be writing
 // it.
-func (m *mirrored) mayHold(object string) bool {
+func (m *replica) mayHold(object string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.objects[object]) > 0 || m.doubted[object] > 0 || m.engaged[object] > 0
 }
 
-// known lists the objects that hold tuples, by the copy.
-func (m *mirrored) known() []string {
+// knownObjects lists the objects that hold tuples, by the copy.
+func (m *replica) knownObjects() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.objects))
 }
 
-// empty reports whether the copy holds no tuples and no doubts.
-func (m *mirrored) empty() bool {
+// isEmpty reports whether the copy holds no tuples and no doubts.
+func (m *replica) isEmpty() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.objects)+len(m.doubted) == 0
 }
 
-// size returns the number of tuples of an object, by the copy.
-func (m *mirrored) size(object string) int {
+// tupleCount returns the number of tuples of an object, by the copy.
+func (m *replica) tupleCount(object string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.objects[object])
 }
 
-// holds reports whether an object holds exactly the wanted tuples, without a doubt. It caches true until something
+// hasExactly reports whether an object holds exactly the wanted tuples, without a doubt. It caches true until something
 // changes, because many keys depend on one object.
-func (m *mirrored) holds(n *snapshot, object string) bool {
+func (m *replica) hasExactly(n *snapshot, object string) bool {
 	if m.isSteady(n, object) {
 		return true
 	}
-	wanted := n.wanted(object)
+	wanted := n.desiredTuples(object)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	has := m.objects[object]
-	holds := m.sure(n.of.storeID, object) && len(wanted) == len(has) && !slices.ContainsFunc(wanted, func(t iam.Tuple) bool {
+	holds := m.isSure(n.of.storeID, object) && len(wanted) == len(has) && !slices.ContainsFunc(wanted, func(t iam.Tuple) bool {
 		_, ok := has[edge{t.Relation, t.User}]
 		return !ok
 	})
 	if holds {
-		m.settle(object, n.moment)
+		m.markVerified(object, n.moment)
 	}
 	return holds
 }
 
-// settle records that an object is in step at a moment. The caller holds the lock. A newer moment drops all older
+// markVerified records that an object is in step at a moment. The caller holds the lock. A newer moment drops all older
 // results, which bounds their number.
-func (m *mirrored) settle(object string, at moment) {
+func (m *replica) markVerified(object string, at moment) {
 	if at.changes < m.settled.changes {
 		return
 	}
@@ -324,18 +324,18 @@ func (m *mirrored) settle(object string, at moment) {
 	m.steady[object] = struct{}{}
 }
 
-// isSteady reports whether [mirrored.settle] recorded the object at the moment of n, and its tuples have not changed
+// isSteady reports whether [replica.markVerified] recorded the object at the moment of n, and its tuples have not changed
 // since.
-func (m *mirrored) isSteady(n *snapshot, object string) bool {
+func (m *replica) isSteady(n *snapshot, object string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, ok := m.steady[object]
 	return ok && m.settled == n.moment && m.storeID == n.of.storeID
 }
 
-// has returns the tuples of an object by the copy, and whether they are sure.
-func (m *mirrored) has(storeID, object string) (is edges, sure bool) {
+// copyOf returns the tuples of an object by the copy, and whether they are sure.
+func (m *replica) copyOf(storeID, object string) (is edges, sure bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.objects[object]), m.sure(storeID, object)
+	return maps.Clone(m.objects[object]), m.isSure(storeID, object)
 }

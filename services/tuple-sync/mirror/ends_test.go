@@ -44,15 +44,15 @@ func TestAStoreThatGoesWithTheLastKindIsEmptiedFirst(t *testing.T) {
 				t.Fatal("nobody has anything")
 			}
 			for _, step := range steps {
-				if b.follow(); b.Emptied() {
+				if b.follow(); b.IsEmptied() {
 					t.Error("it may go too early")
 				}
 				step(b)
 			}
 			b.work()
 			b.follow() // The tail looks again.
-			if left := b.openFGA.holds(); len(left) > 0 || !b.Emptied() {
-				t.Errorf("it may go: %v; there is left %v", b.Emptied(), left)
+			if left := b.openFGA.holds(); len(left) > 0 || !b.IsEmptied() {
+				t.Errorf("it may go: %v; there is left %v", b.IsEmptied(), left)
 			}
 		})
 	}
@@ -64,7 +64,7 @@ func TestAStoreThatGoesIsNotHeldByWhatOpenFGADoesNotHave(t *testing.T) {
 	b.unprotect()
 	b.doom()
 	b.openFGA.gone = true
-	if b.follow(); !b.Emptied() {
+	if b.follow(); !b.IsEmptied() {
 		t.Error("it waits for a store that is gone")
 	}
 }
@@ -72,7 +72,7 @@ func TestAStoreThatGoesIsNotHeldByWhatOpenFGADoesNotHave(t *testing.T) {
 func TestAStoreThatGoesIsNotHeldByAModelItNeverHad(t *testing.T) {
 	b := newBed(t)
 	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}})
-	if b.follow(); !b.Emptied() {
+	if b.follow(); !b.IsEmptied() {
 		t.Error("it waits")
 	}
 }

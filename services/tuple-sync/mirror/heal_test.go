@@ -91,7 +91,7 @@ func TestAReaderThatHangsHoldsUpNoRevocation(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(b.dirty, Key{sort: whole})
-	go func() { read <- b.whole(t.Context()) }()
+	go func() { read <- b.compareStore(t.Context()) }()
 	<-b.openFGA.begun
 	b.drop(kinds.PolicyBindings(), "bob")
 	b.follow()
@@ -102,7 +102,7 @@ func TestAReaderThatHangsHoldsUpNoRevocation(t *testing.T) {
 	}
 }
 
-// No revocation waits for a slow lookBack either.
+// No revocation waits for a slow rereadChanges either.
 func TestAReaderOfChangesThatHangsHoldsUpNoRevocation(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
@@ -110,7 +110,7 @@ func TestAReaderOfChangesThatHangsHoldsUpNoRevocation(t *testing.T) {
 	begun, read, done := make(chan struct{}), make(chan struct{}), make(chan error)
 	b.copy.read += time.Hour // However slow the machine is, it is fresh.
 	b.openFGA.stumble = func(string) error { close(begun); <-read; return nil }
-	go func() { done <- b.copy.follow(t.Context(), "store") }()
+	go func() { done <- b.copy.followStore(t.Context(), "store") }()
 	<-begun
 	b.openFGA.stumble = nil
 	b.drop(kinds.PolicyBindings(), "bob")
@@ -126,21 +126,21 @@ func TestAReaderOfChangesThatHangsHoldsUpNoRevocation(t *testing.T) {
 func TestAKindThatComesBackAsItWasIsRegisteredAnew(t *testing.T) {
 	b := newBed(t)
 	k := b.keyOf(kinds.ProtectedResources(), "docs")
-	if b.State.rejudged(k) {
+	if b.State.isRegistrationChanged(k) {
 		t.Error("nothing has changed")
 	}
 	before := b.State.revision.Load()
 	b.State.judged[k] = "" // As one that is not to be seen while it is loaded.
 	gone := b.keyOf(kinds.ProtectedResources(), "oaks")
 	b.State.judged[gone] = "what it was"
-	b.State.loaded()
+	b.State.recomputeRegistrations()
 	if was := b.State.judged[gone]; was != "" {
 		t.Error("what is loaded no more would be nothing new if it came back as it was")
 	}
 	if b.State.revision.Load() == before {
 		t.Error("what was loaded is taken to be what was known")
 	}
-	if b.State.rejudged(k) {
+	if b.State.isRegistrationChanged(k) {
 		t.Error("what was loaded counts again once somebody tells of it")
 	}
 	b.put(kinds.ProtectedResources(), "docs", &iamv1alpha1.ProtectedResource{Spec: protect(docType, "docs").Spec})

@@ -16,31 +16,31 @@ type inherited struct {
 	heirs map[string][]event.Key
 }
 
-// inheritance returns the cached permissions of the present roles.
-func (s *State) inheritance() *iam.Inheritance {
+// currentInheritance returns the cached permissions of the present roles.
+func (s *State) currentInheritance() *iam.Inheritance {
 	s.inherited.mu.Lock()
 	defer s.inherited.mu.Unlock()
-	s.outdate()
+	s.dropInheritance()
 	return s.inherited.from
 }
 
-// outdate drops the cache if roles changed. The caller holds the lock. Later results use roles at least as new as the
+// dropInheritance drops the cache if roles changed. The caller holds the lock. Later results use roles at least as new as the
 // version in of.
-func (s *State) outdate() {
-	if changes := s.roles.changes(); s.inherited.from == nil || s.inherited.of != changes {
+func (s *State) dropInheritance() {
+	if changes := s.roles.changeCount(); s.inherited.from == nil || s.inherited.of != changes {
 		s.inherited.of, s.inherited.from, s.inherited.heirs = changes, new(iam.Inheritance), nil
 	}
 }
 
-// inheritors returns the roles that directly inherit each role, by the path of the inherited role.
-func (s *State) inheritors() map[string][]event.Key {
+// inheritorsByRole returns the roles that directly inherit each role, by the path of the inherited role.
+func (s *State) inheritorsByRole() map[string][]event.Key {
 	s.inherited.mu.Lock()
 	defer s.inherited.mu.Unlock()
-	if s.outdate(); s.inherited.heirs == nil {
+	if s.dropInheritance(); s.inherited.heirs == nil {
 		s.inherited.heirs = map[string][]event.Key{}
 		for _, o := range s.roles.rows.All() {
 			for _, ref := range o.Value.Spec.InheritedRoles {
-				role := path(cmp.Or(ref.Namespace, o.Key.Namespace), ref.Name)
+				role := namespacedPath(cmp.Or(ref.Namespace, o.Key.Namespace), ref.Name)
 				if o.Key.Cluster == s.store.Cluster {
 					s.inherited.heirs[role] = append(s.inherited.heirs[role], o.Key)
 				}

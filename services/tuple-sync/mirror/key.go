@@ -9,7 +9,7 @@ const (
 	none sort = iota
 	// tail examines the store as a whole: its existence, writes of others, and a new model.
 	tail
-	// back reads recent changes again; see [mirrored.lookBack].
+	// back reads recent changes again; see [replica.rereadChanges].
 	back
 	// whole compares the whole store with the copy.
 	whole

@@ -11,20 +11,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// load reads a whole store and replaces the copy.
-func (m *mirrored) load(ctx context.Context, storeID string) error {
+// loadStore reads a whole store and replaces the copy.
+func (m *replica) loadStore(ctx context.Context, storeID string) error {
 	held, last, err := m.readAll(ctx, storeID)
 	if err != nil {
 		return err
 	}
 	m.token, m.last = "", last
-	m.reset(storeID, held)
+	m.resetTo(storeID, held)
 	return nil
 }
 
-// review reads the whole store, and marks objects as doubted that differ from the copy. Writes during the read also
+// reviewStore reads the whole store, and marks objects as doubted that differ from the copy. Writes during the read also
 // cause doubts, which the next pass of the object clears.
-func (m *mirrored) review(ctx context.Context, storeID string) error {
+func (m *replica) reviewStore(ctx context.Context, storeID string) error {
 	held, _, err := m.readAll(ctx, storeID)
 	if err != nil {
 		return err
@@ -36,14 +36,14 @@ func (m *mirrored) review(ctx context.Context, storeID string) error {
 	}
 	for _, object := range slices.Concat(slices.Collect(maps.Keys(held)), slices.Collect(maps.Keys(m.objects))) {
 		if !maps.Equal(held[object], m.objects[object]) {
-			m.raise(object)
+			m.markSuspectLocked(object)
 		}
 	}
 	return nil
 }
 
 // readAll returns the tuples of IAM's types in a store, and the time of its newest tuple of any type.
-func (m *mirrored) readAll(ctx context.Context, storeID string) (held map[string]edges, last time.Time, err error) {
+func (m *replica) readAll(ctx context.Context, storeID string) (held map[string]edges, last time.Time, err error) {
 	held = map[string]edges{}
 	for t, err := range m.openFGA.ReadTuples(ctx, storeID) {
 		if err != nil {
@@ -52,13 +52,13 @@ func (m *mirrored) readAll(ctx context.Context, storeID string) (held map[string
 		if at := t.GetTimestamp().AsTime(); at.After(last) {
 			last = at
 		}
-		put(held, t.GetKey())
+		putTuple(held, t.GetKey())
 	}
 	return held, last, nil
 }
 
-func put(objects map[string]edges, t *openfgav1.TupleKey) {
-	if !iam.OwnsObject(t.GetObject()) {
+func putTuple(objects map[string]edges, t *openfgav1.TupleKey) {
+	if !iam.IsOwnObject(t.GetObject()) {
 		return
 	}
 	if objects[t.GetObject()] == nil {

@@ -21,8 +21,8 @@ import (
 func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why controller.Outage) error {
 	p := consume.NewPass(r.View, key, false)
 	var errs []error
-	for _, k := range r.concerned(key) {
-		f, s := r.outage(ctx, k, why.Message())
+	for _, k := range r.concernedObjects(key) {
+		f, s := r.outageStatus(ctx, k, why.Message())
 		if s == nil {
 			continue
 		}
@@ -39,13 +39,13 @@ func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why controller.Ou
 	return fault.Join(errs...)
 }
 
-// concerned returns the declared objects whose status depends on a key, or that wait for its OpenFGA object.
-func (r *Reconciler) concerned(key Key) (owners []event.Key) {
+// concernedObjects returns the declared objects whose status depends on a key, or that wait for its OpenFGA object.
+func (r *Reconciler) concernedObjects(key Key) (owners []event.Key) {
 	switch key.sort {
 	case spread, record, status:
 		return []event.Key{key.owner}
 	case tuples:
-		for _, waiting := range r.copy.awaited(key.object) {
+		for _, waiting := range r.copy.waitingKeys(key.object) {
 			owners = append(owners, waiting.owner)
 		}
 	case tail, back, whole, none:
@@ -53,15 +53,15 @@ func (r *Reconciler) concerned(key Key) (owners []event.Key) {
 	return owners
 }
 
-// outage returns the status of an object during an outage, or nil if nothing is to be written. That is so for objects
+// outageStatus returns the status of an object during an outage, or nil if nothing is to be written. That is so for objects
 // that are in step or already report the outage. While the content of OpenFGA is unknown, a status of the present
 // generation stays.
-func (r *Reconciler) outage(ctx context.Context, k event.Key, message string) (found, *said) {
-	f, live := r.State.kind(k.GroupResource).last(k)
+func (r *Reconciler) outageStatus(ctx context.Context, k event.Key, message string) (found, *statusUpdate) {
+	f, live := r.State.tableOf(k.GroupResource).lastFound(k)
 	if !live || !f.alive {
 		return f, nil
 	}
-	s := r.say(nil, k, condition.Condition{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: message})
+	s := r.buildStatus(nil, k, condition.Condition{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: message})
 	if s == nil {
 		return f, nil
 	}
@@ -70,9 +70,9 @@ func (r *Reconciler) outage(ctx context.Context, k event.Key, message string) (f
 	if said && ready.Reason == corev1alpha1.BackendUnavailable {
 		return f, nil
 	}
-	n, err := r.declared(ctx)
+	n, err := r.declaredSnapshot(ctx)
 	switch {
-	case err != nil || n == nil || !r.copy.is(n.of.storeID):
+	case err != nil || n == nil || !r.copy.isOf(n.of.storeID):
 		if said {
 			return f, nil
 		}

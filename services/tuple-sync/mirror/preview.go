@@ -16,23 +16,23 @@ type Preview struct {
 	// Adopted means that this cluster owns the store already. If not, Message gives the reason and the remedy.
 	Adopted bool
 	Message string
-	objects *iam.Objects
+	objects *iam.Lookup
 	ends    bool
 }
 
 // Preview returns the effect of adopting the OpenFGA store. It changes nothing.
 func (r *Reconciler) Preview(ctx context.Context) (Preview, error) {
 	p := Preview{}
-	if why := r.obstacle(); why != nil {
+	if why := r.currentObstacle(); why != nil {
 		p.Message = why.Message
 	}
-	store, known := r.State.where()
+	store, known := r.State.iamStore()
 	if known {
 		model, err := r.Models.Get(ctx, store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID)
-		of := r.State.basis(store)
+		of := r.State.basisOf(store)
 		p.StoreID, p.Adopted, p.ends = of.storeID, r.homeOf(store).adopted, of.ends
 		if model != nil {
-			p.objects = r.State.objects(of, model)
+			p.objects = r.State.declaredObjects(of, model)
 		}
 		return p, err
 	}
@@ -53,13 +53,13 @@ func (r *Reconciler) Preview(ctx context.Context) (Preview, error) {
 // model no tuple counts as declared, because the types of the future model are unknown.
 func (p Preview) Undeclared(held []tuple.Tuple) (all []tuple.Tuple) {
 	for _, t := range held {
-		if iam.OwnsObject(t.Object) && !p.declares(t) {
+		if iam.IsOwnObject(t.Object) && !p.contains(t) {
 			all = append(all, t)
 		}
 	}
 	return all
 }
 
-func (p Preview) declares(t tuple.Tuple) bool {
-	return p.objects != nil && !p.ends && slices.ContainsFunc(p.objects.Wanted(t.Object), func(w iam.Tuple) bool { return convert(w) == t })
+func (p Preview) contains(t tuple.Tuple) bool {
+	return p.objects != nil && !p.ends && slices.ContainsFunc(p.objects.Wanted(t.Object), func(w iam.Tuple) bool { return convertTuple(w) == t })
 }

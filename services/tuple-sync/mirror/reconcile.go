@@ -29,7 +29,7 @@ const interval = time.Second
 // Config of a [Reconciler]. All fields are required.
 type Config struct {
 	State     *State
-	View      *view.View
+	View      *view.Informer
 	Confirmer *confirm.Confirmer
 	Cluster   Cluster
 	Status    *controller.StatusWriter
@@ -72,7 +72,7 @@ type Models interface {
 type Reconciler struct {
 	Config
 
-	copy *mirrored
+	copy *replica
 	// swept is the basis for which all objects were last enqueued. loaded is the number of resets of the copy at that
 	// time. Only the tail uses them.
 	swept  basis
@@ -118,10 +118,10 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 	switch {
 	case k == r.State.store:
 		return []Key{{sort: tail}}
-	case k.Cluster != r.State.store.Cluster || r.State.kind(k.GroupResource) == nil:
+	case k.Cluster != r.State.store.Cluster || r.State.tableOf(k.GroupResource) == nil:
 		return nil
-	case k.Target && r.idle(k):
-		r.State.spreading(k) // There is nothing to spread.
+	case k.Target && r.isIdle(k):
+		r.State.clearRevoking(k) // There is nothing to spread.
 		return nil
 	case k.GroupResource == kinds.ProtectedResources().GroupResource:
 		return []Key{{sort: tail}, {sort: spread, owner: k}, {sort: status, owner: k}}
@@ -130,10 +130,10 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 	if !k.Target { // A target has no status of ours.
 		keys = append(keys, Key{sort: status, owner: k})
 	}
-	if records(k.GroupResource) {
+	if isUIDBinding(k.GroupResource) {
 		keys = append(keys, Key{sort: record, owner: k})
 	}
-	for _, object := range r.State.holders(k) {
+	for _, object := range r.State.affectedHolders(k) {
 		keys = append(keys, Key{sort: tuples, object: object})
 	}
 	return keys
@@ -145,7 +145,7 @@ func (r *Reconciler) Priority(k Key) int {
 	case tail: // Every other key needs the owner of the store.
 		return revokes
 	case spread:
-		if r.State.taking(k.owner) {
+		if r.State.mayRevoke(k.owner) {
 			return takes
 		}
 		return spreads
@@ -162,19 +162,19 @@ func (r *Reconciler) Priority(k Key) int {
 func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
 	switch p.Key.sort {
 	case tail:
-		return r.tail(ctx, p)
+		return r.syncStore(ctx, p)
 	case back:
-		return r.back(ctx, p)
+		return r.rereadChanges(ctx, p)
 	case whole:
-		return r.whole(ctx)
+		return r.compareStore(ctx)
 	case spread:
-		return r.spread(ctx, p)
+		return r.fanOut(ctx, p)
 	case tuples:
-		return r.sync(ctx, p)
+		return r.syncObject(ctx, p)
 	case record:
-		return r.record(ctx, p)
+		return r.bindUID(ctx, p)
 	case status:
-		return r.status(ctx, p)
+		return r.writeStatus(ctx, p)
 	case none:
 	}
 	return nil
@@ -191,30 +191,30 @@ type snapshot struct {
 	moment  moment
 	of      basis
 	model   *plan.Model
-	objects *iam.Objects
+	objects *iam.Lookup
 	says    confirm.Statement
 	store   event.Change
 }
 
-// snapshot returns the present snapshot, and makes sure that the copy is of this store and fresh.
-func (r *Reconciler) snapshot(ctx context.Context) (*snapshot, error) {
-	n, err := r.declared(ctx)
+// freshSnapshot returns the present snapshot, and makes sure that the copy is of this store and fresh.
+func (r *Reconciler) freshSnapshot(ctx context.Context) (*snapshot, error) {
+	n, err := r.declaredSnapshot(ctx)
 	if n == nil || err != nil {
 		return nil, err
 	}
-	return n, r.copy.refresh(ctx, n.of.storeID)
+	return n, r.copy.refreshCopy(ctx, n.of.storeID)
 }
 
-// declared returns the present snapshot without reading the store. It returns nil if the Store names no store or no
+// declaredSnapshot returns the present snapshot without reading the store. It returns nil if the Store names no store or no
 // model, or the store is not adopted.
-func (r *Reconciler) declared(ctx context.Context) (*snapshot, error) {
-	changes := r.State.changes() // Read first, so that later reads are at least as new.
-	store, known := r.State.where()
+func (r *Reconciler) declaredSnapshot(ctx context.Context) (*snapshot, error) {
+	changes := r.State.changeCount() // Read first, so that later reads are at least as new.
+	store, known := r.State.iamStore()
 	if !known || !r.homeOf(store).adopted {
 		r.missed.Store(true) // The tail enqueues everything once a store exists.
 		return nil, nil      //nolint:nilnil // That there is none is an answer.
 	}
-	n := &snapshot{of: r.State.basis(store), says: storeSays(store), store: store.Change}
+	n := &snapshot{of: r.State.basisOf(store), says: storeSays(store), store: store.Change}
 	n.moment = moment{changes, n.of}
 	var err error
 	if n.model, err = r.Models.Get(ctx, n.of.storeID, n.of.modelID); err != nil {
@@ -223,25 +223,25 @@ func (r *Reconciler) declared(ctx context.Context) (*snapshot, error) {
 	if n.model == nil { // store-sync writes another model soon; the key is retried.
 		return nil, fault.Unavailable(fmt.Errorf("model %s: %w", n.of.modelID, fga.ErrModelNotFound))
 	}
-	n.objects = r.State.objects(n.of, n.model)
+	n.objects = r.State.declaredObjects(n.of, n.model)
 	return n, nil
 }
 
-// wanted returns the tuples that an object must hold. It returns none if the store ends.
-func (n *snapshot) wanted(object string) []iam.Tuple {
+// desiredTuples returns the tuples that an object must hold. It returns none if the store ends.
+func (n *snapshot) desiredTuples(object string) []iam.Tuple {
 	if n.of.ends {
 		return nil
 	}
 	return n.objects.Wanted(object)
 }
 
-// difference returns the missing tuples that the model allows and OpenFGA has not refused, and the tuples to remove.
-func (r *Reconciler) difference(n *snapshot, object string, has edges) (add, remove []iam.Tuple) {
+// differenceOf returns the missing tuples that the model allows and OpenFGA has not refused, and the tuples to remove.
+func (r *Reconciler) differenceOf(n *snapshot, object string, has edges) (add, remove []iam.Tuple) {
 	wanted := map[edge]bool{}
-	for _, t := range n.wanted(object) {
+	for _, t := range n.desiredTuples(object) {
 		e := edge{t.Relation, t.User}
 		wanted[e] = true
-		if _, ok := has[e]; !ok && r.copy.takes(t, n.of.modelID) && n.model.Validate(convert(t)) == nil {
+		if _, ok := has[e]; !ok && r.copy.canTake(t, n.of.modelID) && n.model.Validate(convertTuple(t)) == nil {
 			add = append(add, t)
 		}
 	}
@@ -253,14 +253,14 @@ func (r *Reconciler) difference(n *snapshot, object string, has edges) (add, rem
 	return add, remove
 }
 
-func convert(t iam.Tuple) tuple.Tuple {
+func convertTuple(t iam.Tuple) tuple.Tuple {
 	return tuple.Tuple{ID: tuple.ID{Object: t.Object, Relation: t.Relation, User: t.User}}
 }
 
 func convertAll(tuples []iam.Tuple) []tuple.Tuple {
 	all := make([]tuple.Tuple, len(tuples))
 	for i, t := range tuples {
-		all[i] = convert(t)
+		all[i] = convertTuple(t)
 	}
 	return all
 }

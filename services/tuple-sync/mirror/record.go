@@ -22,8 +22,8 @@ type projectStatus struct {
 	Conditions   []metav1.Condition                           `json:"conditions,omitempty"`
 }
 
-// unrecorded is an object that names another one, whose UID its status does not record yet.
-type unrecorded struct {
+// unboundRef is an object that names another one, whose UID its status does not record yet.
+type unboundRef struct {
 	found
 
 	kind kinds.Kind
@@ -33,18 +33,18 @@ type unrecorded struct {
 	fields func(uid string) any
 }
 
-// record writes the UID of the named user into a membership, or of the organization into a project. It does so once the
+// bindUID writes the UID of the named user into a membership, or of the organization into a project. It does so once the
 // named object exists. Without the record nothing is granted, so that a later object of the same name inherits nothing.
-func (r *Reconciler) record(ctx context.Context, p Pass) error {
+func (r *Reconciler) bindUID(ctx context.Context, p Pass) error {
 	return reconcile.Retry(p.Key, func() error {
-		u := r.State.unrecorded(p.Key.owner)
+		u := r.State.unboundReference(p.Key.owner)
 		if u == nil {
 			return nil
 		}
 		if err := r.Confirmer.Confirm(ctx, u.says); err != nil {
 			return err
 		}
-		uid, err := r.present(ctx, u.named)
+		uid, err := r.readPresentUID(ctx, u.named)
 		if uid == "" || err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (r *Reconciler) record(ctx context.Context, p Pass) error {
 			}
 			return err
 		}
-		for _, object := range r.State.own(p.Key.owner) {
+		for _, object := range r.State.affectedObjects(p.Key.owner) {
 			p.Enqueue(changes, Key{sort: tuples, object: object})
 		}
 		p.Enqueue(statuses, Key{sort: status, owner: p.Key.owner})
@@ -63,16 +63,16 @@ func (r *Reconciler) record(ctx context.Context, p Pass) error {
 	})
 }
 
-// present reads the UID of the object that has the name now from the API server. It returns "" if none exists, or if it
+// readPresentUID reads the UID of the object that has the name now from the API server. It returns "" if none exists, or if it
 // is being deleted.
-func (r *Reconciler) present(ctx context.Context, seen found) (uid string, err error) {
+func (r *Reconciler) readPresentUID(ctx context.Context, seen found) (uid string, err error) {
 	kind, _ := kinds.Of(seen.change.Key.GroupResource)
 	now, err := r.Cluster.Newest(ctx, kind, seen.change)
 	if err != nil || now.Deleted {
 		return "", err
 	}
 	if now.UID != seen.change.UID {
-		err = r.View.Apply(ctx, r.View.Dated(now))
+		err = r.View.Apply(ctx, r.View.WithCurrentEpoch(now))
 	}
 	var is metav1.PartialObjectMetadata
 	if err = errors.Join(err, now.Decode(&is)); err != nil || is.DeletionTimestamp != nil {
@@ -81,20 +81,20 @@ func (r *Reconciler) present(ctx context.Context, seen found) (uid string, err e
 	return now.UID, nil
 }
 
-// records reports whether objects of a kind record a UID.
-func records(kind event.GroupResource) bool {
+// isUIDBinding reports whether objects of a kind record a UID.
+func isUIDBinding(kind event.GroupResource) bool {
 	return kind == kinds.GroupMemberships().GroupResource || kind == kinds.Projects().GroupResource
 }
 
-// unrecorded returns an object that must record a UID. It returns nil if the record exists already, or the named object
+// unboundReference returns an object that must record a UID. It returns nil if the record exists already, or the named object
 // does not exist.
-func (s *State) unrecorded(k event.Key) *unrecorded {
-	if !records(k.GroupResource) {
+func (s *State) unboundReference(k event.Key) *unboundRef {
+	if !isUIDBinding(k.GroupResource) {
 		return nil
 	}
-	u := &unrecorded{}
+	u := &unboundRef{}
 	var live, lives bool
-	if u.found, live = s.kind(k.GroupResource).last(k); !live || !u.alive {
+	if u.found, live = s.tableOf(k.GroupResource).lastFound(k); !live || !u.alive {
 		return nil
 	}
 	u.kind, _ = kinds.Of(k.GroupResource)
@@ -107,13 +107,13 @@ func (s *State) unrecorded(k event.Key) *unrecorded {
 	if u.fields == nil {
 		return nil
 	}
-	if u.named, lives = s.kind(named.GroupResource).last(named); !lives || !u.named.alive {
+	if u.named, lives = s.tableOf(named.GroupResource).lastFound(named); !lives || !u.named.alive {
 		return nil
 	}
 	return u
 }
 
-func (s *State) ofMembership(k event.Key, u *unrecorded) (user event.Key) {
+func (s *State) ofMembership(k event.Key, u *unboundRef) (user event.Key) {
 	m, _ := s.memberships.rows.Get(k)
 	name, first := m.Value.Spec.UserRef.Name, m.Value.Status.User
 	if first == nil || first.Name != name {
@@ -124,10 +124,10 @@ func (s *State) ofMembership(k event.Key, u *unrecorded) (user event.Key) {
 			}
 		}
 	}
-	return s.users.key("", name)
+	return s.users.keyOf("", name)
 }
 
-func (s *State) ofProject(k event.Key, u *unrecorded) (organization event.Key) {
+func (s *State) ofProject(k event.Key, u *unboundRef) (organization event.Key) {
 	p, _ := s.projects.rows.Get(k)
 	name, first := p.Value.Spec.OwnerRef.Name, p.Value.Status.Organization
 	if first == nil || first.Name != name {
@@ -138,5 +138,5 @@ func (s *State) ofProject(k event.Key, u *unrecorded) (organization event.Key) {
 			}
 		}
 	}
-	return s.organizations.key("", name)
+	return s.organizations.keyOf("", name)
 }

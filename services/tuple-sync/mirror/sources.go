@@ -15,32 +15,32 @@ import (
 // statements is no longer wanted.
 type sources map[string][]confirm.Statement
 
-// wants reports whether the tuple of a user was requested and has no statements yet.
-func (s sources) wants(user string) bool {
+// needsSources reports whether the tuple of a user was requested and has no statements yet.
+func (s sources) needsSources(user string) bool {
 	found, asked := s[user]
 	return asked && found == nil
 }
 
-func (s *State) sources(o *iam.Objects, object string, add []iam.Tuple) sources {
+func (s *State) sourcesOf(o *iam.Lookup, object string, add []iam.Tuple) sources {
 	of := sources{}
 	for _, t := range add {
 		of[t.User] = nil
 	}
 	switch g := o.GroupOf(object); {
 	case o.RoleOf(object) != nil:
-		all := s.closure(o.RoleOf(object), map[string]bool{})
+		all := s.roleStatements(o.RoleOf(object), map[string]bool{})
 		for user := range of {
 			of[user] = all
 		}
 	case g != nil:
-		for _, m := range s.memberships.by(byGroup, path(g.Namespace, g.Name)) {
-			if is, _ := o.Member(m.Value); m.Value.DeletionTimestamp == nil && of.wants(is) {
-				of[is] = slices.Concat(s.groups.stated(g.Namespace, g.Name), []confirm.Statement{s.memberships.statement(m)},
-					s.users.stated("", m.Value.Spec.UserRef.Name))
+		for _, m := range s.memberships.objectsBy(byGroup, namespacedPath(g.Namespace, g.Name)) {
+			if is, _ := o.Member(m.Value); m.Value.DeletionTimestamp == nil && of.needsSources(is) {
+				of[is] = slices.Concat(s.groups.statementsOf(g.Namespace, g.Name), []confirm.Statement{s.memberships.statementOf(m)},
+					s.users.statementsOf("", m.Value.Spec.UserRef.Name))
 			}
 		}
 	case o.RoleOf(roleOfGrant(object)) != nil:
-		for _, b := range s.bindings.by(byGrant, iam.IndexOfGrant(o.RoleOf(roleOfGrant(object)), object)) {
+		for _, b := range s.bindings.objectsBy(byGrant, iam.IndexOfGrant(o.RoleOf(roleOfGrant(object)), object)) {
 			s.ofGrant(o, b, of)
 		}
 	default:
@@ -50,7 +50,7 @@ func (s *State) sources(o *iam.Objects, object string, add []iam.Tuple) sources 
 }
 
 // ofGrant adds the reasons for tuples of a grant that follow from a binding: its subjects and its role.
-func (s *State) ofGrant(o *iam.Objects, b view.Object[iamv1alpha1.PolicyBinding], of sources) {
+func (s *State) ofGrant(o *iam.Lookup, b view.Object[iamv1alpha1.PolicyBinding], of sources) {
 	if b.Value.DeletionTimestamp != nil || o.TargetReason(b.Value) != "" {
 		return
 	}
@@ -64,61 +64,61 @@ func (s *State) ofGrant(o *iam.Objects, b view.Object[iamv1alpha1.PolicyBinding]
 			continue
 		}
 		for _, user := range []string{is, iam.RoleObject(role)} {
-			if of.wants(user) {
-				of[user] = s.acting(b, role, subject)
+			if of.needsSources(user) {
+				of[user] = s.actingStatements(b, role, subject)
 			}
 		}
 	}
 }
 
 // ofTarget adds the reasons for tuples of a target: its grants and its parents.
-func (s *State) ofTarget(o *iam.Objects, object string, of sources) {
-	for _, b := range s.bindings.by(byTarget, object) {
+func (s *State) ofTarget(o *iam.Lookup, object string, of sources) {
+	for _, b := range s.bindings.objectsBy(byTarget, object) {
 		role := o.RoleOfBinding(b.Value)
-		if role == nil || b.Value.DeletionTimestamp != nil || !of.wants(iam.Grant(role, object)) || o.TargetReason(b.Value) != "" {
+		if role == nil || b.Value.DeletionTimestamp != nil || !of.needsSources(iam.Grant(role, object)) || o.TargetReason(b.Value) != "" {
 			continue
 		}
 		i := slices.IndexFunc(b.Value.Spec.Subjects, func(subject iamv1alpha1.Subject) bool { is, _ := o.Subject(subject); return is != "" })
 		if i >= 0 {
-			of[iam.Grant(role, object)] = s.acting(b, role, b.Value.Spec.Subjects[i])
+			of[iam.Grant(role, object)] = s.actingStatements(b, role, b.Value.Spec.Subjects[i])
 		}
 	}
 	for user := range of {
-		if its, parent := s.stated(object), s.stated(user); of.wants(user) && len(its) > 0 && len(parent) > 0 {
+		if its, parent := s.statementOf(object), s.statementOf(user); of.needsSources(user) && len(its) > 0 && len(parent) > 0 {
 			of[user] = slices.Concat(its, parent)
 		}
 	}
 }
 
-// acting returns the statements on which a binding of one subject depends.
-func (s *State) acting(b view.Object[iamv1alpha1.PolicyBinding], role *iamv1alpha1.Role, subject iamv1alpha1.Subject) []confirm.Statement {
-	all := slices.Concat([]confirm.Statement{s.bindings.statement(b)}, s.roles.stated(role.Namespace, role.Name), s.stated(iam.TargetOf(b.Value)))
+// actingStatements returns the statements on which a binding of one subject depends.
+func (s *State) actingStatements(b view.Object[iamv1alpha1.PolicyBinding], role *iamv1alpha1.Role, subject iamv1alpha1.Subject) []confirm.Statement {
+	all := slices.Concat([]confirm.Statement{s.bindings.statementOf(b)}, s.roles.statementsOf(role.Namespace, role.Name), s.statementOf(iam.TargetOf(b.Value)))
 	switch {
 	case subject.Kind == iamv1alpha1.UserKind:
-		return append(all, s.users.stated("", subject.Name)...)
+		return append(all, s.users.statementsOf("", subject.Name)...)
 	case isCore(subject):
-		for _, a := range s.accounts.by(itself, iam.ServiceAccount(subject.UID)) {
-			all = append(all, s.accounts.statement(a))
+		for _, a := range s.accounts.objectsBy(itself, iam.ServiceAccount(subject.UID)) {
+			all = append(all, s.accounts.statementOf(a))
 		}
 	case subject.Kind == iamv1alpha1.ServiceAccountKind:
-		return append(all, s.accounts.stated("", subject.Name)...)
+		return append(all, s.accounts.statementsOf("", subject.Name)...)
 	case subject.Kind == iamv1alpha1.GroupKind:
-		return append(all, s.groups.stated(subject.Namespace, subject.Name)...)
+		return append(all, s.groups.statementsOf(subject.Namespace, subject.Name)...)
 	}
 	return all
 }
 
-// closure returns the statements of a role and of all roles that it inherits.
-func (s *State) closure(r *iamv1alpha1.Role, seen map[string]bool) []confirm.Statement {
-	name := path(r.Namespace, r.Name)
+// roleStatements returns the statements of a role and of all roles that it inherits.
+func (s *State) roleStatements(r *iamv1alpha1.Role, seen map[string]bool) []confirm.Statement {
+	name := namespacedPath(r.Namespace, r.Name)
 	if seen[name] {
 		return nil
 	}
 	seen[name] = true
-	all := s.roles.stated(r.Namespace, r.Name)
+	all := s.roles.statementsOf(r.Namespace, r.Name)
 	for _, ref := range r.Spec.InheritedRoles {
-		if inherited := s.roles.get(cmp.Or(ref.Namespace, r.Namespace), ref.Name); inherited != nil {
-			all = append(all, s.closure(inherited, seen)...)
+		if inherited := s.roles.getLive(cmp.Or(ref.Namespace, r.Namespace), ref.Name); inherited != nil {
+			all = append(all, s.roleStatements(inherited, seen)...)
 		}
 	}
 	return all
@@ -134,9 +134,9 @@ func roleOfGrant(object string) string {
 	return iam.RoleType + ":" + role
 }
 
-// stated returns the statement of the declared object behind an OpenFGA object, if it exists.
-func (s *State) stated(object string) []confirm.Statement {
-	if f, ok := s.at(object); ok {
+// statementOf returns the statement of the declared object behind an OpenFGA object, if it exists.
+func (s *State) statementOf(object string) []confirm.Statement {
+	if f, ok := s.objectAt(object); ok {
 		return []confirm.Statement{f.says}
 	}
 	return nil

@@ -16,9 +16,9 @@ import (
 // recent is the number of states of a name that always count: the newest two.
 const recent = 2
 
-// own returns the OpenFGA objects whose tuples depend on k, whether it exists or was deleted. A name may have had any
+// affectedObjects returns the OpenFGA objects whose tuples depend on k, whether it exists or was deleted. A name may have had any
 // number of earlier objects. Those count only while their OpenFGA objects may hold tuples.
-func (s *State) own(k event.Key) (objects []string) {
+func (s *State) affectedObjects(k event.Key) (objects []string) {
 	switch k.GroupResource {
 	case kinds.PolicyBindings().GroupResource:
 		objects = ownOf(s, s.bindings, k, s.ofBinding)
@@ -29,7 +29,7 @@ func (s *State) own(k event.Key) (objects []string) {
 	case kinds.GroupMemberships().GroupResource:
 		objects = ownOf(s, s.memberships, k, s.ofMembers)
 	}
-	if f, _ := s.kind(k.GroupResource).last(k); f.object != "" {
+	if f, _ := s.tableOf(k.GroupResource).lastFound(k); f.object != "" {
 		objects = append(objects, f.object)
 	}
 	return objects
@@ -38,33 +38,33 @@ func (s *State) own(k event.Key) (objects []string) {
 // ownOf returns the OpenFGA objects of all states of a name. If no state older than the recent ones matters, it marks
 // these as idle.
 func ownOf[T any, P object[T]](s *State, t *table[T, P], k event.Key, of func(*T) []string) (objects []string) {
-	all, resting := t.busy(k), s.mayHold != nil
+	all, resting := t.activeVersions(k), s.mayHold != nil
 	for i, o := range all {
 		if o.Value == nil {
 			continue
 		}
 		for _, object := range of(o.Value) {
-			if s.matters(i, object) {
+			if s.needsCheck(i, object) {
 				objects, resting = append(objects, object), resting && i < recent
 			}
 		}
 	}
 	if resting && len(all) > recent {
-		t.rest(k, all[recent].Change)
+		t.markDrained(k, all[recent].Change)
 	}
 	return objects
 }
 
-// matters reports whether an OpenFGA object counts. The states of its name are ordered from new to old, and nth is the
+// needsCheck reports whether an OpenFGA object counts. The states of its name are ordered from new to old, and nth is the
 // position.
-func (s *State) matters(nth int, object string) bool {
+func (s *State) needsCheck(nth int, object string) bool {
 	return nth < recent || s.mayHold == nil || s.mayHold(object)
 }
 
-// holders returns the objects of [State.own] that can hold tuples. IAM's own kinds hold none unless a ProtectedResource
+// affectedHolders returns the objects of [State.affectedObjects] that can hold tuples. IAM's own kinds hold none unless a ProtectedResource
 // registers them. A new registration enqueues everything.
-func (s *State) holders(k event.Key) []string {
-	return slices.DeleteFunc(s.own(k), func(object string) bool {
+func (s *State) affectedHolders(k event.Key) []string {
+	return slices.DeleteFunc(s.affectedObjects(k), func(object string) bool {
 		typ := iam.TypeOf(object)
 		return s.types[typ] != nil && s.resources.rows.Count(byType, typ) == 0
 	})
@@ -73,9 +73,9 @@ func (s *State) holders(k event.Key) []string {
 // speaksOf returns the OpenFGA objects that the status of k depends on. A binding's status also depends on the tuples
 // of its role.
 func (s *State) speaksOf(k event.Key) []string {
-	objects := s.own(k)
+	objects := s.affectedObjects(k)
 	if b, ok := s.bindings.rows.Get(k); ok {
-		if r := s.roles.get(cmp.Or(b.Value.Spec.RoleRef.Namespace, b.Value.Namespace), b.Value.Spec.RoleRef.Name); r != nil {
+		if r := s.roles.getLive(cmp.Or(b.Value.Spec.RoleRef.Namespace, b.Value.Namespace), b.Value.Spec.RoleRef.Name); r != nil {
 			objects = append(objects, iam.RoleObject(r))
 		}
 	}
@@ -86,8 +86,8 @@ func (s *State) speaksOf(k event.Key) []string {
 func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
 	target := iam.TargetOf(b)
 	objects := []string{target}
-	for i, r := range s.roles.ever(s.roles.key(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)) {
-		if grant := iam.Grant(r, target); s.matters(i, grant) {
+	for i, r := range s.roles.allVersions(s.roles.keyOf(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)) {
+		if grant := iam.Grant(r, target); s.needsCheck(i, grant) {
 			objects = append(objects, grant)
 		}
 	}
@@ -96,60 +96,60 @@ func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
 
 // ofMembers returns the groups that have or had the name.
 func (s *State) ofMembers(m *iamv1alpha1.GroupMembership) (objects []string) {
-	for i, g := range s.groups.ever(s.groups.key(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
-		if group := iam.GroupObject(g); s.matters(i, group) {
+	for i, g := range s.groups.allVersions(s.groups.keyOf(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
+		if group := iam.GroupObject(g); s.needsCheck(i, group) {
 			objects = append(objects, group)
 		}
 	}
 	return objects
 }
 
-// members returns the memberships of an OpenFGA group object. The pass watches them all, because their effect may
+// membersOf returns the memberships of an OpenFGA group object. The pass watches them all, because their effect may
 // change without an earlier link to this object.
-func (s *State) members(object string) (keys []event.Key) {
-	for _, g := range s.groups.by(itself, object) {
-		for _, m := range s.memberships.by(byGroup, path(g.Key.Namespace, g.Key.Name)) {
+func (s *State) membersOf(object string) (keys []event.Key) {
+	for _, g := range s.groups.objectsBy(itself, object) {
+		for _, m := range s.memberships.objectsBy(byGroup, namespacedPath(g.Key.Namespace, g.Key.Name)) {
 			keys = append(keys, m.Key)
 		}
 	}
 	return keys
 }
 
-// dependents returns the declared objects that depend on k, without k.
-func (s *State) dependents(k event.Key) []event.Key {
-	f, _ := s.kind(k.GroupResource).last(k)
+// dependentsOf returns the declared objects that depend on k, without k.
+func (s *State) dependentsOf(k event.Key) []event.Key {
+	f, _ := s.tableOf(k.GroupResource).lastFound(k)
 	if f.meta == nil {
 		return nil
 	}
 	keys := map[event.Key]bool{}
 	bindings := func(index, value string) {
-		for _, b := range s.bindings.by(index, value) {
+		for _, b := range s.bindings.objectsBy(index, value) {
 			keys[b.Key] = true
 		}
 	}
 	bindings(byTarget, f.object)
-	for _, kind := range s.all() {
+	for _, kind := range s.allTables() {
 		for _, owned := range kind.ownedBy(ownerIndex(iam.TypeOf(f.object), k.Name)) {
 			keys[owned.change.Key] = true
 		}
 	}
 	switch k.GroupResource {
 	case kinds.IAMRoles().GroupResource:
-		bindings(byRole, path(k.Namespace, k.Name))
-		s.heirs(path(k.Namespace, k.Name), keys)
+		bindings(byRole, namespacedPath(k.Namespace, k.Name))
+		s.addInheritors(namespacedPath(k.Namespace, k.Name), keys)
 	case kinds.Users().GroupResource:
 		bindings(bySubject, subjectIndex(iamv1alpha1.UserKind, "", k.Name))
-		for _, m := range s.memberships.by(byUser, k.Name) {
+		for _, m := range s.memberships.objectsBy(byUser, k.Name) {
 			keys[m.Key] = true
 		}
 	case kinds.IAMServiceAccounts().GroupResource:
 		bindings(bySubject, subjectIndex(iamv1alpha1.ServiceAccountKind, "", k.Name))
-		for _, a := range s.accounts.ever(k) {
+		for _, a := range s.accounts.allVersions(k) {
 			bindings(bySubject, iam.ServiceAccount(string(a.UID)))
 		}
 	case kinds.Groups().GroupResource:
 		bindings(bySubject, subjectIndex(iamv1alpha1.GroupKind, k.Namespace, k.Name))
-		for _, m := range s.memberships.by(byGroup, path(k.Namespace, k.Name)) {
+		for _, m := range s.memberships.objectsBy(byGroup, namespacedPath(k.Namespace, k.Name)) {
 			keys[m.Key] = true
 		}
 	}
@@ -161,59 +161,59 @@ func (s *State) dependents(k event.Key) []event.Key {
 	return all
 }
 
-// heirs adds the roles that inherit a role, directly or not.
-func (s *State) heirs(role string, keys map[event.Key]bool) {
-	inheritors := s.inheritors()
+// addInheritors adds the roles that inherit a role, directly or not.
+func (s *State) addInheritors(role string, keys map[event.Key]bool) {
+	inheritors := s.inheritorsByRole()
 	for queue := []string{role}; len(queue) > 0; queue = queue[1:] {
 		for _, heir := range inheritors[queue[0]] {
 			if !keys[heir] {
 				keys[heir] = true
-				queue = append(queue, path(heir.Namespace, heir.Name))
+				queue = append(queue, namespacedPath(heir.Namespace, heir.Name))
 			}
 		}
 	}
 }
 
-// spread enqueues everything that depends on a declared object. It also removes the finalizer of a predecessor of this
+// fanOut enqueues everything that depends on a declared object. It also removes the finalizer of a predecessor of this
 // service.
-func (r *Reconciler) spread(ctx context.Context, p Pass) error {
-	r.State.spreading(p.Key.owner)
-	n, err := r.snapshot(ctx)
+func (r *Reconciler) fanOut(ctx context.Context, p Pass) error {
+	r.State.clearRevoking(p.Key.owner)
+	n, err := r.freshSnapshot(ctx)
 	if err != nil {
-		r.State.mark(p.Key.owner) // The retry is as urgent.
+		r.State.markRevoking(p.Key.owner) // The retry is as urgent.
 		return errors.Join(err, r.letGo(ctx, p))
 	}
 	if asked := r.asked.Load(); n != nil && asked != nil && *asked == n.moment {
 		return r.letGo(ctx, p)
 	}
 	objects := map[string]bool{}
-	for _, k := range append(r.State.dependents(p.Key.owner), p.Key.owner) {
-		for _, object := range r.State.holders(k) {
+	for _, k := range append(r.State.dependentsOf(p.Key.owner), p.Key.owner) {
+		for _, object := range r.State.affectedHolders(k) {
 			objects[object] = true
 		}
 		if k != p.Key.owner {
-			r.revisit(p, k)
+			r.requeueStatus(p, k)
 		}
 	}
 	if n != nil {
-		r.enqueue(n, p, objects)
+		r.enqueueObjects(n, p, objects)
 	}
 	return r.letGo(ctx, p) // Last: nothing that is taken away waits for it.
 }
 
-// revisit enqueues the record and the status of a declared object.
-func (r *Reconciler) revisit(p Pass, k event.Key) {
+// requeueStatus enqueues the record and the status of a declared object.
+func (r *Reconciler) requeueStatus(p Pass, k event.Key) {
 	if k.Target {
 		return
 	}
-	if records(k.GroupResource) {
+	if isUIDBinding(k.GroupResource) {
 		p.Enqueue(changes, Key{sort: record, owner: k})
 	}
 	p.Enqueue(statuses, Key{sort: status, owner: k})
 }
 
-// finalizer returns the finalizer that a predecessor of this service set on a kind, or "".
-func finalizer(kind event.GroupResource) string {
+// legacyFinalizer returns the finalizer that a predecessor of this service set on a kind, or "".
+func legacyFinalizer(kind event.GroupResource) string {
 	switch kind {
 	case kinds.IAMRoles().GroupResource:
 		return iamv1alpha1.RoleFinalizer
@@ -232,8 +232,8 @@ func finalizer(kind event.GroupResource) string {
 // letGo removes the finalizer of a predecessor from a live object. No tuple follows from an object in deletion.
 func (r *Reconciler) letGo(ctx context.Context, p Pass) error {
 	k := p.Key.owner
-	held := finalizer(k.GroupResource)
-	f, live := r.State.kind(k.GroupResource).last(k)
+	held := legacyFinalizer(k.GroupResource)
+	f, live := r.State.tableOf(k.GroupResource).lastFound(k)
 	if !live || held == "" || !slices.Contains(f.meta.Finalizers, held) {
 		return nil
 	}
@@ -243,5 +243,5 @@ func (r *Reconciler) letGo(ctx context.Context, p Pass) error {
 		return err
 	}
 	p.Enqueue(spreads, p.Key) // Another version may have arrived meanwhile.
-	return p.Reporter.Wrote(ctx, f.change, now)
+	return p.Reporter.RecordWrite(ctx, f.change, now)
 }

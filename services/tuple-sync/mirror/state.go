@@ -44,7 +44,7 @@ const (
 // State holds the declared objects of IAM, from the view.
 type State struct {
 	store  event.Key
-	stores *view.Table[corev1alpha1.Store]
+	stores *view.Lister[corev1alpha1.Store]
 
 	resources     *table[iamv1alpha1.ProtectedResource, *iamv1alpha1.ProtectedResource]
 	roles         *table[iamv1alpha1.Role, *iamv1alpha1.Role]
@@ -80,11 +80,11 @@ type State struct {
 	}
 }
 
-// cache keeps the last result of [State.objects], with its basis.
+// cache keeps the last result of [State.declaredObjects], with its basis.
 type cache struct {
 	mu      sync.Mutex
 	of      basis
-	objects *iam.Objects
+	objects *iam.Lookup
 }
 
 // basis identifies the inputs that all tuples depend on.
@@ -97,13 +97,13 @@ type basis struct {
 
 // NewState registers the tables in v, for the IAM store of a cluster. With trust, bindings act on single objects whose
 // kind the watcher does not follow.
-func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.Key, trust bool) *State {
+func NewState(v *view.Informer, stores *view.Lister[corev1alpha1.Store], store event.Key, trust bool) *State {
 	cluster := store.Cluster
 	s := &State{
 		judged: map[event.Key]string{}, trust: trust, stores: stores, store: store,
 	}
 	s.taken.keys = map[event.Key]bool{}
-	s.resources = register(v, s, config[iamv1alpha1.ProtectedResource]{
+	s.resources = registerTable(v, s, config[iamv1alpha1.ProtectedResource]{
 		kind: kinds.ProtectedResources(), cluster: cluster, matters: func(p *iamv1alpha1.ProtectedResource) (_, _ any) { return p.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.ProtectedResource) []string{
 			byType: func(p *iamv1alpha1.ProtectedResource) []string {
@@ -111,13 +111,13 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 			},
 		},
 	})
-	s.roles = register(v, s, config[iamv1alpha1.Role]{
+	s.roles = registerTable(v, s, config[iamv1alpha1.Role]{
 		kind: kinds.IAMRoles(), cluster: cluster, matters: func(r *iamv1alpha1.Role) (_, _ any) { return r.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.Role) []string{
 			itself: func(r *iamv1alpha1.Role) []string { return []string{iam.RoleObject(r)} },
 		},
 	})
-	s.bindings = register(v, s, config[iamv1alpha1.PolicyBinding]{
+	s.bindings = registerTable(v, s, config[iamv1alpha1.PolicyBinding]{
 		kind: kinds.PolicyBindings(), cluster: cluster, matters: func(b *iamv1alpha1.PolicyBinding) (_, _ any) { return b.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.PolicyBinding) []string{
 			byTarget: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.TargetOf(b)} },
@@ -129,7 +129,7 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 			},
 			byGrant: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.GrantIndex(b)} },
 			byRole: func(b *iamv1alpha1.PolicyBinding) []string {
-				return []string{path(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)}
+				return []string{namespacedPath(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)}
 			},
 			bySubject: func(b *iamv1alpha1.PolicyBinding) (subjects []string) {
 				for _, subject := range b.Spec.Subjects {
@@ -143,10 +143,10 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 		},
 	})
 	s.registerSubjects(v, cluster)
-	s.organizations = register(v, s, config[resourcemanagerv1alpha1.Organization]{
+	s.organizations = registerTable(v, s, config[resourcemanagerv1alpha1.Organization]{
 		kind: kinds.Organizations(), cluster: cluster, matters: func(*resourcemanagerv1alpha1.Organization) (_, _ any) { return nil, nil },
 	})
-	s.projects = register(v, s, config[resourcemanagerv1alpha1.Project]{
+	s.projects = registerTable(v, s, config[resourcemanagerv1alpha1.Project]{
 		kind: kinds.Projects(), cluster: cluster, target: iam.TargetOfProject,
 		matters: func(p *resourcemanagerv1alpha1.Project) (_, _ any) { return p.Spec, p.Status.Organization },
 	})
@@ -162,30 +162,30 @@ func NewState(v *view.View, stores *view.Table[corev1alpha1.Store], store event.
 		s.types[iam.Type(kind.Group, kind.Kind)] = s.kinds[kind.GroupResource]
 	}
 	s.followTargets(v, cluster)
-	v.OnLoad(s.loaded)
+	v.OnLoad(s.recomputeRegistrations)
 	v.OnChange(func(k event.Key) {
-		if s.kind(k.GroupResource) != nil && k.Cluster == cluster && s.isGone(k) {
-			s.mark(k)
+		if s.tableOf(k.GroupResource) != nil && k.Cluster == cluster && s.isGone(k) {
+			s.markRevoking(k)
 		}
-		if k.GroupResource == kinds.ProtectedResources().GroupResource && s.rejudged(k) {
+		if k.GroupResource == kinds.ProtectedResources().GroupResource && s.isRegistrationChanged(k) {
 			s.revision.Add(1)
 		}
 	})
 	return s
 }
 
-// loaded computes judged again after a load of the view, and always raises revision. The registry may be of content
+// recomputeRegistrations computes judged again after a load of the view, and always raises revision. The registry may be of content
 // that the load replaced.
-func (s *State) loaded() {
+func (s *State) recomputeRegistrations() {
 	clear(s.judged)
 	for _, k := range s.resources.rows.Keys() {
-		s.rejudged(k)
+		s.isRegistrationChanged(k)
 	}
 	s.revision.Add(1)
 }
 
-// rejudged updates judged for k, and reports whether a field changed that registration depends on.
-func (s *State) rejudged(k event.Key) bool {
+// isRegistrationChanged updates judged for k, and reports whether a field changed that registration depends on.
+func (s *State) isRegistrationChanged(k event.Key) bool {
 	is := ""
 	if o, ok := s.resources.rows.Get(k); ok {
 		is = fmt.Sprint(o.UID, o.Generation, o.Value.DeletionTimestamp)
@@ -204,27 +204,27 @@ func (s *State) rejudged(k event.Key) bool {
 }
 
 // registerSubjects registers the kinds of subjects, and memberships.
-func (s *State) registerSubjects(v *view.View, cluster string) {
-	s.groups = register(v, s, config[iamv1alpha1.Group]{
+func (s *State) registerSubjects(v *view.Informer, cluster string) {
+	s.groups = registerTable(v, s, config[iamv1alpha1.Group]{
 		kind: kinds.Groups(), cluster: cluster, matters: func(*iamv1alpha1.Group) (_, _ any) { return nil, nil },
 		indexes: map[string]func(*iamv1alpha1.Group) []string{
 			itself: func(g *iamv1alpha1.Group) []string { return []string{iam.GroupObject(g)} },
 		},
 	})
-	s.memberships = register(v, s, config[iamv1alpha1.GroupMembership]{
+	s.memberships = registerTable(v, s, config[iamv1alpha1.GroupMembership]{
 		kind: kinds.GroupMemberships(), cluster: cluster,
 		matters: func(m *iamv1alpha1.GroupMembership) (_, _ any) { return m.Spec, m.Status.User },
 		indexes: map[string]func(*iamv1alpha1.GroupMembership) []string{
 			byGroup: func(m *iamv1alpha1.GroupMembership) []string {
-				return []string{path(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)}
+				return []string{namespacedPath(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)}
 			},
 			byUser: func(m *iamv1alpha1.GroupMembership) []string { return []string{m.Spec.UserRef.Name} },
 		},
 	})
-	s.users = register(v, s, config[iamv1alpha1.User]{
+	s.users = registerTable(v, s, config[iamv1alpha1.User]{
 		kind: kinds.Users(), cluster: cluster, matters: func(u *iamv1alpha1.User) (_, _ any) { return u.Status.State, nil },
 	})
-	s.accounts = register(v, s, config[iamv1alpha1.ServiceAccount]{
+	s.accounts = registerTable(v, s, config[iamv1alpha1.ServiceAccount]{
 		kind: kinds.IAMServiceAccounts(), cluster: cluster, matters: func(a *iamv1alpha1.ServiceAccount) (_, _ any) { return a.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.ServiceAccount) []string{
 			itself: func(a *iamv1alpha1.ServiceAccount) []string { return []string{iam.ServiceAccount(string(a.UID))} },
@@ -237,52 +237,52 @@ func isCore(s iamv1alpha1.Subject) bool {
 	return s.Kind == iamv1alpha1.ServiceAccountKind && s.Namespace != ""
 }
 
-func path(namespace, name string) string { return namespace + "/" + name }
+func namespacedPath(namespace, name string) string { return namespace + "/" + name }
 
 // subjectIndex returns one value for all references to the same subject. It ignores the namespace of users.
 func subjectIndex(kind, namespace, name string) string {
 	if kind == iamv1alpha1.UserKind {
 		namespace = ""
 	}
-	return kind + "/" + path(namespace, name)
+	return kind + "/" + namespacedPath(namespace, name)
 }
 
-// where returns the Store of IAM, if its status names a store and a model. A Store in deletion counts until it is gone,
+// iamStore returns the Store of IAM, if its status names a store and a model. A Store in deletion counts until it is gone,
 // so that removals still reach its OpenFGA store.
-func (s *State) where() (o view.Object[corev1alpha1.Store], known bool) {
+func (s *State) iamStore() (o view.Object[corev1alpha1.Store], known bool) {
 	o, ok := s.stores.Get(s.store)
 	return o, ok && o.Value.Status.StoreID != "" && o.Value.Status.AuthorizationModelID != ""
 }
 
-func (s *State) basis(o view.Object[corev1alpha1.Store]) basis {
-	return basis{o.Value.Status.StoreID, o.Value.Status.AuthorizationModelID, s.revision.Load(), s.ends(o)}
+func (s *State) basisOf(o view.Object[corev1alpha1.Store]) basis {
+	return basis{o.Value.Status.StoreID, o.Value.Status.AuthorizationModelID, s.revision.Load(), s.isEnding(o)}
 }
 
-// changes returns a number that grows whenever the declared objects may have changed.
-func (s *State) changes() (n uint64) {
-	for _, kind := range s.all() {
-		n += kind.changes()
+// changeCount returns a number that grows whenever the declared objects may have changed.
+func (s *State) changeCount() (n uint64) {
+	for _, kind := range s.allTables() {
+		n += kind.changeCount()
 	}
 	return n + s.observed.revision.Load()
 }
 
-// ends reports whether the Store is being deleted and no ProtectedResource is alive. The OpenFGA store is emptied
+// isEnding reports whether the Store is being deleted and no ProtectedResource is alive. The OpenFGA store is emptied
 // first, because clients could otherwise still query it.
-func (s *State) ends(store view.Object[corev1alpha1.Store]) bool {
-	return store.Value.DeletionTimestamp != nil && !slices.ContainsFunc(s.resources.keys(), func(k event.Key) bool {
-		f, live := s.resources.last(k)
+func (s *State) isEnding(store view.Object[corev1alpha1.Store]) bool {
+	return store.Value.DeletionTimestamp != nil && !slices.ContainsFunc(s.resources.liveKeys(), func(k event.Key) bool {
+		f, live := s.resources.lastFound(k)
 		return live && f.alive
 	})
 }
 
-// objects returns the declared objects under a model. A kind whose type the model lacks does not count as registered.
-func (s *State) objects(of basis, model *plan.Model) *iam.Objects {
+// declaredObjects returns the declared objects under a model. A kind whose type the model lacks does not count as registered.
+func (s *State) declaredObjects(of basis, model *plan.Model) *iam.Lookup {
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()
 	if s.registry.objects == nil || s.registry.of != of {
 		s.registry.of, s.registry.objects = of, s.objectsOf(model)
 	}
-	if inheritance := s.inheritance(); s.registry.objects.Inheritance != inheritance {
+	if inheritance := s.currentInheritance(); s.registry.objects.Inheritance != inheritance {
 		objects := *s.registry.objects // Earlier callers may still use the old permissions.
 		objects.Inheritance = inheritance
 		s.registry.objects = &objects
@@ -290,51 +290,51 @@ func (s *State) objects(of basis, model *plan.Model) *iam.Objects {
 	return s.registry.objects
 }
 
-func (s *State) objectsOf(model *plan.Model) *iam.Objects {
+func (s *State) objectsOf(model *plan.Model) *iam.Lookup {
 	var all []*iamv1alpha1.ProtectedResource
 	for _, o := range s.resources.rows.All() {
 		if o.Key.Cluster == s.store.Cluster {
 			all = append(all, o.Value)
 		}
 	}
-	return &iam.Objects{
+	return &iam.Lookup{
 		Registry: iam.RegisterIn(all, model.Has),
-		Role:     s.roles.get, Group: s.groups.get,
-		User:           func(name string) *iamv1alpha1.User { return s.users.get("", name) },
-		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount { return s.accounts.get("", name) },
+		Role:     s.roles.getLive, Group: s.groups.getLive,
+		User:           func(name string) *iamv1alpha1.User { return s.users.getLive("", name) },
+		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount { return s.accounts.getLive("", name) },
 		Target: func(object string) (iam.Target, bool) {
 			if kind := s.ofType(iam.TypeOf(object)); kind != nil {
-				return kind.target(object)
+				return kind.targetOf(object)
 			}
 			return iam.Target{}, false
 		},
 		Trusted: func(typ string) bool { return s.trust && s.ofType(typ) == nil },
-		Scope:   s.scope,
+		Scope:   s.scopeOf,
 		Inactive: func(subject string) bool {
-			a := first(s.accounts.values(itself, subject))
+			a := firstOf(s.accounts.valuesBy(itself, subject))
 			return a != nil && a.Spec.State == iamv1alpha1.Inactive
 		},
-		RoleOf:     func(object string) *iamv1alpha1.Role { return first(s.roles.values(itself, object)) },
-		GroupOf:    func(object string) *iamv1alpha1.Group { return first(s.groups.values(itself, object)) },
-		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding { return s.bindings.values(byTarget, target) },
-		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding { return s.bindings.values(byGrant, index) },
+		RoleOf:     func(object string) *iamv1alpha1.Role { return firstOf(s.roles.valuesBy(itself, object)) },
+		GroupOf:    func(object string) *iamv1alpha1.Group { return firstOf(s.groups.valuesBy(itself, object)) },
+		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding { return s.bindings.valuesBy(byTarget, target) },
+		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding { return s.bindings.valuesBy(byGrant, index) },
 		MembershipsOf: func(ns, name string) []*iamv1alpha1.GroupMembership {
-			return s.memberships.values(byGroup, path(ns, name))
+			return s.memberships.valuesBy(byGroup, namespacedPath(ns, name))
 		},
 	}
 }
 
-func first[T any](all []*T) *T {
+func firstOf[T any](all []*T) *T {
 	if len(all) == 0 {
 		return nil
 	}
 	return all[0]
 }
 
-// at returns the declared object behind an OpenFGA object.
-func (s *State) at(object string) (found, bool) {
+// objectAt returns the declared object behind an OpenFGA object.
+func (s *State) objectAt(object string) (found, bool) {
 	if kind := s.ofType(iam.TypeOf(object)); kind != nil {
-		return kind.at(object)
+		return kind.foundAt(object)
 	}
 	return found{}, false
 }

@@ -18,10 +18,10 @@ func TestWhatWasInStepIsNotSoForEver(t *testing.T) {
 	for name, change := range map[string]func(b *bed, group string){
 		"what is declared": func(b *bed, _ string) { b.join("m", "bob", "staff") },
 		"what is there": func(b *bed, group string) {
-			b.copy.wrote("store", group, nil, []iam.Tuple{{User: iam.User("alice"), Relation: "member", Object: group}})
+			b.copy.recordWrite("store", group, nil, []iam.Tuple{{User: iam.User("alice"), Relation: "member", Object: group}})
 		},
-		"what is sure":       func(b *bed, group string) { b.copy.doubt(group) },
-		"which store":        func(b *bed, _ string) { b.copy.forget() },
+		"what is sure":       func(b *bed, group string) { b.copy.markSuspect(group) },
+		"which store":        func(b *bed, _ string) { b.copy.forgetCopy() },
 		"what is registered": func(b *bed, _ string) { b.State.revision.Add(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,13 +33,13 @@ func TestWhatWasInStepIsNotSoForEver(t *testing.T) {
 			b.work()
 			group := iam.GroupType + ":" + b.api[b.keyOf(kinds.Groups(), "staff")].UID
 			now := func() *snapshot {
-				n, err := b.declared(t.Context())
+				n, err := b.declaredSnapshot(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				return n
 			}
-			if !b.copy.holds(now(), group) || !b.copy.isSteady(now(), group) {
+			if !b.copy.hasExactly(now(), group) || !b.copy.isSteady(now(), group) {
 				t.Fatal("the group is not in step")
 			}
 			change(b, group)
@@ -67,7 +67,7 @@ func TestOfWhatComesAndGoesNothingIsKept(t *testing.T) {
 	if keys := b.Keys(b.keyOf(kinds.PolicyBindings(), "it")); len(keys) > 10 {
 		t.Errorf("all that had the name is looked at: %v", keys)
 	}
-	if asked := b.State.bindings.busy(b.keyOf(kinds.PolicyBindings(), "it")); len(asked) > 4 {
+	if asked := b.State.bindings.activeVersions(b.keyOf(kinds.PolicyBindings(), "it")); len(asked) > 4 {
 		t.Errorf("%d that had the name do not rest", len(asked))
 	}
 	b.follow()
@@ -84,8 +84,8 @@ func TestOfWhatComesAndGoesNothingIsKept(t *testing.T) {
 func TestWhatMayBeThereIsLookedAtWhoeverHadTheNameSince(t *testing.T) {
 	for name, there := range map[string]func(b *bed, grant string){
 		"it is":         func(*bed, string) {},
-		"it is doubted": func(b *bed, grant string) { b.copy.forget(); b.copy.doubt(grant) },
-		"it is written": func(b *bed, grant string) { b.copy.forget(); t.Cleanup(b.copy.engage(grant)) },
+		"it is doubted": func(b *bed, grant string) { b.copy.forgetCopy(); b.copy.markSuspect(grant) },
+		"it is written": func(b *bed, grant string) { b.copy.forgetCopy(); t.Cleanup(b.copy.beginWrite(grant)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
@@ -116,17 +116,17 @@ func TestWhatIsSaidOfAnObjectLeavesAllInStep(t *testing.T) {
 	b.put(kinds.Groups(), "staff", &iamv1alpha1.Group{})
 	b.join("m", "alice", "staff")
 	b.work()
-	before := b.State.changes()
+	before := b.State.changeCount()
 	m, _ := b.State.memberships.rows.Get(b.keyOf(kinds.GroupMemberships(), "m"))
 	said := m.Value.DeepCopy()
 	said.Labels, said.Status.Conditions = map[string]string{"a": "b"}, nil
 	b.put(kinds.GroupMemberships(), "m", said)
-	if is, _ := b.State.memberships.rows.Get(m.Key); is.ResourceVersion == m.ResourceVersion || b.State.changes() != before {
-		t.Errorf("it is version %s and counts as change %d, want another than %s and %d", is.ResourceVersion, b.State.changes(), m.ResourceVersion, before)
+	if is, _ := b.State.memberships.rows.Get(m.Key); is.ResourceVersion == m.ResourceVersion || b.State.changeCount() != before {
+		t.Errorf("it is version %s and counts as change %d, want another than %s and %d", is.ResourceVersion, b.State.changeCount(), m.ResourceVersion, before)
 	}
 	said.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "another"}
 	b.put(kinds.GroupMemberships(), "m", said)
-	if b.State.changes() == before {
+	if b.State.changeCount() == before {
 		t.Error("for whom it is counts as nothing")
 	}
 }

@@ -16,64 +16,64 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// sync makes an OpenFGA object hold exactly its wanted tuples, and enqueues the keys that wait for it.
-func (r *Reconciler) sync(ctx context.Context, p Pass) error {
-	defer r.copy.engage(p.Key.object)()
+// syncObject makes an OpenFGA object hold exactly its wanted tuples, and enqueues the keys that wait for it.
+func (r *Reconciler) syncObject(ctx context.Context, p Pass) error {
+	defer r.copy.beginWrite(p.Key.object)()
 	var doors []iam.Tuple
 	more := false
 	err := reconcile.Retry(p.Key, func() error {
-		n, err := r.snapshot(ctx)
+		n, err := r.freshSnapshot(ctx)
 		if n == nil || err != nil {
 			return err
 		}
-		p.Reporter.Watch(r.State.members(p.Key.object)...)
-		if r.copy.holds(n, p.Key.object) {
+		p.Reporter.Watch(r.State.membersOf(p.Key.object)...)
+		if r.copy.hasExactly(n, p.Key.object) {
 			return nil
 		}
-		has, strange, err := r.copy.held(ctx, n.of.storeID, p.Key.object)
+		has, strange, err := r.copy.heldTuples(ctx, n.of.storeID, p.Key.object)
 		if err != nil {
 			return err
 		}
-		add, remove := r.difference(n, p.Key.object, has)
-		if err := r.remove(ctx, p, n, remove); err != nil {
+		add, remove := r.differenceOf(n, p.Key.object, has)
+		if err := r.removeTuples(ctx, p, n, remove); err != nil {
 			return err
 		}
-		doors = append(doors, shared(strange, remove)...)
-		more, err = r.add(ctx, p, n, add)
+		doors = append(doors, intersectTuples(strange, remove)...)
+		more, err = r.addTuples(ctx, p, n, add)
 		return err
 	})
-	r.announce(ctx, p.Key.object, doors)
+	r.reportUnexpected(ctx, p.Key.object, doors)
 	switch {
 	case more:
 		p.Enqueue(changes, p.Key)
 	case err == nil:
-		p.Enqueue(statuses, r.copy.release(p.Key.object)...)
+		p.Enqueue(statuses, r.copy.takeWaiting(p.Key.object)...)
 	}
 	return err
 }
 
-// lost reports whether OpenFGA lacks the store or its model.
-func lost(err error) bool {
+// isLost reports whether OpenFGA lacks the store or its model.
+func isLost(err error) bool {
 	return errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)
 }
 
-// remove removes tuples without asking the API server. A forged message on NATS can therefore remove access, but never
+// removeTuples removes tuples without asking the API server. A forged message on NATS can therefore remove access, but never
 // grant it.
-func (r *Reconciler) remove(ctx context.Context, p Pass, n *snapshot, remove []iam.Tuple) error {
-	if len(remove) == 0 {
+func (r *Reconciler) removeTuples(ctx context.Context, p Pass, n *snapshot, removeTuples []iam.Tuple) error {
+	if len(removeTuples) == 0 {
 		return nil
 	}
-	_, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: convertAll(remove), Sure: true, Turn: p.Reporter.Turn()})
+	_, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: convertAll(removeTuples), Sure: true, Turn: p.Reporter.Turn()})
 	switch {
-	case lost(err):
-		r.copy.forget()
+	case isLost(err):
+		r.copy.forgetCopy()
 		return fault.Unavailable(err) // store-sync creates another.
 	case err != nil:
-		r.copy.doubt(p.Key.object)
+		r.copy.markSuspect(p.Key.object)
 		return err
 	}
 	p.Reporter.Count(n.store)
-	r.copy.wrote(n.of.storeID, p.Key.object, nil, remove)
+	r.copy.recordWrite(n.of.storeID, p.Key.object, nil, removeTuples)
 	return nil
 }
 
@@ -84,14 +84,14 @@ const (
 	chunks = 10
 )
 
-// add adds tuples after the API server confirmed the objects that they follow from. It returns more if the bound of one
+// addTuples adds tuples after the API server confirmed the objects that they follow from. It returns more if the bound of one
 // pass left some.
-func (r *Reconciler) add(ctx context.Context, p Pass, n *snapshot, add []iam.Tuple) (more bool, err error) {
-	if len(add) == 0 {
+func (r *Reconciler) addTuples(ctx context.Context, p Pass, n *snapshot, addTuples []iam.Tuple) (more bool, err error) {
+	if len(addTuples) == 0 {
 		return false, nil
 	}
-	now := add[:min(len(add), chunks*chunk)]
-	sources := r.State.sources(n.objects, p.Key.object, now)
+	now := addTuples[:min(len(addTuples), chunks*chunk)]
+	sources := r.State.sourcesOf(n.objects, p.Key.object, now)
 	for some := range slices.Chunk(now, chunk) {
 		statements, stated := []confirm.Statement{n.says}, map[string]bool{}
 		for _, t := range some {
@@ -102,56 +102,56 @@ func (r *Reconciler) add(ctx context.Context, p Pass, n *snapshot, add []iam.Tup
 				stated[t.User], statements = true, append(statements, sources[t.User]...)
 			}
 		}
-		if err := r.give(ctx, p, n, statements, some); err != nil {
+		if err := r.confirmAndAdd(ctx, p, n, statements, some); err != nil {
 			return false, err
 		}
 	}
-	return len(now) < len(add), nil
+	return len(now) < len(addTuples), nil
 }
 
-// give confirms all statements, then adds the tuples.
-func (r *Reconciler) give(ctx context.Context, p Pass, n *snapshot, statements []confirm.Statement, add []iam.Tuple) error {
+// confirmAndAdd confirms all statements, then adds the tuples.
+func (r *Reconciler) confirmAndAdd(ctx context.Context, p Pass, n *snapshot, statements []confirm.Statement, add []iam.Tuple) error {
 	if err := r.Confirmer.Confirm(ctx, statements...); err != nil {
-		return r.forbidden(err)
+		return r.handleForbidden(err)
 	}
 	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add), Turn: p.Reporter.Turn()})
 	switch {
-	case lost(err):
-		r.copy.forget()
+	case isLost(err):
+		r.copy.forgetCopy()
 		return fault.Unavailable(err) // store-sync creates another.
 	case err != nil:
-		r.copy.doubt(p.Key.object)
+		r.copy.markSuspect(p.Key.object)
 		return err
 	case len(refused) > 0:
-		r.copy.doubt(p.Key.object)
+		r.copy.markSuspect(p.Key.object)
 		for t, why := range refused {
-			r.copy.refuse(iam.Tuple{User: t.User, Relation: t.Relation, Object: t.Object}, n.of.modelID)
+			r.copy.recordRefusal(iam.Tuple{User: t.User, Relation: t.Relation, Object: t.Object}, n.of.modelID)
 			r.Log.WarnContext(ctx, "tuple of IAM refused by OpenFGA", slog.String("tuple", t.String()), slog.Any("error", why))
 		}
 		return reconcile.ErrStale
 	}
 	p.Reporter.Count(n.store)
-	r.copy.wrote(n.of.storeID, p.Key.object, add, nil)
+	r.copy.recordWrite(n.of.storeID, p.Key.object, add, nil)
 	return nil
 }
 
-// announce counts removed tuples that others wrote. It writes one log line and one event for each object, for any
+// reportUnexpected counts removed tuples that others wrote. It writes one log line and one event for each object, for any
 // number of tuples.
-func (r *Reconciler) announce(ctx context.Context, object string, doors []iam.Tuple) {
+func (r *Reconciler) reportUnexpected(ctx context.Context, object string, doors []iam.Tuple) {
 	if len(doors) == 0 {
 		return
 	}
 	r.undeclared.Add(float64(len(doors)))
-	told := fmt.Sprintf("somebody wrote %d tuples of %s, which nobody declares, such as %s", len(doors), object, convert(doors[0]))
+	told := fmt.Sprintf("somebody wrote %d tuples of %s, which nobody declares, such as %s", len(doors), object, convertTuple(doors[0]))
 	r.Log.WarnContext(ctx, "tuples of IAM removed that nobody declares", slog.String("object", object), slog.Int("tuples", len(doors)),
-		slog.String("such_as", convert(doors[0]).String()))
-	if store, known := r.State.where(); known {
+		slog.String("such_as", convertTuple(doors[0]).String()))
+	if store, known := r.State.iamStore(); known {
 		r.Status.Note(ctx, store.Change, condition.Note{Warning: true, Reason: "UndeclaredTupleRemoved", Message: told})
 	}
 }
 
-// shared returns the tuples that are in both lists.
-func shared(a, b []iam.Tuple) []iam.Tuple {
+// intersectTuples returns the tuples that are in both lists.
+func intersectTuples(a, b []iam.Tuple) []iam.Tuple {
 	in := map[iam.Tuple]bool{}
 	for _, t := range b {
 		in[t] = true

@@ -40,17 +40,17 @@ type found struct {
 
 // followed is a table of any kind.
 type followed interface {
-	last(k event.Key) (o found, live bool)
-	at(object string) (found, bool)
-	target(object string) (t iam.Target, alive bool)
+	lastFound(k event.Key) (o found, live bool)
+	foundAt(object string) (found, bool)
+	targetOf(object string) (t iam.Target, alive bool)
 	ownedBy(owner string) []found
-	// owns reports whether an owner has objects.
-	owns(owner string) bool
-	// kin returns the keys of objects with owners that have the type, or an owner of it.
-	kin(typ string) []event.Key
-	keys() []event.Key
-	changes() uint64
-	rouse()
+	// isOwner reports whether an owner has objects.
+	isOwner(owner string) bool
+	// keysByType returns the keys of objects with owners that have the type, or an owner of it.
+	keysByType(typ string) []event.Key
+	liveKeys() []event.Key
+	changeCount() uint64
+	resetDrained()
 }
 
 // object is the constraint on all kinds.
@@ -62,7 +62,7 @@ type object[T any] interface {
 // table holds the objects of one kind in this cluster.
 type table[T any, P object[T]] struct {
 	cfg  config[T]
-	rows *view.Table[T]
+	rows *view.Lister[T]
 
 	mu sync.Mutex
 	// idle holds, by name, the newest deleted state whose OpenFGA objects were empty at the last check. Those of all
@@ -90,8 +90,8 @@ func metaOf[T any, P object[T]](value *T) *metav1.ObjectMeta {
 	return m
 }
 
-// register declares a table in v. A change that may remove tuples marks the key.
-func register[T any, P object[T]](v *view.View, s *State, c config[T]) *table[T, P] {
+// registerTable declares a table in v. A change that may remove tuples marks the key.
+func registerTable[T any, P object[T]](v *view.Informer, s *State, c config[T]) *table[T, P] {
 	if c.target == nil {
 		c.target = func(value *T) (iam.Target, bool) { return iam.TargetOfObject(metaOf[T, P](value)) }
 	}
@@ -101,7 +101,7 @@ func register[T any, P object[T]](v *view.View, s *State, c config[T]) *table[T,
 	}
 	t := &table[T, P]{cfg: c, idle: map[event.Key]event.Change{}}
 	indexes := map[string]func(*T) []string{
-		byObject: func(value *T) []string { return []string{t.object(value)} },
+		byObject: func(value *T) []string { return []string{t.objectName(value)} },
 		byOwner: func(value *T) (owners []string) {
 			target, _ := c.target(value)
 			for _, o := range target.Owners {
@@ -122,9 +122,9 @@ func register[T any, P object[T]](v *view.View, s *State, c config[T]) *table[T,
 	}
 	maps.Copy(indexes, c.indexes)
 	t.rows = view.Register(v, c.kind, indexes)
-	t.rows.Alike(t.alike, func(k event.Key, was, is *view.Object[T]) {
-		if k.Cluster == c.cluster && (was.UID != is.UID || was.Value == nil || is.Value == nil || t.takes(was.Value, is.Value)) {
-			s.mark(k)
+	t.rows.Alike(t.isAlike, func(k event.Key, was, is *view.Object[T]) {
+		if k.Cluster == c.cluster && (was.UID != is.UID || was.Value == nil || is.Value == nil || t.mayRemove(was.Value, is.Value)) {
+			s.markRevoking(k)
 		}
 	})
 	return t
@@ -132,36 +132,36 @@ func register[T any, P object[T]](v *view.View, s *State, c config[T]) *table[T,
 
 func ownerIndex(typ, name string) string { return typ + ":" + name }
 
-func (t *table[T, P]) object(value *T) string {
+func (t *table[T, P]) objectName(value *T) string {
 	m := metaOf[T, P](value)
 	return iam.Object(t.cfg.typ(value), m.Namespace, m.Name)
 }
 
-// by returns the live objects of this cluster in an index, ordered by key.
-func (t *table[T, P]) by(index, value string) []view.Object[T] {
+// objectsBy returns the live objects of this cluster in an index, ordered by key.
+func (t *table[T, P]) objectsBy(index, value string) []view.Object[T] {
 	return slices.DeleteFunc(t.rows.By(index, value), func(o view.Object[T]) bool { return o.Key.Cluster != t.cfg.cluster })
 }
 
-func (t *table[T, P]) values(index, value string) []*T {
+func (t *table[T, P]) valuesBy(index, value string) []*T {
 	var all []*T
-	for _, o := range t.by(index, value) {
+	for _, o := range t.objectsBy(index, value) {
 		all = append(all, o.Value)
 	}
 	return all
 }
 
-// get returns a live object by its name, or nil.
-func (t *table[T, P]) get(namespace, name string) *T {
-	o, _ := t.rows.Get(t.key(namespace, name))
+// getLive returns a live object by its name, or nil.
+func (t *table[T, P]) getLive(namespace, name string) *T {
+	o, _ := t.rows.Get(t.keyOf(namespace, name))
 	return o.Value
 }
 
-func (t *table[T, P]) key(namespace, name string) event.Key {
+func (t *table[T, P]) keyOf(namespace, name string) event.Key {
 	return event.Key{Cluster: t.cfg.cluster, GroupResource: t.cfg.kind.GroupResource, Namespace: namespace, Name: name}
 }
 
-// busy returns the states of a name that are not idle: the live one first, then the deleted ones.
-func (t *table[T, P]) busy(k event.Key) (all []view.Object[T]) {
+// activeVersions returns the states of a name that are not idle: the live one first, then the deleted ones.
+func (t *table[T, P]) activeVersions(k event.Key) (all []view.Object[T]) {
 	if o, ok := t.rows.Get(k); ok {
 		all = append(all, o)
 	}
@@ -170,23 +170,23 @@ func (t *table[T, P]) busy(k event.Key) (all []view.Object[T]) {
 	return append(all, t.rows.GoneSince(k, t.idle[k])...)
 }
 
-// rest marks a deleted state, and all older ones of its name, as idle.
-func (t *table[T, P]) rest(k event.Key, c event.Change) {
+// markDrained marks a deleted state, and all older ones of its name, as idle.
+func (t *table[T, P]) markDrained(k event.Key, c event.Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.idle[k] = c
 }
 
-// rouse clears idle, so that all states count again. This also drops entries of names without any state, which bounds
+// resetDrained clears idle, so that all states count again. This also drops entries of names without any state, which bounds
 // the map.
-func (t *table[T, P]) rouse() {
+func (t *table[T, P]) resetDrained() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.idle)
 }
 
-// ever returns all states of a name, the live one first.
-func (t *table[T, P]) ever(k event.Key) (all []*T) {
+// allVersions returns all states of a name, the live one first.
+func (t *table[T, P]) allVersions(k event.Key) (all []*T) {
 	if o, ok := t.rows.Get(k); ok {
 		all = append(all, o.Value)
 	}
@@ -198,98 +198,98 @@ func (t *table[T, P]) ever(k event.Key) (all []*T) {
 	return all
 }
 
-func (t *table[T, P]) found(o view.Object[T]) found {
-	f := found{change: o.Change, object: t.object(o.Value), meta: metaOf[T, P](o.Value), says: t.statement(o)}
+func (t *table[T, P]) toFound(o view.Object[T]) found {
+	f := found{change: o.Change, object: t.objectName(o.Value), meta: metaOf[T, P](o.Value), says: t.statementOf(o)}
 	f.target, f.alive = t.cfg.target(o.Value)
 	return f
 }
 
-func (t *table[T, P]) statement(o view.Object[T]) confirm.Statement {
-	return confirm.NewStatement(o, t.essence)
+func (t *table[T, P]) statementOf(o view.Object[T]) confirm.Statement {
+	return confirm.NewStatement(o, t.relevantFields)
 }
 
-// essence returns the fields that decisions depend on. It leaves out labels and most of the status.
-func (t *table[T, P]) essence(value *T) (declared, recorded any) {
+// relevantFields returns the fields that decisions depend on. It leaves out labels and most of the status.
+func (t *table[T, P]) relevantFields(value *T) (declared, recorded any) {
 	declared, recorded = t.cfg.matters(value)
 	m := metaOf[T, P](value)
 	return []any{m.CreationTimestamp, m.DeletionTimestamp, m.OwnerReferences, declared}, recorded
 }
 
-func (t *table[T, P]) alike(was, is *T) bool {
-	declaredWas, recordedWas := t.essence(was)
-	declared, recorded := t.essence(is)
+func (t *table[T, P]) isAlike(was, is *T) bool {
+	declaredWas, recordedWas := t.relevantFields(was)
+	declared, recorded := t.relevantFields(is)
 	return equality.Semantic.DeepEqual([]any{declaredWas, recordedWas}, []any{declared, recorded})
 }
 
-// takes reports whether a change may remove tuples. The first value of a recorded field removes none, because nothing
+// mayRemove reports whether a change may remove tuples. The first value of a recorded field removes none, because nothing
 // was granted without it.
-func (t *table[T, P]) takes(was, is *T) bool {
-	declaredWas, recordedWas := t.essence(was)
-	declared, recorded := t.essence(is)
+func (t *table[T, P]) mayRemove(was, is *T) bool {
+	declaredWas, recordedWas := t.relevantFields(was)
+	declared, recorded := t.relevantFields(is)
 	before := reflect.ValueOf(recordedWas)
 	return !equality.Semantic.DeepEqual(declaredWas, declared) ||
 		before.IsValid() && !before.IsZero() && !equality.Semantic.DeepEqual(recordedWas, recorded)
 }
 
-func (t *table[T, P]) changes() uint64 { return t.rows.Changes() }
+func (t *table[T, P]) changeCount() uint64 { return t.rows.Changes() }
 
-// stated returns the statement of a live object, or none.
-func (t *table[T, P]) stated(namespace, name string) []confirm.Statement {
-	if o, ok := t.rows.Get(t.key(namespace, name)); ok {
-		return []confirm.Statement{t.statement(o)}
+// statementsOf returns the statement of a live object, or none.
+func (t *table[T, P]) statementsOf(namespace, name string) []confirm.Statement {
+	if o, ok := t.rows.Get(t.keyOf(namespace, name)); ok {
+		return []confirm.Statement{t.statementOf(o)}
 	}
 	return nil
 }
 
-func (t *table[T, P]) last(k event.Key) (found, bool) {
+func (t *table[T, P]) lastFound(k event.Key) (found, bool) {
 	o, live := t.rows.Last(k)
 	if o.Value == nil || k.Cluster != t.cfg.cluster {
 		return found{}, false
 	}
-	return t.found(o), live
+	return t.toFound(o), live
 }
 
-func (t *table[T, P]) at(object string) (found, bool) {
-	for _, o := range t.named(object) {
-		return t.found(o), true
+func (t *table[T, P]) foundAt(object string) (found, bool) {
+	for _, o := range t.objectsNamed(object) {
+		return t.toFound(o), true
 	}
 	return found{}, false
 }
 
-// named returns the live objects behind an OpenFGA object, without kinds that may be outdated.
-func (t *table[T, P]) named(object string) []view.Object[T] {
-	all := t.by(byObject, object)
+// objectsNamed returns the live objects behind an OpenFGA object, without kinds that may be outdated.
+func (t *table[T, P]) objectsNamed(object string) []view.Object[T] {
+	all := t.objectsBy(byObject, object)
 	if t.cfg.unsure == nil {
 		return all
 	}
 	return slices.DeleteFunc(all, func(o view.Object[T]) bool { return t.cfg.unsure(o.Key.GroupResource) })
 }
 
-// target returns the target behind an OpenFGA object. It is not alive if none exists, or if it is being deleted.
-func (t *table[T, P]) target(object string) (target iam.Target, alive bool) {
-	for _, o := range t.named(object) {
+// targetOf returns the target behind an OpenFGA object. It is not alive if none exists, or if it is being deleted.
+func (t *table[T, P]) targetOf(object string) (targetOf iam.Target, alive bool) {
+	for _, o := range t.objectsNamed(object) {
 		return t.cfg.target(o.Value)
 	}
 	return iam.Target{}, false
 }
 
 func (t *table[T, P]) ownedBy(owner string) (all []found) {
-	for _, o := range t.by(byOwner, owner) {
-		all = append(all, t.found(o))
+	for _, o := range t.objectsBy(byOwner, owner) {
+		all = append(all, t.toFound(o))
 	}
 	return all
 }
 
-func (t *table[T, P]) kin(typ string) (keys []event.Key) {
-	for _, o := range t.by(byKin, typ) {
+func (t *table[T, P]) keysByType(typ string) (keys []event.Key) {
+	for _, o := range t.objectsBy(byKin, typ) {
 		keys = append(keys, o.Key)
 	}
 	return keys
 }
 
-func (t *table[T, P]) owns(owner string) bool { return t.rows.Count(byOwner, owner) > 0 }
+func (t *table[T, P]) isOwner(owner string) bool { return t.rows.Count(byOwner, owner) > 0 }
 
-// keys returns the keys of all live objects of this cluster.
-func (t *table[T, P]) keys() []event.Key {
+// liveKeys returns the keys of all live objects of this cluster.
+func (t *table[T, P]) liveKeys() []event.Key {
 	return slices.DeleteFunc(t.rows.Keys(), func(k event.Key) bool { return k.Cluster != t.cfg.cluster })
 }

@@ -40,27 +40,27 @@ type observed struct {
 type scope struct{ namespaced, followed bool }
 
 // followTargets registers the table of targets. The stream brings the kinds.
-func (s *State) followTargets(v *view.View, cluster string) {
+func (s *State) followTargets(v *view.Informer, cluster string) {
 	s.observed = &observed{
 		names: map[event.GroupResource]string{}, scopes: map[event.GroupResource]scope{}, types: map[string]scope{},
 		problems: map[event.GroupResource]string{}, forbidden: map[event.GroupResource]unreadable{}, told: newNews(),
 		of: func(kind event.GroupResource) view.Observation { return v.Observation(cluster, kind) },
 	}
-	s.targets = register(v, s, config[metav1.PartialObjectMetadata]{
+	s.targets = registerTable(v, s, config[metav1.PartialObjectMetadata]{
 		kind: kinds.Kind{GroupResource: kinds.Targets()}, cluster: cluster,
 		typ: func(m *metav1.PartialObjectMetadata) string {
 			gv, _ := schema.ParseGroupVersion(m.APIVersion) // The watcher wrote it, so it parses.
 			return iam.Type(gv.Group, m.Kind)
 		},
 		matters: func(*metav1.PartialObjectMetadata) (_, _ any) { return nil, nil },
-		unsure:  s.observed.unsure,
+		unsure:  s.observed.isUnobserved,
 	})
-	v.OnTarget(s.observed.take)
+	v.OnTarget(s.observed.storeObservation)
 }
 
-// take stores a new observation of a kind. The tail enqueues everything that depends on it.
-func (o *observed) take(kind event.GroupResource) {
-	is := o.observation(kind)
+// storeObservation stores a new observation of a kind. The tail enqueues everything that depends on it.
+func (o *observed) storeObservation(kind event.GroupResource) {
+	is := o.observationOf(kind)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	typ, before, now := iam.Type(kind.Group, is.Kind), o.names[kind], scope{is.Namespaced, is.Observed}
@@ -73,15 +73,15 @@ func (o *observed) take(kind event.GroupResource) {
 	if delete(o.scopes, kind); is.Kind != "" {
 		o.names[kind], o.scopes[kind] = typ, now
 	}
-	o.combine(before)
-	o.combine(typ)
+	o.combineScopes(before)
+	o.combineScopes(typ)
 	if delete(o.problems, kind); is.Problem != "" {
 		o.problems[kind] = is.Problem
 	}
 }
 
-// combine sets the scope of a type from all kinds that have it; a followed kind wins. The caller holds the lock.
-func (o *observed) combine(typ string) {
+// combineScopes sets the scope of a type from all kinds that have it; a followed kind wins. The caller holds the lock.
+func (o *observed) combineScopes(typ string) {
 	delete(o.types, typ)
 	for kind, named := range o.names {
 		if named == typ && !o.types[typ].followed {
@@ -90,8 +90,8 @@ func (o *observed) combine(typ string) {
 	}
 }
 
-// unsure reports whether a kind is known and not followed. Its objects in the table may be outdated.
-func (o *observed) unsure(kind event.GroupResource) bool {
+// isUnobserved reports whether a kind is known and not followed. Its objects in the table may be outdated.
+func (o *observed) isUnobserved(kind event.GroupResource) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	is, told := o.scopes[kind]
@@ -106,8 +106,8 @@ type news struct {
 
 func newNews() news { return news{map[event.GroupResource]bool{}, map[string]bool{}} }
 
-// news returns the changes since its last call.
-func (o *observed) news() news {
+// changesSinceLast returns the changes since its last call.
+func (o *observed) changesSinceLast() news {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	told := o.told
@@ -115,80 +115,82 @@ func (o *observed) news() news {
 	return told
 }
 
-// observe enqueues everything that depends on the changed kinds.
-func (r *Reconciler) observe(n *snapshot, p Pass, told news) {
+// enqueueObserved enqueues everything that depends on the changed kinds.
+func (r *Reconciler) enqueueObserved(n *snapshot, p Pass, told news) {
 	if len(told.kinds) == 0 {
 		return
 	}
 	objects := map[string]bool{}
-	for _, object := range r.copy.known() {
+	for _, object := range r.copy.knownObjects() {
 		if told.types[iam.TypeOf(object)] {
 			objects[object] = true
 		}
 	}
 	for typ := range told.types {
 		var bindings []event.Key
-		for _, b := range r.State.bindings.by(byTargetType, typ) {
+		for _, b := range r.State.bindings.objectsBy(byTargetType, typ) {
 			bindings = append(bindings, b.Key)
 		}
-		r.ask(p, kinds.PolicyBindings().GroupResource, bindings, objects)
-		for _, kind := range r.State.all() {
-			for _, k := range kind.kin(typ) {
-				r.ask(p, k.GroupResource, []event.Key{k}, objects)
+		r.enqueueKeys(p, kinds.PolicyBindings().GroupResource, bindings, objects)
+		for _, kind := range r.State.allTables() {
+			for _, k := range kind.keysByType(typ) {
+				r.enqueueKeys(p, k.GroupResource, []event.Key{k}, objects)
 			}
 		}
 	}
-	for _, k := range r.State.resources.keys() {
+	for _, k := range r.State.resources.liveKeys() {
 		if o, ok := r.State.resources.rows.Get(k); ok && told.kinds[iam.TargetsOf(o.Value.Spec)] {
-			r.revisit(p, k)
+			r.requeueStatus(p, k)
 		}
 	}
-	r.enqueue(n, p, objects)
+	r.enqueueObjects(n, p, objects)
 }
 
-func (o *observed) scope(typ string) scope {
+func (o *observed) scopeOf(typ string) scope {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.types[typ]
 }
 
-// kind returns the table of a kind, or nil.
-func (s *State) kind(of event.GroupResource) followed {
+// tableOf returns the table of a kind, or nil.
+func (s *State) tableOf(of event.GroupResource) followed {
 	if of.Target {
 		return s.targets
 	}
 	return s.kinds[of]
 }
 
-// all returns all tables.
-func (s *State) all() []followed { return append(slices.Collect(maps.Values(s.kinds)), s.targets) }
+// allTables returns all tables.
+func (s *State) allTables() []followed {
+	return append(slices.Collect(maps.Values(s.kinds)), s.targets)
+}
 
 // ofType returns the table of a type; nil if the watcher does not follow its objects.
 func (s *State) ofType(typ string) followed {
 	if kind := s.types[typ]; kind != nil {
 		return kind
 	}
-	if s.observed.scope(typ).followed {
+	if s.observed.scopeOf(typ).followed {
 		return s.targets
 	}
 	return nil
 }
 
-// scope reports whether the objects of a type have namespaces, and whether the watcher follows them.
-func (s *State) scope(typ string) (namespaced, followed bool) {
+// scopeOf reports whether the objects of a type have namespaces, and whether the watcher follows them.
+func (s *State) scopeOf(typ string) (namespaced, followed bool) {
 	for _, kind := range kinds.IAM() {
 		if iam.Type(kind.Group, kind.Kind) == typ {
 			return !kind.Global, true
 		}
 	}
-	of := s.observed.scope(typ)
+	of := s.observed.scopeOf(typ)
 	return of.namespaced, of.followed
 }
 
-// owned returns the targets that may have parents. The tuples of other targets follow from bindings alone.
-func (s *State) owned() (objects []string) {
-	for _, k := range s.targets.keys() {
-		if f, _ := s.targets.last(k); len(f.target.Owners) > 0 {
+// ownedTargets returns the targets that may have parents. The tuples of other targets follow from bindings alone.
+func (s *State) ownedTargets() (objects []string) {
+	for _, k := range s.targets.liveKeys() {
+		if f, _ := s.targets.lastFound(k); len(f.target.Owners) > 0 {
 			objects = append(objects, f.object)
 		}
 	}
@@ -199,19 +201,19 @@ func (s *State) owned() (objects []string) {
 func (s *State) isMeant(f found) bool {
 	owner := ownerIndex(iam.TypeOf(f.object), f.meta.Name)
 	return len(f.target.Owners) > 0 || s.bindings.rows.Count(byTarget, f.object) > 0 ||
-		slices.ContainsFunc(s.all(), func(k followed) bool { return k.owns(owner) })
+		slices.ContainsFunc(s.allTables(), func(k followed) bool { return k.isOwner(owner) })
 }
 
-// idle reports whether a target has no tuples and none can follow from it.
-func (r *Reconciler) idle(k event.Key) bool {
-	f, _ := r.State.targets.last(k)
-	return f.meta == nil || r.copy.size(f.object) == 0 && !r.State.isMeant(f)
+// isIdle reports whether a target has no tuples and none can follow from it.
+func (r *Reconciler) isIdle(k event.Key) bool {
+	f, _ := r.State.targets.lastFound(k)
+	return f.meta == nil || r.copy.tupleCount(f.object) == 0 && !r.State.isMeant(f)
 }
 
-// observation returns the condition Observed of a registered kind.
-func (s *State) observation(p *iamv1alpha1.ProtectedResource) condition.Condition {
+// observedCondition returns the condition Observed of a registered kind.
+func (s *State) observedCondition(p *iamv1alpha1.ProtectedResource) condition.Condition {
 	typ, of := iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind), iam.TargetsOf(p.Spec)
-	is := s.observed.observation(of)
+	is := s.observed.observationOf(of)
 	followed := s.types[typ] != nil || is.Observed && iam.Type(of.Group, is.Kind) == typ
 	if is.Observed && !followed {
 		is.Problem = "the API server calls the kind of " + of.Resource + " " + is.Kind + ": is spec.kind right?"

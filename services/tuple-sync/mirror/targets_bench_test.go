@@ -60,7 +60,7 @@ func BenchmarkObservations(b *testing.B) {
 		passes := 0
 		for i := range observations {
 			told = view.Observation{Kind: fmt.Sprintf("Kind%d", i), Observed: !told.Observed}
-			bed.State.observed.take(event.GroupResource{Group: "b.example", Resource: fmt.Sprintf("kinds%d", i), Target: true})
+			bed.State.observed.storeObservation(event.GroupResource{Group: "b.example", Resource: fmt.Sprintf("kinds%d", i), Target: true})
 			bed.follow()
 			passes += len(bed.done)
 		}

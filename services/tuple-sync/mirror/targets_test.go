@@ -68,7 +68,7 @@ func TestOfAKindThatIsObservedOnlyWhatDependsOnItIsLookedAt(t *testing.T) {
 	tell := func(of event.GroupResource, is view.Observation, held []string, may ...string) {
 		t.Helper()
 		told = is
-		b.State.observed.take(of)
+		b.State.observed.storeObservation(of)
 		b.follow()
 		if got := b.openFGA.holds(); !slices.Equal(got, held) {
 			t.Errorf("%s is %+v: the store holds\n%v\nwant\n%v", of, is, got, held)
@@ -125,7 +125,7 @@ func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
 		if told[c.of] = c.is; !c.is.Observed && c.is.Problem == "" {
 			b.drop(papers, "old") // As a view does, which holds nothing of it then.
 		}
-		b.State.observed.take(c.of)
+		b.State.observed.storeObservation(c.of)
 		b.follow()
 		for name, want := range map[string]bool{"mine": c.mine, "old": c.old} {
 			if got := grantOf(b.openFGA.holds(), docType+":"+ns+"/"+name) != "none"; got != want {
@@ -160,7 +160,7 @@ func TestABindingSaysWhyItsTargetIsNotKnown(t *testing.T) {
 		{view.Observation{}, iamv1alpha1.TargetKindNotRecognized, iamv1alpha1.TargetKindNotRecognized, "not served"},
 	} {
 		told = is.told
-		b.State.observed.take(docs)
+		b.State.observed.storeObservation(docs)
 		b.follow()
 		for name, want := range map[string]string{"on-none": is.there, "nowhere": is.where, "on-a-project": iamv1alpha1.TargetNotFound} {
 			if got := b.targetOf(name); got != want {

@@ -31,8 +31,8 @@ type unreadable struct {
 	lasts        bool
 }
 
-// observation returns the watcher's observation of a kind, unless tuple-sync may not read the kind.
-func (o *observed) observation(kind event.GroupResource) view.Observation {
+// observationOf returns the watcher's observation of a kind, unless tuple-sync may not read the kind.
+func (o *observed) observationOf(kind event.GroupResource) view.Observation {
 	is := o.of(kind)
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -43,8 +43,8 @@ func (o *observed) observation(kind event.GroupResource) view.Observation {
 	return is
 }
 
-// forbid records a forbidden read, and reports whether the kind now counts as not followed.
-func (o *observed) forbid(change event.Change, why string) bool {
+// isForbidden records a forbidden read, and reports whether the kind now counts as not followed.
+func (o *observed) isForbidden(change event.Change, why string) bool {
 	kind, now := change.Key.GroupResource, time.Now()
 	o.mu.Lock()
 	f, known := o.forbidden[kind]
@@ -55,13 +55,13 @@ func (o *observed) forbid(change event.Change, why string) bool {
 	o.forbidden[kind] = f
 	o.mu.Unlock()
 	if f.lasts {
-		o.take(kind)
+		o.storeObservation(kind)
 	}
 	return f.lasts
 }
 
-// due returns the forbidden objects to read again.
-func (o *observed) due() map[event.GroupResource]event.Change {
+// dueForbidden returns the forbidden objects to read again.
+func (o *observed) dueForbidden() map[event.GroupResource]event.Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	due := map[event.GroupResource]event.Change{}
@@ -74,19 +74,19 @@ func (o *observed) due() map[event.GroupResource]event.Change {
 	return due
 }
 
-func (o *observed) allow(kind event.GroupResource) {
+func (o *observed) allowKind(kind event.GroupResource) {
 	o.mu.Lock()
 	delete(o.forbidden, kind)
 	o.mu.Unlock()
-	o.take(kind)
+	o.storeObservation(kind)
 }
 
-// forbidden handles a forbidden read of a target. Once that lasts, it returns [reconcile.ErrStale], so that the key is
+// handleForbidden handles a forbidden read of a target. Once that lasts, it returns [reconcile.ErrStale], so that the key is
 // planned without the kind. It returns other errors unchanged.
-func (r *Reconciler) forbidden(err error) error {
+func (r *Reconciler) handleForbidden(err error) error {
 	unread := (*confirm.UnreadError)(nil)
 	if errors.As(err, &unread) && unread.Change.Key.Target && errors.Is(err, kube.ErrForbidden) &&
-		r.State.observed.forbid(unread.Change, kube.Refusal(err)) {
+		r.State.observed.isForbidden(unread.Change, kube.Refusal(err)) {
 		return reconcile.ErrStale
 	}
 	return err
@@ -94,12 +94,12 @@ func (r *Reconciler) forbidden(err error) error {
 
 // readForbidden reads forbidden objects again, and follows kinds that it may read now.
 func (r *Reconciler) readForbidden(ctx context.Context) {
-	for kind, change := range r.State.observed.due() {
+	for kind, change := range r.State.observed.dueForbidden() {
 		switch err := r.Confirmer.Readable(ctx, change); {
 		case errors.Is(err, kube.ErrForbidden):
-			r.State.observed.forbid(change, kube.Refusal(err))
+			r.State.observed.isForbidden(change, kube.Refusal(err))
 		case !fault.IsUnavailable(err):
-			r.State.observed.allow(kind)
+			r.State.observed.allowKind(kind)
 			r.Log.InfoContext(ctx, "objects of a kind can be read again", slog.String("kind", kind.String()))
 		}
 	}

@@ -21,31 +21,31 @@ func TestAKindIsNotFollowedOnceARefusalLasts(t *testing.T) {
 		}
 		want := func(when string, followed bool, problem string) {
 			t.Helper()
-			if got := o.scope(docType).followed; got != followed {
+			if got := o.scopeOf(docType).followed; got != followed {
 				t.Errorf("%s: followed is %v, want %v", when, got, followed)
 			}
-			if got := o.observation(docs).Problem; !strings.Contains(got, problem) || problem == "" && got != "" {
+			if got := o.observationOf(docs).Problem; !strings.Contains(got, problem) || problem == "" && got != "" {
 				t.Errorf("%s: the problem is %q, want %q", when, got, problem)
 			}
 		}
-		o.take(docs)
+		o.storeObservation(docs)
 		one := event.Change{Key: event.Key{GroupResource: docs, Name: "one"}}
 		for range 2 { // What was allowed again begins anew.
-			o.forbid(one, "you may not")
+			o.isForbidden(one, "you may not")
 			want("at once", true, "")
-			if len(o.due()) > 0 {
+			if len(o.dueForbidden()) > 0 {
 				t.Error("it is read again at once")
 			}
 			<-time.After(refusalGrace - time.Second)
-			if due := o.due(); due[docs].Key != one.Key {
+			if due := o.dueForbidden(); due[docs].Key != one.Key {
 				t.Errorf("read again are %v", due)
 			}
-			o.forbid(one, "you may not")
+			o.isForbidden(one, "you may not")
 			want("for a while", true, "")
 			<-time.After(time.Second)
-			o.forbid(one, "you may not")
+			o.isForbidden(one, "you may not")
 			want("at last", false, "tuple-sync may not read it: you may not")
-			o.allow(docs)
+			o.allowKind(docs)
 			want("when it is allowed", true, "")
 		}
 	})

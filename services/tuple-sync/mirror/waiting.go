@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// await enqueues a key once a pass has brought the object in step. The caller checks the object only afterwards, so
+// waitFor enqueues a key once a pass has brought the object in step. The caller checks the object only afterwards, so
 // that no such pass is missed.
-func (m *mirrored) await(object string, key Key) {
+func (m *replica) waitFor(object string, key Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.waiting[object] == nil {
@@ -16,15 +16,15 @@ func (m *mirrored) await(object string, key Key) {
 	m.waiting[object][key] = true
 }
 
-// awaited lists the keys that wait for an object.
-func (m *mirrored) awaited(object string) []Key {
+// waitingKeys lists the keys that wait for an object.
+func (m *replica) waitingKeys(object string) []Key {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.waiting[object]))
 }
 
-// leave removes a key from the waiters of an object.
-func (m *mirrored) leave(object string, key Key) {
+// cancelWait removes a key from the waiters of an object.
+func (m *replica) cancelWait(object string, key Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if delete(m.waiting[object], key); len(m.waiting[object]) == 0 {
@@ -32,8 +32,8 @@ func (m *mirrored) leave(object string, key Key) {
 	}
 }
 
-// release removes and returns all keys that wait for an object.
-func (m *mirrored) release(object string) []Key {
+// takeWaiting removes and returns all keys that wait for an object.
+func (m *replica) takeWaiting(object string) []Key {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	keys := slices.Collect(maps.Keys(m.waiting[object]))

@@ -25,7 +25,7 @@ func (m *machine) applyAccounts(ctx context.Context, deploy fs.FS) error {
 		return err
 	}
 	if !m.servers.accounts {
-		m.printf("services act as you: you may not impersonate serviceaccounts in namespace %s", rbac.Namespace)
+		m.printText("services act as you: you may not impersonate serviceaccounts in namespace %s", rbac.Namespace)
 		return nil
 	}
 	err = devserver.ApplyAccounts(ctx, m.servers.kube, deploy)
@@ -59,8 +59,8 @@ func mayImpersonate(ctx context.Context, cfg *rest.Config) (bool, error) {
 	return true, nil
 }
 
-// as returns the configuration with which a service calls the API server: as its own account, or as the user.
-func (s *servers) as(service string) (*rest.Config, error) {
+// configFor returns the configuration with which a service calls the API server: as its own account, or as the user.
+func (s *servers) configFor(service string) (*rest.Config, error) {
 	if s.local != nil {
 		return s.local.ConfigOf(service)
 	}

@@ -25,12 +25,12 @@ type authorizer struct {
 	dir      string
 }
 
-func (a *authorizer) file(name string) string { return filepath.Join(a.dir, name) }
+func (a *authorizer) filePath(name string) string { return filepath.Join(a.dir, name) }
 
 // prepareAuthorizer writes the files that the API server and the webhook read. It does nothing for an external cluster,
 // which has its own authorizers.
 func (m *machine) prepareAuthorizer() error {
-	if m.cfg.ExternalCluster() {
+	if m.cfg.HasExternalCluster() {
 		return nil
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(m.cfg.Ports.Authorizer)))
@@ -38,20 +38,20 @@ func (m *machine) prepareAuthorizer() error {
 		return fmt.Errorf("listening for the API server's questions (--authorizer-port): %w", err)
 	}
 	m.authorizer = &authorizer{listener: listener, dir: filepath.Join(m.dir, "authorizer")}
-	m.cfg.authorization = m.authorizer.file("authorization.yaml")
-	if err := m.authorizer.write(); err != nil {
+	m.cfg.authorization = m.authorizer.filePath("authorization.yaml")
+	if err := m.authorizer.writeFiles(); err != nil {
 		return fmt.Errorf("preparing the authorizer: %w", err)
 	}
 	return nil
 }
 
-// write creates a new certificate, and the files with which the API server finds and trusts the webhook.
-func (a *authorizer) write() error {
+// writeFiles creates a new certificate, and the files with which the API server finds and trusts the webhook.
+func (a *authorizer) writeFiles() error {
 	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: loopback})
 	if err != nil {
 		return err
 	}
-	config, err := authorization(a.file("kubeconfig"))
+	config, err := authorizationConfig(a.filePath("kubeconfig"))
 	if err != nil {
 		return err
 	}
@@ -67,13 +67,13 @@ func (a *authorizer) write() error {
 	}
 	errs := []error{os.MkdirAll(a.dir, 0o700)}
 	for name, data := range map[string][]byte{"tls.crt": chain, "tls.key": key, "kubeconfig": kubeconfig, "authorization.yaml": config} {
-		errs = append(errs, os.WriteFile(a.file(name), data, 0o600))
+		errs = append(errs, os.WriteFile(a.filePath(name), data, 0o600))
 	}
 	return errors.Join(errs...)
 }
 
-// authorization returns the shipped configuration without the Node authorizer: the local API server has no nodes.
-func authorization(kubeconfig string) ([]byte, error) {
+// authorizationConfig returns the shipped configuration without the Node authorizer: the local API server has no nodes.
+func authorizationConfig(kubeconfig string) ([]byte, error) {
 	shipped, err := fs.ReadFile(deploy.Files, "authorization/authorization.yaml")
 	if err != nil {
 		return nil, err

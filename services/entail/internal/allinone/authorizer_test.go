@@ -16,10 +16,10 @@ func TestTheLocalAPIServerReadsWhatIsShippedButForNodes(t *testing.T) {
 	}
 	defer m.authorizer.listener.Close()
 	for name, c := range map[string]struct{ has, lacks string }{
-		"authorization.yaml": {"kubeConfigFile: " + m.authorizer.file("kubeconfig"), "type: Node"},
+		"authorization.yaml": {"kubeConfigFile: " + m.authorizer.filePath("kubeconfig"), "type: Node"},
 		"kubeconfig":         {"server: https://" + m.authorizer.listener.Addr().String(), "token"},
 	} {
-		data, err := os.ReadFile(m.authorizer.file(name))
+		data, err := os.ReadFile(m.authorizer.filePath(name))
 		if text := string(data); err != nil || !strings.Contains(text, c.has) || strings.Contains(text, c.lacks) {
 			t.Errorf("%s is %s, %v", name, data, err)
 		}
@@ -27,7 +27,7 @@ func TestTheLocalAPIServerReadsWhatIsShippedButForNodes(t *testing.T) {
 	if data, err := os.ReadFile(m.cfg.authorization); err != nil || strings.Count(string(data), "expression:") != 5 || !strings.Contains(string(data), "type: RBAC") {
 		t.Errorf("the API server reads %s, %v", data, err)
 	}
-	if _, err := tls.LoadX509KeyPair(m.authorizer.file("tls.crt"), m.authorizer.file("tls.key")); err != nil {
+	if _, err := tls.LoadX509KeyPair(m.authorizer.filePath("tls.crt"), m.authorizer.filePath("tls.key")); err != nil {
 		t.Error(err)
 	}
 }

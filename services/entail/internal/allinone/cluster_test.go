@@ -188,7 +188,7 @@ func TestWhoServicesActAsIsTold(t *testing.T) {
 	}
 	for accounts, want := range map[bool]string{false: "", true: "system:serviceaccount:entail-system:watcher"} {
 		m.servers.accounts = accounts
-		cfg, err := m.servers.as("watcher")
+		cfg, err := m.servers.configFor("watcher")
 		if err != nil || cfg.Impersonate.UserName != want || m.servers.kube.Impersonate.UserName != "" {
 			t.Errorf("the watcher acts as %q, %v", cfg.Impersonate.UserName, err)
 		}
@@ -217,13 +217,13 @@ func TestAServiceIsAwaitedUntilItIsReady(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "wait for store-sync: Ctrl-C") {
 		t.Errorf("got %v", err)
 	}
-	if answer, ok := (&worker{address: server.URL}).ready(t.Context()); ok || answer != "view: not all is known" {
+	if answer, ok := (&worker{address: server.URL}).isReady(t.Context()); ok || answer != "view: not all is known" {
 		t.Errorf("it says %q, %t", answer, ok)
 	}
-	if answer, ok := (&worker{address: "http://127.0.0.1:1"}).ready(t.Context()); ok || !strings.Contains(answer, "refused") {
+	if answer, ok := (&worker{address: "http://127.0.0.1:1"}).isReady(t.Context()); ok || !strings.Contains(answer, "refused") {
 		t.Errorf("of nobody: %q, %t", answer, ok)
 	}
-	if answer, ok := (&worker{address: "://"}).ready(t.Context()); ok || answer == "" {
+	if answer, ok := (&worker{address: "://"}).isReady(t.Context()); ok || answer == "" {
 		t.Errorf("of no address: %q, %t", answer, ok)
 	}
 }
@@ -243,21 +243,21 @@ func TestAServiceThatEndsByItselfEndsEverything(t *testing.T) {
 			alive, fail := context.WithCancelCause(t.Context())
 			defer fail(nil)
 			m := &machine{logs: newLogs(t.TempDir(), &bytes.Buffer{}), fail: fail, servers: standing(t)}
-			w, err := m.start(t.Context(), runner{name: "store-sync", run: test.run})
+			w, err := m.startService(t.Context(), runner{name: "store-sync", run: test.run})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if test.want != "" {
 				<-alive.Done()
 			}
-			end := w.end()
+			end := w.endWorker()
 			if (end == nil) != (test.end == "") || end != nil && end.Error() != test.end {
 				t.Errorf("it ended with %v, want %q", end, test.end)
 			}
 			if cause := context.Cause(alive); (cause == nil) != (test.want == "") || cause != nil && !strings.Contains(cause.Error(), test.want) {
 				t.Errorf("everything ended with %v, want %q", cause, test.want)
 			}
-			if err := m.logs.close(); err != nil {
+			if err := m.logs.closeLogs(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -272,7 +272,7 @@ func standing(t *testing.T) *servers {
 	if err := s.startNATS(Config{}, t.TempDir(), logs); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = errors.Join(s.stop(), logs.close()) })
+	t.Cleanup(func() { _ = errors.Join(s.stopServers(), logs.closeLogs()) })
 	return s
 }
 
@@ -280,7 +280,7 @@ func TestAServiceIsGivenWhatThisProcessHas(t *testing.T) {
 	s := standing(t)
 	given := make(chan surroundings, 1)
 	m := &machine{logs: newLogs(t.TempDir(), &bytes.Buffer{}), fail: func(error) {}, servers: s}
-	w, err := m.start(t.Context(), runner{name: "tuple-sync", run: func(_ context.Context, around surroundings) error {
+	w, err := m.startService(t.Context(), runner{name: "tuple-sync", run: func(_ context.Context, around surroundings) error {
 		given <- around
 		return around.embed.Listener.Close()
 	}})
@@ -288,7 +288,7 @@ func TestAServiceIsGivenWhatThisProcessHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	around := <-given
-	if err := errors.Join(w.end(), m.logs.close()); err != nil {
+	if err := errors.Join(w.endWorker(), m.logs.closeLogs()); err != nil {
 		t.Error(err)
 	}
 	if around.nats != s.nats.URL("tuple-sync") || !strings.Contains(around.nats, "tuple-sync:") || w.address != "http://"+around.embed.Listener.Addr().String() || around.embed.Log == nil {
@@ -306,7 +306,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x, users
 	if err := s.useCluster(Config{Kubeconfig: path + ".other"}); err == nil || !strings.Contains(err.Error(), "read the kubeconfig of your cluster") {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	if s.failed() != nil {
+	if s.failedChannel() != nil {
 		t.Error("a cluster of the user's is said to fail")
 	}
 }
@@ -319,7 +319,7 @@ func TestSettingsAreFlagsAndTheStateIsTheUsersAlone(t *testing.T) {
 	if err := fs.Parse([]string{"--state-dir", dir, "--nats-port=0", "--use-cluster", "--samples=s", "--manifests=m"}); err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Ports.NATS != 0 || cfg.Ports.Watcher != 18091 || !cfg.ExternalCluster() || cfg.Samples != "s" || cfg.Manifests != "m" {
+	if cfg.Ports.NATS != 0 || cfg.Ports.Watcher != 18091 || !cfg.HasExternalCluster() || cfg.Samples != "s" || cfg.Manifests != "m" {
 		t.Errorf("settings are %+v", cfg)
 	}
 	got, err := cfg.stateDir()
@@ -343,12 +343,12 @@ func TestEndpointsSayWhereEverythingIs(t *testing.T) {
 	if err := s.startOpenFGA(Config{}, t.TempDir(), openFGA); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = openFGA.close() }()
+	defer func() { _ = openFGA.closeLogs() }()
 	m := &machine{dir: "/state", servers: s}
 	for _, name := range []string{"watcher", "store-sync", "tuple-sync", "implied-role", "webhook"} {
 		m.services = append(m.services, &worker{name: name, address: "http://" + name})
 	}
-	e := m.endpoints(1500 * time.Millisecond)
+	e := m.listEndpoints(1500 * time.Millisecond)
 	if e.SyncService != "http://watcher" || e.StoreService != "http://store-sync" || e.TupleService != "http://tuple-sync" || e.InferenceService != "http://implied-role" ||
 		e.AccessService != "http://webhook" {
 		t.Errorf("services are at %+v", e)

@@ -83,7 +83,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.StateDir, "state-dir", c.StateDir, "`directory` for all state and logs")
 	fs.StringVar(&c.Cluster, "cluster", c.Cluster,
 		"`name` of the cluster, which spec.storeRef.cluster of objects may say; the state keeps the one that it was made with")
-	fs.Var(c.Services.assignments(), "set", "flag of a service, such as tuple-sync.allow-member-tuples-enabled=true; repeatable")
+	fs.Var(c.Services.flagAssignments(), "set", "flag of a service, such as tuple-sync.allow-member-tuples-enabled=true; repeatable")
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", "",
 		"`file` that leads to a cluster of yours, to use instead of a local API server; "+
 			"CRDs, admission policies and the accounts of services are applied to it")
@@ -94,16 +94,16 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"run OpenSearch, too (make opensearch installs it), and keep how to reach it in Secret "+connectionNamespace+"/"+connectionName)
 	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/, admission/ and base/ to apply instead of what is in this program (entail manifests)")
 	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests; missing objects are created. "+BuiltIn+" is the samples in this program")
-	for _, p := range c.Ports.all() {
+	for _, p := range c.Ports.allPorts() {
 		fs.IntVar(p.number, p.flag, *p.number, "port of "+p.of+" on loopback; 0 takes a free one")
 	}
 }
 
-// ExternalCluster reports whether a cluster of the user is used instead of a local API server.
-func (c *Config) ExternalCluster() bool { return c.UseCluster || c.Kubeconfig != "" }
+// HasExternalCluster reports whether a cluster of the user is used instead of a local API server.
+func (c *Config) HasExternalCluster() bool { return c.UseCluster || c.Kubeconfig != "" }
 
-// guarded reports whether the API server can call the webhooks that check the authors of rules.
-func (c *Config) guarded() bool { return !c.ExternalCluster() || c.AdmissionURL != "" }
+// isGuarded reports whether the API server can call the webhooks that check the authors of rules.
+func (c *Config) isGuarded() bool { return !c.HasExternalCluster() || c.AdmissionURL != "" }
 
 // port is one of the ports, with the flag that sets it.
 type port struct {
@@ -111,7 +111,7 @@ type port struct {
 	flag, of string
 }
 
-func (p *Ports) all() []port {
+func (p *Ports) allPorts() []port {
 	return []port{
 		{&p.Kube, "kube-port", "the Kubernetes API server"},
 		{&p.NATS, "nats-port", "NATS"},
@@ -131,19 +131,19 @@ func (p *Ports) all() []port {
 	}
 }
 
-// check returns an error for settings that cannot work. The error names the flags to change.
-func (c *Config) check() error {
-	errs := []error{c.Services.validate(c.Cluster)}
-	if c.AdmissionURL != "" && !c.ExternalCluster() {
+// checkSettings returns an error for settings that cannot work. The error names the flags to change.
+func (c *Config) checkSettings() error {
+	errs := []error{c.Services.validateServices(c.Cluster)}
+	if c.AdmissionURL != "" && !c.HasExternalCluster() {
 		errs = append(errs, errors.New("--admission-url is for a cluster of yours: give --kubeconfig or --use-cluster, too"))
 	}
-	if c.OpenSearch && c.ExternalCluster() {
+	if c.OpenSearch && c.HasExternalCluster() {
 		errs = append(errs, errors.New("--opensearch goes with the local API server alone: its administrator's key is no matter for a cluster of yours"))
 	}
 	given := map[int]string{}
-	for _, p := range c.Ports.all() {
+	for _, p := range c.Ports.allPorts() {
 		n := *p.number
-		if n == 0 || c.unused(p) {
+		if n == 0 || c.isUnused(p) {
 			continue
 		}
 		if n < 0 || n > 65535 {
@@ -155,18 +155,18 @@ func (c *Config) check() error {
 			continue
 		}
 		given[n] = p.flag
-		errs = append(errs, p.free())
+		errs = append(errs, p.checkFree())
 	}
 	return errors.Join(errs...)
 }
 
-// unused reports whether no server listens on p with these settings.
-func (c *Config) unused(p port) bool {
+// isUnused reports whether no server listens on p with these settings.
+func (c *Config) isUnused(p port) bool {
 	switch p.number {
 	case &c.Ports.Kube, &c.Ports.StoreAdmission, &c.Ports.Authorizer, &c.Ports.WebhookAdmission:
-		return c.ExternalCluster()
+		return c.HasExternalCluster()
 	case &c.Ports.Admission:
-		return !c.guarded()
+		return !c.isGuarded()
 	case &c.Ports.OpenSearch, &c.Ports.OpenSearchSync:
 		return !c.OpenSearch
 	default:
@@ -195,8 +195,8 @@ func (c *Config) keepCluster(dir string) error {
 	return nil
 }
 
-// free returns an error if p cannot be opened. It listens on p for a moment.
-func (p port) free() error {
+// checkFree returns an error if p cannot be opened. It listens on p for a moment.
+func (p port) checkFree() error {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(*p.number)))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("port %d for %s is taken by another program: stop that one, or choose another port with --%s",

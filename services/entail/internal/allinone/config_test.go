@@ -43,7 +43,7 @@ func TestPortsThatCannotBeHadAreRefusedWithTheirFlag(t *testing.T) {
 			cfg := Defaults()
 			cfg.Ports = Ports{}
 			test.set(&cfg)
-			err := cfg.check()
+			err := cfg.checkSettings()
 			if (err != nil) != (test.want != nil) {
 				t.Fatalf("error is %v", err)
 			}
@@ -59,7 +59,7 @@ func TestPortsThatCannotBeHadAreRefusedWithTheirFlag(t *testing.T) {
 func TestDefaultPortsDiffer(t *testing.T) {
 	cfg := Defaults()
 	seen := map[int]string{}
-	for _, p := range cfg.Ports.all() {
+	for _, p := range cfg.Ports.allPorts() {
 		if other, twice := seen[*p.number]; twice || *p.number == 0 {
 			t.Errorf("--%s and --%s are both %d", other, p.flag, *p.number)
 		}

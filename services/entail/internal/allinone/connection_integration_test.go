@@ -58,7 +58,7 @@ func TestTheSecretLeadsToOpenSearchAsItsAdministratorOverRestarts(t *testing.T) 
 		if string(first) != string(secret.Data["ca.crt"]) {
 			t.Error("another start has another authority")
 		}
-		if err := s.stop(); err != nil {
+		if err := s.stopServers(); err != nil {
 			t.Error(err)
 		}
 		if info, err := os.Stat(filepath.Join(dir, "opensearch", "credentials")); err != nil || info.Mode().Perm() != 0o700 {

@@ -32,7 +32,7 @@ type Endpoints struct {
 	Seconds            float64 `json:"seconds"`
 }
 
-func (m *machine) endpoints(took time.Duration) Endpoints {
+func (m *machine) listEndpoints(took time.Duration) Endpoints {
 	endpoints := Endpoints{
 		Kubernetes: m.servers.kube.Host, Kubeconfig: m.servers.kubeconfig,
 		NATS: m.servers.nats.URL(permission.Admin), OpenFGA: m.servers.openFGA.Target(), OpenFGAHTTP: m.servers.openFGA.URL(),

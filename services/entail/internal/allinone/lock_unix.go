@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// lock prevents a second process from using the state in dir. The operating system releases the lock when this process
+// lockState prevents a second process from using the state in dir. The operating system releases the lock when this process
 // ends, even after a crash. The file holds the process ID, for the error message.
-func lock(dir string) (unlock func(), err error) {
+func lockState(dir string) (unlock func(), err error) {
 	path := filepath.Join(dir, "pid")
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -37,10 +37,10 @@ func timeOfDay(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// open returns the logger of one part.
-func (l *logs) open(name string) (*slog.Logger, error) {
+// openLog returns the logger of one part.
+func (l *logs) openLog(name string) (*slog.Logger, error) {
 	file := &logFile{path: filepath.Join(l.dir, name+".log")}
-	if err := file.renew(); err != nil {
+	if err := file.renewFile(); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -49,12 +49,12 @@ func (l *logs) open(name string) (*slog.Logger, error) {
 	return slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), l.terminal)), nil
 }
 
-func (l *logs) close() error {
+func (l *logs) closeLogs() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
 	for _, file := range l.files {
-		errs = append(errs, file.close())
+		errs = append(errs, file.closeFile())
 	}
 	l.files = nil
 	return errors.Join(errs...)
@@ -73,7 +73,7 @@ func (f *logFile) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.size+len(p) > maxLogBytes {
-		if err := f.renew(); err != nil {
+		if err := f.renewFile(); err != nil {
 			return 0, err
 		}
 	}
@@ -82,8 +82,8 @@ func (f *logFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// renew begins a new file. It keeps the previous content in one old file.
-func (f *logFile) renew() error {
+// renewFile begins a new file. It keeps the previous content in one old file.
+func (f *logFile) renewFile() error {
 	if f.file != nil {
 		_ = f.file.Close() // No data is lost: every write has reached the file.
 	}
@@ -98,7 +98,7 @@ func (f *logFile) renew() error {
 	return nil
 }
 
-func (f *logFile) close() error {
+func (f *logFile) closeFile() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.file.Close()

@@ -26,12 +26,12 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := lock(dir)
+	unlock, err := lockState(dir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := cfg.check(); err != nil {
+	if err := cfg.checkSettings(); err != nil {
 		return err
 	}
 	if err := cfg.keepCluster(dir); err != nil {
@@ -40,7 +40,7 @@ func Run(ctx context.Context, cfg Config) error {
 	alive, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	m := &machine{cfg: cfg, dir: dir, logs: newLogs(filepath.Join(dir, "logs"), cfg.Progress), fail: fail}
-	err = m.up(alive)
+	err = m.startAll(alive)
 	if err == nil {
 		<-alive.Done()
 		err = context.Cause(alive)
@@ -48,8 +48,8 @@ func Run(ctx context.Context, cfg Config) error {
 	if ctx.Err() != nil {
 		err = nil // The caller ended ctx, perhaps during the start.
 	}
-	m.printf("stopping")
-	return errors.Join(err, m.down())
+	m.printText("stopping")
+	return errors.Join(err, m.stopAll())
 }
 
 // machine holds all running parts, from the servers up to the services.
@@ -65,14 +65,14 @@ type machine struct {
 	services   []*worker
 }
 
-func (m *machine) printf(format string, args ...any) {
+func (m *machine) printText(format string, args ...any) {
 	_, _ = fmt.Fprintf(m.cfg.Progress, format+"\n", args...)
 }
 
-// up starts everything, and calls Ready once it serves.
-func (m *machine) up(ctx context.Context) error {
+// startAll starts everything, and calls Ready once it serves.
+func (m *machine) startAll(ctx context.Context) error {
 	begun := time.Now()
-	libraries, err := m.logs.open("libraries")
+	libraries, err := m.logs.openLog("libraries")
 	if err != nil {
 		return err
 	}
@@ -80,16 +80,16 @@ func (m *machine) up(ctx context.Context) error {
 	if err := m.prepareAuthorizer(); err != nil {
 		return err
 	}
-	m.printf("starting servers: %s", strings.Join(m.cfg.serverNames(), ", "))
+	m.printText("starting servers: %s", strings.Join(m.cfg.serverNames(), ", "))
 	if m.servers, err = startServers(ctx, m.cfg, m.dir, m.logs); err != nil {
 		return err
 	}
 	go m.watchServers(ctx)
-	m.printf("applying CRDs, admission policies and accounts of services to %s", m.servers.kube.Host)
+	m.printText("applying CRDs, admission policies and accounts of services to %s", m.servers.kube.Host)
 	if err := m.applyManifests(ctx); err != nil {
 		return err
 	}
-	m.printf("starting services")
+	m.printText("starting services")
 	if m.services, err = m.startServices(ctx); err != nil {
 		return err
 	}
@@ -99,12 +99,12 @@ func (m *machine) up(ctx context.Context) error {
 	if err := m.createSamples(ctx); err != nil {
 		return err
 	}
-	return m.cfg.Ready(m.endpoints(time.Since(begun)))
+	return m.cfg.Ready(m.listEndpoints(time.Since(begun)))
 }
 
 func (m *machine) watchServers(ctx context.Context) {
 	select {
-	case <-m.servers.failed():
+	case <-m.servers.failedChannel():
 		m.fail(fmt.Errorf("%w: its log is in %s", errAPIServer, filepath.Join(m.dir, "kube")))
 	case <-m.servers.searchFailed():
 		m.fail(fmt.Errorf("%w: its log is in %s", errOpenSearch, filepath.Join(m.dir, "opensearch")))
@@ -135,23 +135,23 @@ func (m *machine) createSamples(ctx context.Context) error {
 	}
 	created, err := createSamples(ctx, m.servers.kube, samples{path: m.cfg.Samples, openSearch: m.cfg.OpenSearch})
 	if len(created) > 0 {
-		m.printf("created %s", strings.Join(created, ", "))
+		m.printText("created %s", strings.Join(created, ", "))
 	}
 	return err
 }
 
-// down stops everything from the top: first the watcher, which publishes changes, then the other services, then the
+// stopAll stops everything from the top: first the watcher, which publishes changes, then the other services, then the
 // servers.
-func (m *machine) down() error {
+func (m *machine) stopAll() error {
 	var errs []error
 	for _, w := range m.services {
-		errs = append(errs, w.end())
+		errs = append(errs, w.endWorker())
 	}
 	if m.servers != nil {
-		errs = append(errs, m.servers.stop())
+		errs = append(errs, m.servers.stopServers())
 	}
 	if m.authorizer != nil {
 		_ = m.authorizer.listener.Close() // The webhook has closed it already if it started.
 	}
-	return errors.Join(append(errs, m.logs.close())...)
+	return errors.Join(append(errs, m.logs.closeLogs())...)
 }

@@ -43,7 +43,7 @@ type samples struct {
 // createSamples creates the objects in the manifests that do not exist, and returns their names. Existing objects stay
 // unchanged, because a user may have edited them.
 func createSamples(ctx context.Context, cfg *rest.Config, from samples) ([]string, error) {
-	objects, err := from.read()
+	objects, err := from.readSamples()
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func createSamples(ctx context.Context, cfg *rest.Config, from samples) ([]strin
 	var created []string
 	for _, object := range objects {
 		name := object.GetKind() + "/" + object.GetName()
-		isNew, err := create(ctx, client, mapper, object)
+		isNew, err := createObject(ctx, client, mapper, object)
 		if err != nil {
 			return created, fmt.Errorf("create sample %s: %w", name, err)
 		}
@@ -81,7 +81,7 @@ func newMapper(cfg *rest.Config) (meta.RESTMapper, error) {
 	return restmapper.NewDiscoveryRESTMapper(groups), nil
 }
 
-func create(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, object *unstructured.Unstructured) (bool, error) {
+func createObject(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, object *unstructured.Unstructured) (bool, error) {
 	gvk := object.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -122,9 +122,9 @@ func recordApplied(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// read reads a file, or every *.yaml file of a directory in the order of names, or the built-in samples.
-func (s samples) read() ([]*unstructured.Unstructured, error) {
-	dir, files, err := s.find()
+// readSamples reads a file, or every *.yaml file of a directory in the order of names, or the built-in samples.
+func (s samples) readSamples() ([]*unstructured.Unstructured, error) {
+	dir, files, err := s.findFiles()
 	if err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
@@ -139,11 +139,11 @@ func (s samples) read() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// find returns the files at the path, and the file system that holds them.
-func (s samples) find() (dir fs.FS, files []string, err error) {
+// findFiles returns the files at the path, and the file system that holds them.
+func (s samples) findFiles() (dir fs.FS, files []string, err error) {
 	if s.path == BuiltIn {
 		files, err = fs.Glob(deploy.Files, "samples/*.yaml")
-		return deploy.Files, s.without(files), err
+		return deploy.Files, s.withoutOpenSearch(files), err
 	}
 	info, err := os.Stat(s.path)
 	if err != nil {
@@ -154,11 +154,11 @@ func (s samples) find() (dir fs.FS, files []string, err error) {
 	}
 	dir = os.DirFS(s.path)
 	files, err = fs.Glob(dir, "*.yaml")
-	return dir, s.without(files), err
+	return dir, s.withoutOpenSearch(files), err
 }
 
-// without removes the sample for OpenSearch if OpenSearch does not run.
-func (s samples) without(files []string) []string {
+// withoutOpenSearch removes the sample for OpenSearch if OpenSearch does not run.
+func (s samples) withoutOpenSearch(files []string) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return !s.openSearch && path.Base(file) == openSearchSample })
 }
 

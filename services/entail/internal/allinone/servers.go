@@ -25,7 +25,7 @@ type servers struct {
 	// openSearch is nil unless the configuration includes it.
 	openSearch *opensearch.Server
 
-	// kube has the rights of the user, or of an administrator of the local API server. Services use [servers.as].
+	// kube has the rights of the user, or of an administrator of the local API server. Services use [servers.configFor].
 	kube *rest.Config
 	// accounts is true if every service has its own account.
 	accounts bool
@@ -49,7 +49,7 @@ func startServers(ctx context.Context, cfg Config, dir string, l *logs) (*server
 	group.Go(func() error { return s.startNATS(cfg, dir, l) })
 	group.Go(func() error { return s.startOpenFGA(cfg, dir, l) })
 	group.Go(func() error {
-		if cfg.ExternalCluster() {
+		if cfg.HasExternalCluster() {
 			return s.useCluster(cfg)
 		}
 		return s.startKube(ctx, cfg, dir)
@@ -58,13 +58,13 @@ func startServers(ctx context.Context, cfg Config, dir string, l *logs) (*server
 		group.Go(func() error { return s.startOpenSearch(ctx, cfg, dir) })
 	}
 	if err := group.Wait(); err != nil {
-		return nil, errors.Join(err, s.stop())
+		return nil, errors.Join(err, s.stopServers())
 	}
 	return s, nil
 }
 
 func (s *servers) startNATS(cfg Config, dir string, l *logs) error {
-	log, err := l.open("nats")
+	log, err := l.openLog("nats")
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *servers) startNATS(cfg Config, dir string, l *logs) error {
 }
 
 func (s *servers) startOpenFGA(cfg Config, dir string, l *logs) error {
-	log, err := l.open("openfga")
+	log, err := l.openLog("openfga")
 	if err != nil {
 		return err
 	}
@@ -128,8 +128,8 @@ func (s *servers) useCluster(cfg Config) error {
 	return nil
 }
 
-// failed returns a channel that is closed when the local API server ends unexpectedly.
-func (s *servers) failed() <-chan struct{} {
+// failedChannel returns a channel that is closed when the local API server ends unexpectedly.
+func (s *servers) failedChannel() <-chan struct{} {
 	if s.local == nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (s *servers) searchFailed() <-chan struct{} {
 	return s.openSearch.Done()
 }
 
-func (s *servers) stop() error {
+func (s *servers) stopServers() error {
 	if s.nats != nil {
 		s.nats.Stop()
 	}

@@ -34,17 +34,17 @@ const (
 	maxAnswer   = 4 << 10
 )
 
-// runners returns the services in the order in which they start and stop. The watcher comes first, because it publishes
+// listRunners returns the services in the order in which they start and stop. The watcher comes first, because it publishes
 // the changes that the others process.
-func (m *machine) runners() []runner {
+func (m *machine) listRunners() []runner {
 	all := []runner{
 		{topology.Watcher, m.cfg.Ports.Watcher, func(ctx context.Context, around surroundings) error {
 			cfg := m.cfg.Services.Watcher
-			around.settle(&cfg.Config)
+			around.applyTo(&cfg.Config)
 			if !m.servers.accounts {
 				cfg.LeaseNamespace = metav1.NamespaceDefault // The namespace of services exists only with accounts.
 			}
-			if !m.cfg.ExternalCluster() {
+			if !m.cfg.HasExternalCluster() {
 				cfg.Identity = "entail-up" // No other replica exists: take over the lease of a killed process.
 			}
 			cfg.SecretNamespaces = m.cfg.secretNamespaces()
@@ -52,11 +52,11 @@ func (m *machine) runners() []runner {
 		}},
 		{topology.StoreSync, m.cfg.Ports.StoreSync, func(ctx context.Context, around surroundings) error {
 			cfg := m.cfg.Services.StoreSync
-			around.settle(&cfg.Config.Config)
+			around.applyTo(&cfg.Config.Config)
 			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
-			if !m.cfg.ExternalCluster() { // Optional: an external API server need not reach a second address.
+			if !m.cfg.HasExternalCluster() { // Optional: an external API server need not reach a second address.
 				var err error
-				if cfg.Admission, err = asked(loopback, m.cfg.Ports.StoreAdmission, "store-admission-port", ""); err != nil {
+				if cfg.Admission, err = listenOn(loopback, m.cfg.Ports.StoreAdmission, "store-admission-port", ""); err != nil {
 					return err
 				}
 			}
@@ -64,30 +64,30 @@ func (m *machine) runners() []runner {
 		}},
 		{topology.TupleSync, m.cfg.Ports.TupleSync, func(ctx context.Context, around surroundings) error {
 			cfg := m.cfg.Services.TupleSync
-			around.settle(&cfg.Config.Config)
+			around.applyTo(&cfg.Config.Config)
 			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
 			return tuplesync.Run(ctx, cfg)
 		}},
 		{topology.ImpliedRole, m.cfg.Ports.ImpliedRole, func(ctx context.Context, around surroundings) error {
 			cfg := m.cfg.Services.ImpliedRole
-			around.settle(&cfg.Config.Config)
+			around.applyTo(&cfg.Config.Config)
 			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
 			var err error
-			if cfg.Admission, err = m.admission(); err != nil {
+			if cfg.Admission, err = m.admissionConfig(); err != nil {
 				return err
 			}
 			return impliedrole.Run(ctx, cfg)
 		}},
 		{topology.Webhook, m.cfg.Ports.Webhook, func(ctx context.Context, around surroundings) error {
 			cfg := m.cfg.Services.Webhook
-			around.settle(&cfg.Config)
+			around.applyTo(&cfg.Config)
 			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
 			if a := m.authorizer; a != nil {
-				cfg.Authorizer.Listener, cfg.Authorizer.Certificate, cfg.Authorizer.Key = a.listener, a.file("tls.crt"), a.file("tls.key")
+				cfg.Authorizer.Listener, cfg.Authorizer.Certificate, cfg.Authorizer.Key = a.listener, a.filePath("tls.crt"), a.filePath("tls.key")
 			}
-			if !m.cfg.ExternalCluster() {
+			if !m.cfg.HasExternalCluster() {
 				var err error
-				if cfg.Admission, err = asked(loopback, m.cfg.Ports.WebhookAdmission, "webhook-admission-port", ""); err != nil {
+				if cfg.Admission, err = listenOn(loopback, m.cfg.Ports.WebhookAdmission, "webhook-admission-port", ""); err != nil {
 					return err
 				}
 			}
@@ -99,28 +99,28 @@ func (m *machine) runners() []runner {
 	}
 	return append(all, runner{topology.OpensearchSync, m.cfg.Ports.OpenSearchSync, func(ctx context.Context, around surroundings) error {
 		cfg := m.cfg.Services.OpenSearchSync
-		around.settle(&cfg.Config.Config)
+		around.applyTo(&cfg.Config.Config)
 		cfg.Local = true
 		return opensearchsync.Run(ctx, cfg)
 	}})
 }
 
-// admission returns the address at which the API server calls implied-role: loopback for the local one, --admission-url
+// admissionConfig returns the address at which the API server calls implied-role: loopback for the local one, --admission-url
 // for an external one.
-func (m *machine) admission() (admission.Config, error) {
-	if !m.cfg.guarded() {
-		m.printf("no ImpliedRoles hold in your cluster: its API server cannot ask who may write them (--admission-url)")
+func (m *machine) admissionConfig() (admission.Config, error) {
+	if !m.cfg.isGuarded() {
+		m.printText("no ImpliedRoles hold in your cluster: its API server cannot ask who may write them (--admission-url)")
 		return admission.Config{}, nil
 	}
 	host := loopback
-	if m.cfg.ExternalCluster() {
+	if m.cfg.HasExternalCluster() {
 		host = ""
 	}
-	return asked(host, m.cfg.Ports.Admission, "admission-port", m.cfg.AdmissionURL)
+	return listenOn(host, m.cfg.Ports.Admission, "admission-port", m.cfg.AdmissionURL)
 }
 
-// asked listens on a port for calls of the API server. An empty url means the address of the listener.
-func asked(host string, port int, flag, url string) (admission.Config, error) {
+// listenOn listens on a port for calls of the API server. An empty url means the address of the listener.
+func listenOn(host string, port int, flag, url string) (admission.Config, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return admission.Config{}, fmt.Errorf("listening for the API server's questions (--%s): %w", flag, err)
@@ -141,7 +141,7 @@ type surroundings struct {
 	embed         service.Embed
 }
 
-func (s surroundings) settle(cfg *service.Config) {
+func (s surroundings) applyTo(cfg *service.Config) {
 	cfg.Cluster = s.cluster
 	cfg.NATS.URL = s.nats
 	cfg.RPC.Auth = rpc.None
@@ -157,10 +157,10 @@ type worker struct {
 }
 
 func (m *machine) startServices(ctx context.Context) ([]*worker, error) {
-	runners := m.runners()
+	runners := m.listRunners()
 	workers := make([]*worker, 0, len(runners))
 	for _, r := range runners {
-		w, err := m.start(ctx, r)
+		w, err := m.startService(ctx, r)
 		if err != nil {
 			return workers, fmt.Errorf("start %s: %w", r.name, err)
 		}
@@ -169,9 +169,9 @@ func (m *machine) startServices(ctx context.Context) ([]*worker, error) {
 	return workers, nil
 }
 
-// start runs a service until [worker.end]. The end of ctx does not stop it, because services stop in order.
-func (m *machine) start(ctx context.Context, r runner) (*worker, error) {
-	log, err := m.logs.open(r.name)
+// startService runs a service until [worker.endWorker]. The end of ctx does not stop it, because services stop in order.
+func (m *machine) startService(ctx context.Context, r runner) (*worker, error) {
+	log, err := m.logs.openLog(r.name)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (m *machine) start(ctx context.Context, r runner) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	kube, err := m.servers.as(r.name)
+	kube, err := m.servers.configFor(r.name)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -201,8 +201,8 @@ func (m *machine) start(ctx context.Context, r runner) (*worker, error) {
 	return w, nil
 }
 
-// end stops a service, waits for it, and returns its error.
-func (w *worker) end() error {
+// endWorker stops a service, waits for it, and returns its error.
+func (w *worker) endWorker() error {
 	w.cancel()
 	<-w.done
 	return w.err
@@ -222,7 +222,7 @@ func awaitReady(ctx context.Context, workers []*worker) error {
 
 func (w *worker) awaitReady(ctx context.Context) error {
 	for {
-		answer, ok := w.ready(ctx)
+		answer, ok := w.isReady(ctx)
 		if ok {
 			return nil
 		}
@@ -232,7 +232,7 @@ func (w *worker) awaitReady(ctx context.Context) error {
 	}
 }
 
-func (w *worker) ready(ctx context.Context) (answer string, ok bool) {
+func (w *worker) isReady(ctx context.Context) (answer string, ok bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.address+"/readyz", http.NoBody)
 	if err != nil {
 		return err.Error(), false

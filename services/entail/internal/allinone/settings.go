@@ -31,8 +31,8 @@ type Services struct {
 	OpenSearchSync opensearchsync.Config
 }
 
-// tenant is a service with its settings. openFGA is nil for a service that does not use OpenFGA.
-type tenant struct {
+// serviceSettings is a service with its settings. openFGA is nil for a service that does not use OpenFGA.
+type serviceSettings struct {
 	name     string
 	settings interface {
 		BindFlags(fs *pflag.FlagSet)
@@ -42,8 +42,8 @@ type tenant struct {
 	openFGA *fga.Config
 }
 
-func (s *Services) all() []tenant {
-	return []tenant{
+func (s *Services) allSettings() []serviceSettings {
+	return []serviceSettings{
 		{topology.Watcher, &s.Watcher, &s.Watcher.Config, nil},
 		{topology.StoreSync, &s.StoreSync, &s.StoreSync.Config.Config, &s.StoreSync.OpenFGA},
 		{topology.TupleSync, &s.TupleSync, &s.TupleSync.Config.Config, &s.TupleSync.OpenFGA},
@@ -53,10 +53,10 @@ func (s *Services) all() []tenant {
 	}
 }
 
-// validate returns the errors with which services would refuse to start.
-func (s Services) validate(cluster string) error {
+// validateServices returns the errors with which services would refuse to start.
+func (s Services) validateServices(cluster string) error {
 	var errs []error
-	for _, t := range s.all() {
+	for _, t := range s.allSettings() {
 		t.common.Cluster = cluster
 		if t.openFGA != nil {
 			t.openFGA.Target = cmp.Or(t.openFGA.Target, loopback+":1")
@@ -71,9 +71,9 @@ func (s Services) validate(cluster string) error {
 // assignments is the value of --set, which sets one flag of one service at a time.
 type assignments []*pflag.FlagSet
 
-func (s *Services) assignments() assignments {
+func (s *Services) flagAssignments() assignments {
 	var all assignments
-	for _, t := range s.all() {
+	for _, t := range s.allSettings() {
 		fs := pflag.NewFlagSet(t.name, pflag.ContinueOnError)
 		t.settings.BindFlags(fs)
 		if t.openFGA != nil {
@@ -91,11 +91,11 @@ func (a assignments) Set(assignment string) error {
 	i := slices.IndexFunc(a, func(fs *pflag.FlagSet) bool { return fs.Name() == name })
 	switch {
 	case i < 0:
-		return fmt.Errorf("there is no service %.100q: use SERVICE.FLAG=VALUE with one of %s", name, strings.Join(a.services(), ", "))
-	case decided(flag):
+		return fmt.Errorf("there is no service %.100q: use SERVICE.FLAG=VALUE with one of %s", name, strings.Join(a.serviceNames(), ", "))
+	case isDecided(flag):
 		return fmt.Errorf("what --%.100s of a service is, `entail up` decides: see its own flags", flag)
 	case a[i].Lookup(flag) == nil:
-		return fmt.Errorf("%s has no flag %.100q: use one of %s", name, flag, strings.Join(settable(a[i]), ", "))
+		return fmt.Errorf("%s has no flag %.100q: use one of %s", name, flag, strings.Join(settableFlags(a[i]), ", "))
 	case !complete:
 		return fmt.Errorf("%s lacks a value: use %s=VALUE", place, place)
 	}
@@ -111,7 +111,7 @@ func (a assignments) String() string { return "" }
 // Type returns the placeholder of the value in the help.
 func (a assignments) Type() string { return "SERVICE.FLAG=VALUE" }
 
-func (a assignments) services() []string {
+func (a assignments) serviceNames() []string {
 	names := make([]string, len(a))
 	for i, fs := range a {
 		names[i] = fs.Name()
@@ -119,18 +119,18 @@ func (a assignments) services() []string {
 	return names
 }
 
-func settable(fs *pflag.FlagSet) []string {
+func settableFlags(fs *pflag.FlagSet) []string {
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) {
-		if !decided(f.Name) {
+		if !isDecided(f.Name) {
 			names = append(names, f.Name)
 		}
 	})
 	return names
 }
 
-// decided reports whether `entail up` sets the flag itself: cluster, servers, addresses, admission, leases and logs.
-func decided(flag string) bool {
+// isDecided reports whether `entail up` sets the flag itself: cluster, servers, addresses, admission, leases and logs.
+func isDecided(flag string) bool {
 	about := func(prefix string) bool { return strings.HasPrefix(flag, prefix) }
 	return slices.ContainsFunc([]string{"nats-", "tls-", "admission-", "authorizer-", "lease-"}, about) ||
 		slices.Contains([]string{"cluster", "kubeconfig", "context", "listen", "auth", "identity", "log-level"}, flag)

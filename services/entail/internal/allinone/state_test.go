@@ -16,15 +16,15 @@ import (
 
 func TestStateIsForOneProcessAtATime(t *testing.T) {
 	dir := t.TempDir()
-	unlock, err := lock(dir)
+	unlock, err := lockState(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lock(dir); err == nil || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
+	if _, err := lockState(dir); err == nil || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
 		t.Fatalf("a second lock: error %v", err)
 	}
 	unlock()
-	again, err := lock(dir)
+	again, err := lockState(dir)
 	if err != nil {
 		t.Fatalf("after the first is gone: %v", err)
 	}
@@ -35,13 +35,13 @@ func TestLogsGoToFilesAndOnlyWarningsToTheTerminal(t *testing.T) {
 	var terminal bytes.Buffer
 	dir := t.TempDir()
 	l := newLogs(dir, &terminal)
-	log, err := l.open("watcher")
+	log, err := l.openLog("watcher")
 	if err != nil {
 		t.Fatal(err)
 	}
 	log.Info("all is well")
 	log.Warn("all is not well")
-	if err := l.close(); err != nil {
+	if err := l.closeLogs(); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.ReadFile(filepath.Join(dir, "watcher.log"))
@@ -55,7 +55,7 @@ func TestLogsGoToFilesAndOnlyWarningsToTheTerminal(t *testing.T) {
 
 func TestAFullLogIsKeptOnceAndBeginsAnew(t *testing.T) {
 	file := &logFile{path: filepath.Join(t.TempDir(), "x.log")}
-	if err := file.renew(); err != nil {
+	if err := file.renewFile(); err != nil {
 		t.Fatal(err)
 	}
 	half := bytes.Repeat([]byte{'x'}, maxLogBytes/2+1)
@@ -64,7 +64,7 @@ func TestAFullLogIsKeptOnceAndBeginsAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := file.close(); err != nil {
+	if err := file.closeFile(); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{file.path, file.path + ".old"} {
@@ -76,7 +76,7 @@ func TestAFullLogIsKeptOnceAndBeginsAnew(t *testing.T) {
 
 func TestManifestsAreReadInOrder(t *testing.T) {
 	for _, path := range []string{"../../../../deploy/samples", BuiltIn} {
-		objects, err := (samples{path: path}).read()
+		objects, err := (samples{path: path}).readSamples()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestManifestsThatCannotBeAreRefused(t *testing.T) {
 			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := (samples{path: path}).read(); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := (samples{path: path}).readSamples(); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q in it", err, test.want)
 			}
 		})
@@ -131,7 +131,7 @@ func TestCreatedObjectsSayWhatKubectlApplyLooksFor(t *testing.T) {
 func TestSamplesForOpenSearchComeWithIt(t *testing.T) {
 	for _, path := range []string{"../../../../deploy/samples", BuiltIn} {
 		for _, openSearch := range []bool{false, true} {
-			objects, err := (samples{path: path, openSearch: openSearch}).read()
+			objects, err := (samples{path: path, openSearch: openSearch}).readSamples()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -75,7 +75,7 @@ func Run(ctx context.Context, s Subject, scenarios []Scenario) (Result, error) {
 	result := Result{Failures: []Failure{}}
 	for i, scenario := range scenarios {
 		t := &trial{Subject: s, Scenario: scenario, client: client, result: &result}
-		if err := t.run(ctx, fmt.Sprintf("scenario-%d", i)); err != nil {
+		if err := t.runTrial(ctx, fmt.Sprintf("scenario-%d", i)); err != nil {
 			return result, fmt.Errorf("%s: %w", scenario.File, err)
 		}
 	}
@@ -92,7 +92,7 @@ type trial struct {
 	world          *world
 }
 
-func (t *trial) run(ctx context.Context, name string) (err error) {
+func (t *trial) runTrial(ctx context.Context, name string) (err error) {
 	if t.store, err = t.client.CreateStore(ctx, name); err != nil {
 		return err
 	}
@@ -101,12 +101,12 @@ func (t *trial) run(ctx context.Context, name string) (err error) {
 	}
 	var tuples []tuple
 	for _, line := range t.Tuples {
-		relation, err := line.tuple()
+		relation, err := line.parseTuple()
 		if err == nil {
-			err = t.write(ctx, relation)
+			err = t.writeTuple(ctx, relation)
 		}
 		if err != nil {
-			t.fail(line, err.Error())
+			t.addFailure(line, err.Error())
 			continue
 		}
 		tuples = append(tuples, relation)
@@ -114,7 +114,7 @@ func (t *trial) run(ctx context.Context, name string) (err error) {
 	t.world = newWorld(t.Policy, tuples)
 	for want, lines := range map[bool][]Line{true: t.Allow, false: t.Deny} {
 		for _, line := range lines {
-			if err := t.ask(ctx, line, want); err != nil {
+			if err := t.checkLine(ctx, line, want); err != nil {
 				return err
 			}
 		}
@@ -128,18 +128,18 @@ func (t *trial) run(ctx context.Context, name string) (err error) {
 	return nil
 }
 
-func (t *trial) write(ctx context.Context, r tuple) error {
+func (t *trial) writeTuple(ctx context.Context, r tuple) error {
 	return t.client.Write(ctx, t.store, t.modelID, []*openfgav1.TupleKey{{Object: r.object, Relation: r.relation, User: r.user}}, nil)
 }
 
-// ask checks one assertion and compares the answer.
-func (t *trial) ask(ctx context.Context, line Line, want bool) error {
-	q, err := line.question()
+// checkLine checks one assertion and compares the answer.
+func (t *trial) checkLine(ctx context.Context, line Line, want bool) error {
+	q, err := line.parseQuestion()
 	if err == nil {
-		err = t.possible(q)
+		err = t.checkKnown(q)
 	}
 	if err != nil {
-		t.fail(line, err.Error())
+		t.addFailure(line, err.Error())
 		return nil
 	}
 	answer, err := t.client.Check(ctx, &openfgav1.CheckRequest{
@@ -150,34 +150,34 @@ func (t *trial) ask(ctx context.Context, line Line, want bool) error {
 	case fault.IsUnavailable(err) || ctx.Err() != nil:
 		return fmt.Errorf("line %d: %w", line.Line, err)
 	case err != nil: // For example too deep for OpenFGA: check the others.
-		t.fail(line, fmt.Sprintf("OpenFGA does not answer whether %s may %s on %s: %v", q.subject, q.action, q.object, err))
+		t.addFailure(line, fmt.Sprintf("OpenFGA does not answer whether %s may %s on %s: %v", q.subject, q.action, q.object, err))
 	case answer.GetAllowed() == want:
 		t.result.Passed++
 	case want:
-		t.fail(line, fmt.Sprintf("%s may not %s on %s, but is asserted to", q.subject, q.action, q.object), t.world.explain(q)...)
+		t.addFailure(line, fmt.Sprintf("%s may not %s on %s, but is asserted to", q.subject, q.action, q.object), t.world.explainAnswer(q)...)
 	default:
-		t.fail(line, fmt.Sprintf("%s may %s on %s, but is asserted not to", q.subject, q.action, q.object), t.world.explain(q)...)
+		t.addFailure(line, fmt.Sprintf("%s may %s on %s, but is asserted not to", q.subject, q.action, q.object), t.world.explainAnswer(q)...)
 	}
 	return nil
 }
 
-// possible rejects a question about a type or action that the policy lacks. A misspelled name would always be denied.
-func (t *trial) possible(q question) error {
+// checkKnown rejects a question about a type or action that the policy lacks. A misspelled name would always be denied.
+func (t *trial) checkKnown(q question) error {
 	kind := t.Policy.Type(typeOf(q.object))
 	if kind == nil {
-		return fmt.Errorf("the policy has no type %q: it has %s", typeOf(q.object), names(t.Policy.Types, func(x *policy.Type) string { return x.Name }))
+		return fmt.Errorf("the policy has no type %q: it has %s", typeOf(q.object), joinNames(t.Policy.Types, func(x *policy.Type) string { return x.Name }))
 	}
 	if kind.Binding(q.action) == nil {
-		return fmt.Errorf("type %s has no action %q: it has %s", kind.Name, q.action, names(kind.Bindings, func(b *policy.Binding) string { return b.Action }))
+		return fmt.Errorf("type %s has no action %q: it has %s", kind.Name, q.action, joinNames(kind.Bindings, func(b *policy.Binding) string { return b.Action }))
 	}
 	return nil
 }
 
-func (t *trial) fail(line Line, message string, trail ...string) {
+func (t *trial) addFailure(line Line, message string, trail ...string) {
 	t.result.Failures = append(t.result.Failures, Failure{File: t.File, Line: line.Line, Scenario: t.Name, Message: message, Trail: trail})
 }
 
-func names[T any](list []T, name func(T) string) string {
+func joinNames[T any](list []T, name func(T) string) string {
 	all := map[string]bool{}
 	for _, item := range list {
 		all[name(item)] = true
@@ -185,5 +185,5 @@ func names[T any](list []T, name func(T) string) string {
 	if len(all) == 0 {
 		return "none"
 	}
-	return strings.Join(clip(slices.Sorted(maps.Keys(all))), ", ")
+	return strings.Join(clipLines(slices.Sorted(maps.Keys(all))), ", ")
 }

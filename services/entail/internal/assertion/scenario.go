@@ -49,7 +49,7 @@ type tuple struct{ object, relation, user string }
 
 func (t tuple) String() string { return t.object + "#" + t.relation + "@" + t.user }
 
-func (l Line) tuple() (tuple, error) {
+func (l Line) parseTuple() (tuple, error) {
 	object, rest, ok := strings.Cut(l.Text, "#")
 	relation, user, found := strings.Cut(rest, "@")
 	if !ok || !found || typeOf(object) == "" || relation == "" || typeOf(user) == "" {
@@ -61,7 +61,7 @@ func (l Line) tuple() (tuple, error) {
 // question is whether subject may take action on object.
 type question struct{ subject, action, object string }
 
-func (l Line) question() (question, error) {
+func (l Line) parseQuestion() (question, error) {
 	words := strings.Fields(l.Text)
 	if len(words) != 3 || typeOf(words[0]) == "" || typeOf(words[2]) == "" {
 		return question{}, fmt.Errorf("%.200q is not a question: write subject action object, such as user:alice tenant_get tenant:a", l.Text)

@@ -34,22 +34,22 @@ type place struct {
 	by             string
 }
 
-// explain returns the path by which the subject has the action, or the ends of all paths. It searches breadth first, so
+// explainAnswer returns the path by which the subject has the action, or the ends of all paths. It searches breadth first, so
 // the path is a shortest one.
-func (w *world) explain(q question) []string {
+func (w *world) explainAnswer(q question) []string {
 	queue := []*place{{object: q.object, action: q.action}}
 	seen := map[[2]string]bool{{q.object, q.action}: true}
 	var ends []string
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
-		bound := w.bound(at)
+		bound := w.bindingAt(at)
 		if bound == nil {
 			continue
 		}
-		granted, near := w.granted(at, bound, q.subject)
+		granted, near := w.grantedRole(at, bound, q.subject)
 		if granted != "" {
-			return append(at.way(), granted)
+			return append(at.stepsTo(), granted)
 		}
 		ends = append(ends, near...)
 		for _, step := range bound.Steps {
@@ -65,18 +65,18 @@ func (w *world) explain(q question) []string {
 			}
 		}
 	}
-	return clip(ends)
+	return clipLines(ends)
 }
 
-func (w *world) bound(at *place) *policy.Binding {
+func (w *world) bindingAt(at *place) *policy.Binding {
 	if t := w.policy.Type(typeOf(at.object)); t != nil {
 		return t.Binding(at.action)
 	}
 	return nil
 }
 
-// granted returns the role that gives the action at this place, or the roles that lack only the membership.
-func (w *world) granted(at *place, bound *policy.Binding, subject string) (yes string, near []string) {
+// grantedRole returns the role that gives the action at this place, or the roles that lack only the membership.
+func (w *world) grantedRole(at *place, bound *policy.Binding, subject string) (yes string, near []string) {
 	if !bound.RoleBinding {
 		return "", nil
 	}
@@ -95,15 +95,15 @@ func (w *world) granted(at *place, bound *policy.Binding, subject string) (yes s
 	return "", near
 }
 
-// way returns the steps from the first place to p.
-func (p *place) way() []string {
+// stepsTo returns the steps from the first place to p.
+func (p *place) stepsTo() []string {
 	if p.from == nil {
 		return nil
 	}
-	return append(p.from.way(), fmt.Sprintf("%s: %s if %s of %s, its %s", p.from.object, p.from.action, p.action, p.object, p.by))
+	return append(p.from.stepsTo(), fmt.Sprintf("%s: %s if %s of %s, its %s", p.from.object, p.from.action, p.action, p.object, p.by))
 }
 
-func clip(lines []string) []string {
+func clipLines(lines []string) []string {
 	if len(lines) <= maxTrail {
 		return lines
 	}

@@ -17,7 +17,7 @@ import (
 
 const subjectHelp = "A SUBJECT is a user's NAME, or user:NAME, group:NAME or serviceaccount:[NAMESPACE/]NAME."
 
-func newExplainRole(around Surroundings) *cobra.Command {
+func newExplainRole(around IOStreams) *cobra.Command {
 	var (
 		namespace, who string
 		groups         []string
@@ -31,7 +31,7 @@ func newExplainRole(around Surroundings) *cobra.Command {
 	}
 	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
-	completeFirst(cmd, cluster{around.Getenv}.roles(&namespace))
+	completeFirst(cmd, cluster{around.Getenv}.roleNames(&namespace))
 	cmd.Flags().StringVar(&who, "for", "", "`subject` to explain")
 	completeFlag(cmd, "for", completeSubject)
 	// This cannot fail: the flag is defined above.
@@ -46,7 +46,7 @@ func newExplainRole(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = ask(cmd, q, inferencev1connect.InferenceServiceClient.ExplainRole, &inferencev1.ExplainRoleRequest{
+		_, err = askServer(cmd, q, inferencev1connect.InferenceServiceClient.ExplainRole, &inferencev1.ExplainRoleRequest{
 			Namespace: namespace, Subject: subject, Groups: groups, Role: role, MaxPaths: maxReasons,
 		}, report.Page.Role)
 		return err
@@ -54,7 +54,7 @@ func newExplainRole(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-func newWhatHas(around Surroundings) *cobra.Command {
+func newWhatHas(around IOStreams) *cobra.Command {
 	var (
 		namespace string
 		groups    []string
@@ -74,7 +74,7 @@ func newWhatHas(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = ask(cmd, q, inferencev1connect.InferenceServiceClient.ListEffectiveRoles, &inferencev1.ListEffectiveRolesRequest{
+		_, err = askServer(cmd, q, inferencev1connect.InferenceServiceClient.ListEffectiveRoles, &inferencev1.ListEffectiveRolesRequest{
 			Namespace: namespace, Subject: subject, Groups: groups,
 		}, report.Page.EffectiveRoles)
 		return err
@@ -82,7 +82,7 @@ func newWhatHas(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-func newPreviewBinding(around Surroundings) *cobra.Command {
+func newPreviewBinding(around IOStreams) *cobra.Command {
 	var (
 		namespace, role string
 		subjects        []string
@@ -97,9 +97,9 @@ func newPreviewBinding(around Surroundings) *cobra.Command {
 	}
 	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the RoleBinding")
-	completeFirst(cmd, cluster{around.Getenv}.of(kinds.RoleBindings(), &namespace))
+	completeFirst(cmd, cluster{around.Getenv}.objectsOfKind(kinds.RoleBindings(), &namespace))
 	cmd.Flags().StringVar(&role, "role", "", "`role` of the RoleBinding")
-	completeFlag(cmd, "role", cluster{around.Getenv}.roles(&namespace).complete)
+	completeFlag(cmd, "role", cluster{around.Getenv}.roleNames(&namespace).completeArgument)
 	cmd.Flags().StringSliceVar(&subjects, "subject", nil, "`subjects` of the RoleBinding")
 	completeFlag(cmd, "subject", completeSubject)
 	cmd.Flags().BoolVar(&remove, "remove", false, "preview the deletion of the RoleBinding")
@@ -111,7 +111,7 @@ func newPreviewBinding(around Surroundings) *cobra.Command {
 			return err
 		}
 		request.Namespace, request.Name, request.Remove = namespace, args[0], remove
-		_, err = ask(cmd, q, inferencev1connect.InferenceServiceClient.PreviewBinding, request,
+		_, err = askServer(cmd, q, inferencev1connect.InferenceServiceClient.PreviewBinding, request,
 			func(p report.Page, m *inferencev1.PreviewBindingResponse) { p.Preview(m.GetPreview()) })
 		if err != nil {
 			return err

@@ -93,7 +93,7 @@ func TestPreviewBindingAsksForWhatItWouldBe(t *testing.T) {
 	if got.err != "" {
 		t.Errorf("without a kubeconfig: %+v", got)
 	}
-	i.env = map[string]string{"KUBECONFIG": written(t, kubeconfig)}
+	i.env = map[string]string{"KUBECONFIG": written(t, loadKubeconfig)}
 	if got := i.ask(t, "preview", "binding", "b", "--role", "admin"); got.code != 0 || !strings.Contains(got.err, "Whether you may do this is not known") {
 		t.Errorf("with one that leads nowhere: %+v", got)
 	}
@@ -128,10 +128,10 @@ func TestWatchTellsOfChangesUntilTheStreamEnds(t *testing.T) {
 	}
 }
 
-const kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- {name: c, context: {cluster: x, namespace: team-k}}\n"
+const loadKubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- {name: c, context: {cluster: x, namespace: team-k}}\n"
 
 func TestTheNamespaceIsThatOfTheKubeconfig(t *testing.T) {
-	config := written(t, kubeconfig)
+	config := written(t, loadKubeconfig)
 	for what, c := range map[string]struct {
 		kubeconfig, want string
 		args             []string
@@ -167,7 +167,7 @@ type namespaced interface{ GetNamespace() string }
 
 func TestEveryCommandIsAboutTheNamespaceOfTheKubeconfig(t *testing.T) {
 	one, _, _ := strings.Cut(strings.ReplaceAll(ruleFile, ", namespace: team-a", ""), "---")
-	env := map[string]string{"KUBECONFIG": written(t, kubeconfig)}
+	env := map[string]string{"KUBECONFIG": written(t, loadKubeconfig)}
 	for line, want := range map[string]string{
 		"inferences": "team-k", "inferences -A": "", "inferences --all-namespaces=false": "team-k", "inferences -n team-a": "team-a",
 		"inferences watch": "team-k", "inferences watch -A": "", "inferences drift": "team-k",
@@ -207,7 +207,7 @@ func TestTheShellWaitsForNoServer(t *testing.T) {
 	defer silent.Close()
 	defer close(release)
 	config := func(server string) string {
-		return written(t, kubeconfig+"clusters:\n- {name: x, cluster: {server: '"+server+"'}}\n")
+		return written(t, loadKubeconfig+"clusters:\n- {name: x, cluster: {server: '"+server+"'}}\n")
 	}
 	for what, file := range map[string]string{
 		"that never answers": config(silent.URL), "that is not there": config("http://127.0.0.1:1"), "that nobody names": "/does/not/exist",

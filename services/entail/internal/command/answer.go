@@ -25,7 +25,7 @@ type question[Client any] struct {
 }
 
 func newQuestion[Client any](
-	cmd *cobra.Command, around Surroundings, of api, client func(connect.HTTPClient, string, ...connect.ClientOption) Client,
+	cmd *cobra.Command, around IOStreams, of api, client func(connect.HTTPClient, string, ...connect.ClientOption) Client,
 ) *question[Client] {
 	q := &question[Client]{connection: connection{api: of}, client: client, format: report.Table, getenv: around.Getenv}
 	q.connection.bindFlags(cmd.Flags(), around.Getenv)
@@ -33,12 +33,12 @@ func newQuestion[Client any](
 	return q
 }
 
-// ask calls a method of the client and writes the answer.
-func ask[Client, Request any, Answer proto.Message](
+// askServer calls a method of the client and writes the answer.
+func askServer[Client, Request any, Answer proto.Message](
 	cmd *cobra.Command, q *question[Client], method func(Client, context.Context, Request) (Answer, error), request Request,
 	table func(report.Page, Answer),
 ) (Answer, error) {
-	client, err := dial(&q.connection, q.client)
+	client, err := dialAPI(&q.connection, q.client)
 	if err != nil {
 		return *new(Answer), err
 	}
@@ -46,17 +46,17 @@ func ask[Client, Request any, Answer proto.Message](
 	if err != nil {
 		return answer, err
 	}
-	return answer, q.write(cmd.OutOrStdout(), answer, func(p report.Page) { table(p, answer) })
+	return answer, q.writeAnswer(cmd.OutOrStdout(), answer, func(p report.Page) { table(p, answer) })
 }
 
-// write writes m for programs, or the table for people.
-func (q *question[Client]) write(w io.Writer, m proto.Message, table func(report.Page)) error {
+// writeAnswer writes m for programs, or the table for people.
+func (q *question[Client]) writeAnswer(w io.Writer, m proto.Message, table func(report.Page)) error {
 	if q.format != report.Table {
 		return report.Message(w, q.format, m)
 	}
 	out := bufio.NewWriter(w)
 	table(report.Page{
-		Out: out, Color: colorful(w, q.getenv), Now: time.Now(),
+		Out: out, Color: supportsColor(w, q.getenv), Now: time.Now(),
 		Zone: time.Local, //nolint:gosmopolitan // People read a clock on their wall.
 	})
 	if err := out.Flush(); err != nil {
@@ -65,8 +65,8 @@ func (q *question[Client]) write(w io.Writer, m proto.Message, table func(report
 	return nil
 }
 
-// colorful reports whether w is a terminal that accepts color; NO_COLOR and TERM=dumb turn color off.
-func colorful(w io.Writer, getenv func(string) string) bool {
+// supportsColor reports whether w is a terminal that accepts color; NO_COLOR and TERM=dumb turn color off.
+func supportsColor(w io.Writer, getenv func(string) string) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }

@@ -11,8 +11,8 @@ import (
 // maxPage is the largest page that an API returns.
 const maxPage = 1000
 
-// collect reads pages of a list until it has limit rows or the list ends. next is the token of the next page.
-func collect[Row any](limit int, page func(left int32, token string) (rows []Row, next string, err error)) (all []Row, next string, err error) {
+// collectPages reads pages of a list until it has limit rows or the list ends. next is the token of the next page.
+func collectPages[Row any](limit int, page func(left int32, token string) (rows []Row, next string, err error)) (all []Row, next string, err error) {
 	for {
 		rows, following, err := page(int32(min(limit-len(all), maxPage)), next)
 		if err != nil {

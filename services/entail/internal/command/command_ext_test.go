@@ -75,7 +75,7 @@ type outcome struct {
 func run(t *testing.T, env map[string]string, args ...string) outcome {
 	t.Helper()
 	var out, err bytes.Buffer
-	code := command.Run(t.Context(), args, command.Surroundings{
+	code := command.Run(t.Context(), args, command.IOStreams{
 		In: strings.NewReader(""), Out: &out, Err: &err, Getenv: func(name string) string { return env[name] },
 	})
 	return outcome{code: code, out: out.String(), err: err.String()}

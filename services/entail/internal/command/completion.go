@@ -32,7 +32,7 @@ func completeFirst(cmd *cobra.Command, names offered) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return names.complete(cmd, args, typed)
+		return names.completeArgument(cmd, args, typed)
 	}
 }
 
@@ -40,9 +40,9 @@ func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc
 	_ = cmd.RegisterFlagCompletionFunc(flag, complete) // It fails only for undefined flags.
 }
 
-// complete is a [cobra.CompletionFunc]. It returns within completionTimeout, even if the kubeconfig starts a login that
+// completeArgument is a [cobra.CompletionFunc]. It returns within completionTimeout, even if the kubeconfig starts a login that
 // does not end.
-func (o offered) complete(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (o offered) completeArgument(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	found := make(chan []string, 1)
@@ -70,17 +70,17 @@ type cluster struct {
 	getenv func(string) string
 }
 
-func (c cluster) namespaces(ctx context.Context, _ string) []string {
-	return c.names(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "")
+func (c cluster) namespaceNames(ctx context.Context, _ string) []string {
+	return c.listNames(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "")
 }
 
-// of offers the objects of a kind in a namespace. It takes a pointer, because flags are read later.
-func (c cluster) of(kind kinds.Kind, namespace *string) offered {
-	return func(ctx context.Context, _ string) []string { return c.names(ctx, kind.Served(), *namespace) }
+// objectsOfKind offers the objects of a kind in a namespace. It takes a pointer, because flags are read later.
+func (c cluster) objectsOfKind(kind kinds.Kind, namespace *string) offered {
+	return func(ctx context.Context, _ string) []string { return c.listNames(ctx, kind.Served(), *namespace) }
 }
 
-// objects offers KIND/ for all kinds that services use, then KIND/NAME, as [parseObject] reads them.
-func (c cluster) objects(namespace *string) offered {
+// allObjects offers KIND/ for all kinds that services use, then KIND/NAME, as [parseObject] reads them.
+func (c cluster) allObjects(namespace *string) offered {
 	return func(ctx context.Context, typed string) []string {
 		var names []string
 		for _, kind := range kinds.All() {
@@ -92,7 +92,7 @@ func (c cluster) objects(namespace *string) offered {
 				names = append(names, prefix)
 				continue
 			}
-			names = c.names(ctx, kind.Served(), in)
+			names = c.listNames(ctx, kind.Served(), in)
 			for i := range names {
 				names[i] = prefix + names[i]
 			}
@@ -102,16 +102,16 @@ func (c cluster) objects(namespace *string) offered {
 	}
 }
 
-// roles offers NAME and clusterrole/NAME, as [parseRole] reads them.
-func (c cluster) roles(namespace *string) offered {
+// roleNames offers NAME and clusterrole/NAME, as [parseRole] reads them.
+func (c cluster) roleNames(namespace *string) offered {
 	return func(ctx context.Context, typed string) []string {
 		const prefix = "clusterrole/"
 		var names []string
 		if !strings.HasPrefix(typed, prefix) {
-			names = c.names(ctx, kinds.Roles().Served(), *namespace)
+			names = c.listNames(ctx, kinds.Roles().Served(), *namespace)
 		}
 		if strings.HasPrefix(typed, prefix) || strings.HasPrefix(prefix, typed) {
-			for _, name := range c.names(ctx, kinds.ClusterRoles().Served(), "") {
+			for _, name := range c.listNames(ctx, kinds.ClusterRoles().Served(), "") {
 				names = append(names, prefix+name)
 			}
 		}
@@ -119,9 +119,9 @@ func (c cluster) roles(namespace *string) offered {
 	}
 }
 
-// names returns at most maxCompletions names, and none if the list fails.
-func (c cluster) names(ctx context.Context, resource schema.GroupVersionResource, namespace string) []string {
-	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig(c.getenv), &clientcmd.ConfigOverrides{}).ClientConfig()
+// listNames returns at most maxCompletions names, and none if the list fails.
+func (c cluster) listNames(ctx context.Context, resource schema.GroupVersionResource, namespace string) []string {
+	config, err := clientcmd.NewDefaultClientConfig(*loadKubeconfig(c.getenv), &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil
 	}

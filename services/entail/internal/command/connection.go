@@ -39,11 +39,11 @@ type api struct {
 	port      int
 }
 
-func syncQuestion(cmd *cobra.Command, around Surroundings) *question[syncv1connect.SyncServiceClient] {
+func syncQuestion(cmd *cobra.Command, around IOStreams) *question[syncv1connect.SyncServiceClient] {
 	return newQuestion(cmd, around, api{"SyncService", "ENTAIL_SERVER", allinone.Defaults().Ports.Watcher}, syncv1connect.NewSyncServiceClient)
 }
 
-func accessQuestion(cmd *cobra.Command, around Surroundings) *question[accessv1connect.AccessServiceClient] {
+func accessQuestion(cmd *cobra.Command, around IOStreams) *question[accessv1connect.AccessServiceClient] {
 	of := api{"AccessService", "ENTAIL_ACCESS_SERVER", allinone.Defaults().Ports.Webhook}
 	q := newQuestion(cmd, around, of, accessv1connect.NewAccessServiceClient)
 	bindMinRevision(cmd, &q.connection)
@@ -58,28 +58,28 @@ func bindMinRevision(cmd *cobra.Command, c *connection) {
 		"wait until the answer includes this `revision` of an earlier answer or of a trace (-o json prints it)")
 }
 
-func inferenceQuestion(cmd *cobra.Command, around Surroundings) *question[inferencev1connect.InferenceServiceClient] {
+func inferenceQuestion(cmd *cobra.Command, around IOStreams) *question[inferencev1connect.InferenceServiceClient] {
 	q := inferenceWatch(cmd, around)
 	bindMinRevision(cmd, &q.connection)
 	return q
 }
 
 // inferenceWatch has no --min-revision: a watch resumes from tokens.
-func inferenceWatch(cmd *cobra.Command, around Surroundings) *question[inferencev1connect.InferenceServiceClient] {
+func inferenceWatch(cmd *cobra.Command, around IOStreams) *question[inferencev1connect.InferenceServiceClient] {
 	of := api{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
 	return newQuestion(cmd, around, of, inferencev1connect.NewInferenceServiceClient)
 }
 
-func storeQuestion(cmd *cobra.Command, around Surroundings) *question[storev1connect.StoreServiceClient] {
+func storeQuestion(cmd *cobra.Command, around IOStreams) *question[storev1connect.StoreServiceClient] {
 	return newQuestion(cmd, around, storeAPI(), storev1connect.NewStoreServiceClient)
 }
 
-func tupleQuestion(cmd *cobra.Command, around Surroundings) *question[tuplev1connect.TupleServiceClient] {
+func tupleQuestion(cmd *cobra.Command, around IOStreams) *question[tuplev1connect.TupleServiceClient] {
 	of := api{"TupleService", "ENTAIL_TUPLE_SERVER", allinone.Defaults().Ports.TupleSync}
 	return newQuestion(cmd, around, of, tuplev1connect.NewTupleServiceClient)
 }
 
-func searchQuestion(cmd *cobra.Command, around Surroundings) *question[opensearchv1connect.OpenSearchServiceClient] {
+func searchQuestion(cmd *cobra.Command, around IOStreams) *question[opensearchv1connect.OpenSearchServiceClient] {
 	of := api{"OpenSearchService", "ENTAIL_OPENSEARCH_SERVER", allinone.Defaults().Ports.OpenSearchSync}
 	return newQuestion(cmd, around, of, opensearchv1connect.NewOpenSearchServiceClient)
 }
@@ -124,18 +124,18 @@ func (c *connection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
 	fs.DurationVar(&c.timeout, "timeout", defaultTimeout, "time limit of one request")
 }
 
-// dial returns a client of an API.
-func dial[Client any](c *connection, client func(connect.HTTPClient, string, ...connect.ClientOption) Client) (Client, error) {
-	transport, err := c.open()
+// dialAPI returns a client of an API.
+func dialAPI[Client any](c *connection, client func(connect.HTTPClient, string, ...connect.ClientOption) Client) (Client, error) {
+	transport, err := c.openTransport()
 	if err != nil {
 		return *new(Client), err
 	}
-	options := []connect.ClientOption{connect.WithReadMaxBytes(maxAnswer), connect.WithInterceptors(connect.UnaryInterceptorFunc(c.fresh))}
+	options := []connect.ClientOption{connect.WithReadMaxBytes(maxAnswer), connect.WithInterceptors(connect.UnaryInterceptorFunc(c.withMinimum))}
 	return client(&http.Client{Transport: transport, Timeout: c.timeout}, c.server, options...), nil
 }
 
-// fresh sets the minimum revision and object in every request that has a field for them.
-func (c *connection) fresh(next connect.UnaryFunc) connect.UnaryFunc {
+// withMinimum sets the minimum revision and object in every request that has a field for them.
+func (c *connection) withMinimum(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		if m, ok := request.Any().(proto.Message); ok && (c.minRevision != "" || c.object != nil) {
 			fields := m.ProtoReflect().Descriptor().Fields()
@@ -151,9 +151,9 @@ func (c *connection) fresh(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// open validates the settings and returns the transport. It refuses to send a token over plain HTTP, except on
+// openTransport validates the settings and returns the transport. It refuses to send a token over plain HTTP, except on
 // loopback.
-func (c *connection) open() (http.RoundTripper, error) {
+func (c *connection) openTransport() (http.RoundTripper, error) {
 	server, err := url.Parse(c.server)
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
 		return nil, fmt.Errorf("%w: --server %q is not an http or https URL, such as %s", exit.ErrUsage, c.server, c.api.defaultServer())
@@ -167,10 +167,10 @@ func (c *connection) open() (http.RoundTripper, error) {
 	if err != nil {
 		return nil, err
 	}
-	if token != "" && server.Scheme == "http" && !loopback(server.Hostname()) {
+	if token != "" && server.Scheme == "http" && !isLoopback(server.Hostname()) {
 		return nil, fmt.Errorf("%w: a token would travel in the clear to %s: use an https URL", exit.ErrUsage, server.Host)
 	}
-	transport, err := c.transport()
+	transport, err := c.newTransport()
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (c *connection) readToken() (string, error) {
 	return string(token), nil
 }
 
-func (c *connection) transport() (http.RoundTripper, error) {
+func (c *connection) newTransport() (http.RoundTripper, error) {
 	if c.caFile == "" {
 		return http.DefaultTransport, nil
 	}
@@ -211,7 +211,7 @@ func (c *connection) transport() (http.RoundTripper, error) {
 	}, nil
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
@@ -234,8 +234,8 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// describe adds a hint to an error, if the user can act on it.
-func describe(err error) string {
+// describeError adds a hint to an error, if the user can act on it.
+func describeError(err error) string {
 	if errors.Is(err, exit.ErrUsage) {
 		return err.Error() + " (--help shows how)"
 	}

@@ -130,7 +130,7 @@ func TestAnAnswerThatCannotBeWrittenIsAFailure(t *testing.T) {
 	server := serve(t, answers{trace: func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) { return demo(), nil }}, nil)
 	for _, args := range [][]string{{"status"}, {"status", "-o", "json"}, {"status", "-o", "yaml"}, {"trace", "store/demo"}, {"deadletters", "show", "7"}} {
 		var told strings.Builder
-		code := command.Run(t.Context(), append(args, "--server", server), command.Surroundings{
+		code := command.Run(t.Context(), append(args, "--server", server), command.IOStreams{
 			In: strings.NewReader(""), Out: broken{}, Err: &told, Getenv: func(string) string { return "" },
 		})
 		if code != 1 || !strings.Contains(told.String(), "write answer: broken pipe") {

@@ -14,7 +14,7 @@ import (
 
 const defaultLetters = 100
 
-func newDeadLetters(around Surroundings) *cobra.Command {
+func newDeadLetters(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deadletters",
 		Short: "Show messages that a service gave up on, and discard them",
@@ -23,7 +23,7 @@ func newDeadLetters(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-func newDeadLettersList(around Surroundings) *cobra.Command {
+func newDeadLettersList(around IOStreams) *cobra.Command {
 	var (
 		service string
 		limit   int
@@ -38,24 +38,24 @@ func newDeadLettersList(around Surroundings) *cobra.Command {
 	cmd.Flags().StringVar(&service, "service", "", "only dead letters of this service")
 	bindLimit(cmd, &limit, defaultLetters, "maximum number of dead letters")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
 		letters := &syncv1.ListDeadLettersResponse{}
-		letters.DeadLetters, letters.NextPageToken, err = collect(limit, func(left int32, token string) ([]*syncv1.DeadLetter, string, error) {
+		letters.DeadLetters, letters.NextPageToken, err = collectPages(limit, func(left int32, token string) ([]*syncv1.DeadLetter, string, error) {
 			page, err := client.ListDeadLetters(cmd.Context(), &syncv1.ListDeadLettersRequest{Service: service, PageSize: left, PageToken: token})
 			return page.GetDeadLetters(), page.GetNextPageToken(), err
 		})
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), letters, func(p report.Page) { p.DeadLetters(letters.GetDeadLetters()) })
+		return q.writeAnswer(cmd.OutOrStdout(), letters, func(p report.Page) { p.DeadLetters(letters.GetDeadLetters()) })
 	}
 	return cmd
 }
 
-func newDeadLettersShow(around Surroundings) *cobra.Command {
+func newDeadLettersShow(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one dead letter with its message",
@@ -68,13 +68,13 @@ func newDeadLettersShow(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = ask(cmd, q, syncv1connect.SyncServiceClient.GetDeadLetter, &syncv1.GetDeadLetterRequest{Id: id}, report.Page.DeadLetter)
+		_, err = askServer(cmd, q, syncv1connect.SyncServiceClient.GetDeadLetter, &syncv1.GetDeadLetterRequest{Id: id}, report.Page.DeadLetter)
 		return err
 	}
 	return cmd
 }
 
-func newDeadLettersDiscard(around Surroundings) *cobra.Command {
+func newDeadLettersDiscard(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discard ID",
 		Short: "Remove a dead letter",
@@ -89,7 +89,7 @@ also removes the message from NATS. It processes nothing; replay does.`,
 		if err != nil {
 			return err
 		}
-		_, err = ask(cmd, q, syncv1connect.SyncServiceClient.DiscardDeadLetter, &syncv1.DiscardDeadLetterRequest{Id: id}, report.Page.Discarded)
+		_, err = askServer(cmd, q, syncv1connect.SyncServiceClient.DiscardDeadLetter, &syncv1.DiscardDeadLetterRequest{Id: id}, report.Page.Discarded)
 		return err
 	}
 	return cmd

@@ -13,7 +13,7 @@ import (
 // errDrift makes the command fail if RoleBindings differ from the rules.
 var errDrift = errors.New("what is there is not what follows from the rules")
 
-func newDrift(around Surroundings) *cobra.Command {
+func newDrift(around IOStreams) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "drift",
@@ -24,7 +24,7 @@ func newDrift(around Surroundings) *cobra.Command {
 	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		drift, err := ask(cmd, q, inferencev1connect.InferenceServiceClient.CheckDrift, &inferencev1.CheckDriftRequest{Namespace: namespace}, report.Page.Drift)
+		drift, err := askServer(cmd, q, inferencev1connect.InferenceServiceClient.CheckDrift, &inferencev1.CheckDriftRequest{Namespace: namespace}, report.Page.Drift)
 		if err == nil && !drift.GetInStep() {
 			err = errDrift
 		}
@@ -33,7 +33,7 @@ func newDrift(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-func newWatch(around Surroundings) *cobra.Command {
+func newWatch(around IOStreams) *cobra.Command {
 	var namespace, token string
 	cmd := &cobra.Command{
 		Use:     "watch",
@@ -46,7 +46,7 @@ func newWatch(around Surroundings) *cobra.Command {
 	cmd.Flags().StringVar(&token, "resume", "", "continue after the `token` of an earlier message (-o json prints it)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		q.connection.timeout = 0 // A watch has no deadline.
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func newWatch(around Surroundings) *cobra.Command {
 		defer stream.Close()
 		for stream.Receive() {
 			m := stream.Msg()
-			if err := q.write(cmd.OutOrStdout(), m, func(p report.Page) { p.Watched(m) }); err != nil {
+			if err := q.writeAnswer(cmd.OutOrStdout(), m, func(p report.Page) { p.Watched(m) }); err != nil {
 				return err
 			}
 		}

@@ -18,17 +18,17 @@ type failure struct {
 
 // writeFailure writes the error of a command as text, or as JSON if the command line selects output for programs.
 func writeFailure(w io.Writer, args []string, err error) {
-	text := "entail: " + describe(err)
-	if forPrograms(args) {
-		if document, wrong := json.Marshal(failure{describe(err), exit.Code(err)}); wrong == nil {
+	text := "entail: " + describeError(err)
+	if isForPrograms(args) {
+		if document, wrong := json.Marshal(failure{describeError(err), exit.Code(err)}); wrong == nil {
 			text = string(document)
 		}
 	}
 	_, _ = fmt.Fprintln(w, text)
 }
 
-// forPrograms reads --output even from an invalid command line. It writes JSON for yaml as well, because JSON is YAML.
-func forPrograms(args []string) bool {
+// isForPrograms reads --output even from an invalid command line. It writes JSON for yaml as well, because JSON is YAML.
+func isForPrograms(args []string) bool {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	output := flags.StringP("output", "o", "", "")

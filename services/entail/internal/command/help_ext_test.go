@@ -66,7 +66,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 		}
 	}
 	ran := 0
-	for _, cmd := range leaves(command.Root(command.Surroundings{Getenv: func(name string) string { return env[name] }})) {
+	for _, cmd := range leaves(command.Root(command.IOStreams{Getenv: func(name string) string { return env[name] }})) {
 		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
@@ -91,7 +91,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 // TestHelpOpensWithVerbAndHasExamples covers every command, also those that no test runs.
 func TestHelpOpensWithVerbAndHasExamples(t *testing.T) {
 	verbs := []string{"Show", "List", "Check", "Explain", "Preview", "Print", "Run", "Install", "Remove"}
-	root := command.Root(command.Surroundings{Getenv: func(string) string { return "" }})
+	root := command.Root(command.IOStreams{Getenv: func(string) string { return "" }})
 	var walk func(*cobra.Command)
 	walk = func(parent *cobra.Command) {
 		for _, cmd := range parent.Commands() {

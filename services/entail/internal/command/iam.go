@@ -17,13 +17,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-func newIAM(around Surroundings) *cobra.Command {
+func newIAM(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "iam", Short: "Show protected kinds and their model"}
 	cmd.AddCommand(newIAMKinds(around), newIAMModel(around), newIAMObserve(around), newIAMAdopt(around))
 	return cmd
 }
 
-func newIAMKinds(around Surroundings) *cobra.Command {
+func newIAMKinds(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "kinds",
 		Short:   "List protected kinds with their permissions and parents",
@@ -32,25 +32,25 @@ func newIAMKinds(around Surroundings) *cobra.Command {
 	}
 	q := accessQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		all, err := protected(cmd, q)
+		all, err := listProtected(cmd, q)
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.ProtectedResources(all) })
+		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.ProtectedResources(all) })
 	}
 	return cmd
 }
 
-// protected returns all protected kinds.
-func protected(cmd *cobra.Command, q *question[accessv1connect.AccessServiceClient]) (*accessv1.ListProtectedResourcesResponse, error) {
-	client, err := dial(&q.connection, q.client)
+// listProtected returns all protected kinds.
+func listProtected(cmd *cobra.Command, q *question[accessv1connect.AccessServiceClient]) (*accessv1.ListProtectedResourcesResponse, error) {
+	client, err := dialAPI(&q.connection, q.client)
 	if err != nil {
 		return nil, err
 	}
 	return protectedResources(cmd.Context(), client)
 }
 
-func newIAMModel(around Surroundings) *cobra.Command {
+func newIAMModel(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "model",
 		Short:   "Show the size of the IAM model, and whether OpenFGA has it",
@@ -59,13 +59,13 @@ func newIAMModel(around Surroundings) *cobra.Command {
 	}
 	q := accessQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := ask(cmd, q, accessv1connect.AccessServiceClient.GetModelStatus, &accessv1.GetModelStatusRequest{}, report.Page.ModelStatus)
+		_, err := askServer(cmd, q, accessv1connect.AccessServiceClient.GetModelStatus, &accessv1.GetModelStatusRequest{}, report.Page.ModelStatus)
 		return err
 	}
 	return cmd
 }
 
-func newIAMObserve(around Surroundings) *cobra.Command {
+func newIAMObserve(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "observe",
 		Short: "Print the rights that Entail needs to follow objects of protected kinds",
@@ -76,7 +76,7 @@ but not their content. Without it, bindings on single objects of the kind give n
 	}
 	q := accessQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		all, err := protected(cmd, q)
+		all, err := listProtected(cmd, q)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ but not their content. Without it, bindings on single objects of the kind give n
 		for _, p := range all.GetResources() {
 			spec := iamv1alpha1.ProtectedResourceSpec{Plural: p.GetPlural()}
 			spec.ServiceRef.Name, _, _ = strings.Cut(p.GetType(), "/")
-			if target := iam.TargetsOf(spec); !iam.Follows(target) {
+			if target := iam.TargetsOf(spec); !iam.IsWatched(target) {
 				of = append(of, target)
 			}
 		}
@@ -98,7 +98,7 @@ but not their content. Without it, bindings on single objects of the kind give n
 	return cmd
 }
 
-func newIAMAdopt(around Surroundings) *cobra.Command {
+func newIAMAdopt(around IOStreams) *cobra.Command {
 	var (
 		limit int
 		dry   bool
@@ -118,12 +118,12 @@ declares. It changes nothing. To take the store over, set spec.adoption: Always 
 		if !dry {
 			return fmt.Errorf("%w: say --dry-run; to take the store over, set spec.adoption: Always on its Store", exit.ErrUsage)
 		}
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
 		all := &tuplev1.PreviewAdoptionResponse{}
-		tuples, next, err := collect(limit, func(_ int32, token string) ([]*tuplev1.PreviewAdoptionResponse_Tuple, string, error) {
+		tuples, next, err := collectPages(limit, func(_ int32, token string) ([]*tuplev1.PreviewAdoptionResponse_Tuple, string, error) {
 			page, err := client.PreviewAdoption(cmd.Context(), &tuplev1.PreviewAdoptionRequest{PageSize: maxPage, PageToken: token})
 			if err == nil {
 				all = page
@@ -134,7 +134,7 @@ declares. It changes nothing. To take the store over, set spec.adoption: Always 
 			return err
 		}
 		all.Tuples, all.NextPageToken = tuples, next
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.Adoption(all) })
+		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.Adoption(all) })
 	}
 	return cmd
 }

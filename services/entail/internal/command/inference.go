@@ -17,7 +17,7 @@ import (
 // maxReasons is the largest number of paths that the API returns.
 const maxReasons = 100
 
-func newInferences(around Surroundings) *cobra.Command {
+func newInferences(around IOStreams) *cobra.Command {
 	var (
 		namespace string
 		tree      bool
@@ -33,7 +33,7 @@ func newInferences(around Surroundings) *cobra.Command {
 	bindNamespaces(cmd, around.Getenv, &namespace, "only this namespace")
 	cmd.Flags().BoolVar(&tree, "tree", false, "draw the roles as a tree of rules")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func newInferences(around Surroundings) *cobra.Command {
 		if tree {
 			table = report.Page.InferenceTree
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) {
+		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) {
 			table(p, all)
 			if len(all.GetInferences()) == 0 && namespace != "" {
 				_, _ = fmt.Fprintf(p.Out, "That is in namespace %s; -A is about all.\n", namespace)
@@ -68,13 +68,13 @@ func listInferences(
 	})
 }
 
-func newExplain(around Surroundings) *cobra.Command {
+func newExplain(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "explain", Short: "Explain why a subject has access or a role, or why a RoleBinding exists"}
 	cmd.AddCommand(newExplainRoleBinding(around), newExplainRole(around), newExplainAccess(around))
 	return cmd
 }
 
-func newExplainRoleBinding(around Surroundings) *cobra.Command {
+func newExplainRoleBinding(around IOStreams) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "rolebinding NAME",
@@ -84,9 +84,9 @@ func newExplainRoleBinding(around Surroundings) *cobra.Command {
 	}
 	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the RoleBinding")
-	completeFirst(cmd, cluster{around.Getenv}.of(kinds.RoleBindings(), &namespace))
+	completeFirst(cmd, cluster{around.Getenv}.objectsOfKind(kinds.RoleBindings(), &namespace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		_, err := ask(cmd, q, inferencev1connect.InferenceServiceClient.ExplainBinding, &inferencev1.ExplainBindingRequest{
+		_, err := askServer(cmd, q, inferencev1connect.InferenceServiceClient.ExplainBinding, &inferencev1.ExplainBindingRequest{
 			Namespace: namespace, Name: args[0], MaxPaths: maxReasons,
 		}, report.Page.Binding)
 		return err
@@ -94,7 +94,7 @@ func newExplainRoleBinding(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-func newWhoHas(around Surroundings) *cobra.Command {
+func newWhoHas(around IOStreams) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "who-has ROLE",
@@ -104,13 +104,13 @@ func newWhoHas(around Surroundings) *cobra.Command {
 	}
 	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
-	completeFirst(cmd, cluster{around.Getenv}.roles(&namespace))
+	completeFirst(cmd, cluster{around.Getenv}.roleNames(&namespace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		role, err := parseRole(args[0])
 		if err != nil {
 			return err
 		}
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func newWhoHas(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.Holders(all) })
+		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.Holders(all) })
 	}
 	return cmd
 }

@@ -62,7 +62,7 @@ func withEarlierTexts(m proto.Message, texts []earlierText, known bool) ([]byte,
 // earlierTexts lists these objects with the rights of the caller, as kubectl does. known is false without a kubeconfig
 // or without the rights.
 func (c cluster) earlierTexts(cmd *cobra.Command) (texts []earlierText, known bool) {
-	if kubeconfig(c.getenv).CurrentContext == "" {
+	if loadKubeconfig(c.getenv).CurrentContext == "" {
 		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)

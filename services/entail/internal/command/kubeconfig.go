@@ -14,7 +14,7 @@ import (
 // bindNamespace defines -n. Its default is the namespace of the kubeconfig, as with kubectl.
 func bindNamespace(cmd *cobra.Command, getenv func(string) string, namespace *string, usage string) {
 	cmd.Flags().StringVarP(namespace, "namespace", "n", kubeNamespace(getenv), usage)
-	completeFlag(cmd, "namespace", offered(cluster{getenv}.namespaces).complete)
+	completeFlag(cmd, "namespace", offered(cluster{getenv}.namespaceNames).completeArgument)
 }
 
 // bindNamespaces defines -n and -A. With -A the namespace is empty, which means all namespaces.
@@ -32,15 +32,15 @@ func bindNamespaces(cmd *cobra.Command, getenv func(string) string, namespace *s
 
 // kubeNamespace returns the namespace of the current context, or "default".
 func kubeNamespace(getenv func(string) string) string {
-	config := kubeconfig(getenv)
+	config := loadKubeconfig(getenv)
 	if current := config.Contexts[config.CurrentContext]; current != nil {
 		return cmp.Or(current.Namespace, "default")
 	}
 	return "default"
 }
 
-// kubeconfig returns the configuration of kubectl; it is empty if none can be read.
-func kubeconfig(getenv func(string) string) *clientcmdapi.Config {
+// loadKubeconfig returns the configuration of kubectl; it is empty if none can be read.
+func loadKubeconfig(getenv func(string) string) *clientcmdapi.Config {
 	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(getenv(clientcmd.RecommendedConfigPathEnvVar))}
 	if len(rules.Precedence) == 0 {
 		rules.Precedence = []string{filepath.Join(cmp.Or(getenv("HOME"), homedir.HomeDir()), clientcmd.RecommendedHomeDir, clientcmd.RecommendedFileName)}

@@ -19,13 +19,13 @@ const maxModule = 256 << 10
 // errRejected makes the command fail if the module would be rejected.
 var errRejected = errors.New("the module would be rejected")
 
-func newModel(around Surroundings) *cobra.Command {
+func newModel(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "model", Short: "Show, preview and compare the models of Stores"}
 	cmd.AddCommand(newModelShow(around), newModelPreview(around), newModelDiff(around))
 	return cmd
 }
 
-func newModelShow(around Surroundings) *cobra.Command {
+func newModelShow(around IOStreams) *cobra.Command {
 	var provenance bool
 	cmd := &cobra.Command{
 		Use:     "show STORE",
@@ -40,13 +40,13 @@ func newModelShow(around Surroundings) *cobra.Command {
 		if provenance {
 			table = report.Page.Provenance
 		}
-		_, err := ask(cmd, q, storev1connect.StoreServiceClient.GetModel, &storev1.GetModelRequest{Name: args[0]}, table)
+		_, err := askServer(cmd, q, storev1connect.StoreServiceClient.GetModel, &storev1.GetModelRequest{Name: args[0]}, table)
 		return err
 	}
 	return cmd
 }
 
-func newModelPreview(around Surroundings) *cobra.Command {
+func newModelPreview(around IOStreams) *cobra.Command {
 	var file, replaces string
 	cmd := &cobra.Command{
 		Use:   "preview STORE -f FILE",
@@ -72,7 +72,7 @@ names; all other files count as one new document. The columns list types of subj
 			return err
 		}
 		request := &storev1.PreviewModelRequest{Name: args[0], Module: string(module), Documents: documents, Replaces: replaces}
-		preview, err := ask(cmd, q, storev1connect.StoreServiceClient.PreviewModel, request, report.Page.ModelPreview)
+		preview, err := askServer(cmd, q, storev1connect.StoreServiceClient.PreviewModel, request, report.Page.ModelPreview)
 		if err == nil && !preview.GetAccepted() {
 			err = errRejected
 		}
@@ -81,7 +81,7 @@ names; all other files count as one new document. The columns list types of subj
 	return cmd
 }
 
-func newModelDiff(around Surroundings) *cobra.Command {
+func newModelDiff(around IOStreams) *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:     "diff STORE",
@@ -94,7 +94,7 @@ func newModelDiff(around Surroundings) *cobra.Command {
 	cmd.Flags().StringVar(&to, "to", "", "`id` of the second model (default: the declared model)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		request := &storev1.DiffModelRequest{Name: args[0], FromModelId: from, ToModelId: to}
-		_, err := ask(cmd, q, storev1connect.StoreServiceClient.DiffModel, request,
+		_, err := askServer(cmd, q, storev1connect.StoreServiceClient.DiffModel, request,
 			func(p report.Page, m *storev1.DiffModelResponse) { p.ModelChanges(m.GetChanges()) })
 		return err
 	}

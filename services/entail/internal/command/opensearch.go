@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func newOpenSearch(around Surroundings) *cobra.Command {
+func newOpenSearch(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "opensearch", Short: "Show the users, roles and mappings of an OpenSearch cluster, and the objects that declare them"}
 	cmd.AddCommand(
 		newOpenSearchUsers(around), newOpenSearchRoles(around), newOpenSearchMapping(around), newOpenSearchPreview(around), newOpenSearchStatus(around),
@@ -24,7 +24,7 @@ func bindCluster(cmd *cobra.Command) *opensearchv1.ClusterRef {
 	return of
 }
 
-func newOpenSearchUsers(around Surroundings) *cobra.Command {
+func newOpenSearchUsers(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "users", Short: "List the users of a cluster, and the object that each belongs to",
 		Example: "  entail opensearch users\n  entail opensearch users -n team-a --cluster logs -o json",
@@ -32,13 +32,13 @@ func newOpenSearchUsers(around Surroundings) *cobra.Command {
 	}
 	q, of := searchQuestion(cmd, around), bindCluster(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListUsers, &opensearchv1.ListUsersRequest{Cluster: of}, report.Page.SearchUsers)
+		_, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListUsers, &opensearchv1.ListUsersRequest{Cluster: of}, report.Page.SearchUsers)
 		return err
 	}
 	return cmd
 }
 
-func newOpenSearchRoles(around Surroundings) *cobra.Command {
+func newOpenSearchRoles(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "roles", Short: "List the roles of a cluster, and the object that each belongs to",
 		Example: "  entail opensearch roles\n  entail opensearch roles -n team-a --cluster logs",
@@ -46,13 +46,13 @@ func newOpenSearchRoles(around Surroundings) *cobra.Command {
 	}
 	q, of := searchQuestion(cmd, around), bindCluster(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListRoles, &opensearchv1.ListRolesRequest{Cluster: of}, report.Page.SearchRoles)
+		_, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListRoles, &opensearchv1.ListRolesRequest{Cluster: of}, report.Page.SearchRoles)
 		return err
 	}
 	return cmd
 }
 
-func newOpenSearchMapping(around Surroundings) *cobra.Command {
+func newOpenSearchMapping(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mapping [ROLE]",
 		Short: "Show which users have a role and by which binding; without ROLE, the mappings of all roles",
@@ -64,18 +64,18 @@ object's record. It stays when bindings are deleted.`,
 	q, of := searchQuestion(cmd, around), bindCluster(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			_, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListMappings, &opensearchv1.ListMappingsRequest{Cluster: of},
+			_, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListMappings, &opensearchv1.ListMappingsRequest{Cluster: of},
 				report.Page.SearchMappings)
 			return err
 		}
-		_, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.ExplainMapping, &opensearchv1.ExplainMappingRequest{Cluster: of, Role: args[0]},
+		_, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.ExplainMapping, &opensearchv1.ExplainMappingRequest{Cluster: of, Role: args[0]},
 			report.Page.SearchMapping)
 		return err
 	}
 	return cmd
 }
 
-func newOpenSearchStatus(around Surroundings) *cobra.Command {
+func newOpenSearchStatus(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show how many objects of a cluster are in each state",
 		Example: "  entail opensearch status\n  entail opensearch status -n team-a --cluster logs",
@@ -83,7 +83,7 @@ func newOpenSearchStatus(around Surroundings) *cobra.Command {
 	}
 	q, of := searchQuestion(cmd, around), bindCluster(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.GetSyncStatus, &opensearchv1.GetSyncStatusRequest{Cluster: of},
+		_, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.GetSyncStatus, &opensearchv1.GetSyncStatusRequest{Cluster: of},
 			report.Page.SearchStatus)
 		return err
 	}

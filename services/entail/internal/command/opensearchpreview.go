@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func newOpenSearchPreview(around Surroundings) *cobra.Command {
+func newOpenSearchPreview(around IOStreams) *cobra.Command {
 	var file string
 	var deleted []string
 	cmd := &cobra.Command{
@@ -39,7 +39,7 @@ would get. It reads no Secrets, so it does not check passwords.
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		if _, err := ask(cmd, q, opensearchv1connect.OpenSearchServiceClient.Preview, request, report.Page.SearchPreview); err != nil {
+		if _, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.Preview, request, report.Page.SearchPreview); err != nil {
 			return err
 		}
 		return cluster{around.Getenv}.tellOwnRight(cmd, of.GetNamespace(), writes)

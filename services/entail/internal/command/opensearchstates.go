@@ -28,7 +28,7 @@ func searchKinds() []kinds.Kind {
 // tellSearchStates prints how many objects of each OpenSearch kind are in each state, with the rights of the caller. It
 // prints nothing for a kind without objects, and nothing without a kubeconfig.
 func (c cluster) tellSearchStates(cmd *cobra.Command) {
-	if kubeconfig(c.getenv).CurrentContext == "" {
+	if loadKubeconfig(c.getenv).CurrentContext == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)

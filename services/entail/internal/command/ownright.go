@@ -37,7 +37,7 @@ type write struct {
 // to each write as if it came alone. A refused write is an error. If the answer is unknown, the command prints so and
 // succeeds. Without a kubeconfig it does nothing.
 func (c cluster) tellOwnRight(cmd *cobra.Command, namespace string, writes []write) error {
-	if kubeconfig(c.getenv).CurrentContext == "" {
+	if loadKubeconfig(c.getenv).CurrentContext == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)
@@ -45,8 +45,8 @@ func (c cluster) tellOwnRight(cmd *cobra.Command, namespace string, writes []wri
 	objects, unknown := c.objectsOf()
 	if unknown == nil {
 		for _, w := range writes {
-			err := w.try(ctx, objects.Resource(w.kind.Served()).Namespace(namespace))
-			if refusal := apierrors.APIStatus(nil); errors.As(err, &refusal) && refuses(refusal.Status().Code) {
+			err := w.tryPatch(ctx, objects.Resource(w.kind.Served()).Namespace(namespace))
+			if refusal := apierrors.APIStatus(nil); errors.As(err, &refusal) && isRefusal(refusal.Status().Code) {
 				return fmt.Errorf("%w: %s %s: %s", errNotYou, w.kind.Kind, w.name, refusal.Status().Message)
 			}
 			unknown = cmp.Or(unknown, err)
@@ -60,14 +60,14 @@ func (c cluster) tellOwnRight(cmd *cobra.Command, namespace string, writes []wri
 	return nil
 }
 
-// refuses reports whether the status code is a final refusal: another attempt with the same rights would fail, too.
-func refuses(code int32) bool {
+// isRefusal reports whether the status code is a final refusal: another attempt with the same rights would fail, too.
+func isRefusal(code int32) bool {
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
 		!slices.Contains([]int32{http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests}, code)
 }
 
 func (c cluster) objectsOf() (dynamic.Interface, error) {
-	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig(c.getenv), &clientcmd.ConfigOverrides{}).ClientConfig()
+	config, err := clientcmd.NewDefaultClientConfig(*loadKubeconfig(c.getenv), &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +75,9 @@ func (c cluster) objectsOf() (dynamic.Interface, error) {
 	return dynamic.NewForConfig(config)
 }
 
-// try patches the object, and creates it if the patch finds no object or is forbidden. A caller may have only one of
+// tryPatch patches the object, and creates it if the patch finds no object or is forbidden. A caller may have only one of
 // the two rights, and a change may gain less than the whole object gives.
-func (w write) try(ctx context.Context, objects dynamic.ResourceInterface) error {
+func (w write) tryPatch(ctx context.Context, objects dynamic.ResourceInterface) error {
 	all := []string{metav1.DryRunAll}
 	if w.remove {
 		return objects.Delete(ctx, w.name, metav1.DeleteOptions{DryRun: all})

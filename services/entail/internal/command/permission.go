@@ -30,7 +30,7 @@ type whose struct {
 	groups                          []string
 }
 
-func (w *whose) bind(cmd *cobra.Command, around Surroundings) {
+func (w *whose) bindFlags(cmd *cobra.Command, around IOStreams) {
 	bindNamespace(cmd, around.Getenv, &w.namespace, "namespace of the object, if its kind is namespaced; without it only grants for all namespaces count")
 	w.namespace = "" // Most protected kinds are cluster-scoped: require -n.
 	cmd.Flags().Lookup("namespace").DefValue = ""
@@ -42,7 +42,7 @@ func (w *whose) bindGroups(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&w.groups, "group", nil, "`groups` that the authenticator gives; repeatable")
 }
 
-func newCanI(around Surroundings) *cobra.Command {
+func newCanI(around IOStreams) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
 		Use:   "can-i [WHO] VERB RESOURCE[/NAME]",
@@ -53,14 +53,14 @@ func newCanI(around Surroundings) *cobra.Command {
 		Args:    cobra.RangeArgs(2, 3),
 	}
 	q := accessQuestion(cmd, around)
-	w.bind(cmd, around)
+	w.bindFlags(cmd, around)
 	w.bindGroups(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, resource, err := w.about(cmd.Context(), q, args)
+		subject, resource, err := w.parseQuestion(cmd.Context(), q, args)
 		if err != nil {
 			return err
 		}
-		answer, err := ask(cmd, q, accessv1connect.AccessServiceClient.CheckAccess,
+		answer, err := askServer(cmd, q, accessv1connect.AccessServiceClient.CheckAccess,
 			&accessv1.CheckAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.Access)
 		if err == nil && !answer.GetAllowed() {
 			hintNamespace(cmd, q.format, args, answer)
@@ -71,7 +71,7 @@ func newCanI(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-func newExplainAccess(around Surroundings) *cobra.Command {
+func newExplainAccess(around IOStreams) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
 		Use:   "access [WHO] VERB RESOURCE[/NAME]",
@@ -82,14 +82,14 @@ func newExplainAccess(around Surroundings) *cobra.Command {
 		Args:    cobra.RangeArgs(2, 3),
 	}
 	q := accessQuestion(cmd, around)
-	w.bind(cmd, around)
+	w.bindFlags(cmd, around)
 	w.bindGroups(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, resource, err := w.about(cmd.Context(), q, args)
+		subject, resource, err := w.parseQuestion(cmd.Context(), q, args)
 		if err != nil {
 			return err
 		}
-		answer, err := ask(cmd, q, accessv1connect.AccessServiceClient.ExplainAccess,
+		answer, err := askServer(cmd, q, accessv1connect.AccessServiceClient.ExplainAccess,
 			&accessv1.ExplainAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.AccessTree)
 		if err == nil && !answer.GetAllowed() {
 			hintNamespace(cmd, q.format, args, answer)
@@ -99,7 +99,7 @@ func newExplainAccess(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-func newWhoCan(around Surroundings) *cobra.Command {
+func newWhoCan(around IOStreams) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
 		Use:   "who-can VERB RESOURCE[/NAME]",
@@ -110,13 +110,13 @@ func newWhoCan(around Surroundings) *cobra.Command {
 		Args:    cobra.ExactArgs(2),
 	}
 	q := accessQuestion(cmd, around)
-	w.bind(cmd, around)
+	w.bindFlags(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
-		resource, err := w.resource(cmd.Context(), client, args[1])
+		resource, err := w.parseResource(cmd.Context(), client, args[1])
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func newWhoCan(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.WhoCan(all) }); err != nil {
+		if err := q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WhoCan(all) }); err != nil {
 			return err
 		}
 		hintNamespace(cmd, q.format, args, all)
@@ -140,7 +140,7 @@ func newWhoCan(around Surroundings) *cobra.Command {
 	return cmd
 }
 
-func newWhatCan(around Surroundings) *cobra.Command {
+func newWhatCan(around IOStreams) *cobra.Command {
 	var w whose
 	cmd := &cobra.Command{
 		Use:     "what-can [WHO]",
@@ -152,11 +152,11 @@ func newWhatCan(around Surroundings) *cobra.Command {
 	q := accessQuestion(cmd, around)
 	w.bindGroups(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, err := w.subject(args)
+		subject, err := w.parseSubject(args)
 		if err != nil {
 			return err
 		}
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func newWhatCan(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.WhatCan(all) })
+		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WhatCan(all) })
 	}
 	return cmd
 }
@@ -182,24 +182,24 @@ func hintNamespace(cmd *cobra.Command, format report.Format, args []string, answ
 	}
 }
 
-// about reads [WHO] VERB RESOURCE[/NAME].
-func (w *whose) about(
+// parseQuestion reads [WHO] VERB RESOURCE[/NAME].
+func (w *whose) parseQuestion(
 	ctx context.Context, q *question[accessv1connect.AccessServiceClient], args []string,
 ) (*accessv1.Subject, *accessv1.Resource, error) {
-	subject, err := w.subject(args[:len(args)-2])
+	subject, err := w.parseSubject(args[:len(args)-2])
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := dial(&q.connection, q.client)
+	client, err := dialAPI(&q.connection, q.client)
 	if err != nil {
 		return nil, nil, err
 	}
-	resource, err := w.resource(ctx, client, args[len(args)-1])
+	resource, err := w.parseResource(ctx, client, args[len(args)-1])
 	return subject, resource, err
 }
 
-// subject reads NAME, user:NAME, serviceaccount:UID or group:NAME. Without an argument the subject is the caller.
-func (w *whose) subject(args []string) (*accessv1.Subject, error) {
+// parseSubject reads NAME, user:NAME, serviceaccount:UID or group:NAME. Without an argument the subject is the caller.
+func (w *whose) parseSubject(args []string) (*accessv1.Subject, error) {
 	if len(args) == 0 && len(w.groups) == 0 {
 		return &accessv1.Subject{}, nil
 	}
@@ -222,8 +222,8 @@ func (w *whose) subject(args []string) (*accessv1.Subject, error) {
 	return &accessv1.Subject{User: argument, Groups: w.groups}, nil
 }
 
-// resource reads RESOURCE[.GROUP][/NAME]. Without a group, exactly one ProtectedResource must register the name.
-func (w *whose) resource(ctx context.Context, client accessv1connect.AccessServiceClient, argument string) (*accessv1.Resource, error) {
+// parseResource reads RESOURCE[.GROUP][/NAME]. Without a group, exactly one ProtectedResource must register the name.
+func (w *whose) parseResource(ctx context.Context, client accessv1connect.AccessServiceClient, argument string) (*accessv1.Resource, error) {
 	plural, name, named := strings.Cut(argument, "/")
 	plural, group, grouped := strings.Cut(plural, ".")
 	if plural == "" || named && name == "" || strings.Contains(name, "/") {

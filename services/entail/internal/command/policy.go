@@ -8,12 +8,12 @@ import (
 )
 
 // policyServer connects to PolicyService, which store-sync serves.
-func policyServer(around Surroundings) policycommand.Server {
+func policyServer(around IOStreams) policycommand.Server {
 	return func(flags *pflag.FlagSet) policycommand.Dial {
 		c := &connection{api: storeAPI()}
 		c.bindFlags(flags, around.Getenv)
 		return func() (policyv1connect.PolicyServiceClient, error) {
-			return dial(c, policyv1connect.NewPolicyServiceClient)
+			return dialAPI(c, policyv1connect.NewPolicyServiceClient)
 		}
 	}
 }

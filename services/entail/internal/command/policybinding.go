@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func newPreviewPolicyBinding(around Surroundings) *cobra.Command {
+func newPreviewPolicyBinding(around IOStreams) *cobra.Command {
 	var namespace, file string
 	cmd := &cobra.Command{
 		Use:     "policybinding -f FILE",
@@ -38,7 +38,7 @@ func newPreviewPolicyBinding(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = ask(cmd, q, accessv1connect.AccessServiceClient.PreviewBinding, request, report.Page.Gains)
+		_, err = askServer(cmd, q, accessv1connect.AccessServiceClient.PreviewBinding, request, report.Page.Gains)
 		return err
 	}
 	return cmd

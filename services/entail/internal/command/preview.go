@@ -23,13 +23,13 @@ var errRefused = errors.New("some rules would not be accepted")
 const ownRightHelp = `The command writes nothing. It also asks the API server of your kubeconfig whether you may make each change.
 The exit code is 1 if the API server would refuse one.`
 
-func newPreview(around Surroundings) *cobra.Command {
+func newPreview(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "preview", Short: "Preview a change; nothing is written"}
 	cmd.AddCommand(newPreviewRules(around), newPreviewBinding(around), newPreviewPolicyBinding(around))
 	return cmd
 }
 
-func newPreviewRules(around Surroundings) *cobra.Command {
+func newPreviewRules(around IOStreams) *cobra.Command {
 	var (
 		namespace, file string
 		remove          []string
@@ -45,7 +45,7 @@ func newPreviewRules(around Surroundings) *cobra.Command {
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the rules, unless the file says another")
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with new or changed ImpliedRoles; - is standard input")
 	cmd.Flags().StringSliceVar(&remove, "remove", nil, "`name` of a rule to remove; separate several by commas")
-	completeFlag(cmd, "remove", cluster{around.Getenv}.of(kinds.ImpliedRoles(), &namespace).complete)
+	completeFlag(cmd, "remove", cluster{around.Getenv}.objectsOfKind(kinds.ImpliedRoles(), &namespace).completeArgument)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		request, err := previewRequest(cmd.InOrStdin(), file, namespace, cmd.Flags().Changed("namespace"))
 		if err != nil {
@@ -57,7 +57,7 @@ func newPreviewRules(around Surroundings) *cobra.Command {
 		if len(request.GetChanges()) == 0 {
 			return fmt.Errorf("%w: nothing to preview: give rules by -f or names by --remove", exit.ErrUsage)
 		}
-		answer, err := ask(cmd, q, inferencev1connect.InferenceServiceClient.PreviewRules, request,
+		answer, err := askServer(cmd, q, inferencev1connect.InferenceServiceClient.PreviewRules, request,
 			func(p report.Page, m *inferencev1.PreviewRulesResponse) { p.Preview(m.GetPreview()) })
 		if len(answer.GetPreview().GetRefusals()) > 0 {
 			err = errors.Join(err, errRefused)

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func newReplay(around Surroundings) *cobra.Command {
+func newReplay(around IOStreams) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:   "replay (ID | KIND/[NAMESPACE/]NAME)",
@@ -23,9 +23,9 @@ It never restores an older state.`,
 	}
 	q := syncQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
-	completeFirst(cmd, cluster{around.Getenv}.objects(&namespace))
+	completeFirst(cmd, cluster{around.Getenv}.allObjects(&namespace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ It never restores an older state.`,
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), replayed, func(p report.Page) { p.Replayed(replayed) })
+		return q.writeAnswer(cmd.OutOrStdout(), replayed, func(p report.Page) { p.Replayed(replayed) })
 	}
 	return cmd
 }
@@ -54,7 +54,7 @@ func replayRequest(
 	if err != nil {
 		return nil, err
 	}
-	trace, err := follow(ctx, client, o, 0)
+	trace, err := followObject(ctx, client, o, 0)
 	if err != nil {
 		return nil, err
 	}

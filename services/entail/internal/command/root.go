@@ -14,15 +14,15 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/policycommand"
 )
 
-// Surroundings holds everything that a command reads from its environment besides its arguments.
-type Surroundings struct {
+// IOStreams holds everything that a command reads from its environment besides its arguments.
+type IOStreams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
 }
 
 // Run executes the command line and returns the exit code. Errors go to around.Err.
-func Run(ctx context.Context, args []string, around Surroundings) int {
+func Run(ctx context.Context, args []string, around IOStreams) int {
 	started := false
 	root := newRoot(around)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -47,9 +47,9 @@ func Run(ctx context.Context, args []string, around Surroundings) int {
 }
 
 // Root returns the whole command line, for callers that walk through it.
-func Root(around Surroundings) *cobra.Command { return newRoot(around) }
+func Root(around IOStreams) *cobra.Command { return newRoot(around) }
 
-func newRoot(around Surroundings) *cobra.Command {
+func newRoot(around IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "entail",
 		Short: "Authorization declared in Kubernetes and applied to OpenFGA, RBAC and OpenSearch",

@@ -44,10 +44,10 @@ func sharedObjects(ctx context.Context, client dynamic.Interface) (theirs []left
 	return theirs, nil
 }
 
-// refusal returns the error that uninstall removed nothing, with the objects and what to do.
-func refusal(theirs []leftObject) error {
+// refusalError returns the error that uninstall removed nothing, with the objects and what to do.
+func refusalError(theirs []leftObject) error {
 	return fmt.Errorf(`%w: kinds that other software applied, too, have %s, for which services make things, and which would never be let go:
 %s
 Nothing was removed. Delete them while services run; or, if that software or you see to them and their finalizers, give --leave-shared`,
-		exit.ErrUsage, counted(theirs), named(theirs))
+		exit.ErrUsage, countText(theirs), nameLines(theirs))
 }

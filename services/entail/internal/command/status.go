@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func newStatus(around Surroundings) *cobra.Command {
+func newStatus(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "Show the progress of every service, the modules with an invalid edit, and the objects of OpenSearch by state",
@@ -16,7 +16,7 @@ func newStatus(around Surroundings) *cobra.Command {
 	}
 	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func newStatus(around Surroundings) *cobra.Command {
 			}
 			return report.Document(cmd.OutOrStdout(), q.format, document)
 		}
-		if err := q.write(cmd.OutOrStdout(), answer, func(p report.Page) { p.Status(answer) }); err != nil {
+		if err := q.writeAnswer(cmd.OutOrStdout(), answer, func(p report.Page) { p.Status(answer) }); err != nil {
 			return err
 		}
 		texts, _ := in.earlierTexts(cmd)

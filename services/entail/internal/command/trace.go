@@ -19,7 +19,7 @@ import (
 // pollInterval is the time between two requests of --wait.
 const pollInterval = 100 * time.Millisecond
 
-func newTrace(around Surroundings) *cobra.Command {
+func newTrace(around IOStreams) *cobra.Command {
 	var (
 		namespace string
 		wait      time.Duration
@@ -32,29 +32,29 @@ func newTrace(around Surroundings) *cobra.Command {
 	}
 	q := syncQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
-	completeFirst(cmd, cluster{around.Getenv}.objects(&namespace))
+	completeFirst(cmd, cluster{around.Getenv}.allObjects(&namespace))
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long for every service to finish with the newest state; fail if a service rejects it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		object, err := parseObject(args[0], namespace)
 		if err != nil {
 			return err
 		}
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
-		trace, err := follow(cmd.Context(), client, object, wait)
+		trace, err := followObject(cmd.Context(), client, object, wait)
 		if trace != nil {
-			err = errors.Join(err, q.write(cmd.OutOrStdout(), trace, func(p report.Page) { p.Trace(trace) }))
+			err = errors.Join(err, q.writeAnswer(cmd.OutOrStdout(), trace, func(p report.Page) { p.Trace(trace) }))
 		}
 		return err
 	}
 	return cmd
 }
 
-// follow polls until every service is done with the newest state, or patience ends. With no patience it sends one
+// followObject polls until every service is done with the newest state, or patience ends. With no patience it sends one
 // request. It returns the newest trace even with an error.
-func follow(ctx context.Context, client syncv1connect.SyncServiceClient, o object, patience time.Duration) (*syncv1.TraceObjectResponse, error) {
+func followObject(ctx context.Context, client syncv1connect.SyncServiceClient, o object, patience time.Duration) (*syncv1.TraceObjectResponse, error) {
 	request := &syncv1.TraceObjectRequest{Resource: o.kind, Namespace: o.namespace, Name: o.name}
 	if patience <= 0 {
 		return client.TraceObject(ctx, request)
@@ -65,10 +65,10 @@ func follow(ctx context.Context, client syncv1connect.SyncServiceClient, o objec
 		trace, err := client.TraceObject(ctx, request)
 		if err == nil {
 			newest = trace
-			if waiting, verdict := settled(trace); !waiting {
+			if waiting, verdict := settledState(trace); !waiting {
 				return trace, verdict
 			}
-		} else if !retryable(err) {
+		} else if !isRetryable(err) {
 			return newest, err
 		}
 		if time.Now().After(deadline) {
@@ -81,15 +81,15 @@ func follow(ctx context.Context, client syncv1connect.SyncServiceClient, o objec
 	}
 }
 
-// retryable reports whether the object may still appear or the server may still start.
-func retryable(err error) bool {
+// isRetryable reports whether the object may still appear or the server may still start.
+func isRetryable(err error) bool {
 	code := connect.CodeOf(err)
 	return code == connect.CodeNotFound || code == connect.CodeUnavailable
 }
 
-// settled reports whether a service is not done with the newest state. verdict joins the errors of services that
+// settledState reports whether a service is not done with the newest state. verdict joins the errors of services that
 // rejected it or gave it up.
-func settled(m *syncv1.TraceObjectResponse) (waiting bool, verdict error) {
+func settledState(m *syncv1.TraceObjectResponse) (waiting bool, verdict error) {
 	for _, step := range m.GetSteps() {
 		result := step.GetResult()
 		switch outcome := result.GetOutcome(); {

@@ -10,13 +10,13 @@ import (
 // defaultTuples is the default of --limit.
 const defaultTuples = 1000
 
-func newTuples(around Surroundings) *cobra.Command {
+func newTuples(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "tuples", Short: "List declared and undeclared tuples of Stores"}
 	cmd.AddCommand(newTuplesList(around), newTuplesUndeclared(around))
 	return cmd
 }
 
-func newTuplesList(around Surroundings) *cobra.Command {
+func newTuplesList(around IOStreams) *cobra.Command {
 	var (
 		limit   int
 		request tuplev1.ListTuplesRequest
@@ -34,13 +34,13 @@ func newTuplesList(around Surroundings) *cobra.Command {
 	cmd.Flags().StringVar(&request.User, "user", "", "only tuples with this `user`")
 	cmd.Flags().StringVar(&request.Owner, "owner", "", "only tuples that this object declares, as `KIND/NAME`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
 		request.Store = args[0]
 		all := &tuplev1.ListTuplesResponse{}
-		all.Tuples, all.NextPageToken, err = collect(limit, func(left int32, token string) ([]*tuplev1.Tuple, string, error) {
+		all.Tuples, all.NextPageToken, err = collectPages(limit, func(left int32, token string) ([]*tuplev1.Tuple, string, error) {
 			request.PageSize, request.PageToken = left, token
 			page, err := client.ListTuples(cmd.Context(), &request)
 			return page.GetTuples(), page.GetNextPageToken(), err
@@ -48,12 +48,12 @@ func newTuplesList(around Surroundings) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.Tuples(all) })
+		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.Tuples(all) })
 	}
 	return cmd
 }
 
-func newTuplesUndeclared(around Surroundings) *cobra.Command {
+func newTuplesUndeclared(around IOStreams) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "undeclared STORE",
@@ -71,12 +71,12 @@ kept             it is recorded, and stays until it is known again what belongs 
 	q := tupleQuestion(cmd, around)
 	bindLimit(cmd, &limit, defaultTuples, "stop after this many tuples")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dial(&q.connection, q.client)
+		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
 		all := &tuplev1.ListUndeclaredTuplesResponse{}
-		all.Tuples, all.NextPageToken, err = collect(limit, func(_ int32, token string) ([]*tuplev1.UndeclaredTuple, string, error) {
+		all.Tuples, all.NextPageToken, err = collectPages(limit, func(_ int32, token string) ([]*tuplev1.UndeclaredTuple, string, error) {
 			page, err := client.ListUndeclaredTuples(cmd.Context(),
 				&tuplev1.ListUndeclaredTuplesRequest{Store: args[0], PageSize: maxPage, PageToken: token})
 			return page.GetTuples(), page.GetNextPageToken(), err
@@ -84,7 +84,7 @@ kept             it is recorded, and stays until it is known again what belongs 
 		if err != nil {
 			return err
 		}
-		return q.write(cmd.OutOrStdout(), all, func(p report.Page) { p.UndeclaredTuples(all) })
+		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.UndeclaredTuples(all) })
 	}
 	return cmd
 }

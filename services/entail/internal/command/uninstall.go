@@ -65,7 +65,7 @@ The namespace entail-system stays, with its Secrets and volumes.`,
 		}
 		ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done after %s (--timeout)", timeout))
 		defer cancel()
-		if err := what.clear(ctx, client); err != nil {
+		if err := what.clearObjects(ctx, client); err != nil {
 			return err
 		}
 		if err := devserver.Remove(cmd.Context(), cfg, deploy.Files); err != nil {
@@ -80,21 +80,21 @@ The namespace entail-system stays, with its Secrets and volumes.`,
 // removal holds the flags that allow deletions, or leave shared objects behind.
 type removal struct{ deleteObjects, leaveShared bool }
 
-// clear returns once no objects of Entail's own kinds exist. Without --delete-objects, existing objects are an error.
-func (r removal) clear(ctx context.Context, client dynamic.Interface) error {
+// clearObjects returns once no objects of Entail's own kinds exist. Without --delete-objects, existing objects are an error.
+func (r removal) clearObjects(ctx context.Context, client dynamic.Interface) error {
 	theirs, err := sharedObjects(ctx, client)
 	if err != nil {
 		return err
 	}
 	if len(theirs) > 0 && !r.leaveShared {
-		return refusal(theirs)
+		return refusalError(theirs)
 	}
 	left, err := leftObjects(ctx, client)
 	if err != nil {
 		return err
 	}
 	if len(left) > 0 && !r.deleteObjects {
-		return fmt.Errorf("%w: there are %s: delete them, or give --delete-objects", exit.ErrUsage, counted(left))
+		return fmt.Errorf("%w: there are %s: delete them, or give --delete-objects", exit.ErrUsage, countText(left))
 	}
 	return deleteAll(ctx, client, left)
 }
@@ -157,8 +157,8 @@ func resourceOf(definition *unstructured.Unstructured) (of schema.GroupVersionRe
 	return of, nil
 }
 
-// counted returns the number of objects of each kind, as text.
-func counted(left []leftObject) string {
+// countText returns the number of objects of each kind, as text.
+func countText(left []leftObject) string {
 	n := map[string]int{}
 	for _, l := range left {
 		n[l.resource.GroupResource().String()]++
@@ -184,7 +184,7 @@ func deleteAll(ctx context.Context, client dynamic.Interface, left []leftObject)
 			}
 		}
 		if !backoff.Sleep(ctx, uninstallPoll) {
-			return stuck(ctx, left)
+			return stuckError(ctx, left)
 		}
 		if left, err = leftObjects(ctx, client); err != nil {
 			return err
@@ -193,13 +193,13 @@ func deleteAll(ctx context.Context, client dynamic.Interface, left []leftObject)
 	return nil
 }
 
-// stuck returns the error that names the remaining objects and their finalizers.
-func stuck(ctx context.Context, left []leftObject) error {
-	return fmt.Errorf("%w: %d objects are still there; do their services run? Nothing else was removed:\n%s", context.Cause(ctx), len(left), named(left))
+// stuckError returns the error that names the remaining objects and their finalizers.
+func stuckError(ctx context.Context, left []leftObject) error {
+	return fmt.Errorf("%w: %d objects are still there; do their services run? Nothing else was removed:\n%s", context.Cause(ctx), len(left), nameLines(left))
 }
 
-// named returns one line for each object, at most maxStuck.
-func named(objects []leftObject) string {
+// nameLines returns one line for each object, at most maxStuck.
+func nameLines(objects []leftObject) string {
 	var names []string
 	for _, o := range objects[:min(len(objects), maxStuck)] {
 		names = append(names, o.String())

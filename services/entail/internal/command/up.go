@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func newUp(around Surroundings) *cobra.Command {
+func newUp(around IOStreams) *cobra.Command {
 	cfg, format := allinone.Defaults(), report.Table
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -42,7 +42,7 @@ ValidatingWebhookConfiguration entail-implied-role.`,
 		cfg.Progress = cmd.ErrOrStderr()
 		cfg.Ready = func(e allinone.Endpoints) error {
 			if format == report.Table {
-				welcome(cmd, e)
+				printWelcome(cmd, e)
 				return nil
 			}
 			document, err := json.Marshal(e)
@@ -51,7 +51,7 @@ ValidatingWebhookConfiguration entail-implied-role.`,
 			}
 			return report.Document(cmd.OutOrStdout(), format, document)
 		}
-		if env := around.Getenv("KUBECONFIG"); env != "" && !cfg.ExternalCluster() {
+		if env := around.Getenv("KUBECONFIG"); env != "" && !cfg.HasExternalCluster() {
 			_, _ = fmt.Fprintf(cfg.Progress, "KUBECONFIG (%s) is not used; --use-cluster runs against that cluster\n", env)
 		}
 		return allinone.Run(cmd.Context(), cfg)
@@ -59,8 +59,8 @@ ValidatingWebhookConfiguration entail-implied-role.`,
 	return cmd
 }
 
-// welcome prints the addresses of all parts, and first commands to try.
-func welcome(cmd *cobra.Command, e allinone.Endpoints) {
+// printWelcome prints the addresses of all parts, and first commands to try.
+func printWelcome(cmd *cobra.Command, e allinone.Endpoints) {
 	cmd.Printf(`
 Entail is ready after %.1f s. State and logs are in %s.
 

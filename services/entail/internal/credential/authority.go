@@ -43,7 +43,7 @@ func loadAuthority(files map[string][]byte, now time.Time) (*authority, error) {
 			KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, BasicConstraintsValid: true, IsCA: true,
 		}
 		var err error
-		if a.certificate, a.key, err = a.sign(template); err != nil {
+		if a.certificate, a.key, err = a.signCertificate(template); err != nil {
 			return nil, err
 		}
 	}
@@ -59,21 +59,21 @@ func loadAuthority(files map[string][]byte, now time.Time) (*authority, error) {
 	return a, nil
 }
 
-func (a *authority) files() map[string][]byte {
+func (a *authority) authorityFiles() map[string][]byte {
 	return map[string][]byte{authorityFile: a.certificate, "ca.key": a.key}
 }
 
-// server returns a certificate for the given host names: on this machine, in a container network, and in the namespace
+// serverCertificate returns a certificate for the given host names: on this machine, in a container network, and in the namespace
 // of services. It keeps the existing certificate if that is still good.
-func (a *authority) server(have map[string][]byte, name string, hosts []string) (map[string][]byte, error) {
+func (a *authority) serverCertificate(have map[string][]byte, name string, hosts []string) (map[string][]byte, error) {
 	names := []string{"localhost"}
 	for _, host := range hosts {
 		names = append(names, host, host+"."+rbac.Namespace, host+"."+rbac.Namespace+".svc", host+"."+rbac.Namespace+".svc.cluster.local")
 	}
-	if a.good(have, names) {
+	if a.isGood(have, names) {
 		return map[string][]byte{certificateFile: have[certificateFile], keyFile: have[keyFile]}, nil
 	}
-	certificate, key, err := a.sign(&x509.Certificate{
+	certificate, key, err := a.signCertificate(&x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotAfter: a.now.Add(serverLife), KeyUsage: x509.KeyUsageDigitalSignature,
 		// Servers of one cluster are also clients of each other.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -82,8 +82,8 @@ func (a *authority) server(have map[string][]byte, name string, hosts []string) 
 	return map[string][]byte{certificateFile: certificate, keyFile: key}, err
 }
 
-// good reports whether the certificate has these names and this issuer, and lives longer than renewal.
-func (a *authority) good(have map[string][]byte, names []string) bool {
+// isGood reports whether the certificate has these names and this issuer, and lives longer than renewal.
+func (a *authority) isGood(have map[string][]byte, names []string) bool {
 	pair, err := tls.X509KeyPair(have[certificateFile], have[keyFile])
 	if err != nil || !slices.Equal(pair.Leaf.DNSNames, names) || a.now.Add(renewal).After(pair.Leaf.NotAfter) {
 		return false
@@ -91,8 +91,8 @@ func (a *authority) good(have map[string][]byte, names []string) bool {
 	return pair.Leaf.CheckSignatureFrom(a.leaf) == nil
 }
 
-// sign creates a key and its certificate. An authority without a certificate signs its own.
-func (a *authority) sign(template *x509.Certificate) (certificate, key []byte, err error) {
+// signCertificate creates a key and its certificate. An authority without a certificate signs its own.
+func (a *authority) signCertificate(template *x509.Certificate) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the key of %s: %w", template.Subject, err)

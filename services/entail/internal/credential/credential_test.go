@@ -88,7 +88,7 @@ func TestCertificatesAreRenewedAYearBeforeTheirEndAndTheAuthorityStays(t *testin
 	if again := complete(t, dir, now().Add(serverLife-renewal-time.Hour)); len(again) != 0 {
 		t.Errorf("changed %q too early", again)
 	}
-	want := slices.Sorted(maps.Keys(all().servers()))
+	want := slices.Sorted(maps.Keys(all().serverHosts()))
 	if again := complete(t, dir, now().Add(serverLife-renewal+time.Hour)); !slices.Equal(again, want) {
 		t.Errorf("changed %q, want %q", again, want)
 	}
@@ -112,7 +112,7 @@ func TestWhatIsDamagedIsNamedAndNotReplaced(t *testing.T) {
 }
 
 func TestNoSecretIsWhereItNeedNotBe(t *testing.T) {
-	set, err := Set{}.completed(now(), all())
+	set, err := Set{}.completeSet(now(), all())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,13 +191,13 @@ func TestEverybodyComesInByTheirKeyAndMayOnlyWhatIsTheirs(t *testing.T) {
 }
 
 func TestServersAreTrustedByTheirNamesOnly(t *testing.T) {
-	set, err := Set{}.completed(now(), all())
+	set, err := Set{}.completeSet(now(), all())
 	if err != nil {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(set["openfga-client"][authorityFile])
-	for name, hosts := range all().servers() {
+	for name, hosts := range all().serverHosts() {
 		pair, err := tls.X509KeyPair(set[name][certificateFile], set[name][keyFile])
 		if err != nil {
 			t.Fatal(err)

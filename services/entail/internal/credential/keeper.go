@@ -23,7 +23,7 @@ const maxFile = 1 << 20
 // Names returns the names of all entries that a [Set] may hold.
 func Names() []string {
 	names := []string{"ca", "openfga-client"}
-	for name := range (Options{OpenSearch: true}).servers() {
+	for name := range (Options{OpenSearch: true}).serverHosts() {
 		names = append(names, name)
 	}
 	for _, user := range permission.Names() {
@@ -48,7 +48,7 @@ func (d Dir) Load(context.Context) (Set, error) {
 		}
 		set[name] = map[string][]byte{}
 		for _, entry := range entries {
-			if set[name][entry.Name()], err = read(filepath.Join(string(d), name, entry.Name())); err != nil {
+			if set[name][entry.Name()], err = readFile(filepath.Join(string(d), name, entry.Name())); err != nil {
 				return nil, fmt.Errorf("reading credentials: %w", err)
 			}
 		}
@@ -56,7 +56,7 @@ func (d Dir) Load(context.Context) (Set, error) {
 	return set, nil
 }
 
-func read(path string) ([]byte, error) {
+func readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

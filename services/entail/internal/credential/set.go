@@ -53,7 +53,7 @@ func Complete(ctx context.Context, keeper Keeper, now time.Time, o Options) ([]s
 	if err != nil {
 		return nil, err
 	}
-	want, err := have.completed(now, o)
+	want, err := have.completeSet(now, o)
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +70,15 @@ func Complete(ctx context.Context, keeper Keeper, now time.Time, o Options) ([]s
 	return changed, nil
 }
 
-// completed returns the required credentials. It keeps the existing ones where it can.
-func (s Set) completed(now time.Time, o Options) (Set, error) {
+// completeSet returns the required credentials. It keeps the existing ones where it can.
+func (s Set) completeSet(now time.Time, o Options) (Set, error) {
 	authority, err := loadAuthority(s["ca"], now)
 	if err != nil {
 		return nil, err
 	}
-	want := Set{"ca": authority.files()}
-	for name, hosts := range o.servers() {
-		if want[name], err = authority.server(s[name], name, hosts); err != nil {
+	want := Set{"ca": authority.authorityFiles()}
+	for name, hosts := range o.serverHosts() {
+		if want[name], err = authority.serverCertificate(s[name], name, hosts); err != nil {
 			return nil, err
 		}
 		want[name][authorityFile] = authority.certificate
@@ -86,7 +86,7 @@ func (s Set) completed(now time.Time, o Options) (Set, error) {
 	if err := s.addUsers(want, authority); err != nil {
 		return nil, err
 	}
-	token, password := s.secret("openfga-client", tokenFile), s.secret("postgres", passwordFile)
+	token, password := s.secretFile("openfga-client", tokenFile), s.secretFile("postgres", passwordFile)
 	want["openfga-client"] = map[string][]byte{tokenFile: token, authorityFile: authority.certificate}
 	want["openfga-server"]["config.yaml"] = openFGAConfig(token, password)
 	want["postgres"][passwordFile] = password
@@ -96,9 +96,9 @@ func (s Set) completed(now time.Time, o Options) (Set, error) {
 // openSearchServer is the entry whose files are readable by their group. The OpenSearch image runs as another user.
 const openSearchServer = "opensearch-server"
 
-// servers returns the entries that need a certificate, each with its host names. The administrator of OpenSearch has no
+// serverHosts returns the entries that need a certificate, each with its host names. The administrator of OpenSearch has no
 // host name and uses its certificate only as a client.
-func (o Options) servers() map[string][]string {
+func (o Options) serverHosts() map[string][]string {
 	servers := map[string][]string{
 		"nats-server":    {"nats", "*.nats-peers"},
 		"openfga-server": {"openfga"},
@@ -136,8 +136,8 @@ func (s Set) addUsers(want Set, authority *authority) error {
 	return err
 }
 
-// secret returns the existing file, or a new random text.
-func (s Set) secret(name, file string) []byte {
+// secretFile returns the existing file, or a new random text.
+func (s Set) secretFile(name, file string) []byte {
 	if there := s[name][file]; len(there) > 0 {
 		return there
 	}

@@ -62,28 +62,28 @@ func newCompile() *cobra.Command {
 	flags.IntVar(&c.openfga.MaxBytes, "max-bytes", 0, "maximum bytes of a model that the OpenFGA server accepts (default 262144)")
 	flags.IntVar(&c.spicedb.MaxBytes, "spicedb-max-bytes", 0, "maximum bytes of a schema that SpiceDB accepts; -1 for no limit (default 4194304)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := f.policy(cmd, args)
+		p, err := f.readPolicy(cmd, args)
 		if err != nil {
 			return err
 		}
-		made, found, err := c.compile(p)
+		made, found, err := c.compilePolicy(p)
 		if err != nil {
 			return err
 		}
 		if len(found) > 0 {
-			if err := f.write(cmd.ErrOrStderr(), found); err != nil {
+			if err := f.writeFindings(cmd.ErrOrStderr(), found); err != nil {
 				return err
 			}
 		}
 		if c.against != "" {
-			return compare(c.against, made)
+			return compareFiles(c.against, made)
 		}
-		return c.emit(cmd, made)
+		return c.emitArtifacts(cmd, made)
 	}
 	return cmd
 }
 
-func (c *compilation) compile(p *policy.Policy) ([]artifact, policy.Diagnostics, error) {
+func (c *compilation) compilePolicy(p *policy.Policy) ([]artifact, policy.Diagnostics, error) {
 	one := func(content []byte, found policy.Diagnostics) ([]artifact, policy.Diagnostics, error) {
 		return []artifact{{content: content}}, found, nil
 	}
@@ -105,7 +105,7 @@ func (c *compilation) compile(p *policy.Policy) ([]artifact, policy.Diagnostics,
 	return nil, nil, fmt.Errorf("%w: --target %q is none of spicedb, openfga-dsl, openfga-json, openfga-modules", exit.ErrUsage, c.target)
 }
 
-func (c *compilation) emit(cmd *cobra.Command, made []artifact) error {
+func (c *compilation) emitArtifacts(cmd *cobra.Command, made []artifact) error {
 	for _, a := range made {
 		if c.out != "" {
 			if err := replaceFile(filepath.Join(c.out, a.name), a.content); err != nil {
@@ -123,9 +123,9 @@ func (c *compilation) emit(cmd *cobra.Command, made []artifact) error {
 	return nil
 }
 
-// compare returns an error if the files differ from the compiled ones. For modules, it also rejects any other *.fga
+// compareFiles returns an error if the files differ from the compiled ones. For modules, it also rejects any other *.fga
 // file in the folder.
-func compare(path string, made []artifact) error {
+func compareFiles(path string, made []artifact) error {
 	for _, a := range made {
 		name := filepath.Join(path, a.name)
 		has, err := os.ReadFile(name)

@@ -56,7 +56,7 @@ is the worst class of change: 0 none or harmless, %d narrowing, %d widening, %d 
 		return cobra.ExactArgs(2)(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		changes, err := r.changes(cmd, args, findingsOf(format, options))
+		changes, err := r.changesBetween(cmd, args, findingsOf(format, options))
 		if err != nil {
 			return err
 		}
@@ -75,22 +75,22 @@ is the worst class of change: 0 none or harmless, %d narrowing, %d widening, %d 
 	return cmd
 }
 
-// changes returns the changes between two sets of files, or from the policy of a Store to the files.
-func (r *registered) changes(cmd *cobra.Command, paths []string, f *findings) ([]diff.Change, error) {
+// changesBetween returns the changes between two sets of files, or from the policy of a Store to the files.
+func (r *registered) changesBetween(cmd *cobra.Command, paths []string, f *findings) ([]diff.Change, error) {
 	if r.store == "" {
-		before, err := f.policy(cmd, paths[:1])
+		before, err := f.readPolicy(cmd, paths[:1])
 		if err != nil {
 			return nil, err
 		}
-		after, err := f.policy(cmd, paths[1:])
+		after, err := f.readPolicy(cmd, paths[1:])
 		if err != nil {
 			return nil, err
 		}
 		return diff.Policies(before, after), nil
 	}
-	changes, found, files, err := r.diff(cmd, paths, f.options)
+	changes, found, files, err := r.diffRegistered(cmd, paths, f.options)
 	if f.files = files; err == nil && len(found) > 0 {
-		err = f.write(f.output(cmd, found), found)
+		err = f.writeFindings(f.outputFor(cmd, found), found)
 	}
 	return changes, err
 }
@@ -112,7 +112,7 @@ func newExplain() *cobra.Command {
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` or folder of the policy; separate several by commas")
 	_ = cmd.MarkFlagRequired("filename") // This cannot fail: the flag is defined above.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := findingsOf(format, options).policy(cmd, files)
+		p, err := findingsOf(format, options).readPolicy(cmd, files)
 		if err != nil {
 			return err
 		}

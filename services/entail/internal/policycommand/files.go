@@ -25,22 +25,22 @@ func bindPolicyOptions(fs *pflag.FlagSet, o *policy.Options) {
 	fs.BoolVar(&o.Partial, "partial", false, "leave out the types of roles and subjects, because another module defines them")
 }
 
-// check reads files and folders as one policy, together with the files of --with. The policy is nil if there are
+// checkFiles reads files and folders as one policy, together with the files of --with. The policy is nil if there are
 // errors.
-func (f *findings) check(in io.Reader, paths []string) (*policy.Policy, policy.Diagnostics, error) {
+func (f *findings) checkFiles(in io.Reader, paths []string) (*policy.Policy, policy.Diagnostics, error) {
 	if err := f.options.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	r := newReader(in)
-	documents, unreadable, err := f.documents(r, paths)
+	documents, unreadable, err := f.readDocuments(r, paths)
 	if err != nil {
 		return nil, nil, err
 	}
-	beside, unreadableBeside, err := f.documents(r, f.with)
+	beside, unreadableBeside, err := f.readDocuments(r, f.with)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, wrong := check.Documents(append(documents, besides(documents, beside)...), f.options)
+	p, wrong := check.Documents(append(documents, otherDocuments(documents, beside)...), f.options)
 	found := withoutWarnings(unreadable.Join(unreadableBeside).Join(wrong), beside)
 	if found.HasErrors() {
 		return nil, found, nil
@@ -48,8 +48,8 @@ func (f *findings) check(in io.Reader, paths []string) (*policy.Policy, policy.D
 	return p, found, nil
 }
 
-func (f *findings) documents(r *reader, paths []string) ([]*syntax.Document, policy.Diagnostics, error) {
-	found, err := r.read(paths)
+func (f *findings) readDocuments(r *reader, paths []string) ([]*syntax.Document, policy.Diagnostics, error) {
+	found, err := r.readFiles(paths)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,8 +58,8 @@ func (f *findings) documents(r *reader, paths []string) ([]*syntax.Document, pol
 	return documents, wrong, nil
 }
 
-// besides returns the other documents, without manifests of objects that the documents replace.
-func besides(documents, others []*syntax.Document) []*syntax.Document {
+// otherDocuments returns the other documents, without manifests of objects that the documents replace.
+func otherDocuments(documents, others []*syntax.Document) []*syntax.Document {
 	taken := map[string]bool{}
 	for _, d := range documents {
 		taken[d.Object] = d.Object != ""

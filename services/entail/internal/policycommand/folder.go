@@ -44,62 +44,62 @@ func newReader(in io.Reader) *reader {
 
 // policyFiles reads the files of a policy.
 func policyFiles(in io.Reader, paths []string) ([]syntax.File, error) {
-	found, err := newReader(in).read(paths)
+	found, err := newReader(in).readFiles(paths)
 	return found.policies, err
 }
 
-// read reads files, and standard input for -. Below folders it reads every *.yaml and *.yml file that is not hidden.
-func (r *reader) read(paths []string) (files, error) {
+// readFiles reads files, and standard input for -. Below folders it reads every *.yaml and *.yml file that is not hidden.
+func (r *reader) readFiles(paths []string) (files, error) {
 	var found files
 	for _, path := range paths {
-		if err := r.path(path, &found); err != nil {
+		if err := r.readPath(path, &found); err != nil {
 			return files{}, fmt.Errorf("%w: read policy: %w", exit.ErrUsage, err)
 		}
 	}
 	return found, nil
 }
 
-func (r *reader) path(path string, found *files) error {
-	if path != "-" {
-		info, err := os.Stat(path)
+func (r *reader) readPath(readPath string, found *files) error {
+	if readPath != "-" {
+		info, err := os.Stat(readPath)
 		if err != nil {
 			return err
 		}
 		if info.IsDir() {
-			return r.named(path, found)
+			return r.readNamedFolder(readPath, found)
 		}
 	}
-	file, err := r.file(path)
+	file, err := r.readFile(readPath)
 	if err == nil && file.Name != "" {
 		found.policies = append(found.policies, file)
 	}
 	return err
 }
 
-// named reads a folder that the user named. It fails if the folder has no files and none below it was read before.
-func (r *reader) named(dir string, found *files) error {
-	if !r.first(dir) {
+// readNamedFolder reads a folder that the user named. It fails if the folder has no files and none below it was read before.
+func (r *reader) readNamedFolder(dir string, found *files) error {
+	if !r.isFirst(dir) {
 		return nil
 	}
 	before := len(found.policies) + len(found.assertions)
-	if err := r.folder(dir, found); err != nil {
+	if err := r.readFolder(dir, found); err != nil {
 		return err
 	}
-	if len(found.policies)+len(found.assertions) == before && !r.overlaps(dir) {
+	if len(found.policies)+len(found.assertions) == before && !r.hasOverlap(dir) {
 		return errors.New("there are no *.yaml files in " + dir)
 	}
 	return nil
 }
 
-// overlaps reports whether a file below the folder was read before.
-func (r *reader) overlaps(dir string) bool {
-	below := identity(dir) + string(filepath.Separator)
+// hasOverlap reports whether a file below the folder was read before.
+func (r *reader) hasOverlap(dir string) bool {
+	below := fileIdentity(dir) + string(filepath.Separator)
 	return slices.ContainsFunc(slices.Collect(maps.Keys(r.seen)), func(name string) bool { return strings.HasPrefix(name, below) })
 }
 
-// folder reads a folder and its subfolders. It skips hidden entries, such as .git and the folders of a mounted
+// readFolder reads a folder and its subfolders. It skips hidden entries, such as .git and the folders of a mounted
 // ConfigMap behind its links.
-func (r *reader) folder(dir string, found *files) error {
+func (r *reader) readFolder(dir string, found *files) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -112,10 +112,10 @@ func (r *reader) folder(dir string, found *files) error {
 			continue
 		case err != nil:
 			return err
-		case info.IsDir() && r.first(name):
-			err = r.folder(name, found)
+		case info.IsDir() && r.isFirst(name):
+			err = r.readFolder(name, found)
 		case info.Mode().IsRegular() && isYAML(name):
-			err = r.below(name, found)
+			err = r.readInFolder(name, found)
 		}
 		if err != nil {
 			return err
@@ -124,9 +124,9 @@ func (r *reader) folder(dir string, found *files) error {
 	return nil
 }
 
-// below reads a file in a folder, as policy or as assertions.
-func (r *reader) below(name string, found *files) error {
-	file, err := r.file(name)
+// readInFolder reads a file in a folder, as policy or as assertions.
+func (r *reader) readInFolder(name string, found *files) error {
+	file, err := r.readFile(name)
 	switch {
 	case err != nil || file.Name == "":
 		return err
@@ -138,9 +138,9 @@ func (r *reader) below(name string, found *files) error {
 	return nil
 }
 
-// file reads a file. The result has no name if the file was read before.
-func (r *reader) file(name string) (syntax.File, error) {
-	if !r.first(name) {
+// readFile reads a file. The result has no name if the file was read before.
+func (r *reader) readFile(name string) (syntax.File, error) {
+	if !r.isFirst(name) {
 		return syntax.File{}, nil
 	}
 	content, err := input.Read(r.in, name, r.budget)
@@ -154,8 +154,8 @@ func (r *reader) file(name string) (syntax.File, error) {
 	return syntax.File{Name: name, Content: content}, nil
 }
 
-func (r *reader) first(name string) bool {
-	name = identity(name)
+func (r *reader) isFirst(name string) bool {
+	name = fileIdentity(name)
 	if r.seen[name] {
 		return false
 	}
@@ -163,8 +163,8 @@ func (r *reader) first(name string) bool {
 	return true
 }
 
-// identity returns one name for all names and links of a file.
-func identity(name string) string {
+// fileIdentity returns one name for all names and links of a file.
+func fileIdentity(name string) string {
 	if whole, err := filepath.Abs(name); err == nil && name != "-" {
 		name = whole
 	}

@@ -48,7 +48,7 @@ is the one in the comment "# Provided by NAME" at the beginning of the document.
 	cmd.Flags().StringVarP(&f.object.Namespace, "namespace", "n", "", "`namespace` of a manifest")
 	cmd.Flags().StringVar(&f.object.Name, "name", "", "`name` of the manifest, if the file has one document")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := f.validate(); err != nil {
+		if err := f.validateFlags(); err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
 		files, err := policyFiles(cmd.InOrStdin(), args)
@@ -57,13 +57,13 @@ is the one in the comment "# Provided by NAME" at the beginning of the document.
 		}
 		var errs []error
 		for _, file := range files {
-			errs = append(errs, f.format(cmd, file))
+			errs = append(errs, f.formatFile(cmd, file))
 		}
 		err = errors.Join(errs...)
 		if len(f.found) == 0 {
 			return err
 		}
-		return cmp.Or(err, f.findings.write(cmd.ErrOrStderr(), f.found))
+		return cmp.Or(err, f.findings.writeFindings(cmd.ErrOrStderr(), f.found))
 	}
 	return cmd
 }
@@ -71,7 +71,7 @@ is the one in the comment "# Provided by NAME" at the beginning of the document.
 // Forms of documents, the values of --as.
 const asFile, asManifest = "file", "manifest"
 
-func (f *formatting) validate() error {
+func (f *formatting) validateFlags() error {
 	switch {
 	case f.as != asFile && f.as != asManifest:
 		return fmt.Errorf("--as %q is none of file, manifest", f.as)
@@ -83,15 +83,15 @@ func (f *formatting) validate() error {
 	return nil
 }
 
-func (f *formatting) source(file syntax.File) ([]byte, policy.Diagnostics) {
+func (f *formatting) formatSource(file syntax.File) ([]byte, policy.Diagnostics) {
 	if f.as == asManifest {
 		return format.Manifests(file, f.object)
 	}
 	return format.Source(file)
 }
 
-func (f *formatting) format(cmd *cobra.Command, file syntax.File) error {
-	out, found := f.source(file)
+func (f *formatting) formatFile(cmd *cobra.Command, file syntax.File) error {
+	out, found := f.formatSource(file)
 	if found.HasErrors() {
 		f.found, f.findings.files = f.found.Join(found), append(f.findings.files, file)
 		return nil

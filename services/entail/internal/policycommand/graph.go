@@ -34,22 +34,22 @@ the neighbours of a type.`,
 	cmd.Flags().IntVar(&c.filter.Depth, "depth", 1, "maximum distance from --focus, in arrows")
 	cmd.Flags().StringVar(&c.collapse, "collapse", "", "one box for each service whose name this `expression` matches, except the service of --focus")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := c.compile(); err != nil {
+		if err := c.compileFilters(); err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		p, err := f.policy(cmd, args)
+		p, err := f.readPolicy(cmd, args)
 		if err != nil {
 			return err
 		}
 		if err := c.filter.Validate(p); err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		return draw(cmd, graph.Of(p, c.filter), to)
+		return drawGraph(cmd, graph.Of(p, c.filter), to)
 	}
 	return cmd
 }
 
-func draw(cmd *cobra.Command, g *graph.Graph, to string) error {
+func drawGraph(cmd *cobra.Command, g *graph.Graph, to string) error {
 	drawings := map[string]func() ([]byte, error){"svg": g.SVG, "dot": g.DOT, "mermaid": g.Mermaid}
 	if drawings[to] == nil {
 		return fmt.Errorf("%w: --as %q is none of svg, dot, mermaid", exit.ErrUsage, to)
@@ -70,8 +70,8 @@ type choice struct {
 	types, actions, owners, collapse string
 }
 
-// compile compiles the expressions of the flags. An empty one does not filter.
-func (c *choice) compile() error {
+// compileFilters compiles the expressions of the flags. An empty one does not filter.
+func (c *choice) compileFilters() error {
 	for expression, compiled := range map[*string]**regexp.Regexp{
 		&c.types: &c.filter.Types, &c.actions: &c.filter.Actions, &c.owners: &c.filter.Owners, &c.collapse: &c.filter.Collapse,
 	} {

@@ -67,8 +67,8 @@ func findingsOf(format report.Format, o policy.Options) *findings {
 	return &findings{format: asJSON, options: o, answer: true}
 }
 
-// write writes findings. It returns an error if one of them is an error.
-func (f *findings) write(w io.Writer, found policy.Diagnostics) error {
+// writeFindings writes findings. It returns an error if one of them is an error.
+func (f *findings) writeFindings(w io.Writer, found policy.Diagnostics) error {
 	formats := map[string]func(policy.Diagnostics) ([]byte, error){
 		asText: func(ds policy.Diagnostics) ([]byte, error) { return []byte(policyreport.Text(ds, f.files...)), nil },
 		asJSON: policyreport.JSON, "sarif": policyreport.SARIF,
@@ -86,31 +86,31 @@ func (f *findings) write(w io.Writer, found policy.Diagnostics) error {
 	if !found.HasErrors() {
 		return nil
 	}
-	return f.failure()
+	return f.failureError()
 }
 
-// failure returns the error of a command that has written its findings.
-func (f *findings) failure() error {
+// failureError returns the error of a command that has written its findings.
+func (f *findings) failureError() error {
 	if f.format == asText {
 		return errFindings
 	}
 	return fmt.Errorf("%w: %w", exit.ErrTold, errFindings)
 }
 
-// policy checks files and returns their policy. Findings go to standard error; for programs, errors replace the result
+// readPolicy checks files and returns their policy. Findings go to standard error; for programs, errors replace the result
 // on standard output.
-func (f *findings) policy(cmd *cobra.Command, paths []string) (*policy.Policy, error) {
-	p, found, err := f.check(cmd.InOrStdin(), paths)
+func (f *findings) readPolicy(cmd *cobra.Command, paths []string) (*policy.Policy, error) {
+	p, found, err := f.checkFiles(cmd.InOrStdin(), paths)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) > 0 {
-		err = f.write(f.output(cmd, found), found)
+		err = f.writeFindings(f.outputFor(cmd, found), found)
 	}
 	return p, err
 }
 
-func (f *findings) output(cmd *cobra.Command, found policy.Diagnostics) io.Writer {
+func (f *findings) outputFor(cmd *cobra.Command, found policy.Diagnostics) io.Writer {
 	if f.answer && found.HasErrors() {
 		return cmd.OutOrStdout()
 	}
@@ -132,18 +132,18 @@ that it names.`,
 	r := newRegistered(cmd, server)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if r.store != "" {
-			found, files, err := r.check(cmd, append(args, f.with...), f.options)
+			found, files, err := r.checkRegistered(cmd, append(args, f.with...), f.options)
 			if err != nil {
 				return err
 			}
 			f.files = files
-			return f.write(cmd.OutOrStdout(), found)
+			return f.writeFindings(cmd.OutOrStdout(), found)
 		}
-		_, found, err := f.check(cmd.InOrStdin(), args)
+		_, found, err := f.checkFiles(cmd.InOrStdin(), args)
 		if err != nil {
 			return err
 		}
-		return f.write(cmd.OutOrStdout(), found)
+		return f.writeFindings(cmd.OutOrStdout(), found)
 	}
 	return cmd
 }
@@ -157,17 +157,17 @@ func newLint() *cobra.Command {
 	}
 	f := newFindings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, found, err := f.check(cmd.InOrStdin(), args)
+		p, found, err := f.checkFiles(cmd.InOrStdin(), args)
 		if err != nil {
 			return err
 		}
 		if p != nil {
 			found = found.Join(lint.Policy(p))
 		}
-		if err := f.write(cmd.OutOrStdout(), found); err != nil || len(found) == 0 {
+		if err := f.writeFindings(cmd.OutOrStdout(), found); err != nil || len(found) == 0 {
 			return err
 		}
-		return f.failure()
+		return f.failureError()
 	}
 	return cmd
 }

@@ -22,7 +22,7 @@ type outcome struct {
 func run(t *testing.T, args ...string) outcome {
 	t.Helper()
 	var out, err bytes.Buffer
-	code := command.Run(t.Context(), append([]string{"policy"}, args...), command.Surroundings{
+	code := command.Run(t.Context(), append([]string{"policy"}, args...), command.IOStreams{
 		In: strings.NewReader(""), Out: &out, Err: &err, Getenv: func(string) string { return "" },
 	})
 	return outcome{code, out.String(), err.String()}

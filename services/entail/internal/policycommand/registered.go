@@ -38,9 +38,9 @@ func newRegistered(cmd *cobra.Command, server Server) *registered {
 	return r
 }
 
-// check sends the files to the service, and returns its findings.
-func (r *registered) check(cmd *cobra.Command, paths []string, o policy.Options) (policy.Diagnostics, []syntax.File, error) {
-	request, files, err := r.policy(cmd, paths, o)
+// checkRegistered sends the files to the service, and returns its findings.
+func (r *registered) checkRegistered(cmd *cobra.Command, paths []string, o policy.Options) (policy.Diagnostics, []syntax.File, error) {
+	request, files, err := r.registeredPolicy(cmd, paths, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,10 +52,10 @@ func (r *registered) check(cmd *cobra.Command, paths []string, o policy.Options)
 	return report.Diagnostics(answer.GetFindings()), files, err
 }
 
-// diff returns the changes if the files were registered. It also returns the findings in the new policy, and those in
+// diffRegistered returns the changes if the files were registered. It also returns the findings in the new policy, and those in
 // the old one if that has errors.
-func (r *registered) diff(cmd *cobra.Command, paths []string, o policy.Options) ([]diff.Change, policy.Diagnostics, []syntax.File, error) {
-	request, files, err := r.policy(cmd, paths, o)
+func (r *registered) diffRegistered(cmd *cobra.Command, paths []string, o policy.Options) ([]diff.Change, policy.Diagnostics, []syntax.File, error) {
+	request, files, err := r.registeredPolicy(cmd, paths, o)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -67,11 +67,11 @@ func (r *registered) diff(cmd *cobra.Command, paths []string, o policy.Options) 
 	answer, err := client.DiffPolicies(cmd.Context(), &policyv1.DiffPoliciesRequest{Old: before, New: request})
 	var changes []diff.Change
 	for _, c := range answer.GetChanges() {
-		changes = append(changes, change(c))
+		changes = append(changes, toChange(c))
 	}
 	if answer.GetTruncated() {
 		changes = append(changes, diff.Change{
-			Class: change(answer.GetChanges()[len(changes)-1]).Class, Name: "more",
+			Class: toChange(answer.GetChanges()[len(changes)-1]).Class, Name: "more",
 			Message: fmt.Sprintf("and %d more", int(answer.GetTotal())-len(changes)),
 		})
 	}
@@ -82,14 +82,14 @@ func (r *registered) diff(cmd *cobra.Command, paths []string, o policy.Options) 
 	return changes, found, files, err
 }
 
-// policy returns the policy of the files, together with the documents of the Store.
-func (r *registered) policy(cmd *cobra.Command, paths []string, o policy.Options) (*policyv1.Policy, []syntax.File, error) {
+// registeredPolicy returns the policy of the files, together with the documents of the Store.
+func (r *registered) registeredPolicy(cmd *cobra.Command, paths []string, o policy.Options) (*policyv1.Policy, []syntax.File, error) {
 	files, err := policyFiles(cmd.InOrStdin(), paths)
 	if err != nil {
 		return nil, nil, err
 	}
-	request := &policyv1.Policy{Source: &policyv1.Policy_Files{Files: message(files)}, Beside: r.store, Replaces: r.replaces}
-	if chosen(cmd.Flags()) {
+	request := &policyv1.Policy{Source: &policyv1.Policy_Files{Files: filesMessage(files)}, Beside: r.store, Replaces: r.replaces}
+	if hasChosen(cmd.Flags()) {
 		request.Options = &policyv1.Options{
 			Strict: o.Strict, RoleSuffix: o.RoleSuffix, RoleType: o.RoleType, RoleRelation: o.RoleRelation,
 			SubjectTypes: o.SubjectTypes, Partial: o.Partial,
@@ -109,10 +109,10 @@ func Documents(in io.Reader, path string) (documents *policyv1.Files, text []byt
 			return nil, text, nil
 		}
 	}
-	return message(files), nil, nil
+	return filesMessage(files), nil, nil
 }
 
-func message(files []syntax.File) *policyv1.Files {
+func filesMessage(files []syntax.File) *policyv1.Files {
 	m := &policyv1.Files{}
 	for _, f := range files {
 		m.Files = append(m.Files, &policyv1.File{Name: f.Name, Content: f.Content})
@@ -120,15 +120,15 @@ func message(files []syntax.File) *policyv1.Files {
 	return m
 }
 
-// chosen reports whether a flag sets an option of the policy language. Otherwise the options of the Store apply.
-func chosen(flags *pflag.FlagSet) bool {
+// hasChosen reports whether a flag sets an option of the policy language. Otherwise the options of the Store apply.
+func hasChosen(flags *pflag.FlagSet) bool {
 	own, changed := pflag.NewFlagSet("", pflag.ContinueOnError), false
 	bindPolicyOptions(own, &policy.Options{})
 	own.VisitAll(func(f *pflag.Flag) { changed = changed || flags.Changed(f.Name) })
 	return changed
 }
 
-func change(m *policyv1.Change) diff.Change {
+func toChange(m *policyv1.Change) diff.Change {
 	class := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(m.GetClass().String(), "CLASS_")), "_", "-")
 	return diff.Change{
 		Class: diff.Class(class), What: diff.What(m.GetWhat()), Type: m.GetType(), Name: m.GetName(), Message: m.GetMessage(),

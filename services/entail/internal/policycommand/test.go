@@ -51,7 +51,7 @@ other files instead.`,
 	format.Bind(cmd)
 	cmd.Flags().StringSliceVarP(&assertions, "assertions", "a", nil, "`file` of assertions; separate several by commas")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, err := compiled(cmd, args, findingsOf(format, options))
+		subject, err := compileFiles(cmd, args, findingsOf(format, options))
 		if err != nil {
 			return err
 		}
@@ -74,15 +74,15 @@ other files instead.`,
 	return cmd
 }
 
-// compiled returns the policy in the files, with its model.
-func compiled(cmd *cobra.Command, paths []string, f *findings) (assertion.Subject, error) {
-	p, err := f.policy(cmd, paths)
+// compileFiles returns the policy in the files, with its model.
+func compileFiles(cmd *cobra.Command, paths []string, f *findings) (assertion.Subject, error) {
+	p, err := f.readPolicy(cmd, paths)
 	if err != nil {
 		return assertion.Subject{}, err
 	}
 	document, found := openfga.JSON(p, openfga.Options{MaxTypes: -1, MaxBytes: -1})
 	if found.HasErrors() {
-		return assertion.Subject{}, f.write(f.output(cmd, found), found)
+		return assertion.Subject{}, f.writeFindings(f.outputFor(cmd, found), found)
 	}
 	model := &openfgav1.AuthorizationModel{}
 	if err := protojson.Unmarshal(document, model); err != nil {
@@ -102,7 +102,7 @@ func readScenarios(in io.Reader, paths, named []string) ([]assertion.Scenario, e
 		files = append(files, syntax.File{Name: name, Content: content})
 	}
 	if len(named) == 0 {
-		beside, err := newReader(in).read(slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path == "-" }))
+		beside, err := newReader(in).readFiles(slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path == "-" }))
 		if err != nil {
 			return nil, err
 		}

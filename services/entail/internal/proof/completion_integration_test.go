@@ -83,7 +83,7 @@ func kubeconfigOf(t *testing.T, k *testbed.KubeServer, namespace, person string)
 func offers(t *testing.T, kubeconfig string, typed ...string) []string {
 	t.Helper()
 	var out strings.Builder
-	command.Run(t.Context(), append([]string{"__complete"}, typed...), command.Surroundings{
+	command.Run(t.Context(), append([]string{"__complete"}, typed...), command.IOStreams{
 		In: strings.NewReader(""), Out: &out, Err: io.Discard,
 		Getenv: func(name string) string { return map[string]string{"KUBECONFIG": kubeconfig}[name] },
 	})

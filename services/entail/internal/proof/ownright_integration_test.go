@@ -22,7 +22,7 @@ import (
 )
 
 // judging starts an implied-role whose webhooks check the authors of rules and bindings.
-func judging(t *testing.T, b *testbed.Bed) *testbed.Running {
+func judging(t *testing.T, b *testbed.Env) *testbed.Running {
 	t.Helper()
 	webhooks := testbed.Listen(t)
 	b.Kube.DeleteWebhooksAfter(t, "entail-implied-role")
@@ -33,7 +33,7 @@ func judging(t *testing.T, b *testbed.Bed) *testbed.Running {
 }
 
 // grantPerson allows a user to write rules and bindings, and to bind one role, in a namespace.
-func grantPerson(t *testing.T, b *testbed.Bed, namespace, name, role string) {
+func grantPerson(t *testing.T, b *testbed.Env, namespace, name, role string) {
 	t.Helper()
 	b.Kube.GrantUser(t, namespace, name,
 		rbacv1.PolicyRule{APIGroups: []string{kinds.ImpliedRoles().Group}, Resources: []string{kinds.ImpliedRoles().Resource}, Verbs: []string{"create", "patch"}},
@@ -85,7 +85,7 @@ func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
 		args := append(append([]string{"preview"}, c.args...), "-n", ns, "--server", server)
 		testbed.Eventually(t, time.Minute, func() error { // The API server begins to call the new service.
 			var out, err strings.Builder
-			code := command.Run(t.Context(), args, command.Surroundings{
+			code := command.Run(t.Context(), args, command.IOStreams{
 				In: strings.NewReader(""), Out: &out, Err: &err,
 				Getenv: func(name string) string { return map[string]string{"KUBECONFIG": config}[name] },
 			})

@@ -9,7 +9,7 @@ import (
 // Role explains why a subject holds a role.
 func (p Page) Role(m *inferencev1.ExplainRoleResponse) {
 	if !m.GetHeld() {
-		p.linef("They do not hold it.")
+		p.writeLine("They do not hold it.")
 		return
 	}
 	for _, r := range m.GetReasons() {
@@ -17,10 +17,10 @@ func (p Page) Role(m *inferencev1.ExplainRoleResponse) {
 		if len(r.GetPath()) > 0 {
 			by = "They hold it as %s by %s (%s), whose role implies it:"
 		}
-		p.linef(by, subjectName(r.GetSubject()), bindingName(r.GetBinding()), bindingState(r.GetState()))
-		p.steps(r.GetPath())
+		p.writeLine(by, subjectName(r.GetSubject()), bindingName(r.GetBinding()), bindingState(r.GetState()))
+		p.listSteps(r.GetPath())
 	}
-	p.more(m.GetTruncated())
+	p.writeMore(m.GetTruncated())
 }
 
 // bindingName returns the kind and name of a binding.
@@ -31,10 +31,10 @@ func bindingName(name string) string {
 	return "RoleBinding " + name
 }
 
-// steps lists the implications of a path.
-func (p Page) steps(path []*inferencev1.Step) {
+// listSteps lists the implications of a path.
+func (p Page) listSteps(path []*inferencev1.Step) {
 	for _, step := range path {
-		p.linef("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
+		p.writeLine("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
 			andMore(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal()))
 	}
 }
@@ -42,32 +42,32 @@ func (p Page) steps(path []*inferencev1.Step) {
 // EffectiveRoles lists the roles that a subject holds.
 func (p Page) EffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) {
 	if len(m.GetRoles()) == 0 {
-		p.linef("They hold no role here.")
+		p.writeLine("They hold no role here.")
 		return
 	}
 	rows := make([]row, len(m.GetRoles()))
 	for i, r := range m.GetRoles() {
 		bindings := andMore(strings.Join(r.GetBindings(), ", "), len(r.GetBindings()), r.GetBindingsTotal())
-		rows[i] = row{cells: []string{roleName(r.GetRole()), origin(r.GetOrigin()), bindings}}
+		rows[i] = row{cells: []string{roleName(r.GetRole()), originText(r.GetOrigin()), bindings}}
 	}
-	p.table([]string{headRole, "HOW", "BY BINDING"}, rows)
-	p.more(m.GetTruncated())
+	p.writeTable([]string{headRole, "HOW", "BY BINDING"}, rows)
+	p.writeMore(m.GetTruncated())
 }
 
-func origin(o inferencev1.Origin) string {
+func originText(o inferencev1.Origin) string {
 	return strings.ToLower(strings.TrimPrefix(o.String(), "ORIGIN_"))
 }
 
 // Drift lists the RoleBindings that differ from the rules, and the rules and bindings whose author was never checked.
 func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
 	for _, rule := range m.GetUnjudged() {
-		p.linef("Rule %s was written while nobody judged who writes rules.", rule)
+		p.writeLine("Rule %s was written while nobody judged who writes rules.", rule)
 	}
 	for _, binding := range m.GetUnjudgedBindings() {
-		p.linef("RoleBinding %s was last written before the webhooks were in force; check whether its author may give what follows from it.", binding)
+		p.writeLine("RoleBinding %s was last written before the webhooks were in force; check whether its author may give what follows from it.", binding)
 	}
 	if m.GetInStep() {
-		p.linef("All is as it should be.")
+		p.writeLine("All is as it should be.")
 		return
 	}
 	var rows []row
@@ -85,19 +85,19 @@ func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
 			rows = append(rows, row{cells: []string{c.GetName(), source, roleName(c.GetRole()), d.what}, ink: bad})
 		}
 	}
-	p.table([]string{"ROLEBINDING", "BECAUSE OF", "GRANTS", "IS"}, rows)
-	p.more(m.GetTruncated())
+	p.writeTable([]string{"ROLEBINDING", "BECAUSE OF", "GRANTS", "IS"}, rows)
+	p.writeMore(m.GetTruncated())
 }
 
 // Watched prints one message of a watch.
 func (p Page) Watched(m *inferencev1.WatchInferencesResponse) {
 	for _, in := range m.GetUpserted() {
-		p.linef("%s: %s implies %s", in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal()))
+		p.writeLine("%s: %s implies %s", in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal()))
 	}
 	for _, k := range m.GetRemoved() {
-		p.linef("%s: %s implies nothing any more", k.GetNamespace(), roleName(k.GetParent()))
+		p.writeLine("%s: %s implies nothing any more", k.GetNamespace(), roleName(k.GetParent()))
 	}
 	if m.GetType() == inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END {
-		p.linef("That is all so far.")
+		p.writeLine("That is all so far.")
 	}
 }

@@ -13,39 +13,39 @@ const maxReason = 100
 // DeadLetters lists dead letters.
 func (p Page) DeadLetters(letters []*syncv1.DeadLetter) {
 	if len(letters) == 0 {
-		p.linef("no dead letters")
+		p.writeLine("no dead letters")
 		return
 	}
 	rows := make([]row, 0, len(letters))
 	for _, l := range letters {
 		rows = append(rows, row{cells: []string{
-			number(l.GetId()), l.GetService(), letterObject(l), p.ago(l.GetParkedAt()), shorten(l.GetReason()),
+			numberText(l.GetId()), l.GetService(), letterObject(l), p.agoText(l.GetParkedAt()), shortenText(l.GetReason()),
 		}})
 	}
-	p.table([]string{"ID", "SERVICE", "OBJECT", "PARKED", "REASON"}, rows)
+	p.writeTable([]string{"ID", "SERVICE", "OBJECT", "PARKED", "REASON"}, rows)
 }
 
 // DeadLetter shows a dead letter with its message.
 func (p Page) DeadLetter(m *syncv1.GetDeadLetterResponse) {
 	l := m.GetDeadLetter()
 	for _, field := range [][2]string{
-		{"id", number(l.GetId())},
+		{"id", numberText(l.GetId())},
 		{"service", l.GetService()},
 		{"object", letterObject(l)},
 		{"subject", l.GetSubject()},
-		{"sequence", number(l.GetOriginalSequence())},
-		{"parked", fmt.Sprintf("%s (%s)", p.clock(l.GetParkedAt()), p.ago(l.GetParkedAt()))},
+		{"sequence", numberText(l.GetOriginalSequence())},
+		{"parked", fmt.Sprintf("%s (%s)", p.clockText(l.GetParkedAt()), p.agoText(l.GetParkedAt()))},
 		{"reason", l.GetReason()},
 	} {
-		p.linef("%-9s %s", field[0], field[1])
+		p.writeLine("%-9s %s", field[0], field[1])
 	}
 	if m.GetChangeJson() == "" {
-		p.linef("%-9s %d bytes that do not decode: %.200q", "message", len(m.GetData()), m.GetData())
+		p.writeLine("%-9s %d bytes that do not decode: %.200q", "message", len(m.GetData()), m.GetData())
 		return
 	}
-	p.linef("message")
+	p.writeLine("message")
 	if Document(p.Out, JSON, []byte(m.GetChangeJson())) != nil {
-		p.linef("%s", m.GetChangeJson())
+		p.writeLine("%s", m.GetChangeJson())
 	}
 }
 
@@ -56,7 +56,7 @@ func letterObject(l *syncv1.DeadLetter) string {
 	return ObjectName(l.GetRef())
 }
 
-func shorten(s string) string {
+func shortenText(s string) string {
 	if utf8.RuneCountInString(s) <= maxReason {
 		return s
 	}
@@ -65,15 +65,15 @@ func shorten(s string) string {
 
 // Replayed prints the object that was published again.
 func (p Page) Replayed(m *syncv1.ReplayResponse) {
-	p.linef("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
+	p.writeLine("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
 }
 
 // Discarded prints the dead letter that was discarded.
 func (p Page) Discarded(m *syncv1.DiscardDeadLetterResponse) {
 	l := m.GetDeadLetter()
 	if m.GetMessageRemoved() {
-		p.linef("dead letter %d of %s discarded; message %d was no change, and has left the bus", l.GetId(), l.GetService(), l.GetOriginalSequence())
+		p.writeLine("dead letter %d of %s discarded; message %d was no change, and has left the bus", l.GetId(), l.GetService(), l.GetOriginalSequence())
 		return
 	}
-	p.linef("dead letter %d of %s discarded", l.GetId(), l.GetService())
+	p.writeLine("dead letter %d of %s discarded", l.GetId(), l.GetService())
 }

@@ -11,7 +11,7 @@ import (
 func Diagnostics(m *policyv1.Findings) policy.Diagnostics {
 	var found policy.Diagnostics
 	for _, d := range m.GetDiagnostics() {
-		found = append(found, diagnostic(d))
+		found = append(found, toDiagnostic(d))
 	}
 	if m.GetTruncated() {
 		code := policy.CodeMoreWarnings
@@ -26,7 +26,7 @@ func Diagnostics(m *policyv1.Findings) policy.Diagnostics {
 	return found
 }
 
-func diagnostic(m *policyv1.Diagnostic) policy.Diagnostic {
+func toDiagnostic(m *policyv1.Diagnostic) policy.Diagnostic {
 	d := policy.Diagnostic{
 		Place: Place(m.GetPlace()), Code: policy.Code(m.GetCode()), Message: m.GetMessage(), Hint: m.GetHint(),
 		Severity: policy.Code(m.GetCode()).Severity(),

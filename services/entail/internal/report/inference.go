@@ -10,34 +10,34 @@ import (
 // Inferences lists the roles that each role implies.
 func (p Page) Inferences(m *inferencev1.ListInferencesResponse) {
 	if len(m.GetInferences()) == 0 {
-		p.linef("No role implies another.")
+		p.writeLine("No role implies another.")
 		return
 	}
 	rows := make([]row, len(m.GetInferences()))
 	for i, in := range m.GetInferences() {
 		rows[i] = row{cells: []string{in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal())}}
 	}
-	p.table([]string{"NAMESPACE", headRole, "IMPLIES"}, rows)
+	p.writeTable([]string{"NAMESPACE", headRole, "IMPLIES"}, rows)
 }
 
 // Binding explains why a RoleBinding exists, or which ones it implies.
 func (p Page) Binding(m *inferencev1.ExplainBindingResponse) {
-	p.linef("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()),
+	p.writeLine("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()),
 		andMore(subjectNames(m.GetSubjects()), len(m.GetSubjects()), m.GetSubjectsTotal()))
 	if !m.GetGenerated() {
-		p.implied(m)
+		p.writeImplied(m)
 		return
 	}
-	p.linef("It was generated because of RoleBinding %s (%s):", m.GetSource(), bindingState(m.GetState()))
+	p.writeLine("It was generated because of RoleBinding %s (%s):", m.GetSource(), bindingState(m.GetState()))
 	for _, reason := range m.GetReasons() {
-		p.steps(reason.GetPath())
+		p.listSteps(reason.GetPath())
 	}
-	p.more(m.GetTruncated())
+	p.writeMore(m.GetTruncated())
 }
 
-func (p Page) implied(m *inferencev1.ExplainBindingResponse) {
+func (p Page) writeImplied(m *inferencev1.ExplainBindingResponse) {
 	if len(m.GetImplied()) == 0 {
-		p.linef("Nothing follows from it.")
+		p.writeLine("Nothing follows from it.")
 		return
 	}
 	rows := make([]row, len(m.GetImplied()))
@@ -52,28 +52,28 @@ func (p Page) implied(m *inferencev1.ExplainBindingResponse) {
 		}
 		rows[i] = row{cells: []string{roleName(b.GetRole()), strings.Join(path, " -> "), b.GetName(), state}, ink: bindingInk(b.GetState())}
 	}
-	p.table([]string{"IMPLIES", "BY", "ROLEBINDING", headState}, rows)
-	p.more(m.GetTruncated())
+	p.writeTable([]string{"IMPLIES", "BY", "ROLEBINDING", headState}, rows)
+	p.writeMore(m.GetTruncated())
 }
 
-func (p Page) more(truncated bool) {
+func (p Page) writeMore(truncated bool) {
 	if truncated {
-		p.linef("There is more.")
+		p.writeLine("There is more.")
 	}
 }
 
 // Holders lists the subjects that hold a role.
 func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) {
 	if len(m.GetHolders()) == 0 {
-		p.linef("Nobody holds it.")
+		p.writeLine("Nobody holds it.")
 		return
 	}
 	rows := make([]row, len(m.GetHolders()))
 	for i, h := range m.GetHolders() {
 		bindings := andMore(strings.Join(h.GetBindings(), ", "), len(h.GetBindings()), h.GetBindingsTotal())
-		rows[i] = row{cells: []string{subjectName(h.GetSubject()), origin(h.GetOrigin()), bindings}}
+		rows[i] = row{cells: []string{subjectName(h.GetSubject()), originText(h.GetOrigin()), bindings}}
 	}
-	p.table([]string{"SUBJECT", "HOW", "BY BINDING"}, rows)
+	p.writeTable([]string{"SUBJECT", "HOW", "BY BINDING"}, rows)
 }
 
 // Preview prints the effects of a change.
@@ -85,10 +85,10 @@ func (p Page) Preview(m *inferencev1.Preview) {
 		}})
 	}
 	if len(rows) > 0 {
-		p.table([]string{"SUBJECT", "GAINS", "LOSES"}, rows)
+		p.writeTable([]string{"SUBJECT", "GAINS", "LOSES"}, rows)
 	}
 	lines := []string{fmt.Sprintf("%s to make, %d to change, %d to delete; %s to the API server.",
-		count(m.GetCreated(), "RoleBinding"), m.GetUpdated(), m.GetDeleted(), count(m.GetWrites(), "write"))}
+		countText(m.GetCreated(), "RoleBinding"), m.GetUpdated(), m.GetDeleted(), countText(m.GetWrites(), "write"))}
 	for _, c := range m.GetNewCycles() {
 		lines = append(lines, "These would imply each other: "+someRoles(c.GetRoles(), c.GetRolesTotal()))
 	}
@@ -104,9 +104,9 @@ func (p Page) Preview(m *inferencev1.Preview) {
 		lines = append(lines, fmt.Sprintf("Rule %s would not count (%s): %s", r.GetName(), r.GetReason(), r.GetMessage()))
 	}
 	for _, line := range lines {
-		p.linef("%s", line)
+		p.writeLine("%s", line)
 	}
-	p.more(m.GetTruncated())
+	p.writeMore(m.GetTruncated())
 }
 
 func roleName(r *inferencev1.Role) string {

@@ -17,14 +17,14 @@ func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) {
 		byNamespace[in.GetNamespace()][roleName(in.GetParent())] = in
 	}
 	if len(byNamespace) == 0 {
-		p.linef("No role implies another.")
+		p.writeLine("No role implies another.")
 		return
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		p.linef("%s", namespace)
+		p.writeLine("%s", namespace)
 		t, drawn := byNamespace[namespace], map[string]bool{}
-		for _, root := range t.roots() {
-			p.branch(t, drawn, twig{name: root, stem: "  "})
+		for _, root := range t.rootRoles() {
+			p.drawBranch(t, drawn, twig{name: root, stem: "  "})
 		}
 	}
 }
@@ -32,8 +32,8 @@ func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) {
 // tree holds the inferences of a namespace by the name of the parent role.
 type tree map[string]*inferencev1.Inference
 
-// roots returns the roles that no role implies, then one role of each cycle that no root reaches.
-func (t tree) roots() []string {
+// rootRoles returns the roles that no role implies, then one role of each cycle that no root reaches.
+func (t tree) rootRoles() []string {
 	implied, reached := map[string]bool{}, map[string]bool{}
 	for _, in := range t {
 		for _, child := range in.GetDirect() {
@@ -62,7 +62,7 @@ type twig struct {
 	name, stem, joint string
 }
 
-func (p Page) branch(t tree, drawn map[string]bool, w twig) {
+func (p Page) drawBranch(t tree, drawn map[string]bool, w twig) {
 	children := t[w.name].GetDirect()
 	again := drawn[w.name] && len(children) > 0
 	drawn[w.name] = true
@@ -72,7 +72,7 @@ func (p Page) branch(t tree, drawn map[string]bool, w twig) {
 	} else if t[w.name].GetTruncated() {
 		note = " (not all that it implies)"
 	}
-	p.linef("%s%s%s%s", w.stem, w.joint, w.name, note)
+	p.writeLine("%s%s%s%s", w.stem, w.joint, w.name, note)
 	if again {
 		return
 	}
@@ -88,6 +88,6 @@ func (p Page) branch(t tree, drawn map[string]bool, w twig) {
 		if i == len(children)-1 {
 			joint = "└─ "
 		}
-		p.branch(t, drawn, twig{roleName(child), stem, joint})
+		p.drawBranch(t, drawn, twig{roleName(child), stem, joint})
 	}
 }

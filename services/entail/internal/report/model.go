@@ -9,7 +9,7 @@ import (
 
 // Model shows a live model.
 func (p Page) Model(m *storev1.GetModelResponse) {
-	p.text(m.GetDsl())
+	p.writeText(m.GetDsl())
 }
 
 // Provenance lists the source of each part of a model.
@@ -22,24 +22,24 @@ func (p Page) Provenance(m *storev1.GetModelResponse) {
 		}
 		rows[i] = row{cells: []string{definitionName(d), d.GetModule(), source}}
 	}
-	p.table([]string{"DEFINITION", "MODULE", "SOURCE"}, rows)
+	p.writeTable([]string{"DEFINITION", "MODULE", "SOURCE"}, rows)
 }
 
 // ModelPreview prints the effects of a module on the model.
 func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
 	if !m.GetAccepted() {
-		p.linef("Rejected: %s", m.GetMessage())
+		p.writeLine("Rejected: %s", m.GetMessage())
 		if found := Diagnostics(m.GetFindings()); len(found) > 0 {
-			p.text(policyreport.Text(found))
+			p.writeText(policyreport.Text(found))
 		}
 		return
 	}
 	if m.GetMessage() != "" {
-		p.linef("Accepted: %s", m.GetMessage())
+		p.writeLine("Accepted: %s", m.GetMessage())
 	}
 	for _, module := range m.GetModules() {
 		if module.GetState() == "Rejected" {
-			p.linef("%s would be rejected: %s", module.GetSource(), module.GetMessage())
+			p.writeLine("%s would be rejected: %s", module.GetSource(), module.GetMessage())
 		}
 	}
 	p.ModelChanges(m.GetChanges())
@@ -48,7 +48,7 @@ func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
 // ModelChanges lists the differences between two models.
 func (p Page) ModelChanges(changes []*storev1.ModelChange) {
 	if len(changes) == 0 {
-		p.linef("The models mean the same.")
+		p.writeLine("The models mean the same.")
 		return
 	}
 	rows := make([]row, len(changes))
@@ -58,13 +58,13 @@ func (p Page) ModelChanges(changes []*storev1.ModelChange) {
 			definitionName(c.GetDefinition()), what, strings.Join(c.GetGained(), ", "), strings.Join(c.GetLost(), ", "), c.GetAfter(),
 		}}
 	}
-	p.table([]string{"DEFINITION", "CHANGE", "NOW ALSO", "NO LONGER", "AFTER"}, rows)
+	p.writeTable([]string{"DEFINITION", "CHANGE", "NOW ALSO", "NO LONGER", "AFTER"}, rows)
 }
 
-// text writes lines unchanged, except for control characters.
-func (p Page) text(text string) {
-	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		p.linef("%s", line)
+// writeText writes lines unchanged, except for control characters.
+func (p Page) writeText(writeText string) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(writeText, "\n"), "\n") {
+		p.writeLine("%s", line)
 	}
 }
 

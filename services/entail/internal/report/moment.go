@@ -10,8 +10,8 @@ import (
 
 const day = 24 * time.Hour
 
-// clock returns the time of day, with the date if the time is more than 24 hours away.
-func (p Page) clock(at *timestamppb.Timestamp) string {
+// clockText returns the time of day, with the date if the time is more than 24 hours away.
+func (p Page) clockText(at *timestamppb.Timestamp) string {
 	if at == nil {
 		return ""
 	}
@@ -22,16 +22,16 @@ func (p Page) clock(at *timestamppb.Timestamp) string {
 	return local.Format("15:04:05.000")
 }
 
-// ago returns the rough time since at.
-func (p Page) ago(at *timestamppb.Timestamp) string {
+// agoText returns the rough time since at.
+func (p Page) agoText(at *timestamppb.Timestamp) string {
 	if at == nil {
 		return "never"
 	}
-	return rough(p.Now.Sub(at.AsTime())) + " ago"
+	return roughDuration(p.Now.Sub(at.AsTime())) + " ago"
 }
 
-// rough returns a duration in its largest useful unit.
-func rough(d time.Duration) string {
+// roughDuration returns a duration in its largest useful unit.
+func roughDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return fmt.Sprintf("%d ms", max(d.Milliseconds(), 0))
@@ -46,8 +46,8 @@ func rough(d time.Duration) string {
 	}
 }
 
-// after returns the time between two moments.
-func after(from, to *timestamppb.Timestamp) string {
+// durationBetween returns the time between two moments.
+func durationBetween(from, to *timestamppb.Timestamp) string {
 	if from == nil || to == nil {
 		return ""
 	}
@@ -55,5 +55,5 @@ func after(from, to *timestamppb.Timestamp) string {
 	if d.Abs() < 10*time.Second {
 		return fmt.Sprintf("%+d ms", d.Milliseconds())
 	}
-	return "+" + rough(d)
+	return "+" + roughDuration(d)
 }

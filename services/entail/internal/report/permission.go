@@ -12,10 +12,10 @@ import (
 // Access prints whether a subject has access, and by which grant.
 func (p Page) Access(m *accessv1.CheckAccessResponse) {
 	if m.GetAllowed() {
-		p.linef("yes: %s", grantText(m.GetGrant()))
+		p.writeLine("yes: %s", grantText(m.GetGrant()))
 		return
 	}
-	p.linef("no: %s", missing(m.GetPermission()))
+	p.writeLine("no: %s", missing(m.GetPermission()))
 }
 
 func missing(permission string) string {
@@ -28,92 +28,92 @@ func missing(permission string) string {
 // AccessTree explains why a subject has access, or what it lacks.
 func (p Page) AccessTree(m *accessv1.ExplainAccessResponse) {
 	if !m.GetAllowed() {
-		p.lacking(m)
+		p.writeLacking(m)
 		return
 	}
-	p.linef("yes: it takes %s", m.GetPermission())
+	p.writeLine("yes: it takes %s", m.GetPermission())
 	var levels []string
 	for _, place := range m.GetPath() {
 		levels = append(levels, placeText(place))
 	}
 	levels = append(levels, "PolicyBinding "+nameText(m.GetGrant().GetBinding()))
-	p.branches(append(levels, "for "+principalText(m.GetGrant().GetPrincipal())+by(m.GetMembership())))
+	p.drawBranches(append(levels, "for "+principalText(m.GetGrant().GetPrincipal())+byText(m.GetMembership())))
 	var roles []string
 	for _, role := range m.GetInherits() {
 		roles = append(roles, "Role "+nameText(role))
 	}
-	p.branches(roles)
+	p.drawBranches(roles)
 }
 
-// branches draws each line as the child of the line before.
-func (p Page) branches(lines []string) {
+// drawBranches draws each line as the child of the line before.
+func (p Page) drawBranches(lines []string) {
 	for i, line := range lines {
-		p.linef("%s└─ %s", strings.Repeat("   ", i), line)
+		p.writeLine("%s└─ %s", strings.Repeat("   ", i), line)
 	}
 }
 
-func (p Page) lacking(m *accessv1.ExplainAccessResponse) {
-	p.linef("no: %s", missing(m.GetPermission()))
+func (p Page) writeLacking(m *accessv1.ExplainAccessResponse) {
+	p.writeLine("no: %s", missing(m.GetPermission()))
 	if m.GetUnregistered() && m.GetPermission() != "" {
-		p.linef("That cannot be held there.")
+		p.writeLine("That cannot be held there.")
 	}
 	if m.GetNoSubject() {
-		p.linef("There is no such user or account who may act.")
+		p.writeLine("There is no such user or account who may act.")
 	}
 	if m.GetNoObject() {
-		p.linef("There is no such object, as far as objects of its kind are followed.")
+		p.writeLine("There is no such object, as far as objects of its kind are followed.")
 	}
 	if m.GetTruncated() {
-		p.linef("It belongs, directly or not, to more than is looked at: roles on what is farthest do not count.")
+		p.writeLine("It belongs, directly or not, to more than is looked at: roles on what is farthest do not count.")
 	}
 	if len(m.GetLacking()) == 0 && !m.GetUnregistered() && !m.GetNoSubject() {
-		p.linef("They have no role where it would count: one given under another uid than theirs is somebody else's.")
+		p.writeLine("They have no role where it would count: one given under another uid than theirs is somebody else's.")
 	}
 	for _, g := range m.GetLacking() {
-		p.linef("They have %s, which does not give it.", grantText(g))
+		p.writeLine("They have %s, which does not give it.", grantText(g))
 	}
 }
 
 // WhoCan lists the subjects that have access.
 func (p Page) WhoCan(m *accessv1.WhoCanResponse) {
 	if len(m.GetHolders()) == 0 {
-		p.linef("Nobody: %s.", missing(m.GetPermission()))
+		p.writeLine("Nobody: %s.", missing(m.GetPermission()))
 		return
 	}
 	rows := make([]row, len(m.GetHolders()))
 	for i, h := range m.GetHolders() {
 		rows[i] = row{cells: []string{
 			principalText(h.GetPrincipal()), nameText(h.GetGrant().GetRole()), placeText(h.GetGrant().GetAt()),
-			nameText(h.GetGrant().GetBinding()) + by(h.GetMembership()),
+			nameText(h.GetGrant().GetBinding()) + byText(h.GetMembership()),
 		}}
 	}
-	p.table([]string{"SUBJECT", headRole, "ON", "BY BINDING"}, rows)
-	p.more(m.GetTruncated())
+	p.writeTable([]string{"SUBJECT", headRole, "ON", "BY BINDING"}, rows)
+	p.writeMore(m.GetTruncated())
 }
 
 // WhatCan lists the access that a subject has.
 func (p Page) WhatCan(m *accessv1.WhatCanResponse) {
 	if len(m.GetRights()) == 0 {
-		p.linef("Nothing.")
+		p.writeLine("Nothing.")
 		return
 	}
 	rows := make([]row, len(m.GetRights()))
 	for i, r := range m.GetRights() {
 		rows[i] = row{cells: []string{
-			placeText(r.GetGrant().GetAt()), nameText(r.GetGrant().GetRole()), nameText(r.GetGrant().GetBinding()) + by(r.GetMembership()),
+			placeText(r.GetGrant().GetAt()), nameText(r.GetGrant().GetRole()), nameText(r.GetGrant().GetBinding()) + byText(r.GetMembership()),
 			permissionsText(r.GetPermissions()),
 		}}
 	}
-	p.table([]string{"ON", headRole, "BY BINDING", "PERMISSIONS"}, rows)
+	p.writeTable([]string{"ON", headRole, "BY BINDING", "PERMISSIONS"}, rows)
 }
 
 // Gains lists the access that a PolicyBinding would give.
 func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
 	if m.GetNoRole() {
-		p.linef("There is no such Role: nobody would gain anything for now.")
+		p.writeLine("There is no such Role: nobody would gain anything for now.")
 	}
 	if m.GetNoTarget() {
-		p.linef("There is no such target: nobody would gain anything for now.")
+		p.writeLine("There is no such target: nobody would gain anything for now.")
 	}
 	rows := make([]row, len(m.GetGains()))
 	for i, g := range m.GetGains() {
@@ -127,9 +127,9 @@ func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
 		name := nameText(&accessv1.Name{Namespace: g.GetSubject().GetNamespace(), Name: g.GetSubject().GetName()})
 		rows[i] = row{cells: []string{g.GetSubject().GetKind() + " " + name, gains}}
 	}
-	p.table([]string{"SUBJECT", "GAINS"}, rows)
+	p.writeTable([]string{"SUBJECT", "GAINS"}, rows)
 	if m := m.GetLacking(); m != nil {
-		p.linef("You do not have %s: the API server would refuse this binding from you, unless you may escalate.", missingText(m))
+		p.writeLine("You do not have %s: the API server would refuse this binding from you, unless you may escalate.", missingText(m))
 	}
 }
 
@@ -147,7 +147,7 @@ func missingText(m *accessv1.Missing) string {
 // ProtectedResources lists the protected kinds.
 func (p Page) ProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
 	if len(m.GetResources()) == 0 {
-		p.linef("No kind is protected.")
+		p.writeLine("No kind is protected.")
 		return
 	}
 	rows := make([]row, len(m.GetResources()))
@@ -156,22 +156,22 @@ func (p Page) ProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
 		if r.GetReason() != "" {
 			state, ink = r.GetReason()+": "+r.GetMessage(), bad
 		}
-		rows[i] = row{cells: []string{r.GetType(), r.GetPlural(), verbs(r.GetPermissions()), strings.Join(r.GetParents(), ", "), state}, ink: ink}
+		rows[i] = row{cells: []string{r.GetType(), r.GetPlural(), verbsText(r.GetPermissions()), strings.Join(r.GetParents(), ", "), state}, ink: ink}
 	}
-	p.table([]string{"TYPE", "PLURAL", "VERBS", "BELOW", headState}, rows)
+	p.writeTable([]string{"TYPE", "PLURAL", "VERBS", "BELOW", headState}, rows)
 }
 
 // ModelStatus prints the size of the IAM model, and whether OpenFGA has it.
 func (p Page) ModelStatus(m *accessv1.GetModelStatusResponse) {
-	p.linef("%s, %s: %s, %s in the model of Store %s.", count(m.GetKinds(), "kind"), count(m.GetPermissions(), "permission"),
-		count(m.GetTypes(), "type"), count(m.GetBytes(), "byte"), m.GetStore())
+	p.writeLine("%s, %s: %s, %s in the model of Store %s.", countText(m.GetKinds(), "kind"), countText(m.GetPermissions(), "permission"),
+		countText(m.GetTypes(), "type"), countText(m.GetBytes(), "byte"), m.GetStore())
 	switch {
 	case m.GetSynced():
-		p.linef("OpenFGA has it: store %s, model %s.", m.GetStoreId(), m.GetAuthorizationModelId())
+		p.writeLine("OpenFGA has it: store %s, model %s.", m.GetStoreId(), m.GetAuthorizationModelId())
 	default:
-		p.linef("OpenFGA does not have it as asked for: %s", m.GetMessage())
+		p.writeLine("OpenFGA does not have it as asked for: %s", m.GetMessage())
 	}
-	p.linef("Answers are from a state that is at most %s old.", m.GetAge().AsDuration().Round(time.Millisecond))
+	p.writeLine("Answers are from a state that is at most %s old.", m.GetAge().AsDuration().Round(time.Millisecond))
 }
 
 // permissionsText groups permissions by resource: "example.com/trees: get, list".
@@ -179,34 +179,34 @@ func permissionsText(permissions []string) string {
 	var resources []string
 	of := map[string][]string{}
 	for _, p := range permissions {
-		r := resource(p)
+		r := resourceOf(p)
 		if of[r] == nil {
 			resources = append(resources, r)
 		}
 		of[r] = append(of[r], p)
 	}
 	for i, r := range resources {
-		resources[i] += ": " + verbs(of[r])
+		resources[i] += ": " + verbsText(of[r])
 	}
 	return strings.Join(resources, "; ")
 }
 
-// verbs returns the verbs of permissions of one resource, each with its subresource.
-func verbs(permissions []string) string {
+// verbsText returns the verbs of permissions of one resource, each with its subresource.
+func verbsText(permissions []string) string {
 	all := make([]string, len(permissions))
 	for i, p := range permissions {
-		all[i] = strings.TrimLeft(strings.TrimPrefix(p, resource(p)), "./")
+		all[i] = strings.TrimLeft(strings.TrimPrefix(p, resourceOf(p)), "./")
 	}
 	return strings.Join(all, ", ")
 }
 
-// resource returns GROUP/PLURAL of a permission.
-func resource(permission string) string {
+// resourceOf returns GROUP/PLURAL of a permission.
+func resourceOf(permission string) string {
 	group, rest, _ := strings.Cut(permission, "/")
 	return group + "/" + rest[:max(0, strings.IndexAny(rest, "./"))]
 }
 
-func by(membership *accessv1.Name) string {
+func byText(membership *accessv1.Name) string {
 	if membership == nil {
 		return ""
 	}

@@ -15,20 +15,20 @@ func (p Page) Status(m *syncv1.GetStatusResponse) {
 			letters.ink = bad
 		}
 		letters.cells = []string{
-			s.GetName(), number(s.GetPending()), number(s.GetInFlight()), number(s.GetRedelivered()),
-			p.ago(s.GetLastAckAt()), number(s.GetDeadLetters()),
+			s.GetName(), numberText(s.GetPending()), numberText(s.GetInFlight()), numberText(s.GetRedelivered()),
+			p.agoText(s.GetLastAckAt()), numberText(s.GetDeadLetters()),
 		}
 		services = append(services, letters)
 	}
-	p.table([]string{"SERVICE", "PENDING", "IN FLIGHT", "REDELIVERED", "LAST ACK", "DEAD LETTERS"}, services)
-	p.linef("")
-	p.table([]string{"RESOURCE", "CLUSTER", "SWEPT", "FOUND", headState}, p.snapshots(m.GetSnapshots()))
-	p.linef("")
-	p.linef("%s on the bus, last sequence %d, %s",
-		count(m.GetObjects(), "object"), m.GetLastSequence(), count(m.GetDeadLetters(), "dead letter"))
+	p.writeTable([]string{"SERVICE", "PENDING", "IN FLIGHT", "REDELIVERED", "LAST ACK", "DEAD LETTERS"}, services)
+	p.writeLine("")
+	p.writeTable([]string{"RESOURCE", "CLUSTER", "SWEPT", "FOUND", headState}, p.snapshotRows(m.GetSnapshots()))
+	p.writeLine("")
+	p.writeLine("%s on the bus, last sequence %d, %s",
+		countText(m.GetObjects(), "object"), m.GetLastSequence(), countText(m.GetDeadLetters(), "dead letter"))
 }
 
-func (p Page) snapshots(all []*syncv1.Snapshot) []row {
+func (p Page) snapshotRows(all []*syncv1.Snapshot) []row {
 	rows := make([]row, 0, len(all))
 	for _, s := range all {
 		marker := s.GetMarker()
@@ -41,13 +41,13 @@ func (p Page) snapshots(all []*syncv1.Snapshot) []row {
 		}
 		rows = append(rows, row{ink: paint, cells: []string{
 			resourceName(marker.GetGroup(), marker.GetResource()), marker.GetCluster(),
-			p.ago(marker.GetWrittenAt()), strconv.FormatInt(marker.GetCount(), 10), state,
+			p.agoText(marker.GetWrittenAt()), strconv.FormatInt(marker.GetCount(), 10), state,
 		}})
 	}
 	return rows
 }
 
-func number(n uint64) string { return strconv.FormatUint(n, 10) }
+func numberText(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // resourceName returns a name such as "stores.core.platform-mesh.io".
 func resourceName(group, resource string) string {

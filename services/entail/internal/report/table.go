@@ -44,14 +44,14 @@ const (
 	dry   ink = "\x1b[0m"
 )
 
-// table writes rows under headings, aligned.
-func (p Page) table(headings []string, rows []row) {
+// writeTable writes rows under headings, aligned.
+func (p Page) writeTable(headings []string, rows []row) {
 	const gap = 3
 	table := tabwriter.NewWriter(p.Out, 0, 0, gap, ' ', 0)
 	for _, r := range append([]row{{cells: headings}}, rows...) {
 		cells := make([]string, len(r.cells))
 		for i, cell := range r.cells {
-			cells[i] = harmless(cell)
+			cells[i] = sanitizeText(cell)
 		}
 		if last := len(cells) - 1; p.Color && r.ink != plain {
 			cells[last] = string(r.ink) + cells[last] + string(dry)
@@ -61,14 +61,14 @@ func (p Page) table(headings []string, rows []row) {
 	_ = table.Flush()
 }
 
-// linef writes one line of text.
-func (p Page) linef(format string, args ...any) {
-	fmt.Fprintln(p.Out, harmless(fmt.Sprintf(format, args...)))
+// writeLine writes one line of text.
+func (p Page) writeLine(format string, args ...any) {
+	fmt.Fprintln(p.Out, sanitizeText(fmt.Sprintf(format, args...)))
 }
 
-// harmless replaces control characters, invisible ones and those that change the text direction. Text from elsewhere
+// sanitizeText replaces control characters, invisible ones and those that change the text direction. Text from elsewhere
 // must not break lines, move the cursor or imitate other text.
-func harmless(s string) string {
+func sanitizeText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return ' '
@@ -77,8 +77,8 @@ func harmless(s string) string {
 	}, s)
 }
 
-// count returns a number with its noun: "1 write", "2 writes".
-func count[N ~int | ~int32 | ~int64 | ~uint64](n N, noun string) string {
+// countText returns a number with its noun: "1 write", "2 writes".
+func countText[N ~int | ~int32 | ~int64 | ~uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

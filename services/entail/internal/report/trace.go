@@ -17,20 +17,20 @@ func (p Page) Trace(m *syncv1.TraceObjectResponse) {
 	if m.GetOperation() == eventv1.Operation_OPERATION_DELETE {
 		fate = ", deleted"
 	}
-	p.linef("%s, generation %d%s", ObjectName(m.GetRef()), m.GetGeneration(), fate)
-	p.table([]string{"TIME", "AFTER", "STEP"}, p.timeline(m))
+	p.writeLine("%s, generation %d%s", ObjectName(m.GetRef()), m.GetGeneration(), fate)
+	p.writeTable([]string{"TIME", "AFTER", "STEP"}, p.timelineRows(m))
 }
 
-// timeline returns past events by time, then the awaited ones. If a service acted on an earlier, equivalent state, the
+// timelineRows returns past events by time, then the awaited ones. If a service acted on an earlier, equivalent state, the
 // timeline includes that state, too.
-func (p Page) timeline(m *syncv1.TraceObjectResponse) []row {
+func (p Page) timelineRows(m *syncv1.TraceObjectResponse) []row {
 	observed := func(at *timestamppb.Timestamp, version string) moment {
-		return moment{at: at.AsTime(), row: row{cells: []string{p.clock(at), "", "observed as resource version " + version}}}
+		return moment{at: at.AsTime(), row: row{cells: []string{p.clockText(at), "", "observed as resource version " + version}}}
 	}
 	past := []moment{
 		observed(m.GetObservedAt(), m.GetResourceVersion()),
 		{at: m.GetPublishedAt().AsTime(), row: row{cells: []string{
-			p.clock(m.GetPublishedAt()), after(m.GetObservedAt(), m.GetPublishedAt()),
+			p.clockText(m.GetPublishedAt()), durationBetween(m.GetObservedAt(), m.GetPublishedAt()),
 			fmt.Sprintf("published as sequence %d", m.GetSequence()),
 		}}},
 	}
@@ -39,14 +39,14 @@ func (p Page) timeline(m *syncv1.TraceObjectResponse) []row {
 	for _, step := range m.GetSteps() {
 		result := step.GetResult()
 		if !step.GetCurrent() {
-			future = append(future, p.awaited(result))
+			future = append(future, p.awaitedRow(result))
 			continue
 		}
 		if version := result.GetResourceVersion(); !seen[version] {
 			seen[version] = true
 			past = append(past, observed(result.GetObservedAt(), version))
 		}
-		past = append(past, p.done(result))
+		past = append(past, p.doneMoment(result))
 	}
 	slices.SortStableFunc(past, func(a, b moment) int { return a.at.Compare(b.at) })
 	rows := make([]row, 0, len(past)+len(future))
@@ -62,24 +62,24 @@ type moment struct {
 	row row
 }
 
-func (p Page) done(result *eventv1.ResourceResult) moment {
-	what, paint := deed(result)
+func (p Page) doneMoment(result *eventv1.ResourceResult) moment {
+	what, paint := deedText(result)
 	at := result.GetFinishedAt()
-	return moment{at: at.AsTime(), row: row{cells: []string{p.clock(at), after(result.GetObservedAt(), at), what}, ink: paint}}
+	return moment{at: at.AsTime(), row: row{cells: []string{p.clockText(at), durationBetween(result.GetObservedAt(), at), what}, ink: paint}}
 }
 
-func (p Page) awaited(result *eventv1.ResourceResult) row {
+func (p Page) awaitedRow(result *eventv1.ResourceResult) row {
 	what := "waiting for " + result.GetService()
 	if result.GetFinishedAt() != nil {
-		earlier, _ := deed(result)
-		what += fmt.Sprintf("; generation %d was %s, %s", result.GetGeneration(), earlier, p.ago(result.GetFinishedAt()))
+		earlier, _ := deedText(result)
+		what += fmt.Sprintf("; generation %d was %s, %s", result.GetGeneration(), earlier, p.agoText(result.GetFinishedAt()))
 	}
 	return row{cells: []string{"", "", what}, ink: wait}
 }
 
-// deed returns what a service did, with its color.
-func deed(result *eventv1.ResourceResult) (string, ink) {
-	verb, paint := verdict(result.GetOutcome())
+// deedText returns what a service did, with its color.
+func deedText(result *eventv1.ResourceResult) (string, ink) {
+	verb, paint := outcomeText(result.GetOutcome())
 	what := verb + " " + result.GetService()
 	switch {
 	case result.GetMessage() != "":
@@ -87,13 +87,13 @@ func deed(result *eventv1.ResourceResult) (string, ink) {
 	case result.GetOutcome() == eventv1.Outcome_OUTCOME_APPLIED && result.GetWrites() == 0:
 		what += ", nothing to write"
 	case result.GetWrites() > 0:
-		what += ", " + count(result.GetWrites(), "write")
+		what += ", " + countText(result.GetWrites(), "write")
 	}
 	return what, paint
 }
 
-// verdict returns the words for an outcome, with its color.
-func verdict(o eventv1.Outcome) (string, ink) {
+// outcomeText returns the words for an outcome, with its color.
+func outcomeText(o eventv1.Outcome) (string, ink) {
 	switch o {
 	case eventv1.Outcome_OUTCOME_APPLIED:
 		return "applied by", good

@@ -10,28 +10,28 @@ import (
 // Tuples lists declared tuples.
 func (p Page) Tuples(m *tuplev1.ListTuplesResponse) {
 	if len(m.GetTuples()) == 0 {
-		p.linef("No such tuple is declared.")
+		p.writeLine("No such tuple is declared.")
 		return
 	}
 	var rows []row
 	for _, t := range m.GetTuples() {
 		text := tupleText(t.GetKey(), t.GetCondition())
 		for _, o := range t.GetOwners() {
-			r := row{cells: []string{text, o.GetKind() + "/" + o.GetName(), enumWord(o.GetState().String(), "STATE_"), shorten(o.GetMessage())}}
+			r := row{cells: []string{text, o.GetKind() + "/" + o.GetName(), enumWord(o.GetState().String(), "STATE_"), shortenText(o.GetMessage())}}
 			if o.GetState() == tuplev1.State_STATE_INVALID {
 				r.ink = bad
 			}
 			rows = append(rows, r)
 		}
 	}
-	p.table([]string{"TUPLE", "DECLARED BY", "IS", "WHY"}, rows)
-	p.more(m.GetNextPageToken() != "")
+	p.writeTable([]string{"TUPLE", "DECLARED BY", "IS", "WHY"}, rows)
+	p.writeMore(m.GetNextPageToken() != "")
 }
 
 // UndeclaredTuples lists the tuples that no object declares.
 func (p Page) UndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 	if len(m.GetTuples()) == 0 {
-		p.linef("All that the store holds is declared.")
+		p.writeLine("All that the store holds is declared.")
 		return
 	}
 	rows := make([]row, len(m.GetTuples()))
@@ -41,31 +41,31 @@ func (p Page) UndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 			by = "-"
 		}
 		rows[i] = row{cells: []string{
-			tupleText(t.GetKey(), t.GetCondition()), p.ago(t.GetWrittenAt()), enumWord(t.GetFate().String(), "FATE_"), by, t.GetMessage(),
+			tupleText(t.GetKey(), t.GetCondition()), p.agoText(t.GetWrittenAt()), enumWord(t.GetFate().String(), "FATE_"), by, t.GetMessage(),
 		}}
 	}
-	p.table([]string{"TUPLE", "WRITTEN", "IS", "RECORDED BY", "WHY"}, rows)
-	p.more(m.GetNextPageToken() != "")
+	p.writeTable([]string{"TUPLE", "WRITTEN", "IS", "RECORDED BY", "WHY"}, rows)
+	p.writeMore(m.GetNextPageToken() != "")
 }
 
 // Adoption lists the tuples that are deleted when the IAM store is taken over.
 func (p Page) Adoption(m *tuplev1.PreviewAdoptionResponse) {
 	if m.GetAdopted() {
-		p.linef("OpenFGA store %s of Store %s is this cluster's: tuple-sync removes undeclared tuples by itself.", m.GetStoreId(), m.GetStore())
+		p.writeLine("OpenFGA store %s of Store %s is this cluster's: tuple-sync removes undeclared tuples by itself.", m.GetStoreId(), m.GetStore())
 	} else {
-		p.linef("OpenFGA store %s of Store %s is not taken over. %s", m.GetStoreId(), m.GetStore(), m.GetMessage())
+		p.writeLine("OpenFGA store %s of Store %s is not taken over. %s", m.GetStoreId(), m.GetStore(), m.GetMessage())
 	}
 	if len(m.GetTuples()) == 0 {
-		p.linef("No tuple would be deleted.")
-		p.more(m.GetNextPageToken() != "")
+		p.writeLine("No tuple would be deleted.")
+		p.writeMore(m.GetNextPageToken() != "")
 		return
 	}
 	rows := make([]row, len(m.GetTuples()))
 	for i, t := range m.GetTuples() {
-		rows[i] = row{cells: []string{tupleText(t.GetKey(), nil), p.ago(t.GetWrittenAt())}, ink: bad}
+		rows[i] = row{cells: []string{tupleText(t.GetKey(), nil), p.agoText(t.GetWrittenAt())}, ink: bad}
 	}
-	p.table([]string{"WOULD BE DELETED", "WRITTEN"}, rows)
-	p.more(m.GetNextPageToken() != "")
+	p.writeTable([]string{"WOULD BE DELETED", "WRITTEN"}, rows)
+	p.writeMore(m.GetNextPageToken() != "")
 }
 
 // tupleText returns a tuple in the usual notation, object#relation@user.

@@ -45,7 +45,7 @@ func New(cfg *rest.Config, policy infer.Policy) (*Guard, error) {
 		return nil, fmt.Errorf("making a client to judge by: %w", err)
 	}
 	rules := newRules(objects, policy)
-	return &Guard{rules: rules, rights: &rights{kube: typed}, scope: newScope(rules.namespaces, policy)}, nil
+	return &Guard{rules: rules, rights: &rights{kube: typed}, scope: newScope(rules.listNamespaces, policy)}, nil
 }
 
 // Webhooks returns the webhooks to register at the API server.
@@ -62,10 +62,10 @@ func (g *Guard) Extend(refresh func(context.Context) error) { g.scope.refresh = 
 // Cover returns nil if the webhook has covered the RoleBindings of a namespace for long enough. The API server needs
 // [admission.Settling] to notice a new scope. Cover extends the webhook to the namespace if necessary.
 func (g *Guard) Cover(ctx context.Context, namespace string) error {
-	if err := g.scope.cover(ctx, namespace); err != nil {
+	if err := g.scope.coverNamespace(ctx, namespace); err != nil {
 		return err
 	}
-	return g.scope.settled(namespace)
+	return g.scope.checkSettled(namespace)
 }
 
 // judgeRule checks the author of a new or changed rule. It returns only after the webhook covers the RoleBindings of
@@ -79,30 +79,30 @@ func (g *Guard) judgeRule(ctx context.Context, request *admissionv1.AdmissionReq
 	if rule.Flaw != nil {
 		return admission.Refuse("%s: correct parent_role and child_role", rule.Flaw)
 	}
-	almighty, err := g.rights.almighty(ctx, request.UserInfo, request.Namespace)
+	almighty, err := g.rights.canBindAll(ctx, request.UserInfo, request.Namespace)
 	if err == nil && !almighty {
 		err = g.judgeAuthor(ctx, request, rule)
 	}
 	if err != nil || request.DryRun != nil && *request.DryRun {
 		return err
 	}
-	if err := g.scope.cover(ctx, request.Namespace); err != nil {
+	if err := g.scope.coverNamespace(ctx, request.Namespace); err != nil {
 		return err
 	}
-	return g.scope.settle(ctx, request.Namespace)
+	return g.scope.waitSettled(ctx, request.Namespace)
 }
 
 func (g *Guard) judgeAuthor(ctx context.Context, request *admissionv1.AdmissionRequest, rule infer.Rule) error {
-	ruleSet, err := g.rules.of(ctx, request.Namespace)
+	ruleSet, err := g.rules.ruleSetOf(ctx, request.Namespace)
 	if err != nil {
 		return err
 	}
 	roles := append([]infer.Role{rule.Child}, ruleSet.Implied(rule.Child)...)
-	return g.judge(ctx, request, roles, func(child infer.Role) string {
+	return g.validateFollowing(ctx, request, roles, func(child infer.Role) string {
 		if child == rule.Child {
-			return fmt.Sprintf("the rule gives %s to whoever has %s", words(child), words(rule.Parent))
+			return fmt.Sprintf("the rule gives %s to whoever has %s", roleText(child), roleText(rule.Parent))
 		}
-		return fmt.Sprintf("the rule gives %s with %s to whoever has %s", words(child), words(rule.Child), words(rule.Parent))
+		return fmt.Sprintf("the rule gives %s with %s to whoever has %s", roleText(child), roleText(rule.Child), roleText(rule.Parent))
 	})
 }
 
@@ -121,25 +121,25 @@ func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.Admission
 		return admission.Refuse("RoleBindings with names such as %s are made by implied-role, and nobody else's lasts: choose another name, "+
 			"or add the label %s=true", binding.Name, infer.IndependentLabel)
 	}
-	if !gains(before, binding) {
+	if !isGaining(before, binding) {
 		return nil
 	}
-	ruleSet, err := g.rules.of(ctx, request.Namespace)
+	ruleSet, err := g.rules.ruleSetOf(ctx, request.Namespace)
 	if err != nil {
 		return err
 	}
 	role := binding.Role
-	return g.judge(ctx, request, ruleSet.Implied(role), func(child infer.Role) string {
+	return g.validateFollowing(ctx, request, ruleSet.Implied(role), func(child infer.Role) string {
 		if path := ruleSet.Path(role, child); len(path) > 2 {
-			return fmt.Sprintf("%s implies %s by way of %s", words(role), words(child), words(path[1]))
+			return fmt.Sprintf("%s implies %s by way of %s", roleText(role), roleText(child), roleText(path[1]))
 		}
-		return fmt.Sprintf("%s implies %s", words(role), words(child))
+		return fmt.Sprintf("%s implies %s", roleText(role), roleText(child))
 	})
 }
 
-// gains reports whether a subject may get a role by an update. This is so for a new subject, and for all subjects if
+// isGaining reports whether a subject may get a role by an update. This is so for a new subject, and for all subjects if
 // the binding becomes a source.
-func gains(before, binding infer.Binding) bool {
+func isGaining(before, binding infer.Binding) bool {
 	there := make(map[rbacv1.Subject]struct{}, len(before.Subjects))
 	for _, s := range before.Subjects {
 		there[s] = struct{}{}
@@ -150,10 +150,10 @@ func gains(before, binding infer.Binding) bool {
 	})
 }
 
-// judge refuses the request unless its author may bind all roles in follow.
-func (g *Guard) judge(ctx context.Context, request *admissionv1.AdmissionRequest, follow []infer.Role, because func(infer.Role) string) error {
+// validateFollowing refuses the request unless its author may bind all roles in follow.
+func (g *Guard) validateFollowing(ctx context.Context, request *admissionv1.AdmissionRequest, follow []infer.Role, because func(infer.Role) string) error {
 	user := request.UserInfo
-	left, err := g.rights.lacking(ctx, user, request.Namespace, follow)
+	left, err := g.rights.rolesLacking(ctx, user, request.Namespace, follow)
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -164,19 +164,19 @@ func (g *Guard) judge(ctx context.Context, request *admissionv1.AdmissionRequest
 	}
 	return admission.Refuse("%s, which %s may not bind in namespace %s: "+
 		`get the verb "bind" on %s, or all that it permits, or let somebody do this who has that%s`,
-		because(left[0]), user.Username, request.Namespace, resource(left[0])+"/"+left[0].Name, others(len(left)-1))
+		because(left[0]), user.Username, request.Namespace, roleResource(left[0])+"/"+left[0].Name, othersText(len(left)-1))
 }
 
-func others(n int) string {
+func othersText(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" (the same holds of %d further roles that follow)", n)
 }
 
-func words(r infer.Role) string { return r.Kind() + " " + r.Name }
+func roleText(r infer.Role) string { return r.Kind() + " " + r.Name }
 
-func resource(r infer.Role) string {
+func roleResource(r infer.Role) string {
 	if r.Cluster {
 		return "clusterroles"
 	}

@@ -34,11 +34,11 @@ type (
 
 // heldBy returns the rules of all roles that are bound to a user in the namespace or in the cluster.
 func (r *rights) heldBy(ctx context.Context, who user, namespace string) ([]rbacv1.PolicyRule, error) {
-	everywhere, err := list(ctx, r, "", func(b *rbacv1.ClusterRoleBinding) bound { return bound{roleOf(b.RoleRef), b.Subjects} })
+	everywhere, err := listObjects(ctx, r, "", func(b *rbacv1.ClusterRoleBinding) bound { return bound{roleOf(b.RoleRef), b.Subjects} })
 	if err != nil {
 		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
 	}
-	here, err := list(ctx, r, namespace, func(b *rbacv1.RoleBinding) bound { return bound{roleOf(b.RoleRef), b.Subjects} })
+	here, err := listObjects(ctx, r, namespace, func(b *rbacv1.RoleBinding) bound { return bound{roleOf(b.RoleRef), b.Subjects} })
 	if err != nil {
 		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
 	}
@@ -63,7 +63,7 @@ func (r *rights) permittedBy(ctx context.Context, namespace string, roles map[in
 	group.SetLimit(atATime)
 	for role := range roles {
 		group.Go(func() error {
-			permits, err := r.permits(ctx, namespace, role)
+			permits, err := r.rulesOfRole(ctx, namespace, role)
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
@@ -78,13 +78,13 @@ func (r *rights) permittedBy(ctx context.Context, namespace string, roles map[in
 }
 
 func (r *rights) permittedAmong(ctx context.Context, namespace string, roles map[infer.Role]struct{}) (rules []rbacv1.PolicyRule, err error) {
-	everywhere, err := list(ctx, r, "", func(c *rbacv1.ClusterRole) permission {
+	everywhere, err := listObjects(ctx, r, "", func(c *rbacv1.ClusterRole) permission {
 		return permission{infer.Role{Name: c.Name, Cluster: true}, c.Rules}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading ClusterRoles: %w", err)
 	}
-	here, err := list(ctx, r, namespace, func(c *rbacv1.Role) permission { return permission{infer.Role{Name: c.Name}, c.Rules} })
+	here, err := listObjects(ctx, r, namespace, func(c *rbacv1.Role) permission { return permission{infer.Role{Name: c.Name}, c.Rules} })
 	if err != nil {
 		return nil, fmt.Errorf("reading Roles: %w", err)
 	}
@@ -102,10 +102,10 @@ func roleOf(ref rbacv1.RoleRef) infer.Role {
 	return infer.Role{Name: ref.Name, Cluster: ref.Kind == infer.KindClusterRole}
 }
 
-// list lists all objects of a kind, in a namespace or cluster-wide, and maps each by keep.
-func list[O, T any](ctx context.Context, r *rights, namespace string, keep func(*O) T) ([]T, error) {
-	return shared(ctx, &r.reads, fmt.Sprintf("%T in %s", new(O), namespace), func(ctx context.Context) (all []T, err error) {
-		err = pager.New(r.page(new(O), namespace)).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+// listObjects lists all objects of a kind, in a namespace or cluster-wide, and maps each by keep.
+func listObjects[O, T any](ctx context.Context, r *rights, namespace string, keep func(*O) T) ([]T, error) {
+	return shareRead(ctx, &r.reads, fmt.Sprintf("%T in %s", new(O), namespace), func(ctx context.Context) (all []T, err error) {
+		err = pager.New(r.pageFunc(new(O), namespace)).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 			if o, ok := any(object).(*O); ok {
 				all = append(all, keep(o))
 			}
@@ -115,8 +115,8 @@ func list[O, T any](ctx context.Context, r *rights, namespace string, keep func(
 	})
 }
 
-// page returns a function that lists one page of the kind of the given object.
-func (r *rights) page(kind any, namespace string) pager.ListPageFunc {
+// pageFunc returns a function that lists one page of the kind of the given object.
+func (r *rights) pageFunc(kind any, namespace string) pager.ListPageFunc {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		switch api := r.kube.RbacV1(); kind.(type) {
 		case *rbacv1.ClusterRoleBinding:

@@ -30,12 +30,12 @@ type rights struct {
 	reads singleflight.Group
 }
 
-// almighty reports whether a user may bind every role in a namespace. Members of system:masters always may.
-func (r *rights) almighty(ctx context.Context, who user, namespace string) (bool, error) {
+// canBindAll reports whether a user may bind every role in a namespace. Members of system:masters always may.
+func (r *rights) canBindAll(ctx context.Context, who user, namespace string) (bool, error) {
 	if slices.Contains(who.Groups, "system:masters") {
 		return true, nil
 	}
-	for _, all := range everything() {
+	for _, all := range allRoles() {
 		one, err := r.mayBind(ctx, who, namespace, all)
 		if err != nil || !one {
 			return false, err
@@ -44,13 +44,13 @@ func (r *rights) almighty(ctx context.Context, who user, namespace string) (bool
 	return true, nil
 }
 
-// everything returns one role without a name per kind. It stands for all roles of that kind.
-func everything() []infer.Role { return []infer.Role{{}, {Cluster: true}} }
+// allRoles returns one role without a name per kind. It stands for all roles of that kind.
+func allRoles() []infer.Role { return []infer.Role{{}, {Cluster: true}} }
 
-// lacking returns the given roles that a user may not bind in a namespace. If more than [maxRoles] are left after the
+// rolesLacking returns the given roles that a user may not bind in a namespace. If more than [maxRoles] are left after the
 // check for all roles of a kind, it returns them unchecked.
-func (r *rights) lacking(ctx context.Context, who user, namespace string, roles []infer.Role) ([]infer.Role, error) {
-	for _, all := range everything() {
+func (r *rights) rolesLacking(ctx context.Context, who user, namespace string, roles []infer.Role) ([]infer.Role, error) {
+	for _, all := range allRoles() {
 		ofKind := func(role infer.Role) bool { return role.Cluster == all.Cluster }
 		if !slices.ContainsFunc(roles, ofKind) {
 			continue
@@ -66,7 +66,7 @@ func (r *rights) lacking(ctx context.Context, who user, namespace string, roles 
 	if len(roles) > maxRoles {
 		return roles, nil
 	}
-	roles, err := without(roles, func(role infer.Role) (bool, error) { return r.mayBind(ctx, who, namespace, role) })
+	roles, err := rolesWithout(roles, func(role infer.Role) (bool, error) { return r.mayBind(ctx, who, namespace, role) })
 	if err != nil || len(roles) == 0 {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func (r *rights) lacking(ctx context.Context, who user, namespace string, roles 
 	if err != nil {
 		return nil, err
 	}
-	return without(roles, func(role infer.Role) (bool, error) {
-		permits, err := r.permits(ctx, namespace, role)
+	return rolesWithout(roles, func(role infer.Role) (bool, error) {
+		permits, err := r.rulesOfRole(ctx, namespace, role)
 		if apierrors.IsNotFound(err) {
 			return false, nil // The role may be created later with any permissions.
 		}
@@ -84,8 +84,8 @@ func (r *rights) lacking(ctx context.Context, who user, namespace string, roles 
 	})
 }
 
-// without returns the roles for which may returns false.
-func without(roles []infer.Role, may func(infer.Role) (bool, error)) ([]infer.Role, error) {
+// rolesWithout returns the roles for which may returns false.
+func rolesWithout(roles []infer.Role, may func(infer.Role) (bool, error)) ([]infer.Role, error) {
 	group, drop := errgroup.Group{}, make([]atomic.Bool, len(roles))
 	group.SetLimit(atATime)
 	for i, role := range roles {
@@ -112,7 +112,7 @@ func (r *rights) mayBind(ctx context.Context, who user, namespace string, role i
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: who.Username, UID: who.UID, Groups: who.Groups, Extra: make(map[string]authorizationv1.ExtraValue, len(who.Extra)),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "bind", Group: rbacv1.GroupName, Resource: resource(role), Namespace: namespace, Name: role.Name,
+			Verb: "bind", Group: rbacv1.GroupName, Resource: roleResource(role), Namespace: namespace, Name: role.Name,
 		},
 	}
 	for key, value := range who.Extra {
@@ -126,8 +126,8 @@ func (r *rights) mayBind(ctx context.Context, who user, namespace string, role i
 	return answer.Status.Allowed && !answer.Status.Denied, nil
 }
 
-// permits returns the rules of a role.
-func (r *rights) permits(ctx context.Context, namespace string, role infer.Role) ([]rbacv1.PolicyRule, error) {
+// rulesOfRole returns the rules of a role.
+func (r *rights) rulesOfRole(ctx context.Context, namespace string, role infer.Role) ([]rbacv1.PolicyRule, error) {
 	if role.Cluster {
 		found, err := r.kube.RbacV1().ClusterRoles().Get(ctx, role.Name, metav1.GetOptions{})
 		if err != nil {

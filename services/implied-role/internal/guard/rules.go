@@ -36,7 +36,7 @@ type rules struct {
 	reads singleflight.Group
 
 	mu    sync.Mutex
-	view  *view.View
+	view  *view.Informer
 	state *state.State
 	// ruleSets caches rule sets by namespace until a rule changes. changes counts these changes.
 	ruleSets map[string]*infer.RuleSet
@@ -50,21 +50,21 @@ func newRules(objects dynamic.Interface, policy infer.Policy) *rules {
 }
 
 // Follow lets the guard use a view while the view is current. Call it before the view runs.
-func (g *Guard) Follow(v *view.View, s *state.State) {
+func (g *Guard) Follow(v *view.Informer, s *state.State) {
 	r := g.rules
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.view, r.state = v, s
-	v.OnLoad(func() { r.forget("") })
+	v.OnLoad(func() { r.forgetNamespace("") })
 	v.OnChange(func(k event.Key) {
 		if k.GroupResource == ruleResource() {
-			r.forget(k.Namespace)
+			r.forgetNamespace(k.Namespace)
 		}
 	})
 }
 
-// forget drops the cached rule set of a namespace, or all if namespace is empty.
-func (r *rules) forget(namespace string) {
+// forgetNamespace drops the cached rule set of a namespace, or all if namespace is empty.
+func (r *rules) forgetNamespace(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes++
@@ -73,24 +73,24 @@ func (r *rules) forget(namespace string) {
 	}
 }
 
-// of returns the rule set of a namespace as the API server has it. It lists the rules, or uses a current view that
+// ruleSetOf returns the rule set of a namespace as the API server has it. It lists the rules, or uses a current view that
 // holds as many rules as the API server counts. Concurrent calls for one namespace share reads.
-func (r *rules) of(ctx context.Context, namespace string) (*infer.RuleSet, error) {
-	return shared(ctx, &r.reads, namespace, func(ctx context.Context) (*infer.RuleSet, error) { return r.read(ctx, namespace) })
+func (r *rules) ruleSetOf(ctx context.Context, namespace string) (*infer.RuleSet, error) {
+	return shareRead(ctx, &r.reads, namespace, func(ctx context.Context) (*infer.RuleSet, error) { return r.readRuleSet(ctx, namespace) })
 }
 
-func (r *rules) read(ctx context.Context, namespace string) (*infer.RuleSet, error) {
+func (r *rules) readRuleSet(ctx context.Context, namespace string) (*infer.RuleSet, error) {
 	first := int64(fewRules)
-	if r.many(namespace) {
+	if r.hasMany(namespace) {
 		first = 1 // Only the number of rules is needed.
 	}
-	page, err := r.page(ctx, namespace, metav1.ListOptions{Limit: first})
+	page, err := r.listPage(ctx, namespace, metav1.ListOptions{Limit: first})
 	if err != nil {
 		return nil, err
 	}
 	if remaining := page.GetRemainingItemCount(); page.GetContinue() != "" && remaining != nil {
 		count := len(page.Items) + int(*remaining)
-		if ruleSet := r.held(ctx, namespace, count); ruleSet != nil {
+		if ruleSet := r.heldRuleSet(ctx, namespace, count); ruleSet != nil {
 			return ruleSet, nil
 		}
 		if count > r.most {
@@ -99,7 +99,7 @@ func (r *rules) read(ctx context.Context, namespace string) (*infer.RuleSet, err
 	}
 	list, err := rulesOf(page, nil)
 	for err == nil && page.GetContinue() != "" {
-		if page, err = r.page(ctx, namespace, metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err == nil {
+		if page, err = r.listPage(ctx, namespace, metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err == nil {
 			list, err = rulesOf(page, list)
 		}
 	}
@@ -123,12 +123,12 @@ func rulesOf(page *unstructured.UnstructuredList, others []infer.Rule) ([]infer.
 	return others, nil
 }
 
-// namespaces lists the namespaces that have rules, read from the API server.
-func (r *rules) namespaces(ctx context.Context) (map[string]struct{}, error) {
+// listNamespaces lists the namespaces that have rules, read from the API server.
+func (r *rules) listNamespaces(ctx context.Context) (map[string]struct{}, error) {
 	all, page := map[string]struct{}{}, &unstructured.UnstructuredList{}
 	for more := true; more; more = page.GetContinue() != "" {
 		var err error
-		if page, err = r.page(ctx, "", metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err != nil {
+		if page, err = r.listPage(ctx, "", metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err != nil {
 			return nil, err
 		}
 		for _, item := range page.Items {
@@ -138,7 +138,7 @@ func (r *rules) namespaces(ctx context.Context) (map[string]struct{}, error) {
 	return all, nil
 }
 
-func (r *rules) page(ctx context.Context, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (r *rules) listPage(ctx context.Context, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	list, err := r.objects.Resource(rolev1alpha1.GroupVersion.WithResource(rolev1alpha1.Resource)).Namespace(namespace).List(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("listing the rules of namespace %s: %w", namespace, err)
@@ -146,16 +146,16 @@ func (r *rules) page(ctx context.Context, namespace string, options metav1.ListO
 	return list, nil
 }
 
-// many reports whether the view, current or not, holds more than fewRules rules of a namespace.
-func (r *rules) many(namespace string) bool {
+// hasMany reports whether the view, current or not, holds more than fewRules rules of a namespace.
+func (r *rules) hasMany(namespace string) bool {
 	r.mu.Lock()
 	objects := r.state
 	r.mu.Unlock()
 	return objects != nil && objects.RuleCount(namespace) > fewRules
 }
 
-// held returns the rule set of the view if the view is current and holds count rules, or nil.
-func (r *rules) held(ctx context.Context, namespace string, count int) *infer.RuleSet {
+// heldRuleSet returns the rule set of the view if the view is current and holds count rules, or nil.
+func (r *rules) heldRuleSet(ctx context.Context, namespace string, count int) *infer.RuleSet {
 	r.mu.Lock()
 	view, objects := r.view, r.state
 	r.mu.Unlock()
@@ -166,7 +166,7 @@ func (r *rules) held(ctx context.Context, namespace string, count int) *infer.Ru
 }
 
 // ofView returns the rule set of a current view if it holds count rules, or nil.
-func (r *rules) ofView(v *view.View, objects *state.State, namespace string, count int) *infer.RuleSet {
+func (r *rules) ofView(v *view.Informer, objects *state.State, namespace string, count int) *infer.RuleSet {
 	var (
 		known   *infer.RuleSet
 		changes uint64

@@ -55,7 +55,7 @@ func newScope(list func(context.Context) (map[string]struct{}, error), p infer.P
 
 // Selector implements [admission.Scope].
 func (s *scope) Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error) {
-	all, names := selector(metav1.LabelSelectorOpNotIn, s.excluded...), map[string]struct{}{}
+	all, names := namespaceSelector(metav1.LabelSelectorOpNotIn, s.excluded...), map[string]struct{}{}
 	if equality.Semantic.DeepEqual(is, all) {
 		return all, nil
 	}
@@ -63,7 +63,7 @@ func (s *scope) Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1
 	for _, name := range named {
 		names[name] = struct{}{}
 	}
-	s.uncover(names)
+	s.uncoverOthers(names)
 	if !ours {
 		var err error
 		if names, err = s.list(ctx); err != nil {
@@ -78,24 +78,24 @@ func (s *scope) Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1
 	}
 	switch {
 	case len(names) == 0:
-		return selector(metav1.LabelSelectorOpDoesNotExist), nil
+		return namespaceSelector(metav1.LabelSelectorOpDoesNotExist), nil
 	case len(names) > maxNamespaces:
 		return all, nil
 	}
-	return selector(metav1.LabelSelectorOpIn, slices.Sorted(maps.Keys(names))...), nil
+	return namespaceSelector(metav1.LabelSelectorOpIn, slices.Sorted(maps.Keys(names))...), nil
 }
 
-// uncover forgets the namespaces that the registered selector does not name. If one was removed, the API server needs
+// uncoverOthers forgets the namespaces that the registered selector does not name. If one was removed, the API server needs
 // time again to notice that it is back.
-func (s *scope) uncover(but map[string]struct{}) {
+func (s *scope) uncoverOthers(but map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = 0
 	maps.DeleteFunc(s.covered, func(name string, _ time.Duration) bool { _, is := but[name]; return !is })
 }
 
-// selector returns a selector of namespaces by the name label, which the API server maintains itself.
-func selector(operator metav1.LabelSelectorOperator, names ...string) *metav1.LabelSelector {
+// namespaceSelector returns a selector of namespaces by the name label, which the API server maintains itself.
+func namespaceSelector(operator metav1.LabelSelectorOperator, names ...string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: corev1.LabelMetadataName, Operator: operator, Values: names},
 	}}
@@ -137,9 +137,9 @@ func (s *scope) Registered(is *metav1.LabelSelector) {
 	}
 }
 
-// cover returns nil once the webhook covers a namespace.
-func (s *scope) cover(ctx context.Context, namespace string) error {
-	if slices.Contains(s.excluded, namespace) || s.since(namespace) != 0 {
+// coverNamespace returns nil once the webhook covers a namespace.
+func (s *scope) coverNamespace(ctx context.Context, namespace string) error {
+	if slices.Contains(s.excluded, namespace) || s.coveredSince(namespace) != 0 {
 		return nil
 	}
 	// A name stays in wanted, so an invalid one would make every later registration fail.
@@ -152,14 +152,14 @@ func (s *scope) cover(ctx context.Context, namespace string) error {
 	if err := s.refresh(ctx); err != nil {
 		return err
 	}
-	if s.since(namespace) == 0 {
+	if s.coveredSince(namespace) == 0 {
 		return fmt.Errorf("the webhook of RoleBindings does not cover namespace %s", namespace)
 	}
 	return nil
 }
 
-// since returns the time since which a namespace is covered, or 0.
-func (s *scope) since(namespace string) time.Duration {
+// coveredSince returns the time since which a namespace is covered, or 0.
+func (s *scope) coveredSince(namespace string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all != 0 {
@@ -168,15 +168,15 @@ func (s *scope) since(namespace string) time.Duration {
 	return s.covered[namespace]
 }
 
-// settle waits until the API server had the time to notice that a namespace is covered.
-func (s *scope) settle(ctx context.Context, namespace string) error {
-	backoff.Sleep(ctx, admission.Settling-bootclock.Since(s.since(namespace)))
-	return s.settled(namespace)
+// waitSettled waits until the API server had the time to notice that a namespace is covered.
+func (s *scope) waitSettled(ctx context.Context, namespace string) error {
+	backoff.Sleep(ctx, admission.Settling-bootclock.Since(s.coveredSince(namespace)))
+	return s.checkSettled(namespace)
 }
 
-// settled returns nil if the API server had the time to notice that a namespace is covered.
-func (s *scope) settled(namespace string) error {
-	since := s.since(namespace)
+// checkSettled returns nil if the API server had the time to notice that a namespace is covered.
+func (s *scope) checkSettled(namespace string) error {
+	since := s.coveredSince(namespace)
 	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= admission.Settling {
 		return nil
 	}

@@ -52,15 +52,15 @@ func TestTheSelectorNamesWhereThereAreRules(t *testing.T) {
 	}{
 		"nothing yet":                {nil, nil, nil, "DoesNotExist[]"},
 		"the first time":             {[]string{"b", "a"}, nil, nil, "In[a b]"},
-		"it only grows":              {nil, []string{"c"}, selector(metav1.LabelSelectorOpIn, "a"), "In[a c]"},
-		"after there was none":       {nil, []string{"c"}, selector(metav1.LabelSelectorOpDoesNotExist), "In[c]"},
+		"it only grows":              {nil, []string{"c"}, namespaceSelector(metav1.LabelSelectorOpIn, "a"), "In[a c]"},
+		"after there was none":       {nil, []string{"c"}, namespaceSelector(metav1.LabelSelectorOpDoesNotExist), "In[c]"},
 		"what is excluded":           {[]string{"kube-system", "entail-system", "a"}, nil, nil, "In[a]"},
 		"what somebody else made":    {[]string{"a"}, nil, &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, "In[a]"},
-		"what leaves some out":       {[]string{"a"}, nil, selector(metav1.LabelSelectorOpNotIn, "a"), "In[a]"},
-		"as many as are named":       {many(maxNamespaces), nil, nil, text(selector(metav1.LabelSelectorOpIn, many(maxNamespaces)...))},
+		"what leaves some out":       {[]string{"a"}, nil, namespaceSelector(metav1.LabelSelectorOpNotIn, "a"), "In[a]"},
+		"as many as are named":       {many(maxNamespaces), nil, nil, text(namespaceSelector(metav1.LabelSelectorOpIn, many(maxNamespaces)...))},
 		"more than are named":        {many(maxNamespaces + 1), nil, nil, all},
-		"once all, always all":       {nil, nil, selector(metav1.LabelSelectorOpNotIn, covering().excluded...), all},
-		"one more than can be named": {nil, []string{"a"}, selector(metav1.LabelSelectorOpIn, many(maxNamespaces)...), all},
+		"once all, always all":       {nil, nil, namespaceSelector(metav1.LabelSelectorOpNotIn, covering().excluded...), all},
+		"one more than can be named": {nil, []string{"a"}, namespaceSelector(metav1.LabelSelectorOpIn, many(maxNamespaces)...), all},
 	} {
 		s := covering(c.rules...)
 		for _, wanted := range c.wanted {
@@ -75,46 +75,46 @@ func TestTheSelectorNamesWhereThereAreRules(t *testing.T) {
 
 func TestANamespaceIsCoveredWhenItIsRegistered(t *testing.T) {
 	s := covering("a")
-	if s.settled("a") == nil {
+	if s.checkSettled("a") == nil {
 		t.Error("it is, before anything is")
 	}
 	for _, name := range []string{"a", "b"} {
-		if err := s.cover(t.Context(), name); err != nil || s.since(name) == 0 {
+		if err := s.coverNamespace(t.Context(), name); err != nil || s.coveredSince(name) == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if s.settled("b") == nil {
+	if s.checkSettled("b") == nil {
 		t.Error("the API server knows at once")
 	}
-	if err := s.settle(t.Context(), "b"); err != nil {
+	if err := s.waitSettled(t.Context(), "b"); err != nil {
 		t.Error(err)
 	}
-	s.Registered(selector(metav1.LabelSelectorOpIn, "a", "z")) // As another replica would.
-	if s.since("b") != 0 || s.settled("a") != nil || s.settled("z") == nil || s.settled("kube-system") != nil {
+	s.Registered(namespaceSelector(metav1.LabelSelectorOpIn, "a", "z")) // As another replica would.
+	if s.coveredSince("b") != 0 || s.checkSettled("a") != nil || s.checkSettled("z") == nil || s.checkSettled("kube-system") != nil {
 		t.Error("it does not go by what is registered")
 	}
-	if err := s.settle(t.Context(), "z"); err != nil {
+	if err := s.waitSettled(t.Context(), "z"); err != nil {
 		t.Error(err)
 	}
-	if again, err := s.Selector(t.Context(), selector(metav1.LabelSelectorOpIn, "q")); err != nil || !slices.Equal(again.MatchExpressions[0].Values, []string{"a", "b", "q", "z"}) {
+	if again, err := s.Selector(t.Context(), namespaceSelector(metav1.LabelSelectorOpIn, "q")); err != nil || !slices.Equal(again.MatchExpressions[0].Values, []string{"a", "b", "q", "z"}) {
 		t.Errorf("what was taken out is not put back: %v", again)
 	}
-	if s.cover(t.Context(), "No Name") == nil {
+	if s.coverNamespace(t.Context(), "No Name") == nil {
 		t.Error("what is no name of a namespace is covered")
 	}
 	if again, err := s.Selector(t.Context(), nil); err != nil || slices.Contains(again.MatchExpressions[0].Values, "No Name") {
 		t.Errorf("the API server is asked for what it never takes: %v, %v", again, err)
 	}
-	if s.settled("z") == nil {
+	if s.checkSettled("z") == nil {
 		t.Error("the API server is taken to know what was taken out, and is about to be put back")
 	}
-	s.Registered(selector(metav1.LabelSelectorOpNotIn, s.excluded...))
-	if err := s.settle(t.Context(), "any"); err != nil {
+	s.Registered(namespaceSelector(metav1.LabelSelectorOpNotIn, s.excluded...))
+	if err := s.waitSettled(t.Context(), "any"); err != nil {
 		t.Errorf("all does not cover one: %v", err)
 	}
 	s.refresh = func(context.Context) error { return errors.New("on purpose") }
-	s.Registered(selector(metav1.LabelSelectorOpDoesNotExist))
-	if s.cover(t.Context(), "c") == nil {
+	s.Registered(namespaceSelector(metav1.LabelSelectorOpDoesNotExist))
+	if s.coverNamespace(t.Context(), "c") == nil {
 		t.Error("what cannot be registered is covered")
 	}
 }

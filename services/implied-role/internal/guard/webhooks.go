@@ -19,7 +19,7 @@ authorizer.group('rbac.authorization.k8s.io').resource('clusterroles').namespace
 // somebodyGains exempts updates by which no subject gets a role. The roleRef of a binding never changes. Bindings with
 // the bootstrapping label and generated bindings imply nothing, so a change of these labels counts as a gain.
 //
-// The expression compares each new subject with each old one. For more than 10,000 pairs, [gains] decides instead.
+// The expression compares each new subject with each old one. For more than 10,000 pairs, [isGaining] decides instead.
 const somebodyGains = `oldObject == null || !has(oldObject.subjects) ||
 has(object.subjects) && (size(object.subjects) * size(oldObject.subjects) > 10000 || object.subjects.exists(s, !(s in oldObject.subjects))) ||
 oldObject.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue() && !object.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue() ||
@@ -28,7 +28,7 @@ object.metadata.?labels[?'` + infer.IndependentLabel + `'].orValue('') != oldObj
 // rulesWebhook returns the webhook of rules. It covers all namespaces and all users, because a new rule first extends
 // the other webhook to its namespace.
 func rulesWebhook() admissionregistrationv1.ValidatingWebhook {
-	w := webhook(kinds.ImpliedRoles(), admissionregistrationv1.MatchCondition{
+	w := newWebhook(kinds.ImpliedRoles(), admissionregistrationv1.MatchCondition{
 		Name: "the-rule-is-new", Expression: "oldObject == null || object.spec != oldObject.spec",
 	})
 	noneOnDryRun := admissionregistrationv1.SideEffectClassNoneOnDryRun
@@ -37,11 +37,11 @@ func rulesWebhook() admissionregistrationv1.ValidatingWebhook {
 }
 
 func bindingsWebhook() admissionregistrationv1.ValidatingWebhook {
-	return webhook(kinds.RoleBindings(), admissionregistrationv1.MatchCondition{Name: "somebody-gains", Expression: somebodyGains},
+	return newWebhook(kinds.RoleBindings(), admissionregistrationv1.MatchCondition{Name: "somebody-gains", Expression: somebodyGains},
 		admissionregistrationv1.MatchCondition{Name: "not-whoever-may-bind-everything", Expression: notAlmighty})
 }
 
-func webhook(kind kinds.Kind, conditions ...admissionregistrationv1.MatchCondition) admissionregistrationv1.ValidatingWebhook {
+func newWebhook(kind kinds.Kind, conditions ...admissionregistrationv1.MatchCondition) admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
 		Name: kind.Resource + "." + kinds.ImpliedRoles().Group,
 		Rules: []admissionregistrationv1.RuleWithOperations{{

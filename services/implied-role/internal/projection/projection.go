@@ -63,13 +63,13 @@ func (p *Projection) Sync(ctx context.Context, namespace string) error {
 	defer p.mu.Unlock()
 	namespaces := []string{namespace}
 	if p.has == nil {
-		if err := p.load(ctx); err != nil {
+		if err := p.loadTuples(ctx); err != nil {
 			return fmt.Errorf("reading rules in OpenFGA: %w", err)
 		}
 		namespaces = append(namespaces, slices.Sorted(maps.Keys(p.has))...)
 	}
 	for _, n := range namespaces {
-		if err := p.write(ctx, n); err != nil {
+		if err := p.writeNamespace(ctx, n); err != nil {
 			p.has = nil // Some tuples may have been written.
 			return fmt.Errorf("writing rules of namespace %s to OpenFGA: %w", n, err)
 		}
@@ -77,7 +77,7 @@ func (p *Projection) Sync(ctx context.Context, namespace string) error {
 	return nil
 }
 
-func (p *Projection) load(ctx context.Context) error {
+func (p *Projection) loadTuples(ctx context.Context) error {
 	stores, err := p.cfg.OpenFGA.FindStores(ctx, p.cfg.Store)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (p *Projection) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if namespace, l, ours := p.cfg.Roles.parse(t.GetKey()); ours {
+		if namespace, l, ours := p.cfg.Roles.parseTuple(t.GetKey()); ours {
 			if has[namespace] == nil {
 				has[namespace] = map[link]struct{}{}
 			}
@@ -101,15 +101,15 @@ func (p *Projection) load(ctx context.Context) error {
 	return nil
 }
 
-func (p *Projection) write(ctx context.Context, namespace string) error {
+func (p *Projection) writeNamespace(ctx context.Context, namespace string) error {
 	rules := p.cfg.Rules(namespace)
-	if rules.Same(p.written[namespace]) {
+	if rules.IsSame(p.written[namespace]) {
 		return nil
 	}
 	p.written[namespace] = rules
 	has := p.has[namespace]
-	desired, tooLong := p.cfg.Roles.links(namespace, rules)
-	add, remove := p.missing(desired, has), p.missing(has, desired)
+	desired, tooLong := p.cfg.Roles.linksOf(namespace, rules)
+	add, remove := p.missingTuples(desired, has), p.missingTuples(has, desired)
 	if len(add)+len(remove) == 0 {
 		return nil
 	}
@@ -135,12 +135,12 @@ func (p *Projection) write(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// missing returns the tuples of the links that are in one set but not in the other, in order.
-func (p *Projection) missing(in, from map[link]struct{}) []*openfgav1.TupleKey {
+// missingTuples returns the tuples of the links that are in one set but not in the other, in order.
+func (p *Projection) missingTuples(in, from map[link]struct{}) []*openfgav1.TupleKey {
 	var tuples []*openfgav1.TupleKey
 	for l := range in {
 		if _, found := from[l]; !found {
-			tuples = append(tuples, p.cfg.Roles.tuple(l))
+			tuples = append(tuples, p.cfg.Roles.linkTuple(l))
 		}
 	}
 	slices.SortFunc(tuples, func(a, b *openfgav1.TupleKey) int {

@@ -30,12 +30,12 @@ func TestATupleIsReadAsItIsWritten(t *testing.T) {
 		"odd characters": {infer.Role{Name: "system:a#b@c *"}, infer.Role{Name: "x.y"}, "role:team/x.y#assignee@role:team/system%3Aa%23b%40c+%2A#assignee"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := link{r.object("team", test.parent), r.object("team", test.child)}
-			key := r.tuple(l)
+			l := link{r.objectName("team", test.parent), r.objectName("team", test.child)}
+			key := r.linkTuple(l)
 			if got := key.GetObject() + "#" + key.GetRelation() + "@" + key.GetUser(); got != test.want {
 				t.Errorf("it is %s, want %s", got, test.want)
 			}
-			if namespace, again, ours := r.parse(key); !ours || namespace != "team" || again != l {
+			if namespace, again, ours := r.parseTuple(key); !ours || namespace != "team" || again != l {
 				t.Errorf("read as %s, %v, %t", namespace, again, ours)
 			}
 		})
@@ -53,11 +53,11 @@ func TestTuplesOfOthersAreNotOurs(t *testing.T) {
 		"another type":       {Object: "team:team/a", Relation: "assignee", User: "role:team/b#assignee"},
 		"one with condition": {Object: "role:team/a", Relation: "assignee", User: "role:team/b#assignee", Condition: &openfgav1.RelationshipCondition{Name: "c"}},
 	} {
-		if _, _, ours := r.parse(key); ours {
+		if _, _, ours := r.parseTuple(key); ours {
 			t.Errorf("%s: %v is taken for ours", name, key)
 		}
 	}
-	if got := r.object("n", infer.Role{Name: strings.Repeat("a", maxObject)}); len(got) <= maxObject {
+	if got := r.objectName("n", infer.Role{Name: strings.Repeat("a", maxObject)}); len(got) <= maxObject {
 		t.Errorf("%s fits", got)
 	}
 }

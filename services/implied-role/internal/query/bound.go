@@ -18,8 +18,8 @@ const (
 	framing = 4
 )
 
-// fit converts items to messages, in order, until the limit of bytes is reached. It converts at least one.
-func fit[T any, M proto.Message](items []T, most int, message func(T) M) []M {
+// fitMessages converts items to messages, in order, until the limit of bytes is reached. It converts at least one.
+func fitMessages[T any, M proto.Message](items []T, most int, message func(T) M) []M {
 	list := make([]M, 0, min(len(items), rowsPerMessage))
 	for _, item := range items {
 		m := message(item)
@@ -31,8 +31,8 @@ func fit[T any, M proto.Message](items []T, most int, message func(T) M) []M {
 	return list
 }
 
-// names returns as many of the texts as fit in a row, at least one.
-func names(all []string) []string {
+// namesThatFit returns as many of the texts as fit in a row, at least one.
+func namesThatFit(all []string) []string {
 	left := maxPart
 	for i, text := range all {
 		if left -= len(text) + framing; left < 0 && i > 0 {
@@ -48,7 +48,7 @@ func pageOf[T any, M proto.Message](all []T, key func(T) string, r rpc.Paged, me
 	if err != nil {
 		return nil, "", err
 	}
-	if rows = fit(items, maxAnswer, message); len(rows) < len(items) {
+	if rows = fitMessages(items, maxAnswer, message); len(rows) < len(items) {
 		_, next, err = rpc.Page(all, key, shorter{r, int32(len(rows))})
 	}
 	return rows, next, err

@@ -28,23 +28,23 @@ type Lister interface {
 
 // GetSyncStatus implements InferenceService.
 func (s *Server) GetSyncStatus(ctx context.Context, r *inferencev1.GetSyncStatusRequest) (*inferencev1.GetSyncStatusResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf(s.in(r.GetNamespace()), func(namespace string) string { return namespace }, r, s.sync)
+	page, next, err := pageOf(s.namespacesIn(r.GetNamespace()), func(namespace string) string { return namespace }, r, s.namespaceSync)
 	if err != nil {
 		return nil, err
 	}
 	return &inferencev1.GetSyncStatusResponse{Namespaces: page, NextPageToken: next, Revision: revision, Synced: true}, nil
 }
 
-func (s *Server) sync(namespace string) *inferencev1.NamespaceSync {
+func (s *Server) namespaceSync(namespace string) *inferencev1.NamespaceSync {
 	m := &inferencev1.NamespaceSync{Namespace: namespace}
 	rules := s.rulesOf(namespace)
 	m.Rules = int64(len(rules))
-	rules = slices.DeleteFunc(rules, ruleRow.synced)
-	m.NotSynced, m.NotSyncedTotal = fit(rules[:min(maxListed, len(rules))], maxPart, ruleRow.message), int64(len(rules))
+	rules = slices.DeleteFunc(rules, ruleRow.isSynced)
+	m.NotSynced, m.NotSyncedTotal = fitMessages(rules[:min(maxListed, len(rules))], maxPart, ruleRow.toMessage), int64(len(rules))
 	ruleSet := s.cfg.State.RuleSet(namespace)
 	for _, source := range s.cfg.State.Sources(namespace) {
 		in := s.cfg.State.Snapshot(namespace, source)
@@ -71,7 +71,7 @@ const (
 
 // CheckDrift implements InferenceService.
 func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftRequest) (*inferencev1.CheckDriftResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 	for plan := range rules.Plans(ns.Bindings) {
 		for _, change := range plan.Differences() {
 			if d := lists[changeOf(change)]; d != nil {
-				m.Truncated = !d.add(change) || m.GetTruncated()
+				m.Truncated = !d.addDifference(change) || m.GetTruncated()
 			}
 		}
 	}
@@ -119,8 +119,8 @@ type differences struct {
 	bytes int
 }
 
-// add counts a difference and lists it if the limits allow. It reports whether it was listed.
-func (d *differences) add(change infer.Difference) (listed bool) {
+// addDifference counts a difference and lists it if the limits allow. It reports whether it was listed.
+func (d *differences) addDifference(change infer.Difference) (listed bool) {
 	*d.total++
 	if len(*d.list) == maxListed || d.bytes > maxList {
 		return false

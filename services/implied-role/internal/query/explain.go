@@ -16,26 +16,26 @@ import (
 // defaultPaths bounds the reasons of an answer if the request sets no limit.
 const defaultPaths = 10
 
-func limit(asked int32) int { return cmp.Or(int(asked), defaultPaths) }
+func rowLimit(asked int32) int { return cmp.Or(int(asked), defaultPaths) }
 
 // ExplainRole implements InferenceService.
 func (s *Server) ExplainRole(ctx context.Context, r *inferencev1.ExplainRoleRequest) (*inferencev1.ExplainRoleResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	namespace, role := r.GetNamespace(), roleOf(r.GetRole())
 	ruleSet := s.cfg.State.RuleSet(namespace)
 	who := infer.Identify(subjectOf(r.GetSubject(), namespace), r.GetGroups())
-	reasons, more := ruleSet.Explain(who, role, s.granting(namespace, role, ruleSet), limit(r.GetMaxPaths()))
+	reasons, more := ruleSet.Explain(who, role, s.grantingBindings(namespace, role, ruleSet), rowLimit(r.GetMaxPaths()))
 	response := &inferencev1.ExplainRoleResponse{Held: len(reasons) > 0, Revision: revision, Synced: true}
-	response.Reasons = fit(reasons, maxAnswer, func(r infer.Reason) *inferencev1.Reason { return s.reason(r, role, ruleSet) })
+	response.Reasons = fitMessages(reasons, maxAnswer, func(r infer.Reason) *inferencev1.Reason { return s.reasonMessage(r, role, ruleSet) })
 	response.Truncated = more || len(response.GetReasons()) < len(reasons)
 	return response, nil
 }
 
-// granting lists all bindings to a role, and the explicit bindings to a role that implies it.
-func (s *Server) granting(namespace string, role infer.Role, ruleSet *infer.RuleSet) []*infer.Binding {
+// grantingBindings lists all bindings to a role, and the explicit bindings to a role that implies it.
+func (s *Server) grantingBindings(namespace string, role infer.Role, ruleSet *infer.RuleSet) []*infer.Binding {
 	list := slices.Concat(s.cfg.State.BindingsTo(namespace, role), s.cfg.State.GeneratedTo(namespace, role), s.cfg.State.BindingsEverywhereTo(role))
 	for _, parent := range ruleSet.Implying(role) {
 		list = append(list, s.cfg.State.BindingsTo(namespace, parent)...)
@@ -43,18 +43,18 @@ func (s *Server) granting(namespace string, role infer.Role, ruleSet *infer.Rule
 	return list
 }
 
-func (s *Server) reason(r infer.Reason, role infer.Role, ruleSet *infer.RuleSet) *inferencev1.Reason {
+func (s *Server) reasonMessage(r infer.Reason, role infer.Role, ruleSet *infer.RuleSet) *inferencev1.Reason {
 	m := &inferencev1.Reason{
 		Binding: r.Source.String(), Role: roleMessage(r.Source.Role), Subject: subjectMessage(r.Subject),
 		State: inferencev1.BindingState_BINDING_STATE_EXPLICIT,
 	}
-	if r.Source.Generated() {
+	if r.Source.IsGenerated() {
 		m.State = inferencev1.BindingState_BINDING_STATE_PENDING // It will be removed.
 	}
-	m.Path, m.Truncated = steps(r.Path, ruleSet)
+	m.Path, m.Truncated = stepsThatFit(r.Path, ruleSet)
 	if len(r.Path) > 1 {
 		m.GeneratedBinding = infer.Name(r.Source.Name, role)
-		m.State = s.progress(r.Source.Namespace, r.Source.Name, ruleSet).of(m.GetGeneratedBinding())
+		m.State = s.progressOf(r.Source.Namespace, r.Source.Name, ruleSet).stateOf(m.GetGeneratedBinding())
 	}
 	return m
 }
@@ -62,7 +62,7 @@ func (s *Server) reason(r infer.Reason, role infer.Role, ruleSet *infer.RuleSet)
 // progress holds the differences that remain for the bindings of one source, by name.
 type progress map[string]infer.Difference
 
-func (s *Server) progress(namespace, source string, ruleSet *infer.RuleSet) progress {
+func (s *Server) progressOf(namespace, source string, ruleSet *infer.RuleSet) progress {
 	left := progress{}
 	for _, change := range ruleSet.Plan(s.cfg.State.Snapshot(namespace, source)).Differences() {
 		left[change.Name] = change
@@ -70,8 +70,8 @@ func (s *Server) progress(namespace, source string, ruleSet *infer.RuleSet) prog
 	return left
 }
 
-// of returns the state of a binding.
-func (p progress) of(name string) inferencev1.BindingState {
+// stateOf returns the state of a binding.
+func (p progress) stateOf(name string) inferencev1.BindingState {
 	change, left := p[name]
 	switch {
 	case !left:
@@ -84,7 +84,7 @@ func (p progress) of(name string) inferencev1.BindingState {
 
 // ExplainBinding implements InferenceService.
 func (s *Server) ExplainBinding(ctx context.Context, r *inferencev1.ExplainBindingRequest) (*inferencev1.ExplainBindingResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -98,36 +98,36 @@ func (s *Server) ExplainBinding(ctx context.Context, r *inferencev1.ExplainBindi
 		SubjectsTotal: int64(len(binding.Subjects)),
 		State:         inferencev1.BindingState_BINDING_STATE_EXPLICIT, Revision: revision, Synced: true,
 	}
-	if binding.Generated() {
+	if binding.IsGenerated() {
 		response.Generated, response.Source = true, binding.Source
-		s.explainGenerated(response, binding, ruleSet, limit(r.GetMaxPaths()))
+		s.explainGenerated(response, binding, ruleSet, rowLimit(r.GetMaxPaths()))
 	} else {
-		s.explainSource(response, binding, ruleSet, limit(r.GetMaxPaths()))
+		s.explainSource(response, binding, ruleSet, rowLimit(r.GetMaxPaths()))
 	}
 	return response, nil
 }
 
 // explainGenerated adds the reasons for which a generated binding exists.
 func (s *Server) explainGenerated(m *inferencev1.ExplainBindingResponse, b *infer.Binding, ruleSet *infer.RuleSet, limit int) {
-	m.State = s.progress(b.Namespace, state.SourceOf(b), ruleSet).of(b.Name)
+	m.State = s.progressOf(b.Namespace, state.SourceOf(b), ruleSet).stateOf(b.Name)
 	source, role := s.cfg.State.Binding(b.Namespace, m.GetSource()), b.Role
 	if source == nil || !source.IsSource() {
 		return
 	}
 	paths, more := ruleSet.Paths(source.Role, role, limit)
-	m.Reasons = fit(paths, maxAnswer, func(path []infer.Role) *inferencev1.Reason {
-		return s.reason(infer.Reason{Source: source, Path: path}, role, ruleSet)
+	m.Reasons = fitMessages(paths, maxAnswer, func(path []infer.Role) *inferencev1.Reason {
+		return s.reasonMessage(infer.Reason{Source: source, Path: path}, role, ruleSet)
 	})
 	m.Truncated = more || len(m.GetReasons()) < len(paths)
 }
 
 // explainSource adds the bindings that follow from an explicit binding.
 func (s *Server) explainSource(m *inferencev1.ExplainBindingResponse, b *infer.Binding, ruleSet *infer.RuleSet, limit int) {
-	desired, left := ruleSet.Desired(b), s.progress(b.Namespace, b.Name, ruleSet)
-	m.Implied = fit(desired[:min(limit, len(desired))], maxAnswer, func(d infer.Desired) *inferencev1.ImpliedBinding {
+	desired, left := ruleSet.Desired(b), s.progressOf(b.Namespace, b.Name, ruleSet)
+	m.Implied = fitMessages(desired[:min(limit, len(desired))], maxAnswer, func(d infer.Desired) *inferencev1.ImpliedBinding {
 		path := ruleSet.Path(b.Role, d.Child)
 		implied := &inferencev1.ImpliedBinding{
-			Name: d.Name, Source: b.Name, Role: roleMessage(d.Child), State: left.of(d.Name), Path: roleMessages(path),
+			Name: d.Name, Source: b.Name, Role: roleMessage(d.Child), State: left.stateOf(d.Name), Path: roleMessages(path),
 		}
 		implied.Truncated = len(implied.GetPath()) < len(path)
 		switch left[d.Name].Obstacle {
@@ -144,17 +144,17 @@ func (s *Server) explainSource(m *inferencev1.ExplainBindingResponse, b *infer.B
 
 // WhoHasRole implements InferenceService.
 func (s *Server) WhoHasRole(ctx context.Context, r *inferencev1.WhoHasRoleRequest) (*inferencev1.WhoHasRoleResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	role := roleOf(r.GetRole())
 	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
-	holders := ruleSet.Holders(role, s.granting(r.GetNamespace(), role, ruleSet))
+	holders := ruleSet.Holders(role, s.grantingBindings(r.GetNamespace(), role, ruleSet))
 	slices.SortFunc(holders, func(a, b infer.Holding) int { return strings.Compare(holderKey(a), holderKey(b)) })
 	page, next, err := pageOf(holders, holderKey, r, func(h infer.Holding) *inferencev1.Holder {
 		return &inferencev1.Holder{
-			Subject: subjectMessage(h.Subject), Origin: origin(h), Bindings: names(h.Bindings), BindingsTotal: int64(len(h.Bindings)),
+			Subject: subjectMessage(h.Subject), Origin: originOf(h), Bindings: namesThatFit(h.Bindings), BindingsTotal: int64(len(h.Bindings)),
 		}
 	})
 	if err != nil {
@@ -173,14 +173,14 @@ func holderKey(h infer.Holding) string {
 		sum := sha256.Sum256([]byte(name))
 		name = name[:maxKey] + string(sum[:])
 	}
-	return key(h.Subject.Kind, h.Subject.Namespace, name, h.Subject.APIGroup)
+	return joinKey(h.Subject.Kind, h.Subject.Namespace, name, h.Subject.APIGroup)
 }
 
 // ListEffectiveRoles implements InferenceService.
 func (s *Server) ListEffectiveRoles(
 	ctx context.Context, r *inferencev1.ListEffectiveRolesRequest,
 ) (*inferencev1.ListEffectiveRolesResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +188,9 @@ func (s *Server) ListEffectiveRoles(
 	who := infer.Identify(subjectOf(r.GetSubject(), r.GetNamespace()), r.GetGroups())
 	roles := ruleSet.Effective(who, append(s.cfg.State.BindingsIn(r.GetNamespace()), s.cfg.State.BindingsEverywhere()...))
 	response := &inferencev1.ListEffectiveRolesResponse{Total: int64(len(roles)), Revision: revision, Synced: true}
-	response.Roles = fit(roles, maxAnswer, func(h infer.Holding) *inferencev1.EffectiveRole {
+	response.Roles = fitMessages(roles, maxAnswer, func(h infer.Holding) *inferencev1.EffectiveRole {
 		return &inferencev1.EffectiveRole{
-			Role: roleMessage(h.Role), Origin: origin(h), Bindings: names(h.Bindings), BindingsTotal: int64(len(h.Bindings)),
+			Role: roleMessage(h.Role), Origin: originOf(h), Bindings: namesThatFit(h.Bindings), BindingsTotal: int64(len(h.Bindings)),
 		}
 	})
 	response.Truncated = len(response.GetRoles()) < len(roles)

@@ -22,7 +22,9 @@ func roleMessage(r infer.Role) *inferencev1.Role {
 }
 
 // roleMessages returns as many roles as fit in a row.
-func roleMessages(roles []infer.Role) []*inferencev1.Role { return fit(roles, maxPart, roleMessage) }
+func roleMessages(roles []infer.Role) []*inferencev1.Role {
+	return fitMessages(roles, maxPart, roleMessage)
+}
 
 // subjectOf returns the subject in the form that RoleBindings use.
 func subjectOf(m *inferencev1.Subject, namespace string) rbacv1.Subject {
@@ -38,14 +40,14 @@ func subjectMessage(s rbacv1.Subject) *inferencev1.Subject {
 
 // subjectMessages returns as many subjects as fit in a row.
 func subjectMessages(subjects []rbacv1.Subject) []*inferencev1.Subject {
-	return fit(subjects, maxPart, subjectMessage)
+	return fitMessages(subjects, maxPart, subjectMessage)
 }
 
-func inference(namespace string, parent infer.Role, ruleSet *infer.RuleSet) *inferencev1.Inference {
+func inferenceMessage(namespace string, parent infer.Role, ruleSet *infer.RuleSet) *inferencev1.Inference {
 	direct, all, rules := ruleSet.Direct(parent), ruleSet.Implied(parent), ruleSet.With(parent)
 	m := &inferencev1.Inference{
 		Namespace: namespace, Parent: roleMessage(parent), Direct: roleMessages(direct),
-		ChildRoles: roleMessages(all), ChildRolesTotal: int64(len(all)), Rules: names(rules),
+		ChildRoles: roleMessages(all), ChildRolesTotal: int64(len(all)), Rules: namesThatFit(rules),
 	}
 	m.Truncated = len(m.GetDirect())+len(m.GetChildRoles())+len(m.GetRules()) < len(direct)+len(all)+len(rules)
 	return m
@@ -55,7 +57,7 @@ func ruleMessage(ruleSet *infer.RuleSet, r infer.EvaluatedRule, object state.Rul
 	m := &inferencev1.Rule{
 		Namespace: object.Key.Namespace, Name: r.Name, Uid: object.UID, Generation: object.Generation,
 		Parent: roleMessage(r.Parent), Child: roleMessage(r.Child),
-		Accepted: r.Reason == infer.Accepted, InCycle: r.Reason == infer.Accepted && ruleSet.Implies(r.Child, r.Parent),
+		Accepted: r.Reason == infer.Accepted, InCycle: r.Reason == infer.Accepted && ruleSet.HasImplied(r.Child, r.Parent),
 	}
 	synced, known := syncedOf(object)
 	m.Synced = known && synced.Status == metav1.ConditionTrue
@@ -76,7 +78,7 @@ func syncedOf(object state.Rule) (c *metav1.Condition, known bool) {
 	return c, c != nil && c.ObservedGeneration == object.Generation
 }
 
-func origin(h infer.Holding) inferencev1.Origin {
+func originOf(h infer.Holding) inferencev1.Origin {
 	switch {
 	case h.Explicit && h.Implied:
 		return inferencev1.Origin_ORIGIN_BOTH
@@ -115,13 +117,13 @@ func bindingChange(c infer.Difference) *inferencev1.BindingChange {
 // maxNamed bounds the rules that are named for one step of a path.
 const maxNamed = 10
 
-// steps returns as many steps of a path as fit in a row, and reports whether some are left out.
-func steps(path []infer.Role, ruleSet *infer.RuleSet) (list []*inferencev1.Step, more bool) {
+// stepsThatFit returns as many steps of a path as fit in a row, and reports whether some are left out.
+func stepsThatFit(path []infer.Role, ruleSet *infer.RuleSet) (list []*inferencev1.Step, more bool) {
 	from := make([]int, len(path)-1)
 	for i := range from {
 		from[i] = i
 	}
-	list = fit(from, maxPart, func(i int) *inferencev1.Step {
+	list = fitMessages(from, maxPart, func(i int) *inferencev1.Step {
 		rules := ruleSet.Between(path[i], path[i+1])
 		return &inferencev1.Step{
 			Rules: rules[:min(maxNamed, len(rules))], RulesTotal: int64(len(rules)), From: roleMessage(path[i]), To: roleMessage(path[i+1]),

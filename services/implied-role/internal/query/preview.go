@@ -18,7 +18,7 @@ const maxListed = 1000
 
 // PreviewRules implements InferenceService.
 func (s *Server) PreviewRules(ctx context.Context, r *inferencev1.PreviewRulesRequest) (*inferencev1.PreviewRulesResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -34,9 +34,9 @@ func (s *Server) PreviewRules(ctx context.Context, r *inferencev1.PreviewRulesRe
 		return nil, err
 	}
 	after := s.cfg.State.Limited(namespace, infer.NewRuleSet(namespace, rules, s.cfg.State.Policy), state.Load{})
-	delta := s.compare(namespace, infer.Comparison{Before: before, After: after})
+	delta := s.compareNamespace(namespace, infer.Comparison{Before: before, After: after})
 	delta.Refused = append(refused, delta.Refused...)
-	return &inferencev1.PreviewRulesResponse{Preview: preview(delta), Revision: revision, Synced: true}, nil
+	return &inferencev1.PreviewRulesResponse{Preview: previewMessage(delta), Revision: revision, Synced: true}, nil
 }
 
 // changedRules returns the rules after the changes. Rules that the API server would reject are returned in refused
@@ -80,12 +80,12 @@ func (s *Server) changedRules(namespace string, before []infer.EvaluatedRule, ch
 
 // PreviewBinding implements InferenceService.
 func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindingRequest) (*inferencev1.PreviewBindingResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	change := infer.Change{Before: s.cfg.State.Binding(r.GetNamespace(), r.GetName())}
-	if change.Before != nil && (change.Before.Generated() || change.Before.Deleting) {
+	if change.Before != nil && (change.Before.IsGenerated() || change.Before.Deleting) {
 		return nil, rpc.Invalid("RoleBinding %q is generated or being deleted: preview a change of its source", r.GetName())
 	}
 	switch {
@@ -96,7 +96,7 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 	case !r.GetRemove() && r.GetRole() == nil:
 		return nil, rpc.Invalid("RoleBinding %q needs a role, or remove", r.GetName())
 	case !r.GetRemove():
-		change.After = requested(r, change.Before)
+		change.After = requestedBinding(r, change.Before)
 	}
 	leave, err := s.previews.Take(ctx)
 	if err != nil {
@@ -108,13 +108,13 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 	load.Add(change.Before, -1)
 	load.Add(change.After, 1)
 	after := s.cfg.State.Limited(r.GetNamespace(), before, load)
-	delta := s.compare(r.GetNamespace(), infer.Comparison{Before: before, After: after, Changes: []infer.Change{change}})
-	return &inferencev1.PreviewBindingResponse{Preview: preview(delta), Revision: revision, Synced: true}, nil
+	delta := s.compareNamespace(r.GetNamespace(), infer.Comparison{Before: before, After: after, Changes: []infer.Change{change}})
+	return &inferencev1.PreviewBindingResponse{Preview: previewMessage(delta), Revision: revision, Synced: true}, nil
 }
 
-// requested returns the binding that a request describes. It keeps the metadata of before only if the role is the same,
+// requestedBinding returns the binding that a request describes. It keeps the metadata of before only if the role is the same,
 // because a roleRef cannot change.
-func requested(r *inferencev1.PreviewBindingRequest, before *infer.Binding) *infer.Binding {
+func requestedBinding(r *inferencev1.PreviewBindingRequest, before *infer.Binding) *infer.Binding {
 	b := &infer.Binding{Namespace: r.GetNamespace(), Name: r.GetName(), Role: roleOf(r.GetRole())}
 	if before != nil && before.Role == b.Role {
 		*b = *before
@@ -126,14 +126,14 @@ func requested(r *inferencev1.PreviewBindingRequest, before *infer.Binding) *inf
 	return b
 }
 
-// compare completes a comparison with the bindings of the namespace and computes it.
-func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
+// compareNamespace completes a comparison with the bindings of the namespace and computes it.
+func (s *Server) compareNamespace(namespace string, c infer.Comparison) infer.Delta {
 	touched := c.After.Changed(c.Before)
 	c.Others = s.cfg.State.BindingsEverywhere()
 	for _, b := range s.cfg.State.BindingsIn(namespace) {
 		_, matters := slices.BinarySearchFunc(touched, b.Role, infer.Role.Compare)
 		switch {
-		case b.Generated() || slices.ContainsFunc(c.Changes, func(change infer.Change) bool { return change.Before == b }):
+		case b.IsGenerated() || slices.ContainsFunc(c.Changes, func(change infer.Change) bool { return change.Before == b }):
 		case matters:
 			c.Changes = append(c.Changes, infer.Change{Before: b, After: b})
 		default:
@@ -142,7 +142,7 @@ func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
 	}
 	c.Exists, c.Most = s.cfg.State.Exists(namespace), maxListed
 	c.Occupant = func(name string) *infer.Binding {
-		if b := s.cfg.State.Binding(namespace, name); b != nil && !b.Generated() {
+		if b := s.cfg.State.Binding(namespace, name); b != nil && !b.IsGenerated() {
 			return b
 		}
 		return nil
@@ -150,11 +150,11 @@ func (s *Server) compare(namespace string, c infer.Comparison) infer.Delta {
 	return infer.Compare(c)
 }
 
-func preview(d infer.Delta) *inferencev1.Preview {
+func previewMessage(d infer.Delta) *inferencev1.Preview {
 	m := &inferencev1.Preview{
 		Created: int64(d.Verbs[infer.Create]), Updated: int64(d.Verbs[infer.Update]), Deleted: int64(d.Verbs[infer.Delete]),
-		Bindings: fit(d.Bindings, maxList, bindingChange), Inferences: fit(d.Rows, maxList, rowChange), Subjects: fit(d.Subjects, maxList, subjectChange),
-		NewCycles: fit(d.Begun, maxList, cycle), ResolvedCycles: fit(d.Ended, maxList, cycle), Refusals: fit(d.Refused, maxList, refusal),
+		Bindings: fitMessages(d.Bindings, maxList, bindingChange), Inferences: fitMessages(d.Rows, maxList, rowChange), Subjects: fitMessages(d.Subjects, maxList, subjectChange),
+		NewCycles: fitMessages(d.Begun, maxList, cycleMessage), ResolvedCycles: fitMessages(d.Ended, maxList, cycleMessage), Refusals: fitMessages(d.Refused, maxList, refusalMessage),
 	}
 	m.Writes = m.GetCreated() + m.GetUpdated() + m.GetDeleted() + int64(d.Statuses)
 	m.Truncated = d.More ||
@@ -177,10 +177,10 @@ func subjectChange(c infer.SubjectChange) *inferencev1.SubjectChange {
 	}
 }
 
-func cycle(roles []infer.Role) *inferencev1.Cycle {
+func cycleMessage(roles []infer.Role) *inferencev1.Cycle {
 	return &inferencev1.Cycle{Roles: roleMessages(roles), RolesTotal: int64(len(roles))}
 }
 
-func refusal(r infer.EvaluatedRule) *inferencev1.Refusal {
+func refusalMessage(r infer.EvaluatedRule) *inferencev1.Refusal {
 	return &inferencev1.Refusal{Name: r.Name, Reason: r.Reason, Message: strings.ToValidUTF8(r.Message, "")}
 }

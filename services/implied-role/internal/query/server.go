@@ -39,7 +39,7 @@ type Config struct {
 type Server struct {
 	cfg Config
 	// checks and previews bound the costly calls in parallel.
-	checks, previews *rpc.Turns
+	checks, previews *rpc.Limiter
 }
 
 // NewServer returns a server.
@@ -88,9 +88,9 @@ func namespaceOf[M any](m *M) string {
 // fresh is a request that can require a minimum revision.
 type fresh interface{ GetMinRevision() string }
 
-// ready returns an error if the view is incomplete or too old for the request. The revision is read before the answer
+// checkReady returns an error if the view is incomplete or too old for the request. The revision is read before the answer
 // is computed, so the answer is at least as new.
-func (s *Server) ready(ctx context.Context, r fresh) (revision string, err error) {
+func (s *Server) checkReady(ctx context.Context, r fresh) (revision string, err error) {
 	if r.GetMinRevision() != "" {
 		sequence, began, err := topology.ParseRevision(r.GetMinRevision())
 		if err != nil {
@@ -103,8 +103,8 @@ func (s *Server) ready(ctx context.Context, r fresh) (revision string, err error
 	return s.cfg.Revision(), rpc.Incomplete(s.cfg.Complete())
 }
 
-// in returns the requested namespace, or all namespaces that have rules.
-func (s *Server) in(namespace string) []string {
+// namespacesIn returns the requested namespace, or all namespaces that have rules.
+func (s *Server) namespacesIn(namespace string) []string {
 	if namespace != "" {
 		return []string{namespace}
 	}
@@ -113,15 +113,15 @@ func (s *Server) in(namespace string) []string {
 
 // ListRules implements InferenceService.
 func (s *Server) ListRules(ctx context.Context, r *inferencev1.ListRulesRequest) (*inferencev1.ListRulesResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	var all []ruleRow
-	for _, namespace := range s.in(r.GetNamespace()) {
+	for _, namespace := range s.namespacesIn(r.GetNamespace()) {
 		all = append(all, s.rulesOf(namespace)...)
 	}
-	page, next, err := pageOf(all, func(r ruleRow) string { return key(r.object.Key.Namespace, r.rule.Name) }, r, ruleRow.message)
+	page, next, err := pageOf(all, func(r ruleRow) string { return joinKey(r.object.Key.Namespace, r.rule.Name) }, r, ruleRow.toMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +135,12 @@ type ruleRow struct {
 	object  *state.Rule
 }
 
-func (r ruleRow) synced() bool {
+func (r ruleRow) isSynced() bool {
 	c, known := syncedOf(*r.object)
 	return known && c.Status == metav1.ConditionTrue
 }
 
-func (r ruleRow) message() *inferencev1.Rule { return ruleMessage(r.ruleSet, *r.rule, *r.object) }
+func (r ruleRow) toMessage() *inferencev1.Rule { return ruleMessage(r.ruleSet, *r.rule, *r.object) }
 
 func (s *Server) rulesOf(namespace string) []ruleRow {
 	ruleSet, objects := s.cfg.State.RuleSetAndRules(namespace)
@@ -158,18 +158,20 @@ type row struct {
 	ruleSet   *infer.RuleSet
 }
 
-func (r row) key() string { return key(r.namespace, roleKey(r.parent)) }
+func (r row) rowKey() string { return joinKey(r.namespace, roleKey(r.parent)) }
 
-func (r row) message() *inferencev1.Inference { return inference(r.namespace, r.parent, r.ruleSet) }
+func (r row) toMessage() *inferencev1.Inference {
+	return inferenceMessage(r.namespace, r.parent, r.ruleSet)
+}
 
 // ListInferences implements InferenceService.
 func (s *Server) ListInferences(ctx context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	var all []row
-	for _, namespace := range s.in(r.GetNamespace()) {
+	for _, namespace := range s.namespacesIn(r.GetNamespace()) {
 		ruleSet := s.cfg.State.RuleSet(namespace)
 		for parent := range ruleSet.Parents() {
 			if r.GetParent() == nil || parent == roleOf(r.GetParent()) {
@@ -177,7 +179,7 @@ func (s *Server) ListInferences(ctx context.Context, r *inferencev1.ListInferenc
 			}
 		}
 	}
-	page, next, err := pageOf(all, row.key, r, row.message)
+	page, next, err := pageOf(all, row.rowKey, r, row.toMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -186,17 +188,17 @@ func (s *Server) ListInferences(ctx context.Context, r *inferencev1.ListInferenc
 
 // GetInference implements InferenceService.
 func (s *Server) GetInference(ctx context.Context, r *inferencev1.GetInferenceRequest) (*inferencev1.GetInferenceResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
-	return &inferencev1.GetInferenceResponse{Inference: inference(r.GetNamespace(), roleOf(r.GetRole()), ruleSet), Revision: revision, Synced: true}, nil
+	return &inferencev1.GetInferenceResponse{Inference: inferenceMessage(r.GetNamespace(), roleOf(r.GetRole()), ruleSet), Revision: revision, Synced: true}, nil
 }
 
 // ListImplyingRoles implements InferenceService.
 func (s *Server) ListImplyingRoles(ctx context.Context, r *inferencev1.ListImplyingRolesRequest) (*inferencev1.ListImplyingRolesResponse, error) {
-	revision, err := s.ready(ctx, r)
+	revision, err := s.checkReady(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -204,19 +206,19 @@ func (s *Server) ListImplyingRoles(ctx context.Context, r *inferencev1.ListImply
 	role := roleOf(r.GetRole())
 	parents := ruleSet.Implying(role)
 	response := &inferencev1.ListImplyingRolesResponse{Total: int64(len(parents)), Revision: revision, Synced: true}
-	response.Roles = fit(parents, maxAnswer, func(parent infer.Role) *inferencev1.ImplyingRole {
+	response.Roles = fitMessages(parents, maxAnswer, func(parent infer.Role) *inferencev1.ImplyingRole {
 		return &inferencev1.ImplyingRole{Role: roleMessage(parent), Direct: len(ruleSet.Between(parent, role)) > 0}
 	})
 	response.Truncated = len(response.GetRoles()) < len(parents)
 	return response, nil
 }
 
-// key joins parts so that the order of keys is the order of the parts.
-func key(parts ...string) string { return strings.Join(parts, "\x00") }
+// joinKey joins parts so that the order of keys is the order of the parts.
+func joinKey(parts ...string) string { return strings.Join(parts, "\x00") }
 
 func roleKey(r infer.Role) string {
 	if r.Cluster {
-		return key(r.Name, "1")
+		return joinKey(r.Name, "1")
 	}
-	return key(r.Name, "0")
+	return joinKey(r.Name, "0")
 }

@@ -69,7 +69,7 @@ func TestNothingIsAnsweredFromAnIncompleteView(t *testing.T) {
 		t.Errorf("%d methods were called", n)
 	}
 	watching := &stream{server: w.Server}
-	refused(t, watching.start(""), connect.CodeUnavailable, errMissing.Error())
+	refused(t, watching.startStream(""), connect.CodeUnavailable, errMissing.Error())
 }
 
 // TestEveryAnswerIsAsFreshAsAskedFor calls every unary method.

@@ -24,9 +24,9 @@ func (s *Server) WatchInferences(
 	ctx context.Context, r *inferencev1.WatchInferencesRequest, to *connect.ServerStream[inferencev1.WatchInferencesResponse],
 ) error {
 	w := &stream{server: s, namespace: r.GetNamespace(), out: to.Send}
-	err := w.start(r.GetResumeToken())
+	err := w.startStream(r.GetResumeToken())
 	for err == nil && ctx.Err() == nil {
-		err = w.follow(ctx)
+		err = w.followChanges(ctx)
 	}
 	switch {
 	case errors.Is(err, errTooOld):
@@ -48,17 +48,17 @@ type stream struct {
 	out    func(*inferencev1.WatchInferencesResponse) error
 }
 
-// start resumes after the token, or sends a snapshot if the token is empty.
-func (w *stream) start(token string) (err error) {
+// startStream resumes after the token, or sends a snapshot if the token is empty.
+func (w *stream) startStream(token string) (err error) {
 	if token != "" {
-		w.number, err = w.server.cfg.Changes.parse(token)
+		w.number, err = w.server.cfg.Changes.parseToken(token)
 		return err
 	}
 	if err := rpc.Incomplete(w.server.cfg.Complete()); err != nil {
 		return err
 	}
 	revision := w.server.cfg.Revision()
-	rows, number, ok := w.server.cfg.Changes.snapshot(w.namespace)
+	rows, number, ok := w.server.cfg.Changes.snapshotRows(w.namespace)
 	if !ok {
 		return connect.NewError(connect.CodeUnavailable, errors.New("the service has only just learned everything: try again"))
 	}
@@ -79,12 +79,12 @@ func (w *stream) start(token string) (err error) {
 		}
 	}
 	w.number = number
-	return w.send(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END})
+	return w.sendMessage(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END})
 }
 
-// follow sends the next changes, then waits for news. It sends a bookmark if none arrive within bookmarkEvery.
-func (w *stream) follow(ctx context.Context) error {
-	changes, last, news, err := w.server.cfg.Changes.after(w.number)
+// followChanges sends the next changes, then waits for news. It sends a bookmark if none arrive within bookmarkEvery.
+func (w *stream) followChanges(ctx context.Context) error {
+	changes, last, news, err := w.server.cfg.Changes.changesAfter(w.number)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (w *stream) follow(ctx context.Context) error {
 	case <-news:
 		return nil
 	case <-time.After(bookmarkEvery):
-		return w.send(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_BOOKMARK})
+		return w.sendMessage(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_BOOKMARK})
 	}
 }
 
@@ -109,13 +109,13 @@ func (w *stream) follow(ctx context.Context) error {
 func (w *stream) sendChange(c change) error {
 	for w.namespace == "" || w.namespace == c.namespace {
 		m := &inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_CHANGE}
-		m.Upserted, m.Removed = fit(c.upserted, maxAnswer, same), fit(c.removed, maxAnswer, same)
+		m.Upserted, m.Removed = fitMessages(c.upserted, maxAnswer, identity), fitMessages(c.removed, maxAnswer, identity)
 		c.upserted, c.removed = c.upserted[len(m.GetUpserted()):], c.removed[len(m.GetRemoved()):]
 		if len(c.upserted)+len(c.removed) == 0 {
 			w.number, m.Causes = c.number, c.causes
-			return w.send(m)
+			return w.sendMessage(m)
 		}
-		if err := w.send(m); err != nil {
+		if err := w.sendMessage(m); err != nil {
 			return err
 		}
 	}
@@ -123,10 +123,10 @@ func (w *stream) sendChange(c change) error {
 	return nil
 }
 
-func same[M any](message M) M { return message }
+func identity[M any](message M) M { return message }
 
-// send sends a message with a resume token.
-func (w *stream) send(m *inferencev1.WatchInferencesResponse) error {
-	m.ResumeToken, m.Revision, m.Synced = w.server.cfg.Changes.token(w.number), w.server.cfg.Revision(), w.server.cfg.Complete() == nil
+// sendMessage sends a message with a resume token.
+func (w *stream) sendMessage(m *inferencev1.WatchInferencesResponse) error {
+	m.ResumeToken, m.Revision, m.Synced = w.server.cfg.Changes.resumeToken(w.number), w.server.cfg.Revision(), w.server.cfg.Complete() == nil
 	return w.out(m)
 }

@@ -82,7 +82,7 @@ func NewWatchCache(s *state.State, id string, complete func() error) *WatchCache
 // Changed marks the namespace of a changed rule. The view calls it for every change.
 func (w *WatchCache) Changed(k event.Key) {
 	if k.GroupResource == kinds.ImpliedRoles().GroupResource {
-		w.mark(k.Namespace)
+		w.markNamespaces(k.Namespace)
 	}
 }
 
@@ -91,10 +91,10 @@ func (w *WatchCache) Reloaded() {
 	w.mu.Lock()
 	known := slices.Collect(maps.Keys(w.current))
 	w.mu.Unlock()
-	w.mark(append(known, w.state.Namespaces()...)...)
+	w.markNamespaces(append(known, w.state.Namespaces()...)...)
 }
 
-func (w *WatchCache) mark(namespaces ...string) {
+func (w *WatchCache) markNamespaces(namespaces ...string) {
 	w.mu.Lock()
 	for _, namespace := range namespaces {
 		w.dirty[namespace] = struct{}{}
@@ -108,7 +108,7 @@ func (w *WatchCache) mark(namespaces ...string) {
 
 // Run follows the view until ctx ends. Then it ends all streams.
 func (w *WatchCache) Run(ctx context.Context) error {
-	defer w.end()
+	defer w.endUpdate()
 	for ctx.Err() == nil {
 		again := w.wake
 		var later <-chan time.Time
@@ -126,7 +126,7 @@ func (w *WatchCache) Run(ctx context.Context) error {
 	return nil
 }
 
-func (w *WatchCache) end() {
+func (w *WatchCache) endUpdate() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
@@ -150,29 +150,29 @@ func (w *WatchCache) catchUp() {
 		w.mu.Unlock()
 	}
 	for _, namespace := range dirty {
-		w.update(namespace, w.state.RuleSet(namespace))
+		w.updateNamespace(namespace, w.state.RuleSet(namespace))
 	}
 }
 
-func (w *WatchCache) update(namespace string, ruleSet *infer.RuleSet) {
+func (w *WatchCache) updateNamespace(namespace string, ruleSet *infer.RuleSet) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before, known := w.current[namespace]
 	switch {
 	case !known:
 		before = infer.NewRuleSet(namespace, nil, w.state.Policy)
-	case ruleSet.Same(before):
+	case ruleSet.IsSame(before):
 		return // Only a status has changed.
 	}
 	if w.current[namespace] = ruleSet; len(ruleSet.Rules()) == 0 {
 		delete(w.current, namespace)
 	}
 	touched := ruleSet.Changed(before)
-	if weigh(touched, before, ruleSet) > maxChange {
+	if countRoles(touched, before, ruleSet) > maxChange {
 		w.last++
 		w.log, w.bytes = nil, 0
-	} else if c, differ := compare(row{namespace: namespace, ruleSet: ruleSet}, before, touched); differ {
-		w.keep(c)
+	} else if c, differ := compareRow(row{namespace: namespace, ruleSet: ruleSet}, before, touched); differ {
+		w.appendChange(c)
 	} else {
 		return
 	}
@@ -180,8 +180,8 @@ func (w *WatchCache) update(namespace string, ruleSet *infer.RuleSet) {
 	w.news = make(chan struct{})
 }
 
-// keep numbers a change and appends it to the log. It drops the oldest changes beyond the limits.
-func (w *WatchCache) keep(c change) {
+// appendChange numbers a change and appends it to the log. It drops the oldest changes beyond the limits.
+func (w *WatchCache) appendChange(c change) {
 	w.last++
 	c.number = w.last
 	w.log = append(w.log, c)
@@ -192,8 +192,8 @@ func (w *WatchCache) keep(c change) {
 	}
 }
 
-// weigh counts the roles that must be compared to compute a change.
-func weigh(touched []infer.Role, before, after *infer.RuleSet) int {
+// countRoles counts the roles that must be compared to compute a change.
+func countRoles(touched []infer.Role, before, after *infer.RuleSet) int {
 	n := len(touched)
 	for _, r := range touched {
 		n += before.Count(r) + after.Count(r)
@@ -201,13 +201,13 @@ func weigh(touched []infer.Role, before, after *infer.RuleSet) int {
 	return n
 }
 
-// compare returns the rows of the given roles that differ, with the rules that changed. It reports whether any row
+// compareRow returns the rows of the given roles that differ, with the rules that changed. It reports whether any row
 // differs.
-func compare(now row, before *infer.RuleSet, roles []infer.Role) (c change, differ bool) {
+func compareRow(now row, before *infer.RuleSet, roles []infer.Role) (c change, differ bool) {
 	namespace, after := now.namespace, now.ruleSet
 	c.namespace = namespace
 	for _, role := range roles {
-		was, is := inference(namespace, role, before), inference(namespace, role, after)
+		was, is := inferenceMessage(namespace, role, before), inferenceMessage(namespace, role, after)
 		switch {
 		case proto.Equal(was, is):
 		case len(is.GetDirect()) == 0:
@@ -217,7 +217,7 @@ func compare(now row, before *infer.RuleSet, roles []infer.Role) (c change, diff
 			c.bytes += proto.Size(is)
 		}
 	}
-	c.causes = causes(namespace, before, after)
+	c.causes = changedRules(namespace, before, after)
 	c.bytes += (len(c.removed) + len(c.causes)) * rowBytes
 	return c, len(c.upserted)+len(c.removed) > 0
 }
@@ -228,8 +228,8 @@ const rowBytes = 500
 // maxCauses bounds the rules that are named as the cause of a change.
 const maxCauses = 1000
 
-// causes returns the rules that were added, removed or changed.
-func causes(namespace string, before, after *infer.RuleSet) []*inferencev1.RuleKey {
+// changedRules returns the rules that were added, removed or changed.
+func changedRules(namespace string, before, after *infer.RuleSet) []*inferencev1.RuleKey {
 	rules := map[string]infer.EvaluatedRule{}
 	for _, r := range before.Rules() {
 		rules[r.Name] = r
@@ -242,14 +242,14 @@ func causes(namespace string, before, after *infer.RuleSet) []*inferencev1.RuleK
 		delete(rules, r.Name)
 	}
 	names := slices.Sorted(maps.Keys(rules))
-	return fit(names[:min(maxCauses, len(names))], maxList, func(name string) *inferencev1.RuleKey {
+	return fitMessages(names[:min(maxCauses, len(names))], maxList, func(name string) *inferencev1.RuleKey {
 		return &inferencev1.RuleKey{Namespace: namespace, Name: name}
 	})
 }
 
-// snapshot returns all rows and the number of the last change that they contain. ok is false until the view was
+// snapshotRows returns all rows and the number of the last change that they contain. ok is false until the view was
 // complete once.
-func (w *WatchCache) snapshot(namespace string) (rows iter.Seq[*inferencev1.Inference], number uint64, ok bool) {
+func (w *WatchCache) snapshotRows(namespace string) (rows iter.Seq[*inferencev1.Inference], number uint64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	current, number := maps.Clone(w.current), w.last
@@ -259,7 +259,7 @@ func (w *WatchCache) snapshot(namespace string) (rows iter.Seq[*inferencev1.Infe
 				continue
 			}
 			for parent := range current[name].Parents() {
-				if !yield(inference(name, parent, current[name])) {
+				if !yield(inferenceMessage(name, parent, current[name])) {
 					return
 				}
 			}
@@ -267,8 +267,8 @@ func (w *WatchCache) snapshot(namespace string) (rows iter.Seq[*inferencev1.Infe
 	}, number, w.current != nil
 }
 
-// after returns the changes after a number, the number of the last one, and the channel that is closed at the next.
-func (w *WatchCache) after(number uint64) (changes []change, last uint64, news <-chan struct{}, err error) {
+// changesAfter returns the changes after a number, the number of the last one, and the channel that is closed at the next.
+func (w *WatchCache) changesAfter(number uint64) (changes []change, last uint64, news <-chan struct{}, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch oldest := w.last - uint64(len(w.log)); {
@@ -281,11 +281,11 @@ func (w *WatchCache) after(number uint64) (changes []change, last uint64, news <
 	}
 }
 
-// token returns the resume token of a change.
-func (w *WatchCache) token(number uint64) string { return fmt.Sprintf("%s.%d", w.id, number) }
+// resumeToken returns the resume token of a change.
+func (w *WatchCache) resumeToken(number uint64) string { return fmt.Sprintf("%s.%d", w.id, number) }
 
-// parse returns the number in a token. The error differs for a malformed token and for one of another process.
-func (w *WatchCache) parse(token string) (uint64, error) {
+// parseToken returns the number in a token. The error differs for a malformed token and for one of another process.
+func (w *WatchCache) parseToken(token string) (uint64, error) {
 	id, text, ok := strings.Cut(token, ".")
 	number, err := strconv.ParseUint(text, 10, 64)
 	switch {

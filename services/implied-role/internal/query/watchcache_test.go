@@ -21,7 +21,7 @@ func ruleResource() event.GroupResource { return kinds.ImpliedRoles().GroupResou
 func (w *world) generatedVersions() map[string]string {
 	versions := map[string]string{}
 	for _, b := range w.cfg.State.Bindings.All() {
-		if b.Value.Generated() {
+		if b.Value.IsGenerated() {
 			versions[b.Key.Name] = b.ResourceVersion
 		}
 	}
@@ -50,7 +50,7 @@ func (w *world) reader(namespace, token string) (*reader, error) {
 		}
 		return nil
 	}}
-	return r, r.start(token)
+	return r, r.startStream(token)
 }
 
 // read receives the available messages without waiting for more.
@@ -58,7 +58,7 @@ func (r *reader) read(t *testing.T) error {
 	t.Helper()
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	return r.follow(done)
+	return r.followChanges(done)
 }
 
 func TestAStreamSendsAllRowsAndThenWhatChanges(t *testing.T) {
@@ -164,7 +164,7 @@ func TestAStreamWaitsForNewsAndEndsWithTheService(t *testing.T) {
 			t.Fatal(err)
 		}
 		followed := make(chan error, 1)
-		follow := func() { followed <- r.follow(t.Context()) }
+		follow := func() { followed <- r.followChanges(t.Context()) }
 		go follow()
 		synctest.Wait()
 		w.do("team", "b>c")
@@ -184,7 +184,7 @@ func TestAStreamWaitsForNewsAndEndsWithTheService(t *testing.T) {
 		if err := <-followed; err != nil {
 			t.Error(err)
 		}
-		if err := r.follow(t.Context()); err != errEnded {
+		if err := r.followChanges(t.Context()); err != errEnded {
 			t.Errorf("after the end: %v", err)
 		}
 	})

@@ -32,7 +32,7 @@ import (
 type world struct {
 	*Server
 	t    *testing.T
-	view *view.View
+	view *view.Informer
 	// incomplete makes the view incomplete.
 	incomplete atomic.Bool
 	version    int

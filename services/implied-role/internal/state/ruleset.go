@@ -30,9 +30,9 @@ func versionOf(r Rule) ruleVersion { return ruleVersion{r.Key.Name, r.UID, r.Gen
 
 func (v ruleVersion) compareName(name string) int { return strings.Compare(v.name, name) }
 
-// changed marks the rule set of a namespace as stale if a rule has changed. The view calls it for every change. A
+// markChanged marks the rule set of a namespace as stale if a rule has changed. The view calls it for every change. A
 // change of status alone does not count, because statuses are written often and for many rules.
-func (s *State) changed(k event.Key) {
+func (s *State) markChanged(k event.Key) {
 	if k.GroupResource != kinds.ImpliedRoles().GroupResource {
 		return
 	}
@@ -50,8 +50,8 @@ func (s *State) changed(k event.Key) {
 	}
 }
 
-// reloaded marks all rule sets as stale. The view calls it after it was loaded again.
-func (s *State) reloaded() {
+// markAllChanged marks all rule sets as stale. The view calls it after it was loaded again.
+func (s *State) markAllChanged() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, known := range s.ruleSets {
@@ -64,7 +64,7 @@ func (s *State) RuleSet(namespace string) *infer.RuleSet {
 	s.mu.Lock()
 	known := s.ruleSets[namespace]
 	if known == nil || known.stale {
-		known, _ = s.evaluate(namespace)
+		known, _ = s.evaluateRules(namespace)
 	}
 	s.mu.Unlock()
 	return s.Limited(namespace, known.ruleSet, Load{})
@@ -74,13 +74,13 @@ func (s *State) RuleSet(namespace string) *infer.RuleSet {
 // being deleted.
 func (s *State) RuleSetAndRules(namespace string) (*infer.RuleSet, []Rule) {
 	s.mu.Lock()
-	known, rules := s.evaluate(namespace)
+	known, rules := s.evaluateRules(namespace)
 	s.mu.Unlock()
 	return s.Limited(namespace, known.ruleSet, Load{}), rules
 }
 
-// evaluate returns the rule set of the current rules, from the cache if no rule has changed. The caller holds s.mu.
-func (s *State) evaluate(namespace string) (*cachedRuleSet, []Rule) {
+// evaluateRules returns the rule set of the current rules, from the cache if no rule has changed. The caller holds s.mu.
+func (s *State) evaluateRules(namespace string) (*cachedRuleSet, []Rule) {
 	rules := slices.DeleteFunc(s.Rules.By(byNamespace, namespace), func(r Rule) bool { return r.Value.DeletionTimestamp != nil })
 	versions := make([]ruleVersion, len(rules))
 	for i, r := range rules {
@@ -117,7 +117,7 @@ func (s *State) Limited(namespace string, rules *infer.RuleSet, more Load) *infe
 	for _, n := range more {
 		sources += n
 	}
-	return rules.Limited(sources, func(r infer.Role) int { return s.Bindings.Count(bySource, in(namespace, r)) + more[r] })
+	return rules.Limited(sources, func(r infer.Role) int { return s.Bindings.Count(bySource, indexValue(namespace, r)) + more[r] })
 }
 
 // Cycles counts the sets of roles that all imply each other, in all namespaces.

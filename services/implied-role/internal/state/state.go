@@ -43,18 +43,18 @@ type (
 type State struct {
 	Cluster  string
 	Policy   infer.Policy
-	Rules    *view.Table[rolev1alpha1.ImpliedRoles]
-	Bindings *view.Table[infer.Binding]
+	Rules    *view.Lister[rolev1alpha1.ImpliedRoles]
+	Bindings *view.Lister[infer.Binding]
 
-	clusterBindings     *view.Table[infer.Binding]
-	roles, clusterRoles *view.Table[metav1.PartialObjectMetadata]
+	clusterBindings     *view.Lister[infer.Binding]
+	roles, clusterRoles *view.Lister[metav1.PartialObjectMetadata]
 
 	mu       sync.Mutex
 	ruleSets map[string]*cachedRuleSet
 }
 
 // New registers the tables in v. The view must hold the objects of that cluster only.
-func New(v *view.View, cluster string, policy infer.Policy) *State {
+func New(v *view.Informer, cluster string, policy infer.Policy) *State {
 	s := &State{
 		Cluster: cluster, Policy: policy, ruleSets: map[string]*cachedRuleSet{},
 		Rules: view.Register(v, kinds.ImpliedRoles(), map[string]func(*rolev1alpha1.ImpliedRoles) []string{
@@ -64,22 +64,22 @@ func New(v *view.View, cluster string, policy infer.Policy) *State {
 		Bindings: view.Register(v, kinds.RoleBindings(), map[string]func(*infer.Binding) []string{
 			byNamespace: func(b *infer.Binding) []string { return []string{b.Namespace} },
 			byRole: func(b *infer.Binding) []string {
-				return only(!b.Generated(), in(b.Namespace, b.Role))
+				return valuesIf(!b.IsGenerated(), indexValue(b.Namespace, b.Role))
 			},
 			byGrant: func(b *infer.Binding) []string {
-				return only(b.Generated(), in(b.Namespace, b.Role))
+				return valuesIf(b.IsGenerated(), indexValue(b.Namespace, b.Role))
 			},
 			bySource: func(b *infer.Binding) []string {
-				return only(b.IsSource(), in(b.Namespace, b.Role), b.Namespace)
+				return valuesIf(b.IsSource(), indexValue(b.Namespace, b.Role), b.Namespace)
 			},
 			byOwner: func(b *infer.Binding) []string {
 				if b.Source == "" {
-					return only(b.Generated(), everywhere)
+					return valuesIf(b.IsGenerated(), everywhere)
 				}
 				return []string{b.Namespace + "/" + b.Source, everywhere}
 			},
 			byOrphan: func(b *infer.Binding) []string {
-				return only(b.Generated() && b.Source == "", b.Namespace)
+				return valuesIf(b.IsGenerated() && b.Source == "", b.Namespace)
 			},
 		}),
 		clusterBindings: view.Register(v, kinds.ClusterRoleBindings(), map[string]func(*infer.Binding) []string{
@@ -88,22 +88,22 @@ func New(v *view.View, cluster string, policy infer.Policy) *State {
 		roles:        view.Register[metav1.PartialObjectMetadata](v, kinds.Roles(), nil),
 		clusterRoles: view.Register[metav1.PartialObjectMetadata](v, kinds.ClusterRoles(), nil),
 	}
-	v.OnChange(s.changed)
-	v.OnReload(s.reloaded)
+	v.OnChange(s.markChanged)
+	v.OnReload(s.markAllChanged)
 	return s
 }
 
-func in(namespace string, r infer.Role) string { return namespace + "/" + r.String() }
+func indexValue(namespace string, r infer.Role) string { return namespace + "/" + r.String() }
 
 func childIndex(namespace string, child infer.Role) string {
 	if child.Cluster {
 		return child.String()
 	}
-	return in(namespace, child)
+	return indexValue(namespace, child)
 }
 
-// only returns the values if apply is true, and nil otherwise.
-func only(apply bool, values ...string) []string {
+// valuesIf returns the values if apply is true, and nil otherwise.
+func valuesIf(apply bool, values ...string) []string {
 	if !apply {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (s *State) Binding(namespace, name string) *infer.Binding {
 
 // BindingsIn lists all RoleBindings of a namespace.
 func (s *State) BindingsIn(namespace string) []*infer.Binding {
-	return values(s.Bindings.By(byNamespace, namespace))
+	return bindingPointers(s.Bindings.By(byNamespace, namespace))
 }
 
 // Gone lists the deleted rules and bindings of a namespace whose tombstones the view holds.
@@ -191,20 +191,22 @@ func (s *State) BindingCount(namespace string) int { return s.Bindings.Count(byN
 
 // BindingsTo lists the explicit bindings to a role.
 func (s *State) BindingsTo(namespace string, r infer.Role) []*infer.Binding {
-	return values(s.Bindings.By(byRole, in(namespace, r)))
+	return bindingPointers(s.Bindings.By(byRole, indexValue(namespace, r)))
 }
 
 // BindingsEverywhere lists the ClusterRoleBindings.
-func (s *State) BindingsEverywhere() []*infer.Binding { return values(s.clusterBindings.All()) }
+func (s *State) BindingsEverywhere() []*infer.Binding {
+	return bindingPointers(s.clusterBindings.All())
+}
 
 // BindingsEverywhereTo lists the ClusterRoleBindings to a role.
 func (s *State) BindingsEverywhereTo(r infer.Role) []*infer.Binding {
-	return values(s.clusterBindings.By(byRole, r.String()))
+	return bindingPointers(s.clusterBindings.By(byRole, r.String()))
 }
 
 // GeneratedTo lists the generated bindings to a role.
 func (s *State) GeneratedTo(namespace string, r infer.Role) []*infer.Binding {
-	return values(s.Bindings.By(byGrant, in(namespace, r)))
+	return bindingPointers(s.Bindings.By(byGrant, indexValue(namespace, r)))
 }
 
 // Orphans lists the names of the generated bindings without a traceable source. It also lists the sources from which
@@ -213,18 +215,18 @@ func (s *State) Orphans(namespace string, rules *infer.RuleSet) []string {
 	var names []string
 	for _, b := range s.Bindings.By(byOrphan, namespace) {
 		names = append(names, b.Key.Name)
-		if source := rules.Claimant(b.Value, s.to(namespace)); source != nil {
+		if source := rules.Claimant(b.Value, s.bindingsTo(namespace)); source != nil {
 			names = append(names, source.Name)
 		}
 	}
 	return names
 }
 
-func (s *State) to(namespace string) func(infer.Role) []*infer.Binding {
+func (s *State) bindingsTo(namespace string) func(infer.Role) []*infer.Binding {
 	return func(r infer.Role) []*infer.Binding { return s.BindingsTo(namespace, r) }
 }
 
-func values(bindings []Binding) []*infer.Binding {
+func bindingPointers(bindings []Binding) []*infer.Binding {
 	list := make([]*infer.Binding, len(bindings))
 	for i, b := range bindings {
 		list[i] = b.Value
@@ -243,8 +245,8 @@ func (s *State) GeneratedFrom(namespace, source string) int {
 // Snapshot returns the current input of the plan for one source.
 func (s *State) Snapshot(namespace, source string) infer.Input {
 	in := infer.Input{
-		Source: source, Generated: values(s.Bindings.By(byOwner, namespace+"/"+source)),
-		Occupant: func(name string) *infer.Binding { return s.Binding(namespace, name) }, To: s.to(namespace),
+		Source: source, Generated: bindingPointers(s.Bindings.By(byOwner, namespace+"/"+source)),
+		Occupant: func(name string) *infer.Binding { return s.Binding(namespace, name) }, To: s.bindingsTo(namespace),
 	}
 	if b := s.Binding(namespace, source); b != nil && b.Source == "" {
 		in.Binding = b

@@ -23,7 +23,7 @@ import (
 type fixture struct {
 	*State
 	t       *testing.T
-	view    *view.View
+	view    *view.Informer
 	version int
 }
 
@@ -185,7 +185,7 @@ func TestARuleSetIsMadeAnewOnlyWhenItsRulesAreOthers(t *testing.T) {
 	f.rule("other", "a", "b")
 	first, rules := f.RuleSetAndRules("team")
 	f.binding("team", "alice", "a", "")
-	if again := f.RuleSet("team"); len(rules) != 2 || !again.Same(first) {
+	if again := f.RuleSet("team"); len(rules) != 2 || !again.IsSame(first) {
 		t.Errorf("%d rules, and others after a binding came", len(rules))
 	}
 	f.RuleSet("other")
@@ -194,7 +194,7 @@ func TestARuleSetIsMadeAnewOnlyWhenItsRulesAreOthers(t *testing.T) {
 	}
 	f.put(kinds.ImpliedRoles(), "team", "b-a", nil)
 	less, rules := f.RuleSetAndRules("team")
-	if less.Same(first) || len(rules) != 1 || f.Cycles() != 0 {
+	if less.IsSame(first) || len(rules) != 1 || f.Cycles() != 0 {
 		t.Errorf("without one of two there are %d rules and %d cycles", len(rules), f.Cycles())
 	}
 	f.put(kinds.ImpliedRoles(), "team", "a-b", nil)
@@ -218,7 +218,7 @@ func TestARuleThatSaysSomethingElseMakesAnotherRuleSetWhateverItsGeneration(t *t
 	if err := f.view.Apply(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
-	if after := f.RuleSet("ns"); after.Same(before) {
+	if after := f.RuleSet("ns"); after.IsSame(before) {
 		t.Error("it is still that of before")
 	}
 }
@@ -258,7 +258,7 @@ func TestARuleSetIsLookedAtAnewOnlyWhenARuleSaysSomethingElse(t *testing.T) {
 			t.Errorf("%s: stale is %v", step.what, got)
 		}
 		said := f.RuleSet("ns")
-		if read, _ := f.RuleSetAndRules("ns"); !said.Same(read) {
+		if read, _ := f.RuleSetAndRules("ns"); !said.IsSame(read) {
 			t.Errorf("%s: the set is not what the rules say", step.what)
 		}
 	}

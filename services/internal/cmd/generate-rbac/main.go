@@ -13,11 +13,11 @@ import (
 
 func main() {
 	err := errors.Join(
-		write(filepath.Join(os.Args[1], "base", "roles.yaml"), rbac.RolesManifest),
-		write(filepath.Join(os.Args[1], "components", "secrets", "rbac.yaml"), rbac.SecretsManifest),
+		writeManifest(filepath.Join(os.Args[1], "base", "roles.yaml"), rbac.RolesManifest),
+		writeManifest(filepath.Join(os.Args[1], "components", "secrets", "rbac.yaml"), rbac.SecretsManifest),
 	)
 	for _, account := range rbac.Accounts() {
-		err = errors.Join(err, write(filepath.Join(os.Args[1], "base", account.Service, "rbac.yaml"), account.Manifest))
+		err = errors.Join(err, writeManifest(filepath.Join(os.Args[1], "base", account.Service, "rbac.yaml"), account.Manifest))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-func write(file string, manifest func() ([]byte, error)) error {
+func writeManifest(file string, manifest func() ([]byte, error)) error {
 	data, err := manifest()
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kinds returns a page with a table of fields for each kind.
-func kinds(root string) (string, error) {
+// kindsPage returns a page with a table of fields for each kind.
+func kindsPage(root string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(root, "deploy/crd/*.yaml"))
 	if err != nil {
 		return "", err
@@ -40,7 +40,7 @@ func writeKind(out *strings.Builder, crd apiextensionsv1.CustomResourceDefinitio
 	names := slices.Concat([]string{crd.Names.Plural}, crd.Names.ShortNames)
 	schema := version.Schema.OpenAPIV3Schema
 	fmt.Fprintf(out, "\n## %s\n\n`%s/%s`, %s, `kubectl get %s`\n\n%s\n\n", crd.Names.Kind, crd.Group, version.Name, strings.ToLower(string(crd.Scope)),
-		strings.Join(names, "`, `"), prose(schema.Description))
+		strings.Join(names, "`, `"), proseLine(schema.Description))
 	out.WriteString("| field | type | what |\n|---|---|---|\n")
 	for _, part := range []string{"spec", "status"} {
 		if field, ok := schema.Properties[part]; ok {
@@ -56,7 +56,7 @@ func writeFields(out *strings.Builder, path string, schema apiextensionsv1.JSONS
 		if slices.Contains(schema.Required, name) {
 			label = "*" + label + "*"
 		}
-		fmt.Fprintf(out, "| %s | %s | %s |\n", label, typeOf(field), strings.ReplaceAll(prose(field.Description), "|", `\|`))
+		fmt.Fprintf(out, "| %s | %s | %s |\n", label, typeOf(field), strings.ReplaceAll(proseLine(field.Description), "|", `\|`))
 		writeInner(out, where, field)
 	}
 }
@@ -94,5 +94,5 @@ func typeOf(field apiextensionsv1.JSONSchemaProps) string {
 	return field.Type
 }
 
-// prose returns a description as one line.
-func prose(text string) string { return strings.Join(strings.Fields(text), " ") }
+// proseLine returns a description as one line.
+func proseLine(text string) string { return strings.Join(strings.Fields(text), " ") }

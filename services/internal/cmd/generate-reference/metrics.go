@@ -20,8 +20,8 @@ type metric struct {
 	by map[string]bool
 }
 
-// metrics returns a page with all metrics of the services.
-func metrics(root string) (string, error) {
+// metricsPage returns a page with all metrics of the services.
+func metricsPage(root string) (string, error) {
 	found := map[string]*metric{}
 	services := filepath.Join(root, "services")
 	err := filepath.WalkDir(services, func(path string, _ fs.DirEntry, err error) error {
@@ -34,7 +34,7 @@ func metrics(root string) (string, error) {
 		}
 		dir, err := filepath.Rel(services, filepath.Dir(path))
 		ast.Inspect(file, func(n ast.Node) bool {
-			if name, help, ok := describes(n); ok {
+			if name, help, ok := metricOf(n); ok {
 				if found[name] == nil {
 					found[name] = &metric{help: help, by: map[string]bool{}}
 				}
@@ -58,9 +58,9 @@ func metrics(root string) (string, error) {
 	return out.String(), nil
 }
 
-// describes reports whether a node of the syntax tree defines one of Entail's metrics. It recognizes options with Name
+// metricOf reports whether a node of the syntax tree defines one of Entail's metrics. It recognizes options with Name
 // and Help, and a call whose first arguments are both.
-func describes(n ast.Node) (name, help string, ok bool) {
+func metricOf(n ast.Node) (name, help string, ok bool) {
 	switch n := n.(type) {
 	case *ast.CompositeLit:
 		for _, element := range n.Elts {
@@ -68,22 +68,22 @@ func describes(n ast.Node) (name, help string, ok bool) {
 				switch key, _ := pair.Key.(*ast.Ident); {
 				case key == nil:
 				case key.Name == "Name":
-					name = literal(pair.Value)
+					name = stringLiteral(pair.Value)
 				case key.Name == "Help":
-					help = literal(pair.Value)
+					help = stringLiteral(pair.Value)
 				}
 			}
 		}
 	case *ast.CallExpr:
 		if len(n.Args) >= 2 {
-			name, help = literal(n.Args[0]), literal(n.Args[1])
+			name, help = stringLiteral(n.Args[0]), stringLiteral(n.Args[1])
 		}
 	}
 	return name, help, (strings.HasPrefix(name, "entail_") || strings.HasPrefix(name, "authz_")) && help != ""
 }
 
-// literal returns the value of a string literal, or "" for any other expression.
-func literal(e ast.Expr) string {
+// stringLiteral returns the value of a string literal, or "" for any other expression.
+func stringLiteral(e ast.Expr) string {
 	if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 		if text, err := strconv.Unquote(lit.Value); err == nil {
 			return text

@@ -15,10 +15,10 @@ func TestThePagesSayWhatCodeAndCRDsSay(t *testing.T) {
 		write func(string) (string, error)
 		want  []string
 	}{
-		"kinds.md": {kinds, []string{
+		"kinds.md": {kindsPage, []string{
 			"## Store\n", "## ImpliedRoles\n", "`core.platform-mesh.io/v1alpha1`, cluster, `kubectl get stores`", "| *`spec.coreModule`* | string |", "| `status.conditions` | list of object |",
 		}},
-		"metrics.md": {metrics, []string{"| `entail_dead_letters` | Messages that services have given up | watcher |", "`entail_implied_rules`", "`authz_cache_hits_total`", "`entail_messages_pending`"}},
+		"metrics.md": {metricsPage, []string{"| `entail_dead_letters` | Messages that services have given up | watcher |", "`entail_implied_rules`", "`authz_cache_hits_total`", "`entail_messages_pending`"}},
 	} {
 		text, err := c.write(checkout)
 		if err != nil {
@@ -37,7 +37,7 @@ func TestThePagesSayWhatCodeAndCRDsSay(t *testing.T) {
 
 // TestDescriptionsOpenWithTheirField leaves out the fields of a Secret reference, which Kubernetes describes.
 func TestDescriptionsOpenWithTheirField(t *testing.T) {
-	text, err := kinds(checkout)
+	text, err := kindsPage(checkout)
 	if err != nil {
 		t.Fatal(err)
 	}

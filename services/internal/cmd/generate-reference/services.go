@@ -11,9 +11,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/workload"
 )
 
-// services returns a page with the kinds, APIs and rights of each service. It uses the tables from which the manifests
+// servicesPage returns a page with the kinds, APIs and rights of each service. It uses the tables from which the manifests
 // are generated.
-func services(string) (string, error) {
+func servicesPage(string) (string, error) {
 	var out strings.Builder
 	out.WriteString("# Services\n\nWhat each follows and serves, and all that it may do at the API server and on the bus. The accounts in " +
 		"[deploy/base](../../deploy/base) and the users of NATS in [nats.conf](../../deploy/base/nats/nats.conf) are made from the same tables.\n")
@@ -22,7 +22,7 @@ func services(string) (string, error) {
 		w := workload.Workloads()[slices.IndexFunc(workload.Workloads(), func(w workload.Workload) bool { return of(w.Service) })]
 		user := permission.Users()[slices.IndexFunc(permission.Users(), func(u permission.User) bool { return of(u.Service) })]
 		fmt.Fprintf(&out, "\n## %s\n\n| | |\n|---|---|\n", account.Service)
-		fmt.Fprintf(&out, "| follows | %s |\n| serves | %s on port %d |\n", followed(account.Service), code(w.Serves), workload.QueryPort)
+		fmt.Fprintf(&out, "| follows | %s |\n| serves | %s on port %d |\n", consumedKinds(account.Service), codeWords(w.Serves), workload.QueryPort)
 		if w.Admission {
 			fmt.Fprintf(&out, "| judges what is written | on port %d |\n", workload.AdmissionPort)
 		}
@@ -33,18 +33,18 @@ func services(string) (string, error) {
 		writeRights(&out, account.Secrets, ", in namespaces where `"+account.SecretsRole()+"` is bound")
 		out.WriteString("\n| on the bus | why |\n|---|---|\n")
 		for _, right := range user.Publish {
-			fmt.Fprintf(&out, "| %s | %s |\n", code(right.Subjects), right.Why)
+			fmt.Fprintf(&out, "| %s | %s |\n", codeWords(right.Subjects), right.Why)
 		}
-		fmt.Fprintf(&out, "| listens on %s only | Answers to its own requests. |\n", code([]string{user.Subscribe()}))
+		fmt.Fprintf(&out, "| listens on %s only | Answers to its own requests. |\n", codeWords([]string{user.Subscribe()}))
 		for _, right := range user.Deny {
-			fmt.Fprintf(&out, "| never %s | %s |\n", code(right.Subjects), right.Why)
+			fmt.Fprintf(&out, "| never %s | %s |\n", codeWords(right.Subjects), right.Why)
 		}
 	}
 	return out.String(), nil
 }
 
-// followed returns the kinds that a service consumes. The watcher consumes none: it reads the API server.
-func followed(name string) string {
+// consumedKinds returns the kinds that a service consumes. The watcher consumes none: it reads the API server.
+func consumedKinds(name string) string {
 	service, ok := topology.ServiceNamed(name)
 	if !ok {
 		return "the API server, for all others"
@@ -54,9 +54,9 @@ func followed(name string) string {
 		resources = append(resources, kind.String())
 	}
 	if service.Targets {
-		return code(resources) + ", and by their metadata the objects of all kinds that ProtectedResources register"
+		return codeWords(resources) + ", and by their metadata the objects of all kinds that ProtectedResources register"
 	}
-	return code(resources)
+	return codeWords(resources)
 }
 
 func writeRights(out *strings.Builder, rights []rbac.Right, where string) {
@@ -70,10 +70,10 @@ func writeRights(out *strings.Builder, rights []rbac.Right, where string) {
 		}
 		named := ""
 		if len(right.ResourceNames) > 0 {
-			named = " named " + code(right.ResourceNames)
+			named = " named " + codeWords(right.ResourceNames)
 		}
-		fmt.Fprintf(out, "| %s | %s%s%s | %s |\n", strings.Join(right.Verbs, ", "), code(on), named, where, right.Why)
+		fmt.Fprintf(out, "| %s | %s%s%s | %s |\n", strings.Join(right.Verbs, ", "), codeWords(on), named, where, right.Why)
 	}
 }
 
-func code(words []string) string { return "`" + strings.Join(words, "`, `") + "`" }
+func codeWords(words []string) string { return "`" + strings.Join(words, "`, `") + "`" }

@@ -10,13 +10,13 @@ import (
 )
 
 func main() {
-	if err := write(os.Args[1]); err != nil {
+	if err := writeWorkloads(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func write(dir string) error {
+func writeWorkloads(dir string) error {
 	files, err := workload.Manifests()
 	if err != nil {
 		return err

@@ -23,13 +23,13 @@ func main() {
 	ca := flag.String("tls-ca-cert", "", "file with the authority of the server's certificate")
 	name := flag.String("tls-server-name", "", "name in that certificate")
 	flag.Parse()
-	if err := probe(*address, *ca, *name); err != nil {
+	if err := probeHealth(*address, *ca, *name); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func probe(address, ca, name string) error {
+func probeHealth(address, ca, name string) error {
 	trust, err := credentials.NewClientTLSFromFile(ca, name)
 	if err != nil {
 		return err

@@ -55,8 +55,8 @@ type test struct {
 	output  strings.Builder
 }
 
-// environment returns the environment of go test.
-func environment(root string) []string {
+// testEnvironment returns the environment of go test.
+func testEnvironment(root string) []string {
 	env := append(os.Environ(), "GOWORK=off", "ENTAIL_BIN="+filepath.Join(root, "bin"), "RAPID_NOFAILFILE=1")
 	if os.Getenv("GOGC") == "" { // Collect garbage less often: memory is less scarce than CPU.
 		env = append(env, "GOGC=400")
@@ -80,8 +80,8 @@ func canRace(ctx context.Context) bool {
 	return err == nil && strings.TrimSpace(string(out)) == "1"
 }
 
-// arguments returns the command line of go test for a stage.
-func (s stage) arguments() []string {
+// commandLine returns the command line of go test for a stage.
+func (s stage) commandLine() []string {
 	args := []string{"test", "-json", "-vet=off", "-timeout=" + packageTimeout.String(), "-p=" + strconv.Itoa(s.parallel)}
 	if s.race {
 		// SQLite is C code translated to Go. Checking its accesses would take a quarter of the total time.
@@ -102,9 +102,9 @@ func (s stage) arguments() []string {
 	return append(args, s.packages...)
 }
 
-// execute runs a stage and passes each package to done when it has ended.
-func (r *runner) execute(ctx context.Context, s stage, done func(*outcome)) error {
-	command := exec.CommandContext(ctx, "go", s.arguments()...)
+// runStage runs a stage and passes each package to done when it has ended.
+func (r *runner) runStage(ctx context.Context, s stage, done func(*outcome)) error {
+	command := exec.CommandContext(ctx, "go", s.commandLine()...)
 	command.Dir = filepath.Join(r.root, s.module)
 	cgo := "CGO_ENABLED=0"
 	if s.race {
@@ -123,7 +123,7 @@ func (r *runner) execute(ctx context.Context, s stage, done func(*outcome)) erro
 		return fmt.Errorf("starting go test: %w", err)
 	}
 	c := collector{stage: s, prefix: modulePath(command.Dir), packages: map[string]*outcome{}, builds: map[string]*strings.Builder{}}
-	readErr := c.read(out, done)
+	readErr := c.readEvents(out, done)
 	waitErr := command.Wait()
 	if readErr != nil {
 		return readErr
@@ -144,7 +144,7 @@ type collector struct {
 	failed bool
 }
 
-func (c *collector) read(from io.Reader, done func(*outcome)) error {
+func (c *collector) readEvents(from io.Reader, done func(*outcome)) error {
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -153,7 +153,7 @@ func (c *collector) read(from io.Reader, done func(*outcome)) error {
 			if json.Unmarshal(line, &e) != nil {
 				e = event{Action: "output", Output: string(line)}
 			}
-			if ended := c.take(e); ended != nil {
+			if ended := c.addEvent(e); ended != nil {
 				done(ended)
 			}
 		}
@@ -166,8 +166,8 @@ func (c *collector) read(from io.Reader, done func(*outcome)) error {
 	}
 }
 
-// take adds one event. It returns the outcome of the package when the event ends one.
-func (c *collector) take(e event) *outcome {
+// addEvent adds one event. It returns the outcome of the package when the event ends one.
+func (c *collector) addEvent(e event) *outcome {
 	if strings.HasPrefix(e.Action, "build-") {
 		if c.builds[e.ImportPath] == nil {
 			c.builds[e.ImportPath] = &strings.Builder{}
@@ -261,7 +261,7 @@ func (r *runner) runAll(ctx context.Context, stages []stage) error {
 		}
 		stages = stages[n:]
 	}
-	return r.report()
+	return r.writeReport()
 }
 
 // runStep runs the stages of one step. Stages without servers run in turn, because each uses all cores. Stages on
@@ -271,7 +271,7 @@ func (r *runner) runStep(ctx context.Context, stages []stage) error {
 	var running sync.WaitGroup
 	failures := make([]error, len(stages))
 	for i, s := range stages {
-		running.Go(func() { failures[i] = r.execute(ctx, s, r.take) })
+		running.Go(func() { failures[i] = r.runStage(ctx, s, r.recordOutcome) })
 		if s.step == stepUnit {
 			running.Wait()
 		}

@@ -13,7 +13,7 @@ import (
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
+	err := runTests(ctx, os.Args[1:])
 	cancel()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "run-tests:", err)
@@ -21,7 +21,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func runTests(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("run-tests", flag.ContinueOnError)
 	root := flags.String("root", "", "directory of the checkout")
 	suites := flags.String("suites", "unit", "comma-separated list of unit, integration, e2e")
@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r := runner{root: dir, out: os.Stdout, record: results, env: environment(dir), untimed: *untimed}
+	r := runner{root: dir, out: os.Stdout, record: results, env: testEnvironment(dir), untimed: *untimed}
 	if r.slow, err = readSlowTests(filepath.Join(dir, "scripts", "slow-tests.txt")); err != nil {
 		return err
 	}

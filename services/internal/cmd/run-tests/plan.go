@@ -59,7 +59,7 @@ type module struct {
 	cached bool
 }
 
-func modules() []module {
+func listModules() []module {
 	return []module{
 		{dir: "deploy", race: true},
 		{dir: "services/policy", race: true, cached: true},
@@ -113,13 +113,13 @@ func planStages(root string, o options) ([]stage, error) {
 		return nil, err
 	}
 	var stages []stage
-	for _, m := range modules() {
+	for _, m := range listModules() {
 		folders, err := findTests(filepath.Join(root, m.dir))
 		if err != nil {
 			return nil, err
 		}
 		p := planner{module: m, wanted: wanted, key: key, options: o}
-		stages = append(stages, p.plan(folders)...)
+		stages = append(stages, p.planStages(folders)...)
 	}
 	order := []string{stepUnit, stepServers, stepChaos}
 	slices.SortStableFunc(stages, func(a, b stage) int {
@@ -142,13 +142,13 @@ type planner struct {
 	options options
 }
 
-func (p planner) plan(folders []folder) (stages []stage) {
+func (p planner) planStages(folders []folder) (stages []stage) {
 	var plain, outside, servers, e2e, chaos []string
 	expected := map[string]float64{} // seconds by path
 	for _, f := range folders {
 		if f.integration && p.wanted[integration] && !p.module.cached {
 			servers = append(servers, f.path)
-			expected[f.path] = cmp.Or(p.options.seconds[p.id(f.path)], float64(f.tests)*secondsPerTest)
+			expected[f.path] = cmp.Or(p.options.seconds[p.packageID(f.path)], float64(f.tests)*secondsPerTest)
 		}
 		switch {
 		case f.e2e && p.wanted[endToEnd] && strings.HasPrefix(f.path, "./chaos"):
@@ -196,8 +196,8 @@ func (p planner) plan(folders []folder) (stages []stage) {
 	return stages
 }
 
-// id returns the name of a package in the record of durations.
-func (p planner) id(path string) string {
+// packageID returns the name of a package in the record of durations.
+func (p planner) packageID(path string) string {
 	return strings.TrimSuffix(p.module.dir+strings.TrimPrefix(path, "."), "/.")
 }
 
@@ -211,7 +211,7 @@ func (p planner) withoutRace(f folder) (stages []stage) {
 			return
 		}
 		s.module, s.packages, s.parallel = p.module.dir, []string{f.path}, 2
-		s.name, s.only = p.id(f.path)+" without race detector", "^("+strings.Join(tests, "|")+")$"
+		s.name, s.only = p.packageID(f.path)+" without race detector", "^("+strings.Join(tests, "|")+")$"
 		stages = append(stages, s)
 	}
 	if p.wanted[unit] {
@@ -255,7 +255,7 @@ func findTests(module string) (folders []folder, err error) {
 		if err != nil {
 			return err
 		}
-		return f.add(text)
+		return f.addFile(text)
 	})
 	for _, f := range byPath {
 		folders = append(folders, *f)
@@ -269,8 +269,8 @@ func isModule(dir string) bool {
 	return err == nil
 }
 
-// add records one test file.
-func (f *folder) add(text []byte) error {
+// addFile records one test file.
+func (f *folder) addFile(text []byte) error {
 	f.outside = f.outside || upwards.Match(text)
 	built, err := readConstraint(text)
 	if err != nil {

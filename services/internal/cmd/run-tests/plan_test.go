@@ -46,7 +46,7 @@ func checkout(t *testing.T) string {
 		"deploy/e2e/chaos/chaos_test.go":        "//go:build e2e\n\n" + passing,
 		"deploy/local/x_integration_test.go":    "//go:build integration\n\n" + passing,
 	}
-	for _, m := range modules() {
+	for _, m := range listModules() {
 		files[m.dir+"/go.mod"] = "module example.org/" + m.dir + "\n"
 	}
 	return writeTree(t, files)

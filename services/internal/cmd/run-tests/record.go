@@ -73,11 +73,11 @@ func durationsFile() string {
 	return filepath.Join(dir, "package-seconds.json")
 }
 
-// id returns the package as a path from the root of the checkout.
-func (o *outcome) id() string { return o.stage.module + strings.TrimPrefix(o.path, ".") }
+// packagePath returns the package as a path from the root of the checkout.
+func (o *outcome) packagePath() string { return o.stage.module + strings.TrimPrefix(o.path, ".") }
 
-// text returns the output of a test and the output of the package outside of tests.
-func (o *outcome) text(name string) string {
+// testOutput returns the output of a test and the output of the package outside of tests.
+func (o *outcome) testOutput(name string) string {
 	text := ""
 	if t := o.tests[name]; t != nil {
 		text = t.output.String()
@@ -85,35 +85,35 @@ func (o *outcome) text(name string) string {
 	return text + o.output.String()
 }
 
-// take records one package and prints a line about it.
-func (r *runner) take(o *outcome) {
+// recordOutcome records one package and prints a line about it.
+func (r *runner) recordOutcome(o *outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	cases := 0
 	for name, t := range o.tests {
 		cases += t.cases - t.failing
-		r.record.timings = append(r.record.timings, timing{o.id() + " " + name, t.seconds})
+		r.record.timings = append(r.record.timings, timing{o.packagePath() + " " + name, t.seconds})
 	}
 	r.record.passed += cases
 	if !o.cached && o.stage.only == "" {
-		r.record.seconds[o.id()] = o.seconds
+		r.record.seconds[o.packagePath()] = o.seconds
 	}
 	for _, name := range r.tooSlow(o) {
 		r.record.candidates = append(r.record.candidates, candidate{o, name, true})
 	}
 	if !o.failed {
 		if cases > 0 {
-			fmt.Fprintf(r.out, "ok    %6.1f s %5d tests  %s%s\n", o.seconds, cases, o.id(), map[bool]string{true: " (cached)"}[o.cached])
+			fmt.Fprintf(r.out, "ok    %6.1f s %5d tests  %s%s\n", o.seconds, cases, o.packagePath(), map[bool]string{true: " (cached)"}[o.cached])
 		}
 		return
 	}
 	name, reason := mayRerun(o)
 	if name != "" {
-		fmt.Fprintf(r.out, "FAIL  %6.1f s %s: %s (runs again alone)\n", o.seconds, o.id(), name)
+		fmt.Fprintf(r.out, "FAIL  %6.1f s %s: %s (runs again alone)\n", o.seconds, o.packagePath(), name)
 		r.record.candidates = append(r.record.candidates, candidate{o, name, false})
 		return
 	}
-	fmt.Fprintf(r.out, "FAIL  %6.1f s %s: %s\n", o.seconds, o.id(), reason)
+	fmt.Fprintf(r.out, "FAIL  %6.1f s %s: %s\n", o.seconds, o.packagePath(), reason)
 	r.record.failed++
 	for _, name := range slices.Sorted(maps.Keys(o.tests)) {
 		if t := o.tests[name]; t.failed || serious.MatchString(t.output.String()) {
@@ -123,14 +123,14 @@ func (r *runner) take(o *outcome) {
 	fmt.Fprint(r.out, o.output.String())
 }
 
-// fail records a test that failed in its reruns, too.
-func (r *record) fail(c candidate, text string) {
+// recordFailure records a test that failed in its reruns, too.
+func (r *record) recordFailure(c candidate, text string) {
 	r.failed++
-	r.failures = append(r.failures, fmt.Sprintf("FAIL  %s %s: %s", c.of.id(), c.test, text))
+	r.failures = append(r.failures, fmt.Sprintf("FAIL  %s %s: %s", c.of.packagePath(), c.test, text))
 }
 
-// report prints the summary and writes the files that the CI script reads.
-func (r *runner) report() error {
+// writeReport prints the summary and writes the files that the CI script reads.
+func (r *runner) writeReport() error {
 	rec := r.record
 	for _, f := range rec.failures {
 		fmt.Fprintln(r.out, f)
@@ -170,7 +170,7 @@ func (r *runner) report() error {
 // writeFlaky prints each flaky test with the output of its failure.
 func (r *record) writeFlaky(to io.Writer) {
 	for _, c := range r.flaky {
-		fmt.Fprintf(to, "flaky: %s %s\n%s", c.of.id(), c.test, c.of.text(c.test))
+		fmt.Fprintf(to, "flaky: %s %s\n%s", c.of.packagePath(), c.test, c.of.testOutput(c.test))
 	}
 }
 

@@ -52,7 +52,7 @@ func (r *runner) tooSlow(o *outcome) (names []string) {
 		return nil
 	}
 	for name, t := range o.tests {
-		if t.seconds > slowSeconds && !t.failed && !r.slow.has(o.id(), name) {
+		if t.seconds > slowSeconds && !t.failed && !r.slow.hasTest(o.packagePath(), name) {
 			names = append(names, name)
 		}
 	}
@@ -65,20 +65,20 @@ func (r *runner) runAgain(ctx context.Context) (n int, err error) {
 	candidates := r.record.candidates
 	r.record.candidates = nil
 	for _, c := range candidates {
-		last, good, err := r.repeat(ctx, c)
+		last, good, err := r.rerunCandidate(ctx, c)
 		if err != nil {
 			return len(candidates), err
 		}
 		switch {
 		case good && c.slow:
-			fmt.Fprintf(r.out, "slow beside others, quick alone: %s %s\n", c.of.id(), c.test)
+			fmt.Fprintf(r.out, "slow beside others, quick alone: %s %s\n", c.of.packagePath(), c.test)
 		case good:
 			r.record.flaky = append(r.record.flaky, c)
 		case c.slow && !last.failed:
-			r.record.fail(c, fmt.Sprintf("took %.0f s alone, more than %.0f: make it faster, or add it with a reason to scripts/slow-tests.txt",
+			r.record.recordFailure(c, fmt.Sprintf("took %.0f s alone, more than %.0f: make it faster, or add it with a reason to scripts/slow-tests.txt",
 				last.tests[c.test].seconds, slowAloneSeconds))
 		default:
-			r.record.fail(c, fmt.Sprintf("failed again when run alone\n%s", last.text(c.test)))
+			r.record.recordFailure(c, fmt.Sprintf("failed again when run alone\n%s", last.testOutput(c.test)))
 		}
 	}
 	return len(candidates), nil
@@ -92,31 +92,31 @@ type candidate struct {
 	slow bool
 }
 
-// attempts returns the maximum number of reruns.
-func (c candidate) attempts() int {
+// maxReruns returns the maximum number of reruns.
+func (c candidate) maxReruns() int {
 	if c.slow {
 		return 1
 	}
 	return maxReruns
 }
 
-// repeat runs a candidate again until it passes, fast enough if it was slow. It returns the last outcome, and whether
+// rerunCandidate runs a candidate again until it passes, fast enough if it was slow. It returns the last outcome, and whether
 // it passed.
-func (r *runner) repeat(ctx context.Context, c candidate) (last *outcome, good bool, err error) {
+func (r *runner) rerunCandidate(ctx context.Context, c candidate) (last *outcome, good bool, err error) {
 	s := c.of.stage
 	s.packages, s.only, s.servers, s.key = []string{c.of.path}, "^"+regexp.QuoteMeta(c.test)+"$", true, ""
-	for range c.attempts() {
+	for range c.maxReruns() {
 		last = nil
-		if err := r.execute(ctx, s, func(o *outcome) { last = o }); err != nil {
+		if err := r.runStage(ctx, s, func(o *outcome) { last = o }); err != nil {
 			return nil, false, err
 		}
 		if last == nil || last.tests[c.test] == nil {
-			return nil, false, fmt.Errorf("running %s %s again: the test did not run", c.of.id(), c.test)
+			return nil, false, fmt.Errorf("running %s %s again: the test did not run", c.of.packagePath(), c.test)
 		}
 		if !last.failed && (!c.slow || last.tests[c.test].seconds <= slowAloneSeconds) {
 			return last, true, nil
 		}
-		if serious.MatchString(last.text(c.test)) {
+		if serious.MatchString(last.testOutput(c.test)) {
 			break
 		}
 	}

@@ -58,7 +58,7 @@ func project(t *testing.T, source string, change func(*stage)) (string, error) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	r := runner{root: root, out: &out, env: append(environment(root), "COUNTER="+filepath.Join(root, "counter")), record: results, slow: slowTests{}}
+	r := runner{root: root, out: &out, env: append(testEnvironment(root), "COUNTER="+filepath.Join(root, "counter")), record: results, slow: slowTests{}}
 	s := stage{step: stepServers, module: "m", packages: []string{"./..."}, servers: true, parallel: 1}
 	if change != nil {
 		change(&s)
@@ -132,7 +132,7 @@ func TestReadSlowTestsRequiresReason(t *testing.T) {
 		"good": "# comment\n\nservices/p TestA: waits for an election of NATS\n", "bad": "services/p TestA\n",
 	})
 	good, err := readSlowTests(filepath.Join(root, "good"))
-	if err != nil || !good.has("services/p", "TestA") || good.has("services/p", "TestB") {
+	if err != nil || !good.hasTest("services/p", "TestA") || good.hasTest("services/p", "TestB") {
 		t.Errorf("got %v, %v; want TestA", good, err)
 	}
 	if _, err := readSlowTests(filepath.Join(root, "bad")); err == nil || !strings.Contains(err.Error(), "bad:1") {

@@ -30,4 +30,4 @@ func readSlowTests(path string) (slowTests, error) {
 	return all, nil
 }
 
-func (s slowTests) has(pkg, test string) bool { return s[pkg+" "+test] != "" }
+func (s slowTests) hasTest(pkg, test string) bool { return s[pkg+" "+test] != "" }

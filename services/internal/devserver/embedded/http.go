@@ -55,7 +55,7 @@ func startHTTP(target string, port int) (*httpAPI, error) {
 	return h, nil
 }
 
-func (h *httpAPI) stop() {
+func (h *httpAPI) stopServer() {
 	ctx, cancel := context.WithTimeout(context.Background(), httpStopTimeout)
 	defer cancel()
 	if h.server.Shutdown(ctx) != nil {

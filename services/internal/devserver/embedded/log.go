@@ -23,7 +23,7 @@ func (slogCore) Enabled(level zapcore.Level) bool { return level >= zapcore.Warn
 
 // With implements [zapcore.Core].
 func (c slogCore) With(fields []zapcore.Field) zapcore.Core {
-	return slogCore{log: c.log.With(attributes(fields)...)}
+	return slogCore{log: c.log.With(logAttributes(fields)...)}
 }
 
 // Check implements [zapcore.Core].
@@ -40,14 +40,14 @@ func (c slogCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	if entry.Level > zapcore.WarnLevel {
 		level = slog.LevelError
 	}
-	c.log.Log(context.Background(), level, "openfga", append([]any{"text", entry.Message}, attributes(fields)...)...)
+	c.log.Log(context.Background(), level, "openfga", append([]any{"text", entry.Message}, logAttributes(fields)...)...)
 	return nil
 }
 
 // Sync implements [zapcore.Core]. It has nothing to flush.
 func (slogCore) Sync() error { return nil }
 
-func attributes(fields []zapcore.Field) []any {
+func logAttributes(fields []zapcore.Field) []any {
 	values := zapcore.NewMapObjectEncoder()
 	attrs := make([]any, 0, len(fields))
 	for _, field := range fields {

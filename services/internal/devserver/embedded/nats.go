@@ -53,7 +53,7 @@ func StartNATS(cfg NATSConfig) (*NATS, error) {
 		ServerName: "entail", Host: devserver.Loopback, Port: port, MaxPayload: devserver.MaxPayload,
 		JetStream: true, StoreDir: cfg.Dir, DisableJetStreamBanner: true, NoSigs: true,
 	}
-	if err := configure(options, cfg.Password); err != nil {
+	if err := applyConfig(options, cfg.Password); err != nil {
 		return nil, fmt.Errorf("configuring NATS: %w", err)
 	}
 	s, err := server.NewServer(options)
@@ -64,7 +64,7 @@ func StartNATS(cfg NATSConfig) (*NATS, error) {
 	s.SetLogger(log, false, false)
 	s.Start()
 	n := &NATS{server: s, password: cfg.Password}
-	if err := n.ready(log, cfg.Port); err != nil {
+	if err := n.waitReady(log, cfg.Port); err != nil {
 		n.Stop()
 		return nil, fmt.Errorf("starting NATS in %s: %w", cfg.Dir, err)
 	}
@@ -72,8 +72,8 @@ func StartNATS(cfg NATSConfig) (*NATS, error) {
 	return n, nil
 }
 
-// configure adds the shipped configuration, with the password in place of its variables.
-func configure(options *server.Options, password string) error {
+// applyConfig adds the shipped configuration, with the password in place of its variables.
+func applyConfig(options *server.Options, password string) error {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	if err != nil {
 		return err
@@ -85,8 +85,8 @@ func configure(options *server.Options, password string) error {
 	return options.ProcessConfigString(string(config))
 }
 
-func (n *NATS) ready(log *natsLog, port int) error {
-	err := log.fatal()
+func (n *NATS) waitReady(log *natsLog, port int) error {
+	err := log.fatalError()
 	if err == nil {
 		if n.server.ReadyForConnections(natsReadyTimeout) {
 			return nil
@@ -125,7 +125,7 @@ type natsLog struct {
 	first error
 }
 
-func (l *natsLog) fatal() error {
+func (l *natsLog) fatalError() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.first

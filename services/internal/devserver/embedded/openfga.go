@@ -99,7 +99,7 @@ func (o *OpenFGA) URL() string {
 func (o *OpenFGA) Stop() {
 	o.stop.Do(func() {
 		if o.http != nil {
-			o.http.stop()
+			o.http.stopServer()
 		}
 		hard := time.AfterFunc(openFGAStopTimeout, o.grpc.Stop)
 		o.grpc.GracefulStop()

@@ -11,11 +11,11 @@ const plugin = "opensearch-security"
 // of the time.
 const archive = "classes.jsa"
 
-// arguments returns the arguments of java for a server of the installation in home. They favor a quick start and little
+// javaArguments returns the arguments of java for a server of the installation in home. They favor a quick start and little
 // memory over throughput.
-func arguments(home, dir string, classes classes) []string {
+func javaArguments(home, dir string, classes classes) []string {
 	args := []string{"-Xms256m", "-Xmx256m", "-Xss1m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
-	args = append(args, classes.arguments(home)...)
+	args = append(args, classes.archiveArguments(home)...)
 	args = append(args,
 		"-XX:-OmitStackTraceInFastThrow", "-Djava.security.manager=allow", "-Djava.awt.headless=true",
 		"-Dfile.encoding=UTF-8", "-Djava.locale.providers=SPI,COMPAT", "-Djna.nosys=true",
@@ -34,7 +34,7 @@ func arguments(home, dir string, classes classes) []string {
 // of the installation.
 type classes string
 
-func (c classes) arguments(home string) []string {
+func (c classes) archiveArguments(home string) []string {
 	if c != "" {
 		return []string{"-XX:ArchiveClassesAtExit=" + string(c)}
 	}

@@ -50,7 +50,7 @@ func loadCredentials(dir string, now time.Time) (*credentials, error) {
 	if valid {
 		return c, nil
 	}
-	if err := c.make(now); err != nil {
+	if err := c.createAll(now); err != nil {
 		return nil, err
 	}
 	for name, made := range named {
@@ -84,8 +84,8 @@ func readCertificate(dir, name string, now time.Time) (Certificate, error) {
 	return Certificate{certificate, key}, err
 }
 
-// make creates an authority and the certificates that it signs. The authority signs no others later.
-func (c *credentials) make(now time.Time) error {
+// createAll creates an authority and the certificates that it signs. The authority signs no others later.
+func (c *credentials) createAll(now time.Time) error {
 	root := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "OpenSearch of Entail", Organization: []string{organization}}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
@@ -116,14 +116,14 @@ func (c *credentials) make(now time.Time) error {
 			}
 		}
 		one.template.NotBefore, one.template.NotAfter = now.Add(-clockSkew), now.Add(lifetime)
-		if *one.into, err = sign(one.template, root, key, signer); err != nil {
+		if *one.into, err = signCertificate(one.template, root, key, signer); err != nil {
 			return fmt.Errorf("making certificate %s: %w", one.template.Subject, err)
 		}
 	}
 	return nil
 }
 
-func sign(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (Certificate, error) {
+func signCertificate(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (Certificate, error) {
 	var err error
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return Certificate{}, err

@@ -61,8 +61,8 @@ func (s *Server) TLS(admin bool) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// ready returns when the security plugin reports that it is up.
-func (s *Server) ready(ctx context.Context) error {
+// waitReady returns when the security plugin reports that it is up.
+func (s *Server) waitReady(ctx context.Context) error {
 	cfg, err := s.TLS(false)
 	if err != nil {
 		return err
@@ -70,11 +70,11 @@ func (s *Server) ready(ctx context.Context) error {
 	transport := &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: readyAnswer}
 	for {
-		err := s.healthy(ctx, client)
+		err := s.checkHealth(ctx, client)
 		if err == nil {
 			return nil
 		}
-		if s.Ended() {
+		if s.HasEnded() {
 			return errors.New("it ended before it was ready")
 		}
 		if !backoff.Sleep(ctx, readyPoll) {
@@ -83,7 +83,7 @@ func (s *Server) ready(ctx context.Context) error {
 	}
 }
 
-func (s *Server) healthy(ctx context.Context, client *http.Client) error {
+func (s *Server) checkHealth(ctx context.Context, client *http.Client) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/_plugins/_security/health", http.NoBody)
 	if err != nil {
 		return err

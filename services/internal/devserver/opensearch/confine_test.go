@@ -16,16 +16,16 @@ func TestADirectoryInTheWayIsNamed(t *testing.T) {
 	if err := os.MkdirAll(inside, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := reachable(inside); err != nil {
+	if err := checkReachable(inside); err != nil {
 		t.Error(err)
 	}
 	if err := os.Chmod(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := reachable(inside); err == nil || !strings.Contains(err.Error(), "chmod o+x "+closed) {
+	if err := checkReachable(inside); err == nil || !strings.Contains(err.Error(), "chmod o+x "+closed) {
 		t.Errorf("got %v; want what to do", err)
 	}
-	if err := reachable(closed); err != nil {
+	if err := checkReachable(closed); err != nil {
 		t.Errorf("the last directory is handed over: %v", err)
 	}
 }

@@ -18,13 +18,13 @@ const nobody = 65534
 // traverseGroup and traverseAll are the permissions to pass through a directory, as its group and as any user.
 const traverseGroup, traverseAll = 0o010, 0o001
 
-// confine makes the child run as an unprivileged user if this process runs as root.
-func confine(child *exec.Cmd, cfg Config) error {
+// dropPrivileges makes the child run as an unprivileged user if this process runs as root.
+func dropPrivileges(child *exec.Cmd, cfg Config) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
 	for _, dir := range []string{cfg.Home, cfg.Dir} {
-		if err := reachable(dir); err != nil {
+		if err := checkReachable(dir); err != nil {
 			return err
 		}
 	}
@@ -32,8 +32,8 @@ func confine(child *exec.Cmd, cfg Config) error {
 	return handOver(cfg.Dir)
 }
 
-// reachable returns an error if the unprivileged user cannot pass through the directories above dir.
-func reachable(dir string) error {
+// checkReachable returns an error if the unprivileged user cannot pass through the directories above dir.
+func checkReachable(dir string) error {
 	for above := filepath.Dir(dir); above != filepath.Dir(above); above = filepath.Dir(above) {
 		info, err := os.Stat(above)
 		if err != nil {

@@ -69,8 +69,8 @@ rootLogger.appenderRef.console.ref = console
 `
 )
 
-// prepare creates the directories and files of a server, and returns its credentials and the administrator's password.
-func prepare(cfg Config, now time.Time) (*credentials, string, error) {
+// prepareFiles creates the directories and files of a server, and returns its credentials and the administrator's password.
+func prepareFiles(cfg Config, now time.Time) (*credentials, string, error) {
 	for _, dir := range []string{security, secrets, "data", "logs", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, dir), 0o700); err != nil {
 			return nil, "", fmt.Errorf("making a place for OpenSearch: %w", err)
@@ -84,7 +84,7 @@ func prepare(cfg Config, now time.Time) (*credentials, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return known, password, configure(cfg, known, password)
+	return known, password, writeConfig(cfg, known, password)
 }
 
 // loadPassword returns the administrator's password, which is made at the first start.
@@ -100,15 +100,15 @@ func loadPassword(file string) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// configure writes the configuration through [os.Root], so that a link that the server's user created cannot redirect a
+// writeConfig writes the configuration through [os.Root], so that a link that the server's user created cannot redirect a
 // write.
-func configure(cfg Config, known *credentials, password string) error {
+func writeConfig(cfg Config, known *credentials, password string) error {
 	dir, err := os.OpenRoot(cfg.Dir)
 	if err != nil {
 		return fmt.Errorf("configuring OpenSearch: %w", err)
 	}
 	defer dir.Close()
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), cfg.cost())
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), cfg.hashCost())
 	if err != nil {
 		return fmt.Errorf("configuring OpenSearch: %w", err)
 	}
@@ -116,7 +116,7 @@ func configure(cfg Config, known *credentials, password string) error {
 		return fmt.Errorf("configuring OpenSearch: %w", err)
 	}
 	for name, data := range map[string][]byte{
-		"conf/opensearch.yml":            fmt.Appendf(nil, settings, cfg.Port, filepath.Join(cfg.Dir, "data"), filepath.Join(cfg.Dir, "logs"), cfg.cost()),
+		"conf/opensearch.yml":            fmt.Appendf(nil, settings, cfg.Port, filepath.Join(cfg.Dir, "data"), filepath.Join(cfg.Dir, "logs"), cfg.hashCost()),
 		"conf/log4j2.properties":         []byte(logging),
 		"conf/ca.pem":                    known.ca.Certificate,
 		"conf/node.pem":                  known.node.Certificate,

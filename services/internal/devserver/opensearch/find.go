@@ -19,20 +19,20 @@ func Find() (string, error) {
 	}
 	for _, path := range candidates {
 		// The class data archive is valid only for the real path.
-		if home, err := filepath.EvalSymlinks(path); err == nil && installed(home) {
+		if home, err := filepath.EvalSymlinks(path); err == nil && checkInstalled(home) {
 			return filepath.Abs(home)
 		}
 	}
 	return "", fmt.Errorf("OpenSearch is not at any of %q: run `make opensearch`, or set %s", candidates, Env)
 }
 
-func installed(home string) bool {
+func checkInstalled(home string) bool {
 	info, err := os.Stat(filepath.Join(home, "plugins", plugin, "plugin-descriptor.properties"))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// java returns the program that runs OpenSearch.
-func java() string {
+// javaProgram returns the program that runs OpenSearch.
+func javaProgram() string {
 	for _, env := range []string{"OPENSEARCH_JAVA_HOME", "JAVA_HOME"} {
 		if home := os.Getenv(env); home != "" {
 			return filepath.Join(home, "bin", "java")

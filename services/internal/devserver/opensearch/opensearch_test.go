@@ -66,23 +66,23 @@ func TestTheInstallationIsFoundFromWithinTheCheckoutByItsRealPath(t *testing.T) 
 
 func TestWhatAServerIsMadeOfStaysOverRestarts(t *testing.T) {
 	cfg := Config{Home: filepath.Join(t.TempDir(), "home"), Dir: t.TempDir(), UnsafeCheapHashes: true}
-	if _, _, err := prepare(cfg, time.Now()); err == nil || !strings.Contains(err.Error(), "make opensearch") {
+	if _, _, err := prepareFiles(cfg, time.Now()); err == nil || !strings.Contains(err.Error(), "make opensearch") {
 		t.Errorf("without an installation: %v; want what to do", err)
 	}
 	install(t, cfg.Home)
 	now := time.Now()
-	first, password, err := prepare(cfg, now)
+	first, password, err := prepareFiles(cfg, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, same, err := prepare(cfg, now.Add(lifetime/2))
+	again, same, err := prepareFiles(cfg, now.Add(lifetime/2))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if same != password || !bytes.Equal(first.ca.Certificate, again.ca.Certificate) || !bytes.Equal(first.admin.Key, again.admin.Key) {
 		t.Error("a restart makes other credentials")
 	}
-	late, same, err := prepare(cfg, now.Add(lifetime))
+	late, same, err := prepareFiles(cfg, now.Add(lifetime))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ type Config struct {
 	UnsafeCheapHashes bool
 }
 
-func (c *Config) cost() int {
+func (c *Config) hashCost() int {
 	if c.UnsafeCheapHashes {
 		return bcrypt.MinCost
 	}
@@ -59,22 +59,22 @@ type Server struct {
 // Start starts OpenSearch and returns when it answers. The server ends with this process, even if this process is
 // killed.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	return start(ctx, cfg, "")
+	return startServer(ctx, cfg, "")
 }
 
 // MakeArchive creates the class data archive of an installation. It starts and stops a server in dir.
 func MakeArchive(ctx context.Context, home, dir string) error {
 	made := filepath.Join(dir, "tmp", archive)
-	s, err := start(ctx, Config{Home: home, Dir: dir, UnsafeCheapHashes: true}, classes(made))
+	s, err := startServer(ctx, Config{Home: home, Dir: dir, UnsafeCheapHashes: true}, classes(made))
 	if err != nil {
 		return err
 	}
-	if err := s.end(archiveTimeout); err != nil {
+	if err := s.endServer(archiveTimeout); err != nil {
 		return err
 	}
 	data, err := os.ReadFile(made)
 	if err != nil {
-		return fmt.Errorf("making the archive of classes: %w\n%s", err, s.words())
+		return fmt.Errorf("making the archive of classes: %w\n%s", err, s.lastLog())
 	}
 	scratch := filepath.Join(home, archive+".new")
 	if err := os.WriteFile(scratch, data, 0o644); err != nil {
@@ -83,7 +83,7 @@ func MakeArchive(ctx context.Context, home, dir string) error {
 	return os.Rename(scratch, filepath.Join(home, archive))
 }
 
-func start(ctx context.Context, cfg Config, archived classes) (*Server, error) {
+func startServer(ctx context.Context, cfg Config, archived classes) (*Server, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not ready after %s", readyTimeout))
 	defer cancel()
 	var err error
@@ -94,29 +94,29 @@ func start(ctx context.Context, cfg Config, archived classes) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg}
-	if s.known, s.password, err = prepare(cfg, time.Now()); err != nil {
+	if s.known, s.password, err = prepareFiles(cfg, time.Now()); err != nil {
 		return nil, err
 	}
-	if err := s.launch(archived); err != nil {
+	if err := s.launchOnce(archived); err != nil {
 		return nil, err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.waitReady(ctx); err != nil {
 		s.Kill()
-		return nil, fmt.Errorf("starting OpenSearch in %s: %w\n%s", cfg.Dir, err, s.words())
+		return nil, fmt.Errorf("starting OpenSearch in %s: %w\n%s", cfg.Dir, err, s.lastLog())
 	}
 	return s, nil
 }
 
-func (s *Server) launch(archived classes) error {
+func (s *Server) launchOnce(archived classes) error {
 	log, err := os.OpenFile(filepath.Join(s.cfg.Dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("starting OpenSearch: %w", err)
 	}
 	defer log.Close() // The child has its own descriptor.
-	command := exec.Command(java(), arguments(s.cfg.Home, s.cfg.Dir, archived)...)
+	command := exec.Command(javaProgram(), javaArguments(s.cfg.Home, s.cfg.Dir, archived)...)
 	command.Dir, command.Env = s.cfg.Dir, []string{"PATH=" + os.Getenv("PATH")}
 	command.Stdout, command.Stderr = log, log
-	if err := confine(command, s.cfg); err != nil {
+	if err := dropPrivileges(command, s.cfg); err != nil {
 		return err
 	}
 	s.child, err = devserver.StartChild(command)
@@ -132,22 +132,22 @@ func (s *Server) launch(archived classes) error {
 // Done returns a channel that is closed when the server has ended.
 func (s *Server) Done() <-chan struct{} { return s.child.Done() }
 
-// Ended reports whether the server has ended.
-func (s *Server) Ended() bool { return s.child.HasEnded() }
+// HasEnded reports whether the server has ended.
+func (s *Server) HasEnded() bool { return s.child.HasEnded() }
 
 // Stop requests the end of the server and waits for it.
-func (s *Server) Stop() error { return s.end(stopTimeout) }
+func (s *Server) Stop() error { return s.endServer(stopTimeout) }
 
 // terminated is the exit code of a JVM after SIGTERM.
 const terminated = 128 + int(syscall.SIGTERM)
 
-func (s *Server) end(within time.Duration) error {
+func (s *Server) endServer(within time.Duration) error {
 	if err := s.child.Stop(within); err != nil {
 		return fmt.Errorf("stopping OpenSearch: %w", err)
 	}
 	var exit *exec.ExitError
 	if err := s.child.Err(); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != terminated) {
-		return fmt.Errorf("stopping OpenSearch: %w\n%s", err, s.words())
+		return fmt.Errorf("stopping OpenSearch: %w\n%s", err, s.lastLog())
 	}
 	return nil
 }
@@ -155,8 +155,8 @@ func (s *Server) end(within time.Duration) error {
 // Kill ends the server at once, as a crash would.
 func (s *Server) Kill() { s.child.Kill() }
 
-// words returns the end of the server's log.
-func (s *Server) words() string {
+// lastLog returns the end of the server's log.
+func (s *Server) lastLog() string {
 	file, err := os.Open(filepath.Join(s.cfg.Dir, logFile))
 	if err != nil {
 		return err.Error()

@@ -30,7 +30,7 @@ type API struct {
 func New(url string, transport http.RoundTripper) (*API, error) {
 	cfg, err := sdk.NewConfiguration(sdk.Configuration{
 		ApiUrl: url, UserAgent: "entail",
-		HTTPClient: &http.Client{Transport: transport, CheckRedirect: stay},
+		HTTPClient: &http.Client{Transport: transport, CheckRedirect: refuseRedirect},
 		// The caller retries and bounds the wait by a context.
 		RetryParams: &sdk.RetryParams{MaxRetry: 0, MinWaitInMs: 1},
 		Telemetry:   &telemetry.Configuration{Metrics: &telemetry.MetricsConfiguration{}},
@@ -41,8 +41,8 @@ func New(url string, transport http.RoundTripper) (*API, error) {
 	return &API{calls: sdk.NewAPIClient(cfg).OpenFgaApi}, nil
 }
 
-// stay prevents redirects, because headers of the transport, such as the token, are only for this server.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// refuseRedirect prevents redirects, because headers of the transport, such as the token, are only for this server.
+func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // answer holds an HTTP response.
 type answer struct {
@@ -54,22 +54,22 @@ type answer struct {
 // Interceptor returns an interceptor that makes calls over HTTP. It must be the last of its chain.
 func (a *API) Interceptor() grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, _ string, request, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
-		if err := addressed(request); err != nil {
+		if err := checkPathIDs(request); err != nil {
 			return status.Error(codes.InvalidArgument, err.Error())
 		}
-		got, err := a.send(ctx, request)
+		got, err := a.sendRequest(ctx, request)
 		switch {
 		case err != nil:
-			return unanswered(ctx, err)
+			return unansweredError(ctx, err)
 		case got.code >= http.StatusMultipleChoices:
 			return got.refusal()
 		}
-		return got.receive(reply)
+		return got.decodeReply(reply)
 	}
 }
 
-// addressed returns an error for ids that cannot be part of a path. The server validates everything else.
-func addressed(request any) error {
+// checkPathIDs returns an error for ids that cannot be part of a path. The server validates everything else.
+func checkPathIDs(request any) error {
 	if r, ok := request.(*openfgav1.ReadAuthorizationModelRequest); ok {
 		return r.Validate()
 	}
@@ -79,21 +79,21 @@ func addressed(request any) error {
 	return nil
 }
 
-// receive decodes the answer into reply. A body without any expected field is an error: otherwise it would be an empty
+// decodeReply decodes the answer into reply. A body without any expected field is an error: otherwise it would be an empty
 // result.
-func (a answer) receive(reply any) error {
+func (a answer) decodeReply(reply any) error {
 	message, ok := reply.(proto.Message)
 	if !ok || message.ProtoReflect().Descriptor().Fields().Len() == 0 {
 		return nil
 	}
-	if !a.tells(message) || (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(a.body, message) != nil {
+	if !a.hasAnyField(message) || (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(a.body, message) != nil {
 		return status.Error(codes.Unavailable, "what answers is no OpenFGA: its answer cannot be read")
 	}
 	return nil
 }
 
-// tells reports whether the body has any field of a message. OpenFGA omits no field.
-func (a answer) tells(message proto.Message) bool {
+// hasAnyField reports whether the body has any field of a message. OpenFGA omits no field.
+func (a answer) hasAnyField(message proto.Message) bool {
 	var said map[string]json.RawMessage
 	if json.Unmarshal(a.body, &said) != nil {
 		return false
@@ -106,36 +106,36 @@ func (a answer) tells(message proto.Message) bool {
 	return false
 }
 
-// send makes the call for a request. An error means that no server answered.
-func (a *API) send(ctx context.Context, request any) (answer, error) {
+// sendRequest makes the call for a request. An error means that no server answered.
+func (a *API) sendRequest(ctx context.Context, request any) (answer, error) {
 	switch r := request.(type) {
 	case *openfgav1.ListStoresRequest:
 		call := a.calls.ListStores(ctx).ContinuationToken(r.GetContinuationToken()).Name(r.GetName())
 		if r.GetPageSize() != nil {
 			call = call.PageSize(r.GetPageSize().GetValue())
 		}
-		return answered(call.Execute())
+		return toAnswer(call.Execute())
 	case *openfgav1.CreateStoreRequest:
-		return with(r, a.calls.CreateStore(ctx).Body)
+		return callWithBody(r, a.calls.CreateStore(ctx).Body)
 	case *openfgav1.GetStoreRequest:
-		return answered(a.calls.GetStore(ctx, r.GetStoreId()).Execute())
+		return toAnswer(a.calls.GetStore(ctx, r.GetStoreId()).Execute())
 	case *openfgav1.DeleteStoreRequest:
 		response, err := a.calls.DeleteStore(ctx, r.GetStoreId()).Execute()
-		return answered(nil, response, err)
+		return toAnswer(nil, response, err)
 	case *openfgav1.ReadAuthorizationModelsRequest:
 		call := a.calls.ReadAuthorizationModels(ctx, r.GetStoreId()).ContinuationToken(r.GetContinuationToken())
 		if r.GetPageSize() != nil {
 			call = call.PageSize(r.GetPageSize().GetValue())
 		}
-		return answered(call.Execute())
+		return toAnswer(call.Execute())
 	case *openfgav1.ReadAuthorizationModelRequest:
-		return answered(a.calls.ReadAuthorizationModel(ctx, r.GetStoreId(), r.GetId()).Execute())
+		return toAnswer(a.calls.ReadAuthorizationModel(ctx, r.GetStoreId(), r.GetId()).Execute())
 	case *openfgav1.WriteAuthorizationModelRequest:
-		return with(r, a.calls.WriteAuthorizationModel(ctx, r.GetStoreId()).Body)
+		return callWithBody(r, a.calls.WriteAuthorizationModel(ctx, r.GetStoreId()).Body)
 	case *openfgav1.WriteRequest:
-		return with(r, a.calls.Write(ctx, r.GetStoreId()).Body)
+		return callWithBody(r, a.calls.Write(ctx, r.GetStoreId()).Body)
 	case *openfgav1.ReadRequest:
-		return with(r, a.calls.Read(ctx, r.GetStoreId()).Body)
+		return callWithBody(r, a.calls.Read(ctx, r.GetStoreId()).Body)
 	case *openfgav1.ReadChangesRequest:
 		call := a.calls.ReadChanges(ctx, r.GetStoreId()).ContinuationToken(r.GetContinuationToken())
 		if r.GetPageSize() != nil {
@@ -147,13 +147,13 @@ func (a *API) send(ctx context.Context, request any) (answer, error) {
 		if r.GetStartTime() != nil {
 			call = call.StartTime(r.GetStartTime().AsTime())
 		}
-		return answered(call.Execute())
+		return toAnswer(call.Execute())
 	case *openfgav1.CheckRequest:
-		return with(r, a.calls.Check(ctx, r.GetStoreId()).Body)
+		return callWithBody(r, a.calls.Check(ctx, r.GetStoreId()).Body)
 	case *openfgav1.ListObjectsRequest:
-		return with(r, a.calls.ListObjects(ctx, r.GetStoreId()).Body)
+		return callWithBody(r, a.calls.ListObjects(ctx, r.GetStoreId()).Body)
 	case *openfgav1.ExpandRequest:
-		return with(r, a.calls.Expand(ctx, r.GetStoreId()).Body)
+		return callWithBody(r, a.calls.Expand(ctx, r.GetStoreId()).Body)
 	default:
 		return answer{}, status.Error(codes.Unimplemented, "the HTTP API has no such call")
 	}
@@ -164,9 +164,9 @@ type execution[Reply any] interface {
 	Execute() (Reply, *http.Response, error)
 }
 
-// with makes a call whose body is the request without the store id, which is part of the path. A field that the body
+// callWithBody makes a call whose body is the request without the store id, which is part of the path. A field that the body
 // type lacks is an error, because dropping it would change the request.
-func with[Body, Reply any, Call execution[Reply]](request proto.Message, call func(Body) Call) (answer, error) {
+func callWithBody[Body, Reply any, Call execution[Reply]](request proto.Message, call func(Body) Call) (answer, error) {
 	message := proto.CloneOf(request).ProtoReflect()
 	if store := message.Descriptor().Fields().ByName("store_id"); store != nil {
 		message.Clear(store)
@@ -181,12 +181,12 @@ func with[Body, Reply any, Call execution[Reply]](request proto.Message, call fu
 	if err != nil {
 		return answer{}, status.Error(codes.InvalidArgument, err.Error())
 	}
-	return answered(call(body).Execute())
+	return toAnswer(call(body).Execute())
 }
 
-// answered converts the result of a call. Any complete response is an answer, whatever its status. A successful
+// toAnswer converts the result of a call. Any complete response is an answer, whatever its status. A successful
 // response that cannot be read to its end is an error.
-func answered(_ any, response *http.Response, err error) (answer, error) {
+func toAnswer(_ any, response *http.Response, err error) (answer, error) {
 	if response == nil || response.StatusCode < http.StatusMultipleChoices && err != nil {
 		return answer{}, err
 	}

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// unanswered returns the gRPC error of a call that got no answer or was not made.
-func unanswered(ctx context.Context, err error) error {
+// unansweredError returns the gRPC error of a call that got no answer or was not made.
+func unansweredError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}

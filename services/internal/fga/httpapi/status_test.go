@@ -85,10 +85,10 @@ func TestTheTimeToWaitIsHandedOn(t *testing.T) {
 func TestACallThatNobodyAnswersSaysWhy(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := unanswered(t.Context(), errors.New("no route")); status.Code(err) != codes.Unavailable {
+	if err := unansweredError(t.Context(), errors.New("no route")); status.Code(err) != codes.Unavailable {
 		t.Errorf("the network: %v", err)
 	}
-	if err := unanswered(over, errors.New("no route")); status.Code(err) != codes.Canceled {
+	if err := unansweredError(over, errors.New("no route")); status.Code(err) != codes.Canceled {
 		t.Errorf("the caller: %v", err)
 	}
 }

@@ -14,45 +14,45 @@ import (
 func (w *World) Change() {
 	switch w.Random.IntN(19) {
 	case 0:
-		w.Bindings = drop(w, w.Bindings)
+		w.Bindings = dropRandom(w, w.Bindings)
 	case 1:
-		if b := pick(w, w.Bindings); b != nil {
-			b.Spec.Subjects = w.subjects()
+		if b := pickRandom(w, w.Bindings); b != nil {
+			b.Spec.Subjects = w.randomSubjects()
 		}
 	case 2:
-		w.Roles = drop(w, w.Roles)
+		w.Roles = dropRandom(w, w.Roles)
 	case 3:
-		if r := pick(w, w.Roles); r != nil {
-			r.Spec.IncludedPermissions = append(r.Spec.IncludedPermissions[:len(r.Spec.IncludedPermissions)/2], w.permission())
+		if r := pickRandom(w, w.Roles); r != nil {
+			r.Spec.IncludedPermissions = append(r.Spec.IncludedPermissions[:len(r.Spec.IncludedPermissions)/2], w.randomPermission())
 		}
 	case 4:
-		w.Memberships = drop(w, w.Memberships)
+		w.Memberships = dropRandom(w, w.Memberships)
 	case 5:
-		w.Users = drop(w, w.Users)
+		w.Users = dropRandom(w, w.Users)
 	case 6:
-		w.Groups = drop(w, w.Groups)
+		w.Groups = dropRandom(w, w.Groups)
 	case 7:
-		w.Things = drop(w, w.Things)
+		w.Things = dropRandom(w, w.Things)
 	case 8:
-		w.Resources = drop(w, w.Resources)
+		w.Resources = dropRandom(w, w.Resources)
 	case 9:
-		if u := pick(w, w.Users); u != nil {
-			u.Status.State = pick(w, []iamv1alpha1.ActivationState{iamv1alpha1.Active, iamv1alpha1.Active, iamv1alpha1.Inactive})
+		if u := pickRandom(w, w.Users); u != nil {
+			u.Status.State = pickRandom(w, []iamv1alpha1.ActivationState{iamv1alpha1.Active, iamv1alpha1.Active, iamv1alpha1.Inactive})
 		}
 	case 10:
-		w.deleting()
+		w.markDeleting()
 	case 11:
-		w.addResource(pick(w, kindsOfWorlds()))
+		w.addResource(pickRandom(w, kindsOfWorlds()))
 	case 12, 13:
-		w.recreate()
+		w.recreateObject()
 	case 16:
-		if t := pick(w, slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return t.Type != Project })); t != nil {
-			w.record(t)
+		if t := pickRandom(w, slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return t.Type != Project })); t != nil {
+			w.recordOrganization(t)
 		}
 	case 14:
-		w.judge(pick(w, w.Resources))
+		w.recordRegistration(pickRandom(w, w.Resources))
 	case 15:
-		w.edit(pick(w, w.Resources))
+		w.editResource(pickRandom(w, w.Resources))
 	default:
 		for _, add := range []func(){w.addUser, w.addGroup, w.addMembership, w.addRole, w.addThing, w.addBinding} {
 			add()
@@ -60,9 +60,9 @@ func (w *World) Change() {
 	}
 }
 
-// judge records a random result of registration in a ProtectedResource: a registration, or that it has no room. Some
+// recordRegistration records a random result of registration in a ProtectedResource: a registration, or that it has no room. Some
 // results contradict what [iam.Register] would find.
-func (w *World) judge(p *iamv1alpha1.ProtectedResource) {
+func (w *World) recordRegistration(p *iamv1alpha1.ProtectedResource) {
 	if p == nil {
 		return
 	}
@@ -76,7 +76,7 @@ func (w *World) judge(p *iamv1alpha1.ProtectedResource) {
 	default:
 		record := &iamv1alpha1.Registration{Group: p.Spec.ServiceRef.Name, Kind: p.Spec.Kind, Plural: p.Spec.Plural, Generation: p.Generation}
 		for _, ref := range p.Spec.ParentResources {
-			if !w.one(4) {
+			if !w.hasChance(4) {
 				record.Parents = append(record.Parents, ref.APIGroup+"/"+ref.Kind)
 			}
 		}
@@ -85,61 +85,61 @@ func (w *World) judge(p *iamv1alpha1.ProtectedResource) {
 	meta.SetStatusCondition(&p.Status.Conditions, room)
 }
 
-// edit makes a ProtectedResource claim other permissions, another kind or another parent.
-func (w *World) edit(p *iamv1alpha1.ProtectedResource) {
+// editResource makes a ProtectedResource claim other permissions, another kind or another parent.
+func (w *World) editResource(p *iamv1alpha1.ProtectedResource) {
 	if p == nil {
 		return
 	}
 	p.Generation++
 	switch w.Random.IntN(3) {
 	case 0:
-		p.Spec.Permissions = w.verbs()
+		p.Spec.Permissions = w.randomVerbs()
 	case 1:
-		kind := pick(w, kindsOfWorlds())
+		kind := pickRandom(w, kindsOfWorlds())
 		p.Spec.ServiceRef.Name, p.Spec.Kind, _ = strings.Cut(kind.typ, "/")
 		p.Spec.Plural = kind.plural
 	default:
-		group, kind, _ := strings.Cut(pick(w, kindsOfWorlds()).typ, "/")
+		group, kind, _ := strings.Cut(pickRandom(w, kindsOfWorlds()).typ, "/")
 		p.Spec.ParentResources = append(p.Spec.ParentResources[len(p.Spec.ParentResources)/2:], iamv1alpha1.ParentResourceRef{APIGroup: group, Kind: kind})
 	}
 }
 
-// recreate replaces an object by a new one of the same name.
-func (w *World) recreate() {
-	u, g, t := pick(w, w.Users), pick(w, w.Groups), pick(w, w.Things)
+// recreateObject replaces an object by a new one of the same name.
+func (w *World) recreateObject() {
+	u, g, t := pickRandom(w, w.Users), pickRandom(w, w.Groups), pickRandom(w, w.Things)
 	switch {
-	case u != nil && w.one(2):
-		u.ObjectMeta = w.meta("", u.Name)
-	case g != nil && w.one(2):
-		g.ObjectMeta = w.meta(g.Namespace, g.Name)
+	case u != nil && w.hasChance(2):
+		u.ObjectMeta = w.newMeta("", u.Name)
+	case g != nil && w.hasChance(2):
+		g.ObjectMeta = w.newMeta(g.Namespace, g.Name)
 	case t != nil:
-		t.ObjectMeta = w.meta(t.Namespace, t.Name)
+		t.ObjectMeta = w.newMeta(t.Namespace, t.Name)
 	}
 }
 
-// deleting marks an object as in deletion.
-func (w *World) deleting() {
+// markDeleting marks an object as in deletion.
+func (w *World) markDeleting() {
 	switch w.Random.IntN(8) {
 	case 0:
-		doom(pick(w, w.Bindings))
+		setDeleting(pickRandom(w, w.Bindings))
 	case 1:
-		doom(pick(w, w.Roles))
+		setDeleting(pickRandom(w, w.Roles))
 	case 2:
-		doom(pick(w, w.Users))
+		setDeleting(pickRandom(w, w.Users))
 	case 3:
-		doom(pick(w, w.Accounts))
+		setDeleting(pickRandom(w, w.Accounts))
 	case 4:
-		doom(pick(w, w.Groups))
+		setDeleting(pickRandom(w, w.Groups))
 	case 5:
-		doom(pick(w, w.Memberships))
+		setDeleting(pickRandom(w, w.Memberships))
 	case 6:
-		doom(pick(w, w.Resources))
+		setDeleting(pickRandom(w, w.Resources))
 	default:
-		doom(pick(w, w.Things))
+		setDeleting(pickRandom(w, w.Things))
 	}
 }
 
-func doom[T any, P interface {
+func setDeleting[T any, P interface {
 	*T
 	metav1.Object
 }](o P) {
@@ -148,7 +148,7 @@ func doom[T any, P interface {
 	}
 }
 
-func drop[T any](w *World, from []T) []T {
+func dropRandom[T any](w *World, from []T) []T {
 	if len(from) == 0 {
 		return nil
 	}

@@ -25,15 +25,15 @@ func NewNaive(w *World) *Naive {
 	n := &Naive{w, map[string]bool{}, map[string][]string{}, map[string]string{}}
 	alive := slices.DeleteFunc(slices.Clone(w.Resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
 	slices.SortFunc(alive, func(a, b *iamv1alpha1.ProtectedResource) int {
-		return cmp.Or(rank(a)-rank(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+		return cmp.Or(claimRank(a)-claimRank(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
 	})
 	var first []*iamv1alpha1.ProtectedResource
 	for _, p := range alive {
-		typ := claimed(p)
+		typ := claimedKind(p)
 		taken := slices.ContainsFunc(alive, func(other *iamv1alpha1.ProtectedResource) bool {
-			return other != p && rank(p) == 2 && recorded(other) == typ
+			return other != p && claimRank(p) == 2 && recordedKind(other) == typ
 		})
-		if n.kinds[typ] || taken || full(p) {
+		if n.kinds[typ] || taken || hasNoRoom(p) {
 			continue
 		}
 		n.kinds[typ], first = true, append(first, p)
@@ -45,25 +45,25 @@ func NewNaive(w *World) *Naive {
 			n.owner[p.Spec.ServiceRef.Name+"/"+p.Spec.Plural+separator+verb] = typ
 		}
 	}
-	n.link(first)
+	n.linkRecorded(first)
 	// For a new link, a recorded link counts in the search for cycles, even if it is no longer claimed.
 	with := &Naive{parents: map[string][]string{}}
 	for _, p := range alive {
 		if p.Status.Registered != nil {
-			with.parents[recorded(p)] = append(with.parents[recorded(p)], p.Status.Registered.Parents...)
+			with.parents[recordedKind(p)] = append(with.parents[recordedKind(p)], p.Status.Registered.Parents...)
 		}
 	}
 	n.linkBeside(with, first)
 	return n
 }
 
-// link adds the recorded links, in order.
-func (n *Naive) link(first []*iamv1alpha1.ProtectedResource) {
+// linkRecorded adds the recorded links, in order.
+func (n *Naive) linkRecorded(first []*iamv1alpha1.ProtectedResource) {
 	for _, p := range first {
 		for _, ref := range p.Spec.ParentResources {
 			parent := ref.APIGroup + "/" + ref.Kind
-			if n.kinds[parent] && holds(p, parent) && !n.atOrAbove(claimed(p), parent) {
-				n.parents[claimed(p)] = append(n.parents[claimed(p)], parent)
+			if n.kinds[parent] && hasParent(p, parent) && !n.isAtOrAbove(claimedKind(p), parent) {
+				n.parents[claimedKind(p)] = append(n.parents[claimedKind(p)], parent)
 			}
 		}
 	}
@@ -74,16 +74,16 @@ func (n *Naive) linkBeside(with *Naive, first []*iamv1alpha1.ProtectedResource) 
 	for _, p := range first {
 		for _, ref := range p.Spec.ParentResources {
 			parent := ref.APIGroup + "/" + ref.Kind
-			if !n.kinds[parent] || holds(p, parent) || n.leadsRound(with, claimed(p), parent) {
+			if !n.kinds[parent] || hasParent(p, parent) || n.isAboveBy(with, claimedKind(p), parent) {
 				continue
 			}
-			n.parents[claimed(p)] = append(n.parents[claimed(p)], parent)
+			n.parents[claimedKind(p)] = append(n.parents[claimedKind(p)], parent)
 		}
 	}
 }
 
-// leadsRound reports whether above equals below or is above it, by the links of n and with together.
-func (n *Naive) leadsRound(with *Naive, above, below string) bool {
+// isAboveBy reports whether above equals below or is above it, by the links of n and with together.
+func (n *Naive) isAboveBy(with *Naive, above, below string) bool {
 	reached := []string{below}
 	for i := 0; i < len(reached); i++ {
 		for _, parent := range slices.Concat(n.parents[reached[i]], with.parents[reached[i]]) {
@@ -95,40 +95,40 @@ func (n *Naive) leadsRound(with *Naive, above, below string) bool {
 	return slices.Contains(reached, above)
 }
 
-func claimed(p *iamv1alpha1.ProtectedResource) string {
+func claimedKind(p *iamv1alpha1.ProtectedResource) string {
 	return p.Spec.ServiceRef.Name + "/" + p.Spec.Kind
 }
 
-// recorded returns the kind in the recorded registration, or "".
-func recorded(p *iamv1alpha1.ProtectedResource) string {
+// recordedKind returns the kind in the recorded registration, or "".
+func recordedKind(p *iamv1alpha1.ProtectedResource) string {
 	if p.Status.Registered == nil {
 		return ""
 	}
 	return p.Status.Registered.Group + "/" + p.Status.Registered.Kind
 }
 
-func holds(p *iamv1alpha1.ProtectedResource, parent string) bool {
-	return rank(p) < 2 && slices.Contains(p.Status.Registered.Parents, parent)
+func hasParent(p *iamv1alpha1.ProtectedResource, parent string) bool {
+	return claimRank(p) < 2 && slices.Contains(p.Status.Registered.Parents, parent)
 }
 
-// rank returns 0 for an unchanged registration, 1 for one edited since, and 2 for a new claim.
-func rank(p *iamv1alpha1.ProtectedResource) int {
-	if recorded(p) != claimed(p) {
+// claimRank returns 0 for an unchanged registration, 1 for one edited since, and 2 for a new claim.
+func claimRank(p *iamv1alpha1.ProtectedResource) int {
+	if recordedKind(p) != claimedKind(p) {
 		return 2
 	}
 	return min(1, int(p.Generation-p.Status.Registered.Generation))
 }
 
-// full reports whether the status reports no room.
-func full(p *iamv1alpha1.ProtectedResource) bool {
+// hasNoRoom reports whether the status reports no room.
+func hasNoRoom(p *iamv1alpha1.ProtectedResource) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == "Registered" && c.Status == "False" && c.Reason == "LimitExceeded"
 	})
 }
 
-// atOrAbove reports whether above equals below or is an ancestor of it.
-func (n *Naive) atOrAbove(above, below string) bool {
-	return above == below || slices.ContainsFunc(n.parents[below], func(p string) bool { return n.atOrAbove(above, p) })
+// isAtOrAbove reports whether above equals below or is an ancestor of it.
+func (n *Naive) isAtOrAbove(above, below string) bool {
+	return above == below || slices.ContainsFunc(n.parents[below], func(p string) bool { return n.isAtOrAbove(above, p) })
 }
 
 // place is one object, or all objects of a kind if name is empty.
@@ -136,59 +136,59 @@ type place struct{ typ, namespace, name string }
 
 // Allows reports whether the objects allow a request.
 func (n *Naive) Allows(q Request) bool {
-	if kind, known := n.owner[q.Permission]; !known || !n.kinds[q.Type] || !n.atOrAbove(q.Type, kind) {
+	if kind, known := n.owner[q.Permission]; !known || !n.kinds[q.Type] || !n.isAtOrAbove(q.Type, kind) {
 		return false
 	}
-	if n.inactive(q) {
+	if n.isInactive(q) {
 		return false
 	}
-	if q.There && n.thing(place{q.Type, q.Namespace, q.Name}) == nil {
+	if q.There && n.thingAt(place{q.Type, q.Namespace, q.Name}) == nil {
 		return false
 	}
 	object := place{q.Type, q.Namespace, q.Name}
-	places := n.places(object)
+	places := n.placesOf(object)
 	if above := (place{q.ParentType, "", q.ParentName}); n.isOf(object, above) {
-		places = append(places, n.places(above)...)
+		places = append(places, n.placesOf(above)...)
 	}
 	return slices.ContainsFunc(n.world.Bindings, func(b *iamv1alpha1.PolicyBinding) bool {
-		return b.DeletionTimestamp == nil && n.gives(b, q.Permission) && n.isOn(b, places) &&
-			slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool { return n.is(q, s) })
+		return b.DeletionTimestamp == nil && n.isGiven(b, q.Permission) && n.isOn(b, places) &&
+			slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool { return n.matchesSubject(q, s) })
 	})
 }
 
 // isOf reports whether the parent in a request counts: the object is unknown, and its kind is below the parent's.
 func (n *Naive) isOf(object, above place) bool {
-	return object.typ != above.typ && n.kinds[above.typ] && n.atOrAbove(above.typ, object.typ) && (object.name == "" || n.thing(object) == nil)
+	return object.typ != above.typ && n.kinds[above.typ] && n.isAtOrAbove(above.typ, object.typ) && (object.name == "" || n.thingAt(object) == nil)
 }
 
-// places returns the places where a binding counts for p: p, its kind, and the same for its ancestors.
-func (n *Naive) places(p place) []place {
+// placesOf returns the places where a binding counts for p: p, its kind, and the same for its ancestors.
+func (n *Naive) placesOf(p place) []place {
 	all := []place{{typ: p.typ}}
 	var owners []place
 	namespace := p.namespace
-	t := n.thing(p)
-	if p.name != "" && (t != nil || n.world.Trusted(p.typ)) {
+	t := n.thingAt(p)
+	if p.name != "" && (t != nil || n.world.IsTrusted(p.typ)) {
 		all = append(all, p)
 	}
 	if t != nil && p.name != "" {
-		namespace, owners = t.Namespace, n.owners(t)
+		namespace, owners = t.Namespace, n.ownersOf(t)
 	}
 	if namespace != "" {
 		owners = append(owners, place{"core.miloapis.com/Namespace", "", namespace})
 	}
 	for _, o := range owners {
 		if slices.Contains(n.parents[p.typ], o.typ) {
-			all = append(all, n.places(o)...)
+			all = append(all, n.placesOf(o)...)
 		}
 	}
 	return all
 }
 
-// owners returns the owners of a thing. The organization of a project is the recorded one of spec and status. Its owner
+// ownersOf returns the owners of a thing. The organization of a project is the recorded one of spec and status. Its owner
 // references to organizations do not count.
-func (n *Naive) owners(t *Thing) (owners []place) {
+func (n *Naive) ownersOf(t *Thing) (ownersOf []place) {
 	organization := place{Organization, "", t.Organization}
-	o := n.thing(organization)
+	o := n.thingAt(organization)
 	belongs := t.Type == Project && o != nil && t.Recorded != nil && t.Recorded.Name == o.Name && t.Recorded.UID == string(o.UID)
 	for _, ref := range t.OwnerReferences {
 		typ := ref.APIVersion[:max(0, strings.LastIndex(ref.APIVersion, "/"))]
@@ -201,18 +201,18 @@ func (n *Naive) owners(t *Thing) (owners []place) {
 		}
 		for _, ns := range []string{"", t.Namespace} {
 			owner := place{typ, ns, ref.Name}
-			if o := n.thing(owner); o != nil && o.UID == ref.UID {
-				owners = append(owners, owner)
+			if o := n.thingAt(owner); o != nil && o.UID == ref.UID {
+				ownersOf = append(ownersOf, owner)
 			}
 		}
 	}
 	if belongs {
-		owners = append(owners, organization)
+		ownersOf = append(ownersOf, organization)
 	}
-	return owners
+	return ownersOf
 }
 
-func (n *Naive) thing(p place) *Thing {
+func (n *Naive) thingAt(p place) *Thing {
 	return Find(n.world.Things, func(t *Thing) bool {
 		return t.DeletionTimestamp == nil && t.Type == p.typ && t.Namespace == p.namespace && t.Name == p.name
 	})
@@ -225,12 +225,12 @@ func (n *Naive) isOn(b *iamv1alpha1.PolicyBinding, places []place) bool {
 	}
 	ref := b.Spec.ResourceSelector.ResourceRef
 	on := place{cmp.Or(ref.APIGroup, "core.miloapis.com") + "/" + ref.Kind, ref.Namespace, ref.Name}
-	t := n.thing(on)
-	meant := t != nil && string(t.UID) == ref.UID || t == nil && n.world.Trusted(on.typ)
+	t := n.thingAt(on)
+	meant := t != nil && string(t.UID) == ref.UID || t == nil && n.world.IsTrusted(on.typ)
 	return n.kinds[on.typ] && meant && slices.Contains(places, on)
 }
 
-func (n *Naive) gives(b *iamv1alpha1.PolicyBinding, permission string) bool {
+func (n *Naive) isGiven(b *iamv1alpha1.PolicyBinding, permission string) bool {
 	seen := map[string]bool{}
 	var has func(namespace, name string) bool
 	has = func(namespace, name string) bool {
@@ -247,11 +247,11 @@ func (n *Naive) gives(b *iamv1alpha1.PolicyBinding, permission string) bool {
 	return has(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)
 }
 
-// is reports whether the requester matches a subject.
-func (n *Naive) is(q Request, s iamv1alpha1.Subject) bool {
+// matchesSubject reports whether the requester matches a subject.
+func (n *Naive) matchesSubject(q Request, s iamv1alpha1.Subject) bool {
 	switch {
 	case s.Kind == "User":
-		return q.User == s.Name && n.active(s.Name, s.UID)
+		return q.User == s.Name && n.isActive(s.Name, s.UID)
 	case s.Kind == "ServiceAccount" && s.Namespace != "":
 		return q.Account == s.UID
 	case s.Kind == "ServiceAccount":
@@ -269,18 +269,18 @@ func (n *Naive) is(q Request, s iamv1alpha1.Subject) bool {
 		if m.DeletionTimestamp != nil || m.Spec.GroupRef != in || m.Spec.UserRef.Name != q.User {
 			return false
 		}
-		return m.Status.User != nil && m.Status.User.Name == q.User && n.active(q.User, m.Status.User.UID)
+		return m.Status.User != nil && m.Status.User.Name == q.User && n.isActive(q.User, m.Status.User.UID)
 	})
 }
 
-// inactive reports whether the requester is deactivated. Groups then give it nothing either.
-func (n *Naive) inactive(q Request) bool {
+// isInactive reports whether the requester is deactivated. Groups then give it nothing either.
+func (n *Naive) isInactive(q Request) bool {
 	u := Find(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User && q.User != "" })
 	a := Find(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return string(a.UID) == q.Account })
 	return u != nil && u.Status.State == iamv1alpha1.Inactive || a != nil && a.Spec.State == iamv1alpha1.Inactive
 }
 
-func (n *Naive) active(name, uid string) bool {
+func (n *Naive) isActive(name, uid string) bool {
 	u := Find(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
 	return u != nil && u.DeletionTimestamp == nil && string(u.UID) == uid && u.Status.State != iamv1alpha1.Inactive
 }

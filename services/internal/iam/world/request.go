@@ -25,36 +25,36 @@ type Request struct {
 
 // Ask returns a random request, usually one that concerns a binding.
 func (w *World) Ask() Request {
-	q := Request{Permission: w.permission(), Type: pick(w, kindsOfWorlds()).typ, Namespace: w.namespace(), Name: pick(w, []string{"", "x", "y", "q"})}
-	if b := w.likely(); b != nil && !w.one(10) {
+	q := Request{Permission: w.randomPermission(), Type: pickRandom(w, kindsOfWorlds()).typ, Namespace: w.randomNamespace(), Name: pickRandom(w, []string{"", "x", "y", "q"})}
+	if b := w.likelyBinding(); b != nil && !w.hasChance(10) {
 		w.askAbout(&q, b)
 	}
-	if t := pick(w, w.Things); t != nil && w.one(8) {
+	if t := pickRandom(w, w.Things); t != nil && w.hasChance(8) {
 		q.Type, q.Namespace, q.Name = t.Type, t.Namespace, t.Name
 	}
-	if w.one(2) {
-		q.Groups = append(q.Groups, pick(w, TokenGroups()), "a", "uid-1")
+	if w.hasChance(2) {
+		q.Groups = append(q.Groups, pickRandom(w, TokenGroups()), "a", "uid-1")
 	}
 	if kind := Find(kindsOfWorlds(), func(k kindOf) bool { return k.typ == q.Type }); !kind.namespaced {
 		q.Namespace = ""
 	}
 	if q.Type == Project && q.Name != "" {
-		q.There = w.one(2)
+		q.There = w.hasChance(2)
 	}
-	if t := pick(w, w.Things); t != nil && w.one(3) {
+	if t := pickRandom(w, w.Things); t != nil && w.hasChance(3) {
 		q.ParentType, q.ParentName = t.Type, t.Name
 	}
 	return q
 }
 
-// likely returns a binding, usually one whose role and target exist.
-func (w *World) likely() *iamv1alpha1.PolicyBinding {
-	b := pick(w, w.Bindings)
+// likelyBinding returns a binding, usually one whose role and target exist.
+func (w *World) likelyBinding() *iamv1alpha1.PolicyBinding {
+	b := pickRandom(w, w.Bindings)
 	for range 4 {
 		if b != nil && b.DeletionTimestamp == nil && w.roleOf(b) != nil && w.hasTarget(b) {
 			break
 		}
-		b = pick(w, w.Bindings)
+		b = pickRandom(w, w.Bindings)
 	}
 	return b
 }
@@ -65,14 +65,14 @@ func (w *World) hasTarget(b *iamv1alpha1.PolicyBinding) bool {
 	return on == nil || slices.ContainsFunc(w.Things, func(t *Thing) bool { return string(t.UID) == on.UID })
 }
 
-// granted returns a permission of a role, usually a registered one.
-func (w *World) granted(r *iamv1alpha1.Role) string {
-	permission := pick(w, r.Spec.IncludedPermissions)
+// grantedPermission returns a permission of a role, usually a registered one.
+func (w *World) grantedPermission(r *iamv1alpha1.Role) string {
+	permission := pickRandom(w, r.Spec.IncludedPermissions)
 	for range 2 {
 		if w.isRegistered(permission) {
 			break
 		}
-		permission = pick(w, r.Spec.IncludedPermissions)
+		permission = pickRandom(w, r.Spec.IncludedPermissions)
 	}
 	return permission
 }
@@ -91,7 +91,7 @@ func (w *World) roleOf(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
 }
 
 func (w *World) askAbout(q *Request, b *iamv1alpha1.PolicyBinding) {
-	switch s := pick(w, b.Spec.Subjects); {
+	switch s := pickRandom(w, b.Spec.Subjects); {
 	case s.Kind == "User":
 		q.User = s.Name
 	case s.Kind == "ServiceAccount":
@@ -99,10 +99,10 @@ func (w *World) askAbout(q *Request, b *iamv1alpha1.PolicyBinding) {
 	case strings.Contains(s.Name, ":"):
 		q.Groups = append(q.Groups, s.Name)
 	default:
-		q.User = pick(w, []string{"alice", "bob", "carol", "dave:x y"})
+		q.User = pickRandom(w, []string{"alice", "bob", "carol", "dave:x y"})
 	}
 	if r := w.roleOf(b); r != nil && len(r.Spec.IncludedPermissions) > 0 {
-		q.Permission = w.granted(r)
+		q.Permission = w.grantedPermission(r)
 	}
 	kind := Find(kindsOfWorlds(), func(k kindOf) bool { return strings.Contains(q.Permission, "/"+k.plural) })
 	q.Type = kind.typ
@@ -111,23 +111,23 @@ func (w *World) askAbout(q *Request, b *iamv1alpha1.PolicyBinding) {
 		on = &iamv1alpha1.ResourceReference{APIGroup: b.Spec.ResourceSelector.ResourceKind.APIGroup, Kind: b.Spec.ResourceSelector.ResourceKind.Kind}
 	}
 	q.Namespace, q.Name = cmp.Or(on.Namespace, q.Namespace), on.Name
-	if w.one(3) { // As at the endpoint of a project: a permission of a kind below.
+	if w.hasChance(3) { // As at the endpoint of a project: a permission of a kind below.
 		q.Type = cmp.Or(on.APIGroup, iamv1alpha1.CoreGroup) + "/" + on.Kind
-	} else if t := w.below(q.Type, on); t != nil {
+	} else if t := w.thingBelow(q.Type, on); t != nil {
 		q.Namespace, q.Name = t.Namespace, t.Name
 	}
 }
 
-// below returns an object of a type, usually one that belongs to the target or is in a namespace of that name.
-func (w *World) below(typ string, on *iamv1alpha1.ResourceReference) *Thing {
+// thingBelow returns an object of a type, usually one that belongs to the target or is in a namespace of that name.
+func (w *World) thingBelow(typ string, on *iamv1alpha1.ResourceReference) *Thing {
 	all := slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return t.Type != typ })
 	near := slices.DeleteFunc(slices.Clone(all), func(t *Thing) bool {
 		return t.Namespace != on.Name && !slices.ContainsFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool {
 			return o.Kind == on.Kind && (on.Name == "" || o.Name == on.Name)
 		})
 	})
-	if len(near) > 0 && !w.one(5) {
-		return pick(w, near)
+	if len(near) > 0 && !w.hasChance(5) {
+		return pickRandom(w, near)
 	}
-	return pick(w, all)
+	return pickRandom(w, all)
 }

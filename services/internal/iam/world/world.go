@@ -50,8 +50,8 @@ const (
 	Unfollowed = "b.example/Alone"
 )
 
-// Trusted reports whether bindings on objects of a type act even if the objects do not exist.
-func (w *World) Trusted(typ string) bool { return w.Trust && typ == Unfollowed }
+// IsTrusted reports whether bindings on objects of a type act even if the objects do not exist.
+func (w *World) IsTrusted(typ string) bool { return w.Trust && typ == Unfollowed }
 
 // Project returns the thing as a Project, or nil for another type.
 func (t *Thing) Project() *resourcemanagerv1alpha1.Project {
@@ -87,17 +87,17 @@ func kindsOfWorlds() []kindOf {
 func New(seed uint64) *World {
 	w := &World{Random: rand.New(rand.NewPCG(seed, seed)), Trust: seed%2 == 1}
 	for _, kind := range kindsOfWorlds() {
-		if !w.one(8) {
+		if !w.hasChance(8) {
 			w.addResource(kind)
 		}
 	}
 	for _, p := range w.Resources {
-		if !w.one(3) {
-			w.judge(p)
+		if !w.hasChance(3) {
+			w.recordRegistration(p)
 		}
 	}
-	if w.one(3) { // Two resources can claim one kind.
-		w.addResource(pick(w, kindsOfWorlds()))
+	if w.hasChance(3) { // Two resources can claim one kind.
+		w.addResource(pickRandom(w, kindsOfWorlds()))
 	}
 	for range 6 {
 		w.addUser()
@@ -114,8 +114,8 @@ func New(seed uint64) *World {
 		w.addThing()
 	}
 	for _, t := range w.Things {
-		if t.Type == Project && !w.one(5) {
-			w.record(t)
+		if t.Type == Project && !w.hasChance(5) {
+			w.recordOrganization(t)
 		}
 	}
 	for range 16 {
@@ -124,16 +124,16 @@ func New(seed uint64) *World {
 	return w
 }
 
-func (w *World) one(in int) bool { return w.Random.IntN(in) == 0 }
+func (w *World) hasChance(in int) bool { return w.Random.IntN(in) == 0 }
 
-func pick[T any](w *World, of []T) (t T) {
+func pickRandom[T any](w *World, of []T) (t T) {
 	if len(of) > 0 {
 		t = of[w.Random.IntN(len(of))]
 	}
 	return t
 }
 
-func (w *World) meta(namespace, name string) metav1.ObjectMeta {
+func (w *World) newMeta(namespace, name string) metav1.ObjectMeta {
 	w.made++
 	return metav1.ObjectMeta{
 		Namespace: namespace, Name: name, UID: types.UID(fmt.Sprintf("uid-%d", w.made)), Generation: 1,
@@ -141,45 +141,45 @@ func (w *World) meta(namespace, name string) metav1.ObjectMeta {
 	}
 }
 
-// uid returns the UID of an object, or rarely a wrong one.
-func (w *World) uid(m metav1.ObjectMeta) string {
-	if w.one(12) {
+// uidOf returns the UID of an object, or rarely a wrong one.
+func (w *World) uidOf(m metav1.ObjectMeta) string {
+	if w.hasChance(12) {
 		return fmt.Sprintf("uid-%d", w.Random.IntN(w.made+1))
 	}
 	return string(m.UID)
 }
 
-func (w *World) namespace() string { return pick(w, []string{"n1", "n2"}) }
+func (w *World) randomNamespace() string { return pickRandom(w, []string{"n1", "n2"}) }
 
-func (w *World) verbs() []string {
+func (w *World) randomVerbs() []string {
 	verbs := []string{"get"}
 	for _, verb := range []string{"list", "create", "status.get"} {
-		if !w.one(3) {
+		if !w.hasChance(3) {
 			verbs = append(verbs, verb)
 		}
 	}
 	return verbs
 }
 
-// permission returns a permission that may be registered.
-func (w *World) permission() string {
-	kind := pick(w, kindsOfWorlds())
+// randomPermission returns a permission that may be registered.
+func (w *World) randomPermission() string {
+	kind := pickRandom(w, kindsOfWorlds())
 	plural := kind.plural
-	if w.one(12) {
+	if w.hasChance(12) {
 		plural = "nothings"
 	}
-	return strings.Split(kind.typ, "/")[0] + "/" + plural + pick(w, []string{".get", ".list", ".create", "/status.get"})
+	return strings.Split(kind.typ, "/")[0] + "/" + plural + pickRandom(w, []string{".get", ".list", ".create", "/status.get"})
 }
 
 func (w *World) addResource(kind kindOf) {
-	p := &iamv1alpha1.ProtectedResource{ObjectMeta: w.meta("", fmt.Sprintf("resource-%d", w.made))}
+	p := &iamv1alpha1.ProtectedResource{ObjectMeta: w.newMeta("", fmt.Sprintf("resource-%d", w.made))}
 	group, name, _ := strings.Cut(kind.typ, "/")
-	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = group, name, kind.plural, w.verbs()
+	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = group, name, kind.plural, w.randomVerbs()
 	parents := slices.Clone(kind.parents)
-	if w.one(4) {
-		parents = append(parents, pick(w, kindsOfWorlds()).typ)
+	if w.hasChance(4) {
+		parents = append(parents, pickRandom(w, kindsOfWorlds()).typ)
 	}
-	if w.one(8) {
+	if w.hasChance(8) {
 		parents = append(parents, "x.example/None")
 	}
 	for _, parent := range parents {
@@ -190,152 +190,152 @@ func (w *World) addResource(kind kindOf) {
 }
 
 func (w *World) addUser() {
-	name := pick(w, []string{"alice", "bob", "carol", "dave:x y", "sa/uid-1"})
+	name := pickRandom(w, []string{"alice", "bob", "carol", "dave:x y", "sa/uid-1"})
 	if slices.ContainsFunc(w.Users, func(u *iamv1alpha1.User) bool { return u.Name == name }) {
 		return
 	}
-	u := &iamv1alpha1.User{ObjectMeta: w.meta("", name)}
-	if w.one(10) {
+	u := &iamv1alpha1.User{ObjectMeta: w.newMeta("", name)}
+	if w.hasChance(10) {
 		u.Status.State = iamv1alpha1.Inactive
 	}
 	w.Users = append(w.Users, u)
 }
 
 func (w *World) addAccount() {
-	name := pick(w, []string{"builder", "deployer"})
+	name := pickRandom(w, []string{"builder", "deployer"})
 	if slices.ContainsFunc(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == name }) {
 		return
 	}
-	a := &iamv1alpha1.ServiceAccount{ObjectMeta: w.meta("", name)}
-	if w.one(4) {
+	a := &iamv1alpha1.ServiceAccount{ObjectMeta: w.newMeta("", name)}
+	if w.hasChance(4) {
 		a.Spec.State = iamv1alpha1.Inactive
 	}
 	w.Accounts = append(w.Accounts, a)
 }
 
 func (w *World) addGroup() {
-	namespace, name := w.namespace(), pick(w, []string{"staff", "ops"})
+	namespace, name := w.randomNamespace(), pickRandom(w, []string{"staff", "ops"})
 	if !slices.ContainsFunc(w.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == namespace && g.Name == name }) {
-		w.Groups = append(w.Groups, &iamv1alpha1.Group{ObjectMeta: w.meta(namespace, name)})
+		w.Groups = append(w.Groups, &iamv1alpha1.Group{ObjectMeta: w.newMeta(namespace, name)})
 	}
 }
 
 func (w *World) addMembership() {
-	m := &iamv1alpha1.GroupMembership{ObjectMeta: w.meta(w.namespace(), fmt.Sprintf("m-%d", w.made))}
-	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = "alice", "staff", w.namespace()
-	if u := pick(w, w.Users); u != nil {
+	m := &iamv1alpha1.GroupMembership{ObjectMeta: w.newMeta(w.randomNamespace(), fmt.Sprintf("m-%d", w.made))}
+	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = "alice", "staff", w.randomNamespace()
+	if u := pickRandom(w, w.Users); u != nil {
 		m.Spec.UserRef.Name = u.Name
-		if !w.one(5) {
-			m.Status.User = &iamv1alpha1.Member{Name: pick(w, []string{u.Name, "alice"}), UID: w.uid(u.ObjectMeta)}
+		if !w.hasChance(5) {
+			m.Status.User = &iamv1alpha1.Member{Name: pickRandom(w, []string{u.Name, "alice"}), UID: w.uidOf(u.ObjectMeta)}
 		}
 	}
-	if w.one(4) {
+	if w.hasChance(4) {
 		m.Spec.GroupRef.Name = "ops"
 	}
 	w.Memberships = append(w.Memberships, m)
 }
 
 func (w *World) addRole() {
-	namespace, name := w.namespace(), fmt.Sprintf("role-%d", w.Random.IntN(4))
+	namespace, name := w.randomNamespace(), fmt.Sprintf("role-%d", w.Random.IntN(4))
 	if slices.ContainsFunc(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name }) {
 		return
 	}
-	r := &iamv1alpha1.Role{ObjectMeta: w.meta(namespace, name)}
+	r := &iamv1alpha1.Role{ObjectMeta: w.newMeta(namespace, name)}
 	for range 2 + w.Random.IntN(7) {
-		r.Spec.IncludedPermissions = append(r.Spec.IncludedPermissions, w.permission())
+		r.Spec.IncludedPermissions = append(r.Spec.IncludedPermissions, w.randomPermission())
 	}
 	for range w.Random.IntN(3) {
 		r.Spec.InheritedRoles = append(r.Spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{
-			Name: fmt.Sprintf("role-%d", w.Random.IntN(5)), Namespace: pick(w, []string{"", "n1", "n2"}),
+			Name: fmt.Sprintf("role-%d", w.Random.IntN(5)), Namespace: pickRandom(w, []string{"", "n1", "n2"}),
 		})
 	}
 	w.Roles = append(w.Roles, r)
 }
 
 func (w *World) addThing() {
-	kind := pick(w, kindsOfWorlds())
-	namespace, name := "", pick(w, []string{"x", "y", "z:1"})
+	kind := pickRandom(w, kindsOfWorlds())
+	namespace, name := "", pickRandom(w, []string{"x", "y", "z:1"})
 	if kind.namespaced {
-		namespace = w.namespace()
+		namespace = w.randomNamespace()
 	}
 	if strings.HasSuffix(kind.typ, "/Namespace") {
-		name = w.namespace()
+		name = w.randomNamespace()
 	}
 	if slices.ContainsFunc(w.Things, func(t *Thing) bool { return t.Type == kind.typ && t.Namespace == namespace && t.Name == name }) {
 		return
 	}
-	t := &Thing{ObjectMeta: w.meta(namespace, name), Type: kind.typ, Organization: pick(w, []string{"x", "y", "z:1"})}
+	t := &Thing{ObjectMeta: w.newMeta(namespace, name), Type: kind.typ, Organization: pickRandom(w, []string{"x", "y", "z:1"})}
 	for range 1 + w.Random.IntN(2) {
-		if owner := w.owner(kind); owner != nil {
+		if owner := w.randomOwner(kind); owner != nil {
 			group, kind, _ := strings.Cut(owner.Type, "/")
 			group = strings.TrimPrefix(group, iamv1alpha1.CoreGroup)
 			version := strings.TrimPrefix(group+"/v1", "/")
-			ref := metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.Name, UID: types.UID(w.uid(owner.ObjectMeta))}
+			ref := metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.Name, UID: types.UID(w.uidOf(owner.ObjectMeta))}
 			t.OwnerReferences = append(t.OwnerReferences, ref)
 		}
 	}
-	w.record(t)
+	w.recordOrganization(t)
 	w.Things = append(w.Things, t)
 }
 
-// record records the organization of a project, sometimes a wrong one.
-func (w *World) record(t *Thing) {
-	if o := Find(w.Things, func(o *Thing) bool { return o.Type == Organization && o.Name == t.Organization }); o != nil && !w.one(6) {
-		t.Recorded = &resourcemanagerv1alpha1.ProjectOrganization{Name: pick(w, []string{o.Name, o.Name, o.Name, "x"}), UID: w.uid(o.ObjectMeta)}
+// recordOrganization records the organization of a project, sometimes a wrong one.
+func (w *World) recordOrganization(t *Thing) {
+	if o := Find(w.Things, func(o *Thing) bool { return o.Type == Organization && o.Name == t.Organization }); o != nil && !w.hasChance(6) {
+		t.Recorded = &resourcemanagerv1alpha1.ProjectOrganization{Name: pickRandom(w, []string{o.Name, o.Name, o.Name, "x"}), UID: w.uidOf(o.ObjectMeta)}
 	}
 }
 
-// owner returns a thing, usually one of a parent kind.
-func (w *World) owner(kind kindOf) *Thing {
+// randomOwner returns a thing, usually one of a parent kind.
+func (w *World) randomOwner(kind kindOf) *Thing {
 	likely := slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return !slices.Contains(kind.parents, t.Type) })
-	if w.one(4) {
+	if w.hasChance(4) {
 		likely = w.Things
 	}
-	return pick(w, likely)
+	return pickRandom(w, likely)
 }
 
 func (w *World) addBinding() {
-	b := &iamv1alpha1.PolicyBinding{ObjectMeta: w.meta(w.namespace(), fmt.Sprintf("b-%d", w.made))}
+	b := &iamv1alpha1.PolicyBinding{ObjectMeta: w.newMeta(w.randomNamespace(), fmt.Sprintf("b-%d", w.made))}
 	b.Spec.RoleRef.Name = "role-9"
-	if r := pick(w, w.Roles); r != nil {
+	if r := pickRandom(w, w.Roles); r != nil {
 		b.Spec.RoleRef.Name, b.Spec.RoleRef.Namespace = r.Name, r.Namespace
-		if w.one(3) {
+		if w.hasChance(3) {
 			b.Spec.RoleRef.Namespace = ""
 		}
 	}
-	b.Spec.Subjects = w.subjects()
-	t := pick(w, w.Things)
-	if t == nil || w.one(4) {
-		group, kind, _ := strings.Cut(pick(w, kindsOfWorlds()).typ, "/")
+	b.Spec.Subjects = w.randomSubjects()
+	t := pickRandom(w, w.Things)
+	if t == nil || w.hasChance(4) {
+		group, kind, _ := strings.Cut(pickRandom(w, kindsOfWorlds()).typ, "/")
 		b.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: group, Kind: kind}
 	} else {
 		group, kind, _ := strings.Cut(t.Type, "/")
-		group = strings.TrimPrefix(group, pick(w, []string{iamv1alpha1.CoreGroup, "-"}))
+		group = strings.TrimPrefix(group, pickRandom(w, []string{iamv1alpha1.CoreGroup, "-"}))
 		b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{
-			APIGroup: group, Kind: kind, Name: t.Name, Namespace: t.Namespace, UID: w.uid(t.ObjectMeta),
+			APIGroup: group, Kind: kind, Name: t.Name, Namespace: t.Namespace, UID: w.uidOf(t.ObjectMeta),
 		}
 	}
 	w.Bindings = append(w.Bindings, b)
 }
 
-func (w *World) subjects() []iamv1alpha1.Subject {
+func (w *World) randomSubjects() []iamv1alpha1.Subject {
 	var all []iamv1alpha1.Subject
 	for range 1 + w.Random.IntN(3) {
 		switch w.Random.IntN(4) {
 		case 0:
-			all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: pick(w, TokenGroups())})
+			all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: pickRandom(w, TokenGroups())})
 		case 1:
-			if g := pick(w, w.Groups); g != nil {
-				all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: g.Name, Namespace: g.Namespace, UID: w.uid(g.ObjectMeta)})
+			if g := pickRandom(w, w.Groups); g != nil {
+				all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: g.Name, Namespace: g.Namespace, UID: w.uidOf(g.ObjectMeta)})
 			}
 		case 2:
-			if a := pick(w, w.Accounts); a != nil {
-				namespace := pick(w, []string{"", "", "core"})
-				all = append(all, iamv1alpha1.Subject{Kind: "ServiceAccount", Name: a.Name, UID: w.uid(a.ObjectMeta), Namespace: namespace})
+			if a := pickRandom(w, w.Accounts); a != nil {
+				namespace := pickRandom(w, []string{"", "", "core"})
+				all = append(all, iamv1alpha1.Subject{Kind: "ServiceAccount", Name: a.Name, UID: w.uidOf(a.ObjectMeta), Namespace: namespace})
 			}
 		default:
-			if u := pick(w, w.Users); u != nil {
-				all = append(all, iamv1alpha1.Subject{Kind: "User", Name: u.Name, UID: w.uid(u.ObjectMeta)})
+			if u := pickRandom(w, w.Users); u != nil {
+				all = append(all, iamv1alpha1.Subject{Kind: "User", Name: u.Name, UID: w.uidOf(u.ObjectMeta)})
 			}
 		}
 	}

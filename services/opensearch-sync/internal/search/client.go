@@ -81,13 +81,13 @@ func New(s Settings) (*Client, error) {
 		address.Path != "" && address.Path != "/" {
 		return nil, errors.New("the URL is not https://host:port")
 	}
-	secured, err := s.tls()
+	secured, err := s.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{listing: make(chan struct{}, 1)}
 	c.transport = &http.Transport{
-		DialContext: c.dial(&net.Dialer{Timeout: dialTimeout, ControlContext: s.permit}), TLSClientConfig: secured,
+		DialContext: c.dialFunc(&net.Dialer{Timeout: dialTimeout, ControlContext: s.checkAddress}), TLSClientConfig: secured,
 		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
 	}
@@ -106,8 +106,8 @@ func New(s Settings) (*Client, error) {
 	return c, nil
 }
 
-// dial returns a dial function that drops the known identity with each new connection.
-func (c *Client) dial(dialer *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
+// dialFunc returns a dial function that drops the known identity with each new connection.
+func (c *Client) dialFunc(dialer *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c.mu.Lock()
 		c.identity = Identity{}
@@ -117,7 +117,7 @@ func (c *Client) dial(dialer *net.Dialer) func(ctx context.Context, network, add
 	}
 }
 
-func (s Settings) tls() (*tls.Config, error) {
+func (s Settings) tlsConfig() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName}
 	switch {
 	case len(s.CA) > 0:
@@ -176,7 +176,7 @@ func (c *Client) Identify(ctx context.Context) (Identity, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	response, err := c.send(ctx, http.MethodGet, "/", nil)
+	response, err := c.sendRequest(ctx, http.MethodGet, "/", nil)
 	if err != nil {
 		return Identity{}, fmt.Errorf("asking which cluster it is: %w", err)
 	}
@@ -210,9 +210,9 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// operations returns the patch operations of one action.
-func operations(a plan.Action) (all []operation) {
-	path := "/" + pointer(a.Name)
+// patchOperations returns the patch operations of one action.
+func patchOperations(a plan.Action) (all []operation) {
+	path := "/" + escapePointer(a.Name)
 	switch {
 	case a.Body == nil:
 		return []operation{{Op: "remove", Path: path}}
@@ -231,41 +231,41 @@ func operations(a plan.Action) (all []operation) {
 
 // Patch makes all of several changes, or none.
 func (c *Client) Patch(ctx context.Context, kind plan.Kind, actions []plan.Action) error {
-	if slices.ContainsFunc(actions, func(a plan.Action) bool { return Misread(a.Name) }) {
+	if slices.ContainsFunc(actions, func(a plan.Action) bool { return IsMisread(a.Name) }) {
 		return c.removeMisread(ctx, kind, actions)
 	}
 	var all []operation
 	for _, a := range actions {
-		all = append(all, operations(a)...)
+		all = append(all, patchOperations(a)...)
 	}
-	return c.change(ctx, change{http.MethodPatch, string(kind), all, ""})
+	return c.sendChange(ctx, change{http.MethodPatch, string(kind), all, ""})
 }
 
-// removeMisread removes an entity whose name [Misread] reports. It refuses every other change.
+// removeMisread removes an entity whose name [IsMisread] reports. It refuses every other change.
 func (c *Client) removeMisread(ctx context.Context, kind plan.Kind, actions []plan.Action) error {
 	if len(actions) > 1 || actions[0].Body != nil {
-		return misread()
+		return misreadError()
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	return c.call(ctx, http.MethodDelete, base+string(kind)+"/"+url.PathEscape(actions[0].Name), nil)
+	return c.callServer(ctx, http.MethodDelete, base+string(kind)+"/"+url.PathEscape(actions[0].Name), nil)
 }
 
 // PutUser writes a user together with its password.
 func (c *Client) PutUser(ctx context.Context, name string, body plan.Body, password string) error {
-	if Misread(name) {
-		return misread()
+	if IsMisread(name) {
+		return misreadError()
 	}
 	with := plan.Body{"password": password}
 	maps.Copy(with, body)
-	return c.change(ctx, change{http.MethodPut, string(plan.Users) + "/" + url.PathEscape(name), with, password})
+	return c.sendChange(ctx, change{http.MethodPut, string(plan.Users) + "/" + url.PathEscape(name), with, password})
 }
 
 // ForgetLogins empties the cluster's cache of logins, so that every user must authenticate again.
 func (c *Client) ForgetLogins(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if err := c.call(ctx, http.MethodDelete, base+"cache", nil); err != nil {
+	if err := c.callServer(ctx, http.MethodDelete, base+"cache", nil); err != nil {
 		return fmt.Errorf("emptying the cache of logins: %w", err)
 	}
 	return nil
@@ -278,19 +278,19 @@ type change struct {
 	secret       string
 }
 
-func (c *Client) change(ctx context.Context, to change) error {
+func (c *Client) sendChange(ctx context.Context, to change) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	data, err := json.Marshal(to.body)
 	if err != nil {
 		return fmt.Errorf("encoding a change of %s: %w", to.path, err)
 	}
-	return c.call(ctx, to.method, base+to.path, data, to.secret)
+	return c.callServer(ctx, to.method, base+to.path, data, to.secret)
 }
 
-// call sends a request and reads the answer to its end.
-func (c *Client) call(ctx context.Context, method, path string, body []byte, secrets ...string) error {
-	response, err := c.send(ctx, method, path, body, secrets...)
+// callServer sends a request and reads the answer to its end.
+func (c *Client) callServer(ctx context.Context, method, path string, body []byte, secrets ...string) error {
+	response, err := c.sendRequest(ctx, method, path, body, secrets...)
 	if err != nil {
 		return err
 	}
@@ -299,8 +299,8 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, sec
 	return err
 }
 
-// send sends a request. Errors contain none of the secrets.
-func (c *Client) send(ctx context.Context, method, path string, body []byte, secrets ...string) (*http.Response, error) {
+// sendRequest sends a request. Errors contain none of the secrets.
+func (c *Client) sendRequest(ctx context.Context, method, path string, body []byte, secrets ...string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("making a request of %s: %w", path, err)
@@ -321,7 +321,7 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte, sec
 	if err != nil {
 		return nil, err
 	}
-	return nil, refusal(response.StatusCode, data, append(secrets, c.secrets...)...)
+	return nil, refusalError(response.StatusCode, data, append(secrets, c.secrets...)...)
 }
 
 // readBody reads an answer other than a list, up to maxAnswer.

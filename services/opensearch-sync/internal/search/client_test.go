@@ -37,7 +37,7 @@ func TestWhatTheServerRefusesIsToldWithoutThePassword(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			refused := refusal(c.code, body, secret)
+			refused := refusalError(c.code, body, secret)
 			for _, text := range []string{refused.Error(), Cause(refused)} {
 				if strings.Contains(text, "cobalt") {
 					t.Errorf("%q tells of the password", text)
@@ -71,7 +71,7 @@ func TestWhatWaitingCuresIsTheServersFault(t *testing.T) {
 		"as if it had no index":  {http.StatusInternalServerError, `{"status":"INTERNAL_SERVER_ERROR","message":"Cannot save 'x' not initialized"}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := refusal(c.code, []byte(c.body)); fault.IsUnavailable(err) != c.want {
+			if err := refusalError(c.code, []byte(c.body)); fault.IsUnavailable(err) != c.want {
 				t.Errorf("%v; want it to pass by itself: %t", err, c.want)
 			}
 		})
@@ -79,7 +79,7 @@ func TestWhatWaitingCuresIsTheServersFault(t *testing.T) {
 }
 
 func TestAUserWithoutPasswordIsNeverWrittenAsAWhole(t *testing.T) {
-	edit := operations(plan.Action{
+	edit := patchOperations(plan.Action{
 		Name: "a/b", Body: plan.Body{"backend_roles": []any{"x"}, "attributes": map[string]any{}}, Fields: []string{"backend_roles", "description"},
 	})
 	data, err := json.Marshal(edit)
@@ -97,7 +97,7 @@ func TestNobodyIsCalledWhoIsNoOpenSearch(t *testing.T) {
 		"192.0.2.1:9200": true, "10.0.0.1:9200": true, "10.0.0.1:443": false, "10.96.0.1:9200": false, "127.0.0.1:9200": false, "[::1]:9200": false,
 		"[::ffff:127.0.0.1]:9200": false, "169.254.169.254:443": false, "[fe80::1%lo]:9200": false, "0.0.0.0:9200": false, "[::]:9200": false, "[::ffff:10.0.0.1]:443": false,
 	} {
-		if err := settings.permit(t.Context(), "tcp", address, nil); (err == nil) != want {
+		if err := settings.checkAddress(t.Context(), "tcp", address, nil); (err == nil) != want {
 			t.Errorf("%s: %v, want it called: %t", address, err, want)
 		}
 	}
@@ -232,7 +232,7 @@ func TestListThatBreaksOffIsNone(t *testing.T) {
 }
 
 func TestRefusalNamesTheWrongValue(t *testing.T) {
-	err := refusal(http.StatusBadRequest, []byte(`{"status":"error","reason":"Wrong datatype","Masked field not valid: a::NOSUCH":"NOSUCH not available"}`))
+	err := refusalError(http.StatusBadRequest, []byte(`{"status":"error","reason":"Wrong datatype","Masked field not valid: a::NOSUCH":"NOSUCH not available"}`))
 	if want := "OpenSearch answers 400: Wrong datatype: Masked field not valid: a::NOSUCH (NOSUCH not available)"; err.Error() != want {
 		t.Errorf("got %s, want %s", err, want)
 	}

@@ -53,12 +53,12 @@ func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Enti
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	response, err := c.send(ctx, http.MethodGet, base+string(kind), nil)
+	response, err := c.sendRequest(ctx, http.MethodGet, base+string(kind), nil)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind, err)
 	}
 	defer response.Body.Close()
-	all, err := decode(kind, &bounded{from: response.Body, bytes: maxListed, values: maxValues})
+	all, err := decodeList(kind, &bounded{from: response.Body, bytes: maxListed, values: maxValues})
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, fault.Unavailable(&busy{text: fmt.Sprintf("%v of %s", err, kind)})
@@ -68,8 +68,8 @@ func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Enti
 	return all, nil
 }
 
-// decode reads a list entity by entity and keeps the relevant fields. A truncated list is an error.
-func decode(kind plan.Kind, from io.Reader) (map[string]plan.Entity, error) {
+// decodeList reads a list entity by entity and keeps the relevant fields. A truncated list is an error.
+func decodeList(kind plan.Kind, from io.Reader) (map[string]plan.Entity, error) {
 	decoder, all := json.NewDecoder(from), map[string]plan.Entity{}
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
 		return nil, errors.Join(err, errors.New("no object"))

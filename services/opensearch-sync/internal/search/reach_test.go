@@ -29,9 +29,9 @@ func TestClassNamesWhyAServerGivesNoAnswer(t *testing.T) {
 		"a broken connection":            {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, Unavailable},
 		"no address":                     {&net.DNSError{Err: "no such host"}, NameUnknown},
 		"an address of this machine":     {fmt.Errorf("127.0.0.1 is an address of this machine: %w", errAddress), AddressForbidden},
-		"wrong credentials":              {refusal(http.StatusUnauthorized, []byte("Unauthorized: hunter2")), Unauthorized},
-		"few rights":                     {refusal(http.StatusForbidden, []byte(`{"message":"No permission to access REST API: hunter2"}`)), Unauthorized},
-		"an overload":                    {refusal(http.StatusServiceUnavailable, []byte("hunter2")), Unavailable},
+		"wrong credentials":              {refusalError(http.StatusUnauthorized, []byte("Unauthorized: hunter2")), Unauthorized},
+		"few rights":                     {refusalError(http.StatusForbidden, []byte(`{"message":"No permission to access REST API: hunter2"}`)), Unauthorized},
+		"an overload":                    {refusalError(http.StatusServiceUnavailable, []byte("hunter2")), Unavailable},
 		"another error":                  {errors.New("somebody's own words"), Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {

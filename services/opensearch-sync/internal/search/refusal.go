@@ -32,8 +32,8 @@ var ErrConflict = errors.New("somebody else writes, too")
 // minRedacted is the least length of a secret that redact removes. Shorter ones occur in any text.
 const minRedacted = 4
 
-// redact removes secrets from a text, both plain and encoded as JSON.
-func redact(text string, secrets []string) string {
+// redactSecrets removes secrets from a text, both plain and encoded as JSON.
+func redactSecrets(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if len(secret) < minRedacted {
 			continue
@@ -67,7 +67,7 @@ type answer struct {
 	details string
 }
 
-func read(data []byte) (a answer) {
+func parseAnswer(data []byte) (a answer) {
 	if json.Unmarshal(data, &a) == nil && json.Unmarshal(a.Error, &a.core) != nil {
 		_ = json.Unmarshal(a.Error, &a.nowhere) // The answer has none of the forms.
 	}
@@ -83,8 +83,8 @@ func read(data []byte) (a answer) {
 	return a
 }
 
-// text returns the message of the server, or "".
-func (a answer) text() string {
+// messageText returns the message of the server, or "".
+func (a answer) messageText() string {
 	text := cmp.Or(a.Message, a.Reason, a.core.Reason, a.nowhere)
 	if a.Invalid.Keys != "" {
 		text += ": " + a.Invalid.Keys
@@ -92,24 +92,24 @@ func (a answer) text() string {
 	return text + a.details
 }
 
-// refusal returns the error for an answer. The error is [fault.Unavailable] if waiting can cure it, and a
+// refusalError returns the error for an answer. The error is [fault.Unavailable] if waiting can cure it, and a
 // [RefusedError] otherwise.
-func refusal(code int, data []byte, secrets ...string) error {
-	a := read(data)
-	text := fmt.Sprintf("OpenSearch answers %d: %s", code, clip.Line(redact(cmp.Or(a.text(), http.StatusText(code)), secrets), maxReason))
+func refusalError(code int, data []byte, secrets ...string) error {
+	a := parseAnswer(data)
+	text := fmt.Sprintf("OpenSearch answers %d: %s", code, clip.Line(redactSecrets(cmp.Or(a.messageText(), http.StatusText(code)), secrets), maxReason))
 	switch {
 	case code == http.StatusConflict:
 		return fault.Unavailable(fmt.Errorf("%w: %s", ErrConflict, text))
-	case a.passes(code):
+	case a.isTemporary(code):
 		return fault.Unavailable(&busy{code, text})
 	}
 	return &RefusedError{Code: code, Text: text}
 }
 
-// passes reports whether the error ends by itself or once the connection is corrected. Refusals quote the request, so
+// isTemporary reports whether the error ends by itself or once the connection is corrected. Refusals quote the request, so
 // passes compares only parts of a message that cannot contain a quotation. Otherwise a name with such words would block
 // all objects.
-func (a answer) passes(code int) bool {
+func (a answer) isTemporary(code int) bool {
 	switch code {
 	case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusRequestTimeout,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -123,14 +123,14 @@ func (a answer) passes(code int) bool {
 	return code/100 == 3 || strings.HasPrefix(a.nowhere, "no handler found")
 }
 
-// pointer returns a name as a part of a patch path.
-func pointer(name string) string { return strings.ReplaceAll(name, "/", "~1") }
+// escapePointer returns a name as a part of a patch path.
+func escapePointer(name string) string { return strings.ReplaceAll(name, "/", "~1") }
 
-// Misread reports whether OpenSearch reads a name in a patch as another one. It decodes ~0 before ~1, so that ~01
+// IsMisread reports whether OpenSearch reads a name in a patch as another one. It decodes ~0 before ~1, so that ~01
 // becomes a slash.
-func Misread(name string) bool { return strings.Contains(name, "~") }
+func IsMisread(name string) bool { return strings.Contains(name, "~") }
 
-func misread() error {
+func misreadError() error {
 	return &RefusedError{Text: "a name has the character ~, which OpenSearch reads otherwise"}
 }
 

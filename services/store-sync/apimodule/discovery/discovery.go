@@ -30,8 +30,8 @@ type API interface {
 type Definitions interface {
 	// Serving lists the resources of the definitions that are served in a group-version.
 	Serving(gv schema.GroupVersion) []plan.Resource
-	// Gone reports whether the definition of a resource was deleted.
-	Gone(resource plan.Resource) bool
+	// IsGone reports whether the definition of a resource was deleted.
+	IsGone(resource plan.Resource) bool
 }
 
 // errBehind means that discovery does not list a defined resource yet.
@@ -61,8 +61,8 @@ func New(cfg Config, api API, definitions Definitions) *Discovery {
 	return d
 }
 
-// Concerns reports whether resources of the group can go into models.
-func (d *Discovery) Concerns(group string) bool {
+// CanInclude reports whether resources of the group can go into models.
+func (d *Discovery) CanInclude(group string) bool {
 	return slices.ContainsFunc(d.groupVersions(), func(name string) bool { return strings.HasPrefix(name, group+"/") })
 }
 
@@ -90,7 +90,7 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 	}
 	var errs []error
 	for _, name := range d.groupVersions() {
-		resources, err := d.ask(ctx, name)
+		resources, err := d.listResources(ctx, name)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -100,7 +100,7 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 		d.mu.Unlock()
 	}
 	d.mu.Lock()
-	d.modules = d.cfg.modules(d.found)
+	d.modules = d.cfg.modulesOf(d.found)
 	d.mu.Unlock()
 	if len(errs) == 0 {
 		d.asked = changes
@@ -110,8 +110,8 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 
 func (d *Discovery) groupVersions() []string { return slices.Concat(d.cfg.Ordinary, d.cfg.Privileged) }
 
-// ask lists the resources in a group-version. It returns an error while a defined resource is missing.
-func (d *Discovery) ask(ctx context.Context, name string) ([]plan.Resource, error) {
+// listResources lists the resources in a group-version. It returns an error while a defined resource is missing.
+func (d *Discovery) listResources(ctx context.Context, name string) ([]plan.Resource, error) {
 	listed, err := d.api.Resources(ctx, name)
 	if err != nil && !errors.Is(err, kube.ErrNotServed) {
 		return nil, err
@@ -125,7 +125,7 @@ func (d *Discovery) ask(ctx context.Context, name string) ([]plan.Resource, erro
 		resource := plan.Resource{
 			Group: cmp.Or(r.Group, gv.Group), Plural: r.Name, Singular: cmp.Or(r.SingularName, strings.ToLower(r.Kind)), Namespaced: r.Namespaced,
 		}
-		if !strings.Contains(r.Name, "/") && !d.definitions.Gone(resource) {
+		if !strings.Contains(r.Name, "/") && !d.definitions.IsGone(resource) {
 			resources = append(resources, resource)
 		}
 	}
@@ -137,15 +137,15 @@ func (d *Discovery) ask(ctx context.Context, name string) ([]plan.Resource, erro
 	return resources, nil
 }
 
-// modules returns the modules of the resources found. A resource of several group-versions gets the module of the
+// modulesOf returns the modules of the resources found. A resource of several group-versions gets the module of the
 // first, and privileged group-versions come before ordinary ones.
-func (c Config) modules(found map[string][]plan.Resource) []model.Module {
+func (c Config) modulesOf(found map[string][]plan.Resource) []model.Module {
 	var modules []model.Module
 	add := func(names []string, privileged bool) {
 		template := plan.Template{AccountType: c.AccountType, Privileged: privileged, Discovered: true}
 		for _, name := range names {
 			for _, r := range found[name] {
-				modules = append(modules, module(template, r))
+				modules = append(modules, moduleOf(template, r))
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func (c Config) modules(found map[string][]plan.Resource) []model.Module {
 	return slices.CompactFunc(modules, func(a, b model.Module) bool { return a.Origin == b.Origin })
 }
 
-func module(template plan.Template, r plan.Resource) model.Module {
+func moduleOf(template plan.Template, r plan.Resource) model.Module {
 	m := model.Module{Origin: model.Origin{Kind: model.Discovered, Scope: r.Group, Name: r.Plural}, API: r.String(), Base: template.AccountType}
 	dsl, err := template.Module(r)
 	if m.DSL = dsl; err != nil {

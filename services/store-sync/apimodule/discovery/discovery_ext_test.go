@@ -41,7 +41,7 @@ func (s *server) Resources(_ context.Context, groupVersion string) ([]metav1.API
 
 func (s *server) Serving(gv schema.GroupVersion) []plan.Resource { return s.defined[gv.String()] }
 
-func (s *server) Gone(r plan.Resource) bool { return s.gone[r] }
+func (s *server) IsGone(r plan.Resource) bool { return s.gone[r] }
 
 func cluster() *server {
 	return &server{
@@ -178,7 +178,7 @@ func TestOnlyGroupsThatBelongIntoModelsConcern(t *testing.T) {
 	t.Parallel()
 	d := discovery.New(discovery.Defaults(), nil, nil)
 	for group, want := range map[string]bool{"ui.platform-mesh.io": true, "apis.kcp.io": true, "example.com": false, "mesh.io": false, "v1": false} {
-		if got := d.Concerns(group); got != want {
+		if got := d.CanInclude(group); got != want {
 			t.Errorf("%s concerns: %t", group, got)
 		}
 	}

@@ -24,7 +24,7 @@ type Template struct {
 const namespaceType = "core_namespace"
 
 // ValidType returns an error if a type of the model cannot have this name.
-func ValidType(name string) error { return valid("the type", name, maxType) }
+func ValidType(name string) error { return checkName("the type", name, maxType) }
 
 // Module returns the DSL of the module for one resource.
 func (t Template) Module(r Resource) (string, error) {
@@ -47,9 +47,9 @@ func (t Template) Module(r Resource) (string, error) {
 	}
 	module = module[:min(len(module), maxName)] // No reference uses a module's name, so it may be cut.
 	for _, err := range []error{
-		valid("the module", module, maxName),
-		valid("the type", token+"_"+r.Singular, maxType),
-		valid("the relation", "create_"+token+"_"+r.Plural, maxName),
+		checkName("the module", module, maxName),
+		checkName("the type", token+"_"+r.Singular, maxType),
+		checkName("the relation", "create_"+token+"_"+r.Plural, maxName),
 	} {
 		if err != nil {
 			return "", err

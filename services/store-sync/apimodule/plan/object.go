@@ -56,9 +56,9 @@ type Version struct {
 	Served bool   `json:"served"`
 }
 
-// Serves reports whether the API server serves a version of the resource: the definition is established and not in
+// IsServed reports whether the API server serves a version of the resource: the definition is established and not in
 // deletion.
-func (d *Definition) Serves(version string) bool {
+func (d *Definition) IsServed(version string) bool {
 	established := slices.ContainsFunc(d.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == "Established" && c.Status == metav1.ConditionTrue
 	})
@@ -114,13 +114,13 @@ type Binding struct {
 // ExportName returns the name of the APIExport that the binding binds.
 func (b *Binding) ExportName() string { return b.Spec.Reference.Export.Name }
 
-// Ignored reports whether models leave out the API of the binding. They leave out APIs of the platform and of kcp.
-func (b *Binding) Ignored() bool {
+// IsIgnored reports whether models leave out the API of the binding. They leave out APIs of the platform and of kcp.
+func (b *Binding) IsIgnored() bool {
 	name := b.ExportName()
 	return name == "core.platform-mesh.io" || name == "system.platform-mesh.io" || strings.HasSuffix(name, "kcp.io")
 }
 
-// Held reports whether the binding must carry the finalizer.
-func (b *Binding) Held() bool {
-	return !b.Ignored() && !strings.Contains(b.Name, "platform-mesh.io") && !strings.Contains(b.Name, "kcp.io")
+// MustBeHeld reports whether the binding must carry the finalizer.
+func (b *Binding) MustBeHeld() bool {
+	return !b.IsIgnored() && !strings.Contains(b.Name, "platform-mesh.io") && !strings.Contains(b.Name, "kcp.io")
 }

@@ -40,12 +40,12 @@ func Make(in Input) Plan {
 	var desired []corev1alpha1.AuthorizationModel
 	has, named := byResource(in.Has), map[string]bool{}
 	taken := func(name string) bool { return named[name] || in.Taken(name) }
-	for _, w := range distinct(in.Wanted) {
-		object := in.object(w)
+	for _, w := range distinctWanted(in.Wanted) {
+		object := in.desiredObject(w)
 		if old := has[w.Resource.String()]; old != nil {
 			object.Name = old.Name
-		} else if object.Name = w.name(taken); object.Name == "" {
-			p.Unnamed[w.Resource] = fmt.Sprintf("no AuthorizationModel can be made for it: each of the names %q is taken or too long", w.names())
+		} else if object.Name = w.freeName(taken); object.Name == "" {
+			p.Unnamed[w.Resource] = fmt.Sprintf("no AuthorizationModel can be made for it: each of the names %q is taken or too long", w.possibleNames())
 			continue
 		}
 		named[object.Name] = true
@@ -57,8 +57,8 @@ func Make(in Input) Plan {
 	return p
 }
 
-// distinct returns the first entry for each resource, in order of resource and export.
-func distinct(wanted []Wanted) []Wanted {
+// distinctWanted returns the first entry for each resource, in order of resource and export.
+func distinctWanted(wanted []Wanted) []Wanted {
 	sorted := slices.SortedFunc(slices.Values(wanted), func(a, b Wanted) int {
 		return cmp.Or(a.Resource.Compare(b.Resource), cmp.Compare(a.Export, b.Export))
 	})
@@ -77,16 +77,16 @@ func byResource(objects []*corev1alpha1.AuthorizationModel) map[string]*corev1al
 	return found
 }
 
-// names returns the possible names of the AuthorizationModel. The one without the group comes first; the other is for a
+// possibleNames returns the possible names of the AuthorizationModel. The one without the group comes first; the other is for a
 // resource of the same plural in another group.
-func (w Wanted) names() []string {
+func (w Wanted) possibleNames() []string {
 	plural, group := w.Resource.Plural, cmp.Or(w.Resource.Group, coreGroup)
 	return []string{plural + "-" + w.Store.Name, plural + "." + group + "-" + w.Store.Name}
 }
 
-// name returns the first valid name that is not taken, or "".
-func (w Wanted) name(taken func(string) bool) string {
-	for _, name := range w.names() {
+// freeName returns the first valid name that is not taken, or "".
+func (w Wanted) freeName(taken func(string) bool) string {
+	for _, name := range w.possibleNames() {
 		if len(validation.IsDNS1123Subdomain(name)) == 0 && !taken(name) {
 			return name
 		}
@@ -94,9 +94,9 @@ func (w Wanted) name(taken func(string) bool) string {
 	return ""
 }
 
-// object returns the desired AuthorizationModel without a name. If no module is possible for the resource, the object
+// desiredObject returns the desired AuthorizationModel without a name. If no module is possible for the resource, the object
 // carries the annotation that rejects it.
-func (in Input) object(w Wanted) corev1alpha1.AuthorizationModel {
+func (in Input) desiredObject(w Wanted) corev1alpha1.AuthorizationModel {
 	dsl, err := in.Template.Module(w.Resource)
 	o := corev1alpha1.AuthorizationModel{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1alpha1.ResourceAnnotation: w.Resource.String()}},

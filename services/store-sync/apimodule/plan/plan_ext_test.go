@@ -241,11 +241,11 @@ func TestALabelledDefinitionAsksForAModule(t *testing.T) {
 	if got, ok := plan.OfDefinition(d); !ok || got != want {
 		t.Errorf("asks for %+v, want %+v", got, want)
 	}
-	if !d.Serves("v1") || d.Serves("v2") || d.Serves("v3") {
+	if !d.IsServed("v1") || d.IsServed("v2") || d.IsServed("v3") {
 		t.Error("it serves other versions than v1")
 	}
 	d.Status.Conditions[0].Status = metav1.ConditionFalse
-	if d.Labels = nil; d.Serves("v1") {
+	if d.Labels = nil; d.IsServed("v1") {
 		t.Error("it is served before it is established")
 	}
 	if got, ok := plan.OfDefinition(d); ok {
@@ -308,7 +308,7 @@ func TestBindingsOfThePlatformAreNotHeld(t *testing.T) {
 	for name, want := range map[string]bool{"widgets": true, "core.platform-mesh.io-x": false, "topology.kcp.io-y": false} {
 		b := read[plan.Binding](t, binding)
 		b.Name = name
-		if b.Held() != want {
+		if b.MustBeHeld() != want {
 			t.Errorf("%s is held: %t", name, !want)
 		}
 	}

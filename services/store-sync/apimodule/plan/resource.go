@@ -52,10 +52,10 @@ func Token(group, plural string) (string, error) {
 // identifier matches the names of OpenFGA's language, and also its reserved words.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
-// valid returns an error if OpenFGA would refuse a name.
-func valid(what, name string, limit int) error {
+// checkName returns an error if OpenFGA would refuse a name.
+func checkName(what, name string, limit int) error {
 	switch {
-	case !identifier.MatchString(name), slices.Contains(words(), name):
+	case !identifier.MatchString(name), slices.Contains(reservedWords(), name):
 		return fmt.Errorf("%s would be %.100q, which is no name in OpenFGA's language", what, name)
 	case len(name) > limit:
 		return fmt.Errorf("%s would be %.100q, which has %d characters, of at most %d", what, name, len(name), limit)
@@ -63,7 +63,7 @@ func valid(what, name string, limit int) error {
 	return nil
 }
 
-// words returns the reserved words of OpenFGA's language.
-func words() []string {
+// reservedWords returns the reserved words of OpenFGA's language.
+func reservedWords() []string {
 	return []string{"and", "condition", "define", "false", "from", "in", "null", "or", "relations", "self", "this", "true", "with"}
 }

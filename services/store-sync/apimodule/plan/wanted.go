@@ -31,7 +31,7 @@ type Bound struct {
 // OfBinding returns the modules that an APIBinding needs: one for each resource of the export, in the Store of its
 // organization. It reports in all whether the list is complete, which needs every object that the binding leads to.
 func OfBinding(b Bound) (wanted []Wanted, all bool) {
-	if b.Binding.Ignored() || b.Binding.DeletionTimestamp != nil {
+	if b.Binding.IsIgnored() || b.Binding.DeletionTimestamp != nil {
 		return nil, true
 	}
 	if b.Account == nil || b.Export == nil {
@@ -50,8 +50,8 @@ func OfBinding(b Bound) (wanted []Wanted, all bool) {
 	return wanted, len(wanted) == len(names)
 }
 
-// Discovers reports whether the model of the Store contains the API server's own resources.
-func Discovers(s *corev1alpha1.Store) bool {
+// HasDiscovery reports whether the model of the Store contains the API server's own resources.
+func HasDiscovery(s *corev1alpha1.Store) bool {
 	return s.Name != platformStore && s.Spec.Discovery != corev1alpha1.DiscoveryNone
 }
 

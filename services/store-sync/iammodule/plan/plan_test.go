@@ -36,7 +36,7 @@ func TestAProtectedResourceIsReadyWhenItIsLive(t *testing.T) {
 			observed := metav1.Condition{Type: iamv1alpha1.Observed, Status: metav1.ConditionTrue}
 			p.Status.Conditions = []metav1.Condition{observed, {Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: iamv1alpha1.Unknown}}
 			registered := 0
-			if test.verdict.Merged.Holds() {
+			if test.verdict.Merged.IsTrue() {
 				registered = 1
 			}
 			got := Status(p, test.found, test.verdict)

@@ -19,13 +19,13 @@ func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict modulep
 		Conditions: condition.Apply(p.Status.Conditions, types, 0, metav1.Time{}),
 	}
 	ready := condition.New(iamv1alpha1.Ready, found.Reason == iamv1alpha1.IAMSystemConfigured, found.Reason, found.Message)
-	if ready.Holds() && !verdict.Merged.Holds() {
+	if ready.IsTrue() && !verdict.Merged.IsTrue() {
 		ready = verdict.Merged
 		ready.Type = iamv1alpha1.Ready
 	}
 	set, record := []condition.Condition{ready}, has.Registered
-	if verdict.Merged.Holds() { // Otherwise the last registration stays in force.
-		set, record = append(set, registered(found)), found.Registration
+	if verdict.Merged.IsTrue() { // Otherwise the last registration stays in force.
+		set, record = append(set, registeredCondition(found)), found.Registration
 	}
 	s := iamv1alpha1.ProtectedResourceStatus{
 		ObservedGeneration: p.Generation, Registered: record, Conditions: condition.Apply(has.Conditions, types, p.Generation, verdict.Now, set...),
@@ -41,9 +41,9 @@ func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict modulep
 	return status
 }
 
-// registered returns the condition Registered, which holds if the kind is registered for this object. The recorded
+// registeredCondition returns the condition Registered, which holds if the kind is registered for this object. The recorded
 // registration is the basis of later decisions.
-func registered(found iam.Finding) condition.Condition {
+func registeredCondition(found iam.Finding) condition.Condition {
 	has := found.Registration != nil
 	c := condition.New(iamv1alpha1.Registered, has, iamv1alpha1.InForce, "the kind is this object's: who claims it later does not get it")
 	switch {

@@ -26,16 +26,16 @@ const Name = "entail-store-sync"
 func Webhooks(limits model.Limits) []admission.Webhook {
 	limits = limits.OrDefault()
 	return []admission.Webhook{
-		webhook(kinds.Stores(), "coreModule", limits, func(s *corev1alpha1.Store) (string, bool) { return s.Spec.CoreModule, true }),
-		webhook(kinds.AuthorizationModels(), "model", limits, func(m *corev1alpha1.AuthorizationModel) (string, bool) {
+		textWebhook(kinds.Stores(), "coreModule", limits, func(s *corev1alpha1.Store) (string, bool) { return s.Spec.CoreModule, true }),
+		textWebhook(kinds.AuthorizationModels(), "model", limits, func(m *corev1alpha1.AuthorizationModel) (string, bool) {
 			// A PolicyDocument with only unions or actions has an AuthorizationModel without a text.
 			return m.Spec.Model, m.Spec.Model != "" || m.Annotations[corev1alpha1.DocumentAnnotation] == ""
 		}),
 	}
 }
 
-// webhook judges the text in a field of the spec of a kind. It skips an unchanged text, and a text that may be missing.
-func webhook[T any](kind kinds.Kind, field string, limits model.Limits, text func(*T) (string, bool)) admission.Webhook {
+// textWebhook judges the text in a field of the spec of a kind. It skips an unchanged text, and a text that may be missing.
+func textWebhook[T any](kind kinds.Kind, field string, limits model.Limits, text func(*T) (string, bool)) admission.Webhook {
 	ignore, scope := admissionregistrationv1.Ignore, admissionregistrationv1.ClusterScope
 	return admission.Webhook{
 		ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{

@@ -20,7 +20,7 @@ const Cluster = "local"
 
 // Feed puts objects into a view.
 type Feed struct {
-	View *view.View
+	View *view.Informer
 	T    testing.TB
 
 	version int

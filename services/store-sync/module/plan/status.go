@@ -20,7 +20,7 @@ const (
 // Ready returns a condition that holds if all others hold. Otherwise it names the first that does not.
 func Ready(all ...condition.Condition) condition.Condition {
 	for _, c := range all {
-		if !c.Holds() {
+		if !c.IsTrue() {
 			return condition.New(corev1alpha1.Ready, false, c.Reason, c.Type+": "+c.Message)
 		}
 	}

@@ -27,16 +27,16 @@ type Document struct {
 	changed bool
 }
 
-// live sets the live text of the document.
-func (d *Document) live(text *iaplv1alpha1.Policy) {
+// setLive sets the live text of the document.
+func (d *Document) setLive(text *iaplv1alpha1.Policy) {
 	d.Live = text
 	d.changed = text == nil || !equality.Semantic.DeepEqual(d.Present, text)
 }
 
-// compare orders documents by their claims.
-func (d Document) compare(o Document) int { return precedence.Compare(d.claim(), o.claim()) }
+// compareClaims orders documents by their claims.
+func (d Document) compareClaims(o Document) int { return precedence.Compare(d.claimOf(), o.claimOf()) }
 
-func (d Document) claim() precedence.Claim {
+func (d Document) claimOf() precedence.Claim {
 	c := precedence.Claim{Live: precedence.Present, Created: d.Created, Name: d.Name}
 	switch {
 	case !d.changed:
@@ -66,9 +66,9 @@ func (d Document) mentions(name string) bool {
 // annotations of an object together.
 const maxPolicy = 200 << 10
 
-// size returns a finding on a document that is too large to be kept.
-func size(d Document) policy.Diagnostics {
-	if n := len(text(d.Present)); n > maxPolicy {
+// sizeFindings returns a finding on a document that is too large to be kept.
+func sizeFindings(d Document) policy.Diagnostics {
+	if n := len(policyText(d.Present)); n > maxPolicy {
 		return policy.Diagnostics{{
 			Code: policy.CodeLimit, Severity: policy.Error, Message: fmt.Sprintf("the document has %d bytes, of at most %d", n, maxPolicy),
 			Place: policy.Place{Path: "spec"}, Hint: "split it into several documents",
@@ -82,20 +82,20 @@ func size(d Document) policy.Diagnostics {
 func Read(file, name string, p *iaplv1alpha1.Policy) *syntax.Document {
 	d := &syntax.Document{Source: &policy.Source{File: file, Owner: syntax.ObjectOwner(name)}}
 	for _, t := range p.ResourceTypes {
-		read := syntax.ResourceType{Name: written(t.Name), IDPrefix: written(t.IDPrefix)}
+		read := syntax.ResourceType{Name: toName(t.Name), IDPrefix: toName(t.IDPrefix)}
 		for _, r := range t.Relationships {
-			read.Relationships = append(read.Relationships, syntax.Relationship{Relation: written(r.Relation), Targets: names(r.TargetTypes)})
+			read.Relationships = append(read.Relationships, syntax.Relationship{Relation: toName(r.Relation), Targets: toNames(r.TargetTypes)})
 		}
 		d.ResourceTypes = append(d.ResourceTypes, read)
 	}
 	for _, u := range p.Unions {
-		d.Unions = append(d.Unions, syntax.Union{Name: written(u.Name), Members: names(u.ResourceTypes)})
+		d.Unions = append(d.Unions, syntax.Union{Name: toName(u.Name), Members: toNames(u.ResourceTypes)})
 	}
 	for _, a := range p.Actions {
-		d.Actions = append(d.Actions, syntax.Action{Name: written(a.Name)})
+		d.Actions = append(d.Actions, syntax.Action{Name: toName(a.Name)})
 	}
 	for _, b := range p.ActionBindings {
-		read := syntax.Binding{Action: written(b.ActionName), Type: written(b.TypeName)}
+		read := syntax.Binding{Action: toName(b.ActionName), Type: toName(b.TypeName)}
 		for _, c := range b.Conditions {
 			read.Conditions = append(read.Conditions, readCondition(c))
 		}
@@ -107,17 +107,17 @@ func Read(file, name string, p *iaplv1alpha1.Policy) *syntax.Document {
 func readCondition(c iaplv1alpha1.Condition) syntax.Condition {
 	read := syntax.Condition{RoleBinding: c.RoleBinding != nil}
 	if a := c.RelationshipAction; a != nil {
-		read.RelationshipAction = &syntax.RelationshipAction{Relation: written(a.Relation), Action: written(a.ActionName)}
+		read.RelationshipAction = &syntax.RelationshipAction{Relation: toName(a.Relation), Action: toName(a.ActionName)}
 	}
 	return read
 }
 
-func written(text string) syntax.Name { return syntax.Name{Text: text} }
+func toName(text string) syntax.Name { return syntax.Name{Text: text} }
 
-func names(all []iaplv1alpha1.Named) []syntax.Name {
+func toNames(all []iaplv1alpha1.Named) []syntax.Name {
 	read := make([]syntax.Name, len(all))
 	for i, n := range all {
-		read[i] = written(n.Name)
+		read[i] = toName(n.Name)
 	}
 	return read
 }

@@ -11,14 +11,14 @@ import (
 // MaxFindings bounds the findings in a status. One more gives the number of those left out.
 const MaxFindings = 100
 
-// findings returns the errors of a document in the form of its status.
-func (s *selection) findings(i int) []iaplv1alpha1.Finding {
+// statusFindings returns the errors of a document in the form of its status.
+func (s *selection) statusFindings(i int) []iaplv1alpha1.Finding {
 	found := s.refused[i]
 	var listed []iaplv1alpha1.Finding
 	for _, d := range found[:min(len(found), MaxFindings)] {
 		message := []string{d.Message}
 		for _, r := range d.Related {
-			message = append(message, fmt.Sprintf("%s is at %s", r.Message, s.named(r.Place)))
+			message = append(message, fmt.Sprintf("%s is at %s", r.Message, s.withDocumentName(r.Place)))
 		}
 		listed = append(listed, iaplv1alpha1.Finding{Path: d.Path, Code: string(d.Code), Message: strings.Join(message, "; "), Hint: d.Hint})
 	}

@@ -16,14 +16,14 @@ import (
 // rolesModule is the name of the module with the types that no document declares.
 const rolesModule = "policy-roles"
 
-// desired returns the AuthorizationModels of a policy. Every document has one, even a document without any part of a
+// desiredModules returns the AuthorizationModels of a policy. Every document has one, even a document without any part of a
 // model. One more holds the types that no document declares.
-func (in Input) desired(s *selection) []corev1alpha1.AuthorizationModel {
+func (in Input) desiredModules(s *selection) []corev1alpha1.AuthorizationModel {
 	p := s.result.policy
 	if p == nil {
 		return nil
 	}
-	o := unlimited()
+	o := unlimitedOptions()
 	o.CoreModule = rolesModule
 	for _, t := range s.options.OrDefault().SubjectTypes {
 		if in.Defined[t] {
@@ -41,21 +41,21 @@ func (in Input) desired(s *selection) []corev1alpha1.AuthorizationModel {
 	}
 	var desired []corev1alpha1.AuthorizationModel
 	if module := texts[rolesModule]; module != "" {
-		desired = append(desired, in.object(corev1alpha1.Roles, module))
+		desired = append(desired, in.moduleObject(corev1alpha1.Roles, module))
 	}
 	for i, d := range s.documents {
 		live := s.result.texts[i]
 		if live == nil {
 			continue
 		}
-		o := in.object(d.Name, texts[rank(i)])
-		o.Annotations[corev1alpha1.PolicyAnnotation], o.Annotations[corev1alpha1.DocumentUIDAnnotation] = text(live), d.UID
+		o := in.moduleObject(d.Name, texts[rankName(i)])
+		o.Annotations[corev1alpha1.PolicyAnnotation], o.Annotations[corev1alpha1.DocumentUIDAnnotation] = policyText(live), d.UID
 		desired = append(desired, o)
 	}
 	return desired
 }
 
-func (in Input) object(document, module string) corev1alpha1.AuthorizationModel {
+func (in Input) moduleObject(document, module string) corev1alpha1.AuthorizationModel {
 	return corev1alpha1.AuthorizationModel{
 		ObjectMeta: metav1.ObjectMeta{Name: in.nameOf(document), Annotations: map[string]string{corev1alpha1.DocumentAnnotation: document}},
 		Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: in.Store, Model: module},
@@ -70,16 +70,16 @@ const maxName = 253 - len("policydocument.") - len(".0123456789abcdef")
 func (in Input) nameOf(document string) string {
 	readable := strings.ReplaceAll(document, "/", ".")
 	readable = strings.Trim(readable[:min(len(readable), maxName)], ".-")
-	return fmt.Sprintf("policydocument.%s.%s", readable, hash(in.Store.Cluster, in.Store.Name, document))
+	return fmt.Sprintf("policydocument.%s.%s", readable, hashParts(in.Store.Cluster, in.Store.Name, document))
 }
 
-func hash(parts ...string) string {
+func hashParts(parts ...string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(strings.Join(parts, "\x00"))) // It cannot fail.
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-func text(p *iaplv1alpha1.Policy) string {
+func policyText(p *iaplv1alpha1.Policy) string {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return "" // It cannot fail: the policy holds only strings and lists.

@@ -13,13 +13,13 @@ func Object(documents ...*syntax.Document) *iaplv1alpha1.Policy {
 			p.ResourceTypes = append(p.ResourceTypes, resourceType(t))
 		}
 		for _, u := range d.Unions {
-			p.Unions = append(p.Unions, iaplv1alpha1.Union{Name: u.Name.Text, ResourceTypes: named(u.Members)})
+			p.Unions = append(p.Unions, iaplv1alpha1.Union{Name: u.Name.Text, ResourceTypes: toNamed(u.Members)})
 		}
 		for _, a := range d.Actions {
 			p.Actions = append(p.Actions, iaplv1alpha1.Action{Name: a.Name.Text})
 		}
 		for _, b := range d.Bindings {
-			p.ActionBindings = append(p.ActionBindings, binding(b))
+			p.ActionBindings = append(p.ActionBindings, toBinding(b))
 		}
 	}
 	return p
@@ -28,12 +28,12 @@ func Object(documents ...*syntax.Document) *iaplv1alpha1.Policy {
 func resourceType(t syntax.ResourceType) iaplv1alpha1.ResourceType {
 	o := iaplv1alpha1.ResourceType{Name: t.Name.Text, IDPrefix: t.IDPrefix.Text}
 	for _, r := range t.Relationships {
-		o.Relationships = append(o.Relationships, iaplv1alpha1.Relationship{Relation: r.Relation.Text, TargetTypes: named(r.Targets)})
+		o.Relationships = append(o.Relationships, iaplv1alpha1.Relationship{Relation: r.Relation.Text, TargetTypes: toNamed(r.Targets)})
 	}
 	return o
 }
 
-func binding(b syntax.Binding) iaplv1alpha1.ActionBinding {
+func toBinding(b syntax.Binding) iaplv1alpha1.ActionBinding {
 	o := iaplv1alpha1.ActionBinding{ActionName: b.Action.Text, TypeName: b.Type.Text}
 	for _, c := range b.Conditions {
 		var condition iaplv1alpha1.Condition
@@ -48,7 +48,7 @@ func binding(b syntax.Binding) iaplv1alpha1.ActionBinding {
 	return o
 }
 
-func named(all []syntax.Name) []iaplv1alpha1.Named {
+func toNamed(all []syntax.Name) []iaplv1alpha1.Named {
 	var list []iaplv1alpha1.Named
 	for _, n := range all {
 		list = append(list, iaplv1alpha1.Named{Name: n.Text})

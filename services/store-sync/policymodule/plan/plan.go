@@ -70,9 +70,9 @@ const maxRounds = 8
 // text again beside the accepted ones, so that another pass finds nothing to do.
 func Make(in Input) Plan {
 	options, wrong := in.Options()
-	s := in.newSelection(in.known(), options)
+	s := in.newSelection(in.knownDocuments(), options)
 	if wrong != nil {
-		s.bar(policy.Diagnostics{{
+		s.refuseAll(policy.Diagnostics{{
 			Code: policy.CodeOption, Severity: policy.Error, Message: wrong.Error(),
 			Hint: fmt.Sprintf("annotate Store %s with the type of roles and its relation to who has them, such as %s: role#assignee",
 				in.Store.Name, iaplv1alpha1.RolesAnnotation),
@@ -80,17 +80,17 @@ func Make(in Input) Plan {
 	}
 	if wrong != nil && (!options.Partial || options.Validate() != nil) { // The place of roles is unknown, so no module can be made.
 		s.result.texts = s.startingTexts(nil)
-		return in.plan(s)
+		return in.planSelection(s)
 	}
-	s.choose()
+	s.chooseTexts()
 	for range maxRounds {
-		if wrong != nil || s.settled() {
+		if wrong != nil || s.isSettled() {
 			break
 		}
-		s = in.newSelection(s.accepted(), options)
-		s.choose()
+		s = in.newSelection(s.acceptedDocuments(), options)
+		s.chooseTexts()
 	}
-	return in.plan(s)
+	return in.planSelection(s)
 }
 
 // Settle plans beside the modules that are live once the plan is carried out: types of documents may let in a module, and
@@ -129,8 +129,8 @@ func (in Input) Options() (o policy.Options, err error) {
 	return o, o.Validate()
 }
 
-// known returns the documents with their live texts, sorted by their claims.
-func (in Input) known() []Document {
+// knownDocuments returns the documents with their live texts, sorted by their claims.
+func (in Input) knownDocuments() []Document {
 	live, uid := map[string]*iaplv1alpha1.Policy{}, map[string]string{}
 	for _, m := range in.Has {
 		uid[m.Annotations[corev1alpha1.DocumentAnnotation]] = m.Annotations[corev1alpha1.DocumentUIDAnnotation]
@@ -145,18 +145,18 @@ func (in Input) known() []Document {
 		if made := uid[d.Name]; made != "" && made != d.UID { // Earlier releases recorded none.
 			delete(live, d.Name)
 		}
-		d.live(live[d.Name])
+		d.setLive(live[d.Name])
 	}
-	slices.SortFunc(documents, Document.compare)
+	slices.SortFunc(documents, Document.compareClaims)
 	return documents
 }
 
-// plan returns the plan that makes the selection live. Without a policy, the modules of existing documents stay as they
+// planSelection returns the plan that makes the selection live. Without a policy, the modules of existing documents stay as they
 // are.
-func (in Input) plan(s *selection) Plan {
+func (in Input) planSelection(s *selection) Plan {
 	frozen := s.result.policy == nil
 	kept := map[string]bool{in.nameOf(corev1alpha1.Roles): frozen}
-	desired := in.desired(s)
+	desired := in.desiredModules(s)
 	for _, o := range desired {
 		kept[o.Name] = true
 	}
@@ -167,7 +167,7 @@ func (in Input) plan(s *selection) Plan {
 	result := Plan{Plan: moduleplan.Compare(in.Has, desired, keep), Validations: map[string]Validation{}, Texts: map[string]*iaplv1alpha1.Policy{}}
 	for i, d := range s.documents {
 		result.Texts[d.Name] = cmp.Or(s.result.texts[i], &iaplv1alpha1.Policy{})
-		v := Validation{Findings: s.findings(i), Errors: len(s.refused[i])}
+		v := Validation{Findings: s.statusFindings(i), Errors: len(s.refused[i])}
 		if name := in.nameOf(d.Name); kept[name] {
 			v.AuthorizationModel = name
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// restrict returns a text without the types, relations, unions, actions and bindings that another text never mentions.
+// restrictTo returns a text without the types, relations, unions, actions and bindings that another text never mentions.
 // It returns nil if either text is nil, or if nothing is left.
-func restrict(text, to *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
+func restrictTo(text, to *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	if text == nil || to == nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func restrict(text, to *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	}
 	rest.Unions = slices.DeleteFunc(rest.Unions, func(u iaplv1alpha1.Union) bool { return gone(m.types, u.Name) })
 	rest.Actions = slices.DeleteFunc(rest.Actions, func(a iaplv1alpha1.Action) bool { return gone(m.actions, a.Name) })
-	rest.ActionBindings = slices.DeleteFunc(rest.ActionBindings, func(b iaplv1alpha1.ActionBinding) bool { return gone(m.bindings, bound(b)) })
+	rest.ActionBindings = slices.DeleteFunc(rest.ActionBindings, func(b iaplv1alpha1.ActionBinding) bool { return gone(m.bindings, bindingName(b)) })
 	return unlessEmpty(rest)
 }
 
@@ -48,18 +48,18 @@ func mentionedIn(p *iaplv1alpha1.Policy) mentions {
 		m.types[t.Name] = true
 		for _, r := range t.Relationships {
 			m.relations[r.Relation] = true
-			m.refer(r.TargetTypes)
+			m.addReferences(r.TargetTypes)
 		}
 	}
 	for _, u := range p.Unions {
 		m.types[u.Name] = true
-		m.refer(u.ResourceTypes)
+		m.addReferences(u.ResourceTypes)
 	}
 	for _, a := range p.Actions {
 		m.actions[a.Name] = true
 	}
 	for _, b := range p.ActionBindings {
-		m.types[b.TypeName], m.actions[b.ActionName], m.bindings[bound(b)] = true, true, true
+		m.types[b.TypeName], m.actions[b.ActionName], m.bindings[bindingName(b)] = true, true, true
 		for _, c := range b.Conditions {
 			if c.RelationshipAction != nil {
 				m.relations[c.RelationshipAction.Relation], m.actions[c.RelationshipAction.ActionName] = true, true
@@ -69,14 +69,14 @@ func mentionedIn(p *iaplv1alpha1.Policy) mentions {
 	return m
 }
 
-func (m mentions) refer(types []iaplv1alpha1.Named) {
+func (m mentions) addReferences(types []iaplv1alpha1.Named) {
 	for _, t := range types {
 		m.types[t.Name] = true
 	}
 }
 
-// bound returns the name of a binding.
-func bound(b iaplv1alpha1.ActionBinding) string { return b.ActionName + " " + b.TypeName }
+// bindingName returns the name of a binding.
+func bindingName(b iaplv1alpha1.ActionBinding) string { return b.ActionName + " " + b.TypeName }
 
 // nameAt returns the name of the type, union, action or binding at a path.
 func nameAt(p *iaplv1alpha1.Policy, path string) string {
@@ -93,15 +93,15 @@ func nameAt(p *iaplv1alpha1.Policy, path string) string {
 	case "actions":
 		return p.Actions[i].Name
 	case "actionBindings":
-		return bound(p.ActionBindings[i])
+		return bindingName(p.ActionBindings[i])
 	default:
 		return ""
 	}
 }
 
-// without returns a text without the elements of findings: the smallest element around each. It returns nil if nothing
+// withoutFindings returns a text without the elements of findings: the smallest element around each. It returns nil if nothing
 // is left.
-func without(text *iaplv1alpha1.Policy, findings policy.Diagnostics) *iaplv1alpha1.Policy {
+func withoutFindings(text *iaplv1alpha1.Policy, findings policy.Diagnostics) *iaplv1alpha1.Policy {
 	gone := map[string]bool{}
 	for _, d := range findings {
 		gone[d.Path[:strings.LastIndexByte(d.Path, ']')+1]] = true
@@ -109,35 +109,35 @@ func without(text *iaplv1alpha1.Policy, findings policy.Diagnostics) *iaplv1alph
 	if gone[""] { // A finding is about the whole document.
 		return nil
 	}
-	return cut(text, gone)
+	return cutElements(text, gone)
 }
 
-// common returns a text without the elements that another text lacks. A binding of both keeps its conditions.
-func common(text, other *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
+// commonElements returns a text without the elements that another text lacks. A binding of both keeps its conditions.
+func commonElements(text, other *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	if text == nil || other == nil {
 		return nil
 	}
-	has, gone := elements(other), map[string]bool{}
-	walk(text, func(path string, parts ...string) {
+	has, gone := elementsOf(other), map[string]bool{}
+	walkElements(text, func(path string, parts ...string) {
 		if parts[0] != "condition" && !has[strings.Join(parts, "\x00")] {
 			gone[path] = true
 		}
 	})
-	return cut(text, gone)
+	return cutElements(text, gone)
 }
 
-// cut returns a text without the elements at some paths, or nil if nothing is left.
-func cut(text *iaplv1alpha1.Policy, gone map[string]bool) *iaplv1alpha1.Policy {
+// cutElements returns a text without the elements at some paths, or nil if nothing is left.
+func cutElements(text *iaplv1alpha1.Policy, gone map[string]bool) *iaplv1alpha1.Policy {
 	return unlessEmpty(&iaplv1alpha1.Policy{
-		ResourceTypes:  leave(text.ResourceTypes, "spec.resourceTypes", gone),
-		Unions:         leave(text.Unions, "spec.unions", gone),
-		Actions:        leave(text.Actions, "spec.actions", gone),
-		ActionBindings: leave(text.ActionBindings, "spec.actionBindings", gone),
+		ResourceTypes:  remainingElements(text.ResourceTypes, "spec.resourceTypes", gone),
+		Unions:         remainingElements(text.Unions, "spec.unions", gone),
+		Actions:        remainingElements(text.Actions, "spec.actions", gone),
+		ActionBindings: remainingElements(text.ActionBindings, "spec.actionBindings", gone),
 	})
 }
 
-// leave returns the elements of a list that are not gone, without their own elements that are.
-func leave[T any](list []T, path string, gone map[string]bool) []T {
+// remainingElements returns the elements of a list that are not gone, without their own elements that are.
+func remainingElements[T any](list []T, path string, gone map[string]bool) []T {
 	var left []T
 	for i, element := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -146,26 +146,26 @@ func leave[T any](list []T, path string, gone map[string]bool) []T {
 		}
 		switch e := any(&element).(type) {
 		case *iaplv1alpha1.ResourceType:
-			e.Relationships = leave(e.Relationships, at+".relationships", gone)
+			e.Relationships = remainingElements(e.Relationships, at+".relationships", gone)
 		case *iaplv1alpha1.Relationship:
-			e.TargetTypes = leave(e.TargetTypes, at+".targetTypes", gone)
+			e.TargetTypes = remainingElements(e.TargetTypes, at+".targetTypes", gone)
 		case *iaplv1alpha1.Union:
-			e.ResourceTypes = leave(e.ResourceTypes, at+".resourceTypes", gone)
+			e.ResourceTypes = remainingElements(e.ResourceTypes, at+".resourceTypes", gone)
 		case *iaplv1alpha1.ActionBinding:
-			e.Conditions = leave(e.Conditions, at+".conditions", gone)
+			e.Conditions = remainingElements(e.Conditions, at+".conditions", gone)
 		}
 		left = append(left, element)
 	}
 	return left
 }
 
-// includes reports whether a text has all elements of another one.
-func includes(text, other *iaplv1alpha1.Policy) bool {
+// includesAll reports whether a text has all elements of another one.
+func includesAll(text, other *iaplv1alpha1.Policy) bool {
 	if text == nil || other == nil {
 		return other == nil
 	}
-	has := elements(text)
-	for e := range elements(other) {
+	has := elementsOf(text)
+	for e := range elementsOf(other) {
 		if !has[e] {
 			return false
 		}
@@ -173,15 +173,15 @@ func includes(text, other *iaplv1alpha1.Policy) bool {
 	return true
 }
 
-// elements returns all elements of a text, each identified by its content.
-func elements(p *iaplv1alpha1.Policy) map[string]bool {
+// elementsOf returns all elements of a text, each identified by its content.
+func elementsOf(p *iaplv1alpha1.Policy) map[string]bool {
 	all := map[string]bool{}
-	walk(p, func(_ string, parts ...string) { all[strings.Join(parts, "\x00")] = true })
+	walkElements(p, func(_ string, parts ...string) { all[strings.Join(parts, "\x00")] = true })
 	return all
 }
 
-// walk visits the elements of a text, with the path and the content of each.
-func walk(p *iaplv1alpha1.Policy, visit func(path string, parts ...string)) {
+// walkElements visits the elements of a text, with the path and the content of each.
+func walkElements(p *iaplv1alpha1.Policy, visit func(path string, parts ...string)) {
 	at := func(format string, indexes ...any) string { return fmt.Sprintf("spec."+format, indexes...) }
 	for i, t := range p.ResourceTypes {
 		visit(at("resourceTypes[%d]", i), "type", t.Name)
@@ -200,9 +200,9 @@ func walk(p *iaplv1alpha1.Policy, visit func(path string, parts ...string)) {
 		visit(at("actions[%d]", i), "action", a.Name)
 	}
 	for i, b := range p.ActionBindings {
-		visit(at("actionBindings[%d]", i), "binding", bound(b))
+		visit(at("actionBindings[%d]", i), "binding", bindingName(b))
 		for j, c := range b.Conditions {
-			said := []string{"condition", bound(b)}
+			said := []string{"condition", bindingName(b)}
 			if step := c.RelationshipAction; step != nil {
 				said = append(said, step.Relation, step.ActionName)
 			}

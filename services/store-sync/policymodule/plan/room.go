@@ -41,20 +41,20 @@ const minBytes = 16
 // maxBytes bounds the size of the documents if the room is unknown.
 const maxBytes = 1 << 20
 
-// overfull returns findings if a policy with changes does not fit into the Store's model. Live texts stay even without
+// overfullFindings returns findings if a policy with changes does not fit into the Store's model. Live texts stay even without
 // room. Changes that do not increase the size of the live policy pass too, unless a document without a live text is
 // among them.
-func (s *selection) overfull(p *policy.Policy, changes map[int]bool) policy.Diagnostics {
+func (s *selection) overfullFindings(p *policy.Policy, changes map[int]bool) policy.Diagnostics {
 	if s.room == nil || len(changes) == 0 {
 		return nil
 	}
-	has := s.size(p)
+	has := s.roomFor(p)
 	if has.Types <= s.room.Types && has.Bytes <= s.room.Bytes {
 		return nil
 	}
 	var live Room
-	if t, _ := s.try(nil); t.policy != nil && !s.brings(changes) {
-		live = s.size(t.policy)
+	if t, _ := s.tryChanges(nil); t.policy != nil && !s.hasNewDocument(changes) {
+		live = s.roomFor(t.policy)
 	}
 	var found policy.Collector
 	if has.Types > max(s.room.Types, live.Types) {
@@ -70,8 +70,8 @@ func (s *selection) overfull(p *policy.Policy, changes map[int]bool) policy.Diag
 	return found.Diagnostics()
 }
 
-// brings reports whether a document without a live text is among the changes.
-func (s *selection) brings(changes map[int]bool) bool {
+// hasNewDocument reports whether a document without a live text is among the changes.
+func (s *selection) hasNewDocument(changes map[int]bool) bool {
 	for i := range changes {
 		if s.documents[i].Live == nil {
 			return true
@@ -80,9 +80,9 @@ func (s *selection) brings(changes map[int]bool) bool {
 	return false
 }
 
-// size returns the space that a policy adds to the Store's model.
-func (s *selection) size(p *policy.Policy) Room {
-	r := Room{Bytes: openfga.Size(p, unlimited())}
+// roomFor returns the space that a policy adds to the Store's model.
+func (s *selection) roomFor(p *policy.Policy) Room {
+	r := Room{Bytes: openfga.Size(p, unlimitedOptions())}
 	for _, t := range p.Types {
 		if !s.defined[t.Name] {
 			r.Types++
@@ -91,9 +91,9 @@ func (s *selection) size(p *policy.Policy) Room {
 	return r
 }
 
-// vast returns findings if changed documents cannot fit, however short their names are. It runs before a model is made:
+// vastFindings returns findings if changed documents cannot fit, however short their names are. It runs before a model is made:
 // a few lines that bind many actions to large unions can become hundreds of megabytes.
-func (s *selection) vast(texts []*iaplv1alpha1.Policy, changes map[int]bool) policy.Diagnostics {
+func (s *selection) vastFindings(texts []*iaplv1alpha1.Policy, changes map[int]bool) policy.Diagnostics {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -101,8 +101,8 @@ func (s *selection) vast(texts []*iaplv1alpha1.Policy, changes map[int]bool) pol
 	if s.room != nil {
 		room = max(0, s.room.Bytes)
 	}
-	has := actions(texts)
-	if has*minBytes <= room || has <= actions(s.startingTexts(nil)) && !s.brings(changes) {
+	has := countActions(texts)
+	if has*minBytes <= room || has <= countActions(s.startingTexts(nil)) && !s.hasNewDocument(changes) {
 		return nil
 	}
 	var found policy.Collector
@@ -112,8 +112,8 @@ func (s *selection) vast(texts []*iaplv1alpha1.Policy, changes map[int]bool) pol
 	return found.Diagnostics()
 }
 
-// actions returns the number of bindings of actions to types in texts, with unions counted by their members.
-func actions(texts []*iaplv1alpha1.Policy) int {
+// countActions returns the number of bindings of actions to types in texts, with unions counted by their members.
+func countActions(texts []*iaplv1alpha1.Policy) int {
 	members, all := map[string]int{}, 0
 	texts = slices.DeleteFunc(slices.Clone(texts), func(text *iaplv1alpha1.Policy) bool { return text == nil })
 	for _, text := range texts {

@@ -36,7 +36,7 @@ func (in Input) newSelection(documents []Document, options policy.Options) *sele
 		pending: map[int]bool{}, barred: map[int]bool{}, refused: map[int]policy.Diagnostics{},
 	}
 	for i, d := range documents {
-		if found := size(d); found != nil {
+		if found := sizeFindings(d); found != nil {
 			s.barred[i], s.refused[i] = true, found
 		} else if d.changed {
 			s.pending[i] = true
@@ -45,17 +45,17 @@ func (in Input) newSelection(documents []Document, options policy.Options) *sele
 	return s
 }
 
-// bar refuses every change.
-func (s *selection) bar(findings policy.Diagnostics) {
+// refuseAll refuses every change.
+func (s *selection) refuseAll(findings policy.Diagnostics) {
 	s.pending = map[int]bool{}
 	for i := range s.documents {
 		s.barred[i] = true
-		s.refuse(i, findings)
+		s.refuseDocument(i, findings)
 	}
 }
 
-// settled reports whether another round would give the same result.
-func (s *selection) settled() bool {
+// isSettled reports whether another round would give the same result.
+func (s *selection) isSettled() bool {
 	moved, left := false, false
 	for i, d := range s.documents {
 		moved = moved || !equality.Semantic.DeepEqual(s.result.texts[i], d.Live)
@@ -69,34 +69,34 @@ func (s *selection) isLeft(i int, d Document) bool {
 	return (d.changed || s.result.lost[i] != nil) && !s.pending[i] && !s.barred[i]
 }
 
-// accepted returns the documents with the chosen texts as live texts.
-func (s *selection) accepted() []Document {
+// acceptedDocuments returns the documents with the chosen texts as live texts.
+func (s *selection) acceptedDocuments() []Document {
 	documents := slices.Clone(s.documents)
 	for i := range documents {
-		documents[i].live(s.result.texts[i])
+		documents[i].setLive(s.result.texts[i])
 	}
-	slices.SortFunc(documents, Document.compare)
+	slices.SortFunc(documents, Document.compareClaims)
 	return documents
 }
 
 // maxTrials bounds the extra checks of a policy, after the first ones that find the refused changes.
 const maxTrials = 200
 
-// choose drops changes that do not fit until the rest is valid.
-func (s *selection) choose() {
-	t, found := s.try(s.pending)
+// chooseTexts drops changes that do not fit until the rest is valid.
+func (s *selection) chooseTexts() {
+	t, found := s.tryChanges(s.pending)
 	for len(found) > 0 && len(s.pending) > 0 {
-		for i := range s.blame(found) {
+		for i := range s.blameChanges(found) {
 			delete(s.pending, i)
 		}
-		t, found = s.try(s.pending)
+		t, found = s.tryChanges(s.pending)
 	}
 	s.result = t
-	s.readmit()
+	s.readmitTexts()
 }
 
-// readmit accepts a refused or cut text that fits now. It had missed an element that was refused together with it.
-func (s *selection) readmit() {
+// readmitTexts accepts a refused or cut text that fits now. It had missed an element that was refused together with it.
+func (s *selection) readmitTexts() {
 	for trials, again := 0, true; again; {
 		again = false
 		for i, d := range s.documents {
@@ -105,7 +105,7 @@ func (s *selection) readmit() {
 			}
 			trials++
 			s.pending[i] = true
-			better, found := s.try(s.pending)
+			better, found := s.tryChanges(s.pending)
 			if len(found) > 0 {
 				delete(s.pending, i)
 				continue
@@ -125,7 +125,7 @@ func (s *selection) startingTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
 		case changes[i]:
 			texts[i] = d.Present
 		case d.changed:
-			texts[i] = restrict(d.Live, d.Present)
+			texts[i] = restrictTo(d.Live, d.Present)
 		default:
 			texts[i] = d.Live
 		}
@@ -137,7 +137,7 @@ func (s *selection) startingTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
 func (s *selection) narrowedTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
 	texts := s.startingTexts(nil)
 	for i := range changes {
-		texts[i] = common(s.documents[i].Present, s.documents[i].Live)
+		texts[i] = commonElements(s.documents[i].Present, s.documents[i].Live)
 	}
 	return texts
 }

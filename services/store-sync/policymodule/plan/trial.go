@@ -22,28 +22,28 @@ type trial struct {
 	lost map[int]policy.Diagnostics
 }
 
-// try checks the policy with some of the changes. It returns a finding if an addition makes another document lose
+// tryChanges checks the policy with some of the changes. It returns a finding if an addition makes another document lose
 // elements. Losses from a removal are no findings.
-func (s *selection) try(changes map[int]bool) (trial, policy.Diagnostics) {
-	t, found := s.hold(s.startingTexts(changes), changes)
+func (s *selection) tryChanges(changes map[int]bool) (trial, policy.Diagnostics) {
+	t, found := s.cutUntilValid(s.startingTexts(changes), changes)
 	if len(found) > 0 || len(t.lost) == 0 || len(changes) == 0 {
 		return t, found
 	}
-	narrowed, _ := s.hold(s.narrowedTexts(changes), nil)
+	narrowed, _ := s.cutUntilValid(s.narrowedTexts(changes), nil)
 	for i, findings := range t.lost {
-		if !includes(t.texts[i], narrowed.texts[i]) {
+		if !includesAll(t.texts[i], narrowed.texts[i]) {
 			found = found.Join(findings)
 		}
 	}
 	return t, found
 }
 
-// hold cuts invalid elements from texts until the policy is valid. It does not cut the fixed texts, and returns the
+// cutUntilValid cuts invalid elements from texts until the policy is valid. It does not cut the fixed texts, and returns the
 // findings on those.
-func (s *selection) hold(texts []*iaplv1alpha1.Policy, fixed map[int]bool) (trial, policy.Diagnostics) {
+func (s *selection) cutUntilValid(texts []*iaplv1alpha1.Policy, fixed map[int]bool) (trial, policy.Diagnostics) {
 	t := trial{texts: texts, lost: map[int]policy.Diagnostics{}}
 	for {
-		p, found := s.check(t.texts, fixed)
+		p, found := s.checkTexts(t.texts, fixed)
 		t.policy = p
 		cut, by := false, byDocument(found)
 		if len(by) == 1 && len(fixed) == 0 && by[nobody] != nil { // Only the whole is too much for a limit: the last text gives way.
@@ -51,7 +51,7 @@ func (s *selection) hold(texts []*iaplv1alpha1.Policy, fixed map[int]bool) (tria
 		}
 		for i, findings := range by {
 			if i != nobody && !fixed[i] {
-				t.texts[i], t.lost[i], cut = without(t.texts[i], findings), append(t.lost[i], findings...), true
+				t.texts[i], t.lost[i], cut = withoutFindings(t.texts[i], findings), append(t.lost[i], findings...), true
 			}
 		}
 		if !cut {
@@ -70,26 +70,26 @@ func lastOf(texts []*iaplv1alpha1.Policy) int {
 	return nobody
 }
 
-// check returns the policy that texts form, or its errors. changes are the indexes of the changed texts.
-func (s *selection) check(texts []*iaplv1alpha1.Policy, changes map[int]bool) (*policy.Policy, policy.Diagnostics) {
-	if found := s.vast(texts, changes); found != nil {
+// checkTexts returns the policy that texts form, or its errors. changes are the indexes of the changed texts.
+func (s *selection) checkTexts(texts []*iaplv1alpha1.Policy, changes map[int]bool) (*policy.Policy, policy.Diagnostics) {
+	if found := s.vastFindings(texts, changes); found != nil {
 		return nil, found
 	}
 	var documents []*syntax.Document
 	for i, text := range texts {
 		if text != nil {
-			documents = append(documents, Read(rank(i), s.documents[i].Name, text))
+			documents = append(documents, Read(rankName(i), s.documents[i].Name, text))
 		}
 	}
 	p, found := check.Documents(documents, s.options)
 	if p != nil {
-		found = found.Join(openfga.Check(p, unlimited())).Join(s.clashes(p))
+		found = found.Join(openfga.Check(p, unlimitedOptions())).Join(s.clashFindings(p))
 	}
 	s.yield(found, texts, changes)
 	// An empty policy is valid: no service has registered anything yet.
 	found = slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Severity != policy.Error || d.Code == policy.CodeEmpty })
 	if len(found) == 0 && p != nil {
-		found = s.overfull(p, changes)
+		found = s.overfullFindings(p, changes)
 	}
 	switch {
 	case len(found) > 0:
@@ -107,7 +107,7 @@ func (s *selection) yield(found policy.Diagnostics, texts []*iaplv1alpha1.Policy
 		if len(d.Related) != 1 || !strings.HasPrefix(string(d.Code), "E-DUP-") {
 			continue
 		}
-		first, later := index(d.Related[0].Place), index(d.Place)
+		first, later := documentIndex(d.Related[0].Place), documentIndex(d.Place)
 		if !changes[first] || !changes[later] || !s.documents[later].older(s.documents[first]) {
 			continue
 		}
@@ -117,8 +117,8 @@ func (s *selection) yield(found policy.Diagnostics, texts []*iaplv1alpha1.Policy
 	}
 }
 
-// clashes returns findings on the types of a policy that another live module of the Store defines.
-func (s *selection) clashes(p *policy.Policy) policy.Diagnostics {
+// clashFindings returns findings on the types of a policy that another live module of the Store defines.
+func (s *selection) clashFindings(p *policy.Policy) policy.Diagnostics {
 	var found policy.Collector
 	for _, t := range p.Types {
 		if !t.Synthesised() && s.defined[t.Name] {
@@ -129,11 +129,11 @@ func (s *selection) clashes(p *policy.Policy) policy.Diagnostics {
 	return found.Diagnostics()
 }
 
-// unlimited returns options without limits, because the merge of the whole model checks its size.
-func unlimited() openfga.Options { return openfga.Options{MaxTypes: -1, MaxBytes: -1} }
+// unlimitedOptions returns options without limits, because the merge of the whole model checks its size.
+func unlimitedOptions() openfga.Options { return openfga.Options{MaxTypes: -1, MaxBytes: -1} }
 
-// rank returns the name of a document for the check. If two documents claim a name, the finding is on the later one.
-func rank(i int) string { return fmt.Sprintf("%06d", i) }
+// rankName returns the name of a document for the check. If two documents claim a name, the finding is on the later one.
+func rankName(i int) string { return fmt.Sprintf("%06d", i) }
 
 // nobody is the index for findings about all documents.
 const nobody = -1
@@ -142,13 +142,13 @@ const nobody = -1
 func byDocument(found policy.Diagnostics) map[int]policy.Diagnostics {
 	by := map[int]policy.Diagnostics{}
 	for _, d := range found {
-		by[index(d.Place)] = append(by[index(d.Place)], d)
+		by[documentIndex(d.Place)] = append(by[documentIndex(d.Place)], d)
 	}
 	return by
 }
 
-// index returns the index of the document of a place, or nobody.
-func index(p policy.Place) int {
+// documentIndex returns the index of the document of a place, or nobody.
+func documentIndex(p policy.Place) int {
 	i, err := strconv.Atoi(p.File)
 	if err != nil {
 		return nobody
@@ -156,9 +156,9 @@ func index(p policy.Place) int {
 	return i
 }
 
-// named returns a place with the name of the PolicyDocument in place of its index.
-func (s *selection) named(p policy.Place) policy.Place {
-	if i := index(p); i != nobody {
+// withDocumentName returns a place with the name of the PolicyDocument in place of its index.
+func (s *selection) withDocumentName(p policy.Place) policy.Place {
+	if i := documentIndex(p); i != nobody {
 		p.File = "PolicyDocument " + s.documents[i].Name
 	}
 	return p

@@ -7,23 +7,23 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// adopt chooses among the OpenFGA stores with the Store's name that no Store owns, oldest first. It prefers one that an
+// chooseStore chooses among the OpenFGA stores with the Store's name that no Store owns, oldest first. It prefers one that an
 // earlier Store with the name recorded. Else it takes the oldest if that has the model of the Store's status, if it is
 // empty, or if spec.adoption allows it. A store without a model is empty, because OpenFGA accepts no tuple before a
 // model exists.
-func (in Input) adopt(obs Observed, free []Store) storeChoice {
+func (in Input) chooseStore(obs Observed, free []Store) storeChoice {
 	for _, s := range free {
 		i := slices.IndexFunc(in.Earlier, func(o *corev1alpha1.Store) bool { return o.Status.StoreID == s.ID })
-		if i >= 0 && !obs.foreign(s.ID) {
+		if i >= 0 && !obs.isForeign(s.ID) {
 			return storeChoice{id: s.ID, adopted: in.Earlier[i].Status.Adopted}
 		}
 	}
 	oldest := free[0]
-	switch latest, known := obs.latest(oldest.ID); {
+	switch latest, known := obs.latestModel(oldest.ID); {
 	case !known:
 		return storeChoice{ask: Action{Verb: LatestModel, StoreID: oldest.ID}}
 	case latest == nil:
-		return storeChoice{id: oldest.ID, adopted: in.foreign(oldest)}
+		return storeChoice{id: oldest.ID, adopted: in.isForeign(oldest)}
 	case latest.GetId() == in.Store.Status.AuthorizationModelID:
 		return storeChoice{id: oldest.ID}
 	case in.Store.Spec.Adoption == corev1alpha1.AdoptionAlways:
@@ -35,16 +35,16 @@ func (in Input) adopt(obs Observed, free []Store) storeChoice {
 // nameTaken returns the message that lists what users can do about an OpenFGA store of another owner.
 func (in Input) nameTaken(id string) string {
 	rename, taken := "give the Store another name", "as it is"
-	if in.protects() {
+	if in.isIAMStore() {
 		rename, taken = "name another by --iam-store", "without its tuples of types with a '/', which are removed unless IAM declares them,"
 	}
 	return fmt.Sprintf("%s bears this name and has a model already; %s, or take that one over %s by spec.adoption: %s, "+
 		"for which you need the right to adopt this Store", storeNamed(id), rename, taken, corev1alpha1.AdoptionAlways)
 }
 
-// foreign reports whether an OpenFGA store is older than every known Store with the name. A younger one without a
+// isForeign reports whether an OpenFGA store is older than every known Store with the name. A younger one without a
 // record was created in a pass that ended before it recorded the id.
-func (in Input) foreign(s Store) bool {
+func (in Input) isForeign(s Store) bool {
 	older := func(o *corev1alpha1.Store) bool { return s.CreatedAt.Before(o.CreationTimestamp.Time) }
 	return older(in.Store) && !slices.ContainsFunc(in.Earlier, func(o *corev1alpha1.Store) bool { return !older(o) })
 }

@@ -15,27 +15,27 @@ import (
 // maxNamed bounds the names in one message.
 const maxNamed = 10
 
-// known converts a condition that an object has.
-func known(c *metav1.Condition) condition.Condition {
+// toCondition converts a condition that an object has.
+func toCondition(c *metav1.Condition) condition.Condition {
 	return condition.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 
-// speaks reports whether a condition covers the object's current generation.
-func speaks(o metav1.Object, conditions []metav1.Condition, typ string) bool {
+// isCurrent reports whether a condition covers the object's current generation.
+func isCurrent(o metav1.Object, conditions []metav1.Condition, typ string) bool {
 	c := meta.FindStatusCondition(conditions, typ)
 	return c != nil && c.ObservedGeneration == o.GetGeneration()
 }
 
-// datesLater reports whether store-sync leaves the observedGeneration of its conditions as it is for now. An edit of
+// isDatedLater reports whether store-sync leaves the observedGeneration of its conditions as it is for now. An edit of
 // tuples alone changes nothing else that the conditions say. tuple-sync writes to the same object meanwhile, so
 // store-sync waits until tuple-sync is done: two writers at once would cost conflicts and retries.
-func datesLater(o metav1.Object, conditions []metav1.Condition) bool {
+func isDatedLater(o metav1.Object, conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced)
 	return c == nil || c.ObservedGeneration != o.GetGeneration() || c.Reason == corev1alpha1.Syncing
 }
 
-// undated returns the conditions without their observedGeneration.
-func undated(conditions []metav1.Condition) []metav1.Condition {
+// withoutGeneration returns the conditions without their observedGeneration.
+func withoutGeneration(conditions []metav1.Condition) []metav1.Condition {
 	conditions = slices.Clone(conditions)
 	for i := range conditions {
 		conditions[i].ObservedGeneration = 0
@@ -43,8 +43,8 @@ func undated(conditions []metav1.Condition) []metav1.Condition {
 	return conditions
 }
 
-// enumerate returns at most maxNamed of the names, and the number of the others.
-func enumerate(names []string) string {
+// enumerateNames returns at most maxNamed of the names, and the number of the others.
+func enumerateNames(names []string) string {
 	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")
 	}

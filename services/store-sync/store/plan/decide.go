@@ -12,19 +12,19 @@ import (
 // other modules, applies that plan to the input, and merges everything. The returned input holds the
 // model in Merged, for Verdict and StoreStatus. The plan holds the validations of documents.
 func Decide(in Input, documents []policyplan.Document, limits model.Limits) (Input, policyplan.Plan) {
-	in.merge(limits)
+	in.mergeModules(limits)
 	policies := policyplan.Input{
 		Store: corev1alpha1.StoreRef{Name: in.Key.Name}, Roles: in.Store.Annotations[iaplv1alpha1.RolesAnnotation], Documents: documents,
 	}
 	for _, m := range in.Modules {
-		if m.document() != "" && m.Key.Cluster == in.Key.Cluster {
+		if m.documentName() != "" && m.Key.Cluster == in.Key.Cluster {
 			policies.Has = append(policies.Has, m.Value)
 		}
 	}
 	policies.Beside(in.Merged, limits)
 	after := func(todo moduleplan.Plan) Input {
 		is := in.After(todo, in.Now)
-		is.merge(limits)
+		is.mergeModules(limits)
 		return is
 	}
 	todo := policyplan.Settle(policies, policyplan.Make, func(todo moduleplan.Plan) (model.Result, model.Limits, bool) {
@@ -34,7 +34,7 @@ func Decide(in Input, documents []policyplan.Document, limits model.Limits) (Inp
 	return after(todo.Plan), todo
 }
 
-func (in *Input) merge(limits model.Limits) {
+func (in *Input) mergeModules(limits model.Limits) {
 	core, others := Sources(*in)
 	in.Merged, in.MergeErr = model.Merge(core, others, limits)
 }

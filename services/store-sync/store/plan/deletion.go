@@ -11,10 +11,10 @@ import (
 // ReasonWaitingForTuples is the reason of the condition Deleting while tuple-sync deletes tuples.
 const ReasonWaitingForTuples = "WaitingForTuples"
 
-// deletion returns the next action for a Store in deletion. The order is: dependents, tuples, the OpenFGA store, the
+// nextDeletion returns the next action for a Store in deletion. The order is: dependents, tuples, the OpenFGA store, the
 // Store.
-func deletion(in Input, obs Observed) Action {
-	if _, waiting := blockedBy(in); waiting || !finalized(in.Store, corev1alpha1.StoreFinalizer) {
+func nextDeletion(in Input, obs Observed) Action {
+	if _, waiting := blockedBy(in); waiting || !hasFinalizer(in.Store, corev1alpha1.StoreFinalizer) {
 		return Action{Verb: WriteStatus}
 	}
 	id, ask := storeToDelete(in, obs)
@@ -32,17 +32,17 @@ func blockedBy(in Input) (condition.Condition, bool) {
 	if len(in.Modules) > 0 {
 		names := make([]string, len(in.Modules))
 		for i, m := range in.Modules {
-			names[i] = in.origin(m).String()
+			names[i] = in.originOf(m).String()
 		}
 		slices.Sort(names)
 		return condition.New(corev1alpha1.Deleting, true, corev1alpha1.Blocked, fmt.Sprintf(
 			"%d AuthorizationModels refer to this Store: delete them or what they come from, or point its spec.storeRef elsewhere: %s",
-			len(names), enumerate(names))), true
+			len(names), enumerateNames(names))), true
 	}
 	if why, waiting := stillProtects(in); waiting {
 		return why, true
 	}
-	if finalized(in.Store, corev1alpha1.TuplesFinalizer) {
+	if hasFinalizer(in.Store, corev1alpha1.TuplesFinalizer) {
 		return condition.New(corev1alpha1.Deleting, true, ReasonWaitingForTuples, "waiting for tuple-sync to delete this Store's tuples"), true
 	}
 	return condition.Condition{}, false
@@ -52,12 +52,12 @@ func blockedBy(in Input) (condition.Condition, bool) {
 // OpenFGA store that this Store created without recording it has the Store's name and no model. One with a model may be
 // in use.
 func storeToDelete(in Input, obs Observed) (string, Action) {
-	switch id := in.recorded(); {
-	case stays(in.Store):
+	switch id := in.recordedID(); {
+	case isRetained(in.Store):
 		return "", Action{}
-	case id != "" && (in.wanted(id) || obs.foreign(id)):
+	case id != "" && (in.isRecordedElsewhere(id) || obs.isForeign(id)):
 		return "", Action{}
-	case id != "" && !obs.exists(id) && !obs.absent(id):
+	case id != "" && !obs.isConfirmed(id) && !obs.isAbsent(id):
 		return "", Action{Verb: GetStore, StoreID: id}
 	case id != "":
 		return id, Action{}
@@ -67,10 +67,10 @@ func storeToDelete(in Input, obs Observed) (string, Action) {
 		return "", Action{Verb: FindStores}
 	}
 	for _, s := range obs.Named {
-		if in.wanted(s.ID) || in.foreign(s) {
+		if in.isRecordedElsewhere(s.ID) || in.isForeign(s) {
 			continue
 		}
-		latest, known := obs.latest(s.ID)
+		latest, known := obs.latestModel(s.ID)
 		switch {
 		case !known:
 			return "", Action{Verb: LatestModel, StoreID: s.ID}
@@ -83,13 +83,13 @@ func storeToDelete(in Input, obs Observed) (string, Action) {
 	return "", Action{}
 }
 
-// stays reports whether the OpenFGA store of a Store outlives it.
-func stays(o *corev1alpha1.Store) bool {
+// isRetained reports whether the OpenFGA store of a Store outlives it.
+func isRetained(o *corev1alpha1.Store) bool {
 	return o.Spec.DeletionPolicy == corev1alpha1.DeletionRetain || o.Status.Adopted
 }
 
-// wanted reports whether another live Store records this OpenFGA store.
-func (in Input) wanted(id string) bool {
+// isRecordedElsewhere reports whether another live Store records this OpenFGA store.
+func (in Input) isRecordedElsewhere(id string) bool {
 	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id })
 }
 
@@ -99,8 +99,8 @@ func cleanUp(in Input, obs Observed) Action {
 	namesake := slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Key.Name == in.Key.Name })
 	for _, gone := range append([]*corev1alpha1.Store{in.Gone}, in.Earlier...) {
 		switch id := gone.Status.StoreID; {
-		case id == "", obs.absent(id), obs.foreign(id), namesake, in.wanted(id),
-			!finalized(gone, corev1alpha1.StoreFinalizer), stays(gone):
+		case id == "", obs.isAbsent(id), obs.isForeign(id), namesake, in.isRecordedElsewhere(id),
+			!hasFinalizer(gone, corev1alpha1.StoreFinalizer), isRetained(gone):
 		case obs.Found.ID != id:
 			return Action{Verb: GetStore, StoreID: id}
 		default:

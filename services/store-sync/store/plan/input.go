@@ -52,14 +52,14 @@ type Module struct {
 	Value *corev1alpha1.AuthorizationModel
 }
 
-// document returns the PolicyDocument of the module, or "" if the module was written by hand or generated for an API.
-func (m Module) document() string { return m.Value.Annotations[corev1alpha1.DocumentAnnotation] }
+// documentName returns the PolicyDocument of the module, or "" if the module was written by hand or generated for an API.
+func (m Module) documentName() string { return m.Value.Annotations[corev1alpha1.DocumentAnnotation] }
 
-// FromDocument reports whether the module was made from a PolicyDocument.
-func (m Module) FromDocument() bool { return m.document() != "" }
+// IsFromDocument reports whether the module was made from a PolicyDocument.
+func (m Module) IsFromDocument() bool { return m.documentName() != "" }
 
-// empty reports whether the module was made from a document without any part of a model.
-func (m Module) empty() bool { return m.document() != "" && m.Value.Spec.Model == "" }
+// isEmpty reports whether the module was made from a document without any part of a model.
+func (m Module) isEmpty() bool { return m.documentName() != "" && m.Value.Spec.Model == "" }
 
 // Rival is another live Store.
 type Rival struct {
@@ -76,11 +76,11 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 		core.Live = live.CoreModule
 	}
 	for _, m := range in.Modules {
-		if m.empty() || m.Key.Cluster != in.Key.Cluster {
+		if m.isEmpty() || m.Key.Cluster != in.Key.Cluster {
 			continue
 		}
 		others = append(others, model.Module{
-			Origin: in.origin(m), DSL: m.Value.Spec.Model, API: m.Value.Annotations[corev1alpha1.ResourceAnnotation],
+			Origin: in.originOf(m), DSL: m.Value.Spec.Model, API: m.Value.Annotations[corev1alpha1.ResourceAnnotation],
 			Fault: m.Value.Annotations[corev1alpha1.RejectedAnnotation], Live: in.lastLive(m), Created: m.Value.CreationTimestamp.Time,
 		})
 	}
@@ -98,9 +98,9 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 	return core, others
 }
 
-// origin returns the source of a module. It includes the cluster only if that differs from the Store's.
-func (in Input) origin(m Module) model.Origin {
-	if document := m.document(); document != "" && m.Key.Cluster == in.Key.Cluster {
+// originOf returns the source of a module. It includes the cluster only if that differs from the Store's.
+func (in Input) originOf(m Module) model.Origin {
+	if document := m.documentName(); document != "" && m.Key.Cluster == in.Key.Cluster {
 		return DocumentOrigin(document)
 	}
 	o := model.Origin{Kind: model.AuthorizationModel, Name: m.Key.Name}
@@ -124,34 +124,34 @@ func (in Input) mergeErr() error {
 	return in.MergeErr
 }
 
-// report returns the result of the merge for an AuthorizationModel.
-func (in Input) report(m Module) (model.Report, bool) { return in.Merged.Report(in.origin(m)) }
+// reportOn returns the result of the merge for an AuthorizationModel.
+func (in Input) reportOn(m Module) (model.Report, bool) { return in.Merged.Report(in.originOf(m)) }
 
-// recorded returns the id of the OpenFGA store in the Store's status.
-func (in Input) recorded() string { return in.Store.Status.StoreID }
+// recordedID returns the id of the OpenFGA store in the Store's status.
+func (in Input) recordedID() string { return in.Store.Status.StoreID }
 
-func (in Input) deleting() bool { return in.Store.DeletionTimestamp != nil }
+func (in Input) isDeleting() bool { return in.Store.DeletionTimestamp != nil }
 
-// holder returns the Store with the better claim to an OpenFGA store. Another Store that records it has the better
+// holderOf returns the Store with the better claim to an OpenFGA store. Another Store that records it has the better
 // claim, unless this Store records it too and does not yield.
-func (in Input) holder(obs Observed, id string) (Rival, bool) {
+func (in Input) holderOf(obs Observed, id string) (Rival, bool) {
 	for _, r := range in.Rivals {
-		if r.Value.Status.StoreID == id && (in.recorded() != id || in.yields(r, obs.nameOf(in, id))) {
+		if r.Value.Status.StoreID == id && (in.recordedID() != id || in.mustYield(r, obs.nameOf(in, id))) {
 			return r, true
 		}
 	}
 	return Rival{}, false
 }
 
-// contested reports whether a Store with another name records the same OpenFGA store. Then the name of the OpenFGA
+// isContested reports whether a Store with another name records the same OpenFGA store. Then the name of the OpenFGA
 // store decides.
-func (in Input) contested(id string) bool {
+func (in Input) isContested(id string) bool {
 	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id && r.Key.Name != in.Key.Name })
 }
 
 // holder returns the Store with the better claim to an OpenFGA store. Another Store that records it has the better
 // claim, unless this Store records it too and does not yield.
-func (in Input) yields(r Rival, name string) bool {
+func (in Input) mustYield(r Rival, name string) bool {
 	if ours, theirs := name == in.Key.Name, name == r.Key.Name; ours != theirs {
 		return theirs
 	}
@@ -171,6 +171,6 @@ func Finalizers(s *corev1alpha1.Store) []string {
 	return []string{corev1alpha1.StoreFinalizer}
 }
 
-func finalized(o metav1.Object, finalizer string) bool {
+func hasFinalizer(o metav1.Object, finalizer string) bool {
 	return slices.Contains(o.GetFinalizers(), finalizer)
 }

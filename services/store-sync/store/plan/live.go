@@ -30,7 +30,7 @@ func (in Input) lastLive(m Module) string {
 
 // nextLive returns the record of the live text that the AuthorizationModel's status must hold once the merge is live.
 func (in Input) nextLive(m Module) *corev1alpha1.LiveModel {
-	report, _ := in.report(m)
+	report, _ := in.reportOn(m)
 	was := in.recordedLive(m)
 	switch next := (&corev1alpha1.LiveModel{StoreUID: in.Store.UID, Generation: m.Value.Generation, Model: report.Live}); {
 	case report.Live == "":
@@ -65,7 +65,7 @@ func (in Input) liveDiscovered(m model.Module) string {
 // nextLiveCore returns the record of live core and discovered modules that the Store's status must hold once the merge
 // is live.
 func (in Input) nextLiveCore() *corev1alpha1.LiveCoreModule {
-	was, text := in.Store.Status.Live, in.core().Live
+	was, text := in.Store.Status.Live, in.coreReport().Live
 	next := &corev1alpha1.LiveCoreModule{Generation: in.Store.Generation, CoreModule: text, Discovered: in.nextDiscovered()}
 	if was != nil && (was.CoreModule == text || text != in.Store.Spec.CoreModule) {
 		next.Generation = was.Generation
@@ -93,44 +93,44 @@ func (in Input) nextDiscovered() []corev1alpha1.LiveDiscovered {
 	return live
 }
 
-// core returns the result of the merge for the core module.
-func (in Input) core() model.Report {
+// coreReport returns the result of the merge for the core module.
+func (in Input) coreReport() model.Report {
 	if len(in.Merged.Reports) == 0 {
 		return model.Report{}
 	}
 	return in.Merged.Reports[0]
 }
 
-// takesFromCore reports whether the merge removes a part of the core module, or of a discovered one, that the status
+// isTakingFromCore reports whether the merge removes a part of the core module, or of a discovered one, that the status
 // still records as live.
-func (in Input) takesFromCore() bool {
+func (in Input) isTakingFromCore() bool {
 	takes := slices.ContainsFunc(in.Merged.Reports, func(r model.Report) bool {
 		return r.Takes && (r.Origin.Kind == model.Core || r.Origin.Kind == model.Discovered)
 	})
 	return takes && in.nextLiveCore() != in.Store.Status.Live
 }
 
-// takesFrom reports the same for an AuthorizationModel.
-func (in Input) takesFrom(m Module) bool {
-	report, _ := in.report(m)
-	lost := report.Takes || m.empty() && m.Value.Status.Live != nil
-	return lost && in.ours(m) && in.nextLive(m) != in.recordedLive(m)
+// isTakingFrom reports the same for an AuthorizationModel.
+func (in Input) isTakingFrom(m Module) bool {
+	report, _ := in.reportOn(m)
+	lost := report.Takes || m.isEmpty() && m.Value.Status.Live != nil
+	return lost && in.isOurs(m) && in.nextLive(m) != in.recordedLive(m)
 }
 
-// ours reports whether this service writes the status of an AuthorizationModel.
-func (in Input) ours(m Module) bool {
+// isOurs reports whether this service writes the status of an AuthorizationModel.
+func (in Input) isOurs(m Module) bool {
 	return m.Key.Cluster == in.Key.Cluster && m.Value.DeletionTimestamp == nil
 }
 
-// takes reports whether the next model removes a live part before its object's status records that. After a crash at
+// isTaking reports whether the next model removes a live part before its object's status records that. After a crash at
 // that point, an invalid edit would restore the removed part.
-func (in Input) takes() bool {
+func (in Input) isTaking() bool {
 	return len(Taken(in)) > 0
 }
 
 // Unrecorded returns the objects of this cluster whose status must record a live text and does not yet.
 func Unrecorded(in Input, obs Observed) []event.Key {
-	if in.Store == nil || in.deleting() || modelProblem(in, obs, chooseStore(in, obs)) != nil {
+	if in.Store == nil || in.isDeleting() || modelProblem(in, obs, chooseStore(in, obs)) != nil {
 		return nil
 	}
 	var keys []event.Key
@@ -138,7 +138,7 @@ func Unrecorded(in Input, obs Observed) []event.Key {
 		keys = append(keys, in.Key)
 	}
 	for _, m := range in.Modules {
-		if live := in.nextLive(m); live != nil && in.ours(m) && live != in.recordedLive(m) {
+		if live := in.nextLive(m); live != nil && in.isOurs(m) && live != in.recordedLive(m) {
 			keys = append(keys, m.Key)
 		}
 	}
@@ -149,11 +149,11 @@ func Unrecorded(in Input, obs Observed) []event.Key {
 // them.
 func Taken(in Input) []event.Key {
 	var keys []event.Key
-	if in.takesFromCore() {
+	if in.isTakingFromCore() {
 		keys = append(keys, in.Key)
 	}
 	for _, m := range in.Modules {
-		if in.takesFrom(m) {
+		if in.isTakingFrom(m) {
 			keys = append(keys, m.Key)
 		}
 	}
@@ -164,7 +164,7 @@ func Taken(in Input) []event.Key {
 // texts and the cleared digests of texts that are no longer in the model.
 func LiveRecords(in Input) (store *corev1alpha1.StoreStatus, modules map[event.Key]corev1alpha1.AuthorizationModelStatus) {
 	outdated := in.Outdated()
-	if takes := in.takesFromCore(); takes || slices.Contains(outdated, in.Key) {
+	if takes := in.isTakingFromCore(); takes || slices.Contains(outdated, in.Key) {
 		s := OwnStoreStatus(in.Store.Status)
 		if s.ModelDigest = ""; takes {
 			s.Live = in.nextLiveCore()
@@ -173,7 +173,7 @@ func LiveRecords(in Input) (store *corev1alpha1.StoreStatus, modules map[event.K
 	}
 	modules = map[event.Key]corev1alpha1.AuthorizationModelStatus{}
 	for _, m := range in.Modules {
-		if takes := in.takesFrom(m); takes || slices.Contains(outdated, m.Key) {
+		if takes := in.isTakingFrom(m); takes || slices.Contains(outdated, m.Key) {
 			s := OwnModuleStatus(m.Value.Status)
 			if s.ModelDigest = ""; takes {
 				s.Live = in.nextLive(m)

@@ -86,7 +86,7 @@ func (h *history) declareModules(declared []modeltest.Module) {
 	var modules []plan.Module
 	known := map[string]*corev1alpha1.AuthorizationModel{}
 	for _, m := range h.in.Modules {
-		if m.FromDocument() {
+		if m.IsFromDocument() {
 			modules = append(modules, m)
 		} else {
 			known[m.Value.Name] = m.Value

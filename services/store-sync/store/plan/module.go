@@ -48,15 +48,15 @@ func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict
 	s := corev1alpha1.AuthorizationModelStatus{
 		Live: verdict.Live, Conditions: condition.Apply(has.Conditions, moduleConditions(), o.Generation, verdict.Now, verdict.Merged),
 	}
-	if verdict.Merged.Holds() {
+	if verdict.Merged.IsTrue() {
 		s.ModelDigest, s.AuthorizationModelID = o.ModelDigest(verdict.StoreID), verdict.ModelID
 		if s.ModelDigest == has.ModelDigest {
 			s.AuthorizationModelID = has.AuthorizationModelID
 		}
 	}
 	status := moduleplan.NewStatus(has, s, s.Conditions, corev1alpha1.Merged)
-	if has.ModelDigest != "" && has.ModelDigest == s.ModelDigest && datesLater(o, o.Status.Conditions) {
-		has.Conditions, s.Conditions = undated(has.Conditions), undated(s.Conditions)
+	if has.ModelDigest != "" && has.ModelDigest == s.ModelDigest && isDatedLater(o, o.Status.Conditions) {
+		has.Conditions, s.Conditions = withoutGeneration(has.Conditions), withoutGeneration(s.Conditions)
 		status.Same = equality.Semantic.DeepEqual(has, s)
 	}
 	if c, ok := condition.Changed(has.Conditions, s.Conditions, corev1alpha1.Merged); ok && slices.Contains(outReasons(), c.Reason) {
@@ -75,14 +75,14 @@ func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
 	}
 	i := slices.IndexFunc(in.Modules, func(m Module) bool { return m.Key == carrier })
 	switch {
-	case protects(in, carrier):
+	case isProtected(in, carrier):
 		v.Merged, v.Room = typesLive(in, obs)
 	case i >= 0 && in.Elsewhere != nil:
 		// Live stays nil: the Store's cluster does not report which generation it merged.
-		v.Merged = elsewhere(in, in.Modules[i])
+		v.Merged = mergedElsewhere(in, in.Modules[i])
 	case in.Store == nil:
 		v.Merged = no(ReasonStoreNotFound, "%s", corev1alpha1.NoStore(in.Key, carrier.Cluster))
-	case in.deleting():
+	case in.isDeleting():
 		v.Merged = no(ReasonStoreDeleting, "Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name)
 		if i >= 0 {
 			v.Merged, v.Live = in.unlessLive(in.Modules[i], true, v.Merged), in.recordedLive(in.Modules[i])
@@ -98,16 +98,16 @@ func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
 
 // mergedCondition returns the condition Merged of a module of a live Store of this cluster.
 func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
-	if m.empty() {
+	if m.isEmpty() {
 		return condition.New(corev1alpha1.Merged, true, reasonNothingToMerge, "it declares nothing that a model has")
 	}
-	report, known := in.report(m)
+	report, known := in.reportOn(m)
 	c := chooseStore(in, obs)
 	if p := modelProblem(in, obs, c); p != nil {
 		if report.State == model.Rejected && p.reason != ReasonInvalidCore {
 			return mergedAs(report)
 		}
-		latest, _ := obs.latest(c.id)
+		latest, _ := obs.latestModel(c.id)
 		// Without the core module no verdict is possible: the module may only lack a type that the core should define.
 		return in.unlessLive(m, latest != nil, condition.New(corev1alpha1.Merged, false, p.reason,
 			fmt.Sprintf("Store %q has no new model: %s", in.Key.Name, p.message)))
@@ -130,9 +130,9 @@ func (in Input) storeOf(obs Observed) (storeID, modelID string) {
 	return id, in.modelID(obs, id)
 }
 
-// elsewhere returns the condition Merged that the Store's own cluster reports for a module of this one.
-func elsewhere(in Input, m Module) condition.Condition {
-	source := in.origin(m).String()
+// mergedElsewhere returns the condition Merged that the Store's own cluster reports for a module of this one.
+func mergedElsewhere(in Input, m Module) condition.Condition {
+	source := in.originOf(m).String()
 	i := slices.IndexFunc(in.Elsewhere.Status.Modules, func(s corev1alpha1.ModuleStatus) bool { return s.Source == source })
 	if i < 0 {
 		return condition.New(corev1alpha1.Merged, false, ReasonStorePending,
@@ -148,7 +148,7 @@ func mergedAs(r model.Report) condition.Condition {
 	switch {
 	case r.State == model.LastGoodLive:
 		return condition.New(corev1alpha1.Merged, false, corev1alpha1.LastGoodLive,
-			r.Message+"; the last valid version, status.live, stays in force: "+unrevoked(r))
+			r.Message+"; the last valid version, status.live, stays in force: "+unrevokedText(r))
 	case r.State == model.Rejected && r.Exceeds:
 		return condition.New(corev1alpha1.Merged, false, ReasonLimitExceeded, r.Message)
 	case r.State == model.Rejected:
@@ -160,8 +160,8 @@ func mergedAs(r model.Report) condition.Condition {
 	}
 }
 
-// unrevoked returns the text that explains what a rejected edit has not removed, and how to remove it now.
-func unrevoked(r model.Report) string {
+// unrevokedText returns the text that explains what a rejected edit has not removed, and how to remove it now.
+func unrevokedText(r model.Report) string {
 	if r.Unread {
 		return "nothing that this edit removes from the model has been removed; to revoke now, apply a text that can be parsed, " +
 			"or remove tuples from spec.tuples"
@@ -174,9 +174,9 @@ func unrevoked(r model.Report) string {
 // otherwise.
 func (in Input) unlessLive(m Module, kept bool, otherwise condition.Condition) condition.Condition {
 	c := meta.FindStatusCondition(m.Value.Status.Conditions, corev1alpha1.Merged)
-	now := speaks(m.Value, m.Value.Status.Conditions, corev1alpha1.Merged) || m.Value.Status.ModelDigest == m.Value.ModelDigest(in.recorded())
+	now := isCurrent(m.Value, m.Value.Status.Conditions, corev1alpha1.Merged) || m.Value.Status.ModelDigest == m.Value.ModelDigest(in.recordedID())
 	if kept && c != nil && c.Status == metav1.ConditionTrue && now {
-		return known(c)
+		return toCondition(c)
 	}
 	return otherwise
 }

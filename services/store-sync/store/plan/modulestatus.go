@@ -11,12 +11,12 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// in lists the sources of the modules in one of the states.
-func (in Input) in(states ...model.State) []string {
+// sourcesIn lists the sources of the modules in one of the states.
+func (sourcesIn Input) sourcesIn(states ...model.State) []string {
 	var sources []string
-	for _, r := range in.Merged.Reports {
+	for _, r := range sourcesIn.Merged.Reports {
 		if slices.Contains(states, r.State) {
-			sources = append(sources, source(in, r.Origin))
+			sources = append(sources, sourceName(sourcesIn, r.Origin))
 		}
 	}
 	return sources
@@ -30,23 +30,23 @@ func modulesInSync(in Input, c storeChoice) condition.Condition {
 	is := func(holds bool, reason, format string, args ...any) condition.Condition {
 		return condition.New(corev1alpha1.ModulesInSync, holds, reason, fmt.Sprintf(format, args...))
 	}
-	kept, left, all := in.in(model.LastGoodLive), in.in(model.Rejected), len(in.Merged.Reports)
+	kept, left, all := in.sourcesIn(model.LastGoodLive), in.sourcesIn(model.Rejected), len(in.Merged.Reports)
 	switch {
 	case c.problem != nil:
 		return is(false, ReasonNoStore, "there is no OpenFGA store to write the modules to")
 	case len(left) > 0:
 		return is(false, moduleplan.ReasonRejected, "%d of %d modules are in force as declared; rejected: %s; with the last valid version in force: %d%s",
-			all-len(left)-len(kept), all, enumerate(left), len(kept), further)
+			all-len(left)-len(kept), all, enumerateNames(left), len(kept), further)
 	case len(kept) > 0:
 		return is(false, corev1alpha1.LastGoodLive, "%d of %d modules are in force as declared; with the last valid version in force: %s%s",
-			all-len(kept), all, enumerate(kept), further)
+			all-len(kept), all, enumerateNames(kept), further)
 	default:
 		return is(true, "AllLive", "all %d modules are live", all)
 	}
 }
 
-// modules returns the list for the Store's status. Without an OpenFGA store nothing is merged.
-func modules(in Input, c storeChoice) []corev1alpha1.ModuleStatus {
+// moduleStatuses returns the list for the Store's status. Without an OpenFGA store nothing is merged.
+func moduleStatuses(in Input, c storeChoice) []corev1alpha1.ModuleStatus {
 	if c.problem != nil {
 		return nil
 	}
@@ -54,14 +54,14 @@ func modules(in Input, c storeChoice) []corev1alpha1.ModuleStatus {
 	list := make([]corev1alpha1.ModuleStatus, len(reports))
 	for i, r := range reports {
 		list[i] = corev1alpha1.ModuleStatus{
-			Name: r.Module, Source: source(in, r.Origin), State: corev1alpha1.ModuleState(r.State), Message: clip.Text(r.Message, maxMessage), Digest: r.Digest,
+			Name: r.Module, Source: sourceName(in, r.Origin), State: corev1alpha1.ModuleState(r.State), Message: clip.Text(r.Message, maxMessage), Digest: r.Digest,
 		}
 	}
 	return list
 }
 
-// source returns the object that holds the module, in the form of a Store's status.
-func source(in Input, o model.Origin) string {
+// sourceName returns the object that holds the module, in the form of a Store's status.
+func sourceName(in Input, o model.Origin) string {
 	if o.Kind == model.Core {
 		return "store/" + in.Key.Name
 	}

@@ -46,8 +46,8 @@ const (
 	RemoveFinalizer Verb = "remove finalizer"
 )
 
-// Finalizes reports whether an action changes our finalizer.
-func (v Verb) Finalizes() bool { return v == AddFinalizer || v == RemoveFinalizer }
+// ChangesFinalizer reports whether an action changes our finalizer.
+func (v Verb) ChangesFinalizer() bool { return v == AddFinalizer || v == RemoveFinalizer }
 
 // Action is the next step of a pass.
 type Action struct {
@@ -56,8 +56,8 @@ type Action struct {
 	Model   *openfgav1.AuthorizationModel
 }
 
-// Renews reports whether [Next] needs a new snapshot of the view after the action.
-func (a Action) Renews() bool {
+// NeedsSnapshot reports whether [Next] needs a new snapshot of the view after the action.
+func (a Action) NeedsSnapshot() bool {
 	switch a.Verb {
 	case AddFinalizer, RemoveFinalizer, Record, RecordLive: // The objects themselves have changed.
 		return true
@@ -74,9 +74,9 @@ func Next(in Input, obs Observed) Action {
 		return Action{Verb: WriteStatus}
 	case in.Store == nil:
 		return cleanUp(in, obs)
-	case in.deleting():
-		return deletion(in, obs)
-	case !finalized(in.Store, corev1alpha1.StoreFinalizer) && (in.NameErr == nil || in.recorded() != ""):
+	case in.isDeleting():
+		return nextDeletion(in, obs)
+	case !hasFinalizer(in.Store, corev1alpha1.StoreFinalizer) && (in.NameErr == nil || in.recordedID() != ""):
 		return Action{Verb: AddFinalizer}
 	}
 	c := chooseStore(in, obs)
@@ -95,16 +95,16 @@ func Next(in Input, obs Observed) Action {
 // syncStore returns the next action for the OpenFGA store itself, if any. It must be recorded and, where that is
 // unknown, exist under the right name.
 func syncStore(in Input, obs Observed, id string) (Action, bool) {
-	synced, _ := before(in, corev1alpha1.StoreSynced) // The condition may be about another OpenFGA store, if a user changed the id.
+	synced, _ := conditionBefore(in, corev1alpha1.StoreSynced) // The condition may be about another OpenFGA store, if a user changed the id.
 	unknown := meta.FindStatusCondition(in.Store.Status.Conditions, corev1alpha1.NameUnique) == nil || !strings.HasPrefix(synced.Message, storeNamed(id))
 	switch {
 	case (in.Resync || unknown) && !obs.Listed && obs.Created != id:
 		return Action{Verb: FindStores}, true
-	case obs.Listed && !obs.exists(id):
+	case obs.Listed && !obs.isConfirmed(id):
 		return Action{Verb: GetStore, StoreID: id}, true
 	case obs.Found.ID == id && obs.Found.Name != in.Key.Name && !obs.Renamed && obs.RenameErr == nil:
 		return Action{Verb: RenameStore, StoreID: id}, true
-	case id != in.recorded():
+	case id != in.recordedID():
 		return Action{Verb: Record, StoreID: id}, true
 	}
 	return Action{}, false
@@ -112,18 +112,18 @@ func syncStore(in Input, obs Observed, id string) (Action, bool) {
 
 // syncModel returns the next action that makes the merged model the latest one.
 func syncModel(in Input, obs Observed, id string) Action {
-	latest, known := obs.latest(id)
+	latest, known := obs.latestModel(id)
 	wanted := in.mergeErr() == nil && obs.Refused == nil && !model.Equal(latest, in.Merged.Model)
 	switch {
 	case !known:
 		return Action{Verb: LatestModel, StoreID: id}
-	case (latest == nil || wanted || in.news()) && !obs.exists(id):
+	case (latest == nil || wanted || in.hasNews()) && !obs.isConfirmed(id):
 		return Action{Verb: GetStore, StoreID: id}
-	case in.asksOwners(obs, id, wanted):
+	case in.mustReadOwners(obs, id, wanted):
 		return Action{Verb: FindOwners, StoreID: id}
-	case in.alien(obs, id) != "":
+	case in.alienReason(obs, id) != "":
 		return Action{Verb: WriteStatus}
-	case wanted && (in.takes() || len(in.Outdated()) > 0):
+	case wanted && (in.isTaking() || len(in.Outdated()) > 0):
 		return Action{Verb: RecordLive, StoreID: id}
 	case wanted:
 		return Action{Verb: WriteModel, StoreID: id, Model: in.Merged.Model}
@@ -131,12 +131,12 @@ func syncModel(in Input, obs Observed, id string) Action {
 	return Action{Verb: WriteStatus}
 }
 
-// news reports whether an object has a generation that no condition of store-sync covers, and no true Ready of
+// hasNews reports whether an object has a generation that no condition of store-sync covers, and no true Ready of
 // tuple-sync. The change will be written to the OpenFGA store, so that must exist.
-func (in Input) news() bool {
+func (in Input) hasNews() bool {
 	changed := func(o metav1.Object, conditions []metav1.Condition, typ string) bool {
-		ready := meta.IsStatusConditionTrue(conditions, corev1alpha1.Ready) && speaks(o, conditions, corev1alpha1.Ready)
-		return !ready && !speaks(o, conditions, typ)
+		ready := meta.IsStatusConditionTrue(conditions, corev1alpha1.Ready) && isCurrent(o, conditions, corev1alpha1.Ready)
+		return !ready && !isCurrent(o, conditions, typ)
 	}
 	return changed(in.Store, in.Store.Status.Conditions, corev1alpha1.ModelSynced) || slices.ContainsFunc(in.Modules, func(m Module) bool {
 		return changed(m.Value, m.Value.Status.Conditions, corev1alpha1.Merged)

@@ -277,8 +277,8 @@ func tuplesHeld(w *world) {
 // forced deletes the Store from Kubernetes without waiting for our finalizer.
 func forced(w *world) { w.gone, w.store = w.store, nil }
 
-// before adds an earlier Store with the name of the vanished one.
-func before(id string) func(*world) {
+// conditionBefore adds an earlier Store with the name of the vanished one.
+func conditionBefore(id string) func(*world) {
 	return func(w *world) {
 		o := w.gone.DeepCopy()
 		o.Status.StoreID = id
@@ -365,11 +365,11 @@ func TestADeletionGoesInOrder(t *testing.T) {
 			steps: []plan.Verb{plan.GetStore, plan.WriteStatus},
 		},
 		"nor is the store forgotten when others had the name after it": {
-			given: []func(*world){inStep, forced, before("id1"), unfinished},
+			given: []func(*world){inStep, forced, conditionBefore("id1"), unfinished},
 			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.WriteStatus},
 		},
 		"each who had the name takes its own along": {
-			given: []func(*world){exists("other"), exists("more"), inStep, forced, before("id9"), before("id1")},
+			given: []func(*world){exists("other"), exists("more"), inStep, forced, conditionBefore("id9"), conditionBefore("id1")},
 			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.GetStore, plan.GetStore, plan.DeleteStore, plan.WriteStatus},
 			alive: []string{"id2"},
 		},

@@ -47,19 +47,19 @@ type Store struct {
 	CreatedAt time.Time
 }
 
-// bears reports whether a list or the creation showed that the store has the Store's name.
-func (obs Observed) bears(id string) bool {
+// hasName reports whether a list or the creation showed that the store has the Store's name.
+func (obs Observed) hasName(id string) bool {
 	return id == obs.Created || slices.ContainsFunc(obs.Named, func(s Store) bool { return s.ID == id })
 }
 
-// exists reports whether OpenFGA has confirmed the store. A model proves nothing: OpenFGA accepts models for stores
+// isConfirmed reports whether OpenFGA has confirmed the store. A model proves nothing: OpenFGA accepts models for stores
 // that do not exist, and keeps those of deleted stores.
-func (obs Observed) exists(id string) bool { return obs.bears(id) || obs.Found.ID == id }
+func (obs Observed) isConfirmed(id string) bool { return obs.hasName(id) || obs.Found.ID == id }
 
 // nameOf returns the name of an OpenFGA store, or "" if this pass has not read it.
 func (obs Observed) nameOf(in Input, id string) string {
 	switch {
-	case obs.bears(id):
+	case obs.hasName(id):
 		return in.Key.Name
 	case obs.Found.ID == id:
 		return obs.Found.Name
@@ -67,8 +67,8 @@ func (obs Observed) nameOf(in Input, id string) string {
 	return ""
 }
 
-// latest returns the newest model of the store, and false if this pass has not read it.
-func (obs Observed) latest(id string) (*openfgav1.AuthorizationModel, bool) {
+// latestModel returns the newest model of the store, and false if this pass has not read it.
+func (obs Observed) latestModel(id string) (*openfgav1.AuthorizationModel, bool) {
 	switch id {
 	case obs.LatestOf:
 		return obs.Latest, true
@@ -78,9 +78,9 @@ func (obs Observed) latest(id string) (*openfgav1.AuthorizationModel, bool) {
 	return nil, false
 }
 
-// absent reports whether this pass found that OpenFGA does not have a store.
-func (obs Observed) absent(id string) bool {
+// isAbsent reports whether this pass found that OpenFGA does not have a store.
+func (obs Observed) isAbsent(id string) bool {
 	return id == obs.Missing || id == obs.Deleted || slices.Contains(obs.Absent, id)
 }
 
-func (obs Observed) foreign(id string) bool { return slices.Contains(obs.Foreign, id) }
+func (obs Observed) isForeign(id string) bool { return slices.Contains(obs.Foreign, id) }

@@ -13,12 +13,12 @@ import (
 func StoreOutage(in Input, message string) (corev1alpha1.StoreStatus, bool) {
 	s, typ := OwnStoreStatus(in.Store.Status), corev1alpha1.ModelSynced
 	switch {
-	case in.deleting():
+	case in.isDeleting():
 		typ = corev1alpha1.Deleting
 	case s.StoreID == "":
 		typ = corev1alpha1.StoreSynced
 	}
-	decided := s.ModelDigest == in.Store.ModelDigest() && !in.deleting() || unavailable(&s.Conditions, in.Store, in.Now, typ, message)
+	decided := s.ModelDigest == in.Store.ModelDigest() && !in.isDeleting() || hasSetUnknown(&s.Conditions, in.Store, in.Now, typ, message)
 	return s, !decided
 }
 
@@ -26,24 +26,24 @@ func StoreOutage(in Input, message string) (corev1alpha1.StoreStatus, bool) {
 func ModuleOutage(in Input, m Module, message string) (corev1alpha1.AuthorizationModelStatus, bool) {
 	s := OwnModuleStatus(m.Value.Status)
 	storeID, _ := in.storeOf(Observed{})
-	decided := s.ModelDigest == m.Value.ModelDigest(storeID) || unavailable(&s.Conditions, m.Value, in.Now, corev1alpha1.Merged, message)
+	decided := s.ModelDigest == m.Value.ModelDigest(storeID) || hasSetUnknown(&s.Conditions, m.Value, in.Now, corev1alpha1.Merged, message)
 	return s, !decided
 }
 
 // OutageVerdict returns the verdict on a module of a member while OpenFGA does not answer.
 func OutageVerdict(in Input, message string) moduleplan.Verdict {
-	return moduleplan.Verdict{Now: in.Now, Merged: unknown(corev1alpha1.Merged, message)}
+	return moduleplan.Verdict{Now: in.Now, Merged: unknownCondition(corev1alpha1.Merged, message)}
 }
 
-func unknown(typ, message string) condition.Condition {
+func unknownCondition(typ, message string) condition.Condition {
 	return condition.Condition{Type: typ, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: message}
 }
 
-// unavailable sets a condition to unknown, unless it covers the object's current generation.
-func unavailable(conditions *[]metav1.Condition, o metav1.Object, now metav1.Time, typ, message string) (decided bool) {
-	if speaks(o, *conditions, typ) {
+// hasSetUnknown sets a condition to unknown, unless it covers the object's current generation.
+func hasSetUnknown(conditions *[]metav1.Condition, o metav1.Object, now metav1.Time, typ, message string) (decided bool) {
+	if isCurrent(o, *conditions, typ) {
 		return true
 	}
-	*conditions = condition.Apply(*conditions, append(storeConditions(), moduleConditions()...), o.GetGeneration(), now, unknown(typ, message))
+	*conditions = condition.Apply(*conditions, append(storeConditions(), moduleConditions()...), o.GetGeneration(), now, unknownCondition(typ, message))
 	return false
 }

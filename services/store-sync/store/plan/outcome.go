@@ -13,28 +13,28 @@ import (
 
 // Status returns the desired status of the Store with these fields, the outcome and the Events.
 func Status(in Input, obs Observed, fields corev1alpha1.StoreStatus) moduleplan.Status {
-	s := moduleplan.Status{Fields: fields, Same: sameStore(in.Store, fields)}
-	if s.Outcome, s.Message = outcome(fields.Conditions); in.writing(obs) {
+	s := moduleplan.Status{Fields: fields, Same: isSameStore(in.Store, fields)}
+	if s.Outcome, s.Message = outcomeOf(fields.Conditions); in.isModelPending(obs) {
 		s.Outcome, s.Message = eventv1.Outcome_OUTCOME_PENDING, "the model is being written"
 	}
-	s.Notes = notes(in.Store.Status.Conditions, fields.Conditions)
+	s.Notes = eventNotes(in.Store.Status.Conditions, fields.Conditions)
 	if obs.Written {
 		s.Notes = append(s.Notes, condition.Note{Reason: "ModelWritten", Message: "model " + obs.Latest.GetId() + " was written and is live"})
 	}
 	return s
 }
 
-// sameStore reports whether the status of a Store needs no write. See [datesLater].
-func sameStore(o *corev1alpha1.Store, must corev1alpha1.StoreStatus) bool {
+// isSameStore reports whether the status of a Store needs no write. See [isDatedLater].
+func isSameStore(o *corev1alpha1.Store, must corev1alpha1.StoreStatus) bool {
 	has := OwnStoreStatus(o.Status)
-	if has.ModelDigest != "" && has.ModelDigest == must.ModelDigest && datesLater(o, o.Status.Conditions) {
-		has.Conditions, must.Conditions = undated(has.Conditions), undated(must.Conditions)
+	if has.ModelDigest != "" && has.ModelDigest == must.ModelDigest && isDatedLater(o, o.Status.Conditions) {
+		has.Conditions, must.Conditions = withoutGeneration(has.Conditions), withoutGeneration(must.Conditions)
 	}
 	return equality.Semantic.DeepEqual(has, must)
 }
 
-// outcome returns the outcome to report for a Store with these conditions.
-func outcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
+// outcomeOf returns the outcome to report for a Store with these conditions.
+func outcomeOf(conditions []metav1.Condition) (eventv1.Outcome, string) {
 	if c := meta.FindStatusCondition(conditions, corev1alpha1.Deleting); c != nil {
 		return eventv1.Outcome_OUTCOME_PENDING, c.Message
 	}
@@ -49,8 +49,8 @@ func outcome(conditions []metav1.Condition) (eventv1.Outcome, string) {
 	return eventv1.Outcome_OUTCOME_APPLIED, ""
 }
 
-// notes returns the Events about the choice of the OpenFGA store and about a rejected core module or model.
-func notes(before, after []metav1.Condition) []condition.Note {
+// eventNotes returns the Events about the choice of the OpenFGA store and about a rejected core module or model.
+func eventNotes(before, after []metav1.Condition) []condition.Note {
 	var notes []condition.Note
 	if c, ok := condition.Changed(before, after, corev1alpha1.StoreSynced); ok {
 		switch c.Reason {

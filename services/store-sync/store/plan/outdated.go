@@ -11,23 +11,23 @@ import (
 // If the digest stayed, an object with its old text restored would seem to be live.
 func (in Input) Outdated() []event.Key {
 	var keys []event.Key
-	if digest := in.Store.Status.ModelDigest; digest != "" && (digest != in.Store.ModelDigest() || out(in.core())) {
+	if digest := in.Store.Status.ModelDigest; digest != "" && (digest != in.Store.ModelDigest() || isOut(in.coreReport())) {
 		keys = append(keys, in.Key)
 	}
 	for _, m := range in.Modules {
 		digest := m.Value.Status.ModelDigest
-		if digest == "" || !in.ours(m) {
+		if digest == "" || !in.isOurs(m) {
 			continue
 		}
-		report, _ := in.report(m)
-		if digest != m.Value.ModelDigest(in.recorded()) || out(report) && !m.empty() {
+		report, _ := in.reportOn(m)
+		if digest != m.Value.ModelDigest(in.recordedID()) || isOut(report) && !m.isEmpty() {
 			keys = append(keys, m.Key)
 		}
 	}
 	return keys
 }
 
-// out reports whether the module's own text is not part of the model.
-func out(r model.Report) bool {
+// isOut reports whether the module's own text is not part of the model.
+func isOut(r model.Report) bool {
 	return slices.Contains([]model.State{model.Rejected, model.LastGoodLive}, r.State)
 }

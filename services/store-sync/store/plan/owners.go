@@ -21,25 +21,25 @@ type Owners struct {
 	Granted string
 }
 
-// protects reports whether the Store is the IAM store.
-func (in Input) protects() bool {
+// isIAMStore reports whether the Store is the IAM store.
+func (in Input) isIAMStore() bool {
 	return slices.ContainsFunc(in.Provided, func(m model.Module) bool { return m.Origin.Kind == model.IAM })
 }
 
-// asksOwners reports whether the owner of an OpenFGA store must be read now: before it gets a model, at each resync, and until
+// mustReadOwners reports whether the owner of an OpenFGA store must be read now: before it gets a model, at each resync, and until
 // Adopted is true of this generation. A store that was made in this pass, or is adopted with all that is in it, is not read.
-func (in Input) asksOwners(obs Observed, id string, wanted bool) bool {
-	was, _ := before(in, corev1alpha1.Adopted)
-	undecided := !was.Holds() || !speaks(in.Store, in.Store.Status.Conditions, corev1alpha1.Adopted)
-	latest, _ := obs.latest(id)
-	return (wanted || in.Resync || undecided) && in.protects() && in.Store.Spec.Adoption != corev1alpha1.AdoptionAlways &&
+func (in Input) mustReadOwners(obs Observed, id string, wanted bool) bool {
+	was, _ := conditionBefore(in, corev1alpha1.Adopted)
+	undecided := !was.IsTrue() || !isCurrent(in.Store, in.Store.Status.Conditions, corev1alpha1.Adopted)
+	latest, _ := obs.latestModel(id)
+	return (wanted || in.Resync || undecided) && in.isIAMStore() && in.Store.Spec.Adoption != corev1alpha1.AdoptionAlways &&
 		latest != nil && obs.OwnersOf != id
 }
 
-// alien returns why an OpenFGA store is not the IAM store of this cluster, by what is known; "" if it may be. A model there would
+// alienReason returns why an OpenFGA store is not the IAM store of this cluster, by what is known; "" if it may be. A model there would
 // decide about tuples of others, so that tuples of IAM's types count while nothing says whose the store is.
-func (in Input) alien(obs Observed, id string) string {
-	if !in.protects() || obs.OwnersOf != id {
+func (in Input) alienReason(obs Observed, id string) string {
+	if !in.isIAMStore() || obs.OwnersOf != id {
 		return ""
 	}
 	found := obs.Owners
@@ -56,12 +56,12 @@ func (in Input) notAdopted(id, why string) string {
 		"Store by --iam-store", storeNamed(id), why, corev1alpha1.AdoptionAlways)
 }
 
-// adopted returns the condition Adopted of the IAM Store; false for others, and while the owner was not read.
-func adopted(in Input, obs Observed, id string) (condition.Condition, bool) {
-	why := in.alien(obs, id)
-	latest, read := obs.latest(id)
+// adoptedCondition returns the condition Adopted of the IAM Store; false for others, and while the owner was not read.
+func adoptedCondition(in Input, obs Observed, id string) (condition.Condition, bool) {
+	why := in.alienReason(obs, id)
+	latest, read := obs.latestModel(id)
 	switch {
-	case !in.protects():
+	case !in.isIAMStore():
 		return condition.Condition{}, false
 	case in.Store.Spec.Adoption == corev1alpha1.AdoptionAlways:
 		return condition.New(corev1alpha1.Adopted, true, "Taken", "the OpenFGA store is taken over with all that is in it, by spec.adoption"), true
@@ -69,8 +69,8 @@ func adopted(in Input, obs Observed, id string) (condition.Condition, bool) {
 		return condition.New(corev1alpha1.Adopted, false, ReasonNotAdopted, in.notAdopted(id, why)), true
 	case obs.OwnersOf == id, obs.Created == id, read && latest == nil: // OpenFGA accepts no tuple before a model exists.
 		return condition.New(corev1alpha1.Adopted, true, reasonOurs, "nothing in the OpenFGA store says that it is another's"), true
-	case id != in.recorded(): // What is known is about another store.
+	case id != in.recordedID(): // What is known is about another store.
 		return condition.Condition{}, false
 	}
-	return before(in, corev1alpha1.Adopted)
+	return conditionBefore(in, corev1alpha1.Adopted)
 }

@@ -53,9 +53,9 @@ func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 	types, set := storeConditions(), []condition.Condition{}
 	switch {
 	case obs.Forbidden != nil:
-		set = forbidden(obs.Forbidden)
+		set = forbiddenConditions(obs.Forbidden)
 		types = []string{corev1alpha1.StoreSynced}
-	case in.deleting():
+	case in.isDeleting():
 		if why, waiting := blockedBy(in); waiting {
 			set = append(set, why)
 		}
@@ -63,15 +63,15 @@ func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 		c := chooseStore(in, obs)
 		s.StoreID, s.AuthorizationModelID, s.ModelDigest = c.id, in.modelID(obs, c.id), ""
 		s.Adopted = s.Adopted || c.adopted
-		if !in.writing(obs) {
-			s.Modules = modules(in, c)
+		if !in.isModelPending(obs) {
+			s.Modules = moduleStatuses(in, c)
 		}
 		if modelProblem(in, obs, c) == nil {
 			s.Live = in.nextLiveCore()
 		}
 		types, set = nil, conditions(in, obs, c)
 		for _, found := range set {
-			if types = append(types, found.Type); found.Type == corev1alpha1.ModelSynced && found.Holds() {
+			if types = append(types, found.Type); found.Type == corev1alpha1.ModelSynced && found.IsTrue() {
 				s.ModelDigest = in.Store.ModelDigest()
 			}
 		}
@@ -80,28 +80,28 @@ func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 	return s
 }
 
-// forbidden returns the conditions of a Store that the API server does not let us change.
-func forbidden(why error) []condition.Condition {
+// forbiddenConditions returns the conditions of a Store that the API server does not let us change.
+func forbiddenConditions(why error) []condition.Condition {
 	message := clip.Line("the API server does not let store-sync change this object, which is tried again: "+why.Error(), maxMessage)
 	return []condition.Condition{condition.New(corev1alpha1.StoreSynced, false, ReasonForbidden, message)}
 }
 
-// writing reports whether the model of a Store still has to be written. Until then the status does not report on it.
-func (in Input) writing(obs Observed) bool {
+// isModelPending reports whether the model of a Store still has to be written. Until then the status does not report on it.
+func (in Input) isModelPending(obs Observed) bool {
 	c := chooseStore(in, obs)
-	return obs.Forbidden == nil && !in.deleting() && modelProblem(in, obs, c) == nil && !live(in, obs, c.id)
+	return obs.Forbidden == nil && !in.isDeleting() && modelProblem(in, obs, c) == nil && !isLive(in, obs, c.id)
 }
 
 // conditions returns the conditions of a Store that is not in deletion.
 func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
 	set := []condition.Condition{storeSynced(in, obs, c)}
-	if !in.writing(obs) {
+	if !in.isModelPending(obs) {
 		set = append(set, modelSynced(in, obs, c), modulesInSync(in, c))
 	}
 	if c.id == "" {
 		return set
 	}
-	for _, check := range []func(Input, Observed, string) (condition.Condition, bool){nameUnique, nameInSync, adopted} {
+	for _, check := range []func(Input, Observed, string) (condition.Condition, bool){nameUnique, nameInSync, adoptedCondition} {
 		if found, ok := check(in, obs, c.id); ok {
 			set = append(set, found)
 		}
@@ -109,32 +109,32 @@ func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
 	return set
 }
 
-// before returns a condition from the Store's status. The name of an OpenFGA store does not depend on the spec, and
+// conditionBefore returns a condition from the Store's status. The name of an OpenFGA store does not depend on the spec, and
 // neither do other stores with that name. The condition therefore holds for the current generation too.
-func before(in Input, typ string) (condition.Condition, bool) {
+func conditionBefore(in Input, typ string) (condition.Condition, bool) {
 	if c := meta.FindStatusCondition(in.Store.Status.Conditions, typ); c != nil {
-		return known(c), true
+		return toCondition(c), true
 	}
 	return condition.Condition{}, false
 }
 
 // modelID returns the id of the live model in the store.
 func (in Input) modelID(obs Observed, id string) string {
-	latest, known := obs.latest(id)
+	latest, known := obs.latestModel(id)
 	switch {
 	case id == "":
 		return ""
 	case known:
 		return latest.GetId()
-	case id == in.recorded():
+	case id == in.recordedID():
 		return in.Store.Status.AuthorizationModelID
 	}
 	return ""
 }
 
-// live reports whether the store's newest model is known to equal the merge.
-func live(in Input, obs Observed, id string) bool {
-	latest, known := obs.latest(id)
+// isLive reports whether the store's newest model is known to equal the merge.
+func isLive(in Input, obs Observed, id string) bool {
+	latest, known := obs.latestModel(id)
 	return known && in.mergeErr() == nil && model.Equal(latest, in.Merged.Model)
 }
 
@@ -149,25 +149,25 @@ func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 		}
 		return is(false, p.reason, p.message)
 	}
-	if core := in.core(); core.State == model.LastGoodLive {
+	if core := in.coreReport(); core.State == model.LastGoodLive {
 		reason := ReasonInvalidCore
 		if core.Exceeds {
 			reason = ReasonLimitExceeded
 		}
 		return is(false, reason, fmt.Sprintf("spec.coreModule: %s; model %s is live, with the core module of generation %d and all other modules: %s",
-			core.Message, id, in.Store.Status.Live.Generation, unrevoked(core)))
+			core.Message, id, in.Store.Status.Live.Generation, unrevokedText(core)))
 	}
-	left := in.in(model.LastGoodLive, model.Rejected)
+	left := in.sourcesIn(model.LastGoodLive, model.Rejected)
 	merged := len(in.Merged.Reports) - len(left)
 	if len(left) == 0 {
 		return is(true, ReasonMerged, fmt.Sprintf("model %s holds all %d modules", id, merged))
 	}
 	message := fmt.Sprintf("model %s holds %d of %d modules", id, merged, merged+len(left))
-	if rejected := in.in(model.Rejected); len(rejected) > 0 {
-		message += "; rejected: " + enumerate(rejected)
+	if rejected := in.sourcesIn(model.Rejected); len(rejected) > 0 {
+		message += "; rejected: " + enumerateNames(rejected)
 	}
-	if kept := in.in(model.LastGoodLive); len(kept) > 0 {
-		message += "; with the last valid version in force: " + enumerate(kept)
+	if kept := in.sourcesIn(model.LastGoodLive); len(kept) > 0 {
+		message += "; with the last valid version in force: " + enumerateNames(kept)
 	}
 	return is(true, ReasonModulesRejected, message+" (status.modules says why)")
 }
@@ -189,7 +189,7 @@ func modelProblem(in Input, obs Observed, c storeChoice) *problem {
 	case c.problem != nil:
 		return &problem{ReasonNoStore, "there is no OpenFGA store to write the model to"}
 	}
-	if why := in.alien(obs, c.id); why != "" {
+	if why := in.alienReason(obs, c.id); why != "" {
 		return &problem{ReasonNotAdopted, in.notAdopted(c.id, why)}
 	}
 	return nil

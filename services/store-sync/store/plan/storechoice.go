@@ -35,12 +35,12 @@ type problem struct{ reason, message string }
 // chooseStore chooses the OpenFGA store. It takes the recorded one as long as it exists in OpenFGA and no other Store
 // has the better claim. Else it takes one with the Store's name that no other Store owns, else a new one.
 func chooseStore(in Input, obs Observed) storeChoice {
-	id := in.recorded()
-	_, held := in.holder(obs, id)
+	id := in.recordedID()
+	_, held := in.holderOf(obs, id)
 	switch {
 	case obs.Created != "":
 		return storeChoice{id: obs.Created}
-	case id != "" && in.contested(id) && !obs.absent(id) && obs.nameOf(in, id) == "":
+	case id != "" && in.isContested(id) && !obs.isAbsent(id) && obs.nameOf(in, id) == "":
 		return storeChoice{ask: Action{Verb: GetStore, StoreID: id}}
 	case id != "" && id != obs.Missing && !held:
 		return storeChoice{id: id}
@@ -53,7 +53,7 @@ func chooseStore(in Input, obs Observed) storeChoice {
 	var taken *Rival
 	var free []Store
 	for _, s := range obs.Named {
-		r, held := in.holder(obs, s.ID)
+		r, held := in.holderOf(obs, s.ID)
 		switch {
 		case s.ID == obs.Missing:
 		case held:
@@ -64,7 +64,7 @@ func chooseStore(in Input, obs Observed) storeChoice {
 	}
 	switch {
 	case len(free) > 0:
-		return in.adopt(obs, free)
+		return in.chooseStore(obs, free)
 	case taken != nil:
 		message := moduleplan.ClaimMessage(taken.Value.Status.StoreID, taken.Key.Name, taken.Key.Cluster)
 		return storeChoice{problem: &problem{moduleplan.ReasonClaimed, message}}
@@ -72,8 +72,8 @@ func chooseStore(in Input, obs Observed) storeChoice {
 	return storeChoice{ask: Action{Verb: CreateStore}}
 }
 
-// lost returns the recorded id that OpenFGA did not find.
-func lost(obs Observed, id string) string {
+// lostID returns the recorded id that OpenFGA did not find.
+func lostID(obs Observed, id string) string {
 	if obs.Missing == id {
 		return ""
 	}
@@ -89,16 +89,16 @@ func storeSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 	is := func(reason, format string, args ...any) condition.Condition {
 		return condition.New(corev1alpha1.StoreSynced, true, reason, fmt.Sprintf(format, args...))
 	}
-	gone := lost(obs, c.id)
-	known, _ := before(in, corev1alpha1.StoreSynced)
+	gone := lostID(obs, c.id)
+	known, _ := conditionBefore(in, corev1alpha1.StoreSynced)
 	switch {
-	case known.Holds() && strings.HasPrefix(known.Message, storeNamed(c.id)):
+	case known.IsTrue() && strings.HasPrefix(known.Message, storeNamed(c.id)):
 		return known
 	case c.id == obs.Created && gone != "":
 		return is(ReasonRecreated, "%s was created because OpenFGA no longer knew %s, whose content is lost", storeNamed(c.id), gone)
 	case c.id == obs.Created:
 		return is(ReasonCreated, "%s was created", storeNamed(c.id))
-	case c.id == in.recorded():
+	case c.id == in.recordedID():
 		return is(ReasonRecorded, "%s is the one in status.storeId", storeNamed(c.id))
 	case gone != "":
 		return is(ReasonAdopted, "%s, which bears this name, was adopted because OpenFGA no longer knew %s", storeNamed(c.id), gone)
@@ -113,7 +113,7 @@ func storeNamed(id string) string { return "OpenFGA store " + id }
 // not listed them, it returns the last condition, and false if none exists.
 func nameUnique(in Input, obs Observed, id string) (condition.Condition, bool) {
 	if !obs.Listed {
-		return before(in, corev1alpha1.NameUnique)
+		return conditionBefore(in, corev1alpha1.NameUnique)
 	}
 	others := slices.DeleteFunc(slices.Clone(obs.Named), func(s Store) bool { return s.ID == id })
 	if len(others) == 0 {
@@ -125,18 +125,18 @@ func nameUnique(in Input, obs Observed, id string) (condition.Condition, bool) {
 	}
 	return condition.New(corev1alpha1.NameUnique, false, "SeveralStores", fmt.Sprintf(
 		"OpenFGA has %d more of the name %q: %s; %s is in use; delete the others if nobody needs them",
-		len(others), in.Key.Name, enumerate(ids), storeNamed(id))), true
+		len(others), in.Key.Name, enumerateNames(ids), storeNamed(id))), true
 }
 
 // nameInSync returns the condition NameInSync, which warns of an OpenFGA store with another name. If this pass has not
 // read the name, it returns the last condition, and false if none exists.
 func nameInSync(in Input, obs Observed, id string) (condition.Condition, bool) {
 	switch {
-	case obs.bears(id), obs.Found.ID == id && (obs.Renamed || obs.Found.Name == in.Key.Name):
+	case obs.hasName(id), obs.Found.ID == id && (obs.Renamed || obs.Found.Name == in.Key.Name):
 		return condition.New(corev1alpha1.NameInSync, true, "InSync", "the OpenFGA store bears this name"), true
 	case obs.Found.ID == id && obs.RenameErr != nil:
 		return condition.New(corev1alpha1.NameInSync, false, "Unsupported", fmt.Sprintf(
 			"%s is named %q and cannot be renamed (%v); it works all the same", storeNamed(id), obs.Found.Name, obs.RenameErr)), true
 	}
-	return before(in, corev1alpha1.NameInSync)
+	return conditionBefore(in, corev1alpha1.NameInSync)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// protects reports whether the carrier is a ProtectedResource of a live Store.
-func protects(in Input, carrier event.Key) bool {
+// isProtected reports whether the carrier is a ProtectedResource of a live Store.
+func isProtected(in Input, carrier event.Key) bool {
 	return carrier.GroupResource == kinds.ProtectedResources().GroupResource && in.Store != nil
 }
 
@@ -25,7 +25,7 @@ func stillProtects(in Input) (condition.Condition, bool) {
 
 // typesLive returns the condition Merged for the types of ProtectedResources, and the room that they had to fit into.
 func typesLive(in Input, obs Observed) (condition.Condition, model.Limits) {
-	if in.deleting() {
+	if in.isDeleting() {
 		return condition.New(corev1alpha1.Merged, false, ReasonStoreDeleting,
 			fmt.Sprintf("Store %q is being deleted, and waits for this object to go: what is live stays so until then", in.Key.Name)), in.Merged.Room
 	}

@@ -39,7 +39,7 @@ func TestAStoreWithProtectedKindsIsNotDeleted(t *testing.T) {
 		t.Errorf("told is %+v", c)
 	}
 	verdict := plan.Verdict(in, plan.Observed{}, event.Key{GroupResource: kinds.ProtectedResources().GroupResource, Name: "k"})
-	if verdict.Merged.Reason != plan.ReasonStoreDeleting || verdict.Merged.Holds() {
+	if verdict.Merged.Reason != plan.ReasonStoreDeleting || verdict.Merged.IsTrue() {
 		t.Errorf("of a kind is told %+v", verdict.Merged)
 	}
 }

@@ -21,7 +21,7 @@ type IAM interface {
 // PreviewAdoption lists the tuples that adopting the IAM store removes. It reads OpenFGA before the declared state, as
 // ListUndeclaredTuples does.
 func (s *Server) PreviewAdoption(ctx context.Context, r *tuplev1.PreviewAdoptionRequest) (*tuplev1.PreviewAdoptionResponse, error) {
-	if _, err := s.find(s.cfg.IAMStore); err != nil {
+	if _, err := s.findStore(s.cfg.IAMStore); err != nil {
 		return nil, err
 	}
 	before, err := s.cfg.IAM.Preview(ctx)
@@ -35,9 +35,9 @@ func (s *Server) PreviewAdoption(ctx context.Context, r *tuplev1.PreviewAdoption
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.read(ctx, before.StoreID, cmp.Or(r.GetPageSize(), lookedAt), token)
+	page, next, err := s.readTuples(ctx, before.StoreID, cmp.Or(r.GetPageSize(), lookedAt), token)
 	if err != nil {
-		return nil, refused(err)
+		return nil, convertError(err)
 	}
 	now, err := s.cfg.IAM.Preview(ctx)
 	if err != nil {
@@ -46,12 +46,12 @@ func (s *Server) PreviewAdoption(ctx context.Context, r *tuplev1.PreviewAdoption
 	response := &tuplev1.PreviewAdoptionResponse{
 		Store: s.cfg.IAMStore, StoreId: before.StoreID, Adopted: now.Adopted, Message: now.Message, NextPageToken: seal(next),
 	}
-	response.Tuples = doomed(now, page)
+	response.Tuples = removedByAdoption(now, page)
 	return response, nil
 }
 
-// doomed returns the tuples of a page that adoption removes.
-func doomed(p mirror.Preview, page []*openfgav1.Tuple) (all []*tuplev1.PreviewAdoptionResponse_Tuple) {
+// removedByAdoption returns the tuples of a page that adoption removes.
+func removedByAdoption(p mirror.Preview, page []*openfgav1.Tuple) (all []*tuplev1.PreviewAdoptionResponse_Tuple) {
 	held, written := make([]tuple.Tuple, len(page)), make(map[tuple.ID]*timestamppb.Timestamp, len(page))
 	for i, t := range page {
 		held[i] = tuple.Of(t.GetKey())

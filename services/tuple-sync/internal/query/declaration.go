@@ -23,8 +23,8 @@ type declaration struct {
 	owners []*tuplev1.Owner
 }
 
-// declarations lists all tuples declared for a Store, ordered by key.
-func (s *Server) declarations(ctx context.Context, store view.Object[corev1alpha1.Store]) ([]declaration, error) {
+// declarationsOf lists all tuples declared for a Store, ordered by key.
+func (s *Server) declarationsOf(ctx context.Context, store view.Object[corev1alpha1.Store]) ([]declaration, error) {
 	model, err := s.cfg.Models.Get(ctx, store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID)
 	if err != nil {
 		return nil, err
@@ -36,19 +36,19 @@ func (s *Server) declarations(ctx context.Context, store view.Object[corev1alpha
 			if found[v.Tuple] == nil {
 				found[v.Tuple] = &declaration{Tuple: v.Tuple}
 			}
-			found[v.Tuple].owners = append(found[v.Tuple].owners, owner(e.Owner, v, written))
+			found[v.Tuple].owners = append(found[v.Tuple].owners, ownerMessage(e.Owner, v, written))
 		}
 	}
 	all := make([]declaration, 0, len(found))
 	for _, d := range found {
 		all = append(all, *d)
 	}
-	slices.SortFunc(all, func(a, b declaration) int { return cmp.Compare(a.key(), b.key()) })
+	slices.SortFunc(all, func(a, b declaration) int { return cmp.Compare(a.sortKey(), b.sortKey()) })
 	return all, nil
 }
 
-// owner returns the state of one tuple of an object.
-func owner(of *plan.Owner, v plan.Verdict, written map[tuple.Tuple]struct{}) *tuplev1.Owner {
+// ownerMessage returns the state of one tuple of an object.
+func ownerMessage(of *plan.Owner, v plan.Verdict, written map[tuple.Tuple]struct{}) *tuplev1.Owner {
 	_, live := written[v.Tuple]
 	o := &tuplev1.Owner{
 		Kind: kindOf(of), Name: of.Key.Name, Since: timestamppb.New(of.Created),
@@ -75,8 +75,8 @@ func kindOf(o *plan.Owner) string {
 // maxKey bounds the part of a tuple that a page token holds, in bytes. Tuples may have any length.
 const maxKey = 900
 
-// key returns a value that orders declarations and is unique. It ends with a hash if the tuple is longer than maxKey.
-func (d declaration) key() string {
+// sortKey returns a value that orders declarations and is unique. It ends with a hash if the tuple is longer than maxKey.
+func (d declaration) sortKey() string {
 	key := strings.Join([]string{d.Object, d.Relation, d.User, d.Condition, d.Context}, "\x00")
 	if len(key) <= maxKey {
 		return key
@@ -85,7 +85,7 @@ func (d declaration) key() string {
 	return key[:maxKey] + hex.EncodeToString(sum[:])
 }
 
-func (d declaration) message(store string) *tuplev1.Tuple {
+func (d declaration) toMessage(store string) *tuplev1.Tuple {
 	t := &tuplev1.Tuple{Store: store, Key: &tuplev1.TupleKey{Object: d.Object, Relation: d.Relation, User: d.User}, Owners: d.owners}
 	if c := d.Key().GetCondition(); c != nil {
 		t.Condition = &tuplev1.Condition{Name: c.GetName(), Context: c.GetContext()}
@@ -93,8 +93,8 @@ func (d declaration) message(store string) *tuplev1.Tuple {
 	return t
 }
 
-// ownedBy reports whether "kind/name" is among the owners.
-func (d declaration) ownedBy(kind, name string) bool {
+// hasOwner reports whether "kind/name" is among the owners.
+func (d declaration) hasOwner(kind, name string) bool {
 	return slices.ContainsFunc(d.owners, func(o *tuplev1.Owner) bool {
 		return strings.EqualFold(o.GetKind(), kind) && o.GetName() == name
 	})

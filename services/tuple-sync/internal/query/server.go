@@ -61,10 +61,10 @@ func New(cfg Config) *Server { return &Server{cfg: cfg} }
 
 // Handler returns the RPC handler of s. A caller needs the right to read the Store in question.
 func (s *Server) Handler() rpc.Handler {
-	return rpc.NewHandler[tuplev1connect.TupleServiceHandler](tuplev1connect.TupleServiceName, tuplev1connect.NewTupleServiceHandler, s, access(s.cfg.IAMStore))
+	return rpc.NewHandler[tuplev1connect.TupleServiceHandler](tuplev1connect.TupleServiceName, tuplev1connect.NewTupleServiceHandler, s, accessRules(s.cfg.IAMStore))
 }
 
-func access(iamStore string) map[string]rpc.Access {
+func accessRules(iamStore string) map[string]rpc.Access {
 	stores := kinds.Stores().GroupResource
 	return map[string]rpc.Access{
 		tuplev1connect.TupleServiceListTuplesProcedure:           rpc.CanNamed("get", stores, (*tuplev1.ListTuplesRequest).GetStore),
@@ -83,31 +83,31 @@ func (s *Server) ListTuples(ctx context.Context, r *tuplev1.ListTuplesRequest) (
 	if !ok && r.GetOwner() != "" {
 		return nil, rpc.Invalid("owner %q is not kind/name: use for example authorizationmodel/demo", r.GetOwner())
 	}
-	all, err := s.declared(ctx, r.GetStore(), func(d declaration) bool {
-		return matches(r.GetObject(), d.Object) && matches(r.GetRelation(), d.Relation) && matches(r.GetUser(), d.User) &&
-			(r.GetOwner() == "" || d.ownedBy(kind, name))
+	all, err := s.declaredTuples(ctx, r.GetStore(), func(d declaration) bool {
+		return matchesPattern(r.GetObject(), d.Object) && matchesPattern(r.GetRelation(), d.Relation) && matchesPattern(r.GetUser(), d.User) &&
+			(r.GetOwner() == "" || d.hasOwner(kind, name))
 	})
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := rpc.Page(all, declaration.key, r)
+	page, next, err := rpc.Page(all, declaration.sortKey, r)
 	if err != nil {
 		return nil, err
 	}
 	response := &tuplev1.ListTuplesResponse{NextPageToken: next}
 	for _, d := range page {
-		response.Tuples = append(response.Tuples, d.message(r.GetStore()))
+		response.Tuples = append(response.Tuples, d.toMessage(r.GetStore()))
 	}
 	return response, nil
 }
 
-// matches reports whether a value equals a pattern; an empty pattern matches any value.
-func matches(pattern, value string) bool { return pattern == "" || pattern == value }
+// matchesPattern reports whether a value equals a pattern; an empty pattern matches any value.
+func matchesPattern(pattern, value string) bool { return pattern == "" || pattern == value }
 
 // ExplainTuple returns the objects that declare a tuple, and whether OpenFGA holds it.
 func (s *Server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleRequest) (*tuplev1.ExplainTupleResponse, error) {
 	id := tuple.ID{Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser()}
-	found, err := s.declared(ctx, r.GetStore(), func(d declaration) bool { return d.ID == id })
+	found, err := s.declaredTuples(ctx, r.GetStore(), func(d declaration) bool { return d.ID == id })
 	if err != nil {
 		return nil, err
 	}
@@ -119,27 +119,27 @@ func (s *Server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleReques
 		explained.owners = append(explained.owners, d.owners...)
 	}
 	response := &tuplev1.ExplainTupleResponse{}
-	store, err := s.find(r.GetStore())
+	store, err := s.findStore(r.GetStore())
 	if err != nil {
 		return nil, err
 	}
 	if store.Value.Status.StoreID != "" {
 		live, ok, err := s.cfg.OpenFGA.ReadTuple(ctx, store.Value.Status.StoreID, explained.Key())
 		if err != nil {
-			return nil, refused(err)
+			return nil, convertError(err)
 		}
 		if response.Live = ok; ok {
 			response.WrittenAt = live.GetTimestamp()
 			explained.Tuple = tuple.Of(live.GetKey())
 		}
 	}
-	response.Tuple = explained.message(r.GetStore())
+	response.Tuple = explained.toMessage(r.GetStore())
 	return response, nil
 }
 
 // Check returns OpenFGA's answer whether a user has a relation to an object.
 func (s *Server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.CheckResponse, error) {
-	status, err := s.live(r.GetStore())
+	status, err := s.liveStatus(r.GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -157,14 +157,14 @@ func (s *Server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.C
 	}
 	answer, err := s.cfg.OpenFGA.Check(ctx, question)
 	if err != nil {
-		return nil, refused(err)
+		return nil, convertError(err)
 	}
 	return &tuplev1.CheckResponse{Allowed: answer.GetAllowed(), StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID}, nil
 }
 
 // ListObjects returns the objects of a type to which a user has a relation, by OpenFGA.
 func (s *Server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest) (*tuplev1.ListObjectsResponse, error) {
-	status, err := s.live(r.GetStore())
+	status, err := s.liveStatus(r.GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -173,14 +173,14 @@ func (s *Server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest)
 		Type: r.GetType(), Relation: r.GetRelation(), User: r.GetUser(),
 	})
 	if err != nil {
-		return nil, refused(err)
+		return nil, convertError(err)
 	}
 	return &tuplev1.ListObjectsResponse{Objects: answer.GetObjects()}, nil
 }
 
 // Expand returns OpenFGA's tree behind a relation, with the objects that declare its tuples.
 func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1.ExpandResponse, error) {
-	status, err := s.live(r.GetStore())
+	status, err := s.liveStatus(r.GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -189,13 +189,13 @@ func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1
 		TupleKey: &openfgav1.ExpandRequestTupleKey{Object: r.GetObject(), Relation: r.GetRelation()},
 	})
 	if err != nil {
-		return nil, refused(err)
+		return nil, convertError(err)
 	}
 	tree, err := protojson.Marshal(answer.GetTree())
 	if err != nil {
 		return nil, fmt.Errorf("rendering the tree of %s#%s: %w", r.GetObject(), r.GetRelation(), err)
 	}
-	declared, err := s.declared(ctx, r.GetStore(), func(d declaration) bool {
+	declared, err := s.declaredTuples(ctx, r.GetStore(), func(d declaration) bool {
 		return d.Object == r.GetObject() && d.Relation == r.GetRelation()
 	})
 	if err != nil {
@@ -203,18 +203,18 @@ func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1
 	}
 	response := &tuplev1.ExpandResponse{TreeJson: string(tree)}
 	for _, d := range declared {
-		response.Tuples = append(response.Tuples, d.message(r.GetStore()))
+		response.Tuples = append(response.Tuples, d.toMessage(r.GetStore()))
 	}
 	return response, nil
 }
 
-// declared lists the declared tuples of a Store for which keep returns true.
-func (s *Server) declared(ctx context.Context, name string, keep func(declaration) bool) ([]declaration, error) {
-	store, err := s.find(name)
+// declaredTuples lists the declared tuples of a Store for which keep returns true.
+func (s *Server) declaredTuples(ctx context.Context, name string, keep func(declaration) bool) ([]declaration, error) {
+	store, err := s.findStore(name)
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.declarations(ctx, store)
+	all, err := s.declarationsOf(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -227,14 +227,14 @@ func (s *Server) declared(ctx context.Context, name string, keep func(declaratio
 	return kept, nil
 }
 
-func (s *Server) find(name string) (view.Object[corev1alpha1.Store], error) {
+func (s *Server) findStore(name string) (view.Object[corev1alpha1.Store], error) {
 	return rpc.Find(s.cfg.Complete, s.cfg.State.Stores.Get,
 		event.Key{Cluster: s.cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: name})
 }
 
-// live returns the status of a Store that OpenFGA can answer for.
-func (s *Server) live(name string) (*corev1alpha1.StoreStatus, error) {
-	store, err := s.find(name)
+// liveStatus returns the status of a Store that OpenFGA can answer for.
+func (s *Server) liveStatus(name string) (*corev1alpha1.StoreStatus, error) {
+	store, err := s.findStore(name)
 	if err != nil {
 		return nil, err
 	}
@@ -245,9 +245,9 @@ func (s *Server) live(name string) (*corev1alpha1.StoreStatus, error) {
 	return status, nil
 }
 
-// refused converts an error of OpenFGA for the caller. It passes on what is wrong with the request, and hides internal
+// convertError converts an error of OpenFGA for the caller. It passes on what is wrong with the request, and hides internal
 // errors.
-func refused(err error) error {
+func convertError(err error) error {
 	switch {
 	case fault.IsUnavailable(err):
 		return err

@@ -215,7 +215,7 @@ func TestEveryQuestionAsksForTheRightToReadTheStore(t *testing.T) {
 		tuplev1connect.TupleServiceExpandProcedure:               &tuplev1.ExpandRequest{Store: "a"},
 		tuplev1connect.TupleServicePreviewAdoptionProcedure:      &tuplev1.PreviewAdoptionRequest{},
 	} {
-		right, err := access("a")[procedure](request)
+		right, err := accessRules("a")[procedure](request)
 		if err != nil || right.String() != "get stores.core.platform-mesh.io/a" {
 			t.Errorf("%s asks for %q, %v", procedure, right, err)
 		}

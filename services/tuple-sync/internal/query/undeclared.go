@@ -20,7 +20,7 @@ const lookedAt = 100
 // ListUndeclaredTuples lists the tuples that OpenFGA holds and no object declares. It reads OpenFGA before the view: a
 // tuple written meanwhile was declared before.
 func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndeclaredTuplesRequest) (*tuplev1.ListUndeclaredTuplesResponse, error) {
-	store, err := s.find(r.GetStore())
+	store, err := s.findStore(r.GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -32,11 +32,11 @@ func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndecl
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.read(ctx, id, cmp.Or(r.GetPageSize(), lookedAt), token)
+	page, next, err := s.readTuples(ctx, id, cmp.Or(r.GetPageSize(), lookedAt), token)
 	if err != nil {
-		return nil, refused(err)
+		return nil, convertError(err)
 	}
-	if store, err = s.find(r.GetStore()); err != nil {
+	if store, err = s.findStore(r.GetStore()); err != nil {
 		return nil, err
 	}
 	model, err := s.cfg.Models.Get(ctx, id, store.Value.Status.AuthorizationModelID)
@@ -55,8 +55,8 @@ func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndecl
 	return response, nil
 }
 
-// read reads n tuples of a store, and returns the token of the next page.
-func (s *Server) read(ctx context.Context, storeID string, n int32, token string) (all []*openfgav1.Tuple, next string, err error) {
+// readTuples reads n tuples of a store, and returns the token of the next page.
+func (s *Server) readTuples(ctx context.Context, storeID string, n int32, token string) (all []*openfgav1.Tuple, next string, err error) {
 	for next = token; n > 0; {
 		page, following, err := s.cfg.OpenFGA.ReadPage(ctx, storeID, n, next)
 		if err != nil {
@@ -71,9 +71,9 @@ func (s *Server) read(ctx context.Context, storeID string, n int32, token string
 }
 
 func undeclaredMessage(u plan.Undeclared, written *timestamppb.Timestamp) *tuplev1.UndeclaredTuple {
-	declared := declaration{Tuple: u.Tuple}.message("")
+	declared := declaration{Tuple: u.Tuple}.toMessage("")
 	m := &tuplev1.UndeclaredTuple{
-		Key: declared.GetKey(), Condition: declared.GetCondition(), WrittenAt: written, Fate: fate(u.Fate), Message: u.Reason,
+		Key: declared.GetKey(), Condition: declared.GetCondition(), WrittenAt: written, Fate: fateMessage(u.Fate), Message: u.Reason,
 	}
 	for _, o := range u.Recorders {
 		m.RecordedBy = append(m.RecordedBy, kindOf(o)+"/"+o.Key.Name)
@@ -81,7 +81,7 @@ func undeclaredMessage(u plan.Undeclared, written *timestamppb.Timestamp) *tuple
 	return m
 }
 
-func fate(f plan.Fate) tuplev1.Fate {
+func fateMessage(f plan.Fate) tuplev1.Fate {
 	switch f {
 	case plan.ToBeRemoved:
 		return tuplev1.Fate_FATE_TO_BE_REMOVED

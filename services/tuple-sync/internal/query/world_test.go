@@ -32,7 +32,7 @@ condition large(size: int) {
 // world holds the data of a server, with the Store "a", whose OpenFGA store is S1.
 type world struct {
 	t     *testing.T
-	view  *view.View
+	view  *view.Informer
 	state *ledger.State
 	model *plan.Model
 	count int64

@@ -52,7 +52,7 @@ func Parse(t corev1alpha1.Tuple) Tuple {
 		parsed.Context = string(t.Condition.Context.Raw)
 		return parsed
 	}
-	parsed.Context = canonical(&context)
+	parsed.Context = canonicalContext(&context)
 	return parsed
 }
 
@@ -77,12 +77,12 @@ func ParseAll(list []corev1alpha1.Tuple) []Tuple {
 func Of(k *openfgav1.TupleKey) Tuple {
 	return Tuple{
 		ID:        ID{k.GetObject(), k.GetRelation(), k.GetUser()},
-		Condition: k.GetCondition().GetName(), Context: canonical(k.GetCondition().GetContext()),
+		Condition: k.GetCondition().GetName(), Context: canonicalContext(k.GetCondition().GetContext()),
 	}
 }
 
-// canonical returns one spelling for equal contexts, and "" for an empty one.
-func canonical(context *structpb.Struct) string {
+// canonicalContext returns one spelling for equal contexts, and "" for an empty one.
+func canonicalContext(context *structpb.Struct) string {
 	if len(context.GetFields()) == 0 {
 		return ""
 	}
@@ -177,7 +177,7 @@ func (t Tuple) Validate() error {
 	if size := proto.Size(key.GetCondition().GetContext()); size > maxContext {
 		return fmt.Errorf("the context of the condition takes %d bytes of at most %d", size, maxContext)
 	}
-	return cause(key.Validate())
+	return readableCause(key.Validate())
 }
 
 // exactNumbers returns an error for an integer in a context that OpenFGA would round: it holds numbers as float64.
@@ -204,8 +204,8 @@ func exactNumbers(context []byte) error {
 	}
 }
 
-// cause returns the part of a field's error that helps a reader.
-func cause(err error) error {
+// readableCause returns the part of a field's error that helps a reader.
+func readableCause(err error) error {
 	var field interface {
 		Field() string
 		Reason() string
@@ -215,7 +215,7 @@ func cause(err error) error {
 	case !errors.As(err, &field):
 		return err
 	case field.Cause() != nil:
-		return fmt.Errorf("%s: %w", strings.ToLower(field.Field()), cause(field.Cause()))
+		return fmt.Errorf("%s: %w", strings.ToLower(field.Field()), readableCause(field.Cause()))
 	}
 	return fmt.Errorf("%s: %s", strings.ToLower(field.Field()), field.Reason())
 }

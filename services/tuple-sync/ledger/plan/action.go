@@ -32,12 +32,12 @@ type StatusUpdate struct {
 	Removed *corev1alpha1.RemovedTuples
 }
 
-func (a Action) works() bool {
+func (a Action) hasWork() bool {
 	return a.AddFinalizer || a.Intent != nil || a.Commit != nil || a.RemoveFinalizer
 }
 
-func (d *draft) action(e *Evaluation) Action {
-	next, known := e.condition(d.in.Model)
+func (d *draft) newAction(e *Evaluation) Action {
+	next, known := e.finalCondition(d.in.Model)
 	a, o := Action{Evaluation: e, NextCondition: next}, e.Owner
 	switch {
 	case e.phase == deleted || o.Unwritable:
@@ -49,18 +49,18 @@ func (d *draft) action(e *Evaluation) Action {
 	}
 	switch {
 	case d.touched[e]:
-		a.Commit = d.update(e, e.desired, next)
-		a.Intent = d.update(e, union(e.desired, o.Record.Tuples), e.syncing(d.in.Writer))
+		a.Commit = d.statusUpdate(e, e.desired, next)
+		a.Intent = d.statusUpdate(e, unionByID(e.desired, o.Record.Tuples), e.syncingCondition(d.in.Writer))
 		if o.Ready.Unknown { // Only what is done puts an end to that.
 			a.Intent.Ready = o.Ready
 		}
-	case d.in.Model == nil && o.Outdated && o.moved(): // The status keeps the store that the tuples came from.
-	case e.phase == deleting, !known && o.Condition.Reason != Syncing && o.Ready.Reason != corev1alpha1.BackendUnavailable && !o.waits():
+	case d.in.Model == nil && o.Outdated && o.hasMoved(): // The status keeps the store that the tuples came from.
+	case e.phase == deleting, !known && o.Condition.Reason != Syncing && o.Ready.Reason != corev1alpha1.BackendUnavailable && !o.isWaiting():
 	case next != o.Condition, o.Sum(next) != o.Ready, d.statusStore(e, o.Record.Tuples) != o.StatusStoreID:
-		a.Commit = d.update(e, o.Record.Tuples, next)
+		a.Commit = d.statusUpdate(e, o.Record.Tuples, next)
 	}
 	if o.Contested > 0 || a.Commit != nil && slices.ContainsFunc(e.desired, func(t tuple.Tuple) bool { return d.contested[t.ID] }) {
-		a.Commit, a.RemoveFinalizer, a.NextCondition = nil, false, e.syncing(d.in.Writer)
+		a.Commit, a.RemoveFinalizer, a.NextCondition = nil, false, e.syncingCondition(d.in.Writer)
 	}
 	if a.Intent != nil && len(d.write)+len(d.remove) == 0 && a.Intent.isOf(o) {
 		a.Intent = nil // The status holds it already, and nothing is left to do.
@@ -73,7 +73,7 @@ func (u *StatusUpdate) isOf(o *Owner) bool {
 	return u.Condition == o.Condition && u.StoreID == o.StatusStoreID && u.Record.StoreID == o.Record.StoreID && slices.Equal(u.Record.Tuples, o.Record.Tuples)
 }
 
-func (d *draft) update(e *Evaluation, tuples []tuple.Tuple, c Condition) *StatusUpdate {
+func (d *draft) statusUpdate(e *Evaluation, tuples []tuple.Tuple, c Condition) *StatusUpdate {
 	u := &StatusUpdate{Condition: c, Ready: e.Owner.Sum(c), StoreID: d.statusStore(e, tuples)}
 	if len(tuples) > corev1alpha1.LongRecord {
 		tuples = tuple.Sorted(tuples) // Reading returns this order.

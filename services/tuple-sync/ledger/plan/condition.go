@@ -82,7 +82,7 @@ func (o *Owner) Sum(c Condition) Condition {
 		r.Reason, r.Message = Deleting, o.Obstacle.Message
 	case o.Deleting:
 		r.Reason, r.Message = Deleting, "The object is being deleted."
-	case o.waits():
+	case o.isWaiting():
 		r.Unknown, r.Reason, r.Message = true, o.Obstacle.Reason, o.Obstacle.Message
 	case !o.ModuleJudged:
 		r.Reason, r.Message = ModelPending, "store-sync has not decided yet on what this generation adds to the model."
@@ -97,8 +97,8 @@ func (o *Owner) Sum(c Condition) Condition {
 	return r
 }
 
-// waits reports whether OpenFGA does not answer store-sync.
-func (o *Owner) waits() bool {
+// isWaiting reports whether OpenFGA does not answer store-sync.
+func (o *Owner) isWaiting() bool {
 	return o.Obstacle.Type != "" && o.Obstacle.Status == metav1.ConditionUnknown
 }
 
@@ -117,15 +117,15 @@ func Unavailable(o *Owner, message string) *StatusUpdate {
 	return u
 }
 
-// syncing returns the condition while tuples are being written. It names the writer, so a new leader always changes the
+// syncingCondition returns the condition while tuples are being written. It names the writer, so a new leader always changes the
 // object. The previous leader's commit then fails.
-func (e *Evaluation) syncing(writer string) Condition {
+func (e *Evaluation) syncingCondition(writer string) Condition {
 	return Condition{Reason: Syncing, Message: fmt.Sprintf("Tuples are being written by %s.", writer), Generation: e.Owner.Generation}
 }
 
-// condition returns the condition to write after the plan. It returns false if store-sync has not decided on this
+// finalCondition returns the condition to write after the plan. It returns false if store-sync has not decided on this
 // generation yet, and the condition may wait for that.
-func (e *Evaluation) condition(model *Model) (Condition, bool) {
+func (e *Evaluation) finalCondition(model *Model) (Condition, bool) {
 	c := Condition{Reason: Pending, Generation: e.Owner.Generation}
 	switch e.phase {
 	case deleting, deleted:
@@ -149,20 +149,20 @@ func (e *Evaluation) condition(model *Model) (Condition, bool) {
 
 func (e *Evaluation) conditionHere(model *Model) (Condition, bool) {
 	c := Condition{Generation: e.Owner.Generation}
-	refused, waiting := e.list(Refused), e.list(Waiting)
+	refused, waiting := e.verdictsIn(Refused), e.verdictsIn(Waiting)
 	switch {
 	case model == nil && !e.Owner.inStep() && len(e.desired) > 0:
 		c.Reason, c.Message = Syncing, "Tuples can be written when the store has a model again."
 		return c, true
 	case len(refused) > 0:
 		c.Reason = Invalid
-		c.Message = fmt.Sprintf("%d of %d tuples cannot be in the store: %s Correct them or the model.", len(refused), len(e.Verdicts), text(refused))
+		c.Message = fmt.Sprintf("%d of %d tuples cannot be in the store: %s Correct them or the model.", len(refused), len(e.Verdicts), verdictText(refused))
 		if len(waiting) > 0 {
 			c.Message += fmt.Sprintf(" %d more wait for the model.", len(waiting))
 		}
 	case len(waiting) > 0:
 		c.Reason = Pending
-		c.Message = fmt.Sprintf("%d of %d tuples wait for the model: %s", len(waiting), len(e.Verdicts), text(waiting))
+		c.Message = fmt.Sprintf("%d of %d tuples wait for the model: %s", len(waiting), len(e.Verdicts), verdictText(waiting))
 		return c, e.Owner.ModuleJudged
 	default:
 		c.OK, c.Reason, c.Message = true, Synced, fmt.Sprintf("The store holds all tuples: %d.", len(e.desired))
@@ -171,7 +171,7 @@ func (e *Evaluation) conditionHere(model *Model) (Condition, bool) {
 	return c, true
 }
 
-func (e *Evaluation) list(s State) []Verdict {
+func (e *Evaluation) verdictsIn(s State) []Verdict {
 	var found []Verdict
 	for _, v := range e.Verdicts {
 		if v.State == s {
@@ -181,7 +181,7 @@ func (e *Evaluation) list(s State) []Verdict {
 	return found
 }
 
-func text(verdicts []Verdict) string {
+func verdictText(verdicts []Verdict) string {
 	var b strings.Builder
 	for i, v := range verdicts {
 		if i == maxListed {

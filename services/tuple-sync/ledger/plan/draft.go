@@ -17,12 +17,12 @@ type draft struct {
 	contested map[tuple.ID]bool
 }
 
-// add plans to write the desired tuples of e that may be missing. Without a model it adds none.
-func (d *draft) add(e *Evaluation) {
+// planWrites plans to write the desired tuples of e that may be missing. Without a model it adds none.
+func (d *draft) planWrites(e *Evaluation) {
 	if e.phase != here || d.in.Model == nil {
 		return
 	}
-	recorded, inStep := set(e.Owner.Record.Tuples), e.Owner.inStep()
+	recorded, inStep := tupleSet(e.Owner.Record.Tuples), e.Owner.inStep()
 	for _, t := range e.desired {
 		_, there := recorded[t]
 		missing := !there || !inStep
@@ -38,9 +38,9 @@ func (d *draft) add(e *Evaluation) {
 	}
 }
 
-// drop plans to remove recorded tuples that e no longer desires. A tuple that another owner claims is handed over
+// planRemovals plans to remove recorded tuples that e no longer desires. A tuple that another owner claims is handed over
 // instead. Otherwise no record might list it.
-func (d *draft) drop(e *Evaluation) {
+func (d *draft) planRemovals(e *Evaluation) {
 	if e.phase == unrelated {
 		return
 	}
@@ -82,8 +82,8 @@ func (d *draft) handOver(e *Evaluation, other claim) {
 	}
 }
 
-// union returns first, and the tuples of second with other IDs.
-func union(first, second []tuple.Tuple) []tuple.Tuple {
+// unionByID returns first, and the tuples of second with other IDs.
+func unionByID(first, second []tuple.Tuple) []tuple.Tuple {
 	ids := make(map[tuple.ID]struct{}, len(first))
 	for _, t := range first {
 		ids[t.ID] = struct{}{}

@@ -51,9 +51,9 @@ type claim struct {
 	recorded bool
 }
 
-// beats reports whether c is stronger than a claim to the same ID with another condition. Recorded tuples of an owner
+// isStronger reports whether c is stronger than a claim to the same ID with another condition. Recorded tuples of an owner
 // whose store is unknown cannot be beaten.
-func (c claim) beats(o claim) bool {
+func (c claim) isStronger(o claim) bool {
 	return o.by.phase == here && precedence.Compare(c.by.claimTo(c.recorded), o.by.claimTo(o.recorded)) < 0
 }
 
@@ -76,46 +76,46 @@ const maxObject = 1536*1024 - 64*1024
 // Evaluate decides on every owner of a store. If two contradict each other, the stronger claim wins; see package
 // precedence. Without a model, recorded tuples stay and new ones wait.
 func Evaluate(storeID string, owners []Owner, model *Model) []*Evaluation {
-	evaluations, _ := evaluate(storeID, owners, model)
+	evaluations, _ := evaluateOwners(storeID, owners, model)
 	return evaluations
 }
 
-func evaluate(storeID string, owners []Owner, model *Model) ([]*Evaluation, map[tuple.ID]claim) {
+func evaluateOwners(storeID string, owners []Owner, model *Model) ([]*Evaluation, map[tuple.ID]claim) {
 	all := make([]*Evaluation, len(owners))
 	claims := map[tuple.ID]claim{}
 	for i := range owners {
-		all[i] = &Evaluation{Owner: &owners[i], phase: owners[i].phase(storeID)}
+		all[i] = &Evaluation{Owner: &owners[i], phase: owners[i].phaseFor(storeID)}
 	}
 	slices.SortFunc(all, func(a, b *Evaluation) int { return precedence.Compare(a.claimTo(false), b.claimTo(false)) })
 	for _, e := range all {
 		if e.phase == storeUnknown {
-			e.keep(claims)
+			e.keepRecorded(claims)
 		}
 	}
 	for _, e := range all {
 		switch {
 		case e.phase == here:
-			e.decide(model)
+			e.decideTuples(model)
 			e.claimAccepted(claims)
 		case e.phase == noStore:
-			e.wait(errNoStore)
+			e.waitFor(errNoStore)
 		case e.phase == unrelated && e.Owner.TargetStoreID == storeID && !e.Owner.Deleting:
-			e.wait(errElsewhere)
+			e.waitFor(errElsewhere)
 		}
 	}
 	for _, e := range all {
 		if e.phase == here {
-			e.yield(claims)
+			e.yieldClaims(claims)
 		}
 	}
 	return all, claims
 }
 
-// keep makes the owner desire everything recorded.
-func (e *Evaluation) keep(claims map[tuple.ID]claim) {
+// keepRecorded makes the owner desire everything recorded.
+func (e *Evaluation) keepRecorded(claims map[tuple.ID]claim) {
 	e.desired = e.Owner.Record.Tuples
 	for _, t := range e.desired {
-		e.claim(claims, t, true)
+		e.addClaim(claims, t, true)
 	}
 }
 
@@ -123,12 +123,12 @@ func (e *Evaluation) keep(claims map[tuple.ID]claim) {
 func (e *Evaluation) claimAccepted(claims map[tuple.ID]claim) {
 	for _, v := range e.Verdicts {
 		if v.State == Accepted {
-			e.claim(claims, v.Tuple, v.recorded)
+			e.addClaim(claims, v.Tuple, v.recorded)
 		}
 	}
 }
 
-func (e *Evaluation) wait(why error) {
+func (e *Evaluation) waitFor(why error) {
 	for _, t := range e.Owner.Declared {
 		e.Verdicts = append(e.Verdicts, Verdict{Tuple: t, State: Waiting, Reason: why.Error()})
 	}
@@ -139,11 +139,11 @@ func (e *Evaluation) Written() map[tuple.Tuple]struct{} {
 	if !e.Owner.inStep() {
 		return nil
 	}
-	return set(e.Owner.Record.Tuples)
+	return tupleSet(e.Owner.Record.Tuples)
 }
 
-// KeepsRecord reports whether the plan puts the owner's whole record into the store.
-func (e *Evaluation) KeepsRecord() bool { return e.phase == here && !e.Owner.Unwritable }
+// HasWholeRecord reports whether the plan puts the owner's whole record into the store.
+func (e *Evaluation) HasWholeRecord() bool { return e.phase == here && !e.Owner.Unwritable }
 
 // claimTo returns the owner's claim to a tuple.
 func (e *Evaluation) claimTo(recorded bool) precedence.Claim {
@@ -156,16 +156,16 @@ func (e *Evaluation) claimTo(recorded bool) precedence.Claim {
 	return c
 }
 
-// claim adds the owner's claim to a tuple, unless an equal or stronger one exists.
-func (e *Evaluation) claim(claims map[tuple.ID]claim, t tuple.Tuple, recorded bool) {
+// addClaim adds the owner's claim to a tuple, unless an equal or stronger one exists.
+func (e *Evaluation) addClaim(claims map[tuple.ID]claim, t tuple.Tuple, recorded bool) {
 	c := claim{t, e, recorded}
-	if other, taken := claims[t.ID]; !taken || other.Tuple != t && c.beats(other) {
+	if other, taken := claims[t.ID]; !taken || other.Tuple != t && c.isStronger(other) {
 		claims[t.ID] = c
 	}
 }
 
-// yield refuses accepted tuples with a stronger claim of another owner. The owner desires the rest.
-func (e *Evaluation) yield(claims map[tuple.ID]claim) {
+// yieldClaims refuses accepted tuples with a stronger claim of another owner. The owner desires the rest.
+func (e *Evaluation) yieldClaims(claims map[tuple.ID]claim) {
 	for i := range e.Verdicts {
 		v := &e.Verdicts[i]
 		if v.State != Accepted {
@@ -174,64 +174,64 @@ func (e *Evaluation) yield(claims map[tuple.ID]claim) {
 		if winner := claims[v.ID]; winner.Tuple == v.Tuple {
 			e.desired = append(e.desired, v.Tuple)
 		} else {
-			v.refuse(fmt.Errorf("%w by %s: change one of them", errOtherSays, winner.by.Owner.Key))
+			v.setRefused(fmt.Errorf("%w by %s: change one of them", errOtherSays, winner.by.Owner.Key))
 		}
 	}
 }
 
-// decide decides on each declared tuple without regard to other owners.
-func (e *Evaluation) decide(model *Model) {
-	recorded := set(e.Owner.Record.Tuples)
+// decideTuples decides on each declared tuple without regard to other owners.
+func (e *Evaluation) decideTuples(model *Model) {
+	recorded := tupleSet(e.Owner.Record.Tuples)
 	declared := make(map[tuple.ID]struct{}, len(e.Owner.Declared))
-	room := e.room()
+	room := e.recordRoom()
 	for _, t := range e.Owner.Declared {
 		v := Verdict{Tuple: t}
 		_, twice := declared[t.ID]
 		declared[t.ID] = struct{}{}
 		_, v.recorded = recorded[t]
 		switch err := t.Validate(); {
-		case e.Owner.Reserved && iam.OwnsObject(t.Object):
-			v.refuse(errReserved)
-		case e.Owner.claimsStore(t):
-			v.refuse(errOwner)
+		case e.Owner.Reserved && iam.IsOwnObject(t.Object):
+			v.setRefused(errReserved)
+		case e.Owner.isClaimingStore(t):
+			v.setRefused(errOwner)
 		case err != nil:
-			v.refuse(err)
+			v.setRefused(err)
 		case twice:
-			v.refuse(errTwice)
+			v.setRefused(errTwice)
 		case model == nil && !v.recorded:
 			v.State, v.Reason = Waiting, errNoModel.Error()
-		case e.Owner.Outdated && !v.recorded && !e.Owner.moved():
+		case e.Owner.Outdated && !v.recorded && !e.Owner.hasMoved():
 			v.State, v.Reason = Waiting, errOutdated.Error()
 		case e.Owner.Deleting && !e.Owner.HasFinalizer && !v.recorded:
-			v.refuse(errDeleting)
+			v.setRefused(errDeleting)
 		case model != nil:
-			e.ask(model, &v)
+			e.validateTuple(model, &v)
 		}
 		if v.State == Accepted && !v.recorded {
 			if room -= t.Size(); room < 0 {
-				v.refuse(errTooLarge)
+				v.setRefused(errTooLarge)
 			}
 		}
 		e.Verdicts = append(e.Verdicts, v)
 	}
 }
 
-// ask validates a tuple against the model. Until the owner's module is live, an invalid tuple waits.
-func (e *Evaluation) ask(model *Model, v *Verdict) {
+// validateTuple validates a tuple against the model. Until the owner's module is live, an invalid tuple waits.
+func (e *Evaluation) validateTuple(model *Model, v *Verdict) {
 	err := model.Validate(v.Tuple)
 	if err == nil {
 		return
 	}
-	v.refuse(err)
+	v.setRefused(err)
 	if !e.Owner.ModuleLive {
 		v.State = Waiting
 	}
 }
 
-func (v *Verdict) refuse(err error) { v.State, v.Reason = Refused, err.Error() }
+func (v *Verdict) setRefused(err error) { v.State, v.Reason = Refused, err.Error() }
 
-// room returns how many bytes of records the object can still hold.
-func (e *Evaluation) room() int {
+// recordRoom returns how many bytes of records the object can still hold.
+func (e *Evaluation) recordRoom() int {
 	room := maxObject - e.Owner.Size
 	for _, tuples := range [][]tuple.Tuple{e.Owner.Declared, e.Owner.Record.Tuples} {
 		for _, t := range tuples {
@@ -241,7 +241,7 @@ func (e *Evaluation) room() int {
 	return room
 }
 
-func set(tuples []tuple.Tuple) map[tuple.Tuple]struct{} {
+func tupleSet(tuples []tuple.Tuple) map[tuple.Tuple]struct{} {
 	s := make(map[tuple.Tuple]struct{}, len(tuples))
 	for _, t := range tuples {
 		s[t] = struct{}{}

@@ -142,7 +142,7 @@ func TestWhileAnEarlierTextIsLiveWhatTakesAwayActsAndWhatGivesWaits(t *testing.T
 	moved.Generation, moved.ModuleLive, moved.Outdated = 2, false, true
 	left := Make(Input{StoreID: "lost", Owners: []Owner{moved}, Model: testModel(t)}).Actions[0]
 	moved.Record, moved.Condition, moved.StatusStoreID = left.Commit.Record, left.Commit.Condition, left.Commit.StoreID
-	if p := Make(Input{StoreID: "S", Owners: []Owner{moved}}); !p.Idle() {
+	if p := Make(Input{StoreID: "S", Owners: []Owner{moved}}); !p.IsIdle() {
 		t.Errorf("before there is a model it does %+v", p)
 	}
 	if p := Make(Input{StoreID: "S", Owners: []Owner{moved}, Model: testModel(t)}); !slices.Equal(p.Write, []tuple.Tuple{t1, t2}) {

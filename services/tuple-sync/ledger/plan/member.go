@@ -20,7 +20,7 @@ func WithMembers(declared []tuple.Tuple, accounts ...Account) []tuple.Tuple {
 			Object: a.Type + ":" + a.Cluster + "/" + a.Name, Relation: "member", User: "role:authenticated#assignee",
 		}})
 	}
-	return union(declared, members)
+	return unionByID(declared, members)
 }
 
 // AccountsOf lists the accounts of a Store that every user is a member of: that of its label, and that of its kcp

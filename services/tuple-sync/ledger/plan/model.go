@@ -56,7 +56,7 @@ func (m *Model) Validate(t tuple.Tuple) error {
 	if err, ok := m.refused[t]; ok {
 		return err
 	}
-	err := listusers.ValidateListUsersRequest(untraced(), &openfgav1.ListUsersRequest{
+	err := listusers.ValidateListUsersRequest(untracedContext(), &openfgav1.ListUsersRequest{
 		Object:           &openfgav1.Object{Type: fgatuple.GetType(t.Object)},
 		Relation:         t.Relation,
 		ContextualTuples: []*openfgav1.TupleKey{t.Key()},
@@ -67,9 +67,9 @@ func (m *Model) Validate(t tuple.Tuple) error {
 	return errors.New(tuple.Reason(err))
 }
 
-// untraced returns a context without tracing, for a library that starts a span per call. A pass makes thousands of
+// untracedContext returns a context without tracing, for a library that starts a span per call. A pass makes thousands of
 // calls.
-func untraced() context.Context {
+func untracedContext() context.Context {
 	unsampled := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}})
 	return trace.ContextWithSpanContext(context.Background(), unsampled)
 }

@@ -63,14 +63,14 @@ type Owner struct {
 	Size int
 }
 
-// Lingers reports whether the Store of IAM is being deleted and still needed. No event announces the end of that.
-func (o *Owner) Lingers() bool { return o.Reserved && o.IsStore && o.Deleting && o.HasDependents }
+// IsLingering reports whether the Store of IAM is being deleted and still needed. No event announces the end of that.
+func (o *Owner) IsLingering() bool { return o.Reserved && o.IsStore && o.Deleting && o.HasDependents }
 
-// claimsStore reports whether a tuple names an owner of the IAM store that this object may not declare. Otherwise any
+// isClaimingStore reports whether a tuple names an owner of the IAM store that this object may not declare. Otherwise any
 // author of an extension could adopt the store, or disown it.
-func (o *Owner) claimsStore(t tuple.Tuple) bool {
+func (o *Owner) isClaimingStore(t tuple.Tuple) bool {
 	named := iam.Tuple{User: t.User, Relation: t.Relation, Object: t.Object}
-	return o.Reserved && iam.NamesOwner(named) && (!o.IsStore || iam.OwnerOf(named) != o.Store.Name)
+	return o.Reserved && iam.IsOwnerTuple(named) && (!o.IsStore || iam.OwnerOf(named) != o.Store.Name)
 }
 
 // Record lists tuples that were, or may have been, written to a store.
@@ -88,9 +88,9 @@ func (o *Owner) inStep() bool {
 	return len(o.Record.Tuples) == 0
 }
 
-// moved reports whether the owner's tuples were in another store before. An empty record then does not mean that the
+// hasMoved reports whether the owner's tuples were in another store before. An empty record then does not mean that the
 // owner is new.
-func (o *Owner) moved() bool {
+func (o *Owner) hasMoved() bool {
 	return o.Condition.Reason == Syncing && o.StatusStoreID != o.TargetStoreID
 }
 
@@ -114,7 +114,7 @@ const (
 	deleted
 )
 
-func (o *Owner) phase(storeID string) phase {
+func (o *Owner) phaseFor(storeID string) phase {
 	recorded := o.Record.StoreID
 	switch {
 	case recorded != "" && recorded != storeID:

@@ -41,26 +41,26 @@ type Plan struct {
 	claims map[tuple.ID]claim
 }
 
-// Idle reports whether a plan changes nothing.
-func (p Plan) Idle() bool {
-	return len(p.Write) == 0 && len(p.Remove) == 0 && !slices.ContainsFunc(p.Actions, Action.works)
+// IsIdle reports whether a plan changes nothing.
+func (p Plan) IsIdle() bool {
+	return len(p.Write) == 0 && len(p.Remove) == 0 && !slices.ContainsFunc(p.Actions, Action.hasWork)
 }
 
-// Promises reports whether an object becomes ready by the plan.
-func (p Plan) Promises() bool {
+// IsPromising reports whether an object becomes ready by the plan.
+func (p Plan) IsPromising() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Commit != nil && a.Commit.Ready.OK })
 }
 
 // Make returns the plan for one store.
 func Make(in Input) Plan {
-	evaluations, claims := evaluate(in.StoreID, in.Owners, in.Model)
+	evaluations, claims := evaluateOwners(in.StoreID, in.Owners, in.Model)
 	d := draft{
 		in: in, claims: claims, touched: map[*Evaluation]bool{},
 		write: map[tuple.ID]tuple.Tuple{}, remove: map[tuple.ID]tuple.Tuple{}, contested: map[tuple.ID]bool{},
 	}
 	for _, e := range evaluations {
-		d.add(e)
-		d.drop(e)
+		d.planWrites(e)
+		d.planRemovals(e)
 		if e.Owner.Contested > 0 {
 			for _, t := range e.Owner.Record.Tuples {
 				d.contested[t.ID] = true
@@ -73,22 +73,22 @@ func Make(in Input) Plan {
 		}
 	}
 	p := Plan{claims: claims}
-	for id := range in.restored(evaluations, claims) {
+	for id := range in.restoredTuples(evaluations, claims) {
 		if _, goes := d.remove[id]; !goes {
 			d.takeOut(in.Observed[id])
 			p.Restored = append(p.Restored, id)
 		}
 	}
-	p.Write, p.Remove = sorted(d.write), sorted(d.remove)
+	p.Write, p.Remove = sortTuples(d.write), sortTuples(d.remove)
 	for _, e := range evaluations {
 		if e.phase != unrelated || e.Owner.Unwritable {
-			p.Actions = append(p.Actions, d.action(e))
+			p.Actions = append(p.Actions, d.newAction(e))
 		}
 	}
 	return p
 }
 
-func sorted(tuples map[tuple.ID]tuple.Tuple) []tuple.Tuple {
+func sortTuples(tuples map[tuple.ID]tuple.Tuple) []tuple.Tuple {
 	list := make([]tuple.Tuple, 0, len(tuples))
 	for _, t := range tuples {
 		list = append(list, t)

@@ -55,7 +55,7 @@ func syncing(o *Owner)   { o.Condition = Condition{Reason: Syncing} }
 func homeless(o *Owner)  { o.TargetStoreID = "" }
 func stray(o *Owner)     { o.TargetStoreID, o.StoreMissing = "", true }
 func contested(o *Owner) { o.Contested = time.Second }
-func announced(o *Owner) { o.Condition = (&Evaluation{Owner: o}).syncing("") }
+func announced(o *Owner) { o.Condition = (&Evaluation{Owner: o}).syncingCondition("") }
 func unjudged(o *Owner)  { o.ModuleJudged, o.ModuleLive = false, false }
 func elsewhere(o *Owner) { o.TargetStoreID = "R" }
 func synced(n int) func(*Owner) {
@@ -270,8 +270,8 @@ func TestThePlanForAStore(t *testing.T) {
 			if got := lines(p); !slices.Equal(got, c.want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(c.want, "\n  "))
 			}
-			if p.Idle() != (len(c.want) == 0) {
-				t.Errorf("idle is %v", p.Idle())
+			if p.IsIdle() != (len(c.want) == 0) {
+				t.Errorf("idle is %v", p.IsIdle())
 			}
 		})
 	}
@@ -291,7 +291,7 @@ func TestTheStatusNamesTheStoreThatRefusesEverything(t *testing.T) {
 	}
 	o.StatusStoreID = "S"
 	in.Owners = []Owner{o}
-	if p := Make(in); !p.Idle() {
+	if p := Make(in); !p.IsIdle() {
 		t.Errorf("in the end there is still to do: %v", lines(p))
 	}
 }
@@ -323,7 +323,7 @@ func TestAnOwnerIsReadyWhenAllThatItAsksForIsLive(t *testing.T) {
 			}
 			c.owner.Condition, c.owner.Ready, c.owner.HasFinalizer = action.Commit.Condition, action.Commit.Ready, true
 			c.owner.Record, c.owner.StatusStoreID = action.Commit.Record, action.Commit.StoreID
-			if p := Make(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}); !p.Idle() {
+			if p := Make(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}); !p.IsIdle() {
 				t.Errorf("then there is still to do: %v", lines(p))
 			}
 		})
@@ -368,11 +368,11 @@ func TestAnOwnerThatWaitsForOpenFGASaysSoUntilItIsDone(t *testing.T) {
 
 func TestWhoseTuplesAreInStepWaitsForWhatStoreSyncSaysOfAnotherText(t *testing.T) {
 	changed := owner("a", t1).recorded("S", t1).with(synced(1)).with(unjudged).with(func(o *Owner) { o.Generation = 2 })
-	if p := Make(Input{StoreID: "S", Owners: []Owner{changed}, Model: testModel(t)}); !p.Idle() {
+	if p := Make(Input{StoreID: "S", Owners: []Owner{changed}, Model: testModel(t)}); !p.IsIdle() {
 		t.Errorf("planned %+v", p.Actions[0])
 	}
 	decided := changed.with(func(o *Owner) { o.ModuleJudged, o.ModuleLive = true, true })
-	if p := Make(Input{StoreID: "S", Owners: []Owner{decided}, Model: testModel(t)}); p.Idle() || !p.Actions[0].Commit.Ready.OK {
+	if p := Make(Input{StoreID: "S", Owners: []Owner{decided}, Model: testModel(t)}); p.IsIdle() || !p.Actions[0].Commit.Ready.OK {
 		t.Error("what was decided is not said")
 	}
 }

@@ -60,8 +60,8 @@ func UnpackRemovals(packed *corev1alpha1.RemovedTuples) (Removals, error) {
 	return r, nil
 }
 
-// pack encodes the record in at most limit bytes of data. It drops the earliest removals if needed.
-func (r Removals) pack(storeID string, limit int) (*corev1alpha1.RemovedTuples, error) {
+// packWithin encodes the record in at most limit bytes of data. It drops the earliest removals if needed.
+func (r Removals) packWithin(storeID string, limit int) (*corev1alpha1.RemovedTuples, error) {
 	for {
 		data, err := tuple.PackList(r.List)
 		if len(r.List) == 0 {
@@ -80,9 +80,9 @@ func (r Removals) pack(storeID string, limit int) (*corev1alpha1.RemovedTuples, 
 	}
 }
 
-// add returns the record with tuples that are removed now, and without those that are claimed or were removed too long ago. It
+// addRemovals returns the record with tuples that are removed now, and without those that are claimed or were removed too long ago. It
 // returns false if the record lists these removals.
-func (r Removals) add(removed []Removal, claims map[tuple.ID]claim, now time.Time, retention time.Duration) (Removals, bool) {
+func (r Removals) addRemovals(removed []Removal, claims map[tuple.ID]claim, now time.Time, retention time.Duration) (Removals, bool) {
 	now = now.UTC().Truncate(time.Second)
 	listed, changed := make(map[tuple.ID]Removal, len(r.List)), false
 	for _, l := range r.List {
@@ -131,14 +131,14 @@ func (p *Plan) RecordRemovals(r Removals, written map[tuple.ID]time.Time, now ti
 			removed = append(removed, Removal{ID: t.ID, Written: at})
 		}
 	}
-	next, changed := r.add(removed, p.claims, now, retention)
+	next, changed := r.addRemovals(removed, p.claims, now, retention)
 	if !changed {
 		return nil
 	}
 	a := &p.Actions[i]
 	o := a.Evaluation.Owner
-	room := a.Evaluation.room() / 4 * 3 // The data are written in base64.
-	packed, err := next.pack(o.TargetStoreID, max(0, min(maxRemovals, r.size+room)))
+	room := a.Evaluation.recordRoom() / 4 * 3 // The data are written in base64.
+	packed, err := next.packWithin(o.TargetStoreID, max(0, min(maxRemovals, r.size+room)))
 	if err != nil {
 		return err
 	}
@@ -149,19 +149,19 @@ func (p *Plan) RecordRemovals(r Removals, written map[tuple.ID]time.Time, now ti
 	return nil
 }
 
-// RecordsRemovals reports whether the owner is the Store that records what is removed from an OpenFGA store.
-func (o *Owner) RecordsRemovals(storeID string) bool {
-	return o.IsStore && storeID != "" && o.phase(storeID) == here
+// HasRemovalsOf reports whether the owner is the Store that records what is removed from an OpenFGA store.
+func (o *Owner) HasRemovalsOf(storeID string) bool {
+	return o.IsStore && storeID != "" && o.phaseFor(storeID) == here
 }
 
-// restored lists the removed tuples that the store holds again as they were. A tuple that OpenFGA wrote later was written by
+// restoredTuples lists the removed tuples that the store holds again as they were. A tuple that OpenFGA wrote later was written by
 // other software.
-func (in Input) restored(evaluations []*Evaluation, claims map[tuple.ID]claim) map[tuple.ID]Removal {
+func (in Input) restoredTuples(evaluations []*Evaluation, claims map[tuple.ID]claim) map[tuple.ID]Removal {
 	found := map[tuple.ID]Removal{}
 	for _, r := range in.Removals.List {
 		written, there := in.Written[r.ID]
 		_, claimed := claims[r.ID]
-		if there && !claimed && !written.After(r.Written) && (!in.Reserved || !iam.OwnsObject(r.Object)) {
+		if there && !claimed && !written.After(r.Written) && (!in.Reserved || !iam.IsOwnObject(r.Object)) {
 			found[r.ID] = r
 		}
 	}
@@ -169,7 +169,7 @@ func (in Input) restored(evaluations []*Evaluation, claims map[tuple.ID]claim) m
 		return nil
 	}
 	for _, e := range evaluations {
-		for _, v := range e.list(Waiting) {
+		for _, v := range e.verdictsIn(Waiting) {
 			delete(found, v.ID)
 		}
 	}

@@ -50,11 +50,11 @@ func TestRemovalsListWhatWasRemovedWithinTheRetention(t *testing.T) {
 			for _, d := range c.declared {
 				claims[d.ID] = claim{}
 			}
-			next, changed := c.had.add(c.removed, claims, day(100), 30*24*time.Hour)
+			next, changed := c.had.addRemovals(c.removed, claims, day(100), 30*24*time.Hour)
 			if got := next.describe(); !changed || got != c.want {
 				t.Errorf("got %s (changed: %t), want %s", got, changed, c.want)
 			}
-			if _, again := next.add(next.List[len(next.List)-1:], claims, day(100), 30*24*time.Hour); again {
+			if _, again := next.addRemovals(next.List[len(next.List)-1:], claims, day(100), 30*24*time.Hour); again {
 				t.Error("got another change for the same removal, want none")
 			}
 		})
@@ -73,7 +73,7 @@ func random(n int) []Removal {
 
 func TestPackedRemovalsDropTheEarliestBeyondTheirBound(t *testing.T) {
 	all := random(4000)
-	packed, err := Removals{Since: day(0), List: all}.pack("S", maxRemovals)
+	packed, err := Removals{Since: day(0), List: all}.packWithin("S", maxRemovals)
 	if err != nil || len(packed.Data) > maxRemovals || !packed.Truncated || packed.StoreID != "S" {
 		t.Fatalf("got %d bytes (truncated: %t) of %s, %v", len(packed.Data), packed.Truncated, packed.StoreID, err)
 	}
@@ -85,14 +85,14 @@ func TestPackedRemovalsDropTheEarliestBeyondTheirBound(t *testing.T) {
 	if c := RemovalsCondition(packed, 1); c.OK || c.Reason != "Truncated" || !strings.Contains(c.Message, got.Since.UTC().Format(time.RFC3339)) {
 		t.Errorf("got condition %+v", c)
 	}
-	if empty, err := (Removals{List: all}).pack("S", 0); err != nil || len(empty.Data) > 0 || !empty.Truncated {
+	if empty, err := (Removals{List: all}).packWithin("S", 0); err != nil || len(empty.Data) > 0 || !empty.Truncated {
 		t.Errorf("without room got %+v, %v", empty, err)
 	}
 }
 
 func TestUnreadableRemovalsBeginAgain(t *testing.T) {
 	r, err := UnpackRemovals(&corev1alpha1.RemovedTuples{StoreID: "S", Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")})
-	next, _ := r.add([]Removal{removal(t1, 1, 0)}, nil, day(100), time.Hour)
+	next, _ := r.addRemovals([]Removal{removal(t1, 1, 0)}, nil, day(100), time.Hour)
 	if got, want := next.describe(), "doc:1 1-100 since 100, truncated true"; err == nil || got != want {
 		t.Errorf("got %s, %v, want %s and an error", got, err, want)
 	}

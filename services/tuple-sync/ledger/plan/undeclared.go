@@ -38,10 +38,10 @@ type Undeclared struct {
 
 // FindUndeclared returns the held tuples that no object declares, and what [Make] plans for them.
 func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
-	evaluations, claims := evaluate(in.StoreID, in.Owners, in.Model)
+	evaluations, claims := evaluateOwners(in.StoreID, in.Owners, in.Model)
 	declared, recorders := map[tuple.Tuple]struct{}{}, map[tuple.ID][]*Evaluation{}
 	for _, e := range evaluations {
-		if e.Owner.declaresFor(in.StoreID) {
+		if e.Owner.isDeclaringFor(in.StoreID) {
 			for _, t := range e.Owner.Declared {
 				declared[t] = struct{}{}
 			}
@@ -53,10 +53,10 @@ func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
 		}
 	}
 	var found []Undeclared
-	restored := in.restored(evaluations, claims)
+	restored := in.restoredTuples(evaluations, claims)
 	for _, t := range held {
-		if _, ok := declared[t]; !ok && (!in.Reserved || !iam.OwnsObject(t.Object)) {
-			u := undeclared(t, claims, recorders[t.ID], in.Model)
+		if _, ok := declared[t]; !ok && (!in.Reserved || !iam.IsOwnObject(t.Object)) {
+			u := decideUndeclared(t, claims, recorders[t.ID], in.Model)
 			if r, ok := restored[t.ID]; ok && u.Fate == Unmanaged {
 				u.Fate = ToBeRemoved
 				u.Reason = fmt.Sprintf("Restored: removed on %s, and goes again with the next resync.", r.Removed.UTC().Format(time.DateOnly))
@@ -67,13 +67,13 @@ func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
 	return found
 }
 
-// declaresFor reports whether the owner's declared tuples belong to a store, written or not.
-func (o *Owner) declaresFor(storeID string) bool {
+// isDeclaringFor reports whether the owner's declared tuples belong to a store, written or not.
+func (o *Owner) isDeclaringFor(storeID string) bool {
 	return o.TargetStoreID == storeID && !o.Deleted && (!o.Deleting || o.HasDependents)
 }
 
-// undeclared decides on one tuple, given the evaluations of the owners that record it.
-func undeclared(t tuple.Tuple, claims map[tuple.ID]claim, recorders []*Evaluation, model *Model) Undeclared {
+// decideUndeclared decides on one tuple, given the evaluations of the owners that record it.
+func decideUndeclared(t tuple.Tuple, claims map[tuple.ID]claim, recorders []*Evaluation, model *Model) Undeclared {
 	u := Undeclared{Tuple: t}
 	for _, e := range recorders {
 		u.Recorders = append(u.Recorders, e.Owner)
@@ -88,15 +88,15 @@ func undeclared(t tuple.Tuple, claims map[tuple.ID]claim, recorders []*Evaluatio
 	case claimed:
 		u.Fate, u.Reason = Kept, fmt.Sprintf("It is not known what %s declares for this store now.", other.by.Owner.Key)
 	case len(recorders) > 0:
-		u.Fate, u.Reason = ToBeRemoved, farewell(recorders[0])
+		u.Fate, u.Reason = ToBeRemoved, removalReason(recorders[0])
 	default:
 		u.Reason = "Other software wrote it, and tuple-sync leaves it alone."
 	}
 	return u
 }
 
-// farewell returns why an owner no longer desires a recorded tuple.
-func farewell(e *Evaluation) string {
+// removalReason returns why an owner no longer desires a recorded tuple.
+func removalReason(e *Evaluation) string {
 	switch e.phase {
 	case deleted:
 		return "Who declared it was deleted."

@@ -21,8 +21,8 @@ var permissionFormat = regexp.MustCompile(`^[^/]+/[^.]+\.[^.]+$`)
 // server.
 const maxEffective = 256 << 10
 
-// fitting returns the first permissions, as many as maxEffective allows.
-func fitting(permissions []string) []string {
+// fitPermissions returns the first permissions, as many as maxEffective allows.
+func fitPermissions(permissions []string) []string {
 	size := 0
 	for i, permission := range permissions {
 		if size += len(permission); size > maxEffective {
@@ -33,7 +33,7 @@ func fitting(permissions []string) []string {
 }
 
 // Role returns the conditions of a Role, and its effective permissions up to maxEffective.
-func Role(o *iam.Objects, r *iamv1alpha1.Role) (effective []string, conditions []condition.Condition) {
+func Role(o *iam.Lookup, r *iamv1alpha1.Role) (effective []string, conditions []condition.Condition) {
 	gives := o.Effective(r)
 	valid := condition.New(iamv1alpha1.PermissionsValid, true, iamv1alpha1.ValidationSuccessful, "every permission is one that some ProtectedResource has")
 	ready := condition.New(iamv1alpha1.Ready, true, iamv1alpha1.ReconciliationSuccessful, "who is bound to it has its permissions")
@@ -57,14 +57,14 @@ func Role(o *iam.Objects, r *iamv1alpha1.Role) (effective []string, conditions [
 		}
 		ready = condition.New(ready.Type, false, iamv1alpha1.EffectivePermissionsError, strings.Join(missing, "; "))
 	}
-	if effective = fitting(gives.All); len(effective) < len(gives.All) {
+	if effective = fitPermissions(gives.All); len(effective) < len(gives.All) {
 		ready.Message += fmt.Sprintf("; of %d permissions only the first %d are listed", len(gives.All), len(effective))
 	}
 	return effective, []condition.Condition{valid, ready}
 }
 
 // PolicyBinding returns the conditions of a PolicyBinding. The first failed one gives the reason of Ready.
-func PolicyBinding(o *iam.Objects, b *iamv1alpha1.PolicyBinding) []condition.Condition {
+func PolicyBinding(o *iam.Lookup, b *iamv1alpha1.PolicyBinding) []condition.Condition {
 	target := condition.New(iamv1alpha1.TargetValid, true, iamv1alpha1.ValidationSuccessful, "the target is there")
 	if reason := o.TargetReason(b); reason != "" {
 		target = condition.New(target.Type, false, reason, targetMessage(b.Spec.ResourceSelector, reason))
@@ -105,18 +105,18 @@ func PolicyBinding(o *iam.Objects, b *iamv1alpha1.PolicyBinding) []condition.Con
 		{subjects, iamv1alpha1.SubjectValidationFailed},
 		{role, iamv1alpha1.RoleNotFoundForBinding},
 	} {
-		if !why.Holds() {
+		if !why.IsTrue() {
 			ready = condition.New(ready.Type, false, why.reason, why.Message)
 			break
 		}
 	}
 	switch {
-	case ready.Holds() && !acting:
+	case ready.IsTrue() && !acting:
 		ready.Message = "no subject may act: all are Inactive, and nobody has the role by this"
-	case ready.Holds() && len(inactive) > 0:
+	case ready.IsTrue() && len(inactive) > 0:
 		ready.Message += ", but for those that are Inactive: " + strings.Join(inactive, ", ")
 	}
-	if !subjects.Holds() && target.Holds() && role.Holds() && acting {
+	if !subjects.IsTrue() && target.IsTrue() && role.IsTrue() && acting {
 		ready.Message += "; the others have the role"
 	}
 	return []condition.Condition{target, subjects, role, ready}
@@ -155,7 +155,7 @@ func targetMessage(on iamv1alpha1.ResourceSelector, reason string) string {
 }
 
 // GroupMembership returns the conditions of a GroupMembership.
-func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition.Condition {
+func GroupMembership(o *iam.Lookup, m *iamv1alpha1.GroupMembership) []condition.Condition {
 	user := condition.New(iamv1alpha1.UserRefValid, true, iamv1alpha1.ValidationSuccessful, "the user is there")
 	is, reason := o.Member(m)
 	if reason != "" {
@@ -178,7 +178,7 @@ func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition
 		ready.Message = "the user is Inactive, and has nothing by this"
 	}
 	for _, ref := range []condition.Condition{user, group} {
-		if !ref.Holds() && ready.Holds() {
+		if !ref.IsTrue() && ready.IsTrue() {
 			ready = condition.New(ready.Type, false, iamv1alpha1.ReferenceInvalid, ref.Message)
 		}
 	}
@@ -186,14 +186,16 @@ func GroupMembership(o *iam.Objects, m *iamv1alpha1.GroupMembership) []condition
 }
 
 // User returns the condition Ready of a User.
-func User(u *iamv1alpha1.User) condition.Condition { return subject(u.Status.State, "the user") }
+func User(u *iamv1alpha1.User) condition.Condition {
+	return subjectCondition(u.Status.State, "the user")
+}
 
 // ServiceAccount returns the condition Ready of a ServiceAccount.
 func ServiceAccount(a *iamv1alpha1.ServiceAccount) condition.Condition {
-	return subject(a.Spec.State, "the account")
+	return subjectCondition(a.Spec.State, "the account")
 }
 
-func subject(state iamv1alpha1.ActivationState, what string) condition.Condition {
+func subjectCondition(state iamv1alpha1.ActivationState, what string) condition.Condition {
 	if state == iamv1alpha1.Inactive {
 		return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, what+" is Inactive, and has nothing")
 	}
@@ -211,7 +213,7 @@ func Organization(*resourcemanagerv1alpha1.Organization) condition.Condition {
 }
 
 // Project returns the condition Ready of a Project.
-func Project(o *iam.Objects, p *resourcemanagerv1alpha1.Project) condition.Condition {
+func Project(o *iam.Lookup, p *resourcemanagerv1alpha1.Project) condition.Condition {
 	target, _ := iam.TargetOfProject(p)
 	owner, name := target.Owners[len(target.Owners)-1], p.Spec.OwnerRef.Name
 	is, there := o.Target(iam.Object(owner.Type, "", name))
@@ -228,8 +230,8 @@ func Project(o *iam.Objects, p *resourcemanagerv1alpha1.Project) condition.Condi
 	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "it belongs to Organization "+name)
 }
 
-// Ours reports whether a reason of Ready comes from this package, or is the default of a new object.
-func Ours(reason string) bool {
+// IsOurReason reports whether a reason of Ready comes from this package, or is the default of a new object.
+func IsOurReason(reason string) bool {
 	switch reason {
 	case "Unknown", iamv1alpha1.Reconciled, iamv1alpha1.ReferenceInvalid, iamv1alpha1.NotAdopted, iamv1alpha1.NoIAMStore, corev1alpha1.BackendUnavailable:
 		return true

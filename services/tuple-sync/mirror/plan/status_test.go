@@ -19,7 +19,7 @@ func named(name, uid string) metav1.ObjectMeta {
 }
 
 // world has a user, a group, two roles and a widget; gizmos are in namespaces, and nobody follows ghosts.
-func world() *iam.Objects {
+func world() *iam.Lookup {
 	var registered []*iamv1alpha1.ProtectedResource
 	for _, kind := range []string{"Widget", "Gizmo", "Ghost"} {
 		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: kind}}
@@ -28,7 +28,7 @@ func world() *iam.Objects {
 	}
 	roles := map[string]*iamv1alpha1.Role{"viewer": {ObjectMeta: named("viewer", "1")}}
 	roles["viewer"].Spec.IncludedPermissions = []string{"a.example/widgets.get"}
-	return &iam.Objects{
+	return &iam.Lookup{
 		Registry: iam.Register(registered),
 		Role:     func(_, name string) *iamv1alpha1.Role { return roles[name] },
 		Group: func(_, name string) *iamv1alpha1.Group {
@@ -221,7 +221,7 @@ func TestAMembershipSaysWhoIsMissing(t *testing.T) {
 	alice := idle.User("alice").DeepCopy()
 	alice.Status.State = iamv1alpha1.Inactive
 	idle.User = func(string) *iamv1alpha1.User { return alice }
-	if says := GroupMembership(idle, m)[2]; !says.Holds() || !strings.Contains(says.Message, "Inactive") {
+	if says := GroupMembership(idle, m)[2]; !says.IsTrue() || !strings.Contains(says.Message, "Inactive") {
 		t.Errorf("of who is Inactive it says %+v", says)
 	}
 	m.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "before"}

@@ -38,7 +38,7 @@ func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersR
 	}
 	response := &syncv1.ListDeadLettersResponse{}
 	for _, letter := range letters {
-		response.DeadLetters = append(response.DeadLetters, wire(letter))
+		response.DeadLetters = append(response.DeadLetters, letterMessage(letter))
 	}
 	if next != 0 {
 		response.NextPageToken = seal(strconv.FormatUint(next, 10))
@@ -48,17 +48,17 @@ func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersR
 
 // GetDeadLetter returns one letter with its message.
 func (s *Server) GetDeadLetter(ctx context.Context, r *syncv1.GetDeadLetterRequest) (*syncv1.GetDeadLetterResponse, error) {
-	letter, err := s.letter(ctx, r.GetId())
+	letter, err := s.readLetter(ctx, r.GetId())
 	if err != nil {
 		return nil, err
 	}
-	return &syncv1.GetDeadLetterResponse{DeadLetter: wire(letter), Data: letter.Data, ChangeJson: changeJSON(letter.Data)}, nil
+	return &syncv1.GetDeadLetterResponse{DeadLetter: letterMessage(letter), Data: letter.Data, ChangeJson: changeJSON(letter.Data)}, nil
 }
 
 // DiscardDeadLetter deletes a letter. It also removes the original message from the stream of changes if that is
 // malformed.
 func (s *Server) DiscardDeadLetter(ctx context.Context, r *syncv1.DiscardDeadLetterRequest) (*syncv1.DiscardDeadLetterResponse, error) {
-	letter, err := s.letter(ctx, r.GetId())
+	letter, err := s.readLetter(ctx, r.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +71,10 @@ func (s *Server) DiscardDeadLetter(ctx context.Context, r *syncv1.DiscardDeadLet
 	if err := s.cfg.Trail.Discard(ctx, letter.ID); err != nil {
 		return nil, err
 	}
-	return &syncv1.DiscardDeadLetterResponse{DeadLetter: wire(letter), MessageRemoved: removed}, nil
+	return &syncv1.DiscardDeadLetterResponse{DeadLetter: letterMessage(letter), MessageRemoved: removed}, nil
 }
 
-func (s *Server) letter(ctx context.Context, id uint64) (trail.Letter, error) {
+func (s *Server) readLetter(ctx context.Context, id uint64) (trail.Letter, error) {
 	letter, err := s.cfg.Trail.Letter(ctx, id)
 	if errors.Is(err, trail.ErrNoLetter) {
 		return trail.Letter{}, rpc.NotFound("there is no dead letter %d: it was replayed or discarded, or has expired", id)
@@ -82,7 +82,7 @@ func (s *Server) letter(ctx context.Context, id uint64) (trail.Letter, error) {
 	return letter, err
 }
 
-func wire(letter trail.Letter) *syncv1.DeadLetter {
+func letterMessage(letter trail.Letter) *syncv1.DeadLetter {
 	m := &syncv1.DeadLetter{
 		Id: letter.ID, Service: letter.Service, Subject: letter.Subject, Reason: letter.Reason,
 		ParkedAt: timestamppb.New(letter.ParkedAt), OriginalSequence: letter.Sequence,

@@ -28,8 +28,8 @@ func newNames(kinds []kinds.Kind) *names {
 	return &names{kinds: kinds, short: map[event.GroupResource][]string{}}
 }
 
-// find returns the kind for a name: a resource or kind, in singular, plural or short form, with or without the group.
-func (n *names) find(name string) (kinds.Kind, error) {
+// findKind returns the kind for a name: a resource or kind, in singular, plural or short form, with or without the group.
+func (n *names) findKind(name string) (kinds.Kind, error) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	plain, group, grouped := strings.Cut(strings.ToLower(name), ".")
@@ -44,8 +44,8 @@ func (n *names) find(name string) (kinds.Kind, error) {
 	return kinds.Kind{}, rpc.Invalid("%q is not a kind that the watcher follows: use one of %s", name, strings.Join(followed, ", "))
 }
 
-// learn reads missing short names from the API server at every interval until ctx ends.
-func (n *names) learn(ctx context.Context, from Source) {
+// learnShortNames reads missing short names from the API server at every interval until ctx ends.
+func (n *names) learnShortNames(ctx context.Context, from Source) {
 	ticker := time.NewTicker(learnInterval)
 	defer ticker.Stop()
 	for {

@@ -19,11 +19,11 @@ import (
 // again, a new letter appears. If the object does not exist, Replay removes a malformed message about it and returns
 // sequence 0.
 func (s *Server) Replay(ctx context.Context, r *syncv1.ReplayRequest) (*syncv1.ReplayResponse, error) {
-	key, err := s.subject(ctx, r)
+	key, err := s.replayKey(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	ack, err := s.replay(ctx, key)
+	ack, err := s.replayKeyed(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +35,8 @@ func (s *Server) Replay(ctx context.Context, r *syncv1.ReplayRequest) (*syncv1.R
 	return &syncv1.ReplayResponse{Ref: key.Ref(), Sequence: ack.Sequence}, nil
 }
 
-// subject returns the key of the object to replay.
-func (s *Server) subject(ctx context.Context, r *syncv1.ReplayRequest) (event.Key, error) {
+// replayKey returns the key of the object to replay.
+func (s *Server) replayKey(ctx context.Context, r *syncv1.ReplayRequest) (event.Key, error) {
 	id := r.GetDeadLetterId()
 	if id == 0 {
 		key := event.KeyOf(r.GetRef())
@@ -48,7 +48,7 @@ func (s *Server) subject(ctx context.Context, r *syncv1.ReplayRequest) (event.Ke
 		}
 		return key, nil
 	}
-	letter, err := s.letter(ctx, id)
+	letter, err := s.readLetter(ctx, id)
 	if err != nil {
 		return event.Key{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Server) subject(ctx context.Context, r *syncv1.ReplayRequest) (event.Ke
 	return key, nil
 }
 
-func (s *Server) replay(ctx context.Context, key event.Key) (publish.Ack, error) {
+func (s *Server) replayKeyed(ctx context.Context, key event.Key) (publish.Ack, error) {
 	i := slices.IndexFunc(s.cfg.Kinds, func(kind kinds.Kind) bool { return kind.GroupResource == key.GroupResource })
 	if key.Cluster != s.cfg.Cluster || i < 0 {
 		return publish.Ack{}, rpc.Invalid("%s of cluster %q is not followed by this watcher, which is that of cluster %q", key, key.Cluster, s.cfg.Cluster)
@@ -85,16 +85,16 @@ func (s *Server) replay(ctx context.Context, key event.Key) (publish.Ack, error)
 	case lastErr != nil:
 		return publish.Ack{}, rpc.NotFound("%s does not exist, and nothing was published about it", key)
 	default:
-		present = source.Object{Change: last.Change, Meaning: last.Meaning}
+		present = source.Object{Change: last.Change, Meaning: last.ContentHash}
 	}
-	if lastErr == nil && last.Change.NewerThan(present.Change) && !present.NewerThan(last.Change) {
-		return publish.Ack{Head: last.Head, Stale: true}, nil
+	if lastErr == nil && last.Change.IsNewerThan(present.Change) && !present.IsNewerThan(last.Change) {
+		return publish.Ack{Entry: last.Entry, Stale: true}, nil
 	}
 	expected := last.Sequence
 	if lastErr == nil && (last.UID != present.UID || last.Epoch != present.Epoch) {
 		expected = 0
 	}
 	return s.cfg.Publisher.Publish(ctx, present.Change, expected, publish.Options{
-		Replay: true, Meaning: present.Meaning, MetadataOnly: s.cfg.Kinds[i].MetadataOnly, TTL: s.cfg.TombstoneTTL,
+		Replay: true, ContentHash: present.Meaning, MetadataOnly: s.cfg.Kinds[i].MetadataOnly, TTL: s.cfg.TombstoneTTL,
 	})
 }

@@ -40,7 +40,7 @@ func (b *bed) replayed(request *syncv1.ReplayRequest, name string) publish.Store
 		b.t.Fatal(err)
 	}
 	if got.GetSequence() != last.Sequence || got.GetRef().GetName() != name || got.GetRef().GetCluster() != "local" {
-		b.t.Errorf("response is %v, on the bus is %+v", got, last.Head)
+		b.t.Errorf("response is %v, on the bus is %+v", got, last.Entry)
 	}
 	return last
 }
@@ -69,10 +69,10 @@ func TestAReplayPublishesThePresentStateOnceMore(t *testing.T) {
 			}
 			last := b.replayed(ref("x"), "x")
 			if last.Version != tc.want || last.Deleted != tc.deleted || (last.Sequence > before.Sequence) != tc.again {
-				t.Errorf("on the bus is %+v after %+v", last.Head, before.Head)
+				t.Errorf("on the bus is %+v after %+v", last.Entry, before.Entry)
 			}
-			if last.Meaning != "m" {
-				t.Errorf("meaning is %q: the next sweep would publish once more", last.Meaning)
+			if last.ContentHash != "m" {
+				t.Errorf("meaning is %q: the next sweep would publish once more", last.ContentHash)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestAReplayHealsAMalformedMessage(t *testing.T) {
 	b.exists(state("x", 10))
 	b.send(&nats.Msg{Subject: topology.ChangeSubject(key("x")), Data: []byte("?")})
 	if last := b.replayed(ref("x"), "x"); last.Version != "10" {
-		t.Errorf("on the bus is %+v", last.Head)
+		t.Errorf("on the bus is %+v", last.Entry)
 	}
 	b.send(&nats.Msg{Subject: topology.ChangeSubject(key("ghost")), Data: []byte("?")})
 	if got, err := b.Replay(t.Context(), ref("ghost")); err != nil || got.GetSequence() != 0 {
@@ -127,6 +127,6 @@ func TestAReplayNeedsTheAPIServer(t *testing.T) {
 		t.Error("replayed without knowing the present state")
 	}
 	if last, err := b.cfg.Publisher.Last(t.Context(), key("x")); err != nil || last.Sequence != ack.Sequence {
-		t.Errorf("on the bus is %+v, %v", last.Head, err)
+		t.Errorf("on the bus is %+v, %v", last.Entry, err)
 	}
 }

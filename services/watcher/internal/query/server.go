@@ -53,7 +53,7 @@ func New(cfg Config) *Server {
 
 // Run reads the short names of kinds until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	s.names.learn(ctx, s.cfg.Source)
+	s.names.learnShortNames(ctx, s.cfg.Source)
 	return nil
 }
 
@@ -75,13 +75,13 @@ func (s *Server) mayTrace(request any) (rpc.Right, error) {
 	if !ok {
 		return rpc.Right{}, errors.New("access rule of TraceObject got another request")
 	}
-	key, err := s.named(r)
+	key, err := s.requestedKey(r)
 	return rpc.Right{Verb: "get", GroupResource: key.GroupResource, Namespace: key.Namespace, Name: key.Name}, err
 }
 
-// named returns the key of the requested object. It ignores the namespace of a cluster-scoped kind, as kubectl does.
-func (s *Server) named(r *syncv1.TraceObjectRequest) (event.Key, error) {
-	kind, err := s.names.find(r.GetResource())
+// requestedKey returns the key of the requested object. It ignores the namespace of a cluster-scoped kind, as kubectl does.
+func (s *Server) requestedKey(r *syncv1.TraceObjectRequest) (event.Key, error) {
+	kind, err := s.names.findKind(r.GetResource())
 	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}
 	if kind.Global {
 		key.Namespace = ""
@@ -91,7 +91,7 @@ func (s *Server) named(r *syncv1.TraceObjectRequest) (event.Key, error) {
 
 // TraceObject returns the last change of an object and the results of the services for it.
 func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
-	key, err := s.named(r)
+	key, err := s.requestedKey(r)
 	if err != nil {
 		return nil, err
 	}
@@ -123,14 +123,14 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 		Revision: topology.Revision(last.Sequence, incarnation),
 	}
 	for _, result := range results {
-		response.Steps = append(response.Steps, &syncv1.Step{Result: result, Current: covers(result, c)})
+		response.Steps = append(response.Steps, &syncv1.Step{Result: result, Current: isCovering(result, c)})
 	}
 	return response, nil
 }
 
-// covers reports whether a result covers the change c. A service publishes no result for a state that differs from the
+// isCovering reports whether a result covers the change c. A service publishes no result for a state that differs from the
 // last one only in its status.
-func covers(result *eventv1.ResourceResult, c event.Change) bool {
+func isCovering(result *eventv1.ResourceResult, c event.Change) bool {
 	if result.GetUid() != c.UID {
 		return false
 	}

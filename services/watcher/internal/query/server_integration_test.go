@@ -94,7 +94,7 @@ func (b *bed) exists(c event.Change) publish.Ack {
 
 func (b *bed) publish(c event.Change) publish.Ack {
 	b.t.Helper()
-	ack, err := b.cfg.Publisher.Publish(b.t.Context(), c, 0, publish.Options{Meaning: "m"})
+	ack, err := b.cfg.Publisher.Publish(b.t.Context(), c, 0, publish.Options{ContentHash: "m"})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestADeletionIsCoveredOnlyByAResultThatSawIt(t *testing.T) {
 		"an earlier generation": {state("x", 19), live, false},
 	} {
 		result := &eventv1.ResourceResult{Uid: tc.seen.UID, ResourceVersion: tc.seen.ResourceVersion, Generation: tc.seen.Generation}
-		if got := covers(result, tc.of); got != tc.want {
+		if got := isCovering(result, tc.of); got != tc.want {
 			t.Errorf("%s: covers is %v, want %v", name, got, tc.want)
 		}
 	}
@@ -205,7 +205,7 @@ func TestAKindHasManyNames(t *testing.T) {
 		"authorizationmodel": "authorizationmodels", "AuthorizationModels": "authorizationmodels",
 		"stores.other.group": "", "stores.": "", "": "", ".": "", "fgastores": "",
 	} {
-		if kind, err := b.names.find(name); kind.Resource != want || (err != nil) != (want == "") {
+		if kind, err := b.names.findKind(name); kind.Resource != want || (err != nil) != (want == "") {
 			t.Errorf("%q is %q, %v; want %q", name, kind.Resource, err, want)
 		}
 	}
@@ -216,7 +216,7 @@ func TestLearningEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()
-	testbed.Eventually(t, time.Minute, func() error { _, err := b.names.find("fgastore"); return err })
+	testbed.Eventually(t, time.Minute, func() error { _, err := b.names.findKind("fgastore"); return err })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

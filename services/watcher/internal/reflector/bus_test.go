@@ -155,8 +155,8 @@ func (b *bus) equal(c *cluster) error {
 		case last.Deleted && !exists:
 		case last.Deleted != !exists:
 			return fmt.Errorf("%s: deleted is %v on the stream, exists is %v", head.Key, last.Deleted, exists)
-		case last.Meaning != want.Meaning || last.Change.UID != want.UID:
-			return fmt.Errorf("%s: %q on the stream, want %q", head.Key, last.Meaning, want.Meaning)
+		case last.ContentHash != want.Meaning || last.Change.UID != want.UID:
+			return fmt.Errorf("%s: %q on the stream, want %q", head.Key, last.ContentHash, want.Meaning)
 		case last.Version == want.ResourceVersion && !bytes.Equal(last.Change.Object, want.Change.Object):
 			return fmt.Errorf("%s: object is %.80s, want %.80s", head.Key, last.Change.Object, want.Change.Object)
 		default:
@@ -199,7 +199,7 @@ func (b *bus) tombstones(name string) (found []publish.Stored) {
 		if err != nil || !c.Deleted || c.UID != uid {
 			b.t.Errorf("tombstone %s is %+v, %v", msg.Subject, c, err)
 		}
-		found = append(found, publish.Stored{Head: publish.Head{UID: uid, Epoch: c.Epoch, Version: c.ResourceVersion}, Change: c})
+		found = append(found, publish.Stored{Entry: publish.Entry{UID: uid, Epoch: c.Epoch, Version: c.ResourceVersion}, Change: c})
 	}
 	return found
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/publish"
 )
 
-// check compares the streams with their configuration and content until ctx ends. Another client may delete, purge,
+// checkStreams compares the streams with their configuration and content until ctx ends. Another client may delete, purge,
 // replace or change them, and NATS would not report it.
-func (r *reflector) check(ctx context.Context) {
+func (r *reflector) checkStreams(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
 		began := time.Now()
 		err := r.checkOnce(ctx)
@@ -23,31 +23,31 @@ func (r *reflector) check(ctx context.Context) {
 }
 
 func (r *reflector) checkOnce(ctx context.Context) error {
-	if err := r.restore(ctx); err != nil {
+	if err := r.restoreStreams(ctx); err != nil {
 		return err
 	}
 	look, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	incarnation, err := r.incarnation(look)
+	incarnation, err := r.ensureStreamID(look)
 	if err != nil {
 		return err
 	}
 	for _, k := range r.kinds {
-		if err := k.check(ctx, incarnation); err != nil {
+		if err := k.checkKind(ctx, incarnation); err != nil {
 			return err
 		}
 	}
-	return r.targets.check(ctx, incarnation)
+	return r.targets.checkTargets(ctx, incarnation)
 }
 
-// check verifies the snapshot marker and one message. A purged stream lacks every message. A stream that was restored
+// checkKind verifies the snapshot marker and one message. A purged stream lacks every message. A stream that was restored
 // from a backup, or lost unsynced writes, lacks the last one.
-func (k *kindReflector) check(ctx context.Context, incarnation string) error {
+func (k *kindReflector) checkKind(ctx context.Context, incarnation string) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	k.mu.Lock()
 	synced, stream, restart, due := k.sweep == nil && k.stream != "", k.stream, k.restart, time.Now().After(k.due)
-	probe, silent := k.probe(), k.isSilent(time.Now())
+	probe, silent := k.selectProbe(), k.isSilent(time.Now())
 	k.mu.Unlock()
 	if !synced {
 		return nil
@@ -71,7 +71,7 @@ func (k *kindReflector) check(ctx context.Context, incarnation string) error {
 	if err != nil || !marked || probe.name.Name == "" {
 		return err
 	}
-	return k.verify(ctx, probe)
+	return k.verifyProbe(ctx, probe)
 }
 
 // hasMarker reports whether the stream with this ID holds the right marker, if the kind needs one.
@@ -80,18 +80,18 @@ func (k *kindReflector) hasMarker(ctx context.Context, incarnation string) (bool
 		return true, nil
 	}
 	written, err := k.cfg.Publisher.LastMarker(ctx, k.cfg.Cluster, k.kind.GroupResource)
-	if nothing(err) {
+	if isNoMessage(err) {
 		return false, nil
 	}
 	return written.GetStream() == incarnation && k.right(written), err
 }
 
-// probe selects a message to verify: the suspect, if any, else in turns the newest one, even a deletion, and one of any
+// selectProbe selects a message to verify: the suspect, if any, else in turns the newest one, even a deletion, and one of any
 // object.
-func (k *kindReflector) probe() message {
+func (k *kindReflector) selectProbe() message {
 	k.turn++
 	switch {
-	case k.stands(k.suspect):
+	case k.isExpected(k.suspect):
 		return k.suspect
 	case k.turn%2 == 0 && k.newest.sequence > 0:
 		return k.newest
@@ -100,33 +100,33 @@ func (k *kindReflector) probe() message {
 	return message{name, k.heads[name].sequence}
 }
 
-// stands reports whether a message should still be on the stream.
-func (k *kindReflector) stands(m message) bool {
+// isExpected reports whether a message should still be on the stream.
+func (k *kindReflector) isExpected(m message) bool {
 	return m.sequence > 0 && (m == k.newest || m.sequence == k.heads[m.name].sequence)
 }
 
-// overtaken records the version of another publisher's message. The caller must hold the lock.
-func (k *kindReflector) overtaken(by publish.Head) {
+// recordForeign records the version of another publisher's message. The caller must hold the lock.
+func (k *kindReflector) recordForeign(by publish.Entry) {
 	if by.Epoch == k.epoch {
-		k.ahead = newer(by.Version, k.ahead)
+		k.ahead = laterVersion(by.Version, k.ahead)
 	}
 }
 
-// verify starts a new sweep if a message is missing twice. A message missing once may only be a replica of the stream
+// verifyProbe starts a new sweep if a message is missing twice. A message missing once may only be a replica of the stream
 // that lags. An expired deletion that was the newest message is missing too; the sweep then finds no difference.
-func (k *kindReflector) verify(ctx context.Context, probe message) error {
-	last, err := k.cfg.Publisher.Last(ctx, k.key(probe.name))
+func (k *kindReflector) verifyProbe(ctx context.Context, probe message) error {
+	last, err := k.cfg.Publisher.Last(ctx, k.keyOf(probe.name))
 	missing := errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed) || err == nil && last.Sequence < probe.sequence
 	if err != nil && !missing {
 		return err
 	}
 	k.mu.Lock()
 	if err == nil && last.Sequence > probe.sequence {
-		k.overtaken(last.Head)
+		k.recordForeign(last.Entry)
 	}
 	before := k.suspect
 	k.suspect = message{}
-	missing = missing && k.stands(probe)
+	missing = missing && k.isExpected(probe)
 	if missing && before != probe {
 		k.suspect, missing = probe, false
 	}

@@ -36,14 +36,14 @@ type epoch struct {
 	name string
 }
 
-func (e *epoch) current() string {
+func (e *epoch) currentEpoch() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.name
 }
 
-// advance sets the epoch if it is later than the current one, and reports whether it did.
-func (e *epoch) advance(to string) bool {
+// canAdvance sets the epoch if it is later than the current one, and reports whether it did.
+func (e *epoch) canAdvance(to string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	order, ok := event.CompareEpochs(to, e.name)
@@ -54,14 +54,14 @@ func (e *epoch) advance(to string) bool {
 	return true
 }
 
-// begin begins an epoch, in which everything is swept again.
-func (r *reflector) begin(epoch string) {
-	if !r.epoch.advance(epoch) {
+// beginEpoch begins an epoch, in which everything is swept again.
+func (r *reflector) beginEpoch(epoch string) {
+	if !r.epoch.canAdvance(epoch) {
 		return
 	}
 	r.cfg.Metrics.epochs.Inc()
 	r.cfg.Log.Warn("another epoch begins; everything is compared anew", slog.String("epoch", epoch))
-	for _, k := range r.all() {
+	for _, k := range r.allKinds() {
 		k.mu.Lock()
 		restart := k.restart
 		k.mu.Unlock()
@@ -69,10 +69,10 @@ func (r *reflector) begin(epoch string) {
 	}
 }
 
-// rewound records that a kind is rewound, and begins another epoch once that has lasted long enough.
-func (k *kindReflector) rewound(ctx context.Context, cause error) {
-	since := k.cfg.Rewinds.add(k.label(), cause)
-	k.cfg.Metrics.rewound.WithLabelValues(k.label()).Set(1)
+// recordRewound records that a kind is rewound, and begins another epoch once that has lasted long enough.
+func (k *kindReflector) recordRewound(ctx context.Context, cause error) {
+	since := k.cfg.Rewinds.addProblem(k.kindLabel(), cause)
+	k.cfg.Metrics.rewound.WithLabelValues(k.kindLabel()).Set(1)
 	left := rewoundFor*k.cfg.CheckInterval - time.Since(since)
 	if left > 0 {
 		backoff.Sleep(ctx, left)
@@ -81,20 +81,20 @@ func (k *kindReflector) rewound(ctx context.Context, cause error) {
 	k.mu.Lock()
 	epoch := k.epoch
 	k.mu.Unlock()
-	k.reflector.begin(event.NextEpoch(epoch))
+	k.reflector.beginEpoch(event.NextEpoch(epoch))
 }
 
 // caughtUp records that a kind is not rewound any more.
 func (k *kindReflector) caughtUp() {
-	k.cfg.Rewinds.end(k.label())
-	k.cfg.Metrics.rewound.WithLabelValues(k.label()).Set(0)
+	k.cfg.Rewinds.endProblem(k.kindLabel())
+	k.cfg.Metrics.rewound.WithLabelValues(k.kindLabel()).Set(0)
 }
 
 // checkVersions reads the API server's versions at every interval. It is needed because a watch from a version in the
 // future yields nothing.
 func (r *reflector) checkVersions(ctx context.Context) {
 	for backoff.Sleep(ctx, versionEvery*r.cfg.CheckInterval) {
-		for _, k := range r.all() {
+		for _, k := range r.allKinds() {
 			k.mu.Lock()
 			synced, restart := k.sweep == nil && k.stream != "", k.restart
 			k.mu.Unlock()
@@ -128,20 +128,20 @@ func (k *kindReflector) checkVersion(ctx context.Context) error {
 	if k.ahead == ahead {
 		k.ahead = "" // If the stream is really ahead, the next sweep finds it.
 	}
-	return k.compare(version, newer(seen, ahead))
+	return k.compare(version, laterVersion(seen, ahead))
 }
 
 // compare returns [errRewound] if the API server's version is before the known one.
 func (k *kindReflector) compare(version, known string) error {
-	if order, err := compare(version, known); err == nil && order < 0 {
-		return fmt.Errorf("%s is at version %s, known is %s: %w", k.label(), version, known, errRewound)
+	if order, err := compareVersions(version, known); err == nil && order < 0 {
+		return fmt.Errorf("%s is at version %s, known is %s: %w", k.kindLabel(), version, known, errRewound)
 	}
 	return nil
 }
 
-// newer returns the later of two versions.
-func newer(a, b string) string {
-	if order, err := compare(a, b); err == nil && order >= 0 {
+// laterVersion returns the later of two versions.
+func laterVersion(a, b string) string {
+	if order, err := compareVersions(a, b); err == nil && order >= 0 {
 		return a
 	}
 	return b

@@ -87,7 +87,7 @@ func TestARestoredClusterIsPublishedAnewAsOfAnotherEpoch(t *testing.T) {
 			told(t, cfg)
 			b.enters(c, cfg, "epoch/1")
 			if last, err := b.p.Last(t.Context(), c.key("made")); err != nil || !last.Deleted || last.UID != made || last.Epoch != "epoch/1" {
-				t.Errorf("what the restored cluster does not have is %+v, %v", last.Head, err)
+				t.Errorf("what the restored cluster does not have is %+v, %v", last.Entry, err)
 			}
 			for object, spec := range map[string]string{"changed": "v2", "deleted": "v1"} {
 				got := b.tombstones(object)

@@ -25,15 +25,15 @@ const (
 	absentOptionalInterval = 15 * time.Second
 )
 
-// run follows the kind until ctx ends or a fatal error occurs.
-func (k *kindReflector) run(ctx context.Context) error {
+// runKind follows the kind until ctx ends or a fatal error occurs.
+func (k *kindReflector) runKind(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
-		err := k.follow(ctx)
+		err := k.listAndWatch(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // What ended with ctx is no error.
-		case fatal(err):
+		case isFatal(err):
 			return err
 		}
 		if time.Since(began) > 2*maxRetry {
@@ -42,19 +42,19 @@ func (k *kindReflector) run(ctx context.Context) error {
 		if err == nil || errors.Is(err, errDue) || errors.Is(err, errEpoch) {
 			continue
 		}
-		k.cfg.Health.interrupted(k.label(), err)
-		k.cfg.Log.WarnContext(ctx, "sweeping again", "kind", k.label(), "cause", err)
+		k.cfg.Health.recordInterrupted(k.kindLabel(), err)
+		k.cfg.Log.WarnContext(ctx, "sweeping again", "kind", k.kindLabel(), "cause", err)
 		if errors.Is(err, errRewound) {
-			k.rewound(ctx, err)
+			k.recordRewound(ctx, err)
 		}
-		if !retries().Wait(ctx, attempt) {
+		if !retryBackoff().Wait(ctx, attempt) {
 			return nil
 		}
 	}
 }
 
-// follow sweeps and then watches. It returns the reason for the next sweep.
-func (k *kindReflector) follow(ctx context.Context) error {
+// listAndWatch sweeps and then watches. It returns the reason for the next sweep.
+func (k *kindReflector) listAndWatch(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	k.mu.Lock()
@@ -68,47 +68,47 @@ func (k *kindReflector) follow(ctx context.Context) error {
 }
 
 func (k *kindReflector) followOnce(ctx context.Context) error {
-	s, err := k.begin(ctx)
+	s, err := k.beginRelist(ctx)
 	if err != nil {
 		return err
 	}
-	version, count, err := k.list(ctx, s)
+	version, count, err := k.listKind(ctx, s)
 	if errors.Is(err, source.ErrNotServed) {
-		if k.finish(s, "", 0, false); k.kind.Target {
+		if k.finishRelist(s, "", 0, false); k.kind.Target {
 			return err // The next attempt may find it in another version.
 		}
-		return k.await(ctx, err)
+		return k.waitServed(ctx, err)
 	}
 	if err != nil {
 		return err
 	}
-	k.finish(s, version, count, true)
-	return k.watch(ctx, version)
+	k.finishRelist(s, version, count, true)
+	return k.watchFrom(ctx, version)
 }
 
-// await returns nil once the API server serves the kind. cause is the reason for the wait.
-func (k *kindReflector) await(ctx context.Context, cause error) error {
+// waitServed returns nil once the API server serves the kind. cause is the reason for the wait.
+func (k *kindReflector) waitServed(ctx context.Context, cause error) error {
 	level, interval := slog.LevelWarn, absentInterval
 	if k.kind.Optional {
 		level, interval = slog.LevelInfo, absentOptionalInterval
 	}
-	k.cfg.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", k.label(), "version", k.kind.Version, "cause", cause)
-	defer k.open()() // A kind that is not served counts as watched: it has no changes.
+	k.cfg.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", k.kindLabel(), "version", k.kind.Version, "cause", cause)
+	defer k.openWatch()() // A kind that is not served counts as watched: it has no changes.
 	for backoff.Sleep(ctx, interval) {
 		_, err := k.cfg.Source.List(ctx, k.kind, "")
 		if err == nil {
 			return nil
 		}
 		if errors.Is(err, source.ErrNotServed) {
-			k.hear()
+			k.markEvent()
 		}
 	}
 	return ctx.Err()
 }
 
-// watch publishes the changes after version. It returns if the version has expired, the history was rewound, or the
+// watchFrom publishes the changes after version. It returns if the version has expired, the history was rewound, or the
 // watch is forbidden. The caller then logs the error and sweeps the kind again.
-func (k *kindReflector) watch(ctx context.Context, version string) error {
+func (k *kindReflector) watchFrom(ctx context.Context, version string) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
 		next, err := k.watchOnce(ctx, version)
@@ -120,9 +120,9 @@ func (k *kindReflector) watch(ctx context.Context, version string) error {
 		}
 		version = next
 		if err != nil {
-			k.cfg.Log.InfoContext(ctx, "watch interrupted; going on", "kind", k.label(), "version", version, "error", err)
+			k.cfg.Log.InfoContext(ctx, "watch interrupted; going on", "kind", k.kindLabel(), "version", version, "error", err)
 		}
-		if !retries().Wait(ctx, attempt) {
+		if !retryBackoff().Wait(ctx, attempt) {
 			return ctx.Err()
 		}
 	}
@@ -134,20 +134,20 @@ func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, 
 	if err := k.checkVersion(ctx); err != nil {
 		return version, err
 	}
-	defer k.open()()
+	defer k.openWatch()()
 	for e, err := range k.cfg.Source.Watch(ctx, k.kind, version) {
 		if err != nil {
 			return version, err
 		}
-		k.hear()
+		k.markEvent()
 		if !e.Bookmark {
-			if err := k.observe(ctx, e.Object); err != nil {
+			if err := k.observeState(ctx, e.Object); err != nil {
 				return version, err
 			}
 		}
 		version = e.Version
 		k.mu.Lock()
-		k.seen, k.bookmarked = newer(version, k.seen), k.bookmarked || e.Bookmark
+		k.seen, k.bookmarked = laterVersion(version, k.seen), k.bookmarked || e.Bookmark
 		k.mu.Unlock()
 	}
 	return version, nil

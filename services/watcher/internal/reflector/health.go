@@ -43,8 +43,8 @@ type failing struct {
 	err   error
 }
 
-// note records the outcome of an attempt that started at began.
-func (f *failing) note(began time.Time, err error) {
+// recordAttempt records the outcome of an attempt that started at began.
+func (f *failing) recordAttempt(began time.Time, err error) {
 	switch {
 	case err == nil:
 		*f = failing{}
@@ -55,15 +55,15 @@ func (f *failing) note(began time.Time, err error) {
 	}
 }
 
-func (f *failing) lasts() time.Duration {
+func (f *failing) failingFor() time.Duration {
 	if f.err == nil {
 		return 0
 	}
 	return time.Since(f.since)
 }
 
-// begin starts a term, and returns the function that ends it.
-func (h *Health) begin(kinds []*kindReflector) (end func()) {
+// beginTerm starts a term, and returns the function that ends it.
+func (h *Health) beginTerm(kinds []*kindReflector) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.acknowledged, h.answered, h.checked, h.read = failing{}, failing{}, failing{}, time.Now()
@@ -72,7 +72,7 @@ func (h *Health) begin(kinds []*kindReflector) (end func()) {
 		if k.kind.Named { // A namespace whose Secrets cannot be listed must not delay the rest.
 			continue
 		}
-		h.kinds[k.label()] = &kindHealth{heard: time.Now()}
+		h.kinds[k.kindLabel()] = &kindHealth{heard: time.Now()}
 	}
 	return func() {
 		h.mu.Lock()
@@ -81,19 +81,19 @@ func (h *Health) begin(kinds []*kindReflector) (end func()) {
 	}
 }
 
-// published records the outcome of a publication.
-func (h *Health) published(began time.Time, err error) {
+// recordPublication records the outcome of a publication.
+func (h *Health) recordPublication(began time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.acknowledged.note(began, err)
-	h.answered.note(began, unanswered(err))
+	h.acknowledged.recordAttempt(began, err)
+	h.answered.recordAttempt(began, unansweredError(err))
 }
 
 // streamChecked records the outcome of a check of the stream.
 func (h *Health) streamChecked(began time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.checked.note(began, unanswered(err))
+	h.checked.recordAttempt(began, unansweredError(err))
 }
 
 // wasRead notes that the API server answered a read that began at a time.
@@ -113,15 +113,15 @@ func (h *Health) Unread() time.Duration {
 	return time.Since(h.read)
 }
 
-func unanswered(err error) error {
-	if publish.Answered(err) {
+func unansweredError(err error) error {
+	if publish.IsServerResponse(err) {
 		return nil
 	}
 	return err
 }
 
-// about changes the state of a followed kind.
-func (h *Health) about(kind string, change func(*kindHealth)) {
+// updateKind changes the state of a followed kind.
+func (h *Health) updateKind(kind string, change func(*kindHealth)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if k := h.kinds[kind]; k != nil {
@@ -129,16 +129,16 @@ func (h *Health) about(kind string, change func(*kindHealth)) {
 	}
 }
 
-func (h *Health) heard(kind string) {
-	h.about(kind, func(k *kindHealth) { k.heard = time.Now() })
+func (h *Health) recordAnswer(kind string) {
+	h.updateKind(kind, func(k *kindHealth) { k.heard = time.Now() })
 }
 
-func (h *Health) completed(kind string) {
-	h.about(kind, func(k *kindHealth) { k.complete, k.err = true, nil })
+func (h *Health) recordComplete(kind string) {
+	h.updateKind(kind, func(k *kindHealth) { k.complete, k.err = true, nil })
 }
 
-func (h *Health) interrupted(kind string, err error) {
-	h.about(kind, func(k *kindHealth) { k.complete, k.err = false, err })
+func (h *Health) recordInterrupted(kind string, err error) {
+	h.updateKind(kind, func(k *kindHealth) { k.complete, k.err = false, err })
 }
 
 // Cluster returns nil while all kinds are followed up to the API server's newest state.
@@ -164,8 +164,8 @@ func (h *Health) Cluster() error {
 func (h *Health) Bus() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.kinds != nil && h.acknowledged.lasts() > unacknowledged {
-		return fmt.Errorf("nothing acknowledged for %s: %w", h.acknowledged.lasts().Round(time.Second), h.acknowledged.err)
+	if h.kinds != nil && h.acknowledged.failingFor() > unacknowledged {
+		return fmt.Errorf("nothing acknowledged for %s: %w", h.acknowledged.failingFor().Round(time.Second), h.acknowledged.err)
 	}
 	return nil
 }
@@ -177,5 +177,5 @@ func (h *Health) Unanswered() time.Duration {
 	if h.kinds == nil {
 		return 0
 	}
-	return max(h.answered.lasts(), h.checked.lasts())
+	return max(h.answered.failingFor(), h.checked.failingFor())
 }

@@ -19,7 +19,7 @@ import (
 func newTerm() (h *Health, name string, end func()) {
 	h = &Health{}
 	k := &kindReflector{kind: kinds.Stores()}
-	return h, k.label(), h.begin([]*kindReflector{k})
+	return h, k.kindLabel(), h.beginTerm([]*kindReflector{k})
 }
 
 func wants(t *testing.T, err error, text string) {
@@ -33,17 +33,17 @@ func TestWhatIsNamedHoldsUpNeitherReadinessNorHeartbeats(t *testing.T) {
 	h, r := &Health{}, &reflector{targets: &targets{}}
 	stores, secrets := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.Secrets().In("team-a"), nil)
 	r.kinds = []*kindReflector{stores, secrets}
-	defer h.begin(r.kinds)()
-	h.completed(stores.label())
-	h.interrupted(secrets.label(), errAgain)
+	defer h.beginTerm(r.kinds)()
+	h.recordComplete(stores.kindLabel())
+	h.recordInterrupted(secrets.kindLabel(), errAgain)
 	wants(t, h.Cluster(), "")
-	defer stores.open()()
+	defer stores.openWatch()()
 	stores.stream = "one"
-	if _, ok := r.heartbeat(time.Now()); !ok {
+	if _, ok := r.heartbeatAt(time.Now()); !ok {
 		t.Error("there is no heartbeat")
 	}
-	if secrets.label() != "secrets/team-a" {
-		t.Errorf("it is called %s", secrets.label())
+	if secrets.kindLabel() != "secrets/team-a" {
+		t.Errorf("it is called %s", secrets.kindLabel())
 	}
 }
 
@@ -51,20 +51,20 @@ func TestALeaderIsReadyWhileEveryKindIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, name, end := newTerm()
 		wants(t, h.Cluster(), name+" is not on the bus yet")
-		h.completed(name)
+		h.recordComplete(name)
 		wants(t, h.Cluster(), "")
 		<-time.After(unheard)
-		h.heard(name)
+		h.recordAnswer(name)
 		<-time.After(unheard)
 		wants(t, h.Cluster(), "")
 		<-time.After(time.Second)
 		wants(t, h.Cluster(), "nothing heard of "+name+" for 3m1s")
-		h.heard(name)
-		h.interrupted(name, errRewound)
+		h.recordAnswer(name)
+		h.recordInterrupted(name, errRewound)
 		wants(t, h.Cluster(), name+" is not followed: "+errRewound.Error())
-		h.completed(name)
+		h.recordComplete(name)
 		wants(t, h.Cluster(), "")
-		h.interrupted(name, errAgain)
+		h.recordInterrupted(name, errAgain)
 		end()
 		wants(t, h.Cluster(), "")
 	})
@@ -89,20 +89,20 @@ func TestALeaderIsReadyWhileTheBusTakesWhatItPublishes(t *testing.T) {
 				h, _, end := newTerm()
 				began := time.Now()
 				<-time.After(unacknowledged)
-				h.published(began, test.err)
+				h.recordPublication(began, test.err)
 				wants(t, h.Bus(), "")
 				<-time.After(7 * time.Second)
-				h.published(time.Now(), test.err)
+				h.recordPublication(time.Now(), test.err)
 				wants(t, h.Bus(), "nothing acknowledged for 12s: "+test.err.Error())
 				if got := h.Unanswered(); got != test.unanswered {
 					t.Errorf("unanswered for %s, want %s", got, test.unanswered)
 				}
-				h.published(time.Now(), nil)
+				h.recordPublication(time.Now(), nil)
 				wants(t, h.Bus(), "")
 				if h.Unanswered() != 0 {
 					t.Error("an acknowledgement changes nothing")
 				}
-				h.published(time.Now(), test.err)
+				h.recordPublication(time.Now(), test.err)
 				<-time.After(unacknowledged + 1)
 				end()
 				wants(t, h.Bus(), "")
@@ -116,7 +116,7 @@ func TestAStreamThatCannotBeLookedAtIsNoAnswerEither(t *testing.T) {
 		h, _, _ := newTerm()
 		h.streamChecked(time.Now(), errors.Join(errors.New("open stream"), nats.ErrNoResponders))
 		<-time.After(time.Minute)
-		h.published(time.Now(), nil)
+		h.recordPublication(time.Now(), nil)
 		if got := h.Unanswered(); got != time.Minute {
 			t.Errorf("unanswered for %s", got)
 		}

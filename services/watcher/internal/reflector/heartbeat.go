@@ -23,11 +23,11 @@ const (
 	maxUnread = 2 * time.Second
 )
 
-// beat publishes again and again how far the stream follows the API server, until ctx ends; nothing while reads on the watches'
+// publishHeartbeats publishes again and again how far the stream follows the API server, until ctx ends; nothing while reads on the watches'
 // transport are not answered. The Lease shows less: its requests may take another connection.
-func (r *reflector) beat(ctx context.Context) {
+func (r *reflector) publishHeartbeats(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
-		h, ok := r.heartbeat(time.Now())
+		h, ok := r.heartbeatAt(time.Now())
 		if !ok || r.cfg.Health.Unread() > maxUnread {
 			continue
 		}
@@ -40,8 +40,8 @@ func (r *reflector) beat(ctx context.Context) {
 	}
 }
 
-// read reads again and again from the API server, by the transport of the watches, until ctx ends.
-func (r *reflector) read(ctx context.Context) {
+// probeAPIServer reads again and again from the API server, by the transport of the watches, until ctx ends.
+func (r *reflector) probeAPIServer(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval/2) {
 		began := time.Now()
 		attempt, cancel := context.WithTimeout(ctx, maxUnread)
@@ -59,35 +59,35 @@ func isAnswer(err error) bool {
 	return err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
-// heartbeat returns the heartbeat for a time. It returns false before every kind has a snapshot. It also returns false
+// heartbeatAt returns the heartbeat for a time. It returns false before every kind has a snapshot. It also returns false
 // while a kind of targets is late and its marker does not report that yet.
-func (r *reflector) heartbeat(now time.Time) (h *eventv1.Heartbeat, ok bool) {
+func (r *reflector) heartbeatAt(now time.Time) (h *eventv1.Heartbeat, ok bool) {
 	oldest, versions := now, map[string]string{}
 	for _, k := range r.kinds {
 		if k.kind.Named { // No decision depends on the presence of these.
 			continue
 		}
-		version, current := k.current(now)
+		version, current := k.currentVersion(now)
 		if current.IsZero() {
 			return nil, false
 		}
 		if current.Before(oldest) {
 			oldest = current
 		}
-		versions[k.label()] = version
+		versions[k.kindLabel()] = version
 	}
-	if !r.targets.settled(now) {
+	if !r.targets.isSettled(now) {
 		return nil, false
 	}
 	return &eventv1.Heartbeat{
-		Cluster: r.cfg.Cluster, Epoch: r.epoch.current(), ResourceVersions: versions,
+		Cluster: r.cfg.Cluster, Epoch: r.epoch.currentEpoch(), ResourceVersions: versions,
 		Behind: durationpb.New(now.Sub(oldest)), WrittenAt: timestamppb.New(now),
 	}, true
 }
 
-// current returns the API server's newest version, and the time up to which the stream holds all its changes. The time
+// currentVersion returns the API server's newest version, and the time up to which the stream holds all its changes. The time
 // is zero before the first snapshot.
-func (k *kindReflector) current(now time.Time) (version string, at time.Time) {
+func (k *kindReflector) currentVersion(now time.Time) (version string, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stream == "" {
@@ -97,7 +97,7 @@ func (k *kindReflector) current(now time.Time) (version string, at time.Time) {
 	if k.opened.IsZero() || now.Sub(k.opened) < opening {
 		at = k.closed
 	}
-	return k.seen, k.unpublished(at)
+	return k.seen, k.unpublishedSince(at)
 }
 
 // lastSure returns up to when an open watch is known to have sent everything: the last message of a watch that is silent. The
@@ -114,8 +114,8 @@ func (k *kindReflector) isSilent(now time.Time) bool {
 	return k.bookmarked && !k.opened.IsZero() && now.Sub(k.heard) > maxSilence
 }
 
-// unpublished returns at, or the time of the oldest unpublished change if that is earlier.
-func (k *kindReflector) unpublished(at time.Time) time.Time {
+// unpublishedSince returns at, or the time of the oldest unpublished change if that is earlier.
+func (k *kindReflector) unpublishedSince(at time.Time) time.Time {
 	for _, s := range k.waiting {
 		if s.ObservedAt.Before(at) {
 			at = s.ObservedAt
@@ -124,8 +124,8 @@ func (k *kindReflector) unpublished(at time.Time) time.Time {
 	return at
 }
 
-// open records that a watch is open, which yields every change from now on. The returned function records its end.
-func (k *kindReflector) open() (end func()) {
+// openWatch records that a watch is open, which yields every change from now on. The returned function records its end.
+func (k *kindReflector) openWatch() (end func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.opened = time.Now()

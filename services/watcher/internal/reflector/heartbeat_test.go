@@ -21,7 +21,7 @@ import (
 
 // behind returns how long the stream may lack changes by the next heartbeat, or -1 without a heartbeat.
 func behind(r *reflector) time.Duration {
-	h, ok := r.heartbeat(time.Now())
+	h, ok := r.heartbeatAt(time.Now())
 	if !ok {
 		return -1
 	}
@@ -41,7 +41,7 @@ func TestAHeartbeatSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 			}
 		}
 		want("before the first snapshot", -1)
-		end := k.open()
+		end := k.openWatch()
 		want("before the marker of the snapshot", -1)
 		k.stream = "one"
 		wait(time.Hour)
@@ -53,13 +53,13 @@ func TestAHeartbeatSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 		end()
 		wait(4 * time.Second)
 		want("while it is not watched", 4*time.Second)
-		refused := k.open()
+		refused := k.openWatch()
 		wait(opening / 2)
 		want("while a watch may yet be refused", 5*time.Second)
 		refused()
 		wait(time.Second)
 		want("when it was", 6*time.Second)
-		k.open()
+		k.openWatch()
 		wait(opening)
 		want("while it is watched again", 0)
 	})
@@ -73,7 +73,7 @@ func TestAHeartbeatDoesNotVouchForASilentWatch(t *testing.T) {
 		r.kinds = []*kindReflector{silent, other}
 		for _, k := range r.kinds {
 			k.stream = "one"
-			k.open()
+			k.openWatch()
 		}
 		<-time.After(time.Hour)
 		if got := behind(r); got != 0 {

@@ -48,7 +48,7 @@ type kindReflector struct {
 	// highest is the highest known sequence of this kind.
 	highest uint64
 	// sweep is the sweep in progress. It is nil once its marker is written.
-	sweep *sweep
+	sweep *relist
 	// stream is the stream ID in the last marker. It is empty before the first.
 	stream string
 	// due is the time of the next regular sweep.
@@ -66,7 +66,7 @@ type kindReflector struct {
 	bookmarked bool
 }
 
-// head is a [publish.Head] without the fields that follow from its place.
+// head is a [publish.Entry] without the fields that follow from its place.
 type head struct {
 	sequence                     uint64
 	uid, epoch, version, meaning string
@@ -78,9 +78,9 @@ type message struct {
 	sequence uint64
 }
 
-// holds reports whether h has the meaning of o. In an earlier epoch only the very same version counts, because
+// hasMeaning reports whether h has the meaning of o. In an earlier epoch only the very same version counts, because
 // consumers write by the version they received.
-func (h head) holds(o source.Object) bool {
+func (h head) hasMeaning(o source.Object) bool {
 	return h.meaning == o.Meaning && (h.epoch == o.Epoch || h.version == o.ResourceVersion)
 }
 
@@ -94,20 +94,20 @@ type state struct {
 	order  uint64
 }
 
-// weight returns the share of s in the backlog.
-func (s state) weight() int64 {
-	all := weight(s.Change)
+// backlogShare returns the share of s in the backlog.
+func (s state) backlogShare() int64 {
+	all := weightOf(s.Change)
 	for _, c := range s.former {
-		all += weight(c)
+		all += weightOf(c)
 	}
 	return all
 }
 
-func weight(c event.Change) int64 { return min(int64(len(c.Object)), backlogBytes) }
+func weightOf(c event.Change) int64 { return min(int64(len(c.Object)), backlogBytes) }
 
-// after returns s as the newest state of its name. The old state is obsolete or, if it belongs to another object,
+// replacing returns s as the newest state of its name. The old state is obsolete or, if it belongs to another object,
 // becomes the last state of that object.
-func (s state) after(old state) state {
+func (s state) replacing(old state) state {
 	s.former = old.former
 	if old.UID != s.UID && !old.unseen {
 		old.Change.Deleted = true
@@ -124,7 +124,7 @@ func newKindReflector(r *reflector, kind kinds.Kind, on *lane) *kindReflector {
 	}
 }
 
-func (k *kindReflector) key(name types.NamespacedName) event.Key {
+func (k *kindReflector) keyOf(name types.NamespacedName) event.Key {
 	return event.Key{Cluster: k.cfg.Cluster, GroupResource: k.kind.GroupResource, Namespace: name.Namespace, Name: name.Name}
 }
 
@@ -132,40 +132,40 @@ func nameOf(k event.Key) types.NamespacedName {
 	return types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
 }
 
-// observe enqueues a state from the API server. It blocks while the backlog is full.
-func (k *kindReflector) observe(ctx context.Context, o source.Object) error {
-	if k.known(&o) {
+// observeState enqueues a state from the API server. It blocks while the backlog is full.
+func (k *kindReflector) observeState(ctx context.Context, o source.Object) error {
+	if k.isPublished(&o) {
 		return nil
 	}
-	if err := k.lane.backlog.Acquire(ctx, weight(o.Change)); err != nil {
+	if err := k.lane.backlog.Acquire(ctx, weightOf(o.Change)); err != nil {
 		return fmt.Errorf("waiting for the bus to take %s: %w", o.Key, err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := state{Object: o}
 	if old, ok := k.waiting[nameOf(o.Key)]; ok {
-		s = s.after(old)
-		k.lane.backlog.Release(old.weight() + weight(o.Change) - s.weight())
+		s = s.replacing(old)
+		k.lane.backlog.Release(old.backlogShare() + weightOf(o.Change) - s.backlogShare())
 	}
-	k.enqueue(s)
+	k.enqueueState(s)
 	return nil
 }
 
-// known reports whether the stream already holds the meaning of o. It also sets the epoch of o.
-func (k *kindReflector) known(o *source.Object) bool {
+// isPublished reports whether the stream already holds the meaning of o. It also sets the epoch of o.
+func (k *kindReflector) isPublished(o *source.Object) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o.Epoch = k.epoch
 	name := nameOf(o.Key)
 	if k.sweep != nil {
-		k.sweep.listed(name)
+		k.sweep.recordListed(name)
 	}
 	_, waiting := k.waiting[name]
-	return !waiting && !o.Deleted && k.heads[name].holds(*o)
+	return !waiting && !o.Deleted && k.heads[name].hasMeaning(*o)
 }
 
-// enqueue makes s the newest state of its object.
-func (k *kindReflector) enqueue(s state) {
+// enqueueState makes s the newest state of its object.
+func (k *kindReflector) enqueueState(s state) {
 	k.arrived++
 	s.order = k.arrived
 	k.waiting[nameOf(s.Key)] = s
@@ -174,15 +174,15 @@ func (k *kindReflector) enqueue(s state) {
 		queue = k.lane.changed
 	}
 	queue.Add(task{on: k, name: nameOf(s.Key)})
-	k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
+	k.cfg.Metrics.waiting.WithLabelValues(k.kindLabel()).Set(float64(len(k.waiting)))
 }
 
-// do carries out one task: see [task].
-func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error {
+// runTask carries out one task: see [task].
+func (k *kindReflector) runTask(ctx context.Context, name types.NamespacedName) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	if name.Name == "" {
-		return k.mark(ctx)
+		return k.publishDueMarker(ctx)
 	}
 	k.mu.Lock()
 	s, ok := k.waiting[name]
@@ -191,7 +191,7 @@ func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error
 	if !ok {
 		return nil
 	}
-	ack, err := k.publish(ctx, s, on)
+	ack, err := k.publishState(ctx, s, on)
 	if err != nil {
 		return err
 	}
@@ -201,13 +201,13 @@ func (k *kindReflector) do(ctx context.Context, name types.NamespacedName) error
 		k.lane.fresh.Add(task{on: k, name: name})
 		return nil
 	}
-	k.record(ack)
-	k.dequeue(name, s)
+	k.recordHead(ack)
+	k.dequeueState(name, s)
 	return nil
 }
 
-// record stores the message on the stream. It copies the strings, because they would keep the whole message in memory.
-func (k *kindReflector) record(h publish.Head) {
+// recordHead stores the message on the stream. It copies the strings, because they would keep the whole message in memory.
+func (k *kindReflector) recordHead(h publish.Entry) {
 	k.highest = max(k.highest, h.Sequence)
 	name := nameOf(h.Key)
 	if h.Sequence > k.newest.sequence {
@@ -221,24 +221,24 @@ func (k *kindReflector) record(h publish.Head) {
 		name = types.NamespacedName{Namespace: strings.Clone(name.Namespace), Name: strings.Clone(name.Name)}
 		k.heads[name] = head{
 			sequence: h.Sequence, uid: strings.Clone(h.UID), epoch: unique.Make(h.Epoch).Value(),
-			version: strings.Clone(h.Version), meaning: strings.Clone(h.Meaning),
+			version: strings.Clone(h.Version), meaning: strings.Clone(h.ContentHash),
 		}
 	}
-	k.cfg.Metrics.objects.WithLabelValues(k.label()).Set(float64(len(k.heads)))
+	k.cfg.Metrics.objects.WithLabelValues(k.kindLabel()).Set(float64(len(k.heads)))
 }
 
-// dequeue removes s from the waiting states, unless a newer state arrived meanwhile.
-func (k *kindReflector) dequeue(name types.NamespacedName, s state) {
+// dequeueState removes s from the waiting states, unless a newer state arrived meanwhile.
+func (k *kindReflector) dequeueState(name types.NamespacedName, s state) {
 	if newest := k.waiting[name]; newest.order == s.order {
-		k.lane.backlog.Release(newest.weight())
+		k.lane.backlog.Release(newest.backlogShare())
 		delete(k.waiting, name)
-		k.cfg.Metrics.waiting.WithLabelValues(k.label()).Set(float64(len(k.waiting)))
+		k.cfg.Metrics.waiting.WithLabelValues(k.kindLabel()).Set(float64(len(k.waiting)))
 	}
-	if k.sweep != nil && k.sweep.published(name, s.order) {
+	if k.sweep != nil && k.sweep.canMark(name, s.order) {
 		k.lane.fresh.Add(task{on: k})
 	}
 }
 
-func (k *kindReflector) label() string {
+func (k *kindReflector) kindLabel() string {
 	return path.Join(k.kind.GroupResource.String(), k.kind.Namespace)
 }

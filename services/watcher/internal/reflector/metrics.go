@@ -74,7 +74,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) publication(kind string, c event.Change, ack publish.Ack, err error) {
+func (m *Metrics) countPublication(kind string, c event.Change, ack publish.Ack, err error) {
 	operation, result := "upsert", "written"
 	if c.Deleted {
 		operation = "delete"
@@ -95,8 +95,8 @@ func (m *Metrics) forgetKind(kind string) {
 	m.rewound.DeleteLabelValues(kind)
 }
 
-// forget deletes the values that only a leader can report.
-func (m *Metrics) forget() {
+// forgetLeaderValues deletes the values that only a leader can report.
+func (m *Metrics) forgetLeaderValues() {
 	m.waiting.Reset()
 	m.objects.Reset()
 	m.rewound.Reset()

@@ -13,23 +13,23 @@ import (
 // Kinds that are followed by namespace have a reflector for each, and one for all other namespaces, in which there is nothing: what
 // is on the stream of those goes.
 
-// published returns the messages of the kind on the stream, in its namespace if it has one.
-func (k *kindReflector) published(ctx context.Context) iter.Seq2[publish.Head, error] {
+// publishedHeads returns the messages of the kind on the stream, in its namespace if it has one.
+func (k *kindReflector) publishedHeads(ctx context.Context) iter.Seq2[publish.Entry, error] {
 	if k.kind.Namespace != "" {
 		return k.cfg.Publisher.HeadsIn(ctx, k.cfg.Cluster, k.kind.GroupResource, k.kind.Namespace)
 	}
 	return k.cfg.Publisher.Heads(ctx, k.cfg.Cluster, k.kind.GroupResource)
 }
 
-// elsewhere reports whether another reflector keeps an object.
-func (k *kindReflector) elsewhere(head publish.Head) bool {
+// isElsewhere reports whether another reflector keeps an object.
+func (k *kindReflector) isElsewhere(head publish.Entry) bool {
 	return k.kind.Named && k.kind.Namespace == "" && slices.ContainsFunc(k.cfg.Kinds, func(other kinds.Kind) bool {
 		return other == k.kind.In(head.Key.Namespace) && other != k.kind
 	})
 }
 
-// tell publishes a marker, unless the kind has none.
-func (k *kindReflector) tell(ctx context.Context, m *eventv1.SnapshotMarker) error {
+// publishMarker publishes a marker, unless the kind has none.
+func (k *kindReflector) publishMarker(ctx context.Context, m *eventv1.SnapshotMarker) error {
 	if k.kind.Named {
 		return nil
 	}

@@ -19,23 +19,23 @@ import (
 // observed.
 const patience = 10
 
-// marked records a marker of the kind.
-func (t *target) marked(m *eventv1.SnapshotMarker) {
-	t.tell(asOf{m.GetStream(), m.GetEpoch()}, m.GetProblem())
+// recordMarker records a marker of the kind.
+func (t *target) recordMarker(m *eventv1.SnapshotMarker) {
+	t.announce(asOf{m.GetStream(), m.GetEpoch()}, m.GetProblem())
 }
 
-// tell records what NATS holds about the kind from now on.
-func (t *target) tell(as asOf, problem string) {
+// announce records what NATS holds about the kind from now on.
+func (t *target) announce(as asOf, problem string) {
 	t.mu.Lock()
 	t.told, t.problem = as, problem
 	t.mu.Unlock()
-	t.targets.reflector.mark(kinds.ProtectedResources())
+	t.targets.reflector.enqueueMarker(kinds.ProtectedResources())
 }
 
 // isRight reports whether a marker states the present problem. Another watcher, after the end of its term, may have
 // written another marker.
 func (t *target) isRight(m *eventv1.SnapshotMarker) bool {
-	return !m.GetWithdrawn() && m.GetProblem() == t.refused()
+	return !m.GetWithdrawn() && m.GetProblem() == t.refusalText()
 }
 
 func (t *target) isTold(as asOf) bool {
@@ -44,19 +44,19 @@ func (t *target) isTold(as asOf) bool {
 	return t.told == as
 }
 
-func (t *target) refused() string {
+func (t *target) refusalText() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.problem
 }
 
-// late returns how long the stream may have missed changes of the kind. compared reports whether a sweep is complete.
-func (t *target) late(now time.Time) (late time.Duration, compared bool) {
+// lag returns how long the stream may have missed changes of the kind. compared reports whether a sweep is complete.
+func (t *target) lag(now time.Time) (lag time.Duration, compared bool) {
 	t.mu.Lock()
 	k, sure := t.k, t.sure
 	t.mu.Unlock()
 	if k != nil {
-		at, done := k.told(now)
+		at, done := k.completeUntil(now)
 		if compared = done; at.After(sure) {
 			sure = at
 		}
@@ -64,8 +64,8 @@ func (t *target) late(now time.Time) (late time.Duration, compared bool) {
 	return now.Sub(sure), compared
 }
 
-// patience returns how long the kind may be late.
-func (t *target) patience() time.Duration { return patience * t.targets.reflector.cfg.CheckInterval }
+// maxLag returns how long the kind may be late.
+func (t *target) maxLag() time.Duration { return patience * t.targets.reflector.cfg.CheckInterval }
 
 // isLate reports whether a kind is late for too long while its marker states that it is observed.
 func (t *target) isLate(now time.Time) bool {
@@ -75,38 +75,38 @@ func (t *target) isLate(now time.Time) bool {
 	if t.following.Err() != nil || !observed {
 		return false
 	}
-	late, _ := t.late(now)
-	return late >= t.patience()
+	late, _ := t.lag(now)
+	return late >= t.maxLag()
 }
 
-// check writes a marker with the problem while the kind cannot be followed. Once it can, check starts a new sweep.
-func (t *target) check(ctx context.Context, incarnation string) error {
+// checkTarget writes a marker with the problem while the kind cannot be followed. Once it can, check starts a new sweep.
+func (t *target) checkTarget(ctx context.Context, incarnation string) error {
 	if t.following.Err() != nil {
 		return nil // It is being withdrawn.
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	t.mu.Lock()
-	k, failure, isTold, problem := t.k, t.failure, t.told == asOf{incarnation, t.targets.reflector.epoch.current()}, t.problem
+	k, failure, isTold, problem := t.k, t.failure, t.told == asOf{incarnation, t.targets.reflector.epoch.currentEpoch()}, t.problem
 	t.mu.Unlock()
-	late, compared := t.late(time.Now())
-	switch isLate := late >= t.patience(); {
+	late, compared := t.lag(time.Now())
+	switch isLate := late >= t.maxLag(); {
 	case failure != nil && (!isTold || problem != "" || isLate || errors.Is(failure, errMisnamed) || errors.Is(failure, errTooMany)):
-		return t.refuse(ctx, incarnation, describe(failure))
+		return t.markRefused(ctx, incarnation, describeProblem(failure))
 	case failure != nil || k == nil:
 	case isLate && compared:
-		return t.refuse(ctx, incarnation, fmt.Sprintf("the API server has told nothing of it for %s: the log of the watcher says why", t.patience()))
+		return t.markRefused(ctx, incarnation, fmt.Sprintf("the API server has told nothing of it for %s: the log of the watcher says why", t.maxLag()))
 	case isLate && (!isTold || problem == ""):
-		return t.refuse(ctx, incarnation, "all of its objects are being read")
+		return t.markRefused(ctx, incarnation, "all of its objects are being read")
 	case problem != "" && compared:
 		k.sweepAgain() // The state on the stream may be old.
 	}
 	return nil
 }
 
-// describe returns the problem and the remedy. The text stays the same for the same problem, even if attempts fail with
+// describeProblem returns the problem and the remedy. The text stays the same for the same problem, even if attempts fail with
 // different errors.
-func describe(err error) string {
+func describeProblem(err error) string {
 	var status apierrors.APIStatus
 	switch {
 	case apierrors.IsForbidden(err):
@@ -123,51 +123,51 @@ func describe(err error) string {
 	return "it could not be read: the log of the watcher says why"
 }
 
-// level returns the level for the log. A kind may be registered before the API server serves it, and its
+// logLevel returns the level for the log. A kind may be registered before the API server serves it, and its
 // ProtectedResource reports that.
-func level(err error) slog.Level {
+func logLevel(err error) slog.Level {
 	if errors.Is(err, source.ErrNotServed) && !apierrors.IsForbidden(err) {
 		return slog.LevelInfo
 	}
 	return slog.LevelWarn
 }
 
-// refuse writes a marker with the problem, unless the last marker already has it.
-func (t *target) refuse(ctx context.Context, incarnation, problem string) error {
+// markRefused writes a marker with the problem, unless the last marker already has it.
+func (t *target) markRefused(ctx context.Context, incarnation, problem string) error {
 	r := t.targets.reflector
-	m := t.marker(incarnation)
+	m := t.newMarker(incarnation)
 	written, err := r.cfg.Publisher.LastMarker(ctx, r.cfg.Cluster, t.kind)
 	switch {
 	case err == nil && written.GetStream() == m.GetStream() && written.GetEpoch() == m.GetEpoch() && written.GetProblem() == problem:
 		if !t.isTold(asOf{m.GetStream(), m.GetEpoch()}) {
-			t.marked(written)
+			t.recordMarker(written)
 		}
 		return nil
-	case err != nil && !nothing(err):
+	case err != nil && !isNoMessage(err):
 		return err
 	}
 	m.Problem = problem
-	if k := t.reflector(); k != nil {
+	if k := t.currentReflector(); k != nil {
 		m.Kind, m.Version, m.Namespaced = k.kind.Kind, k.kind.Version, !k.kind.Global
 	}
 	if err := r.cfg.Publisher.Marker(ctx, m); err != nil {
 		return err
 	}
-	t.marked(m)
+	t.recordMarker(m)
 	return nil
 }
 
-func (t *target) marker(incarnation string) *eventv1.SnapshotMarker {
+func (t *target) newMarker(incarnation string) *eventv1.SnapshotMarker {
 	r := t.targets.reflector
 	return &eventv1.SnapshotMarker{
 		Cluster: r.cfg.Cluster, Group: t.kind.Group, Resource: t.kind.Resource, Target: true,
-		Epoch: r.epoch.current(), Stream: incarnation, WrittenAt: timestamppb.Now(),
+		Epoch: r.epoch.currentEpoch(), Stream: incarnation, WrittenAt: timestamppb.Now(),
 	}
 }
 
-// told returns the time up to which the stream holds all changes of the kind. The time is zero before the first sweep.
+// completeUntil returns the time up to which the stream holds all changes of the kind. The time is zero before the first sweep.
 // While a watch is open, that time is now, less what is unpublished. compared reports that no sweep is in progress.
-func (k *kindReflector) told(now time.Time) (at time.Time, compared bool) {
+func (k *kindReflector) completeUntil(now time.Time) (at time.Time, compared bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stream == "" {
@@ -176,5 +176,5 @@ func (k *kindReflector) told(now time.Time) (at time.Time, compared bool) {
 	if at = k.closed; !k.opened.IsZero() && k.sweep == nil {
 		at = now
 	}
-	return k.unpublished(at), k.sweep == nil
+	return k.unpublishedSince(at), k.sweep == nil
 }

@@ -13,37 +13,37 @@ import (
 	"github.com/entail-dev/entail/services/internal/publish"
 )
 
-// publish publishes one state and returns the message that the stream then holds. on is the message that it should
+// publishState publishes one state and returns the message that the stream then holds. on is the message that it should
 // replace.
-func (k *kindReflector) publish(ctx context.Context, s state, on head) (publish.Head, error) {
+func (k *kindReflector) publishState(ctx context.Context, s state, on head) (publish.Entry, error) {
 	for _, former := range s.former {
-		if err := k.cfg.Publisher.PublishTombstone(ctx, former, k.options("")); err != nil {
-			return publish.Head{}, err
+		if err := k.cfg.Publisher.PublishTombstone(ctx, former, k.publishOptions("")); err != nil {
+			return publish.Entry{}, err
 		}
 	}
 	if s.unseen {
 		return k.publishDeletion(ctx, s)
 	}
-	there := publish.Head{Key: s.Key, Sequence: on.sequence, UID: on.uid, Version: on.version, Meaning: on.meaning, Epoch: on.epoch}
-	if on.version != "" && (!s.Deleted && on.holds(s.Object) || !s.NewerThan(there.Change())) {
+	there := publish.Entry{Key: s.Key, Sequence: on.sequence, UID: on.uid, Version: on.version, ContentHash: on.meaning, Epoch: on.epoch}
+	if on.version != "" && (!s.Deleted && on.hasMeaning(s.Object) || !s.IsNewerThan(there.Change())) {
 		return there, nil
 	}
 	expected := on.sequence
 	if on.uid != s.UID || on.epoch != s.Epoch {
 		expected = 0 // The publisher must read the present message.
 	}
-	return k.send(ctx, s.Change, expected, s.Meaning)
+	return k.sendChange(ctx, s.Change, expected, s.Meaning)
 }
 
-// options returns the options of a publication.
-func (k *kindReflector) options(meaning string) publish.Options {
-	return publish.Options{Meaning: meaning, MetadataOnly: k.kind.MetadataOnly, TTL: k.cfg.TombstoneTTL}
+// publishOptions returns the options of a publication.
+func (k *kindReflector) publishOptions(meaning string) publish.Options {
+	return publish.Options{ContentHash: meaning, MetadataOnly: k.kind.MetadataOnly, TTL: k.cfg.TombstoneTTL}
 }
 
 // publishDeletion publishes the deletion of an object whose last state only the stream holds. It removes a message that
 // is no state of an object.
-func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.Head, error) {
-	nothing := publish.Head{Key: s.Key}
+func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.Entry, error) {
+	nothing := publish.Entry{Key: s.Key}
 	last, err := k.cfg.Publisher.Last(ctx, s.Key)
 	switch {
 	case errors.Is(err, publish.ErrNone):
@@ -52,24 +52,24 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.H
 		k.cfg.Log.WarnContext(ctx, "message on the subject of an object that does not exist removed", "key", s.Key.String(), "error", err)
 		return nothing, k.cfg.Publisher.Remove(ctx, last.Sequence)
 	case err != nil:
-		return publish.Head{}, err
+		return publish.Entry{}, err
 	case last.Deleted:
-		return last.Head, nil
+		return last.Entry, nil
 	}
 	c := last.Change
 	c.Deleted, c.ObservedAt, c.Epoch = true, s.ObservedAt, s.Epoch
 	if s.ResourceVersion != "" {
 		c.ResourceVersion = s.ResourceVersion
 	}
-	if !c.NewerThan(last.Change) {
-		return last.Head, nil // Another watcher saw the object after our list.
+	if !c.IsNewerThan(last.Change) {
+		return last.Entry, nil // Another watcher saw the object after our list.
 	}
-	return k.send(ctx, c, last.Sequence, "")
+	return k.sendChange(ctx, c, last.Sequence, "")
 }
 
-// send publishes c as part of a trace that began when it was observed.
-func (k *kindReflector) send(ctx context.Context, c event.Change, expected uint64, meaning string) (publish.Head, error) {
-	ctx, span := k.cfg.Tracer.Tracer("entail/watcher").Start(ctx, "publish "+k.label(),
+// sendChange publishes c as part of a trace that began when it was observed.
+func (k *kindReflector) sendChange(ctx context.Context, c event.Change, expected uint64, meaning string) (publish.Entry, error) {
+	ctx, span := k.cfg.Tracer.Tracer("entail/watcher").Start(ctx, "publish "+k.kindLabel(),
 		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(c.ObservedAt))
 	defer span.End()
 	carrier := propagation.MapCarrier{}
@@ -78,19 +78,19 @@ func (k *kindReflector) send(ctx context.Context, c event.Change, expected uint6
 
 	k.cfg.Metrics.inFlight.Inc()
 	defer k.cfg.Metrics.inFlight.Dec()
-	ack, err := k.cfg.Publisher.Publish(ctx, c, expected, k.options(meaning))
-	k.cfg.Metrics.publication(k.label(), c, ack, err)
+	ack, err := k.cfg.Publisher.Publish(ctx, c, expected, k.publishOptions(meaning))
+	k.cfg.Metrics.countPublication(k.kindLabel(), c, ack, err)
 	if err != nil {
 		span.RecordError(err)
 		span.SetStatus(codes.Error, "not published")
-		return publish.Head{}, err
+		return publish.Entry{}, err
 	}
 	k.cfg.Metrics.delay.Observe(time.Since(c.ObservedAt).Seconds())
 	if ack.Stale {
 		k.mu.Lock()
-		k.overtaken(ack.Head)
+		k.recordForeign(ack.Entry)
 		k.mu.Unlock()
-		err = k.reflector.checkEpoch(ack.Head)
+		err = k.reflector.checkEpoch(ack.Entry)
 	}
-	return ack.Head, err
+	return ack.Entry, err
 }

@@ -139,59 +139,59 @@ func Run(ctx context.Context, cfg Config) error {
 	for _, kind := range cfg.Kinds {
 		r.kinds = append(r.kinds, newKindReflector(r, kind, r.lane))
 	}
-	defer r.cfg.Metrics.forget()
-	defer r.cfg.Rewinds.forget()
-	defer r.cfg.Health.begin(r.kinds)()
+	defer r.cfg.Metrics.forgetLeaderValues()
+	defer r.cfg.Rewinds.forgetLeaderValues()
+	defer r.cfg.Health.beginTerm(r.kinds)()
 	group, ctx := errgroup.WithContext(ctx)
 	context.AfterFunc(ctx, r.lane.shutDown)
 	context.AfterFunc(ctx, r.targets.lane.shutDown)
-	group.Go(func() error { r.read(ctx); return nil })
-	group.Go(func() error { return r.run(ctx, group) })
+	group.Go(func() error { r.probeAPIServer(ctx); return nil })
+	group.Go(func() error { return r.runAll(ctx, group) })
 	return group.Wait()
 }
 
-// run starts all other work once the cluster and the stream are identified.
-func (r *reflector) run(ctx context.Context, group *errgroup.Group) error {
+// runAll starts all other work once the cluster and the stream are identified.
+func (r *reflector) runAll(ctx context.Context, group *errgroup.Group) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
-		err := r.identify(ctx)
+		err := r.identifyCluster(ctx)
 		r.cfg.Health.streamChecked(began, err)
 		if err == nil {
 			break
 		}
-		if fatal(err) || fault.IsTerminal(err) {
+		if isFatal(err) || fault.IsTerminal(err) {
 			return err
 		}
 		r.cfg.Log.WarnContext(ctx, "cluster or stream cannot be identified; trying again", "attempt", attempt, "error", err)
-		if !retries().Wait(ctx, attempt) {
+		if !retryBackoff().Wait(ctx, attempt) {
 			return nil
 		}
 	}
 	for on, workers := range map[*lane]int{r.lane: r.cfg.Workers, r.targets.lane: targetWorkers} {
 		for range workers {
-			group.Go(func() error { r.work(ctx, on.fresh); return nil })
+			group.Go(func() error { r.runWorker(ctx, on.fresh); return nil })
 		}
 		for range changeWorkers {
-			group.Go(func() error { r.work(ctx, on.changed); return nil })
+			group.Go(func() error { r.runWorker(ctx, on.changed); return nil })
 		}
 	}
 	for _, k := range r.kinds {
-		group.Go(func() error { return k.run(ctx) })
+		group.Go(func() error { return k.runKind(ctx) })
 	}
-	group.Go(func() error { r.targets.run(ctx); return nil })
+	group.Go(func() error { r.targets.runTargets(ctx); return nil })
 	group.Go(func() error { r.checkVersions(ctx); return nil })
-	group.Go(func() error { r.beat(ctx); return nil })
-	r.check(ctx)
+	group.Go(func() error { r.publishHeartbeats(ctx); return nil })
+	r.checkStreams(ctx)
 	return nil
 }
 
-// all returns the reflectors of all kinds, including targets.
-func (r *reflector) all() []*kindReflector {
-	return append(slices.Clip(r.kinds), r.targets.reflectors()...)
+// allKinds returns the reflectors of all kinds, including targets.
+func (r *reflector) allKinds() []*kindReflector {
+	return append(slices.Clip(r.kinds), r.targets.followableReflectors()...)
 }
 
-// mark enqueues the marker of a kind.
-func (r *reflector) mark(kind kinds.Kind) {
+// enqueueMarker enqueues the marker of a kind.
+func (r *reflector) enqueueMarker(kind kinds.Kind) {
 	for _, k := range r.kinds {
 		if k.kind == kind {
 			k.lane.fresh.Add(task{on: k})
@@ -199,17 +199,17 @@ func (r *reflector) mark(kind kinds.Kind) {
 	}
 }
 
-// identify verifies that the stream belongs to the cluster, and sets the epoch.
-func (r *reflector) identify(ctx context.Context) error {
+// identifyCluster verifies that the stream belongs to the cluster, and sets the epoch.
+func (r *reflector) identifyCluster(ctx context.Context) error {
 	cluster, err := r.cfg.Source.Epoch(ctx)
 	if err != nil {
 		return err
 	}
-	r.epoch.advance(cluster)
-	if err := r.restore(ctx); err != nil {
+	r.epoch.canAdvance(cluster)
+	if err := r.restoreStreams(ctx); err != nil {
 		return err
 	}
-	if _, err := r.incarnation(ctx); err != nil {
+	if _, err := r.ensureStreamID(ctx); err != nil {
 		return err
 	}
 	for _, kind := range r.cfg.Kinds {
@@ -217,7 +217,7 @@ func (r *reflector) identify(ctx context.Context) error {
 		if err == nil {
 			err = r.checkEpoch(head)
 		}
-		if err == nil || nothing(err) {
+		if err == nil || isNoMessage(err) {
 			err = r.resumeEpoch(ctx, kind)
 		}
 		if err != nil {
@@ -231,46 +231,46 @@ func (r *reflector) identify(ctx context.Context) error {
 func (r *reflector) resumeEpoch(ctx context.Context, kind kinds.Kind) error {
 	marker, err := r.cfg.Publisher.LastMarker(ctx, r.cfg.Cluster, kind.GroupResource)
 	if err == nil {
-		r.epoch.advance(marker.GetEpoch())
+		r.epoch.canAdvance(marker.GetEpoch())
 	}
-	if nothing(err) {
+	if isNoMessage(err) {
 		return nil
 	}
 	return err
 }
 
-// nothing reports whether no message exists, or only a malformed one.
-func nothing(err error) bool {
+// isNoMessage reports whether no message exists, or only a malformed one.
+func isNoMessage(err error) bool {
 	return errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed)
 }
 
 // checkEpoch returns [ErrForeign] for a message of another cluster, but accepts one without an epoch. A later epoch of
 // this cluster starts a new sweep of everything.
-func (r *reflector) checkEpoch(head publish.Head) error {
+func (r *reflector) checkEpoch(head publish.Entry) error {
 	if head.Epoch == "" {
 		return nil
 	}
-	now := r.epoch.current()
+	now := r.epoch.currentEpoch()
 	order, ok := event.CompareEpochs(head.Epoch, now)
 	if !ok {
 		return fmt.Errorf("%s is of cluster %s, this is %s (%q): %w", head.Key, head.Epoch, now, r.cfg.Cluster, ErrForeign)
 	}
 	if order > 0 {
-		r.begin(head.Epoch)
+		r.beginEpoch(head.Epoch)
 	}
 	return nil
 }
 
-// work carries out the tasks of a queue until it is shut down. It retries for ever.
-func (r *reflector) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[task]) {
+// runWorker carries out the tasks of a queue until it is shut down. It retries for ever.
+func (r *reflector) runWorker(ctx context.Context, queue workqueue.TypedRateLimitingInterface[task]) {
 	for {
 		t, end := queue.Get()
 		if end {
 			return
 		}
 		began := time.Now()
-		err := t.on.do(ctx, t.name)
-		r.cfg.Health.published(began, err)
+		err := t.on.runTask(ctx, t.name)
+		r.cfg.Health.recordPublication(began, err)
 		if err == nil {
 			queue.Forget(t)
 		} else if ctx.Err() == nil {
@@ -285,10 +285,10 @@ func (r *reflector) work(ctx context.Context, queue workqueue.TypedRateLimitingI
 	}
 }
 
-// retries returns the wait between retries.
-func retries() backoff.Backoff { return backoff.Backoff{Min: minRetry, Max: maxRetry} }
+// retryBackoff returns the wait between retries.
+func retryBackoff() backoff.Backoff { return backoff.Backoff{Min: minRetry, Max: maxRetry} }
 
-// fatal reports whether a retry cannot help.
-func fatal(err error) bool {
+// isFatal reports whether a retry cannot help.
+func isFatal(err error) bool {
 	return errors.Is(err, ErrForeign) || errors.Is(err, source.ErrOtherCluster)
 }

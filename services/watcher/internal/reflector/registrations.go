@@ -42,9 +42,9 @@ func newRegistrations(s Source) *registrations {
 	return &registrations{Source: s, changed: make(chan struct{}, 1)}
 }
 
-// kinds returns the registered resources in the order of their first ProtectedResources, and false before they are
+// registeredKinds returns the registered resources in the order of their first ProtectedResources, and false before they are
 // known.
-func (g *registrations) kinds() (of []event.GroupResource, known bool) {
+func (g *registrations) registeredKinds() (of []event.GroupResource, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	first := map[event.GroupResource]time.Time{}
@@ -58,8 +58,8 @@ func (g *registrations) kinds() (of []event.GroupResource, known bool) {
 	}), g.all != nil
 }
 
-// calls reports whether a ProtectedResource of the resource has this name for the kind.
-func (g *registrations) calls(of event.GroupResource, kind string) bool {
+// matchesKind reports whether a ProtectedResource of the resource has this name for the kind.
+func (g *registrations) matchesKind(of event.GroupResource, kind string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for r := range maps.Values(g.all) {
@@ -86,11 +86,11 @@ func (g *registrations) List(ctx context.Context, kind kinds.Kind, token string)
 		g.listing = map[string]registration{}
 	}
 	for _, o := range page.Objects {
-		note(g.listing, o)
+		noteRegistration(g.listing, o)
 	}
 	if page.Next == "" {
 		g.all = g.listing
-		g.tell()
+		g.notifyChanged()
 	}
 	return page, err
 }
@@ -104,8 +104,8 @@ func (g *registrations) Watch(ctx context.Context, kind kinds.Kind, version stri
 		for e, err := range events {
 			if err == nil && !e.Bookmark {
 				g.mu.Lock()
-				note(g.all, e.Object)
-				g.tell()
+				noteRegistration(g.all, e.Object)
+				g.notifyChanged()
 				g.mu.Unlock()
 			}
 			if !yield(e, err) {
@@ -115,8 +115,8 @@ func (g *registrations) Watch(ctx context.Context, kind kinds.Kind, version stri
 	}
 }
 
-// note adds, replaces or removes the registration of a ProtectedResource.
-func note(all map[string]registration, o source.Object) {
+// noteRegistration adds, replaces or removes the registration of a ProtectedResource.
+func noteRegistration(all map[string]registration, o source.Object) {
 	var p iamv1alpha1.ProtectedResource
 	if o.Deleted || event.Decode(o.Change.Object, &p) != nil || p.DeletionTimestamp != nil || p.Spec.Plural == "" {
 		delete(all, o.Key.Name)
@@ -125,7 +125,7 @@ func note(all map[string]registration, o source.Object) {
 	all[o.Key.Name] = registration{iam.TargetsOf(p.Spec), p.Spec.Kind, p.CreationTimestamp.Time}
 }
 
-func (g *registrations) tell() {
+func (g *registrations) notifyChanged() {
 	select {
 	case g.changed <- struct{}{}:
 	default:

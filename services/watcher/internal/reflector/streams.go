@@ -13,23 +13,23 @@ import (
 // settling bounds the time that a server takes to delete a stream.
 const settling = time.Second
 
-// incarnation returns the ID of the stream of changes. It creates the stream if none exists.
-func (r *reflector) incarnation(ctx context.Context) (string, error) {
+// ensureStreamID returns the ID of the stream of changes. It creates the stream if none exists.
+func (r *reflector) ensureStreamID(ctx context.Context) (string, error) {
 	incarnation, err := r.cfg.Publisher.Incarnation(ctx)
 	if !errors.Is(err, publish.ErrNone) {
 		return incarnation, err
 	}
-	if err := r.restore(ctx); err != nil {
+	if err := r.restoreStreams(ctx); err != nil {
 		return "", err
 	}
 	return r.cfg.Publisher.Incarnation(ctx)
 }
 
-// restore gives every stream the configuration of package topology. No other code does.
-func (r *reflector) restore(ctx context.Context) error {
+// restoreStreams gives every stream the configuration of package topology. No other code does.
+func (r *reflector) restoreStreams(ctx context.Context) error {
 	r.restoring.Lock()
 	defer r.restoring.Unlock()
-	wrong, err := r.compare(ctx)
+	wrong, err := r.compareStreams(ctx)
 	errs := []error{err}
 	for _, d := range wrong {
 		errs = append(errs, r.restoreOne(ctx, d))
@@ -39,9 +39,9 @@ func (r *reflector) restore(ctx context.Context) error {
 	return err
 }
 
-// compare lists the streams to restore. A stream must be missing for a while. A server that creates a stream while it
+// compareStreams lists the streams to restore. A stream must be missing for a while. A server that creates a stream while it
 // deletes one of the same name mixes up their files, and acknowledges nothing any more.
-func (r *reflector) compare(ctx context.Context) ([]topology.Difference, error) {
+func (r *reflector) compareStreams(ctx context.Context) ([]topology.Difference, error) {
 	differences, err := r.cfg.Publisher.Compare(ctx, r.cfg.StreamReplicas)
 	for _, d := range differences {
 		if d.Missing && backoff.Sleep(ctx, settling) {
@@ -62,11 +62,11 @@ func (r *reflector) compare(ctx context.Context) ([]topology.Difference, error) 
 // restoreOne restores one stream. Another configuration may have lost messages. If those were changes or markers, the
 // markers are not valid any more.
 func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error {
-	if !d.Wrong() {
+	if !d.NeedsRestore() {
 		return nil
 	}
 	doubtful := !d.Missing && (d.Stream == topology.Changes || d.Stream == topology.Sync)
-	for _, k := range r.all() {
+	for _, k := range r.allKinds() {
 		if !doubtful {
 			break
 		}
@@ -79,9 +79,9 @@ func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error
 	}
 	r.tellRestored(ctx, d)
 	if doubtful {
-		r.targets.unmark()
+		r.targets.forgetMarkers()
 	}
-	for _, k := range r.all() {
+	for _, k := range r.allKinds() {
 		if doubtful {
 			k.sweepAgain()
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// sweep is a comparison of the stream with the API server in progress.
-type sweep struct {
+// relist is a comparison of the stream with the API server in progress.
+type relist struct {
 	began       time.Time
 	incarnation string
 	// newest is the highest resource version on the stream.
@@ -29,36 +29,36 @@ type sweep struct {
 	marker *eventv1.SnapshotMarker
 }
 
-func (s *sweep) listed(name types.NamespacedName) {
+func (s *relist) recordListed(name types.NamespacedName) {
 	if s.seen != nil {
 		s.seen[name] = struct{}{}
 	}
 }
 
-// published records a publication, and reports whether the marker can follow.
-func (s *sweep) published(name types.NamespacedName, order uint64) bool {
+// canMark records a publication, and reports whether the marker can follow.
+func (s *relist) canMark(name types.NamespacedName, order uint64) bool {
 	if needed, ok := s.open[name]; ok && order >= needed {
 		delete(s.open, name)
 	}
 	return s.marker != nil && len(s.open) == 0
 }
 
-// begin starts a sweep and reads the messages on the stream.
-func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
+// beginRelist starts a sweep and reads the messages on the stream.
+func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
 	if _, err := k.cfg.Source.Epoch(ctx); err != nil {
 		return nil, err
 	}
-	incarnation, err := k.reflector.incarnation(ctx)
+	incarnation, err := k.reflector.ensureStreamID(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &sweep{began: time.Now(), incarnation: incarnation, seen: map[types.NamespacedName]struct{}{}}
-	epoch, err := k.enter(ctx, s)
+	s := &relist{began: time.Now(), incarnation: incarnation, seen: map[types.NamespacedName]struct{}{}}
+	epoch, err := k.enterEpoch(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	for head, err := range k.published(ctx) {
-		if err == nil && k.elsewhere(head) {
+	for head, err := range k.publishedHeads(ctx) {
+		if err == nil && k.isElsewhere(head) {
 			continue
 		}
 		if err == nil {
@@ -68,19 +68,19 @@ func (k *kindReflector) begin(ctx context.Context) (*sweep, error) {
 			return nil, err
 		}
 		if head.Epoch == epoch {
-			s.newest = newer(head.Version, s.newest)
+			s.newest = laterVersion(head.Version, s.newest)
 		}
 		k.mu.Lock()
-		k.record(head)
+		k.recordHead(head)
 		k.mu.Unlock()
 	}
 	return s, nil
 }
 
-// enter makes s the kind's sweep, in the current epoch.
-func (k *kindReflector) enter(ctx context.Context, s *sweep) (epoch string, err error) {
-	epoch = k.reflector.epoch.current()
-	if err := k.leave(ctx, epoch); err != nil {
+// enterEpoch makes s the kind's sweep, in the current epoch.
+func (k *kindReflector) enterEpoch(ctx context.Context, s *relist) (epoch string, err error) {
+	epoch = k.reflector.epoch.currentEpoch()
+	if err := k.leaveEpoch(ctx, epoch); err != nil {
 		return "", err
 	}
 	k.mu.Lock()
@@ -92,9 +92,9 @@ func (k *kindReflector) enter(ctx context.Context, s *sweep) (epoch string, err 
 	return epoch, nil
 }
 
-// leave ends the kind's epoch if another has begun. Its marker makes consumers wait for the end of the sweep, because
+// leaveEpoch ends the kind's epoch if another has begun. Its marker makes consumers wait for the end of the sweep, because
 // until then the stream mixes states of two epochs.
-func (k *kindReflector) leave(ctx context.Context, next string) error {
+func (k *kindReflector) leaveEpoch(ctx context.Context, next string) error {
 	k.mu.Lock()
 	before := k.epoch
 	k.mu.Unlock()
@@ -104,7 +104,7 @@ func (k *kindReflector) leave(ctx context.Context, next string) error {
 	m := &eventv1.SnapshotMarker{
 		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Target: k.kind.Target, Epoch: next, WrittenAt: timestamppb.Now(),
 	}
-	if err := k.tell(ctx, m); err != nil {
+	if err := k.publishMarker(ctx, m); err != nil {
 		return err
 	}
 	k.marked(m)
@@ -114,27 +114,27 @@ func (k *kindReflector) leave(ctx context.Context, next string) error {
 	return nil
 }
 
-// compare orders versions; an empty one is the lowest.
-func compare(a, b string) (int, error) {
+// compareVersions orders versions; an empty one is the lowest.
+func compareVersions(a, b string) (int, error) {
 	if a == "" || b == "" {
 		return len(a) - len(b), nil
 	}
 	return resourceversion.CompareResourceVersion(a, b)
 }
 
-// list compares every object with the stream and returns the version and the size of the list.
-func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, count int64, err error) {
+// listKind compares every object with the stream and returns the version and the size of the list.
+func (k *kindReflector) listKind(ctx context.Context, s *relist) (version string, count int64, err error) {
 	var page source.Page
 	for first := true; first || page.Next != ""; first = false {
 		if page, err = k.cfg.Source.List(ctx, k.kind, page.Next); err != nil {
 			return "", 0, err
 		}
-		k.hear()
-		if err := k.arrive(page, s.newest); err != nil {
+		k.markEvent()
+		if err := k.checkPageVersion(page, s.newest); err != nil {
 			return "", 0, err
 		}
 		for _, o := range page.Objects {
-			if err := k.observe(ctx, o); err != nil {
+			if err := k.observeState(ctx, o); err != nil {
 				return "", 0, err
 			}
 		}
@@ -144,16 +144,16 @@ func (k *kindReflector) list(ctx context.Context, s *sweep) (version string, cou
 	return page.Version, count, nil
 }
 
-// arrive returns [errRewound] if a page is older than the known versions.
-func (k *kindReflector) arrive(page source.Page, newest string) error {
+// checkPageVersion returns [errRewound] if a page is older than the known versions.
+func (k *kindReflector) checkPageVersion(page source.Page, newest string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.compare(page.Version, newer(newest, k.seen)); err != nil {
+	if err := k.compare(page.Version, laterVersion(newest, k.seen)); err != nil {
 		return err
 	}
 	for _, o := range page.Objects {
 		on := k.heads[nameOf(o.Key)]
-		if order, err := compare(o.ResourceVersion, on.version); err == nil && order < 0 && on.uid == o.UID && on.epoch == k.epoch {
+		if order, err := compareVersions(o.ResourceVersion, on.version); err == nil && order < 0 && on.uid == o.UID && on.epoch == k.epoch {
 			return fmt.Errorf("%s is at version %s, the stream has %s: %w", o.Key, o.ResourceVersion, on.version, errRewound)
 		}
 	}
@@ -161,25 +161,25 @@ func (k *kindReflector) arrive(page source.Page, newest string) error {
 	return nil
 }
 
-// finish enqueues deletions for the objects that the list lacks. The marker follows when everything is published.
-func (k *kindReflector) finish(s *sweep, version string, count int64, served bool) {
+// finishRelist enqueues deletions for the objects that the list lacks. The marker follows when everything is published.
+func (k *kindReflector) finishRelist(s *relist, version string, count int64, served bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for name := range k.heads {
 		if _, seen := s.seen[name]; !seen {
-			k.vanished(name, version)
+			k.enqueueDeletion(name, version)
 		}
 	}
 	for name := range k.waiting {
 		if _, seen := s.seen[name]; !seen {
-			k.vanished(name, version)
+			k.enqueueDeletion(name, version)
 		}
 	}
 	s.open = make(map[types.NamespacedName]uint64, len(k.waiting))
 	for name, state := range k.waiting {
 		s.open[name] = state.order
 	}
-	k.cfg.Metrics.differing.WithLabelValues(k.label()).Observe(float64(len(s.open)))
+	k.cfg.Metrics.differing.WithLabelValues(k.kindLabel()).Observe(float64(len(s.open)))
 	s.marker = &eventv1.SnapshotMarker{
 		Cluster: k.cfg.Cluster, Group: k.kind.Group, Resource: k.kind.Resource, Epoch: k.epoch,
 		ResourceVersion: version, Count: count, Stream: s.incarnation, Served: served,
@@ -188,18 +188,18 @@ func (k *kindReflector) finish(s *sweep, version string, count int64, served boo
 		s.marker.Target, s.marker.Kind, s.marker.Version, s.marker.Namespaced = true, k.kind.Kind, k.kind.Version, !k.kind.Global
 	}
 	if k.kind.Target && !served {
-		s.marker.Problem = describe(source.ErrNotServed)
+		s.marker.Problem = describeProblem(source.ErrNotServed)
 	}
 	s.seen = nil
 	k.lane.fresh.Add(task{on: k})
 }
 
-// vanished enqueues the deletion of an object whose deletion was not observed.
-func (k *kindReflector) vanished(name types.NamespacedName, version string) {
+// enqueueDeletion enqueues the deletion of an object whose deletion was not observed.
+func (k *kindReflector) enqueueDeletion(name types.NamespacedName, version string) {
 	s, waiting := k.waiting[name]
 	switch {
 	case !waiting:
-		gone := event.Change{Key: k.key(name), Deleted: true, Epoch: k.epoch, ResourceVersion: version, ObservedAt: time.Now()}
+		gone := event.Change{Key: k.keyOf(name), Deleted: true, Epoch: k.epoch, ResourceVersion: version, ObservedAt: time.Now()}
 		s = state{Object: source.Object{Change: gone}, unseen: true}
 	case s.Deleted:
 		return
@@ -209,41 +209,41 @@ func (k *kindReflector) vanished(name types.NamespacedName, version string) {
 			s.ResourceVersion = version
 		}
 	}
-	k.enqueue(s)
+	k.enqueueState(s)
 }
 
-// mark publishes the marker once everything before it is published.
-func (k *kindReflector) mark(ctx context.Context) error {
+// publishDueMarker publishes the marker once everything before it is published.
+func (k *kindReflector) publishDueMarker(ctx context.Context) error {
 	k.mu.Lock()
 	s := k.sweep
 	if s == nil || s.marker == nil || len(s.open) > 0 {
 		k.mu.Unlock()
 		return nil
 	}
-	if k.kind == kinds.ProtectedResources() && !k.reflector.targets.told(asOf{s.incarnation, k.epoch}) {
+	if k.kind == kinds.ProtectedResources() && !k.reflector.targets.hasMarkers(asOf{s.incarnation, k.epoch}) {
 		k.mu.Unlock()
 		return nil // Consumers of this marker must find one of each registered kind.
 	}
 	m := s.marker
 	m.LastSequence, m.Count, m.WrittenAt = k.highest, int64(len(k.heads)), timestamppb.Now()
 	k.mu.Unlock()
-	if err := k.tell(ctx, m); err != nil {
+	if err := k.publishMarker(ctx, m); err != nil {
 		return err
 	}
-	if !k.complete(s) {
+	if !k.isCompleted(s) {
 		return k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource)
 	}
-	k.cfg.Health.completed(k.label())
+	k.cfg.Health.recordComplete(k.kindLabel())
 	k.marked(m)
 	took := time.Since(s.began)
-	k.cfg.Metrics.sweeps.WithLabelValues(k.label()).Observe(took.Seconds())
-	k.cfg.Log.InfoContext(ctx, "snapshot complete", "kind", k.label(), "served", m.GetServed(), "objects", m.GetCount(),
+	k.cfg.Metrics.sweeps.WithLabelValues(k.kindLabel()).Observe(took.Seconds())
+	k.cfg.Log.InfoContext(ctx, "snapshot complete", "kind", k.kindLabel(), "served", m.GetServed(), "objects", m.GetCount(),
 		"version", m.GetResourceVersion(), "sequence", m.GetLastSequence(), "took", took)
 	return nil
 }
 
-// complete ends s. It returns false if another sweep began meanwhile, because the stream may have lost messages.
-func (k *kindReflector) complete(s *sweep) bool {
+// isCompleted ends s. It returns false if another sweep began meanwhile, because the stream may have lost messages.
+func (k *kindReflector) isCompleted(s *relist) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.sweep != s {

@@ -47,42 +47,42 @@ type target struct {
 // asOf holds the stream ID and the epoch to which a marker applies.
 type asOf struct{ incarnation, epoch string }
 
-// run follows the kind as long as it is registered, and then withdraws it.
-func (t *target) run(ctx context.Context) {
-	t.resume(ctx)
+// runTarget follows the kind as long as it is registered, and then withdraws it.
+func (t *target) runTarget(ctx context.Context) {
+	t.resumeTarget(ctx)
 	for attempt := 1; t.following.Err() == nil; attempt++ {
 		began := time.Now()
-		err := t.follow()
+		err := t.followServed()
 		if time.Since(began) > 2*maxRefused || err == nil || errors.Is(err, errDue) || errors.Is(err, errEpoch) ||
 			errors.Is(err, errAgain) || errors.Is(err, errJudged) {
 			attempt = 0
 			continue
 		}
-		if t.fail(err) && t.following.Err() == nil {
-			t.targets.reflector.cfg.Log.Log(ctx, level(err), "a kind of targets is not followed; trying again", "kind", t.kind.String(), "error", err)
+		if t.isNewFailure(err) && t.following.Err() == nil {
+			t.targets.reflector.cfg.Log.Log(ctx, logLevel(err), "a kind of targets is not followed; trying again", "kind", t.kind.String(), "error", err)
 		}
 		backoff.Backoff{Min: minRefused, Max: maxRefused}.Wait(t.following, attempt)
 	}
 	t.reflectBy(nil)
 	for attempt := 1; ctx.Err() == nil; attempt++ {
-		if err := t.withdraw(ctx); err == nil {
+		if err := t.withdrawKind(ctx); err == nil {
 			return
 		}
-		retries().Wait(ctx, attempt)
+		retryBackoff().Wait(ctx, attempt)
 	}
 }
 
-// fail records the failure, and reports whether it is new.
-func (t *target) fail(why error) bool {
+// isNewFailure records the failure, and reports whether it is new.
+func (t *target) isNewFailure(why error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.failure
 	t.failure = why
-	return before == nil || describe(before) != describe(why)
+	return before == nil || describeProblem(before) != describeProblem(why)
 }
 
-// resume reads the last marker, and up to when it was right. As long as the marker applies, consumers need not wait.
-func (t *target) resume(ctx context.Context) {
+// resumeTarget reads the last marker, and up to when it was right. As long as the marker applies, consumers need not wait.
+func (t *target) resumeTarget(ctx context.Context) {
 	cfg := t.targets.reflector.cfg
 	m, err := cfg.Publisher.LastMarker(ctx, cfg.Cluster, t.kind)
 	if err != nil || m.GetWithdrawn() {
@@ -97,28 +97,28 @@ func (t *target) resume(ctx context.Context) {
 		t.sure = sure
 		t.mu.Unlock()
 	}
-	t.marked(m)
+	t.recordMarker(m)
 }
 
-// follow follows the kind in the version that the API server serves now, until that fails.
-func (t *target) follow() error {
+// followServed follows the kind in the version that the API server serves now, until that fails.
+func (t *target) followServed() error {
 	kind, err := t.targets.registered.Find(t.following, t.kind)
 	if err != nil {
 		return err
 	}
-	if err := t.targets.admits(t.kind, kind.Kind); err != nil {
+	if err := t.targets.checkAdmitted(t.kind, kind.Kind); err != nil {
 		return err
 	}
-	k := t.reflector()
+	k := t.currentReflector()
 	if k == nil || k.kind != kind {
 		k = newKindReflector(t.targets.reflector, kind, t.targets.lane)
-		k.marked, k.right = t.marked, t.isRight
+		k.marked, k.right = t.recordMarker, t.isRight
 		t.reflectBy(k)
 	}
 	t.mu.Lock()
 	t.failure = nil
 	t.mu.Unlock()
-	return k.follow(t.following)
+	return k.listAndWatch(t.following)
 }
 
 // reflectBy replaces the reflector of the kind by k, which may be nil. It drops the waiting states of the previous one.
@@ -130,8 +130,8 @@ func (t *target) reflectBy(k *kindReflector) {
 	if before == nil {
 		return
 	}
-	_, sure := before.current(time.Now())
-	before.retire()
+	_, sure := before.currentVersion(time.Now())
+	before.dropWaiting()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if sure.After(t.sure) {
@@ -139,9 +139,9 @@ func (t *target) reflectBy(k *kindReflector) {
 	}
 }
 
-// judge starts a new check if the kind may no longer be followed.
-func (t *target) judge() {
-	if k := t.reflector(); k != nil && t.targets.admits(t.kind, k.kind.Kind) != nil {
+// recheck starts a new check if the kind may no longer be followed.
+func (t *target) recheck() {
+	if k := t.currentReflector(); k != nil && t.targets.checkAdmitted(t.kind, k.kind.Kind) != nil {
 		k.mu.Lock()
 		restart := k.restart
 		k.mu.Unlock()
@@ -149,16 +149,16 @@ func (t *target) judge() {
 	}
 }
 
-func (t *target) reflector() *kindReflector {
+func (t *target) currentReflector() *kindReflector {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.k
 }
 
-// withdraw removes the objects of the kind from the stream, although they may still exist.
-func (t *target) withdraw(ctx context.Context) error {
+// withdrawKind removes the objects of the kind from the stream, although they may still exist.
+func (t *target) withdrawKind(ctx context.Context) error {
 	r := t.targets.reflector
-	incarnation, err := r.incarnation(ctx)
+	incarnation, err := r.ensureStreamID(ctx)
 	if err != nil {
 		return err
 	}
@@ -166,27 +166,27 @@ func (t *target) withdraw(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m := t.marker(incarnation)
+	m := t.newMarker(incarnation)
 	m.Withdrawn, m.LastSequence = true, last
 	return r.cfg.Publisher.Marker(ctx, m)
 }
 
-// retire drops the waiting states. The kind is served in another version now, or is not registered any more.
-func (k *kindReflector) retire() {
+// dropWaiting drops the waiting states. The kind is served in another version now, or is not registered any more.
+func (k *kindReflector) dropWaiting() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range k.waiting {
-		k.lane.backlog.Release(s.weight())
+		k.lane.backlog.Release(s.backlogShare())
 	}
 	clear(k.waiting)
 	k.sweep = nil
-	k.cfg.Metrics.forgetKind(k.label())
+	k.cfg.Metrics.forgetKind(k.kindLabel())
 }
 
-// hear records that the API server answered about the kind.
-func (k *kindReflector) hear() {
+// markEvent records that the API server answered about the kind.
+func (k *kindReflector) markEvent() {
 	k.mu.Lock()
 	k.heard = time.Now()
 	k.mu.Unlock()
-	k.cfg.Health.heard(k.label())
+	k.cfg.Health.recordAnswer(k.kindLabel())
 }

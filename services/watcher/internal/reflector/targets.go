@@ -40,45 +40,45 @@ func newTargets(r *reflector, of *registrations) *targets {
 	return &targets{registered: of, reflector: r, lane: newLane(), all: map[event.GroupResource]*target{}}
 }
 
-// run follows all registered kinds until ctx ends. It withdraws all other kinds on the stream.
-func (t *targets) run(ctx context.Context) {
+// runTargets follows all registered kinds until ctx ends. It withdraws all other kinds on the stream.
+func (t *targets) runTargets(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	before := t.resume(ctx)
+	before := t.resumeMarked(ctx)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.registered.changed:
 		}
-		wanted, known := t.wanted()
+		wanted, known := t.wantedKinds()
 		if !known {
 			continue
 		}
-		t.admit(wanted)
+		t.admitKinds(wanted)
 		for _, kind := range append(wanted, before...) {
-			t.start(ctx, kind, &running)
+			t.startTarget(ctx, kind, &running)
 		}
 		before = nil
-		for kind, one := range t.followed() {
+		for kind, one := range t.followedTargets() {
 			if slices.Contains(wanted, kind) {
-				one.judge()
+				one.recheck()
 			} else {
 				one.end()
 			}
 		}
-		t.reflector.mark(kinds.ProtectedResources())
+		t.reflector.enqueueMarker(kinds.ProtectedResources())
 	}
 }
 
-// wanted returns the kinds to follow, first registered first, and false before they are known.
-func (t *targets) wanted() (wanted []event.GroupResource, known bool) {
-	wanted, known = t.registered.kinds()
-	return slices.DeleteFunc(wanted, iam.Follows), known
+// wantedKinds returns the kinds to follow, first registered first, and false before they are known.
+func (t *targets) wantedKinds() (wantedKinds []event.GroupResource, known bool) {
+	wantedKinds, known = t.registered.registeredKinds()
+	return slices.DeleteFunc(wantedKinds, iam.IsWatched), known
 }
 
-// admit admits the first kinds up to the bound, so later registrations do not displace earlier ones.
-func (t *targets) admit(wanted []event.GroupResource) {
+// admitKinds admits the first kinds up to the bound, so later registrations do not displace earlier ones.
+func (t *targets) admitKinds(wanted []event.GroupResource) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.admitted = map[event.GroupResource]bool{}
@@ -87,35 +87,35 @@ func (t *targets) admit(wanted []event.GroupResource) {
 	}
 }
 
-// admits returns an error if the resource, with this kind at the API server, cannot be followed.
-func (t *targets) admits(of event.GroupResource, kind string) error {
+// checkAdmitted returns an error if the resource, with this kind at the API server, cannot be followed.
+func (t *targets) checkAdmitted(of event.GroupResource, kind string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case !t.admitted[of]:
 		return errTooMany
-	case !t.registered.calls(of, kind):
+	case !t.registered.matchesKind(of, kind):
 		return fmt.Errorf("%w %s: is spec.kind right?", errMisnamed, kind)
 	}
 	return nil
 }
 
-// resume lists the kinds with a marker on the stream.
-func (t *targets) resume(ctx context.Context) []event.GroupResource {
+// resumeMarked lists the kinds with a marker on the stream.
+func (t *targets) resumeMarked(ctx context.Context) []event.GroupResource {
 	for attempt := 1; ; attempt++ {
 		marked, err := t.reflector.cfg.Publisher.MarkedTargets(ctx, t.reflector.cfg.Cluster)
 		if err == nil {
 			return marked
 		}
 		t.reflector.cfg.Log.WarnContext(ctx, "which kinds the bus tells of is not known; trying again", "error", err)
-		if !retries().Wait(ctx, attempt) {
+		if !retryBackoff().Wait(ctx, attempt) {
 			return nil
 		}
 	}
 }
 
-// start follows a kind that is not followed yet. A kind that is being withdrawn is considered again afterwards.
-func (t *targets) start(ctx context.Context, kind event.GroupResource, running *sync.WaitGroup) {
+// startTarget follows a kind that is not followed yet. A kind that is being withdrawn is considered again afterwards.
+func (t *targets) startTarget(ctx context.Context, kind event.GroupResource, running *sync.WaitGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all[kind] != nil {
@@ -125,36 +125,36 @@ func (t *targets) start(ctx context.Context, kind event.GroupResource, running *
 	one.following, one.end = context.WithCancel(ctx)
 	t.all[kind] = one
 	running.Go(func() {
-		one.run(ctx)
+		one.runTarget(ctx)
 		t.mu.Lock()
 		delete(t.all, kind)
 		t.mu.Unlock()
-		t.registered.tell()
+		t.registered.notifyChanged()
 	})
 }
 
-func (t *targets) followed() map[event.GroupResource]*target {
+func (t *targets) followedTargets() map[event.GroupResource]*target {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.all)
 }
 
-// reflectors returns the reflectors of all kinds that can be followed.
-func (t *targets) reflectors() []*kindReflector {
+// followableReflectors returns the reflectors of all kinds that can be followed.
+func (t *targets) followableReflectors() []*kindReflector {
 	var all []*kindReflector
-	for _, one := range t.followed() {
-		if k := one.reflector(); k != nil {
+	for _, one := range t.followedTargets() {
+		if k := one.currentReflector(); k != nil {
 			all = append(all, k)
 		}
 	}
-	slices.SortFunc(all, func(a, b *kindReflector) int { return strings.Compare(a.label(), b.label()) })
+	slices.SortFunc(all, func(a, b *kindReflector) int { return strings.Compare(a.kindLabel(), b.kindLabel()) })
 	return all
 }
 
-// told reports whether every registered kind has a marker for this stream and epoch.
-func (t *targets) told(as asOf) bool {
-	wanted, known := t.wanted()
-	all := t.followed()
+// hasMarkers reports whether every registered kind has a marker for this stream and epoch.
+func (t *targets) hasMarkers(as asOf) bool {
+	wanted, known := t.wantedKinds()
+	all := t.followedTargets()
 	for _, kind := range wanted {
 		if one := all[kind]; one == nil || !one.isTold(as) {
 			return false
@@ -163,24 +163,24 @@ func (t *targets) told(as asOf) bool {
 	return known
 }
 
-// check checks all kinds: first whether they are followed, which usually needs no request to NATS.
-func (t *targets) check(ctx context.Context, incarnation string) error {
-	for _, one := range t.followed() {
-		if err := one.check(ctx, incarnation); err != nil {
+// checkTargets checks all kinds: first whether they are followed, which usually needs no request to NATS.
+func (t *targets) checkTargets(ctx context.Context, incarnation string) error {
+	for _, one := range t.followedTargets() {
+		if err := one.checkTarget(ctx, incarnation); err != nil {
 			return err
 		}
 	}
-	for _, k := range t.reflectors() {
-		if err := k.check(ctx, incarnation); err != nil {
+	for _, k := range t.followableReflectors() {
+		if err := k.checkKind(ctx, incarnation); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settled reports whether no kind is late for too long.
-func (t *targets) settled(now time.Time) bool {
-	for _, one := range t.followed() {
+// isSettled reports whether no kind is late for too long.
+func (t *targets) isSettled(now time.Time) bool {
+	for _, one := range t.followedTargets() {
 		if one.isLate(now) {
 			return false
 		}
@@ -188,9 +188,9 @@ func (t *targets) settled(now time.Time) bool {
 	return true
 }
 
-// unmark records that the markers of all kinds may be missing on the stream.
-func (t *targets) unmark() {
-	for _, one := range t.followed() {
-		one.tell(asOf{}, one.refused())
+// forgetMarkers records that the markers of all kinds may be missing on the stream.
+func (t *targets) forgetMarkers() {
+	for _, one := range t.followedTargets() {
+		one.announce(asOf{}, one.refusalText())
 	}
 }

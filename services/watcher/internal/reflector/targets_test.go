@@ -188,7 +188,7 @@ func TestAHeartbeatWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
 	r := &reflector{cfg: cfg}
 	k := newKindReflector(r, kinds.Stores(), nil)
 	k.stream = "one"
-	defer k.open()()
+	defer k.openWatch()()
 	one := &target{kind: trees("oaks"), sure: time.Now().Add(-patience * time.Second), following: t.Context()}
 	r.kinds, r.targets = []*kindReflector{k}, &targets{reflector: r, all: map[event.GroupResource]*target{one.kind: one}}
 	one.targets = r.targets
@@ -202,12 +202,12 @@ func TestAHeartbeatWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
 		"nothing was told of it yet":     {beats: true},
 	} {
 		one.told, one.problem = c.told, c.problem
-		if _, beats := r.heartbeat(time.Now()); beats != c.beats {
+		if _, beats := r.heartbeatAt(time.Now()); beats != c.beats {
 			t.Errorf("%s: there is a heartbeat: %v", name, beats)
 		}
 	}
 	one.told, one.problem, one.sure = asOf{"one", "epoch"}, "", time.Now()
-	if _, beats := r.heartbeat(time.Now()); !beats {
+	if _, beats := r.heartbeatAt(time.Now()); !beats {
 		t.Error("there is none though the bus is up to date")
 	}
 }
@@ -277,11 +277,11 @@ func TestNothingIsPublishedOfAKindAsItWasServedBefore(t *testing.T) {
 	oaks := r.serve("oaks", "Oak")
 	oaks.put("one", "v1", []byte(`{}`))
 	o := oaks.objects["one"]
-	if err := k.observe(t.Context(), o); err != nil {
+	if err := k.observeState(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	one.reflectBy(newKindReflector(of.reflector, kinds.Target(one.kind, "v2", "Oak"), of.lane))
-	if err := k.do(t.Context(), nameOf(o.Key)); err != nil {
+	if err := k.runTask(t.Context(), nameOf(o.Key)); err != nil {
 		t.Error(err)
 	}
 	if last, err := b.p.Last(t.Context(), o.Key); !errors.Is(err, publish.ErrNone) {
@@ -297,13 +297,13 @@ func TestWhatTheStreamTellsOtherwiseDoesNotWaitBehindWhatIsNew(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	k := newKindReflector(&reflector{cfg: b.config(c)}, kinds.Stores(), laneOf(t))
 	c.apply("old", "v1", "")
-	k.record(publish.Head{Key: c.key("old"), Sequence: 1, UID: c.uid("old"), Version: "1"})
+	k.recordHead(publish.Entry{Key: c.key("old"), Sequence: 1, UID: c.uid("old"), Version: "1"})
 	for i := range 100 {
 		c.apply(fmt.Sprint("new-", i), "v1", "")
 	}
 	c.remove("old")
 	for _, e := range c.history[1:] {
-		if err := k.observe(t.Context(), e.Object); err != nil {
+		if err := k.observeState(t.Context(), e.Object); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -326,7 +326,7 @@ func TestWhatIsSaidOfAKindDoesNotChangeWithEveryAttempt(t *testing.T) {
 		"it is not served":      {fmt.Errorf("looking: %w", source.ErrNotServed), source.ErrNotServed},
 		"it cannot be followed": {source.ErrCannotBeFollowed, source.ErrCannotBeFollowed},
 	} {
-		if a, b := describe(errs[0]), describe(errs[1]); a != b || a == "" {
+		if a, b := describeProblem(errs[0]), describeProblem(errs[1]); a != b || a == "" {
 			t.Errorf("%s: %q, %q", name, a, b)
 		}
 	}
@@ -338,11 +338,11 @@ func TestOnlyOfAKindThatIsNotServedNobodyIsWarned(t *testing.T) {
 	for _, err := range []error{
 		forbidden, fmt.Errorf("%w: %w", source.ErrNotServed, forbidden), source.ErrCannotBeFollowed, errTooMany, errMisnamed, errRewound, errors.New("another"),
 	} {
-		if level(err) != slog.LevelWarn {
+		if logLevel(err) != slog.LevelWarn {
 			t.Errorf("nobody is warned that %s", err)
 		}
 	}
-	if err := fmt.Errorf("looking: %w", source.ErrNotServed); level(err) != slog.LevelInfo {
+	if err := fmt.Errorf("looking: %w", source.ErrNotServed); logLevel(err) != slog.LevelInfo {
 		t.Errorf("somebody is warned that %s", err)
 	}
 }
@@ -351,11 +351,11 @@ func TestOnlyOfAKindThatIsNotServedNobodyIsWarned(t *testing.T) {
 func TestAMarkerCountsWhatCameSinceTheList(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	k := newKindReflector(&reflector{cfg: b.config(c)}, kinds.Stores(), laneOf(t))
-	k.sweep = &sweep{marker: &eventv1.SnapshotMarker{Cluster: "local", Group: k.kind.Group, Resource: k.kind.Resource, Count: 1}}
+	k.sweep = &relist{marker: &eventv1.SnapshotMarker{Cluster: "local", Group: k.kind.Group, Resource: k.kind.Resource, Count: 1}}
 	for i, name := range []string{"listed", "later"} {
-		k.record(publish.Head{Key: c.key(name), Sequence: uint64(i + 1), UID: name})
+		k.recordHead(publish.Entry{Key: c.key(name), Sequence: uint64(i + 1), UID: name})
 	}
-	if err := k.mark(t.Context()); err != nil {
+	if err := k.publishDueMarker(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := b.marker(); err != nil || m.GetCount() != 2 || m.GetLastSequence() != 2 {

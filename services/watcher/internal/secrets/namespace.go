@@ -25,34 +25,34 @@ type namespaced struct {
 	refused atomic.Bool
 }
 
-// list reads a page and returns the Secrets in it that objects name.
-func (s *namespaced) list(ctx context.Context, token string) (source.Page, error) {
+// listPage reads a page and returns the Secrets in it that objects name.
+func (s *namespaced) listPage(ctx context.Context, token string) (source.Page, error) {
 	if token == "" {
 		clear(s.shown)
-		s.references.take(s.kind.Namespace) // The list covers all names of this moment.
+		s.references.takeTurned(s.kind.Namespace) // The list covers all names of this moment.
 	}
 	page, err := s.server.List(ctx, s.kind, token)
 	if err != nil {
 		return page, err
 	}
-	return s.show(page), nil
+	return s.reducePage(page), nil
 }
 
-// show reduces a page to the named Secrets. Their version becomes that of the read.
-func (s *namespaced) show(page source.Page) source.Page {
+// reducePage reduces a page to the named Secrets. Their version becomes that of the read.
+func (s *namespaced) reducePage(page source.Page) source.Page {
 	page.Objects = slices.DeleteFunc(page.Objects, func(o source.Object) bool {
-		named, _ := s.references.of(s.kind.Namespace, o.Key.Name)
+		named, _ := s.references.stateOf(s.kind.Namespace, o.Key.Name)
 		return !named
 	})
 	for i := range page.Objects {
 		o := &page.Objects[i]
 		o.ResourceVersion = page.Version
-		s.remember(o.Change)
+		s.rememberChange(o.Change)
 	}
 	return page
 }
 
-func (s *namespaced) remember(c event.Change) {
+func (s *namespaced) rememberChange(c event.Change) {
 	c.Object = nil
 	s.shown[c.Key.Name] = c
 }
@@ -64,9 +64,9 @@ type told struct {
 	err error
 }
 
-// watch yields the changes after a version, and the Secrets that became named or are no longer named. It ends with the
+// watchFrom yields the changes after a version, and the Secrets that became named or are no longer named. It ends with the
 // watch of the server.
-func (s *namespaced) watch(ctx context.Context, version string, yield func(source.Event, error) bool) error {
+func (s *namespaced) watchFrom(ctx context.Context, version string, yield func(source.Event, error) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -84,56 +84,56 @@ func (s *namespaced) watch(ctx context.Context, version string, yield func(sourc
 	})
 	for {
 		select {
-		case <-s.references.wake(s.kind.Namespace):
-			if goOn, err := s.turn(ctx, version, yield); err != nil || !goOn {
+		case <-s.references.wakeChannel(s.kind.Namespace):
+			if goOn, err := s.yieldTurned(ctx, version, yield); err != nil || !goOn {
 				return err
 			}
 		case e, open := <-events:
 			if !open || e.err != nil {
 				return e.err
 			}
-			if version = e.Version; !yield(s.pass(e.Event), nil) {
+			if version = e.Version; !yield(s.passEvent(e.Event), nil) {
 				return nil
 			}
 		}
 	}
 }
 
-// pass returns the event for the reflector: the event itself or, for other Secrets, only the progress of the watch.
-func (s *namespaced) pass(e source.Event) source.Event {
+// passEvent returns the event for the reflector: the event itself or, for other Secrets, only the progress of the watch.
+func (s *namespaced) passEvent(e source.Event) source.Event {
 	name, progress := e.Key.Name, source.Event{Version: e.Version, Bookmark: true}
 	if e.Bookmark {
 		return e
 	}
-	named, turned := s.references.of(s.kind.Namespace, name)
+	named, turned := s.references.stateOf(s.kind.Namespace, name)
 	was, known := s.shown[name]
 	switch {
 	case !named && known: // A new reference reads it again.
-		return s.hide(name, e.Version)
-	case !named, !known && (turned || e.Deleted), known && !newer(e.ResourceVersion, was.ResourceVersion):
+		return s.hideSecret(name, e.Version)
+	case !named, !known && (turned || e.Deleted), known && !isNewer(e.ResourceVersion, was.ResourceVersion):
 		return progress
 	case e.Deleted:
 		delete(s.shown, name)
 	default:
-		s.remember(e.Change)
+		s.rememberChange(e.Change)
 	}
 	return e
 }
 
-// newer reports whether a version is later. It also returns true if the two cannot be compared, so that no change is
+// isNewer reports whether a version is later. It also returns true if the two cannot be compared, so that no change is
 // lost.
-func newer(version, than string) bool {
+func isNewer(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err != nil || order > 0
 }
 
-// turn yields the Secrets that became named or are no longer named.
-func (s *namespaced) turn(ctx context.Context, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
-	turned := s.references.take(s.kind.Namespace)
+// yieldTurned yields the Secrets that became named or are no longer named.
+func (s *namespaced) yieldTurned(ctx context.Context, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
+	turned := s.references.takeTurned(s.kind.Namespace)
 	for i, name := range turned {
 		goOn, err := s.turnOne(ctx, name, version, yield)
 		if err != nil || !goOn {
-			s.references.again(s.kind.Namespace, turned[i:])
+			s.references.putBack(s.kind.Namespace, turned[i:])
 			return goOn, err
 		}
 	}
@@ -141,19 +141,19 @@ func (s *namespaced) turn(ctx context.Context, version string, yield func(source
 }
 
 func (s *namespaced) turnOne(ctx context.Context, name, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
-	named, _ := s.references.of(s.kind.Namespace, name)
+	named, _ := s.references.stateOf(s.kind.Namespace, name)
 	_, known := s.shown[name]
 	if named == known {
 		return true, nil
 	}
 	if known {
-		return yield(s.hide(name, version), nil), nil
+		return yield(s.hideSecret(name, version), nil), nil
 	}
 	page, err := s.server.ListNamed(ctx, s.kind, name)
 	if err != nil {
 		return true, err
 	}
-	for _, o := range s.show(page).Objects {
+	for _, o := range s.reducePage(page).Objects {
 		if !yield(source.Event{Object: o, Version: version}, nil) {
 			return false, nil
 		}
@@ -161,8 +161,8 @@ func (s *namespaced) turnOne(ctx context.Context, name, version string, yield fu
 	return true, nil
 }
 
-// hide returns a deletion for a Secret that no object names any more.
-func (s *namespaced) hide(name, version string) source.Event {
+// hideSecret returns a deletion for a Secret that no object names any more.
+func (s *namespaced) hideSecret(name, version string) source.Event {
 	c := s.shown[name]
 	delete(s.shown, name)
 	c.Deleted, c.ObservedAt = true, time.Now()

@@ -55,7 +55,7 @@ func newReferences(followed []kinds.Kind, log *slog.Logger) *references {
 		switch {
 		case kind.Named && kind.Namespace != "":
 			r.names[kind.Namespace] = &names{count: map[string]int{}, turned: map[string]bool{}, wake: make(chan struct{}, 1)}
-		case refers(kind):
+		case isReferring(kind):
 			r.unlisted[kind.GroupResource] = true
 		}
 	}
@@ -65,14 +65,14 @@ func newReferences(followed []kinds.Kind, log *slog.Logger) *references {
 	return r
 }
 
-// refers reports whether objects of a kind name Secrets.
-func refers(kind kinds.Kind) bool {
+// isReferring reports whether objects of a kind name Secrets.
+func isReferring(kind kinds.Kind) bool {
 	return slices.Contains([]string{opensearchv1.GroupVersion.Group, opensearchv1.LegacyGroup}, kind.Group) &&
 		slices.Contains(opensearchv1.NameSecrets(), kind.Resource)
 }
 
-// await returns once all kinds that name Secrets were listed. Before that the named Secrets are unknown.
-func (r *references) await(ctx context.Context) error {
+// waitListed returns once all kinds that name Secrets were listed. Before that the named Secrets are unknown.
+func (r *references) waitListed(ctx context.Context) error {
 	select {
 	case <-r.listed:
 		return nil
@@ -81,9 +81,9 @@ func (r *references) await(ctx context.Context) error {
 	}
 }
 
-// list records a page of a list. Objects that a complete list lacks are gone.
-func (r *references) list(kind kinds.Kind, token string, page source.Page, err error) {
-	if !refers(kind) || err != nil && !errors.Is(err, source.ErrNotServed) {
+// recordPage records a page of a list. Objects that a complete list lacks are gone.
+func (r *references) recordPage(kind kinds.Kind, token string, page source.Page, err error) {
+	if !isReferring(kind) || err != nil && !errors.Is(err, source.ErrNotServed) {
 		return
 	}
 	r.mu.Lock()
@@ -93,14 +93,14 @@ func (r *references) list(kind kinds.Kind, token string, page source.Page, err e
 	}
 	for _, o := range page.Objects {
 		r.listing[kind.GroupResource][o.Key] = true
-		r.note(kind, o)
+		r.noteObject(kind, o)
 	}
 	if page.Next != "" {
 		return
 	}
 	for key := range r.by {
 		if key.GroupResource == kind.GroupResource && !r.listing[kind.GroupResource][key] {
-			r.set(key, nil)
+			r.setNamed(key, nil)
 		}
 	}
 	delete(r.listing, kind.GroupResource)
@@ -113,16 +113,16 @@ func (r *references) list(kind kinds.Kind, token string, page source.Page, err e
 	}
 }
 
-// watch records the events of a watch, and passes them on.
-func (r *references) watch(kind kinds.Kind, events iter.Seq2[source.Event, error]) iter.Seq2[source.Event, error] {
-	if !refers(kind) {
+// recordWatch records the events of a watch, and passes them on.
+func (r *references) recordWatch(kind kinds.Kind, events iter.Seq2[source.Event, error]) iter.Seq2[source.Event, error] {
+	if !isReferring(kind) {
 		return events
 	}
 	return func(yield func(source.Event, error) bool) {
 		for e, err := range events {
 			if err == nil && !e.Bookmark {
 				r.mu.Lock()
-				r.note(kind, e.Object)
+				r.noteObject(kind, e.Object)
 				r.mu.Unlock()
 			}
 			if !yield(e, err) {
@@ -132,8 +132,8 @@ func (r *references) watch(kind kinds.Kind, events iter.Seq2[source.Event, error
 	}
 }
 
-// note records the Secrets that an object names. The caller must hold the lock.
-func (r *references) note(kind kinds.Kind, o source.Object) {
+// noteObject records the Secrets that an object names. The caller must hold the lock.
+func (r *references) noteObject(kind kinds.Kind, o source.Object) {
 	if r.names[o.Key.Namespace] == nil {
 		return
 	}
@@ -144,24 +144,24 @@ func (r *references) note(kind kinds.Kind, o source.Object) {
 			r.log.Debug("an object names no Secrets that can be read", "object", o.Key.String(), "error", err)
 		}
 	}
-	r.set(o.Key, named)
+	r.setNamed(o.Key, named)
 }
 
-// set replaces the Secrets that an object names. The caller must hold the lock.
-func (r *references) set(object event.Key, named []string) {
+// setNamed replaces the Secrets that an object names. The caller must hold the lock.
+func (r *references) setNamed(object event.Key, named []string) {
 	in, before := r.names[object.Namespace], r.by[object]
 	named = slices.DeleteFunc(slices.Clone(named), func(name string) bool {
-		return len(validation.NameIsDNSSubdomain(name, false)) > 0 || in.count[name] == 0 && r.full(object.Namespace, in)
+		return len(validation.NameIsDNSSubdomain(name, false)) > 0 || in.count[name] == 0 && r.isFull(object.Namespace, in)
 	})
 	for _, name := range named {
 		if in.count[name]++; in.count[name] == 1 {
-			in.turn(name)
+			in.markTurned(name)
 		}
 	}
 	for _, name := range before {
 		if in.count[name]--; in.count[name] == 0 {
 			delete(in.count, name)
-			in.turn(name)
+			in.markTurned(name)
 		}
 	}
 	if r.by[object] = named; len(named) == 0 {
@@ -169,8 +169,8 @@ func (r *references) set(object event.Key, named []string) {
 	}
 }
 
-// full reports whether a namespace has as many followed Secrets as allowed.
-func (r *references) full(namespace string, in *names) bool {
+// isFull reports whether a namespace has as many followed Secrets as allowed.
+func (r *references) isFull(namespace string, in *names) bool {
 	if len(in.count) < maxNamed {
 		return false
 	}
@@ -181,8 +181,8 @@ func (r *references) full(namespace string, in *names) bool {
 	return true
 }
 
-// turn records that a Secret became named or is no longer named.
-func (n *names) turn(name string) {
+// markTurned records that a Secret became named or is no longer named.
+func (n *names) markTurned(name string) {
 	n.turned[name] = true
 	select {
 	case n.wake <- struct{}{}:
@@ -190,16 +190,16 @@ func (n *names) turn(name string) {
 	}
 }
 
-// of reports whether a Secret is named, and whether that has changed since the last take.
-func (r *references) of(namespace, name string) (named, turned bool) {
+// stateOf reports whether a Secret is named, and whether that has changed since the last take.
+func (r *references) stateOf(namespace, name string) (named, turned bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	in := r.names[namespace]
 	return in.count[name] > 0, in.turned[name]
 }
 
-// take returns the changed names and clears them.
-func (r *references) take(namespace string) (turned []string) {
+// takeTurned returns the changed names and clears them.
+func (r *references) takeTurned(namespace string) (turned []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	in := r.names[namespace]
@@ -210,14 +210,14 @@ func (r *references) take(namespace string) (turned []string) {
 	return turned
 }
 
-// again returns names from take that could not be processed.
-func (r *references) again(namespace string, turned []string) {
+// putBack returns names from take that could not be processed.
+func (r *references) putBack(namespace string, turned []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range turned {
-		r.names[namespace].turn(name)
+		r.names[namespace].markTurned(name)
 	}
 }
 
-// wake returns a channel that is readable after a change of names.
-func (r *references) wake(namespace string) <-chan struct{} { return r.names[namespace].wake }
+// wakeChannel returns a channel that is readable after a change of names.
+func (r *references) wakeChannel(namespace string) <-chan struct{} { return r.names[namespace].wake }

@@ -26,8 +26,8 @@ func user(kind kinds.Kind, namespace, name, secret string) source.Object {
 // allTurned takes the changed names of both namespaces.
 func (r *references) allTurned() (all []string) {
 	for _, namespace := range []string{"a", "b"} {
-		for _, name := range r.take(namespace) {
-			named, _ := r.of(namespace, name)
+		for _, name := range r.takeTurned(namespace) {
+			named, _ := r.stateOf(namespace, name)
 			all = append(all, fmt.Sprintf("%s/%s %v", namespace, name, named))
 		}
 	}
@@ -59,7 +59,7 @@ func TestASecretIsNamedAsLongAsAnyObjectDoes(t *testing.T) {
 		{"it goes again", users, deleted, nil},
 	} {
 		r.mu.Lock()
-		r.note(step.kind, step.o)
+		r.noteObject(step.kind, step.o)
 		r.mu.Unlock()
 		if got := r.allTurned(); !slices.Equal(got, step.want) {
 			t.Errorf("%s: turned are %v, want %v", step.what, got, step.want)
@@ -78,9 +78,9 @@ func TestAListSaysAllThatIsNamed(t *testing.T) {
 		cancel()
 		select {
 		case <-r.listed:
-			return r.await(t.Context()) == nil
+			return r.waitListed(t.Context()) == nil
 		default:
-			return r.await(ctx) == nil
+			return r.waitListed(ctx) == nil
 		}
 	}
 	anna, ben, old := user(users, "a", "anna", "s"), user(users, "a", "ben", "t"), user(legacy, "b", "kim", "u")
@@ -103,7 +103,7 @@ func TestAListSaysAllThatIsNamed(t *testing.T) {
 		{"a list that fails says nothing", users, "", source.Page{}, errors.New("no"), true, nil},
 		{"the older kind is not served any more", legacy, "", source.Page{}, source.ErrNotServed, true, []string{"b/u false"}},
 	} {
-		r.list(step.kind, step.token, step.page, step.err)
+		r.recordPage(step.kind, step.token, step.page, step.err)
 		if got := r.allTurned(); !slices.Equal(got, step.want) || known() != step.known {
 			t.Errorf("%s: turned are %v, want %v; all known: %v", step.what, got, step.want, known())
 		}
@@ -111,7 +111,7 @@ func TestAListSaysAllThatIsNamed(t *testing.T) {
 }
 
 func TestWithoutKindsThatNameSecretsNoneIsNamed(t *testing.T) {
-	if err := newReferences(Kinds([]string{"a"}), slog.New(slog.DiscardHandler)).await(t.Context()); err != nil {
+	if err := newReferences(Kinds([]string{"a"}), slog.New(slog.DiscardHandler)).waitListed(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -122,12 +122,12 @@ func TestThereIsABoundForHowManySecretsAreFollowed(t *testing.T) {
 	note := func(namespace, name, secret string) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.note(users, user(users, namespace, name, secret))
+		r.noteObject(users, user(users, namespace, name, secret))
 	}
 	for i := range maxNamed + 5 {
 		note("a", fmt.Sprint("u-", i), fmt.Sprint("s-", i))
 	}
-	if n := len(r.take("a")); n != maxNamed {
+	if n := len(r.takeTurned("a")); n != maxNamed {
 		t.Errorf("%d are named, want %d", n, maxNamed)
 	}
 	note("a", "more", "s-0")
@@ -149,10 +149,10 @@ func TestThereIsABoundForHowManySecretsAreFollowed(t *testing.T) {
 func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	users := kinds.OpenSearchUsers()
 	r := newReferences(followed(), slog.New(slog.DiscardHandler))
-	r.list(users, "", source.Page{Objects: []source.Object{user(users, "a", "anna", "s")}}, nil)
-	<-r.wake("a")
-	r.again("a", r.take("a"))
-	<-r.wake("a")
+	r.recordPage(users, "", source.Page{Objects: []source.Object{user(users, "a", "anna", "s")}}, nil)
+	<-r.wakeChannel("a")
+	r.putBack("a", r.takeTurned("a"))
+	<-r.wakeChannel("a")
 	if got := r.allTurned(); !slices.Equal(got, []string{"a/s true"}) {
 		t.Errorf("turned are %v", got)
 	}

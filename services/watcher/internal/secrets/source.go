@@ -67,29 +67,29 @@ func New(from server, followed []kinds.Kind, log *slog.Logger) *Source {
 func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error) {
 	if !kind.Named {
 		page, err := s.server.List(ctx, kind, token)
-		s.references.list(kind, token, page, err)
+		s.references.recordPage(kind, token, page, err)
 		return page, err
 	}
-	of, err := s.in(kind)
+	of, err := s.namespaceOf(kind)
 	if err != nil {
 		return source.Page{}, err
 	}
-	if err := s.references.await(ctx); err != nil {
+	if err := s.references.waitListed(ctx); err != nil {
 		return source.Page{}, err
 	}
-	page, err := of.list(ctx, token)
-	return page, s.refused(ctx, of, err, source.ErrNotServed)
+	page, err := of.listPage(ctx, token)
+	return page, s.withRefusal(ctx, of, err, source.ErrNotServed)
 }
 
 // Watch yields the changes after a version.
 func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error] {
 	if !kind.Named {
-		return s.references.watch(kind, s.server.Watch(ctx, kind, version))
+		return s.references.recordWatch(kind, s.server.Watch(ctx, kind, version))
 	}
 	return func(yield func(source.Event, error) bool) {
-		of, err := s.in(kind)
+		of, err := s.namespaceOf(kind)
 		if err == nil {
-			err = s.refused(ctx, of, of.watch(ctx, version, yield), source.ErrExpired)
+			err = s.withRefusal(ctx, of, of.watchFrom(ctx, version, yield), source.ErrExpired)
 		}
 		if err != nil {
 			yield(source.Event{}, err)
@@ -102,24 +102,24 @@ func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 	if !kind.Named {
 		return s.server.Version(ctx, kind)
 	}
-	of, err := s.in(kind)
+	of, err := s.namespaceOf(kind)
 	if err != nil {
 		return "", err
 	}
 	version, err := s.server.Version(ctx, kind)
-	return version, s.refused(ctx, of, err, source.ErrNotServed)
+	return version, s.withRefusal(ctx, of, err, source.ErrNotServed)
 }
 
-// in returns the namespace in which a kind is followed.
-func (s *Source) in(kind kinds.Kind) (*namespaced, error) {
+// namespaceOf returns the namespace in which a kind is followed.
+func (s *Source) namespaceOf(kind kinds.Kind) (*namespaced, error) {
 	if of := s.namespaces[kind.Namespace]; of != nil {
 		return of, nil
 	}
 	return nil, fmt.Errorf("Secrets are followed in --secret-namespaces alone: %w", source.ErrNotServed) //nolint:staticcheck // It is the name of the kind.
 }
 
-// refused adds to the error of a missing right the error that the reflector handles, and logs the right once.
-func (s *Source) refused(ctx context.Context, of *namespaced, err, as error) error {
+// withRefusal adds to the error of a missing right the error that the reflector handles, and logs the right once.
+func (s *Source) withRefusal(ctx context.Context, of *namespaced, err, as error) error {
 	if !apierrors.IsForbidden(err) {
 		if err == nil {
 			of.refused.Store(false)

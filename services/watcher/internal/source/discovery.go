@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kube"
 )
 
-// served returns the kind in the version that the API server serves, as far as is known.
-func (s *Source) served(kind kinds.Kind) kinds.Kind {
+// servedKind returns the kind in the version that the API server serves, as far as is known.
+func (s *Source) servedKind(kind kinds.Kind) kinds.Kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.older[kind.GroupResource] {
@@ -24,8 +24,8 @@ func (s *Source) served(kind kinds.Kind) kinds.Kind {
 	return kind
 }
 
-// change switches requests for the kind to its other version.
-func (s *Source) change(r event.GroupResource) {
+// switchVersion switches requests for the kind to its other version.
+func (s *Source) switchVersion(r event.GroupResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.older[r] = !s.older[r]
@@ -34,20 +34,20 @@ func (s *Source) change(r event.GroupResource) {
 // confirmAbsence verifies a "not found". Objects of a kind that is not served count as deleted, so any doubt is an
 // error. It is also an error if the API server has the kind in its other version, which later requests then use.
 func (s *Source) confirmAbsence(ctx context.Context, kind kinds.Kind, cause error) error {
-	versions, err := s.versions(ctx, kind.GroupResource)
+	versions, err := s.servedVersions(ctx, kind.GroupResource)
 	if err != nil {
 		return err
 	}
 	for _, version := range versions {
 		other := kind
 		other.Version = version
-		switch _, found, err := s.describe(ctx, other); {
+		switch _, found, err := s.describeKind(ctx, other); {
 		case err != nil:
 			return err
 		case found && version == kind.Version:
 			return fmt.Errorf("the API server is about to serve it, or about to stop: %w", cause)
 		case found && version == kind.Older:
-			s.change(kind.GroupResource)
+			s.switchVersion(kind.GroupResource)
 			return fmt.Errorf("the API server has it in version %s: %w", version, cause)
 		case found:
 			return fmt.Errorf("the API server has version %s of it, not %s: apply the CustomResourceDefinition of this release", version, kind.Version)
@@ -56,12 +56,12 @@ func (s *Source) confirmAbsence(ctx context.Context, kind kinds.Kind, cause erro
 	return ErrNotServed
 }
 
-func (s *Source) versions(ctx context.Context, r event.GroupResource) ([]string, error) {
+func (s *Source) servedVersions(ctx context.Context, r event.GroupResource) ([]string, error) {
 	if r.Group == "" {
 		return []string{"v1"}, nil
 	}
 	var group metav1.APIGroup
-	err := s.read(ctx, s.api.Get().AbsPath("/apis", r.Group), &group)
+	err := s.readInto(ctx, s.api.Get().AbsPath("/apis", r.Group), &group)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -75,9 +75,9 @@ func (s *Source) versions(ctx context.Context, r event.GroupResource) ([]string,
 	return versions, nil
 }
 
-func (s *Source) describe(ctx context.Context, kind kinds.Kind) (metav1.APIResource, bool, error) {
+func (s *Source) describeKind(ctx context.Context, kind kinds.Kind) (metav1.APIResource, bool, error) {
 	var list metav1.APIResourceList
-	err := s.read(ctx, s.api.Get().AbsPath(kube.Prefix(kind)), &list)
+	err := s.readInto(ctx, s.api.Get().AbsPath(kube.Prefix(kind)), &list)
 	if apierrors.IsNotFound(err) {
 		return metav1.APIResource{}, false, nil
 	}
@@ -93,19 +93,19 @@ func (s *Source) describe(ctx context.Context, kind kinds.Kind) (metav1.APIResou
 
 // ShortNames returns the short names and the singular name of the kind, as kubectl accepts them.
 func (s *Source) ShortNames(ctx context.Context, kind kinds.Kind) ([]string, error) {
-	resource, _, err := s.describe(ctx, s.served(kind))
+	resource, _, err := s.describeKind(ctx, s.servedKind(kind))
 	return append(resource.ShortNames, resource.SingularName), err
 }
 
 // Find returns the served kind with a name, for use as a kind of targets. It returns [ErrNotServed] if none exists.
 func (s *Source) Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error) {
-	versions, err := s.versions(ctx, of)
+	versions, err := s.servedVersions(ctx, of)
 	if err != nil {
 		return kinds.Kind{}, err
 	}
 	for _, version := range versions {
 		kind := kinds.Target(of, version, "")
-		resource, found, err := s.describe(ctx, kind)
+		resource, found, err := s.describeKind(ctx, kind)
 		if err != nil {
 			return kinds.Kind{}, err
 		}

@@ -22,8 +22,8 @@ type Object struct {
 	Meaning string
 }
 
-// object converts the JSON of the API server to the state that is published.
-func (s *Source) object(kind kinds.Kind, raw []byte) (Object, error) {
+// toObject converts the JSON of the API server to the state that is published.
+func (s *Source) toObject(kind kinds.Kind, raw []byte) (Object, error) {
 	s.mu.Lock()
 	origin := kube.Origin{Cluster: s.cluster, Epoch: s.epoch}
 	s.mu.Unlock()
@@ -32,20 +32,20 @@ func (s *Source) object(kind kinds.Kind, raw []byte) (Object, error) {
 		return Object{}, err
 	}
 	o.ObservedAt = time.Now()
-	return Object{Meaning: meaning(kind, o.Top, o.Metadata), Change: o.Change}, nil
+	return Object{Meaning: contentHash(kind, o.Top, o.Metadata), Change: o.Change}, nil
 }
 
-// meaning leaves out the fields that every write changes, and the status if no consumer reads it. For a kind published
+// contentHash leaves out the fields that every write changes, and the status if no consumer reads it. For a kind published
 // without content every write counts. For targets, only identity and ownership count.
-func meaning(kind kinds.Kind, top, metadata kube.Fields) string {
+func contentHash(kind kinds.Kind, top, metadata kube.Fields) string {
 	sum := sha256.New()
-	digest(sum, metadata, func(name string) bool { return name == "resourceVersion" && (!kind.MetadataOnly || kind.Target) })
-	digest(sum, top, func(name string) bool { return name == "metadata" || name == "status" && !kind.Status })
+	digestFields(sum, metadata, func(name string) bool { return name == "resourceVersion" && (!kind.MetadataOnly || kind.Target) })
+	digestFields(sum, top, func(name string) bool { return name == "metadata" || name == "status" && !kind.Status })
 	const enough = 16
 	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:enough])
 }
 
-func digest(sum hash.Hash, f kube.Fields, skip func(string) bool) {
+func digestFields(sum hash.Hash, f kube.Fields, skip func(string) bool) {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		if !skip(name) {
 			fmt.Fprintf(sum, "%q:%d:", name, len(f[name]))

@@ -24,7 +24,7 @@ func withoutStatus() kinds.Kind {
 
 func decode(t *testing.T, kind kinds.Kind, raw string) Object {
 	t.Helper()
-	o, err := (&Source{cluster: "local", epoch: "e"}).object(kind, []byte(raw))
+	o, err := (&Source{cluster: "local", epoch: "e"}).toObject(kind, []byte(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +101,11 @@ func TestNothingOfASecretButMetadataTravels(t *testing.T) {
 
 func TestWhatIsNoObjectIsAnError(t *testing.T) {
 	for _, raw := range []string{``, `null`, `[]`, `{}`, `{"metadata":7}`, `{"metadata":{"name":7}}`} {
-		if o, err := (&Source{}).object(kinds.Stores(), []byte(raw)); err == nil {
+		if o, err := (&Source{}).toObject(kinds.Stores(), []byte(raw)); err == nil {
 			t.Errorf("%s became %+v", raw, o)
 		}
 	}
-	if _, err := (&Source{}).object(secrets(), []byte(`{"metadata":{"name":"s","uid":"u","resourceVersion":"1","annotations":7}}`)); err == nil {
+	if _, err := (&Source{}).toObject(secrets(), []byte(`{"metadata":{"name":"s","uid":"u","resourceVersion":"1","annotations":7}}`)); err == nil {
 		t.Error("a Secret whose annotations cannot be read was let through")
 	}
 }
@@ -127,7 +127,7 @@ func FuzzNoSecretTravels(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := (&Source{}).object(secrets(), raw)
+		o, err := (&Source{}).toObject(secrets(), raw)
 		if err != nil {
 			t.Fatal(err)
 		}

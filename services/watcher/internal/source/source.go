@@ -78,7 +78,7 @@ func New(cfg *rest.Config, cluster string) (*Source, error) {
 // identity is [ErrOtherCluster].
 func (s *Source) Epoch(ctx context.Context) (string, error) {
 	var namespace metav1.PartialObjectMetadata
-	if err := s.read(ctx, s.api.Get().AbsPath("/api/v1/namespaces", metav1.NamespaceSystem), &namespace); err != nil {
+	if err := s.readInto(ctx, s.api.Get().AbsPath("/api/v1/namespaces", metav1.NamespaceSystem), &namespace); err != nil {
 		return "", fmt.Errorf("reading the cluster's identity (namespace %s): %w", metav1.NamespaceSystem, err)
 	}
 	epoch := string(namespace.UID)
@@ -110,17 +110,17 @@ func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (Page,
 	if token != "" {
 		params["continue"] = token
 	}
-	return s.list(ctx, kind, params)
+	return s.listPage(ctx, kind, params)
 }
 
 // ListNamed lists the object with a name, if it exists. It needs only the right to list.
 func (s *Source) ListNamed(ctx context.Context, kind kinds.Kind, name string) (Page, error) {
-	return s.list(ctx, kind, map[string]string{"fieldSelector": fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	return s.listPage(ctx, kind, map[string]string{"fieldSelector": fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 }
 
-func (s *Source) list(ctx context.Context, kind kinds.Kind, params map[string]string) (Page, error) {
-	kind = s.served(kind)
-	request := s.all(kind).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadataList"))
+func (s *Source) listPage(ctx context.Context, kind kinds.Kind, params map[string]string) (Page, error) {
+	kind = s.servedKind(kind)
+	request := s.allRequest(kind).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadataList"))
 	for name, value := range params {
 		request.Param(name, value)
 	}
@@ -128,16 +128,16 @@ func (s *Source) list(ctx context.Context, kind kinds.Kind, params map[string]st
 		Metadata metav1.ListMeta   `json:"metadata"`
 		Items    []json.RawMessage `json:"items"`
 	}
-	err := s.read(ctx, request, &list)
+	err := s.readInto(ctx, request, &list)
 	if apierrors.IsNotFound(err) {
 		err = s.confirmAbsence(ctx, kind, err)
 	}
 	if err != nil {
-		return Page{}, fmt.Errorf("listing %s: %w", kind.GroupResource, expired(err))
+		return Page{}, fmt.Errorf("listing %s: %w", kind.GroupResource, expiredError(err))
 	}
 	page := Page{Version: list.Metadata.ResourceVersion, Next: list.Metadata.Continue}
 	for _, item := range list.Items {
-		object, err := s.object(kind, item)
+		object, err := s.toObject(kind, item)
 		if err != nil {
 			return Page{}, fmt.Errorf("listing %s: %w", kind.GroupResource, err)
 		}
@@ -149,9 +149,9 @@ func (s *Source) list(ctx context.Context, kind kinds.Kind, params map[string]st
 // Version returns the resourceVersion that a list of the kind would have now. If the kind is not found, it returns
 // [ErrNotServed] without a confirmation, so callers must not conclude more from it.
 func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
-	kind = s.served(kind)
+	kind = s.servedKind(kind)
 	var list metav1.PartialObjectMetadataList
-	err := s.read(ctx, s.all(kind).SetHeader("Accept", kube.Accept(metadata(kind), "PartialObjectMetadataList")).
+	err := s.readInto(ctx, s.allRequest(kind).SetHeader("Accept", kube.Accept(metadataOnly(kind), "PartialObjectMetadataList")).
 		Param("limit", "1"), &list)
 	if apierrors.IsNotFound(err) {
 		err = ErrNotServed
@@ -162,13 +162,13 @@ func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 	return list.ResourceVersion, nil
 }
 
-// all returns a request for the objects of a kind, in its namespace if it has one.
-func (s *Source) all(kind kinds.Kind) *rest.Request {
+// allRequest returns a request for the objects of a kind, in its namespace if it has one.
+func (s *Source) allRequest(kind kinds.Kind) *rest.Request {
 	return s.api.Get().AbsPath(kube.Prefix(kind)).NamespaceIfScoped(kind.Namespace, kind.Namespace != "").Resource(kind.Resource)
 }
 
-// metadata returns the kind without its content.
-func metadata(kind kinds.Kind) kinds.Kind {
+// metadataOnly returns the kind without its content.
+func metadataOnly(kind kinds.Kind) kinds.Kind {
 	kind.MetadataOnly = true
 	return kind
 }
@@ -183,21 +183,21 @@ func (s *Source) Get(ctx context.Context, kind kinds.Kind, namespace, name strin
 	if _, err := s.Epoch(ctx); err != nil {
 		return Object{}, err
 	}
-	kind = s.served(kind)
+	kind = s.servedKind(kind)
 	request := s.api.Get().AbsPath(kube.Prefix(kind)).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadata")).
 		NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource).Name(name)
 	var raw json.RawMessage
-	err := s.read(ctx, request, &raw)
+	err := s.readInto(ctx, request, &raw)
 	if apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%w (%w)", ErrNotFound, err)
 	}
 	if err != nil {
 		return Object{}, fmt.Errorf("reading %s %s: %w", kind.Kind, path.Join(namespace, name), err)
 	}
-	return s.object(kind, raw)
+	return s.toObject(kind, raw)
 }
 
-func (s *Source) read(ctx context.Context, request *rest.Request, into any) error {
+func (s *Source) readInto(ctx context.Context, request *rest.Request, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	result := request.Do(ctx)
@@ -211,7 +211,7 @@ func (s *Source) read(ctx context.Context, request *rest.Request, into any) erro
 	return json.Unmarshal(raw, into)
 }
 
-func expired(err error) error {
+func expiredError(err error) error {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return fmt.Errorf("%w (%w)", ErrExpired, err)
 	}

@@ -40,22 +40,22 @@ type frame struct {
 // [ErrExpired] list again; after any other error watch again.
 func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		if err := s.watch(ctx, kind, version, yield); err != nil {
+		if err := s.watchKind(ctx, kind, version, yield); err != nil {
 			yield(Event{}, fmt.Errorf("watching %s: %w", kind.GroupResource, err))
 		}
 	}
 }
 
-func (s *Source) watch(ctx context.Context, kind kinds.Kind, version string, yield func(Event, error) bool) error {
-	kind = s.served(kind)
-	body, err := s.all(kind).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadata")).
+func (s *Source) watchKind(ctx context.Context, kind kinds.Kind, version string, yield func(Event, error) bool) error {
+	kind = s.servedKind(kind)
+	body, err := s.allRequest(kind).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadata")).
 		Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.Itoa(int(watchTimeout.Seconds()))).Stream(ctx)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%w (%w)", ErrExpired, err)
 	}
 	if err != nil {
-		return expired(err)
+		return expiredError(err)
 	}
 	defer body.Close()
 	frames := json.NewDecoder(body)
@@ -68,7 +68,7 @@ func (s *Source) watch(ctx context.Context, kind kinds.Kind, version string, yie
 		if err != nil {
 			return err
 		}
-		event, err := s.event(kind, f)
+		event, err := s.toEvent(kind, f)
 		if err != nil {
 			return err
 		}
@@ -78,13 +78,13 @@ func (s *Source) watch(ctx context.Context, kind kinds.Kind, version string, yie
 	}
 }
 
-func (s *Source) event(kind kinds.Kind, f frame) (Event, error) {
+func (s *Source) toEvent(kind kinds.Kind, f frame) (Event, error) {
 	if f.Type == watch.Error {
 		var status metav1.Status
 		if err := json.Unmarshal(f.Object, &status); err != nil {
 			return Event{}, fmt.Errorf("decoding an error of the API server: %w", err)
 		}
-		return Event{}, expired(&apierrors.StatusError{ErrStatus: status})
+		return Event{}, expiredError(&apierrors.StatusError{ErrStatus: status})
 	}
 	if f.Type == watch.Bookmark {
 		var bookmark metav1.PartialObjectMetadata
@@ -93,7 +93,7 @@ func (s *Source) event(kind kinds.Kind, f frame) (Event, error) {
 		}
 		return Event{Version: bookmark.ResourceVersion, Bookmark: true}, nil
 	}
-	object, err := s.object(kind, f.Object)
+	object, err := s.toObject(kind, f.Object)
 	if err != nil {
 		return Event{}, err
 	}

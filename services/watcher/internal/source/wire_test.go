@@ -178,7 +178,7 @@ func TestTheOlderVersionIsAskedForOnceItIsKnownToBeThere(t *testing.T) {
 	if _, err := s.List(t.Context(), kind, ""); err == nil {
 		t.Fatal("the list finds the older version, which is gone")
 	}
-	if got := s.served(kind).Version; got != "v1alpha1" {
+	if got := s.servedKind(kind).Version; got != "v1alpha1" {
 		t.Errorf("%s is asked for, though only the newer version is there", got)
 	}
 }

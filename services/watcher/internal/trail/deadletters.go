@@ -36,7 +36,7 @@ type Letter struct {
 // than before unless that is 0. The result next is the value of before for the following call, or 0 at the end. A call
 // may return fewer than limit letters before the end.
 func (t *Trail) Letters(ctx context.Context, service string, before uint64, limit int) (letters []Letter, next uint64, err error) {
-	stream, err := t.stream(ctx, topology.DeadLetters)
+	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -65,7 +65,7 @@ func (t *Trail) Letters(ctx context.Context, service string, before uint64, limi
 
 // CountLetters returns the number of dead letters.
 func (t *Trail) CountLetters(ctx context.Context) (uint64, error) {
-	stream, err := t.stream(ctx, topology.DeadLetters)
+	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return 0, err
 	}
@@ -74,7 +74,7 @@ func (t *Trail) CountLetters(ctx context.Context) (uint64, error) {
 
 // Letter reads one letter.
 func (t *Trail) Letter(ctx context.Context, id uint64) (Letter, error) {
-	stream, err := t.stream(ctx, topology.DeadLetters)
+	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return Letter{}, err
 	}
@@ -83,7 +83,7 @@ func (t *Trail) Letter(ctx context.Context, id uint64) (Letter, error) {
 
 // Discard deletes a letter.
 func (t *Trail) Discard(ctx context.Context, id uint64) error {
-	stream, err := t.stream(ctx, topology.DeadLetters)
+	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return err
 	}

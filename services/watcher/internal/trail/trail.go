@@ -27,7 +27,7 @@ func New(js jetstream.JetStream) *Trail { return &Trail{js: js} }
 
 // Results lists the newest result for an object of each service that published one.
 func (t *Trail) Results(ctx context.Context, k event.Key) ([]*eventv1.ResourceResult, error) {
-	stream, err := t.stream(ctx, topology.Results)
+	stream, err := t.openStream(ctx, topology.Results)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ type Bus struct {
 
 // Bus returns the state of the stream of changes.
 func (t *Trail) Bus(ctx context.Context) (Bus, error) {
-	stream, err := t.stream(ctx, topology.Changes)
+	stream, err := t.openStream(ctx, topology.Changes)
 	if err != nil {
 		return Bus{}, err
 	}
@@ -83,14 +83,14 @@ func (t *Trail) Bus(ctx context.Context) (Bus, error) {
 // Progress returns the position of every service. For a service that never started, all objects of its kinds are
 // pending. A service without kinds on the stream, such as without OpenSearch, has none.
 func (t *Trail) Progress(ctx context.Context) ([]Progress, error) {
-	letters, err := t.stream(ctx, topology.DeadLetters)
+	letters, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return nil, err
 	}
 	var all []Progress
 	for _, service := range topology.Services() {
 		p := Progress{Service: service.Name}
-		if err := t.follow(ctx, service, &p); err != nil {
+		if err := t.followService(ctx, service, &p); err != nil {
 			return nil, err
 		}
 		info, err := letters.Info(ctx, jetstream.WithSubjectFilter(topology.DeadLettersFilter(service.Name)))
@@ -105,10 +105,10 @@ func (t *Trail) Progress(ctx context.Context) ([]Progress, error) {
 	return all, nil
 }
 
-func (t *Trail) follow(ctx context.Context, service topology.Service, p *Progress) error {
+func (t *Trail) followService(ctx context.Context, service topology.Service, p *Progress) error {
 	consumer, err := t.js.Consumer(ctx, topology.Changes, service.Name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		p.Pending, err = t.objects(ctx, service.Kinds)
+		p.Pending, err = t.countObjects(ctx, service.Kinds)
 		return err
 	}
 	if err != nil {
@@ -122,9 +122,9 @@ func (t *Trail) follow(ctx context.Context, service topology.Service, p *Progres
 	return nil
 }
 
-// objects counts the objects and recent deletions of some kinds.
-func (t *Trail) objects(ctx context.Context, of []event.GroupResource) (uint64, error) {
-	stream, err := t.stream(ctx, topology.Changes)
+// countObjects counts the objects and recent deletions of some kinds.
+func (t *Trail) countObjects(ctx context.Context, of []event.GroupResource) (uint64, error) {
+	stream, err := t.openStream(ctx, topology.Changes)
 	if err != nil {
 		return 0, err
 	}
@@ -139,7 +139,7 @@ func (t *Trail) objects(ctx context.Context, of []event.GroupResource) (uint64, 
 	return uint64(count), nil
 }
 
-func (t *Trail) stream(ctx context.Context, name string) (jetstream.Stream, error) {
+func (t *Trail) openStream(ctx context.Context, name string) (jetstream.Stream, error) {
 	stream, err := t.js.Stream(ctx, name)
 	if err != nil {
 		return nil, fault.Unavailable(fmt.Errorf("open stream %s: %w", name, err))

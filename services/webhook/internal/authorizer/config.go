@@ -61,13 +61,13 @@ func (c *Config) Validate() error {
 	if c.ClientCA != "" && (c.Certificate == "" || len(c.ClientNames) == 0) {
 		return errors.New("--authorizer-client-ca: give --authorizer-cert, --authorizer-key and --client-names, too")
 	}
-	if c.ClientCA == "" && !c.onLoopback() {
+	if c.ClientCA == "" && !c.isOnLoopback() {
 		return fmt.Errorf("--authorizer-listen %.100q: whoever reaches it could ask: give --authorizer-client-ca, or listen on 127.0.0.1", c.Listen)
 	}
 	return nil
 }
 
-func (c *Config) onLoopback() bool {
+func (c *Config) isOnLoopback() bool {
 	address := c.Listen
 	if c.Listener != nil {
 		address = c.Listener.Addr().String()

@@ -46,12 +46,12 @@ func newHandler(cfg Config, o Options) (*handler, error) {
 	return h, err
 }
 
-func (h *handler) routes() http.Handler {
+func (h *handler) buildRoutes() http.Handler {
 	mux := http.NewServeMux()
 	nowhere := func(*http.Request) string { return "" }
-	mux.HandleFunc("/core/v1alpha/webhook", h.serve(nowhere))
-	mux.HandleFunc("/apis/authorization.k8s.io/v1/subjectaccessreviews", h.serve(nowhere))
-	mux.HandleFunc("/project/v1alpha/projects/{project}/webhook", h.serve(func(r *http.Request) string { return r.PathValue("project") }))
+	mux.HandleFunc("/core/v1alpha/webhook", h.serveReviews(nowhere))
+	mux.HandleFunc("/apis/authorization.k8s.io/v1/subjectaccessreviews", h.serveReviews(nowhere))
+	mux.HandleFunc("/project/v1alpha/projects/{project}/webhook", h.serveReviews(func(r *http.Request) string { return r.PathValue("project") }))
 	return mux
 }
 
@@ -63,37 +63,37 @@ type failure struct {
 
 func (f failure) Error() string { return f.message }
 
-// later wraps an error for a temporary failure. The message hides the cause, because the API server shows it to users,
+// temporaryError wraps an error for a temporary failure. The message hides the cause, because the API server shows it to users,
 // and the cause can contain names and addresses. The log contains it. No Retry-After is sent: the API server would wait
 // for it within the user's request.
-func later(err error) error {
+func temporaryError(err error) error {
 	return fmt.Errorf("%w: %w", failure{http.StatusServiceUnavailable, "nobody can tell now; the log of webhook says why"}, err)
 }
 
-// serve returns the handler of a URL. projectOf returns the project in the URL, or "".
-func (h *handler) serve(projectOf func(*http.Request) string) http.HandlerFunc {
+// serveReviews returns the handler of a URL. projectOf returns the project in the URL, or "".
+func (h *handler) serveReviews(projectOf func(*http.Request) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		ctx, end := h.trace(r)
+		ctx, end := h.startTrace(r)
 		defer end()
 		d := decision{scope: "unknown"}
-		version, err := h.review(ctx, w, r, projectOf(r), &d)
+		version, err := h.reviewRequest(ctx, w, r, projectOf(r), &d)
 		var body []byte
 		if err == nil {
 			body, err = d.answer.Encode(version)
 		}
-		h.metrics.observe(&d, err, time.Since(began))
+		h.metrics.observeDecision(&d, err, time.Since(began))
 		if err != nil {
-			h.fail(ctx, w, err)
+			h.writeFailure(ctx, w, err)
 			return
 		}
-		h.log(ctx, &d)
+		h.logDecision(ctx, &d)
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body) //nolint:gosec // This is JSON, for no browser. Who hears nothing has no answer.
 	}
 }
 
-func (h *handler) fail(ctx context.Context, w http.ResponseWriter, err error) {
+func (h *handler) writeFailure(ctx context.Context, w http.ResponseWriter, err error) {
 	f, ok := errors.AsType[failure](err)
 	if !ok {
 		f = failure{http.StatusInternalServerError, "the answer could not be given"}
@@ -109,9 +109,9 @@ func (h *handler) fail(ctx context.Context, w http.ResponseWriter, err error) {
 	http.Error(w, f.message, f.code)
 }
 
-// review decodes and decides one review.
-func (h *handler) review(ctx context.Context, w http.ResponseWriter, r *http.Request, project string, d *decision) (version string, err error) {
-	if err := h.admit(r); err != nil {
+// reviewRequest decodes and decides one review.
+func (h *handler) reviewRequest(ctx context.Context, w http.ResponseWriter, r *http.Request, project string, d *decision) (version string, err error) {
+	if err := h.checkClient(r); err != nil {
 		return "", err
 	}
 	buffer, _ := h.buffers.Get().(*bytes.Buffer)
@@ -122,18 +122,18 @@ func (h *handler) review(ctx context.Context, w http.ResponseWriter, r *http.Req
 		}
 	}()
 	if _, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, maxReview)); err != nil {
-		return "", unreadable(err)
+		return "", unreadableError(err)
 	}
 	asked, err := review.Decode(buffer.Bytes())
 	if err != nil {
 		return "", failure{http.StatusBadRequest, err.Error()}
 	}
 	d.review = asked
-	return asked.Version, h.decide(ctx, project, d)
+	return asked.Version, h.fillDecision(ctx, project, d)
 }
 
-// admit returns an error unless the client may send reviews and the request has the expected form.
-func (h *handler) admit(r *http.Request) error {
+// checkClient returns an error unless the client may send reviews and the request has the expected form.
+func (h *handler) checkClient(r *http.Request) error {
 	if h.cfg.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0 ||
 		!slices.Contains(h.cfg.ClientNames, r.TLS.VerifiedChains[0][0].Subject.CommonName)) {
 		return failure{http.StatusForbidden, "this client may not ask: its certificate has none of the names in --client-names"}
@@ -150,7 +150,7 @@ func (h *handler) admit(r *http.Request) error {
 	return nil
 }
 
-func unreadable(err error) error {
+func unreadableError(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return failure{http.StatusRequestEntityTooLarge, "this is too large for a SubjectAccessReview"}
 	}
@@ -165,16 +165,16 @@ type decision struct {
 	scope  string
 	review *review.Review
 	// question is the question of the review. It is empty if none was decided.
-	question decide.Question
+	question decide.Query
 	// would is the answer by the declared objects. answer is the one that is sent: in shadow mode, no opinion.
 	would, answer review.Answer
 }
 
-// decide fills in the decision of a review.
-func (h *handler) decide(ctx context.Context, project string, d *decision) error {
+// fillDecision fills in the decision of a review.
+func (h *handler) fillDecision(ctx context.Context, project string, d *decision) error {
 	registry, err := h.options.Registry()
 	if err != nil {
-		return later(err)
+		return temporaryError(err)
 	}
 	request, err := d.review.Request(h.options.Rules, project)
 	if d.scope = request.Scope(); err == nil {
@@ -182,8 +182,8 @@ func (h *handler) decide(ctx context.Context, project string, d *decision) error
 	}
 	if err != nil {
 		d.would = review.Abstain(err)
-	} else if d.would, err = h.ask(ctx, d); err != nil {
-		return later(err)
+	} else if d.would, err = h.askDecider(ctx, d); err != nil {
+		return temporaryError(err)
 	}
 	if d.answer = d.would; h.cfg.Shadow {
 		d.answer = review.Answer{Reason: "no opinion: what would be answered is logged only (--shadow)"}
@@ -191,8 +191,8 @@ func (h *handler) decide(ctx context.Context, project string, d *decision) error
 	return nil
 }
 
-// ask has the question decided within decisionTimeout.
-func (h *handler) ask(ctx context.Context, d *decision) (review.Answer, error) {
+// askDecider has the question decided within decisionTimeout.
+func (h *handler) askDecider(ctx context.Context, d *decision) (review.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
 	defer cancel()
 	why, allowed, err := h.options.Decide(ctx, d.question)
@@ -207,8 +207,8 @@ func (h *handler) ask(ctx context.Context, d *decision) (review.Answer, error) {
 	return answer, nil
 }
 
-// trace starts a span if the request has a Traceparent header.
-func (h *handler) trace(r *http.Request) (context.Context, func()) {
+// startTrace starts a span if the request has a Traceparent header.
+func (h *handler) startTrace(r *http.Request) (context.Context, func()) {
 	ctx := r.Context()
 	if r.Header.Get("Traceparent") == "" {
 		return ctx, func() {}

@@ -41,7 +41,7 @@ type fake struct {
 	incomplete bool
 	allowed    bool
 	failing    bool
-	question   decide.Question
+	question   decide.Query
 	// traced is the span of the decision. tracer makes the spans of the handler, or none if it is nil.
 	traced  trace.SpanContext
 	tracer  trace.TracerProvider
@@ -61,7 +61,7 @@ func (f *fake) options() Options {
 			p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "trees", "a", "Tree", "trees", []string{"get"}
 			return iam.Register([]*iamv1alpha1.ProtectedResource{p}), nil
 		},
-		Decide: func(ctx context.Context, q decide.Question) (why decide.Proof, allowed bool, err error) {
+		Decide: func(ctx context.Context, q decide.Query) (why decide.Proof, allowed bool, err error) {
 			f.traced = trace.SpanContextFromContext(ctx)
 			if f.question = q; f.failing {
 				return why, true, errDown
@@ -86,7 +86,7 @@ func (f *fake) post(t *testing.T, url, body string, change func(*http.Request)) 
 		change(r)
 	}
 	answer := httptest.NewRecorder()
-	h.routes().ServeHTTP(answer, r)
+	h.buildRoutes().ServeHTTP(answer, r)
 	return answer
 }
 
@@ -99,7 +99,7 @@ func TestReviewsAreAnsweredAtThreeURLs(t *testing.T) {
 		if answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"allowed":true,"reason":"allowed by PolicyBinding \"n/b\"`) {
 			t.Errorf("%s: %d %s", url, answer.Code, answer.Body)
 		}
-		if f.question.There != (project != "") || project != "" && f.question.Name != project || project == "" && f.question.Name != "oak" {
+		if f.question.RequireExists != (project != "") || project != "" && f.question.Name != project || project == "" && f.question.Name != "oak" {
 			t.Errorf("%s asks %+v", url, f.question)
 		}
 	}

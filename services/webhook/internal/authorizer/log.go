@@ -11,14 +11,14 @@ import (
 // maxLogged bounds each logged value of a request.
 const maxLogged = 200
 
-// log logs a random share of decisions.
-func (h *handler) log(ctx context.Context, d *decision) {
+// logDecision logs a random share of decisions.
+func (h *handler) logDecision(ctx context.Context, d *decision) {
 	if h.cfg.DecisionLog == 0 || rand.Float64() >= h.cfg.DecisionLog { // A predictable choice would do no harm.
 		return
 	}
 	said := func(key, value string) slog.Attr { return slog.String(key, clip.Line(value, maxLogged)) }
 	attributes := []slog.Attr{
-		slog.String("decision", d.outcome()), slog.Bool("shadow", h.cfg.Shadow), slog.String("scope", d.scope),
+		slog.String("decision", d.outcomeLabel()), slog.Bool("shadow", h.cfg.Shadow), slog.String("scope", d.scope),
 		said("user", d.review.User), said("uid", d.review.UID), said("reason", d.would.Reason),
 	}
 	if r := d.review.Resource; r != nil {

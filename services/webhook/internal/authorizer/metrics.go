@@ -26,8 +26,8 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, errors.Join(registerer.Register(m.decisions), registerer.Register(m.seconds))
 }
 
-func (m *metrics) observe(d *decision, err error, took time.Duration) {
-	outcome := d.outcome()
+func (m *metrics) observeDecision(d *decision, err error, took time.Duration) {
+	outcome := d.outcomeLabel()
 	if err != nil {
 		outcome = "error"
 	}
@@ -35,8 +35,8 @@ func (m *metrics) observe(d *decision, err error, took time.Duration) {
 	m.seconds.WithLabelValues(outcome, d.scope).Observe(took.Seconds())
 }
 
-// outcome returns the label of the decision by the declared objects.
-func (d *decision) outcome() string {
+// outcomeLabel returns the label of the decision by the declared objects.
+func (d *decision) outcomeLabel() string {
 	switch {
 	case d.would.Allowed:
 		return "allowed"

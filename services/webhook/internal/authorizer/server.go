@@ -39,7 +39,7 @@ type Options struct {
 	// Registry returns the registered kinds. An error means that no question can be answered now.
 	Registry func() (*iam.Registry, error)
 	// Decide decides a question. An error means that the answer is unknown now.
-	Decide func(context.Context, decide.Question) (decide.Proof, bool, error)
+	Decide func(context.Context, decide.Query) (decide.Proof, bool, error)
 
 	Log        *slog.Logger
 	Metrics    prometheus.Registerer
@@ -63,11 +63,11 @@ func New(cfg Config, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{listener: cfg.Listener, http: &http.Server{
-		Handler: h.routes(), MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		Handler: h.buildRoutes(), MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 	}}
 	if cfg.Certificate != "" {
-		if s.http.TLSConfig, err = secure(cfg, o.Log); err != nil {
+		if s.http.TLSConfig, err = tlsConfig(cfg, o.Log); err != nil {
 			return nil, err
 		}
 	}
@@ -79,8 +79,8 @@ func New(cfg Config, o Options) (*Server, error) {
 	return s, nil
 }
 
-// secure returns the TLS configuration. It always uses the current content of the certificate files.
-func secure(cfg Config, log *slog.Logger) (*tls.Config, error) {
+// tlsConfig returns the TLS configuration. It always uses the current content of the certificate files.
+func tlsConfig(cfg Config, log *slog.Logger) (*tls.Config, error) {
 	pair, err := reload.Open(log, func(contents ...[]byte) (*tls.Certificate, error) {
 		pair, err := tls.X509KeyPair(contents[0], contents[1])
 		return &pair, err

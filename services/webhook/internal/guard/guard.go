@@ -45,8 +45,8 @@ type Guard struct {
 // Follow sets the source, from which on the guard can allow changes.
 func (g *Guard) Follow(s Source) { g.source.Store(&s) }
 
-// index returns the index and the subject of the request.
-func (g *Guard) index(ctx context.Context, request *admissionv1.AdmissionRequest) (*decide.Index, decide.Subject, error) {
+// indexFor returns the index and the subject of the request.
+func (g *Guard) indexFor(ctx context.Context, request *admissionv1.AdmissionRequest) (*decide.Index, decide.Subject, error) {
 	source := g.source.Load()
 	if source == nil {
 		return nil, decide.Subject{}, errors.New("the declared objects have not been read yet")
@@ -58,8 +58,8 @@ func (g *Guard) index(ctx context.Context, request *admissionv1.AdmissionRequest
 	return x, source.Identity(request.UserInfo), nil
 }
 
-// decode decodes the new and the old object of a request. The old one is nil for a creation.
-func decode[T any](request *admissionv1.AdmissionRequest) (is, was *T, err error) {
+// decodeObjects decodes the new and the old object of a request. The old one is nil for a creation.
+func decodeObjects[T any](request *admissionv1.AdmissionRequest) (is, was *T, err error) {
 	is = new(T)
 	if err := event.DecodeExactly(request.Object.Raw, is); err != nil {
 		return nil, nil, fmt.Errorf("decoding what is written: %w", err)
@@ -76,64 +76,64 @@ func decode[T any](request *admissionv1.AdmissionRequest) (is, was *T, err error
 
 // judgeBinding checks the author of a PolicyBinding.
 func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
-	binding, _, err := decode[iamv1alpha1.PolicyBinding](request)
+	binding, _, err := decodeObjects[iamv1alpha1.PolicyBinding](request)
 	if err != nil {
 		return err
 	}
-	x, who, err := g.index(ctx, request)
+	x, who, err := g.indexFor(ctx, request)
 	if err != nil {
 		return err
 	}
 	if m, lacks := x.MissingToBind(who, request.Namespace, &binding.Spec); lacks {
-		return refuse(request, "the binding gives", m, "roles.iam.miloapis.com")
+		return refusalError(request, "the binding gives", m, "roles.iam.miloapis.com")
 	}
 	return nil
 }
 
 // judgeMembership checks the author of a GroupMembership.
 func (g *Guard) judgeMembership(ctx context.Context, request *admissionv1.AdmissionRequest) error {
-	membership, _, err := decode[iamv1alpha1.GroupMembership](request)
+	membership, _, err := decodeObjects[iamv1alpha1.GroupMembership](request)
 	if err != nil {
 		return err
 	}
-	x, who, err := g.index(ctx, request)
+	x, who, err := g.indexFor(ctx, request)
 	if err != nil {
 		return err
 	}
 	group := membership.Spec.GroupRef
 	if m, lacks := x.MissingToJoin(who, decide.Ref{Namespace: group.Namespace, Name: group.Name}); lacks {
-		m.Role, m.At = decide.Ref{}, decide.Place{} // The author may not be allowed to read the bindings of the group.
-		return refuse(request, "the group has", m, "groups.iam.miloapis.com")
+		m.Role, m.At = decide.Ref{}, decide.Scope{} // The author may not be allowed to read the bindings of the group.
+		return refusalError(request, "the group has", m, "groups.iam.miloapis.com")
 	}
 	return nil
 }
 
 // judgeRole checks the author of a Role that gains permissions or inherited roles.
 func (g *Guard) judgeRole(ctx context.Context, request *admissionv1.AdmissionRequest) error {
-	role, was, err := decode[iamv1alpha1.Role](request)
+	role, was, err := decodeObjects[iamv1alpha1.Role](request)
 	if err != nil {
 		return err
 	}
 	if was == nil {
 		was = &iamv1alpha1.Role{}
 	}
-	permissions := added(role.Spec.IncludedPermissions, was.Spec.IncludedPermissions)
-	inherited := added(refs(role, request.Namespace), refs(was, request.Namespace))
+	permissions := addedElements(role.Spec.IncludedPermissions, was.Spec.IncludedPermissions)
+	inherited := addedElements(inheritedRefs(role, request.Namespace), inheritedRefs(was, request.Namespace))
 	if len(permissions)+len(inherited) == 0 {
 		return nil
 	}
-	x, who, err := g.index(ctx, request)
+	x, who, err := g.indexFor(ctx, request)
 	if err != nil {
 		return err
 	}
 	if m, lacks := x.MissingToInclude(who, permissions, inherited); lacks {
-		return refuse(request, "it adds to the role", m, "roles.iam.miloapis.com")
+		return refusalError(request, "it adds to the role", m, "roles.iam.miloapis.com")
 	}
 	return nil
 }
 
-// refs lists the roles that a role inherits.
-func refs(role *iamv1alpha1.Role, namespace string) (all []decide.Ref) {
+// inheritedRefs lists the roles that a role inherits.
+func inheritedRefs(role *iamv1alpha1.Role, namespace string) (all []decide.Ref) {
 	for _, r := range role.Spec.InheritedRoles {
 		if r.Namespace == "" {
 			r.Namespace = namespace
@@ -143,8 +143,8 @@ func refs(role *iamv1alpha1.Role, namespace string) (all []decide.Ref) {
 	return all
 }
 
-// added returns the elements of is that are not in was.
-func added[T comparable](is, was []T) []T {
+// addedElements returns the elements of is that are not in was.
+func addedElements[T comparable](is, was []T) []T {
 	before := make(map[T]struct{}, len(was))
 	for _, one := range was {
 		before[one] = struct{}{}
@@ -155,27 +155,27 @@ func added[T comparable](is, was []T) []T {
 	})
 }
 
-// refuse returns a refusal that names the missing right. It names no roles and places that the author did not name.
-func refuse(request *admissionv1.AdmissionRequest, gives string, m decide.Missing, escalate string) error {
+// refusalError returns a refusal that names the missing right. It names no roles and places that the author did not name.
+func refusalError(request *admissionv1.AdmissionRequest, gives string, m decide.Missing, escalate string) error {
 	what := "more than " + request.UserInfo.Username + " has"
 	switch {
 	case m.Owners:
 		what = fmt.Sprintf("more than can be judged: with what that belongs to, over %d owners are to be looked at", decide.MostOwners)
 	case m.Permission != "" && m.At.Type != "":
-		what = fmt.Sprintf("%s on %s, which %s does not have there", m.Permission, words(m.At), request.UserInfo.Username)
+		what = fmt.Sprintf("%s on %s, which %s does not have there", m.Permission, scopeText(m.At), request.UserInfo.Username)
 	case m.Permission != "":
 		what = fmt.Sprintf("%s, which %s does not have wherever it counts", m.Permission, request.UserInfo.Username)
 	case m.At.Type != "" && m.Role.Name == "":
-		what = words(m.At) + ", which is not known to be there, so that nobody has what will be had there"
+		what = scopeText(m.At) + ", which is not known to be there, so that nobody has what will be had there"
 	case m.At.Type != "":
-		what = fmt.Sprintf("a role on %s, a kind that nobody registers", words(m.At))
+		what = fmt.Sprintf("a role on %s, a kind that nobody registers", scopeText(m.At))
 	case m.Role.Name != "":
 		what = fmt.Sprintf("role %s, which is not there, so that nobody has what it will give", m.Role)
 	}
 	return admission.Refuse("%s %s: let somebody do this who has it, or who has the verb escalate on that %s", gives, what, escalate)
 }
 
-func words(p decide.Place) string {
+func scopeText(p decide.Scope) string {
 	if p.All {
 		return "every " + p.Type
 	}

@@ -32,7 +32,7 @@ func TestWhatCannotBeJudgedIsRefused(t *testing.T) {
 }
 
 func TestWhoGivesMoreOwnersThanAreLookedAtIsToldSo(t *testing.T) {
-	err := refuse(&admissionv1.AdmissionRequest{}, "it gets", decide.Missing{Owners: true}, "things")
+	err := refusalError(&admissionv1.AdmissionRequest{}, "it gets", decide.Missing{Owners: true}, "things")
 	if err == nil || !strings.Contains(err.Error(), "over 1000 owners are to be looked at") {
 		t.Error(err)
 	}

@@ -18,23 +18,23 @@ import (
 // then on. A new object had no rights before, so its owners need no check. The refusal names escalate as the exemption.
 func judgeOwner[T any](g *Guard, target func(*T) iam.Target, escalate string) admission.Judge {
 	return func(ctx context.Context, request *admissionv1.AdmissionRequest) error {
-		object, was, err := decode[T](request)
+		object, was, err := decodeObjects[T](request)
 		if err != nil || was == nil {
 			return err
 		}
 		is := target(object)
-		owners := added(is.Owners, target(was).Owners)
+		owners := addedElements(is.Owners, target(was).Owners)
 		if len(owners) == 0 {
 			return nil
 		}
-		x, who, err := g.index(ctx, request)
+		x, who, err := g.indexFor(ctx, request)
 		if err != nil {
 			return err
 		}
 		for _, typ := range typesOf(request.Kind) {
-			at := decide.Place{Type: typ, Ref: decide.Ref{Namespace: is.Namespace, Name: request.Name}}
+			at := decide.Scope{Type: typ, Ref: decide.Ref{Namespace: is.Namespace, Name: request.Name}}
 			if m, lacks := x.MissingToOwn(who, at, is.UID, owners); lacks {
-				return refuse(request, "who has rights on the new owner gets", m, escalate)
+				return refusalError(request, "who has rights on the new owner gets", m, escalate)
 			}
 		}
 		return nil

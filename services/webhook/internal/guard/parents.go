@@ -43,12 +43,12 @@ func (g *Guard) ofParents() admission.Webhook {
 	return admission.Webhook{
 		ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{Name: "parents.iam.miloapis.com"},
 		Judge:             judgeOwner(g, objectTarget, "kind, all of it, or on everything if there are owners of several kinds"),
-		About:             g.registered,
+		About:             g.registeredRules,
 	}
 }
 
-// registered implements [admission.About] by the registered kinds. It changes nothing while these are unknown.
-func (g *Guard) registered(
+// registeredRules implements [admission.About] by the registered kinds. It changes nothing while these are unknown.
+func (g *Guard) registeredRules(
 	ctx context.Context, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition,
 ) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
 	source := g.source.Load()
@@ -59,18 +59,18 @@ func (g *Guard) registered(
 	if err != nil {
 		return rules, conditions
 	}
-	return below(x.Registry().Kinds())
+	return rulesBelow(x.Registry().Kinds())
 }
 
-// below returns rules and conditions that name the kinds with parents, and the parents. It leaves out organizations and
+// rulesBelow returns rules and conditions that name the kinds with parents, and the parents. It leaves out organizations and
 // projects, which [Guard.ofOthers] covers for every kind. If the kinds are too many to name, the rules match every
 // kind.
-func below(all []*iam.Kind) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
+func rulesBelow(all []*iam.Kind) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
 	var rules []admissionregistrationv1.RuleWithOperations
 	named := map[string]struct{}{}
 	for _, k := range all {
 		of := iam.TargetsOf(k.Resource.Spec)
-		if iam.Follows(of) {
+		if iam.IsWatched(of) {
 			continue
 		}
 		above := namesOf(k.Parents)
@@ -78,7 +78,7 @@ func below(all []*iam.Kind) ([]admissionregistrationv1.RuleWithOperations, []adm
 			named[name] = struct{}{}
 		}
 		if len(above) > 0 {
-			rules = append(rules, updates(of.Group, of.Resource, of.Resource+"/*"))
+			rules = append(rules, updateRule(of.Group, of.Resource, of.Resource+"/*"))
 		}
 	}
 	if len(rules) == 0 {
@@ -88,7 +88,7 @@ func below(all []*iam.Kind) ([]admissionregistrationv1.RuleWithOperations, []adm
 		Name: "it-may-give-something", Expression: fmt.Sprintf(getsAParent, strings.Join(slices.Sorted(maps.Keys(named)), ",\n")),
 	}
 	if len(rules) > maxChildren || len(condition.Expression) > maxNamed {
-		rules, condition = []admissionregistrationv1.RuleWithOperations{updates("*", "*/*")}, inOne(getsAnOwner, notWhoEscalatesAll)
+		rules, condition = []admissionregistrationv1.RuleWithOperations{updateRule("*", "*/*")}, inOne(getsAnOwner, notWhoEscalatesAll)
 	}
 	return rules, []admissionregistrationv1.MatchCondition{condition}
 }

@@ -42,9 +42,9 @@ func (g *Guard) Webhooks() []admission.Webhook {
 		return fmt.Sprintf(notWhoEscalates, resource, namespace, name)
 	}
 	all := []admission.Webhook{
-		webhook(kinds.PolicyBindings(), g.judgeBinding, somebodyGains, escalates("roles", roleNamespace, "object.spec.roleRef.name")),
-		webhook(kinds.IAMRoles(), g.judgeRole, specIsNew, escalates("roles", "request.namespace", "object.metadata.?name.orValue('')")),
-		webhook(kinds.GroupMemberships(), g.judgeMembership, specIsNew,
+		newWebhook(kinds.PolicyBindings(), g.judgeBinding, somebodyGains, escalates("roles", roleNamespace, "object.spec.roleRef.name")),
+		newWebhook(kinds.IAMRoles(), g.judgeRole, specIsNew, escalates("roles", "request.namespace", "object.metadata.?name.orValue('')")),
+		newWebhook(kinds.GroupMemberships(), g.judgeMembership, specIsNew,
 			escalates("groups", "object.spec.groupRef.namespace", "object.spec.groupRef.name")),
 	}
 	for _, kind := range kinds.IAM() {
@@ -52,7 +52,7 @@ func (g *Guard) Webhooks() []admission.Webhook {
 		if kind.GroupResource == kinds.Projects().GroupResource {
 			judge = judgeOwner(g, projectTarget, organizations)
 		}
-		w := webhook(kind, judge, ownersAreNew, notWhoOwnsAll)
+		w := newWebhook(kind, judge, ownersAreNew, notWhoOwnsAll)
 		w.Name = "owners." + w.Name
 		w.Rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
 		all = append(all, w)
@@ -71,13 +71,13 @@ func (g *Guard) ofOthers() admission.Webhook {
 	}
 	about := fmt.Sprintf(othersGetAnOwner, strings.Join(ours, ", "))
 	return admission.Webhook{Judge: judgeOwner(g, objectTarget, organizations), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
-		Name: "owners.iam.miloapis.com", Rules: []admissionregistrationv1.RuleWithOperations{updates("*", "*/*")},
+		Name: "owners.iam.miloapis.com", Rules: []admissionregistrationv1.RuleWithOperations{updateRule("*", "*/*")},
 		MatchConditions: []admissionregistrationv1.MatchCondition{inOne(about, notWhoOwnsAll)},
 	}}
 }
 
-// updates returns a rule for updates of the resources, in any scope.
-func updates(group string, resources ...string) admissionregistrationv1.RuleWithOperations {
+// updateRule returns a rule for updates of the resources, in any scope.
+func updateRule(group string, resources ...string) admissionregistrationv1.RuleWithOperations {
 	everywhere := admissionregistrationv1.AllScopes
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
@@ -93,7 +93,7 @@ func inOne(about, who string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{Name: "it-may-give-something", Expression: about + " &&\n" + who}
 }
 
-func webhook(kind kinds.Kind, judge admission.Judge, about, who string) admission.Webhook {
+func newWebhook(kind kinds.Kind, judge admission.Judge, about, who string) admission.Webhook {
 	scope := admissionregistrationv1.NamespacedScope
 	if kind.Global {
 		scope = admissionregistrationv1.ClusterScope

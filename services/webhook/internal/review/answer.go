@@ -41,7 +41,7 @@ func Allow(why decide.Proof) Answer {
 		return Answer{Allowed: true, Reason: "allowed by a PolicyBinding"}
 	}
 	return Answer{Allowed: true, Reason: fmt.Sprintf("allowed by PolicyBinding %q: %s has Role %q on %s",
-		why.Binding, holder(why.Principal), why.Role, place(why.At))}
+		why.Binding, holderText(why.Principal), why.Role, scopeText(why.At))}
 }
 
 // Refuse returns a no whose reason names the missing permission. It reveals nothing about the rights of others.
@@ -52,7 +52,7 @@ func Refuse(permission string) Answer {
 // Abstain returns no opinion with the error as the reason.
 func Abstain(err error) Answer { return Answer{EvaluationError: err.Error(), Reason: err.Error()} }
 
-func holder(p decide.Principal) string {
+func holderText(p decide.Principal) string {
 	switch p.Sort {
 	case decide.CoreServiceAccount:
 		return fmt.Sprintf("ServiceAccount with UID %q", p.UID)
@@ -65,7 +65,7 @@ func holder(p decide.Principal) string {
 	return fmt.Sprintf("User %q", p.Ref)
 }
 
-func place(p decide.Place) string {
+func scopeText(p decide.Scope) string {
 	if p.All {
 		return "every " + p.Type
 	}

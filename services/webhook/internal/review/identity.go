@@ -46,21 +46,21 @@ func NewRules(r Rules) *Rules {
 
 // isGlobal reports whether objects of a type are always outside namespaces, whatever a request contains.
 func (r *Rules) isGlobal(typ string) bool {
-	global, _ := r.scope(typ)
+	global, _ := r.scopeOf(typ)
 	return global || typ == namespace
 }
 
-// follow reports whether all objects of a type are followed.
-func (r *Rules) follow(typ string) bool {
-	_, followed := r.scope(typ)
+// areFollowed reports whether all objects of a type are followed.
+func (r *Rules) areFollowed(typ string) bool {
+	_, followed := r.scopeOf(typ)
 	return followed
 }
 
 // InNamespaces reports whether a type is followed and its objects are in namespaces.
-func (r *Rules) InNamespaces(typ string) bool { return r.follow(typ) && !r.isGlobal(typ) }
+func (r *Rules) InNamespaces(typ string) bool { return r.areFollowed(typ) && !r.isGlobal(typ) }
 
-// scope reports whether objects of a type are outside namespaces. known is true only for types that are followed.
-func (r *Rules) scope(typ string) (global, known bool) {
+// scopeOf reports whether objects of a type are outside namespaces. known is true only for types that are followed.
+func (r *Rules) scopeOf(typ string) (global, known bool) {
 	if global, known = r.global[typ]; !known && r.Namespaced != nil {
 		namespaced, followed := r.Namespaced(typ)
 		return followed && !namespaced, followed
@@ -80,7 +80,7 @@ func (r *Rules) Identify(u authenticationv1.UserInfo) decide.Subject {
 	case u.UID == "" && !ofSystem && r.Subject == ByUIDOrName && u.Username != "":
 		s.User = u.Username
 	default:
-		s.Groups = without(s.Groups, func(g string) bool { return !isOfSystem(g) })
+		s.Groups = withoutMatching(s.Groups, func(g string) bool { return !isOfSystem(g) })
 	}
 	return s
 }
@@ -100,11 +100,11 @@ func (r *Rules) Groups(all []string) []string {
 	if r.Anonymous {
 		return all
 	}
-	return without(all, func(g string) bool { return g == "system:unauthenticated" || g == "system:anonymous" })
+	return withoutMatching(all, func(g string) bool { return g == "system:unauthenticated" || g == "system:anonymous" })
 }
 
-// without returns the elements for which drop returns false. It does not modify its argument.
-func without(all []string, drop func(string) bool) []string {
+// withoutMatching returns the elements for which drop returns false. It does not modify its argument.
+func withoutMatching(all []string, drop func(string) bool) []string {
 	if !slices.ContainsFunc(all, drop) {
 		return all
 	}

@@ -20,14 +20,14 @@ const organizationNamespace = "organization-"
 
 var errAllNamespaces = errors.New("cross-namespace queries not allowed for organization-scoped requests")
 
-// parent returns the parent that the extras of a review name. It returns an empty place unless each extra has one
+// parentScope returns the parent that the extras of a review name. It returns an empty place unless each extra has one
 // value.
-func (r *Review) parent() decide.Place {
+func (r *Review) parentScope() decide.Scope {
 	group, kind, name := r.Extra[parentGroup], r.Extra[parentType], r.Extra[parentName]
 	if len(group) != 1 || len(kind) != 1 || len(name) != 1 || kind[0] == "" || name[0] == "" {
-		return decide.Place{}
+		return decide.Scope{}
 	}
-	return decide.Place{Type: iam.Type(group[0], kind[0]), Ref: decide.Ref{Name: name[0]}}
+	return decide.Scope{Type: iam.Type(group[0], kind[0]), Ref: decide.Ref{Name: name[0]}}
 }
 
 // Scope returns the scope of a request as a metric label. The set of labels is fixed, whatever the request contains.
@@ -41,9 +41,9 @@ func (r *Request) Scope() string {
 	return "cluster"
 }
 
-// guard returns an error if a request for an organization leaves the namespace of that organization. Other requests
+// checkNamespace returns an error if a request for an organization leaves the namespace of that organization. Other requests
 // pass.
-func (r *Request) guard(rules *Rules, typ string) error {
+func (r *Request) checkNamespace(rules *Rules, typ string) error {
 	if r.Parent.Type != organization {
 		return nil
 	}
@@ -60,10 +60,10 @@ func (r *Request) guard(rules *Rules, typ string) error {
 // request itself names its namespace. Neither does the parent of a named object of a followed kind, because the view
 // holds it.
 //
-// For a kind that is not followed, an organization counts only if the request is for a namespace. [Request.guard] has
+// For a kind that is not followed, an organization counts only if the request is for a namespace. [Request.checkNamespace] has
 // ensured that it is the organization's own.
-func (r *Request) isCredible(rules *Rules, q *decide.Question) bool {
-	followed := rules.follow(q.Type)
+func (r *Request) isCredible(rules *Rules, q *decide.Query) bool {
+	followed := rules.areFollowed(q.Type)
 	switch {
 	case r.Parent.Name == "" || r.Parent.Type == namespace || followed && q.Name != "":
 		return false

@@ -115,7 +115,7 @@ func decides(t *testing.T, rows map[string]row) {
 		request, err := c.review.Request(rules, c.project)
 		allowed := false
 		if err == nil {
-			var q decide.Question
+			var q decide.Query
 			if q, err = request.Question(rules, x.Registry()); err == nil {
 				if _, allowed = x.Decide(q); !allowed {
 					err = c.review.Unidentified(rules)
@@ -257,7 +257,7 @@ func TestWhatItIsOf(t *testing.T) {
 
 func TestScopesAreFew(t *testing.T) {
 	for want, r := range map[string]Request{
-		"project": {Project: "x"}, "organization": {Parent: decide.Place{Type: organization}}, "cluster": {Parent: decide.Place{Type: "evil.example/Thing"}},
+		"project": {Project: "x"}, "organization": {Parent: decide.Scope{Type: organization}}, "cluster": {Parent: decide.Scope{Type: "evil.example/Thing"}},
 	} {
 		if got := r.Scope(); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -28,7 +28,7 @@ type Request struct {
 	// Project is the project in the URL of the review, or empty.
 	Project string
 	// Parent is the parent that the request names.
-	Parent decide.Place
+	Parent decide.Scope
 }
 
 // Reasons for no opinion.
@@ -52,7 +52,7 @@ func (r *Review) Request(rules *Rules, project string) (Request, error) {
 	return Request{
 		Subject: rules.Identify(authenticationv1.UserInfo{Username: r.User, UID: r.UID, Groups: r.Groups}),
 		Verb:    a.Verb, Group: a.Group, Resource: a.Resource, Subresource: a.Subresource,
-		Namespace: a.Namespace, Name: a.name(), Project: project, Parent: r.parent(),
+		Namespace: a.Namespace, Name: a.objectName(), Project: project, Parent: r.parentScope(),
 	}, nil
 }
 
@@ -66,8 +66,8 @@ func (r *Review) Unidentified(rules *Rules) error {
 
 // Question returns the question of a request. If nothing can allow the request, it returns a question without
 // permission and the reason as an error.
-func (r *Request) Question(rules *Rules, registry *iam.Registry) (decide.Question, error) {
-	q := decide.Question{Subject: r.Subject, Namespace: r.Namespace, Name: r.Name}
+func (r *Request) Question(rules *Rules, registry *iam.Registry) (decide.Query, error) {
+	q := decide.Query{Subject: r.Subject, Namespace: r.Namespace, Name: r.Name}
 	k, permission, ok := registry.Requested(r.Group, r.Resource, r.Subresource, r.Verb)
 	if !ok {
 		return q, fmt.Errorf("not protected by Entail: no ProtectedResource registers permission '%s'",
@@ -78,10 +78,10 @@ func (r *Request) Question(rules *Rules, registry *iam.Registry) (decide.Questio
 	}
 	if r.Project != "" {
 		q.Permission, q.Type = permission, project
-		q.Namespace, q.Name, q.There = "", r.Project, true
+		q.Namespace, q.Name, q.RequireExists = "", r.Project, true
 		return q, nil
 	}
-	if err := r.guard(rules, k.Type); err != nil {
+	if err := r.checkNamespace(rules, k.Type); err != nil {
 		return q, err
 	}
 	if q.Permission, q.Type = permission, k.Type; rules.isGlobal(k.Type) {

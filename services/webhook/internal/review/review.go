@@ -94,10 +94,10 @@ func Decode(body []byte) (*Review, error) {
 	case m.APIVersion == v1beta1:
 		r.Groups = m.Spec.Group
 	}
-	return r, r.validate()
+	return r, r.validateReview()
 }
 
-func (r *Review) validate() error {
+func (r *Review) validateReview() error {
 	if r.Resource != nil == (r.NonResource != nil) {
 		return errors.New("must specify one of resource or non-resource attributes, and not both")
 	}
@@ -107,9 +107,9 @@ func (r *Review) validate() error {
 	return nil
 }
 
-// name returns the name of the only object that a request concerns, or "". A deletecollection has no name, but its
+// objectName returns the name of the only object that a request concerns, or "". A deletecollection has no name, but its
 // selector can leave a single object.
-func (r *Resource) name() string {
+func (r *Resource) objectName() string {
 	if r.Name != "" || r.Verb != "deletecollection" || r.FieldSelector.Raw != "" {
 		return r.Name
 	}

@@ -70,7 +70,7 @@ func TestADeletionOfACollectionMayNameOneObject(t *testing.T) {
 		"what is not read":        {"deletecollection", selector{Raw: "metadata.name!=oak", Requirements: []requirement{one}}, ""},
 		"another verb":            {"list", selector{Requirements: []requirement{one}}, ""},
 	} {
-		if got := (&Resource{Verb: c.verb, FieldSelector: c.selector}).name(); got != c.want {
+		if got := (&Resource{Verb: c.verb, FieldSelector: c.selector}).objectName(); got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
 		}
 	}

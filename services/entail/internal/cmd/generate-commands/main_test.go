@@ -7,7 +7,7 @@ import (
 )
 
 func TestThePageHasTheHelpOfEveryCommand(t *testing.T) {
-	want := page()
+	want := renderPage()
 	for _, command := range []string{"entail up", "entail status", "entail credentials", "entail policy compile"} {
 		if !strings.Contains(want, "\n## "+command+"\n") {
 			t.Errorf("%s is not there", command)

@@ -32,7 +32,7 @@ func ofOne(request any) (rpc.Right, error) {
 	if !ok {
 		return rpc.Right{}, fmt.Errorf("access rule for one policy got %T", request)
 	}
-	return right(m.GetPolicy()), nil
+	return accessRight(m.GetPolicy()), nil
 }
 
 func ofTwo(request any) (rpc.Right, error) {
@@ -40,10 +40,10 @@ func ofTwo(request any) (rpc.Right, error) {
 	if !ok {
 		return rpc.Right{}, fmt.Errorf("access rule for two policies got %T", request)
 	}
-	return right(m.GetOld(), m.GetNew()), nil
+	return accessRight(m.GetOld(), m.GetNew()), nil
 }
 
-func right(policies ...*policyv1.Policy) rpc.Right {
+func accessRight(policies ...*policyv1.Policy) rpc.Right {
 	var names []string
 	for _, p := range policies {
 		if name := cmp.Or(p.GetStore(), p.GetBeside()); name != "" && !slices.Contains(names, name) {

@@ -152,7 +152,7 @@ func TestAStepToNothingThatIsShownIsLeftOut(t *testing.T) {
 		many[i] = &explain.Tree{Type: "tenant"}
 	}
 	var l listing
-	l.add(&explain.Tree{Steps: []explain.Step{{Relation: "parent", Targets: many}, {Relation: "owner", Targets: many}}})
+	l.addNode(&explain.Tree{Steps: []explain.Step{{Relation: "parent", Targets: many}, {Relation: "owner", Targets: many}}})
 	root := l.nodes[0]
 	if len(l.nodes) != maxListed || l.total != 1+4*maxListed || len(root.GetSteps()) != 1 || root.GetEnding() != policyv1.Ending_ENDING_CUT {
 		t.Errorf("%d of %d nodes, the first with %d steps and %v", len(l.nodes), l.total, len(root.GetSteps()), root.GetEnding())
@@ -189,17 +189,17 @@ func TestAPlaceIsALineOrAField(t *testing.T) {
 		"a field": {source.At(source.Field("spec.actions[0]")), &policyv1.Place{File: "policydocument/team/lb", Path: "spec.actions[0]"}},
 	}
 	for name, test := range tests {
-		if got := place(test.place); !proto.Equal(got, test.want) || (got == nil) != (test.want == nil) {
+		if got := placeMessage(test.place); !proto.Equal(got, test.want) || (got == nil) != (test.want == nil) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
 func TestATextIsCutAndMended(t *testing.T) {
-	if got := text(strings.Repeat("é", maxMessage)); len(got) > maxMessage+10 || !strings.HasSuffix(got, "é…") {
+	if got := validText(strings.Repeat("é", maxMessage)); len(got) > maxMessage+10 || !strings.HasSuffix(got, "é…") {
 		t.Errorf("%d bytes end in %q", len(got), got[len(got)-10:])
 	}
-	if got := text("a\xffb"); got != "a\uFFFDb" {
+	if got := validText("a\xffb"); got != "a\uFFFDb" {
 		t.Errorf("got %q", got)
 	}
 }

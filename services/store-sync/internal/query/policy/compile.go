@@ -21,14 +21,14 @@ func (s *Server) CompilePolicy(ctx context.Context, r *policyv1.CompilePolicyReq
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy(), false)
+	p, found, err := s.readPolicy(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}
 	if p == nil {
 		return &policyv1.CompilePolicyResponse{Findings: Findings(found)}, nil
 	}
-	artifacts, more, err := compile(p, r.GetTarget(), options)
+	artifacts, more, err := compileTarget(p, r.GetTarget(), options)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (s *Server) CompilePolicy(ctx context.Context, r *policyv1.CompilePolicyReq
 	return &policyv1.CompilePolicyResponse{Artifacts: artifacts, Findings: Findings(found)}, nil
 }
 
-func compile(p *policy.Policy, target policyv1.Target, o spicedb.Options) ([]*policyv1.Artifact, policy.Diagnostics, error) {
+func compileTarget(p *policy.Policy, target policyv1.Target, o spicedb.Options) ([]*policyv1.Artifact, policy.Diagnostics, error) {
 	one := func(name string, content []byte, found policy.Diagnostics) ([]*policyv1.Artifact, policy.Diagnostics, error) {
 		return []*policyv1.Artifact{{Name: name, Content: string(content)}}, found, nil
 	}

@@ -28,12 +28,12 @@ func (s *Server) DiffPolicies(ctx context.Context, r *policyv1.DiffPoliciesReque
 		return response, nil
 	}
 	changes := diff.Policies(before, after)
-	response.Worst = class(diff.Worst(changes))
+	response.Worst = classMessage(diff.Worst(changes))
 	response.Truncated, response.Total = len(changes) > maxListed, int32(len(changes))
 	for _, c := range changes[:min(maxListed, len(changes))] {
 		response.Changes = append(response.Changes, &policyv1.Change{
-			Class: class(c.Class), What: string(c.What), Type: c.Type, Name: c.Name, Message: text(c.Message),
-			Old: place(c.Old), New: place(c.New),
+			Class: classMessage(c.Class), What: string(c.What), Type: c.Type, Name: c.Name, Message: validText(c.Message),
+			Old: placeMessage(c.Old), New: placeMessage(c.New),
 		})
 	}
 	return response, nil
@@ -42,14 +42,14 @@ func (s *Server) DiffPolicies(ctx context.Context, r *policyv1.DiffPoliciesReque
 // readSide returns one of the policies to compare, for a Store its accepted part. The policy of a Store without
 // documents is empty.
 func (s *Server) readSide(ctx context.Context, m *policyv1.Policy) (*policy.Policy, policy.Diagnostics, error) {
-	p, found, err := s.read(ctx, m, true)
+	p, found, err := s.readPolicy(ctx, m, true)
 	if m.GetStore() != "" && len(found) == 1 && found[0].Code == policy.CodeEmpty {
 		return &policy.Policy{}, nil, err
 	}
 	return p, found, err
 }
 
-func class(c diff.Class) policyv1.Class {
+func classMessage(c diff.Class) policyv1.Class {
 	switch c {
 	case diff.None:
 		return policyv1.Class_CLASS_NONE

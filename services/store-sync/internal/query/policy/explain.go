@@ -19,7 +19,7 @@ func (s *Server) ExplainAction(ctx context.Context, r *policyv1.ExplainActionReq
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy(), false)
+	p, found, err := s.readPolicy(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +31,8 @@ func (s *Server) ExplainAction(ctx context.Context, r *policyv1.ExplainActionReq
 		return nil, rpc.NotFound("%s", err)
 	}
 	var l listing
-	l.add(tree)
-	shown, whole := lines(tree.Text())
+	l.addNode(tree)
+	shown, whole := firstLines(tree.Text())
 	return &policyv1.ExplainActionResponse{
 		Nodes: l.nodes, Text: shown, Truncated: l.total > maxListed || !whole, Total: int32(l.total), Findings: Findings(found),
 	}, nil
@@ -45,11 +45,11 @@ type listing struct {
 	total int
 }
 
-// add adds a node and returns its number. shown reports whether the node fits into the answer.
-func (l *listing) add(t *explain.Tree) (number int32, shown bool) {
+// addNode adds a node and returns its number. shown reports whether the node fits into the answer.
+func (l *listing) addNode(t *explain.Tree) (number int32, shown bool) {
 	l.total++
 	node := &policyv1.Node{
-		Type: t.Type, Action: t.Action, On: t.On, Ending: ending(t.Ending), Bound: origin(t.Bound), NeverGranted: t.NeverGranted,
+		Type: t.Type, Action: t.Action, On: t.On, Ending: endingMessage(t.Ending), Bound: originMessage(t.Bound), NeverGranted: t.NeverGranted,
 	}
 	if t.Role != nil {
 		node.Role = &policyv1.Node_Role{Relation: t.Role.Relation, Holder: t.Role.Holder}
@@ -59,9 +59,9 @@ func (l *listing) add(t *explain.Tree) (number int32, shown bool) {
 		l.nodes = append(l.nodes, node)
 	}
 	for _, s := range t.Steps {
-		step := &policyv1.Node_Step{Relation: s.Relation, Action: s.Action, Declared: origin(s.Declared), More: int32(s.More)}
+		step := &policyv1.Node_Step{Relation: s.Relation, Action: s.Action, Declared: originMessage(s.Declared), More: int32(s.More)}
 		for _, target := range s.Targets {
-			if n, ok := l.add(target); ok {
+			if n, ok := l.addNode(target); ok {
 				step.Targets = append(step.Targets, n)
 			} else {
 				step.More++
@@ -76,7 +76,7 @@ func (l *listing) add(t *explain.Tree) (number int32, shown bool) {
 	return number, shown
 }
 
-func ending(e explain.Ending) policyv1.Ending {
+func endingMessage(e explain.Ending) policyv1.Ending {
 	switch e {
 	case explain.Recursion:
 		return policyv1.Ending_ENDING_RECURSION
@@ -89,17 +89,17 @@ func ending(e explain.Ending) policyv1.Ending {
 	}
 }
 
-// origin returns nil for an element without a place in a text.
-func origin(o explain.Origin) *policyv1.Origin {
-	at := place(o.Place)
+// originMessage returns nil for an element without a place in a text.
+func originMessage(o explain.Origin) *policyv1.Origin {
+	at := placeMessage(o.Place)
 	if at == nil {
 		return nil
 	}
-	return &policyv1.Origin{Place: at, Owner: text(o.Owner)}
+	return &policyv1.Origin{Place: at, Owner: validText(o.Owner)}
 }
 
-// lines returns the first lines of s, at most maxText bytes. whole reports whether they are all of s.
-func lines(s string) (shown string, whole bool) {
+// firstLines returns the first lines of s, at most maxText bytes. whole reports whether they are all of s.
+func firstLines(s string) (shown string, whole bool) {
 	if len(s) <= maxText {
 		return s, true
 	}

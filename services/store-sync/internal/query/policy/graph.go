@@ -24,7 +24,7 @@ func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy(), false)
+	p, found, err := s.readPolicy(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest
 	if err := filter.Validate(p); err != nil {
 		return nil, rpc.NotFound("%s", err)
 	}
-	drawing, err := draw(graph.Of(p, filter), r.GetFormat())
+	drawing, err := drawGraph(graph.Of(p, filter), r.GetFormat())
 	if err == nil && len(drawing) > maxDrawing {
 		err = fmt.Errorf("the drawing has %d bytes, of at most %d: filter by type, action or owner", len(drawing), maxDrawing)
 	}
@@ -44,7 +44,7 @@ func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest
 	return &policyv1.GraphPolicyResponse{Content: string(drawing), Findings: Findings(found)}, nil
 }
 
-func draw(g *graph.Graph, format policyv1.Format) ([]byte, error) {
+func drawGraph(g *graph.Graph, format policyv1.Format) ([]byte, error) {
 	switch format {
 	case policyv1.Format_FORMAT_SVG:
 		return g.SVG()

@@ -19,31 +19,31 @@ func Findings(found policy.Diagnostics) *policyv1.Findings {
 		found = slices.DeleteFunc(slices.Clone(found), func(d policy.Diagnostic) bool { return d.Severity == policy.Warning })
 	}
 	for _, d := range found[:min(maxListed, len(found))] {
-		m.Diagnostics = append(m.Diagnostics, diagnostic(d))
+		m.Diagnostics = append(m.Diagnostics, diagnosticMessage(d))
 	}
 	return m
 }
 
-func diagnostic(d policy.Diagnostic) *policyv1.Diagnostic {
+func diagnosticMessage(d policy.Diagnostic) *policyv1.Diagnostic {
 	m := &policyv1.Diagnostic{
-		Place: place(d.Place), Code: string(d.Code), Severity: policyv1.Severity_SEVERITY_ERROR, Message: text(d.Message), Hint: text(d.Hint),
+		Place: placeMessage(d.Place), Code: string(d.Code), Severity: policyv1.Severity_SEVERITY_ERROR, Message: validText(d.Message), Hint: validText(d.Hint),
 	}
 	if d.Severity == policy.Warning {
 		m.Severity = policyv1.Severity_SEVERITY_WARNING
 	}
 	for _, r := range d.Related {
-		m.Related = append(m.Related, &policyv1.Diagnostic_Related{Place: place(r.Place), Message: text(r.Message)})
+		m.Related = append(m.Related, &policyv1.Diagnostic_Related{Place: placeMessage(r.Place), Message: validText(r.Message)})
 	}
 	return m
 }
 
-// place returns nil for an element without a place in a text.
-func place(p policy.Place) *policyv1.Place {
+// placeMessage returns nil for an element without a place in a text.
+func placeMessage(p policy.Place) *policyv1.Place {
 	if p == (policy.Place{}) {
 		return nil
 	}
 	return &policyv1.Place{File: p.File, Document: int32(p.Document), Line: int32(p.Line), Column: int32(p.Column), Path: p.Path}
 }
 
-// text makes a text valid UTF-8 and cuts it to maxMessage bytes. The text may quote anything.
-func text(s string) string { return clip.Text(strings.ToValidUTF8(s, "\uFFFD"), maxMessage) }
+// validText makes a text valid UTF-8 and cuts it to maxMessage bytes. The text may quote anything.
+func validText(s string) string { return clip.Text(strings.ToValidUTF8(s, "\uFFFD"), maxMessage) }

@@ -25,9 +25,9 @@ const (
 	maxParts = 200_000
 )
 
-// read returns the policy that a request describes, or nil if it has errors. Files are checked beside the accepted part
+// readPolicy returns the policy that a request describes, or nil if it has errors. Files are checked beside the accepted part
 // of a Store's documents, so a refused document of another author does not affect them.
-func (s *Server) read(ctx context.Context, m *policyv1.Policy, accepted bool) (*policy.Policy, policy.Diagnostics, error) {
+func (s *Server) readPolicy(ctx context.Context, m *policyv1.Policy, accepted bool) (*policy.Policy, policy.Diagnostics, error) {
 	documents, unreadable := Documents(m.GetFiles().GetFiles())
 	options := optionsOf(m.GetOptions())
 	if store := cmp.Or(m.GetStore(), m.GetBeside()); store != "" {
@@ -35,7 +35,7 @@ func (s *Server) read(ctx context.Context, m *policyv1.Policy, accepted bool) (*
 		if err != nil {
 			return nil, nil, err
 		}
-		if registered, err = without(registered, m.GetReplaces(), documents); err != nil {
+		if registered, err = withoutReplaced(registered, m.GetReplaces(), documents); err != nil {
 			return nil, nil, err
 		}
 		if documents = append(documents, registered...); m.GetOptions() == nil {
@@ -51,7 +51,7 @@ func (s *Server) read(ctx context.Context, m *policyv1.Policy, accepted bool) (*
 	}
 	found := unreadable.Join(wrong)
 	if p != nil {
-		found = found.Join(oversized(p))
+		found = found.Join(oversizedParts(p))
 	}
 	if found.HasErrors() {
 		return nil, found, nil
@@ -69,9 +69,9 @@ func withoutOthers(found policy.Diagnostics) policy.Diagnostics {
 	})
 }
 
-// without drops the registered documents that the request replaces: those in names, and those whose manifests are among
+// withoutReplaced drops the registered documents that the request replaces: those in names, and those whose manifests are among
 // others.
-func without(registered []*syntax.Document, names []string, others []*syntax.Document) ([]*syntax.Document, error) {
+func withoutReplaced(registered []*syntax.Document, names []string, others []*syntax.Document) ([]*syntax.Document, error) {
 	replaced := map[string]bool{}
 	for _, name := range names {
 		replaced[object+name] = true
@@ -107,8 +107,8 @@ func optionsOf(m *policyv1.Options) policy.Options {
 	}
 }
 
-// oversized returns findings on the parts of a valid policy that would make answers too large.
-func oversized(p *policy.Policy) policy.Diagnostics {
+// oversizedParts returns findings on the parts of a valid policy that would make answers too large.
+func oversizedParts(p *policy.Policy) policy.Diagnostics {
 	var found policy.Collector
 	name := func(source *policy.Source, at policy.Position, text string) {
 		if len(text) > maxName {

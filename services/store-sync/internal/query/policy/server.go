@@ -20,7 +20,7 @@ const maxAtOnce = 2
 // Server implements PolicyService. It keeps nothing of a request.
 type Server struct {
 	registered Registered
-	turns      *rpc.Turns
+	turns      *rpc.Limiter
 }
 
 // Registered returns the documents registered for a Store, or their accepted parts, and the options of the Store's
@@ -41,7 +41,7 @@ func (s *Server) CheckPolicy(ctx context.Context, r *policyv1.CheckPolicyRequest
 		return nil, err
 	}
 	defer giveBack()
-	p, found, err := s.read(ctx, r.GetPolicy(), false)
+	p, found, err := s.readPolicy(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err
 	}

@@ -18,11 +18,11 @@ import (
 
 // GetModel returns the newest model in OpenFGA.
 func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
-	found, err := s.find(request.GetName())
+	found, err := s.findStore(request.GetName())
 	if err != nil {
 		return nil, err
 	}
-	latest, err := s.latest(ctx, found)
+	latest, err := s.latestModel(ctx, found)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 		StoreId: found.Value.Status.StoreID, AuthorizationModelId: latest.GetId(), Dsl: dsl, Json: string(json), Modules: moduleMessages(found.Value),
 	}
 	// Only the merge that made a model holds the source of each definition.
-	desired, err := s.merges.Merge(s.snapshot(found))
+	desired, err := s.merges.Merge(s.snapshotOf(found))
 	merged := err == nil && model.Equal(desired.Model, latest)
 	if !merged {
 		desired.Definitions = model.Definitions(latest)
@@ -55,7 +55,7 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 
 // DiffModel compares two models. The default for the first is the live model, for the second the desired one.
 func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelRequest) (*storev1.DiffModelResponse, error) {
-	found, err := s.find(request.GetName())
+	found, err := s.findStore(request.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 	if id := request.GetFromModelId(); id != "" {
 		from, err = s.byID(ctx, found, id)
 	} else {
-		from, err = s.latest(ctx, found)
+		from, err = s.latestModel(ctx, found)
 	}
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 		to, err = s.byID(ctx, found, id)
 	} else {
 		var desired model.Result
-		desired, err = s.merges.Merge(s.snapshot(found))
+		desired, err = s.merges.Merge(s.snapshotOf(found))
 		if to = desired.Model; err != nil {
 			err = rpc.Invalid("Store %q asks for no model that could be: %v", found.Key.Name, err)
 		}
@@ -81,26 +81,26 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 		return nil, err
 	}
 	response := &storev1.DiffModelResponse{}
-	response.Changes, err = changes(from, to)
+	response.Changes, err = modelChanges(from, to)
 	return response, err
 }
 
-// snapshot returns the state of a Store in the view.
-func (s *Server) snapshot(found module.Store) plan.Input {
+// snapshotOf returns the state of a Store in the view.
+func (s *Server) snapshotOf(found module.Store) plan.Input {
 	in := s.state.Snapshot(found.Key, plan.Observed{})
 	in.Store = found.Value
 	return in
 }
 
-// latest returns the newest model in OpenFGA.
-func (s *Server) latest(ctx context.Context, found module.Store) (*openfgav1.AuthorizationModel, error) {
+// latestModel returns the newest model in OpenFGA.
+func (s *Server) latestModel(ctx context.Context, found module.Store) (*openfgav1.AuthorizationModel, error) {
 	id := found.Value.Status.StoreID
 	if id == "" {
-		return nil, rpc.NotFound("Store %q has no OpenFGA store yet: %s", found.Key.Name, remark(found.Value.Status.Conditions))
+		return nil, rpc.NotFound("Store %q has no OpenFGA store yet: %s", found.Key.Name, readyRemark(found.Value.Status.Conditions))
 	}
 	latest, err := s.fga.LatestModel(ctx, id)
 	if err == nil && latest == nil {
-		err = rpc.NotFound("OpenFGA store %s of Store %q has no model yet: %s", id, found.Key.Name, remark(found.Value.Status.Conditions))
+		err = rpc.NotFound("OpenFGA store %s of Store %q has no model yet: %s", id, found.Key.Name, readyRemark(found.Value.Status.Conditions))
 	}
 	return latest, err
 }
@@ -114,7 +114,7 @@ func (s *Server) byID(ctx context.Context, found module.Store, id string) (*open
 	return m, err
 }
 
-func changes(from, to *openfgav1.AuthorizationModel) ([]*storev1.ModelChange, error) {
+func modelChanges(from, to *openfgav1.AuthorizationModel) ([]*storev1.ModelChange, error) {
 	found, err := model.Diff(from, to)
 	if err != nil {
 		return nil, err

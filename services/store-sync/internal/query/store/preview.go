@@ -32,7 +32,7 @@ const previewed = "preview"
 
 // PreviewModel makes the same decisions as store-sync and writes nothing.
 func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
-	found, err := s.find(request.GetName())
+	found, err := s.findStore(request.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +41,12 @@ func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModel
 		return nil, err
 	}
 	defer giveBack()
-	in := s.snapshot(found)
+	in := s.snapshotOf(found)
 	p := proposal{in: in}
 	if request.GetDocuments() != nil {
-		err = s.propose(&p, request, found)
+		err = s.addDocuments(&p, request, found)
 	} else {
-		err = p.place(request)
+		err = p.placeModule(request)
 	}
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModel
 	limits := s.merges.Limits()
 	before, was := plan.Decide(in, s.policies.Registered(found.Key), limits)
 	after, todo := plan.Decide(p.in, s.policies.Registered(found.Key, p.documents...), limits)
-	response := p.judge(after.Merged, was, todo)
+	response := p.buildResponse(after.Merged, was, todo)
 	if after.MergeErr != nil {
 		response.Accepted, response.Message = false, after.MergeErr.Error()
 		return response, nil
@@ -63,7 +63,7 @@ func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModel
 		return nil, err
 	}
 	// If the Store's core module is broken, no model exists before, and every definition counts as new.
-	response.Changes, err = changes(before.Merged.Model, after.Merged.Model)
+	response.Changes, err = modelChanges(before.Merged.Model, after.Merged.Model)
 	return response, err
 }
 
@@ -77,10 +77,10 @@ type proposal struct {
 	findings policy.Diagnostics
 }
 
-// judge returns the states of the modules, and of the documents that would become invalid.
-func (p *proposal) judge(merged model.Result, was, todo policyplan.Plan) *storev1.PreviewModelResponse {
+// buildResponse returns the states of the modules, and of the documents that would become invalid.
+func (p *proposal) buildResponse(merged model.Result, was, todo policyplan.Plan) *storev1.PreviewModelResponse {
 	response := &storev1.PreviewModelResponse{Accepted: true}
-	if findings, errors := p.wrong(todo); errors > 0 {
+	if findings, errors := p.documentErrors(todo); errors > 0 {
 		response.Accepted, response.Message = false, fmt.Sprintf("errors in the documents: %d", errors)
 		response.Findings = querypolicy.Findings(findings)
 		response.Findings.Total, response.Findings.Truncated = int32(errors), errors > len(response.GetFindings().GetDiagnostics())
@@ -97,14 +97,14 @@ func (p *proposal) judge(merged model.Result, was, todo policyplan.Plan) *storev
 	for _, name := range slices.Sorted(maps.Keys(todo.Validations)) {
 		v := todo.Validations[name]
 		if len(v.Findings) > 0 && len(was.Validations[name].Findings) == 0 && !slices.Contains(p.origins, plan.DocumentOrigin(name)) {
-			response.Modules = invalid(response.GetModules(), name, v)
+			response.Modules = addInvalid(response.GetModules(), name, v)
 		}
 	}
 	return response
 }
 
-// invalid adds a document that would have findings to the list of modules.
-func invalid(modules []*storev1.Module, document string, v policyplan.Validation) []*storev1.Module {
+// addInvalid adds a document that would have findings to the list of modules.
+func addInvalid(modules []*storev1.Module, document string, v policyplan.Validation) []*storev1.Module {
 	source, f := plan.DocumentOrigin(document).String(), v.Findings[0]
 	i := slices.IndexFunc(modules, func(m *storev1.Module) bool { return m.GetSource() == source })
 	if i < 0 {
@@ -117,8 +117,8 @@ func invalid(modules []*storev1.Module, document string, v policyplan.Validation
 	return modules
 }
 
-// wrong returns the first errors in the previewed documents, and the number of all errors.
-func (p *proposal) wrong(todo policyplan.Plan) (found policy.Diagnostics, errors int) {
+// documentErrors returns the first errors in the previewed documents, and the number of all errors.
+func (p *proposal) documentErrors(todo policyplan.Plan) (found policy.Diagnostics, errors int) {
 	found, errors = p.findings, len(p.findings)
 	for _, o := range p.documents {
 		v := todo.Validations[o.Name]
@@ -133,10 +133,10 @@ func (p *proposal) wrong(todo policyplan.Plan) (found policy.Diagnostics, errors
 	return found, errors
 }
 
-// place adds the previewed module to the others, or replaces the module that the request names.
-func (p *proposal) place(request *storev1.PreviewModelRequest) error {
+// placeModule adds the previewed module to the others, or replaces the module that the request names.
+func (p *proposal) placeModule(request *storev1.PreviewModelRequest) error {
 	at := func(name string) int {
-		return slices.IndexFunc(p.in.Modules, func(m plan.Module) bool { return m.Key == p.modelKey(name) && !m.FromDocument() })
+		return slices.IndexFunc(p.in.Modules, func(m plan.Module) bool { return m.Key == p.modelKey(name) && !m.IsFromDocument() })
 	}
 	p.in.Modules = slices.Clone(p.in.Modules)
 	switch name := request.GetReplaces(); name {
@@ -168,8 +168,8 @@ func (p *proposal) modelKey(name string) event.Key {
 	return event.Key{Cluster: p.in.Key.Cluster, GroupResource: kinds.AuthorizationModels().GroupResource, Name: name}
 }
 
-// propose adds the documents of a request to the proposal. It registers nothing.
-func (s *Server) propose(p *proposal, request *storev1.PreviewModelRequest, found module.Store) error {
+// addDocuments adds the documents of a request to the proposal. It registers nothing.
+func (s *Server) addDocuments(p *proposal, request *storev1.PreviewModelRequest, found module.Store) error {
 	documents, unreadable := querypolicy.Documents(request.GetDocuments().GetFiles())
 	if unreadable.HasErrors() {
 		p.findings = unreadable

@@ -29,7 +29,7 @@ type Server struct {
 	fga      *fga.Client
 	complete func() error
 	// turns bounds previews, because one may use a core for a second.
-	turns *rpc.Turns
+	turns *rpc.Limiter
 }
 
 // New returns a server. complete returns an error while the view is not complete.
@@ -70,30 +70,30 @@ func (s *Server) ListStores(_ context.Context, request *storev1.ListStoresReques
 	}
 	response := &storev1.ListStoresResponse{NextPageToken: next}
 	for _, o := range page {
-		response.Stores = append(response.Stores, message(o.Value))
+		response.Stores = append(response.Stores, storeMessage(o.Value))
 	}
 	return response, nil
 }
 
 // GetStore returns the state of one Store.
 func (s *Server) GetStore(_ context.Context, request *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
-	found, err := s.find(request.GetName())
+	found, err := s.findStore(request.GetName())
 	if err != nil {
 		return nil, err
 	}
-	return &storev1.GetStoreResponse{Store: message(found.Value)}, nil
+	return &storev1.GetStoreResponse{Store: storeMessage(found.Value)}, nil
 }
 
-// find returns the Store with a name in this cluster.
-func (s *Server) find(name string) (module.Store, error) {
+// findStore returns the Store with a name in this cluster.
+func (s *Server) findStore(name string) (module.Store, error) {
 	return rpc.Find(s.complete, s.state.Shared.Stores.Get, module.StoreKey(name, s.state.Shared.Cluster))
 }
 
-func message(s *corev1alpha1.Store) *storev1.Store {
+func storeMessage(s *corev1alpha1.Store) *storev1.Store {
 	return &storev1.Store{
 		Name: s.Name, StoreId: s.Status.StoreID, AuthorizationModelId: s.Status.AuthorizationModelID,
 		Ready:   meta.IsStatusConditionTrue(s.Status.Conditions, corev1alpha1.Ready),
-		Message: remark(s.Status.Conditions), Generation: s.Generation, ObservedGeneration: s.Status.ObservedGeneration,
+		Message: readyRemark(s.Status.Conditions), Generation: s.Generation, ObservedGeneration: s.Status.ObservedGeneration,
 		TupleCount: s.Status.TupleCount, Modules: moduleMessages(s), CreatedAt: timestamppb.New(s.CreationTimestamp.Time),
 	}
 }
@@ -106,26 +106,26 @@ func moduleMessages(s *corev1alpha1.Store) []*storev1.Module {
 	return modules
 }
 
-// remark returns why a Store is not ready. For a ready Store it returns a warning from its other conditions, or "".
-func remark(conditions []metav1.Condition) string {
+// readyRemark returns why a Store is not ready. For a ready Store it returns a warning from its other conditions, or "".
+func readyRemark(conditions []metav1.Condition) string {
 	ready := meta.FindStatusCondition(conditions, corev1alpha1.Ready)
 	if ready == nil {
-		return cmp.Or(failing(conditions, corev1alpha1.StoreSynced, corev1alpha1.ModelSynced), "waiting for its first pass")
+		return cmp.Or(failingMessage(conditions, corev1alpha1.StoreSynced, corev1alpha1.ModelSynced), "waiting for its first pass")
 	}
 	if ready.Status != metav1.ConditionTrue {
-		return since(ready)
+		return messageSince(ready)
 	}
-	if message := failing(conditions, corev1alpha1.NameUnique, corev1alpha1.NameInSync); message != "" {
+	if message := failingMessage(conditions, corev1alpha1.NameUnique, corev1alpha1.NameInSync); message != "" {
 		return message
 	}
 	if c := meta.FindStatusCondition(conditions, corev1alpha1.ModulesInSync); c != nil && c.Status == metav1.ConditionFalse {
-		return since(c)
+		return messageSince(c)
 	}
 	return ""
 }
 
-// failing returns the message of the first condition that is false, or "".
-func failing(conditions []metav1.Condition, types ...string) string {
+// failingMessage returns the message of the first condition that is false, or "".
+func failingMessage(conditions []metav1.Condition, types ...string) string {
 	for _, typ := range types {
 		if c := meta.FindStatusCondition(conditions, typ); c != nil && c.Status == metav1.ConditionFalse {
 			return c.Message
@@ -134,8 +134,8 @@ func failing(conditions []metav1.Condition, types ...string) string {
 	return ""
 }
 
-// since returns the message of a condition with the time of its last transition.
-func since(c *metav1.Condition) string {
+// messageSince returns the message of a condition with the time of its last transition.
+func messageSince(c *metav1.Condition) string {
 	if c.LastTransitionTime.IsZero() {
 		return c.Message
 	}
