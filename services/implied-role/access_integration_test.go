@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/internal/seeds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 const (
@@ -237,7 +237,7 @@ func (w *accessWorld) harm() {
 // agree waits until every answer agrees with Kubernetes.
 func (w *accessWorld) agree(seed uint64, when string) {
 	w.T.Helper()
-	testbed.Eventually(w.T, converged, func() error {
+	testenv.Eventually(w.T, converged, func() error {
 		var group errgroup.Group
 		for _, a := range w.askers {
 			group.Go(func() error {

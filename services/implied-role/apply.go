@@ -14,13 +14,13 @@ import (
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // cluster lists the calls of the API server that the applier needs.
@@ -36,7 +36,7 @@ type cluster interface {
 // applier executes plans. No other part of the service writes RoleBindings.
 type applier struct {
 	state   *state.State
-	view    *view.Informer
+	view    *informer.Informer
 	kube    cluster
 	metrics *metrics
 	log     *slog.Logger
@@ -72,7 +72,7 @@ const chunk = 256
 
 // applyPlans executes plans in the order of [infer.Schedule]. If urgent work arrives after a write, it leaves the remaining
 // actions that give roles, because revocations must not wait. A role is not taken last if it could not be given before.
-func (a *applier) applyPlans(ctx context.Context, p consume.Reporter, n *namespace, plans []infer.Plan, urgent func() bool) *applied {
+func (a *applier) applyPlans(ctx context.Context, p controller.Reporter, n *namespace, plans []infer.Plan, urgent func() bool) *applied {
 	done := &applied{
 		undone: map[string]struct{}{}, forbidden: map[string]error{}, obstacles: map[string][]infer.Obstacle{},
 		writes: map[string]int{}, withheld: map[infer.Role]struct{}{},
@@ -110,7 +110,7 @@ func (a *applier) applyPlans(ctx context.Context, p consume.Reporter, n *namespa
 }
 
 // executeAll executes actions in parallel and returns when all are done.
-func (a *applier) executeAll(ctx context.Context, p consume.Reporter, n *namespace, actions iter.Seq[infer.Action], done *applied) {
+func (a *applier) executeAll(ctx context.Context, p controller.Reporter, n *namespace, actions iter.Seq[infer.Action], done *applied) {
 	var group sync.WaitGroup
 	for action := range actions {
 		a.writers <- struct{}{}
@@ -132,9 +132,9 @@ func (a *applier) executeAll(ctx context.Context, p consume.Reporter, n *namespa
 
 // executeOne executes one action and stores the result in the view. A binding that would keep granting its role after its
 // deletion is emptied first.
-func (a *applier) executeOne(ctx context.Context, p consume.Reporter, n *namespace, action infer.Action) error {
+func (a *applier) executeOne(ctx context.Context, p controller.Reporter, n *namespace, action infer.Action) error {
 	last, there := a.state.Bindings.Last(a.state.BindingKey(n.name, action.Name))
-	var seen view.Object[infer.Binding]
+	var seen informer.Object[infer.Binding]
 	if there {
 		seen = last
 	}

@@ -25,14 +25,14 @@ import (
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/guard"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/implied-role/internal/validating"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // configuration returns the registered webhooks.
 func (b *bed) configuration() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	b.T.Helper()
-	c, err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(b.T.Context(), guard.Name, metav1.GetOptions{})
+	c, err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(b.T.Context(), validating.Name, metav1.GetOptions{})
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestAStormInOneNamespaceIsReadOnce(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{"p", "q"}, Verbs: []string{"bind"}},
 	)
 	other.do(mallory + "=" + mallory + "{" + mallory + "} p>q")
-	testbed.Eventually(t, soon, func() error { return other.hands(mallory).binds("x", "p", mallory) })
+	testenv.Eventually(t, soon, func() error { return other.hands(mallory).binds("x", "p", mallory) })
 	b.Settled()
 	var at, worst atomic.Int32
 	release := make(chan struct{})
@@ -128,7 +128,7 @@ func TestAStormInOneNamespaceIsReadOnce(t *testing.T) {
 			_, _ = b.hands(mallory).typed.RbacV1().RoleBindings(b.namespace).Create(t.Context(), binding("x", "free", mallory), metav1.CreateOptions{DryRun: dry()})
 		})
 	}
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if at.Load() == 0 {
 			return errors.New("nobody asks")
 		}
@@ -155,16 +155,16 @@ func TestVeryManyRulesAreNotListed(t *testing.T) {
 		b.rule(fmt.Sprintf("filler-%d", i), role(fmt.Sprintf("filler-%d", i)), role("free"), false)
 	}
 	h := b.hands(mallory)
-	testbed.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) }) // Allowed as soon as the view holds all rules.
+	testenv.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) }) // Allowed as soon as the view holds all rules.
 	release := m.Hold()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if err := h.binds("x", "free", mallory); err == nil || !strings.Contains(err.Error(), "30 rules, more than the 25") {
 			return fmt.Errorf("it answers %w", err)
 		}
 		return nil
 	})
 	release()
-	testbed.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) })
+	testenv.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) })
 }
 
 // TestNamesThatAreTakenBeforehandGrantNothing makes RoleBindings with generated names before the service has ever run.
@@ -182,7 +182,7 @@ func TestNamesThatAreTakenBeforehandGrantNothing(t *testing.T) {
 	alike.Labels, alike.Annotations = map[string]string{infer.ManagedByLabel: infer.ManagedBy}, map[string]string{infer.SourceAnnotation: "one"}
 	alike.Finalizers = []string{"example.com/held"}
 	for _, taken := range []*rbacv1.RoleBinding{alike, binding(name("two", "dev"), "free", mallory), binding(name("nobody", "dev"), "dev", mallory)} {
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			_, err := b.hands(mallory).typed.RbacV1().RoleBindings(b.namespace).Create(t.Context(), taken, metav1.CreateOptions{})
 			return err
 		})
@@ -230,7 +230,7 @@ func TestWhoHasManyRolesCostsFewRequests(t *testing.T) {
 		}
 		return n
 	}
-	testbed.Eventually(t, soon, func() error { return b.hands("nina").binds("x", "free", "nina") })
+	testenv.Eventually(t, soon, func() error { return b.hands("nina").binds("x", "free", "nina") })
 	before := reads()
 	judged(t, b.hands("nina").binds("x", "lead", "carl"))
 	if n := reads() - before; n > 5 {

@@ -24,7 +24,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -32,14 +32,14 @@ const soon = 60 * time.Second
 
 // bed is the test environment of an implied-role, with one namespace.
 type bed struct {
-	*testbed.Env
+	*testenv.Env
 	typed     kubernetes.Interface
 	namespace string
 }
 
 func newBed(t testing.TB) *bed {
 	t.Helper()
-	b := testbed.NewBed(t)
+	b := testenv.NewBed(t)
 	return (&bed{b, b.Typed, ""}).in("team")
 }
 
@@ -51,13 +51,13 @@ func (b *bed) in(namespace string) *bed {
 }
 
 // serve starts an implied-role. It ends at the latest with the test.
-func (b *bed) serve() *testbed.Running {
+func (b *bed) serve() *testenv.Running {
 	b.T.Helper()
 	return b.serveWith(func(*impliedrole.Config) {})
 }
 
 // serveWith starts an implied-role with changed settings.
-func (b *bed) serveWith(change func(*impliedrole.Config)) *testbed.Running {
+func (b *bed) serveWith(change func(*impliedrole.Config)) *testenv.Running {
 	b.T.Helper()
 	cfg := impliedrole.Defaults()
 	cfg.WithoutGuard = true // Tests of the guard turn it on.
@@ -166,12 +166,12 @@ func (b *bed) roles(names ...string) {
 
 func (b *bed) allBindings() []*rbacv1.RoleBinding {
 	b.T.Helper()
-	return testbed.ListAs[rbacv1.RoleBinding](b.Env, kinds.RoleBindings().In(b.namespace))
+	return testenv.ListAs[rbacv1.RoleBinding](b.Env, kinds.RoleBindings().In(b.namespace))
 }
 
 func (b *bed) allRules() []*rolev1alpha1.ImpliedRoles {
 	b.T.Helper()
-	return testbed.ListAs[rolev1alpha1.ImpliedRoles](b.Env, kinds.ImpliedRoles().In(b.namespace))
+	return testenv.ListAs[rolev1alpha1.ImpliedRoles](b.Env, kinds.ImpliedRoles().In(b.namespace))
 }
 
 // readObject decodes a binding as the service does.
@@ -218,7 +218,7 @@ func (b *bed) generated() string {
 // becomes waits until the generated bindings are as wanted and the namespace is consistent.
 func (b *bed) becomes(want string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if got := b.generated(); got != want {
 			return fmt.Errorf("generated %q, want %q", got, want)
 		}

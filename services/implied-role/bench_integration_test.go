@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -50,7 +50,7 @@ func BenchmarkWrites(b *testing.B) {
 	bed.Settled()
 	reach := func(want int) {
 		b.Helper()
-		testbed.Eventually(b, 5*time.Minute, func() error {
+		testenv.Eventually(b, 5*time.Minute, func() error {
 			if got := bed.countGenerated(); got != want {
 				return fmt.Errorf("%d generated, want %d", got, want)
 			}
@@ -134,7 +134,7 @@ func BenchmarkRevocationUnderStatuses(b *testing.B) {
 	bed.do("a>b")
 	statuses := func(n int) {
 		b.Helper()
-		testbed.Eventually(b, time.Minute, func() error {
+		testenv.Eventually(b, time.Minute, func() error {
 			if got := bed.Kube.Writes(); got < n {
 				return fmt.Errorf("%d writes, want %d statuses", got, n)
 			}
@@ -148,7 +148,7 @@ func BenchmarkRevocationUnderStatuses(b *testing.B) {
 			steps[step].Add(int64(time.Since(*since)))
 		}
 	}
-	at := func(step string) testbed.Fault {
+	at := func(step string) testenv.Fault {
 		return func(_ context.Context, op string) error {
 			if strings.HasSuffix(op, "/"+name("B", "b")) {
 				reach(step)

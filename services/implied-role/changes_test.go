@@ -14,13 +14,13 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // tracked is a view whose changes are recorded in a memory.
 type tracked struct {
 	t       *testing.T
-	view    *view.Informer
+	view    *informer.Informer
 	state   *state.State
 	memory  *memory
 	version int
@@ -28,7 +28,7 @@ type tracked struct {
 
 func newTracked(t *testing.T) *tracked {
 	t.Helper()
-	v := view.New(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
+	v := informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
 	s := state.New(v, "local", infer.DefaultPolicy())
 	w := &tracked{t: t, view: v, state: s, memory: newMemory(s)}
 	v.OnChange(w.memory.Changed)

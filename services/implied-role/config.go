@@ -9,13 +9,13 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/internal/admission"
-	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
 // Config holds the settings of implied-role. Start from [Defaults].
 type Config struct {
-	controller.Config
+	setup.Config
 	Policy infer.Policy
 	// Writers bounds the writes in parallel.
 	Writers int
@@ -40,7 +40,7 @@ const (
 // Defaults returns the default of every setting.
 func Defaults() Config {
 	return Config{
-		Config: controller.Defaults(), Policy: infer.DefaultPolicy(), Writers: defaultWriters, ProjectRoles: "role#assignee",
+		Config: setup.Defaults(), Policy: infer.DefaultPolicy(), Writers: defaultWriters, ProjectRoles: "role#assignee",
 		Admission: admission.Defaults(),
 	}
 }

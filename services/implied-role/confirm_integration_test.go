@@ -11,13 +11,13 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // forge writes a newer state of an object to NATS, with a version that the API server has not reached.
 func (b *bed) forge(kind kinds.Kind, name string, change func(object map[string]any)) {
 	b.T.Helper()
-	b.Forge(testbed.Forgery{Kind: kind, Namespace: b.namespace, Name: name, Edit: func(c *event.Change, object map[string]any) {
+	b.Forge(testenv.Forgery{Kind: kind, Namespace: b.namespace, Name: name, Edit: func(c *event.Change, object map[string]any) {
 		change(object)
 		c.ResourceVersion += "0"
 		c.Generation++
@@ -69,7 +69,7 @@ func TestWhatTheBusSaysIsGoneIsStillTaken(t *testing.T) {
 	b.do("a>b B1=a{u}")
 	b.becomes("B1:b{u}")
 	b.Settled()
-	b.Forge(testbed.Forgery{Kind: kinds.RoleBindings(), Namespace: b.namespace, Name: name("B1", "b"), Edit: func(c *event.Change, _ map[string]any) {
+	b.Forge(testenv.Forgery{Kind: kinds.RoleBindings(), Namespace: b.namespace, Name: name("B1", "b"), Edit: func(c *event.Change, _ map[string]any) {
 		c.Deleted = true
 	}}, 1_000_000)
 	b.do("B3=a{w}") // What was forged has been acted on when this has followed.

@@ -24,7 +24,7 @@ import (
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -289,7 +289,7 @@ func BenchmarkLearning(b *testing.B) {
 		other.roles("free")
 		other.do(mallory + "=" + mallory + "{" + mallory + "}")
 		h := other.hands(mallory)
-		testbed.Eventually(b, soon, h.tries)
+		testenv.Eventually(b, soon, h.tries)
 		c.Webhooks[1].NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{
 			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []string{other.namespace},
 		}}

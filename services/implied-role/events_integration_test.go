@@ -12,7 +12,7 @@ import (
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -35,7 +35,7 @@ func TestPeopleAreToldOnceThatARuleIsAtFault(t *testing.T) {
 		}
 		return nil
 	}
-	testbed.Eventually(t, soon, told)
+	testenv.Eventually(t, soon, told)
 	b.Resync(topology.ImpliedRole)
 	b.do("k>l b>c") // The text of the cycle changes, but a cycle it remains.
 	b.condition("k>l", rolev1alpha1.Synced, infer.Synced)

@@ -18,10 +18,10 @@ import (
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/guard"
+	"github.com/entail-dev/entail/services/implied-role/internal/validating"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // mallory may write rules and RoleBindings, and bind the Roles lead, dev, p and free. She holds no other role.
@@ -29,7 +29,7 @@ const mallory = "mallory"
 
 // guarded starts an implied-role with a guard, in a namespace where mallory has her rights. There, lead implies dev,
 // and dev implies secret-admin. It returns once the API server calls the guard.
-func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testbed.Running {
+func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testenv.Running {
 	b.T.Helper()
 	b.roles("lead", "dev", "p", "free")
 	b.role("secret-admin", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
@@ -40,7 +40,7 @@ func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testbed.Running {
 	)
 	b.do(mallory + "=" + mallory + "{" + mallory + "} lead>dev dev>secret-admin")
 	running := b.serveGuard(changes...)
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if err := b.hands(mallory).binds("probe", "dev", mallory); err == nil || !strings.Contains(err.Error(), "implies") {
 			return fmt.Errorf("the guard is not in force: %w", err)
 		}
@@ -50,10 +50,10 @@ func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testbed.Running {
 }
 
 // serveGuard starts an implied-role with a guard that serves the webhooks.
-func (b *bed) serveGuard(changes ...func(*impliedrole.Config)) *testbed.Running {
+func (b *bed) serveGuard(changes ...func(*impliedrole.Config)) *testenv.Running {
 	b.T.Helper()
-	listener := testbed.Listen(b.T)
-	b.Kube.DeleteWebhooksAfter(b.T, guard.Name)
+	listener := testenv.Listen(b.T)
+	b.Kube.DeleteWebhooksAfter(b.T, validating.Name)
 	return b.serveWith(func(c *impliedrole.Config) {
 		c.WithoutGuard, c.Admission.Listener, c.Admission.URL = false, listener, "https://"+listener.Addr().String()
 		for _, change := range changes {
@@ -102,7 +102,7 @@ func dry() []string { return []string{metav1.DryRunAll} }
 func (b *bed) patient(try func() error) error {
 	b.T.Helper()
 	var err error
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if err = try(); apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) {
 			return err
 		}
@@ -269,7 +269,7 @@ func TestWhoHoldsAllThatARolePermitsMayBindWhatImpliesIt(t *testing.T) {
 	judged(t, nina.binds("carl", "ClusterRole/edit", "carl"))
 	judged(t, nina.rebinds("bob", "ClusterRole/edit", "bob", "carl"))
 	b.do("ClusterRole/view>nodes")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if nina.binds("carl", "ClusterRole/edit", "carl") == nil {
 			return errors.New("she gives more than she has")
 		}
@@ -314,9 +314,9 @@ func TestARuleIsKnownToTheGuardAtOnce(t *testing.T) {
 	release := m.Hold()
 	t.Run("though the watcher tells nothing", known)
 	t.Run("though the watcher does not tell of a change", func(t *testing.T) {
-		testbed.Eventually(t, soon, func() error { return h.binds("x", "p", mallory) })
+		testenv.Eventually(t, soon, func() error { return h.binds("x", "p", mallory) })
 		b.rule("filler-0", role("p"), role("secret-admin"), false) // The number of rules stays the same.
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if h.binds("x", "p", mallory) == nil {
 				return errors.New("she may bind it")
 			}
@@ -360,7 +360,7 @@ func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{"p"}, Verbs: []string{"bind"}},
 		)
 		b.do(mallory + "=" + mallory + "{" + mallory + "}")
-		testbed.Eventually(t, soon, func() error { return b.hands(mallory).binds("x", "p", mallory) })
+		testenv.Eventually(t, soon, func() error { return b.hands(mallory).binds("x", "p", mallory) })
 	}
 	b.NATS.Stop()
 	other.do("p>q")
@@ -369,7 +369,7 @@ func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 	other.do("B=p{x}")
 	other.generates("B:q{x}")
 	configurations := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	c, err := configurations.Get(t.Context(), guard.Name, metav1.GetOptions{})
+	c, err := configurations.Get(t.Context(), validating.Name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,8 +382,8 @@ func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 	if _, err := configurations.Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, soon, func() error { // The API server may use an older configuration than it returns.
-		c, err := configurations.Get(t.Context(), guard.Name, metav1.GetOptions{})
+	testenv.Eventually(t, soon, func() error { // The API server may use an older configuration than it returns.
+		c, err := configurations.Get(t.Context(), validating.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -29,7 +29,7 @@ const (
 // generates waits until the generated bindings are as wanted, and checks nothing else.
 func (b *bed) generates(want string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if got := b.generated(); got != want {
 			return fmt.Errorf("generated %q, want %q", got, want)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/query"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
-	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -42,11 +42,11 @@ const deadline = 10 * time.Minute
 const statusShare = 16
 
 func buildApp(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
-	needs := controller.Needs{OneCluster: true}
+	needs := setup.Needs{OneCluster: true}
 	if cfg.ProjectStore != "" {
 		needs.OpenFGA = &cfg.OpenFGA
 	}
-	parts, err := controller.Open(rt, cfg.Config, needs)
+	parts, err := setup.Open(rt, cfg.Config, needs)
 	if err != nil {
 		return service.App{}, err
 	}
@@ -80,7 +80,7 @@ func buildApp(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error)
 		State: s, Complete: v.Complete, Revision: v.Revision, Await: v.Await, Finished: memory.finishedAt, Lister: parts.Kube, Changes: watchCache,
 		Since: w.guardedSince,
 	})
-	app := controller.App(parts, r, rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
+	app := setup.App(parts, r, rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
 		inferencev1connect.InferenceServiceHandler(server), query.Access()))
 	app.Tasks = append(app.Tasks, watchCache.Run)
 	app.Ready = append(app.Ready, service.Check{Name: "admission", Err: w.inForce})

@@ -14,10 +14,10 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/implied-role/internal/guard"
+	"github.com/entail-dev/entail/services/implied-role/internal/validating"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // TestARuleSaysWhetherWhoWroteItWasJudged writes rules before the guard exists, while it serves, and after it was
@@ -35,7 +35,7 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	b.condition("e>f", rolev1alpha1.Judged, infer.JudgedByGuard)
 	running.Stop()
 	b.takeGuardAway()
-	testbed.Eventually(t, soon, func() error { return b.triesRule("x>y") }) // The API server no longer calls the webhook.
+	testenv.Eventually(t, soon, func() error { return b.triesRule("x>y") }) // The API server no longer calls the webhook.
 	b.do("x>y early=x{mallory}")
 	b.rule(ruleName("c>d"), role("c"), role("z"), false)
 	client := b.client(b.serveGuard())
@@ -43,7 +43,7 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 		b.condition(rule, rolev1alpha1.Judged, reason)
 	}
 	_, since, _ := strings.Cut(b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged).Message, ";")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if c := b.condition("e>f", rolev1alpha1.Judged, infer.JudgedByGuard); !strings.HasSuffix(c.Message, since) {
 			return fmt.Errorf("it says %q", c.Message)
 		}
@@ -76,12 +76,12 @@ func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
 	b.condition("a>b", rolev1alpha1.Judged, infer.JudgedByGuard)
 	b.condition("c>d", rolev1alpha1.Judged, infer.JudgedByGuard)
 	var unjudged string
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		unjudged += "x"
 		b.takeGuardAway()
 		b.rule(ruleName("c>d"), role("c"), role("z-"+unjudged), false)
 		b.do(unjudged + ">y")
-		_, err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), guard.Name, metav1.GetOptions{})
+		_, err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), validating.Name, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the guard is back before all is written: %v", err)
 		}
@@ -98,7 +98,7 @@ func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
 // takeGuardAway deletes the webhook configuration.
 func (b *bed) takeGuardAway() {
 	b.T.Helper()
-	err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(b.T.Context(), guard.Name, metav1.DeleteOptions{})
+	err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(b.T.Context(), validating.Name, metav1.DeleteOptions{})
 	if err != nil {
 		b.T.Fatal(err)
 	}

@@ -11,22 +11,22 @@ import (
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/internal/seeds"
 	"github.com/entail-dev/entail/services/internal/service"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 func TestMain(m *testing.M) {
-	if testbed.IsSpawned() {
+	if testenv.IsSpawned() {
 		cfg := impliedrole.Defaults()
 		cfg.WithoutGuard = true
 		service.Main(topology.ImpliedRole, cfg.BindFlags, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
 	}
-	testbed.Main(m)
+	testenv.Main(m)
 }
 
-func (b *bed) spawn() testbed.Process {
+func (b *bed) spawn() testenv.Process {
 	b.T.Helper()
-	return testbed.Spawn(b.T, topology.ImpliedRole, b.NATS, b.Kube, "--log-level", "warn", "--resync", "1h")
+	return testenv.Spawn(b.T, topology.ImpliedRole, b.NATS, b.Kube, "--log-level", "warn", "--resync", "1h")
 }
 
 // TestAKilledServiceLeavesNothingBehind kills the service at random moments, also between a change and its
@@ -36,7 +36,7 @@ func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
 	m := b.Reflector()
 	b.do("a>b b>c d>c c>ClusterRole/e B0=a{x} B1=b{y} B2=d{x,z}")
 	p := b.spawn()
-	testbed.Eventually(t, 2*soon, b.consistent)
+	testenv.Eventually(t, 2*soon, b.consistent)
 	recorder := b.recorder()
 	for range 8 {
 		w := recorder.open()
@@ -52,7 +52,7 @@ func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
 		for range 5 {
 			w.happen(random)
 		}
-		testbed.Eventually(t, 2*soon, b.consistent)
+		testenv.Eventually(t, 2*soon, b.consistent)
 		w.close()
 	}
 	p.Kill()

@@ -15,11 +15,11 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 func TestMetricsCountWhatIsThereAndWhatWasTried(t *testing.T) {
-	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
+	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
 	s := state.New(v, "local", infer.DefaultPolicy())
 	for name, synced := range map[string]metav1.ConditionStatus{"a": metav1.ConditionTrue, "b": metav1.ConditionFalse, "c": metav1.ConditionTrue} {
 		rule := rolev1alpha1.ImpliedRoles{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // BenchmarkNeighbour measures a grant and a revocation in one namespace. Meanwhile a new rule or many new bindings in
@@ -52,7 +52,7 @@ func BenchmarkNeighbour(b *testing.B) {
 	measure := func(op, want string) time.Duration {
 		started := time.Now()
 		bed.do(op)
-		testbed.Eventually(b, 5*time.Minute, func() error {
+		testenv.Eventually(b, 5*time.Minute, func() error {
 			if got := bed.generated(); got != want {
 				return fmt.Errorf("generated %q", got)
 			}
@@ -61,7 +61,7 @@ func BenchmarkNeighbour(b *testing.B) {
 		return time.Since(started)
 	}
 	reach := func(want int) {
-		testbed.Eventually(b, 5*time.Minute, func() error {
+		testenv.Eventually(b, 5*time.Minute, func() error {
 			if got := busy.countGenerated(); got != want {
 				return fmt.Errorf("%d generated, want %d", got, want)
 			}

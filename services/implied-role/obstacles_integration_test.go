@@ -20,7 +20,7 @@ import (
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -82,7 +82,7 @@ func TestX2AnExplicitBindingThatBearsOurLabelsIsLeftAloneAndReported(t *testing.
 // reported waits for an Event about a binding.
 func (b *bed) reported(name, reason string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		events, err := b.typed.CoreV1().Events(b.namespace).List(b.T.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func TestASourceDeletedWhileTheServiceIsDownIsCollectedWithWhatFollows(t *testin
 	b.becomes("B1:b{x} B1:c{x} B2:b{y} B2:c{y}")
 	r.Stop()
 	b.do("-B1")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if got := b.generated(); got != "B2:b{y} B2:c{y}" {
 			return fmt.Errorf("generated %q", got)
 		}
@@ -233,7 +233,7 @@ func TestAStepThatWasCutOffIsFinished(t *testing.T) {
 				b.Kube.FailAfter(cut)
 			}
 			r := b.serve()
-			testbed.Eventually(t, soon, func() error {
+			testenv.Eventually(t, soon, func() error {
 				if down.Load() == 0 && int(calls.Load()) <= call {
 					return b.consistent() // The pass made fewer calls.
 				}

@@ -19,7 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // refuser refuses changes of one binding.
@@ -112,7 +112,7 @@ func TestNothingIsTakenBeforeWhatReplacesItIsThere(t *testing.T) {
 	r.Stop()
 	b.do("B2=c{u} B1=a{v}")
 	on, tried := b.obstruct(name("B2", "b"), func(*http.Request) (*http.Response, error) { return nil, errCut })
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if tried.Load() < 4 {
 			return fmt.Errorf("only %d attempts", tried.Load())
 		}
@@ -137,7 +137,7 @@ func (b *bed) calms(tried *atomic.Int32) {
 	b.T.Helper()
 	const seldom = time.Second
 	last, since := tried.Load(), time.Now()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if now := tried.Load(); now != last {
 			last, since = now, time.Now()
 		}
@@ -155,7 +155,7 @@ func TestARefusalIsToldAndHoldsUpNothingElse(t *testing.T) {
 		return answer(r, apierrors.NewForbidden(rbacv1.Resource("rolebindings"), "x", errors.New("attempting to grant more than it has")))
 	})
 	b.do("a>b a>c x>y B1=a{u} B2=x{v}")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if got := b.generated(); got != "B1:c{u} B2:y{v}" {
 			return fmt.Errorf("generated %q", got)
 		}

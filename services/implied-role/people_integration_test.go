@@ -12,16 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/entail-dev/entail/services/implied-role/internal/guard"
+	"github.com/entail-dev/entail/services/implied-role/internal/validating"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // people binds vera, ed and adam to the roles view, edit and admin of Kubernetes, which include the shipped roles.
 func (b *bed) people() {
 	b.T.Helper()
 	b.do("vera=ClusterRole/view{vera} ed=ClusterRole/edit{ed} adam=ClusterRole/admin{adam}")
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if !b.can("adam", "patch", kinds.ImpliedRoles(), "") || !b.can("ed", "patch", kinds.PolicyDocuments(), "") || !b.can("vera", "list", kinds.ImpliedRoles(), "") {
 			return fmt.Errorf("the roles of Kubernetes do not have ours yet")
 		}
@@ -89,7 +89,7 @@ func TestWhoHasAdminGetsNothingByRules(t *testing.T) {
 	b.do("lead>dev dev>beyond")
 	b.serveGuard()
 	adam, ed := b.hands("adam"), b.hands("ed")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if err := adam.binds("x", "dev", "adam"); err == nil || !strings.Contains(err.Error(), "implies") {
 			return fmt.Errorf("the guard is not in force: %w", err)
 		}
@@ -106,7 +106,7 @@ func TestWhoHasAdminGetsNothingByRules(t *testing.T) {
 		"a rule to what implies that":  {adam.implies("x", "free", "lead"), []string{"gives Role beyond with Role lead"}},
 		"a rule to what they have":     {adam.implies("x", "free", "ClusterRole/view"), nil},
 		"the status of a rule":         {adam.patchesStatus("dev.to.beyond"), []string{"cannot patch resource", "impliedroles/status"}},
-		"the webhooks":                 {webhooks.Delete(t.Context(), guard.Name, metav1.DeleteOptions{DryRun: dry()}), []string{"cannot delete resource"}},
+		"the webhooks":                 {webhooks.Delete(t.Context(), validating.Name, metav1.DeleteOptions{DryRun: dry()}), []string{"cannot delete resource"}},
 		"a rule by who has edit alone": {ed.implies("x", "free", "ClusterRole/view"), []string{"cannot patch resource", "impliedroles"}},
 		"a binding by the same":        {ed.binds("x", "free", "ed"), []string{"cannot create resource", "rolebindings"}},
 	} {

@@ -13,7 +13,7 @@ import (
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -109,7 +109,7 @@ func writeModel(t *testing.T, hand *fga.Client, store, assignees string) {
 func awaitTuples(t *testing.T, hand *fga.Client, store string, want ...*openfgav1.TupleKey) {
 	t.Helper()
 	wanted := inOrder(want)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		var found []*openfgav1.TupleKey
 		for tuple, err := range hand.ReadTuples(t.Context(), store) {
 			if err != nil {
@@ -146,7 +146,7 @@ func TestAModelThatCannotHoldRulesHoldsUpNoRoleBinding(t *testing.T) {
 	b.do("a=admin{alice} admin>editor") // The service waits for a model.
 	awaitGenerated := func(want int) {
 		t.Helper()
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			list, err := b.bindings().List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=implied-role"})
 			if err == nil && len(list.Items) != want {
 				err = fmt.Errorf("%d generated bindings, want %d", len(list.Items), want)

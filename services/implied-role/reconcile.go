@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/reconcile"
@@ -26,7 +26,7 @@ type reconciler struct {
 	projection *projection.Projection
 }
 
-// Keys implements [consume.Reconciler].
+// Keys implements [controller.Reconciler].
 func (r *reconciler) Keys(k event.Key) []Key {
 	if k.Cluster != r.state.Cluster {
 		return nil
@@ -47,7 +47,7 @@ func (r *reconciler) Keys(k event.Key) []Key {
 	return keys
 }
 
-// Priority implements [consume.Prioritizer].
+// Priority implements [controller.Prioritizer].
 func (r *reconciler) Priority(k Key) int {
 	if k.Statuses {
 		return statusesLast
@@ -55,7 +55,7 @@ func (r *reconciler) Priority(k Key) int {
 	return bindingsFirst
 }
 
-// Observe implements [consume.Observer]. At a resync, all namespaces are planned completely and OpenFGA is read again.
+// Observe implements [controller.Observer]. At a resync, all namespaces are planned completely and OpenFGA is read again.
 func (r *reconciler) Observe(context.Context) ([]Key, error) {
 	if r.projection != nil {
 		r.projection.Forget()
@@ -67,8 +67,8 @@ func (r *reconciler) Observe(context.Context) ([]Key, error) {
 	return keys, nil
 }
 
-// Reconcile implements [consume.Reconciler].
-func (r *reconciler) Reconcile(ctx context.Context, p *consume.Request[Key]) error {
+// Reconcile implements [controller.Reconciler].
+func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[Key]) error {
 	if p.Key.Statuses {
 		return reconcile.Retry(p.Key, func() error { return r.statuses.reconcileStatuses(ctx, p) })
 	}
@@ -83,7 +83,7 @@ func (r *reconciler) Reconcile(ctx context.Context, p *consume.Request[Key]) err
 
 // reconcileBindings plans the sources that changes may concern, and executes the plans. Unfinished work is put back,
 // even after a panic.
-func (r *reconciler) reconcileBindings(ctx context.Context, p *consume.Request[Key]) error {
+func (r *reconciler) reconcileBindings(ctx context.Context, p *controller.Request[Key]) error {
 	namespace, n := p.Key.Namespace, r.memory.namespaceOf(p.Key.Namespace)
 	ruleSet := r.state.RuleSet(namespace)
 	todo, before := n.takeChanges(), n.beginPass(ruleSet)
@@ -170,7 +170,7 @@ func (r *reconciler) addConcerned(n *namespace, ruleSet, before *infer.RuleSet, 
 
 // concludePass records the obstacles of each source, reports the results, and removes finished sources from todo. It
 // reports whether statuses may change.
-func (r *reconciler) concludePass(ctx context.Context, p *consume.Request[Key], made planned, todo changeSet, done *applied) (news bool) {
+func (r *reconciler) concludePass(ctx context.Context, p *controller.Request[Key], made planned, todo changeSet, done *applied) (news bool) {
 	n, warnings := r.memory.namespaceOf(p.Key.Namespace), maxWarnings
 	for _, plan := range made.plans {
 		obstacles := slices.Concat(plan.Obstacles, done.obstacles[plan.Name])

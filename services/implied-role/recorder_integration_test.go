@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // grant is one role of one subject.
@@ -179,7 +179,7 @@ func (w *recorder) open() *window {
 // caughtUp waits until the recorder has received the current state of all bindings.
 func (w *recorder) caughtUp() {
 	w.T.Helper()
-	testbed.Eventually(w.T, soon, func() error {
+	testenv.Eventually(w.T, soon, func() error {
 		live := map[string]string{}
 		for _, binding := range w.allBindings() {
 			live[binding.Name] = binding.ResourceVersion

@@ -17,7 +17,7 @@ import (
 
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // secret makes the Roles boss, without permissions, and secret-admin. It lets mallory patch RoleBindings, but bind
@@ -37,7 +37,7 @@ func (b *bed) secret() {
 // the same.
 func (b *bed) strip(name, patch string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		_, err := b.hands("mallory").typed.RbacV1().RoleBindings(b.namespace).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	})
@@ -46,7 +46,7 @@ func (b *bed) strip(name, patch string) {
 // reads waits until Kubernetes allows a user to read secrets, or refuses it.
 func (b *bed) reads(user string, want bool) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		review, err := b.hands(user).typed.AuthorizationV1().SelfSubjectAccessReviews().Create(b.T.Context(), &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: b.namespace, Verb: "get", Resource: "secrets"},
@@ -64,7 +64,7 @@ func (b *bed) holds(client inferencev1connect.InferenceServiceClient, role strin
 	b.T.Helper()
 	ctx, r := b.T.Context(), &inferencev1.Role{Name: role}
 	who := &inferencev1.Subject{Kind: "User", Name: "eve"}
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		explained, err := client.ExplainRole(ctx, &inferencev1.ExplainRoleRequest{Namespace: b.namespace, Subject: who, Role: r})
 		if err != nil || explained.GetHeld() != want {
 			return fmt.Errorf("explained %v, %w", explained, err)
@@ -143,12 +143,12 @@ func TestAFinalizerHoldsUpNoRevocation(t *testing.T) {
 			b.reads("eve", c.eve)
 			if c.eve {
 				b.condition("boss>secret-admin", "Synced", "Pending")
-				testbed.Eventually(t, soon, func() error { return b.drifts(client) })
+				testenv.Eventually(t, soon, func() error { return b.drifts(client) })
 			}
 			b.Settled()
 			b.patch(name("src", "secret-admin"), unheld)
 			b.reads("eve", c.eve)
-			testbed.Eventually(t, soon, b.consistent)
+			testenv.Eventually(t, soon, b.consistent)
 			b.holds(client, "secret-admin", c.eve)
 		})
 	}
@@ -207,7 +207,7 @@ func TestStatusesHoldUpNoRevocation(t *testing.T) {
 	})
 	b.serve()
 	b.generates("B:b{x,y}")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if waiting.Load() < 2 {
 			return errors.New("no statuses are being written")
 		}

@@ -20,11 +20,11 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
-	"github.com/entail-dev/entail/services/implied-role/internal/guard"
+	"github.com/entail-dev/entail/services/implied-role/internal/validating"
 	"github.com/entail-dev/entail/services/internal/admission"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -35,7 +35,7 @@ const large = "entail-test-large"
 type rights struct {
 	*bed
 
-	suite testbed.RightsSuite
+	suite testenv.RightsSuite
 	// administrator is a client that may call every method.
 	administrator *http.Client
 }
@@ -43,11 +43,11 @@ type rights struct {
 func TestImpliedRoleReportsEachMissingRight(t *testing.T) {
 	r := &rights{bed: newBed(t)}
 	r.Reflector()
-	ofWebhooks := func(right testbed.Right) bool {
+	ofWebhooks := func(right testenv.Right) bool {
 		return right.Resource == "validatingwebhookconfigurations" || right.Resource == "secrets"
 	}
-	r.suite = testbed.RightsSuite{
-		Env: r.Env, Service: topology.ImpliedRole, Guard: guard.Name, Log: &testbed.Log{}, Only: ofWebhooks,
+	r.suite = testenv.RightsSuite{
+		Env: r.Env, Service: topology.ImpliedRole, Guard: validating.Name, Log: &testenv.Log{}, Only: ofWebhooks,
 		Start: r.startAs(func(c *admission.Config) { c.Service = "default/nowhere" }),
 		Idle:  func() { r.CaughtUp(topology.ImpliedRole) },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {
@@ -59,16 +59,16 @@ func TestImpliedRoleReportsEachMissingRight(t *testing.T) {
 	t.Run("webhooks behind a Service", r.suite.Test)
 	// The API server reaches these webhooks by a URL. The service keeps none of their keys in a Secret.
 	r.suite.Start = r.startAs(func(c *admission.Config) { c.URL = "https://" + c.Listener.Addr().String() })
-	r.suite.Only = func(right testbed.Right) bool { return !ofWebhooks(right) }
+	r.suite.Only = func(right testenv.Right) bool { return !ofWebhooks(right) }
 	r.suite.Fill, r.suite.Uses = r.everyKind, r.uses()
 	t.Run("webhooks at a URL", r.suite.Test)
 }
 
 // startAs returns a function that starts the service, with webhooks that are found as find sets. They keep their
 // address, so the API server finds them as soon as the service has started again.
-func (r *rights) startAs(find func(*admission.Config)) func() *testbed.Running {
+func (r *rights) startAs(find func(*admission.Config)) func() *testenv.Running {
 	address := "127.0.0.1:0"
-	return func() *testbed.Running {
+	return func() *testenv.Running {
 		r.T.Helper()
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
@@ -113,56 +113,56 @@ func (r *rights) everyKind() {
 }
 
 // uses maps each right to the action that needs it.
-func (r *rights) uses() map[string]testbed.RightUse {
-	source := func(c testbed.RightCase) {
+func (r *rights) uses() map[string]testenv.RightUse {
+	source := func(c testenv.RightCase) {
 		r.roles(c.Name)
 		r.do(c.Name + ">b B" + c.Name + "=" + c.Name + "{before}")
 	}
-	follows := func(c testbed.RightCase) { r.follows(c, "b", "before") }
-	sourceFollows := func(c testbed.RightCase) { source(c); follows(c) }
-	made := testbed.RightUse{Need: source, Done: follows}
-	drift := testbed.RightUse{
-		Need: func(c testbed.RightCase) {
+	follows := func(c testenv.RightCase) { r.follows(c, "b", "before") }
+	sourceFollows := func(c testenv.RightCase) { source(c); follows(c) }
+	made := testenv.RightUse{Need: source, Done: follows}
+	drift := testenv.RightUse{
+		Need: func(c testenv.RightCase) {
 			r.administrator = r.Kube.Administrator(r.T, c.Name)
 			r.compares(true)
 		},
-		Done: func(testbed.RightCase) { r.compares(false) },
+		Done: func(testenv.RightCase) { r.compares(false) },
 	}
-	judged := testbed.RightUse{
-		Prepare: func(testbed.RightCase) {
+	judged := testenv.RightUse{
+		Prepare: func(testenv.RightCase) {
 			for i := range 51 { // The service reads up to 50 roles one by one.
 				r.do(fmt.Sprintf("M%[1]d=m%[1]d{%[2]s}", i, mallory))
 			}
 			r.tries("implies")
 		},
-		Need: func(testbed.RightCase) { r.tries("this cannot be judged now") },
-		Done: func(testbed.RightCase) { r.tries("implies") },
+		Need: func(testenv.RightCase) { r.tries("this cannot be judged now") },
+		Done: func(testenv.RightCase) { r.tries("implies") },
 	}
-	bind := testbed.RightUse{
+	bind := testenv.RightUse{
 		Need:   r.give,
 		Report: "attempting to grant RBAC permissions not currently held", // The text of the API server.
-		Done:   func(c testbed.RightCase) { r.follows(c, given(c), "before") },
+		Done:   func(c testenv.RightCase) { r.follows(c, given(c), "before") },
 	}
-	return map[string]testbed.RightUse{
-		"get namespaces": {Need: func(testbed.RightCase) { // The first object that is too large requires the identity of the cluster.
+	return map[string]testenv.RightUse{
+		"get namespaces": {Need: func(testenv.RightCase) { // The first object that is too large requires the identity of the cluster.
 			r.suite.Restart()
 			r.Oversize(kinds.RoleBindings(), r.namespace, mallory)
 		}},
-		"create events":       {Need: func(c testbed.RightCase) { r.do(c.Name + ">never-" + c.Name) }},
+		"create events":       {Need: func(c testenv.RightCase) { r.do(c.Name + ">never-" + c.Name) }},
 		"create rolebindings": made, "patch impliedroles/status": made,
 		"list impliedroles": drift, "list rolebindings": drift,
 		"list roles": judged, "list clusterroles": judged, "list clusterrolebindings": judged,
 		"bind roles": bind, "bind clusterroles": bind,
 		"patch rolebindings": {
 			Prepare: sourceFollows,
-			Need:    func(c testbed.RightCase) { r.do("B" + c.Name + "=" + c.Name + "{after}") },
-			Done:    func(c testbed.RightCase) { r.follows(c, "b", "after") },
+			Need:    func(c testenv.RightCase) { r.do("B" + c.Name + "=" + c.Name + "{after}") },
+			Done:    func(c testenv.RightCase) { r.follows(c, "b", "after") },
 		},
 		"delete rolebindings": {
 			Prepare: sourceFollows,
-			Need:    func(c testbed.RightCase) { r.do("-B" + c.Name) },
-			Done: func(c testbed.RightCase) {
-				testbed.Eventually(r.T, soon, func() error {
+			Need:    func(c testenv.RightCase) { r.do("-B" + c.Name) },
+			Done: func(c testenv.RightCase) {
+				testenv.Eventually(r.T, soon, func() error {
 					if r.binds(name("B"+c.Name, "b"), "before") {
 						return errors.New("got the binding that followed, want none")
 					}
@@ -181,9 +181,9 @@ func (r *rights) binds(name, user string) bool {
 }
 
 // follows waits until the rule of this case gives a role to a user.
-func (r *rights) follows(c testbed.RightCase, child, user string) {
+func (r *rights) follows(c testenv.RightCase, child, user string) {
 	r.T.Helper()
-	testbed.Eventually(r.T, soon, func() error {
+	testenv.Eventually(r.T, soon, func() error {
 		if !r.binds(name("B"+c.Name, child), user) {
 			return fmt.Errorf("got no binding of %s to %s", user, child)
 		}
@@ -192,7 +192,7 @@ func (r *rights) follows(c testbed.RightCase, child, user string) {
 }
 
 // given returns the name of a role with permissions that the service itself lacks.
-func given(c testbed.RightCase) string {
+func given(c testenv.RightCase) string {
 	if c.Resource == "clusterroles" {
 		return "ClusterRole/given-" + c.Name
 	}
@@ -200,7 +200,7 @@ func given(c testbed.RightCase) string {
 }
 
 // give makes that role and a rule that implies it.
-func (r *rights) give(c testbed.RightCase) {
+func (r *rights) give(c testenv.RightCase) {
 	r.T.Helper()
 	rule := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}
 	if c.Resource == "roles" {
@@ -221,7 +221,7 @@ func (r *rights) give(c testbed.RightCase) {
 // the role that it implies.
 func (r *rights) tries(words string) {
 	r.T.Helper()
-	testbed.Eventually(r.T, soon, func() error {
+	testenv.Eventually(r.T, soon, func() error {
 		_, err := r.hands(mallory).typed.RbacV1().RoleBindings(r.namespace).Create(r.T.Context(), binding("probe", "lead", mallory), metav1.CreateOptions{DryRun: dry()})
 		if !strings.Contains(fmt.Sprint(err), words) {
 			return fmt.Errorf("the answer is %v, want %s", err, words)
@@ -235,7 +235,7 @@ func (r *rights) tries(words string) {
 func (r *rights) compares(unavailable bool) {
 	r.T.Helper()
 	client := inferencev1connect.NewInferenceServiceClient(r.administrator, r.suite.URL())
-	testbed.Eventually(r.T, soon, func() error {
+	testenv.Eventually(r.T, soon, func() error {
 		_, err := client.CheckDrift(r.T.Context(), &inferencev1.CheckDriftRequest{Namespace: r.namespace})
 		if unavailable && connect.CodeOf(err) != connect.CodeUnavailable || !unavailable && err != nil {
 			return fmt.Errorf("the answer is %w", err)

@@ -21,13 +21,13 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 	"github.com/entail-dev/entail/services/implied-role/infer"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 const seed = "admin>developer admin>reviewer developer>writer writer>pro writer>noob"
 
 // client returns a client that repeats calls while the view is incomplete, which can happen at any time.
-func (b *bed) client(r *testbed.Running) inferencev1connect.InferenceServiceClient {
+func (b *bed) client(r *testenv.Running) inferencev1connect.InferenceServiceClient {
 	b.T.Helper()
 	patient := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, request connect.AnyRequest) (response connect.AnyResponse, err error) {
@@ -42,7 +42,7 @@ func (b *bed) client(r *testbed.Running) inferencev1connect.InferenceServiceClie
 	return b.bareClient(r, connect.WithInterceptors(patient))
 }
 
-func (b *bed) bareClient(r *testbed.Running, options ...connect.ClientOption) inferencev1connect.InferenceServiceClient {
+func (b *bed) bareClient(r *testenv.Running, options ...connect.ClientOption) inferencev1connect.InferenceServiceClient {
 	b.T.Helper()
 	transport := &http.Transport{}
 	b.T.Cleanup(transport.CloseIdleConnections)
@@ -64,7 +64,7 @@ func row(i *inferencev1.Inference) string {
 // table waits until the rows of the namespace are as wanted.
 func (b *bed) table(client inferencev1connect.InferenceServiceClient, want string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		response, err := client.ListInferences(b.T.Context(), &inferencev1.ListInferencesRequest{Namespace: b.namespace})
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ func TestAPreviewOfRulesIsWhatThenHappens(t *testing.T) {
 	b.becomes("B1:b{u} B1:c{u} B2:c{v} B3:y{w}")
 	b.Settled()
 	var preview *inferencev1.Preview
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		response, err := client.PreviewRules(t.Context(), &inferencev1.PreviewRulesRequest{Namespace: b.namespace, Changes: []*inferencev1.RuleChange{
 			{Name: ruleName("b>c"), Remove: true},
 			{Name: ruleName("a>c"), Parent: &inferencev1.Role{Name: "a"}, Child: &inferencev1.Role{Name: "c"}},
@@ -260,7 +260,7 @@ func TestQuestionsBeforeTheSnapshotAreNotAnswered(t *testing.T) {
 	b := newBed(t)
 	b.do(seed)
 	client := b.bareClient(b.serve())
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		_, err := client.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{Namespace: b.namespace})
 		if connect.CodeOf(err) != connect.CodeUnavailable {
 			return fmt.Errorf("got %v", err)

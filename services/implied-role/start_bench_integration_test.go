@@ -19,7 +19,7 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -65,7 +65,7 @@ func cpu() time.Duration {
 func (b *bed) idle() {
 	b.T.Helper()
 	before, since := cpu(), time.Now()
-	testbed.Eventually(b.T, 10*time.Minute, func() error {
+	testenv.Eventually(b.T, 10*time.Minute, func() error {
 		used, took := cpu()-before, time.Since(since)
 		if took < 500*time.Millisecond {
 			return errBusy
@@ -83,7 +83,7 @@ var errBusy = errors.New("still busy")
 // acknowledged waits until the service has settled every message.
 func (b *bed) acknowledged() {
 	b.T.Helper()
-	testbed.Eventually(b.T, 10*time.Minute, func() error {
+	testenv.Eventually(b.T, 10*time.Minute, func() error {
 		durable, err := b.JS.Consumer(b.T.Context(), topology.Changes, topology.ImpliedRole)
 		if err != nil {
 			return err

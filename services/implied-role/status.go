@@ -17,10 +17,10 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -40,7 +40,7 @@ const (
 
 // statusWriter writes statuses and Events.
 type statusWriter interface {
-	Write(ctx context.Context, p consume.Reporter, s controller.Status) (event.Change, error)
+	Write(ctx context.Context, p controller.Reporter, s setup.Status) (event.Change, error)
 	Note(ctx context.Context, about event.Change, notes ...condition.Note)
 }
 
@@ -59,7 +59,7 @@ type statusReconciler struct {
 
 // reconcileStatuses writes the status of every rule that differs. It does nothing while bindings are being written: that pass
 // enqueues statuses when it ends. It stops and requeues itself if keys of a higher priority wait.
-func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *consume.Request[Key]) error {
+func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *controller.Request[Key]) error {
 	namespace, n := p.Key.Namespace, r.memory.knownNamespace(p.Key.Namespace)
 	if n == nil {
 		return nil
@@ -126,7 +126,7 @@ func needsJudgement(rule state.Rule) bool {
 
 // joinRetriable joins the errors that a retry may cure. A refusal concerns one rule only. It is logged and reported, and the
 // status is tried again at a resync, or sooner if a permission was missing.
-func (r *statusReconciler) joinRetriable(ctx context.Context, p *consume.Request[Key], rules []state.Rule, errs []error) error {
+func (r *statusReconciler) joinRetriable(ctx context.Context, p *controller.Request[Key], rules []state.Rule, errs []error) error {
 	for i, err := range errs {
 		forbidden := errors.Is(err, kube.ErrForbidden)
 		if err == nil || !forbidden && fault.IsUnavailable(err) || errors.Is(err, reconcile.ErrStale) {
@@ -169,7 +169,7 @@ func newChildList(roles []infer.Role) childList {
 }
 
 // statusOf returns the status to write for a rule. A condition that does not change keeps its transition time.
-func statusOf(rule state.Rule, s infer.Status, children childList, further ...condition.Condition) controller.Status {
+func statusOf(rule state.Rule, s infer.Status, children childList, further ...condition.Condition) setup.Status {
 	if children.more && s.Accepted.IsTrue() { // A number would be written again at each change.
 		s.Accepted.Message = fmt.Sprintf("more child roles follow than the %d that are listed here: ask entail inferences", maxChildren)
 	}
@@ -180,7 +180,7 @@ func statusOf(rule state.Rule, s infer.Status, children childList, further ...co
 	ours := []string{rolev1alpha1.Accepted, rolev1alpha1.Acyclic, rolev1alpha1.ChildRoleFound, rolev1alpha1.Judged, rolev1alpha1.Synced, rolev1alpha1.Ready}
 	fields.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now(), append(s.Conditions(), further...)...)
 	has.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now())
-	status := controller.Status{
+	status := setup.Status{
 		Kind: kinds.ImpliedRoles(), Object: rule.Change, Fields: fields, Same: equality.Semantic.DeepEqual(fields, has),
 		Outcome: eventv1.Outcome_OUTCOME_APPLIED, Notes: notesOf(has.Conditions, fields.Conditions),
 	}
@@ -249,7 +249,7 @@ func (r *statusReconciler) warnOf(ctx context.Context, key event.Key, left *int,
 }
 
 // reportSource reports the result for a source that rules concern.
-func (r *statusReconciler) reportSource(p *consume.Request[Key], ruleSet *infer.RuleSet, source string, obstacles []infer.Obstacle, writes int) {
+func (r *statusReconciler) reportSource(p *controller.Request[Key], ruleSet *infer.RuleSet, source string, obstacles []infer.Obstacle, writes int) {
 	b, live := r.state.Bindings.Last(r.state.BindingKey(p.Key.Namespace, source))
 	if !live || writes == 0 && len(ruleSet.Direct(b.Value.Role)) == 0 {
 		return
@@ -258,7 +258,7 @@ func (r *statusReconciler) reportSource(p *consume.Request[Key], ruleSet *infer.
 }
 
 // reportGone reports the result for a deleted object.
-func (r *statusReconciler) reportGone(p *consume.Request[Key], key event.Key, obstacles []infer.Obstacle) {
+func (r *statusReconciler) reportGone(p *controller.Request[Key], key event.Key, obstacles []infer.Obstacle) {
 	if b, gone := r.state.Bindings.Tombstone(key); gone {
 		reportAs(p, b.Change, obstacles)
 	} else if rule, gone := r.state.Rules.Tombstone(key); gone {
@@ -266,7 +266,7 @@ func (r *statusReconciler) reportGone(p *consume.Request[Key], key event.Key, ob
 	}
 }
 
-func reportAs(p *consume.Request[Key], c event.Change, obstacles []infer.Obstacle) {
+func reportAs(p *controller.Request[Key], c event.Change, obstacles []infer.Obstacle) {
 	if len(obstacles) > 0 {
 		p.Report(c, eventv1.Outcome_OUTCOME_PENDING, obstacles[0].Message)
 		return
@@ -279,7 +279,7 @@ func innermostError(err error) string {
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {
-			return clip.Text(err.Error(), maxCause)
+			return truncate.Text(err.Error(), maxCause)
 		}
 		err = inner
 	}

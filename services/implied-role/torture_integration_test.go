@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -81,7 +81,7 @@ func TestImpliedRoleConvergesUnderRandomFaults(t *testing.T) {
 	recorder := b.recorder()
 	var w *window
 	windows := 0
-	torture := &testbed.Torture{
+	torture := &testenv.Torture{
 		Bed: b.Env, Reflector: reflector, Service: topology.ImpliedRole, Serve: b.serve,
 		Happen: func(r *rand.Rand) { w.happen(r) }, AsDeclared: b.consistent,
 		Begin:  func() { w = recorder.open(); windows++ },

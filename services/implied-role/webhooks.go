@@ -5,20 +5,20 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/entail-dev/entail/services/implied-role/internal/guard"
+	"github.com/entail-dev/entail/services/implied-role/internal/validating"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	"github.com/entail-dev/entail/services/internal/admission"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/service"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // webhooks checks the authors of rules and bindings from the start of the process, even without NATS. The guard and the
 // server are nil if webhooks are not configured.
 type webhooks struct {
 	cfg    Config
-	guard  *guard.Guard
+	guard  *validating.Guard
 	server *admission.Server
 }
 
@@ -28,11 +28,11 @@ func (w *webhooks) openServer(rt *service.Runtime) (func(context.Context) error,
 		return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
 	}
 	var err error
-	if w.guard, err = guard.New(rt.Kube, w.cfg.Policy); err != nil {
+	if w.guard, err = validating.New(rt.Kube, w.cfg.Policy); err != nil {
 		return nil, err
 	}
 	w.server, err = admission.New(w.cfg.Admission, admission.Options{
-		Name: guard.Name, Webhooks: w.guard.Webhooks(), Namespace: rbac.Namespace, Kube: rt.Kube, Log: rt.Log, Metrics: rt.Metrics,
+		Name: validating.Name, Webhooks: w.guard.Webhooks(), Namespace: rbac.Namespace, Kube: rt.Kube, Log: rt.Log, Metrics: rt.Metrics,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the webhooks: %w", err)
@@ -42,7 +42,7 @@ func (w *webhooks) openServer(rt *service.Runtime) (func(context.Context) error,
 }
 
 // followView lets the guard use the view.
-func (w *webhooks) followView(v *view.Informer, s *state.State) {
+func (w *webhooks) followView(v *informer.Informer, s *state.State) {
 	if w.guard != nil {
 		w.guard.Follow(v, s)
 	}

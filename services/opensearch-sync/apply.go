@@ -9,7 +9,7 @@ import (
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
@@ -46,7 +46,7 @@ type applied struct {
 
 // applyActions executes actions one request after the other, because the server keeps a kind in one document. Writes of
 // passwords end after batchTime; the rest is left for another run.
-func (a *applier) applyActions(ctx context.Context, p *consume.Request[Key], w syncInput, actions []plan.Action, known *passwords) (applied, error) {
+func (a *applier) applyActions(ctx context.Context, p *controller.Request[Key], w syncInput, actions []plan.Action, known *passwords) (applied, error) {
 	done, changes := applied{refused: map[string]plan.Verdict{}, undone: map[string]bool{}}, map[string]event.Change{}
 	for _, o := range w.objects {
 		changes[string(o.value.GetUID())] = o.Change

@@ -23,7 +23,7 @@ import (
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
@@ -38,16 +38,16 @@ const (
 
 // bed runs opensearch-sync with all servers that it needs, including an OpenSearch.
 type bed struct {
-	*testbed.Env
-	search *testbed.OpenSearchServer
+	*testenv.Env
+	search *testenv.OpenSearchServer
 	core   kubernetes.Interface
 	// log holds the complete log of the service.
-	log testbed.Log
+	log testenv.Log
 }
 
 func newBed(t testing.TB) *bed {
 	t.Helper()
-	b := &bed{Env: testbed.NewBed(t), search: testbed.OpenSearch(t)}
+	b := &bed{Env: testenv.NewBed(t), search: testenv.OpenSearch(t)}
 	b.core = b.Typed
 	b.Kube.Grant(t, topology.OpensearchSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	certificate, key := b.search.AdminCertificate()
@@ -59,24 +59,24 @@ func newBed(t testing.TB) *bed {
 }
 
 // Reflector starts a watcher that also follows Secrets, until the test ends.
-func (b *bed) Reflector() *testbed.Reflector {
+func (b *bed) Reflector() *testenv.Reflector {
 	b.T.Helper()
 	return b.Env.Reflector(kinds.Secrets().In(namespace))
 }
 
 // serve starts opensearch-sync. It stops at the latest when the test ends.
-func (b *bed) serve() *testbed.Running {
+func (b *bed) serve() *testenv.Running {
 	b.T.Helper()
 	return b.serveWith(func(*opensearchsync.Config) {})
 }
 
 // quick shortens the waits of the service.
 func quick(c *opensearchsync.Config) {
-	testbed.Shorten(&c.Config)
+	testenv.Shorten(&c.Config)
 	c.BatchTime = time.Second
 }
 
-func (b *bed) serveWith(change func(*opensearchsync.Config)) *testbed.Running {
+func (b *bed) serveWith(change func(*opensearchsync.Config)) *testenv.Running {
 	b.T.Helper()
 	cfg := opensearchsync.Defaults()
 	cfg.Local, cfg.SecretInterval = true, time.Hour // The view follows all Secrets of the tests.
@@ -160,7 +160,7 @@ type stated struct {
 // state waits until an object's status has this state and a reason that contains the text.
 func (b *bed) state(kind kinds.Kind, name, state, text string) {
 	b.T.Helper()
-	testbed.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
+	testenv.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
 		if got := o.Status; string(got.State) != state || !strings.Contains(got.Reason, text) || got.ObservedGeneration != o.Generation {
 			return fmt.Errorf("%s is %s: %q, want %s: %q", name, got.State, got.Reason, state, text)
 		}
@@ -186,7 +186,7 @@ func (b *bed) mapped(role string) []string {
 // write writes to OpenSearch like another client. It retries while the service writes the same document.
 func (b *bed) write(path string, body any) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		status, answer := b.search.Do(b.T, http.MethodPut, "/_plugins/_security/api/"+path, body)
 		switch {
 		case status == http.StatusConflict:
@@ -201,7 +201,7 @@ func (b *bed) write(path string, body any) {
 // login waits until a login returns the wanted HTTP status.
 func (b *bed) login(user, password string, want int) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if status, answer := b.search.Login(b.T, user, password); status != want {
 			return fmt.Errorf("%s logs in: %d %s", user, status, answer)
 		}
@@ -221,7 +221,7 @@ func (b *bed) secretLabel(name string) {
 // attribute waits until a user has an attribute with this value.
 func (b *bed) attribute(user, name, want string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		status, data := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/internalusers/"+user, nil)
 		var answer map[string]struct {
 			Attributes map[string]string `json:"attributes"`

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -178,7 +178,7 @@ func (b *bed) declareMany() {
 	if err := group.Wait(); err != nil {
 		b.T.Fatal(err)
 	}
-	testbed.Eventually(b.T, benchSoon, func() error {
+	testenv.Eventually(b.T, benchSoon, func() error {
 		stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
 		if err != nil {
 			return err
@@ -195,7 +195,7 @@ func (b *bed) declareMany() {
 func (c client) awaitMade() {
 	c.b.T.Helper()
 	for _, kind := range []string{"internalusers", "roles", "rolesmapping"} {
-		testbed.Eventually(c.b.T, benchSoon, func() error {
+		testenv.Eventually(c.b.T, benchSoon, func() error {
 			if n := c.listed(kind); n < many {
 				return fmt.Errorf("%d %s", n, kind)
 			}
@@ -208,7 +208,7 @@ func (c client) awaitMade() {
 func (b *bed) awaitCreated() {
 	b.T.Helper()
 	for _, kind := range []kinds.Kind{kinds.OpenSearchUsers(), kinds.OpenSearchRoles(), kinds.OpenSearchBindings()} {
-		testbed.Eventually(b.T, benchSoon, func() error {
+		testenv.Eventually(b.T, benchSoon, func() error {
 			n := 0
 			for _, o := range b.List(kind).Items {
 				if state, _, _ := unstructured.NestedString(o.Object, "status", "state"); state == "CREATED" {
@@ -265,7 +265,7 @@ func BenchmarkManyFromNothing(b *testing.B) {
 // awaitCalls waits until each operation was called at least this many times more than before.
 func (b *bed) awaitCalls(before, more map[string]int) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		now := b.search.CallsByOp()
 		for op, n := range more {
 			if got := now[op] - before[op]; got < n {
@@ -308,7 +308,7 @@ func BenchmarkChangeToEffective(b *testing.B) {
 			}{{[]any{"anna", "ben"}, http.StatusOK, &given}, {[]any{"ben"}, http.StatusForbidden, &taken}} {
 				began := time.Now()
 				bed.bind("one", "watchers", to.users...)
-				testbed.Eventually(b, soon, func() error {
+				testenv.Eventually(b, soon, func() error {
 					return anna.gets(b.Context(), to.status, first, "/_cluster/health")
 				})
 				*to.took = append(*to.took, time.Since(began))

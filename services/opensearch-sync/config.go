@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/pflag"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 )
 
 // Config holds the settings of opensearch-sync. Start from [Defaults].
 type Config struct {
-	controller.Config
+	setup.Config
 	// SecretInterval is the interval for reading Secrets of users that the watcher does not follow.
 	SecretInterval time.Duration
 	// DriftInterval is the interval for comparing OpenSearch with the objects.
@@ -36,7 +36,7 @@ const minDriftInterval = time.Second
 // Defaults returns the default settings.
 func Defaults() Config {
 	return Config{
-		Config: controller.Defaults(), SecretInterval: 10 * time.Second, DriftInterval: 30 * time.Second, BatchTime: 10 * time.Second,
+		Config: setup.Defaults(), SecretInterval: 10 * time.Second, DriftInterval: 30 * time.Second, BatchTime: 10 * time.Second,
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kube"
 )
@@ -140,7 +140,7 @@ func (o object) toForget() string {
 }
 
 // writeCopy writes the copy of a record. If hold is true, it also adds the finalizer.
-func (s *statuses) writeCopy(ctx context.Context, p *consume.Request[Key], o object, c recordCopy, hold bool) (event.Change, error) {
+func (s *statuses) writeCopy(ctx context.Context, p *controller.Request[Key], o object, c recordCopy, hold bool) (event.Change, error) {
 	metadata := map[string]any{"annotations": map[string]any{opensearchv1.RecordAnnotation: c.encodeCopy()}}
 	if hold {
 		metadata["finalizers"] = append(slices.Clone(o.value.GetFinalizers()), opensearchv1.Finalizer)
@@ -158,7 +158,7 @@ func (s *statuses) writeCopy(ctx context.Context, p *consume.Request[Key], o obj
 }
 
 // renewCopy updates an existing copy that differs from c, and returns the new state of the object.
-func (s *statuses) renewCopy(ctx context.Context, p *consume.Request[Key], o object, c recordCopy) (event.Change, error) {
+func (s *statuses) renewCopy(ctx context.Context, p *controller.Request[Key], o object, c recordCopy) (event.Change, error) {
 	if _, has := copyIn(o.value); !has || hasCopy(o, c) {
 		return o.Change, nil
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -32,7 +32,7 @@ func (b *bed) force(kind kinds.Kind, name string) {
 // absent waits until OpenSearch has no entity at a path.
 func (b *bed) absent(path string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if status, answer := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil); status != http.StatusNotFound {
 			return errors.New(path + " is there: " + string(answer))
 		}
@@ -130,7 +130,7 @@ func TestWhatIsRefusedLeavesWhatWasThereToNobody(t *testing.T) {
 	}
 	b.search.FailBefore(func(_ context.Context, op string) error {
 		if strings.HasPrefix(op, "PUT internalusers/") {
-			return testbed.AnswerInstead(http.StatusBadRequest, `{"status":"error","reason":"weak password"}`)
+			return testenv.AnswerInstead(http.StatusBadRequest, `{"status":"error","reason":"weak password"}`)
 		}
 		return nil
 	})
@@ -177,7 +177,7 @@ func TestWithANamespaceGoesWhatWasDeclaredInIt(t *testing.T) {
 // mappedTo waits until the mapping of a role has these users.
 func (b *bed) mappedTo(role string, users ...string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if got := b.mapped(role); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(users))) {
 			return fmt.Errorf("the mapping of %s is of %q, want %q", role, got, users)
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/consume"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -49,7 +49,7 @@ func (s *statuses) membersOf(c *opensearchv1.OpenSearchCluster, all []object) (m
 
 // holdMembers reports objects that were made on another server, and objects that forget the present one. Nothing is written for
 // them. Only a deleted object that forgets the server is released.
-func (s *statuses) holdMembers(ctx context.Context, p *consume.Request[Key], w syncInput) error {
+func (s *statuses) holdMembers(ctx context.Context, p *controller.Request[Key], w syncInput) error {
 	return forEach(ctx, w.others, func(o object) error {
 		switch {
 		case !o.forgets(w.server):
@@ -72,7 +72,7 @@ func (o object) forgets(server string) bool {
 }
 
 // former returns the last state of a deleted cluster by UID, unless the view no longer holds it.
-func (s *state) former(uid string) []view.Object[opensearchv1.OpenSearchCluster] {
+func (s *state) former(uid string) []informer.Object[opensearchv1.OpenSearchCluster] {
 	for _, c := range s.clusters {
 		if gone := c.rows.GoneBy(byUID, uid); len(gone) > 0 {
 			return gone[:1]

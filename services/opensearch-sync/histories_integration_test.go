@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/seeds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
@@ -57,7 +57,7 @@ func TestOpenSearchHoldsWhatRandomHistoriesDeclare(t *testing.T) {
 // histories runs histories on one set of servers.
 type histories struct {
 	*bed
-	running *testbed.Running
+	running *testenv.Running
 
 	mu    sync.Mutex
 	ended []*execution
@@ -209,7 +209,7 @@ func (p *execution) outage(answers bool) (end func()) {
 	}
 	return func() {
 		if slices.ContainsFunc(p.history.spaces, (*space).connected) && len(p.history.objects) > 0 {
-			testbed.Eventually(p.T, soon, func() error {
+			testenv.Eventually(p.T, soon, func() error {
 				if calls.Load() < 20 {
 					return errors.New("the service has made few calls since the outage began")
 				}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // executor applies the edits of one history to the servers.
@@ -89,7 +89,7 @@ func (t *executor) strip(id string) error {
 // send sends a request to the security API like another client. It retries while the service writes the same document.
 func (t *executor) send(method, path string, body any) error {
 	var failed error
-	testbed.Eventually(t.T, soon, func() error {
+	testenv.Eventually(t.T, soon, func() error {
 		status, answer := t.search.Do(t.T, method, "/_plugins/_security/api/"+path, body)
 		failed = nil
 		if status/100 != 2 {

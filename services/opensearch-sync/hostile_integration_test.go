@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
@@ -87,7 +87,7 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 func (b *bed) overwrite(kind kinds.Kind, name string) {
 	b.T.Helper()
 	api := b.Resource(kind).Namespace(namespace)
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		o, err := api.Get(b.T.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -53,7 +53,7 @@ func (b *bed) server() string {
 func (b *bed) madeIn(kind kinds.Kind, name string) {
 	b.T.Helper()
 	uid := b.get(kinds.OpenSearchClusters(), cluster).GetUID()
-	testbed.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
+	testenv.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
 		if o.Status.State != "CREATED" || o.Status.ManagedCluster != string(uid) {
 			return fmt.Errorf("%s is %s: %q, in %q, want CREATED in %q", name, o.Status.State, o.Status.Reason, o.Status.ManagedCluster, uid)
 		}
@@ -64,7 +64,7 @@ func (b *bed) madeIn(kind kinds.Kind, name string) {
 // held waits until the status of a deleted object reports why it is held.
 func (b *bed) held(kind kinds.Kind, name, text string) {
 	b.T.Helper()
-	testbed.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
+	testenv.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
 		if o.DeletionTimestamp == nil || len(o.Finalizers) == 0 || !strings.Contains(o.Status.Reason, text) {
 			return fmt.Errorf("%s is held by %v and says %q, want %q", name, o.Finalizers, o.Status.Reason, text)
 		}
@@ -286,7 +286,7 @@ func TestRecordsTakeTheVerbRecord(t *testing.T) {
 		return err
 	}
 	for name, value := range map[string]string{forget: b.server(), "entail.dev/opensearch-record": `{"uid":"x"}`} {
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if err := annotate(name, value); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "take the verb record") {
 				return fmt.Errorf("annotation %s gets %w, want forbidden by its policy", name, err)
 			}
@@ -324,7 +324,7 @@ func (b *bed) prune(kind kinds.Kind) (restore func()) {
 	edit := func(change func(status map[string]any)) {
 		b.T.Helper()
 		ctx := context.WithoutCancel(b.T.Context())
-		testbed.Eventually(b.T, soon, func() error {
+		testenv.Eventually(b.T, soon, func() error {
 			o, err := definitions.Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -371,7 +371,7 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
 	bindings := kinds.OpenSearchBindings()
 	restore := b.prune(bindings)
-	testbed.Eventually(t, soon, func() error { // Until the API server serves the changed definition.
+	testenv.Eventually(t, soon, func() error { // Until the API server serves the changed definition.
 		b.annotate(bindings, "two", "look", fmt.Sprint(len(b.log.Bytes())))
 		if status, _ := b.get(bindings, "two").Object["status"].(map[string]any); status["managedServer"] != nil {
 			return fmt.Errorf("the status still is %v", status)
@@ -380,7 +380,7 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 	})
 	b.bind("one", "hr", "lee")
 	b.mappedTo("hr", "lee", "ben")
-	testbed.Await(b.Env, bindings.In(namespace), "one", func(o *stated) error {
+	testenv.Await(b.Env, bindings.In(namespace), "one", func(o *stated) error {
 		if o.Status.State != "CREATED" || !strings.Contains(o.Status.Reason, "installCRDs: false") {
 			return fmt.Errorf("the binding is %s: %q", o.Status.State, o.Status.Reason)
 		}
@@ -392,7 +392,7 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 	b.mappedTo("hr", "lee")
 
 	restore()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		b.annotate(kinds.OpenSearchClusters(), cluster, "look", fmt.Sprint(len(b.log.Bytes())))
 		if status, _ := b.get(bindings, "one").Object["status"].(map[string]any); status["managedServer"] == nil {
 			return fmt.Errorf("the status still is %v", status)
@@ -407,9 +407,9 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 }
 
 // unready waits until /readyz contains a text, or reports success if the text is empty.
-func (b *bed) unready(running *testbed.Running, text string) {
+func (b *bed) unready(running *testenv.Running, text string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		answer, err := http.Get(running.URL + "/readyz")
 		if err != nil {
 			return err

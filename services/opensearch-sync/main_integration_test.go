@@ -5,7 +5,7 @@ package opensearchsync_test
 import (
 	"testing"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }

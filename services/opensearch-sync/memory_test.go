@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -22,13 +22,13 @@ import (
 type told struct {
 	*state
 	t       *testing.T
-	view    *view.Informer
+	view    *informer.Informer
 	version int
 }
 
 func newTold(t *testing.T) *told {
 	t.Helper()
-	v := view.New(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
+	v := informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
 	return &told{newState(v, false), t, v, 0}
 }
 

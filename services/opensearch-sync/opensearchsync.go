@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -31,7 +31,7 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, error) {
-	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OneCluster: true})
+	parts, err := setup.Open(rt, cfg.Config, setup.Needs{OneCluster: true})
 	if err != nil {
 		return service.App{}, err
 	}
@@ -55,7 +55,7 @@ func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App
 	}
 	r.reachability = &reachability{writer: parts.Status, log: rt.Log}
 	answers := &server{state: r.state, connections: r.connections, confirmer: confirmer, cluster: cfg.Cluster, complete: parts.View.Complete}
-	app := controller.App(parts, r, answers.rpcHandler())
+	app := setup.App(parts, r, answers.rpcHandler())
 	app.Ready = append(app.Ready, service.Check{Name: "definitions", Err: schemas.readyError})
 	end := app.Close
 	app.Close = func() error {

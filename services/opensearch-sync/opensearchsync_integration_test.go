@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
@@ -158,7 +158,7 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 // warned waits until a Kubernetes Event about an object has this reason and a message that contains the text.
 func (b *bed) warned(name, reason, text string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		events, err := b.core.CoreV1().Events(namespace).List(b.T.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/leak"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -75,9 +75,9 @@ func TestWhateverOpenSearchAnswersItIsWhatObjectsAskFor(t *testing.T) {
 		case n > 40 || n%2 == 0:
 			return nil
 		case n%3 == 0:
-			return testbed.AnswerInstead(http.StatusInternalServerError, `{"status":"INTERNAL_SERVER_ERROR","message":"Security index not initialized"}`)
+			return testenv.AnswerInstead(http.StatusInternalServerError, `{"status":"INTERNAL_SERVER_ERROR","message":"Security index not initialized"}`)
 		case n%5 == 0:
-			return testbed.AnswerInstead(http.StatusConflict, `{"status":"CONFLICT","message":"[roles]: version conflict"}`)
+			return testenv.AnswerInstead(http.StatusConflict, `{"status":"CONFLICT","message":"[roles]: version conflict"}`)
 		default:
 			return errors.New("the connection breaks")
 		}
@@ -216,7 +216,7 @@ func TestWhatComesToPassAfterAllIsTakenBack(t *testing.T) {
 			b.user("anna")
 			b.role("later")
 			held := map[string]kinds.Kind{"anna": kinds.OpenSearchUsers(), "deleted": kinds.OpenSearchBindings(), "later": kinds.OpenSearchRoles()}
-			testbed.Eventually(t, soon, func() error {
+			testenv.Eventually(t, soon, func() error {
 				for i := range lost {
 					if !lost[i].Load() {
 						return fmt.Errorf("%d is not sent yet", i)
@@ -282,7 +282,7 @@ func TestManyUsersKeepNobodyWaiting(t *testing.T) {
 		return nil
 	})
 	b.serveWith(quick)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if written.Load() == 0 {
 			return errors.New("nobody is written")
 		}
@@ -332,7 +332,7 @@ func TestADeadClusterHoldsUpNoOther(t *testing.T) {
 }
 
 func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
-	var traces testbed.Log
+	var traces testenv.Log
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(&traces, r.Body) }))
 	t.Cleanup(collector.Close)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
@@ -349,9 +349,9 @@ func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
 	b.search.FailBefore(func(_ context.Context, op string) error { // The server repeats the request in its answer, or is busy.
 		switch op {
 		case "PUT internalusers/anna":
-			return testbed.AnswerInstead(http.StatusBadRequest, `{"status":"error","reason":"no good: `+second+`"}`)
+			return testenv.AnswerInstead(http.StatusBadRequest, `{"status":"error","reason":"no good: `+second+`"}`)
 		case "PUT internalusers/ben":
-			return testbed.AnswerInstead(http.StatusServiceUnavailable, `{"status":"error","message":"not now: `+refused+`"}`)
+			return testenv.AnswerInstead(http.StatusServiceUnavailable, `{"status":"error","message":"not now: `+refused+`"}`)
 		}
 		return nil
 	})

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
@@ -52,7 +52,7 @@ func newPasswords() *passwords {
 // readPasswords returns the passwords of users that are not being deleted. It reads the Secrets that have changed, and all
 // of them in a resync. If the view does not follow a Secret, or reading it is forbidden, it schedules another run after
 // r.poll.
-func (r *reconciler) readPasswords(ctx context.Context, p *consume.Request[Key], w syncInput) (*passwords, error) {
+func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Key], w syncInput) (*passwords, error) {
 	key, err := w.to.key()
 	if err != nil {
 		return nil, err

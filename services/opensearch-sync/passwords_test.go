@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
@@ -41,7 +41,7 @@ func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
 	reads := func(what string, resync bool, want map[string]int) *passwords {
 		t.Helper()
 		v.reads = map[string]int{}
-		known, err := r.readPasswords(t.Context(), consume.NewPass(w.view, key, resync), syncInput{objects: users, to: to})
+		known, err := r.readPasswords(t.Context(), controller.NewPass(w.view, key, resync), syncInput{objects: users, to: to})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestAPasswordIsOfTheStateThatTheBusHadToldOf(t *testing.T) {
 	v.secrets["one"] = newer
 	for range 2 {
 		key := Key{clusterKey("local", "default", "search"), plan.Users}
-		if _, err := r.readPasswords(t.Context(), consume.NewPass(w.view, key, false), syncInput{objects: []object{{value: withPassword("anna", "one")}}, to: to}); err != nil {
+		if _, err := r.readPasswords(t.Context(), controller.NewPass(w.view, key, false), syncInput{objects: []object{{value: withPassword("anna", "one")}}, to: to}); err != nil {
 			t.Fatal(err)
 		}
 		if v.reads["one"] == 1 && tells() != "2" {

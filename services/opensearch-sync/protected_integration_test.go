@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // alice writes objects of OpenSearch and reads the Secret "mine". She lacks the verbs bind, adopt and connect.
@@ -39,7 +39,7 @@ func (b *bed) alice() alice {
 		rbacv1.PolicyRule{APIGroups: []string{kinds.OpenSearchRoles().Group}, Resources: []string{kinds.OpenSearchRoles().Resource}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"mine"}, Verbs: []string{"get"}})
 	a := alice{b, b.Kube.ObjectsAs(b.T, "alice")}
-	testbed.Eventually(b.T, soon, func() error { // The API server applies new rights with a delay.
+	testenv.Eventually(b.T, soon, func() error { // The API server applies new rights with a delay.
 		return a.create(kinds.OpenSearchUsers(), "dry", mine(), metav1.DryRunAll)
 	})
 	return a
@@ -211,7 +211,7 @@ func TestChangeThatOpenSearchDoesNotListIsReported(t *testing.T) {
 	b.state(kinds.OpenSearchRoles(), "kept", "CREATED", "")
 	b.search.FailBefore(func(_ context.Context, op string) error {
 		if strings.HasPrefix(op, http.MethodPatch) {
-			return testbed.AnswerInstead(http.StatusOK, `{"status":"OK"}`)
+			return testenv.AnswerInstead(http.StatusOK, `{"status":"OK"}`)
 		}
 		return nil
 	})

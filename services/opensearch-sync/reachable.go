@@ -11,12 +11,12 @@ import (
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 )
 
@@ -24,7 +24,7 @@ import (
 const answers = "Answers"
 
 type conditionWriter interface {
-	Apply(ctx context.Context, p consume.Reporter, kind kinds.Kind, obj event.Change, fields any) (event.Change, error)
+	Apply(ctx context.Context, p controller.Reporter, kind kinds.Kind, obj event.Change, fields any) (event.Change, error)
 }
 
 // reachability writes the condition Reachable of clusters.
@@ -36,7 +36,7 @@ type reachability struct {
 }
 
 // writeReachable writes the condition Reachable of a cluster if its status or reason has changed.
-func (r *reachability) writeReachable(ctx context.Context, p *consume.Request[Key], cluster view.Object[opensearchv1.OpenSearchCluster], reason, message string) {
+func (r *reachability) writeReachable(ctx context.Context, p *controller.Request[Key], cluster informer.Object[opensearchv1.OpenSearchCluster], reason, message string) {
 	is := condition.New(opensearchv1.Reachable, reason == answers, reason, message)
 	has := cluster.Value.Status.Conditions
 	was := meta.FindStatusCondition(has, is.Type)
@@ -58,7 +58,7 @@ func (r *reachability) writeReachable(ctx context.Context, p *consume.Request[Ke
 }
 
 // ofServer reports the result of the last request to a server, if there was one.
-func (r *reachability) ofServer(ctx context.Context, p *consume.Request[Key], cluster view.Object[opensearchv1.OpenSearchCluster], to *connection) {
+func (r *reachability) ofServer(ctx context.Context, p *controller.Request[Key], cluster informer.Object[opensearchv1.OpenSearchCluster], to *connection) {
 	asked, silent := to.lastFailure()
 	if !asked {
 		return

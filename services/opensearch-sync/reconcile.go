@@ -13,7 +13,7 @@ import (
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -53,16 +53,16 @@ type reconciler struct {
 	log    *slog.Logger
 }
 
-// Keys implements [consume.Reconciler].
+// Keys implements [controller.Reconciler].
 func (r *reconciler) Keys(object event.Key) []Key { return r.state.affectedKeys(object) }
 
-// Reconcile implements [consume.Reconciler].
-func (r *reconciler) Reconcile(ctx context.Context, p *consume.Request[Key]) error {
+// Reconcile implements [controller.Reconciler].
+func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[Key]) error {
 	unrecorded := obstacles{}
 	return reconcile.Retry(p.Key, func() error { return r.runPass(ctx, p, unrecorded) })
 }
 
-func (r *reconciler) runPass(ctx context.Context, p *consume.Request[Key], unrecorded obstacles) error {
+func (r *reconciler) runPass(ctx context.Context, p *controller.Request[Key], unrecorded obstacles) error {
 	declared, all := r.state.runInput(p.Key)
 	cluster := declared.Value
 	switch {
@@ -120,7 +120,7 @@ func unavailableVerdict(err error) plan.Verdict {
 }
 
 // setObstacles sets the obstacles of objects for which nothing must be written now.
-func (r *reconciler) setObstacles(p *consume.Request[Key], objects []object, unrecorded obstacles) {
+func (r *reconciler) setObstacles(p *controller.Request[Key], objects []object, unrecorded obstacles) {
 	unrecorded.applyTo(objects)
 	if r.rivals.hasForeign(objects, r.statuses.schemas.isForeign) {
 		p.RequeueAfter(quiet)
@@ -129,7 +129,7 @@ func (r *reconciler) setObstacles(p *consume.Request[Key], objects []object, unr
 
 // cleanUp removes the entities of deleted objects from clusters that are no longer declared, for example when a
 // namespace is deleted. Only the run that has removed the entity of an object releases it.
-func (r *reconciler) cleanUp(ctx context.Context, p *consume.Request[Key], all []object) error {
+func (r *reconciler) cleanUp(ctx context.Context, p *controller.Request[Key], all []object) error {
 	byCluster := map[string][]object{}
 	for _, o := range all {
 		uid := o.value.State().ManagedCluster
@@ -147,7 +147,7 @@ func (r *reconciler) cleanUp(ctx context.Context, p *consume.Request[Key], all [
 }
 
 // cleanUpIn cleans up in one former cluster.
-func (r *reconciler) cleanUpIn(ctx context.Context, p *consume.Request[Key], uid string, objects []object) error {
+func (r *reconciler) cleanUpIn(ctx context.Context, p *controller.Request[Key], uid string, objects []object) error {
 	if !slices.ContainsFunc(objects, func(o object) bool { return o.isDeleting() && o.hasRecord() }) {
 		return r.statuses.withoutCluster(ctx, p, objects, "")
 	}
@@ -200,7 +200,7 @@ func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (
 }
 
 // syncServer makes OpenSearch match the objects. Records are written before OpenSearch, and results after it.
-func (r *reconciler) syncServer(ctx context.Context, p *consume.Request[Key], w syncInput) error {
+func (r *reconciler) syncServer(ctx context.Context, p *controller.Request[Key], w syncInput) error {
 	w.young = r.contests.inTakeover(p.Turn())
 	known := newPasswords()
 	if p.Key.Kind == plan.Users && !w.cleanup {
@@ -256,7 +256,7 @@ func (r *reconciler) syncServer(ctx context.Context, p *consume.Request[Key], w 
 
 // requestRuns requests runs for keys that a change of this kind may affect. tried means that something was written, changed that
 // it took effect: a refused change must not wake runs that are refused, too.
-func (r *reconciler) requestRuns(p *consume.Request[Key], w syncInput, tried, changed bool) {
+func (r *reconciler) requestRuns(p *controller.Request[Key], w syncInput, tried, changed bool) {
 	if p.Key.Kind == plan.Users {
 		w.to.logins.scheduleFlush(p.Turn(), tried)
 	}
@@ -277,7 +277,7 @@ func (r *reconciler) requestRuns(p *consume.Request[Key], w syncInput, tried, ch
 }
 
 // comeAgain schedules the runs that must follow a completed one.
-func (r *reconciler) comeAgain(p *consume.Request[Key], w syncInput, done applied) {
+func (r *reconciler) comeAgain(p *controller.Request[Key], w syncInput, done applied) {
 	if p.RequeueAfter(r.drift); done.left {
 		p.Enqueue(0, p.Key)
 	}
@@ -290,7 +290,7 @@ func (r *reconciler) comeAgain(p *consume.Request[Key], w syncInput, done applie
 }
 
 // observe reads the identity and the content of the server, and plans.
-func (r *reconciler) observe(ctx context.Context, p *consume.Request[Key], w *syncInput, known *passwords) (d decision, err error) {
+func (r *reconciler) observe(ctx context.Context, p *controller.Request[Key], w *syncInput, known *passwords) (d decision, err error) {
 	if err := w.to.enterRun(w.cleanup); err != nil {
 		return d, err
 	}
@@ -317,7 +317,7 @@ func (r *reconciler) observe(ctx context.Context, p *consume.Request[Key], w *sy
 
 // planAgain plans once more, after records were written. The error is [reconcile.ErrStale] in a cleanup, or if the new plan
 // needs further records or other passwords.
-func (r *reconciler) planAgain(ctx context.Context, p *consume.Request[Key], w syncInput, known *passwords) (syncInput, decision, error) {
+func (r *reconciler) planAgain(ctx context.Context, p *controller.Request[Key], w syncInput, known *passwords) (syncInput, decision, error) {
 	if w.cleanup {
 		return w, decision{}, reconcile.ErrStale
 	}

@@ -14,10 +14,10 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
@@ -72,7 +72,7 @@ func (f fields) isSame(other fields) bool {
 
 // setVerdict sets state, reason and conditions for a verdict.
 func (f *fields) setVerdict(o opensearchv1.Declared, v plan.Verdict, further ...condition.Condition) {
-	f.State, f.Reason, f.ObservedGeneration = v.State, clip.Text(v.Message, maxReason), o.GetGeneration()
+	f.State, f.Reason, f.ObservedGeneration = v.State, truncate.Text(v.Message, maxReason), o.GetGeneration()
 	status := condition.New(opensearchv1.Ready, v.State == opensearchv1.Created, v.Reason, v.Message)
 	if v.Reason == plan.OtherWriter {
 		further = append(further, condition.New(opensearchv1.OtherController, true, v.Reason, v.Message))
@@ -125,13 +125,13 @@ func (s *statuses) hasUnrecorded(w syncInput, d decision) bool {
 
 // writeRecords writes the records and finalizers that must exist before the actions run. It returns the states that the API
 // server has confirmed by these writes.
-func (s *statuses) writeRecords(ctx context.Context, p *consume.Request[Key], w syncInput, d decision) (recorded map[string]bool, err error) {
+func (s *statuses) writeRecords(ctx context.Context, p *controller.Request[Key], w syncInput, d decision) (recorded map[string]bool, err error) {
 	var mu sync.Mutex
 	recorded = map[string]bool{}
 	return recorded, forEach(ctx, objectsLackingRecord(w, d), func(o object) error {
 		is := d.outcomes[string(o.value.GetUID())]
 		f := recordOf(o, w, is)
-		now, err := s.putStatus(ctx, p, o, f, controller.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written"})
+		now, err := s.putStatus(ctx, p, o, f, setup.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written"})
 		if kept := copyOf(o, w, f); err == nil && (isUnheld(o, is) || !hasCopy(o, kept)) {
 			held := o
 			held.Change = now

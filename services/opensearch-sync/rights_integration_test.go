@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
@@ -23,7 +23,7 @@ import (
 type rights struct {
 	*bed
 
-	suite testbed.RightsSuite
+	suite testenv.RightsSuite
 }
 
 func TestOpenSearchSyncReportsEachMissingRight(t *testing.T) {
@@ -31,9 +31,9 @@ func TestOpenSearchSyncReportsEachMissingRight(t *testing.T) {
 	r.Kube.ServeLegacyOpenSearch(t)
 	r.Reflector()
 	r.connect()
-	r.suite = testbed.RightsSuite{
+	r.suite = testenv.RightsSuite{
 		Env: r.Env, Service: topology.OpensearchSync, Log: &r.log, Fill: r.fill, Uses: r.uses(),
-		Start: func() *testbed.Running {
+		Start: func() *testenv.Running {
 			return r.serveWith(func(c *opensearchsync.Config) { c.Legacy, c.RPC.Auth = true, rpc.Kubernetes })
 		},
 		Idle: func() { r.CaughtUp(topology.OpensearchSync) },
@@ -60,42 +60,42 @@ func (r *rights) fill() {
 }
 
 // uses returns, for each right, the action that needs it.
-func (r *rights) uses() map[string]testbed.RightUse {
+func (r *rights) uses() map[string]testenv.RightUse {
 	role := kinds.OpenSearchRoles()
-	return map[string]testbed.RightUse{
+	return map[string]testenv.RightUse{
 		"get namespaces": {
-			Need: func(c testbed.RightCase) {
+			Need: func(c testenv.RightCase) {
 				r.suite.Restart()
 				r.declare(role, c.Name)
 			},
-			Done: func(c testbed.RightCase) { r.state(role, c.Name, "CREATED", "") },
+			Done: func(c testenv.RightCase) { r.state(role, c.Name, "CREATED", "") },
 		},
 		"create events": {
-			Need: func(testbed.RightCase) { r.role("readall") }, // OpenSearch protects this role: an Event reports that it is ignored.
-			Done: func(testbed.RightCase) {
+			Need: func(testenv.RightCase) { r.role("readall") }, // OpenSearch protects this role: an Event reports that it is ignored.
+			Done: func(testenv.RightCase) {
 				r.state(role, "readall", "IGNORED", "")
 				r.role("logstash")
 				r.noted("logstash")
 			},
 		},
 		"patch opensearchclusters/status": {
-			Need: func(c testbed.RightCase) { r.put(c.Kind, c.Name, spec(map[string]any{})) },
-			Done: func(c testbed.RightCase) {
+			Need: func(c testenv.RightCase) { r.put(c.Kind, c.Name, spec(map[string]any{})) },
+			Done: func(c testenv.RightCase) {
 				r.AwaitCondition(c.Kind.In(namespace), c.Name, "Reachable", "ClusterNotRunning")
 			},
 		},
 		"record *": {
-			Need: func(c testbed.RightCase) { r.declare(c.Kind, c.Name) },
-			Done: func(c testbed.RightCase) { r.state(c.Kind, c.Name, "CREATED", "") },
+			Need: func(c testenv.RightCase) { r.declare(c.Kind, c.Name) },
+			Done: func(c testenv.RightCase) { r.state(c.Kind, c.Name, "CREATED", "") },
 		},
 		"patch *": {
-			Need: func(c testbed.RightCase) { r.declare(c.Kind, c.Name) },
-			Reported: func(c testbed.RightCase) {
+			Need: func(c testenv.RightCase) { r.declare(c.Kind, c.Name) },
+			Reported: func(c testenv.RightCase) {
 				if c.Resource == c.Kind.Resource { // The service can still write the status.
 					r.state(c.Kind, c.Name, "PENDING", c.Denial())
 				}
 			},
-			Done: func(c testbed.RightCase) { r.state(c.Kind, c.Name, "CREATED", "") },
+			Done: func(c testenv.RightCase) { r.state(c.Kind, c.Name, "CREATED", "") },
 		},
 	}
 }
@@ -115,7 +115,7 @@ func (r *rights) declare(kind kinds.Kind, name string) {
 // noted waits until there is an Event about an object.
 func (r *rights) noted(name string) {
 	r.T.Helper()
-	testbed.Eventually(r.T, soon, func() error {
+	testenv.Eventually(r.T, soon, func() error {
 		events, err := r.core.CoreV1().Events(namespace).List(r.T.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
 		if err == nil && len(events.Items) == 0 {
 			err = fmt.Errorf("got no event about %s", name)

@@ -15,8 +15,8 @@ import (
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -86,7 +86,7 @@ const definitionRemedy = "the CustomResourceDefinition drops conditions and reco
 
 // putStatus writes a status. If the CustomResourceDefinition is another project's, put writes only the fields that exist
 // there. The remedy is then the reason, if there is no other.
-func (s *statuses) putStatus(ctx context.Context, p *consume.Request[Key], o object, f fields, status controller.Status) (event.Change, error) {
+func (s *statuses) putStatus(ctx context.Context, p *controller.Request[Key], o object, f fields, status setup.Status) (event.Change, error) {
 	status.Kind, status.Object, status.Fields, status.Same = o.kind, o.Change, f, f.isSame(o.statusFields())
 	now, err := s.writer.Write(ctx, p, status)
 	foreign := errors.Is(err, kube.ErrUndeclared)

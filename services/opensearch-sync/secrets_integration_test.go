@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
@@ -33,7 +33,7 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	serve := func() *testbed.Running {
+	serve := func() *testenv.Running {
 		return b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = often })
 	}
 	running := serve()
@@ -41,7 +41,7 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 	b.login("anna", first, http.StatusOK)
 	b.CaughtUp(topology.OpensearchSync)
 	var before int
-	testbed.Eventually(t, soon, func() error { // A run before the first event of the Secret schedules another one.
+	testenv.Eventually(t, soon, func() error { // A run before the first event of the Secret schedules another one.
 		before = b.secretReads()
 		if b.Settled(); b.secretReads() != before {
 			return fmt.Errorf("Secrets were read %d times more", b.secretReads()-before)
@@ -110,7 +110,7 @@ func TestSecretsOfOthersAreReadWhenTheirPasswordIsNeeded(t *testing.T) {
 	b.Settled()
 	before := reads("others")
 	b.Resync(topology.OpensearchSync)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if reads("others") == before {
 			return errors.New("a resync believes what was read before")
 		}
@@ -174,7 +174,7 @@ func TestALoginUnderWayDoesNotOutliveItsPassword(t *testing.T) {
 			})
 		}
 		b.secret("passwords", map[string]string{"anna": now})
-		testbed.Eventually(t, soon, func() error { return anna.gets(ctx, http.StatusOK, now, authinfo) })
+		testenv.Eventually(t, soon, func() error { return anna.gets(ctx, http.StatusOK, now, authinfo) })
 		b.login("anna", old, http.StatusUnauthorized)
 		end()
 		asking.Wait()

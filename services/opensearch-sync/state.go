@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -33,7 +33,7 @@ type state struct {
 	tables   map[plan.Kind]tables
 	kinds    map[event.GroupResource]plan.Kind
 	// secrets holds the Secrets that the watcher follows.
-	secrets *view.Lister[struct{}]
+	secrets *informer.Lister[struct{}]
 
 	mu sync.Mutex
 	// cleared holds gone objects of which nothing is left in OpenSearch, with the epoch of their deletion.
@@ -43,7 +43,7 @@ type state struct {
 // clusters holds the clusters of one group.
 type clusters struct {
 	group event.GroupResource
-	rows  *view.Lister[opensearchv1.OpenSearchCluster]
+	rows  *informer.Lister[opensearchv1.OpenSearchCluster]
 }
 
 // object is an object that declares an entity or entries, as the view holds it.
@@ -151,16 +151,16 @@ type table interface {
 }
 
 // newState registers the tables in v. It uses those of the legacy group only if legacy is true.
-func newState(v *view.Informer, legacy bool) *state {
+func newState(v *informer.Informer, legacy bool) *state {
 	s := &state{tables: map[plan.Kind]tables{}, kinds: map[event.GroupResource]plan.Kind{}}
 	s.cleared = newMemory[string](func(k event.Key, uid string) bool { return s.tableFor(k).hasState(k, uid, true) })
-	s.secrets = view.Register[struct{}](v, kinds.Secrets(), nil)
+	s.secrets = informer.Register[struct{}](v, kinds.Secrets(), nil)
 	index := map[string]func(*opensearchv1.OpenSearchCluster) []string{
 		byUID:    func(c *opensearchv1.OpenSearchCluster) []string { return []string{string(c.UID)} },
 		bySecret: secretsOf[*opensearchv1.OpenSearchCluster],
 	}
 	for _, kind := range bothGroups(kinds.OpenSearchClusters()) {
-		if rows := view.Register(v, kind, index); legacy || !kind.Optional {
+		if rows := informer.Register(v, kind, index); legacy || !kind.Optional {
 			s.clusters = append(s.clusters, clusters{kind.GroupResource, rows})
 		}
 	}
@@ -184,17 +184,17 @@ type declared[T any] interface {
 
 type tableOf[T any, P declared[T]] struct {
 	kind kinds.Kind
-	rows *view.Lister[T]
+	rows *informer.Lister[T]
 }
 
-func declareTable[T any, P declared[T]](s *state, v *view.Informer, kind kinds.Kind, of plan.Kind, legacy bool) {
+func declareTable[T any, P declared[T]](s *state, v *informer.Informer, kind kinds.Kind, of plan.Kind, legacy bool) {
 	index := map[string]func(*T) []string{
 		byCluster: func(value *T) []string { return []string{clusterName(P(value))} },
 		byUID:     func(value *T) []string { return []string{P(value).State().ManagedCluster} },
 		bySecret:  func(value *T) []string { return secretsOf(P(value)) },
 	}
 	for _, kind := range bothGroups(kind) {
-		if rows := view.Register(v, kind, index); legacy || !kind.Optional {
+		if rows := informer.Register(v, kind, index); legacy || !kind.Optional {
 			s.tables[of] = append(s.tables[of], tableOf[T, P]{kind, rows})
 			s.kinds[kind.GroupResource] = of
 		}
@@ -212,7 +212,7 @@ func (t tableOf[T, P]) objectsOf(cluster event.Key, uid string) []object {
 }
 
 func (t tableOf[T, P]) goneObjects(cluster event.Key) []object {
-	rows := slices.DeleteFunc(slices.Clone(t.rows.GoneBy(byCluster, cluster.Path())), func(o view.Object[T]) bool {
+	rows := slices.DeleteFunc(slices.Clone(t.rows.GoneBy(byCluster, cluster.Path())), func(o informer.Object[T]) bool {
 		is, live := t.rows.Get(o.Key)
 		return live && is.UID == o.UID || o.Value == nil
 	})
@@ -223,7 +223,7 @@ func (t tableOf[T, P]) goneObjects(cluster event.Key) []object {
 }
 
 // toObjects returns the rows in the namespace of a cluster, each once.
-func (t tableOf[T, P]) toObjects(cluster event.Key, rows []view.Object[T]) (all []object) {
+func (t tableOf[T, P]) toObjects(cluster event.Key, rows []informer.Object[T]) (all []object) {
 	seen := map[string]bool{}
 	for _, o := range rows {
 		if o.Key.Cluster == cluster.Cluster && o.Key.Namespace == cluster.Namespace && !seen[o.UID] {
@@ -239,7 +239,7 @@ func (t tableOf[T, P]) statementOf(o object) (confirm.Statement, bool) {
 		return confirm.Statement{}, false
 	}
 	value, _ := o.value.(P)
-	return confirm.NewStatement(view.Object[T]{Change: o.Change, Value: (*T)(value)}, func(value *T) (declared, recorded any) {
+	return confirm.NewStatement(informer.Object[T]{Change: o.Change, Value: (*T)(value)}, func(value *T) (declared, recorded any) {
 		return relevantFields(P(value)), nil
 	}), true
 }
@@ -267,7 +267,7 @@ func (t tableOf[T, P]) hasState(k event.Key, uid string, gone bool) bool {
 		o, live := t.rows.Get(k)
 		return live && o.UID == uid
 	}
-	return slices.ContainsFunc(t.rows.Gone(k), func(o view.Object[T]) bool { return o.UID == uid })
+	return slices.ContainsFunc(t.rows.Gone(k), func(o informer.Object[T]) bool { return o.UID == uid })
 }
 
 func (t tableOf[T, P]) isManaged(uid string) bool { return t.rows.Count(byUID, uid) > 0 }
@@ -293,7 +293,7 @@ func relevantFields(o opensearchv1.Declared) any {
 
 // statedCluster returns the state of a cluster for confirmation by the API server, as far as its connection depends on
 // it.
-func statedCluster(o view.Object[opensearchv1.OpenSearchCluster]) confirm.Statement {
+func statedCluster(o informer.Object[opensearchv1.OpenSearchCluster]) confirm.Statement {
 	return confirm.NewStatement(o, func(c *opensearchv1.OpenSearchCluster) (declared, recorded any) {
 		return []any{c.Spec, c.Status.Phase, c.Annotations[opensearchv1.ConnectionAnnotation], c.DeletionTimestamp != nil}, nil
 	})
@@ -351,7 +351,7 @@ func everythingIn(cluster event.Key) (all []Key) {
 }
 
 // liveCluster returns the live cluster of a name, from the first group that has one.
-func (s *state) liveCluster(k event.Key) (found view.Object[opensearchv1.OpenSearchCluster], live bool) {
+func (s *state) liveCluster(k event.Key) (found informer.Object[opensearchv1.OpenSearchCluster], live bool) {
 	for _, c := range s.clusters {
 		k.GroupResource = c.group
 		if found, live = c.rows.Get(k); live {
@@ -362,7 +362,7 @@ func (s *state) liveCluster(k event.Key) (found view.Object[opensearchv1.OpenSea
 }
 
 // clustersWithUID returns the live clusters with a UID, at most one.
-func (s *state) clustersWithUID(uid string) (all []view.Object[opensearchv1.OpenSearchCluster]) {
+func (s *state) clustersWithUID(uid string) (all []informer.Object[opensearchv1.OpenSearchCluster]) {
 	if uid == "" {
 		return nil
 	}
@@ -375,7 +375,7 @@ func (s *state) clustersWithUID(uid string) (all []view.Object[opensearchv1.Open
 // isDeciding reports whether the cluster with a UID is declared and is the one that owns its name. If staying is true, the
 // cluster must also not be under deletion.
 func (s *state) isDeciding(uid string, staying bool) bool {
-	return slices.ContainsFunc(s.clustersWithUID(uid), func(c view.Object[opensearchv1.OpenSearchCluster]) bool {
+	return slices.ContainsFunc(s.clustersWithUID(uid), func(c informer.Object[opensearchv1.OpenSearchCluster]) bool {
 		first, _ := s.liveCluster(clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name))
 		return first.UID == c.UID && (!staying || c.Value.DeletionTimestamp == nil)
 	})
@@ -383,7 +383,7 @@ func (s *state) isDeciding(uid string, staying bool) bool {
 
 // runInput returns the input of a run: the cluster, unless it is missing or being deleted, and its objects of one kind.
 // While the cluster is declared, gone objects are included if OpenSearch may still hold something of them.
-func (s *state) runInput(k Key) (cluster view.Object[opensearchv1.OpenSearchCluster], objects []object) {
+func (s *state) runInput(k Key) (cluster informer.Object[opensearchv1.OpenSearchCluster], objects []object) {
 	uid := ""
 	if c, live := s.liveCluster(k.Cluster); live && c.Value.DeletionTimestamp == nil {
 		cluster, uid = c, string(c.Value.UID)

@@ -10,8 +10,8 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
@@ -27,7 +27,7 @@ type objectWriter interface {
 }
 
 type statusWriter interface {
-	Write(ctx context.Context, p consume.Reporter, s controller.Status) (event.Change, error)
+	Write(ctx context.Context, p controller.Reporter, s setup.Status) (event.Change, error)
 	Refresh(ctx context.Context, kind kinds.Kind, obj event.Change) error
 }
 
@@ -49,7 +49,7 @@ type statuses struct {
 
 // withoutCluster reports that there is no cluster. It releases deleted objects for which nothing is in OpenSearch, and
 // holds the others.
-func (s *statuses) withoutCluster(ctx context.Context, p *consume.Request[Key], objects []object, why string) error {
+func (s *statuses) withoutCluster(ctx context.Context, p *controller.Request[Key], objects []object, why string) error {
 	return forEach(ctx, objects, func(o object) error {
 		switch {
 		case !o.isDeleting():
@@ -77,7 +77,7 @@ func clusterChanged(o object) *plan.Verdict {
 
 // reportWaiting reports v for each object. It keeps a status that holds a result for this generation, unless the object is
 // being deleted.
-func (s *statuses) reportWaiting(ctx context.Context, p *consume.Request[Key], objects []object, v plan.Verdict) error {
+func (s *statuses) reportWaiting(ctx context.Context, p *controller.Request[Key], objects []object, v plan.Verdict) error {
 	return forEach(ctx, objects, func(o object) error {
 		state := o.value.State()
 		known := state.State == opensearchv1.Created || state.State == opensearchv1.Error
@@ -90,7 +90,7 @@ func (s *statuses) reportWaiting(ctx context.Context, p *consume.Request[Key], o
 }
 
 // writeVerdict writes a verdict and leaves the record unchanged.
-func (s *statuses) writeVerdict(ctx context.Context, p *consume.Request[Key], o object, v plan.Verdict) error {
+func (s *statuses) writeVerdict(ctx context.Context, p *controller.Request[Key], o object, v plan.Verdict) error {
 	if o.isDeleting() && o.isLost() {
 		v = plan.Verdict{State: opensearchv1.Error, Reason: "RecordMissing", Message: recordMissing + o.toForget()}
 	}
@@ -104,8 +104,8 @@ func (s *statuses) writeVerdict(ctx context.Context, p *consume.Request[Key], o 
 	return s.writeStatus(ctx, p, o, f, v)
 }
 
-func (s *statuses) writeStatus(ctx context.Context, p *consume.Request[Key], o object, f fields, v plan.Verdict) error {
-	status := controller.Status{Outcome: outcomeOf(v.State), Message: v.Message}
+func (s *statuses) writeStatus(ctx context.Context, p *controller.Request[Key], o object, f fields, v plan.Verdict) error {
+	status := setup.Status{Outcome: outcomeOf(v.State), Message: v.Message}
 	c, changed := condition.Changed(o.value.State().Conditions, f.Conditions, opensearchv1.Ready)
 	if changed && (v.State == opensearchv1.Error || v.State == opensearchv1.Ignored) {
 		status.Notes = []condition.Note{{Warning: v.State == opensearchv1.Error, Reason: c.Reason, Message: c.Message}}
@@ -132,7 +132,7 @@ func outcomeOf(state opensearchv1.State) eventv1.Outcome {
 }
 
 // writeRefusals writes the verdicts on refused actions, after a run that could not complete.
-func (s *statuses) writeRefusals(ctx context.Context, p *consume.Request[Key], w syncInput, d decision, done applied) error {
+func (s *statuses) writeRefusals(ctx context.Context, p *controller.Request[Key], w syncInput, d decision, done applied) error {
 	return forEach(ctx, w.objects, func(o object) error {
 		verdict, was := done.refused[string(o.value.GetUID())]
 		if !was || o.isGone() {
@@ -145,7 +145,7 @@ func (s *statuses) writeRefusals(ctx context.Context, p *consume.Request[Key], w
 }
 
 // writeResults writes the results of a run, and releases the deleted objects that leave nothing behind.
-func (s *statuses) writeResults(ctx context.Context, p *consume.Request[Key], w syncInput, d decision, done applied) error {
+func (s *statuses) writeResults(ctx context.Context, p *controller.Request[Key], w syncInput, d decision, done applied) error {
 	say := func(o object) error {
 		is := d.outcomes[string(o.value.GetUID())]
 		f, verdict := recordOf(o, w, is), is.Verdict
@@ -193,7 +193,7 @@ func (s *statuses) writeResults(ctx context.Context, p *consume.Request[Key], w 
 }
 
 // releaseDeleted releases a deleted object. It holds the object while an unanswered change could still create its entity.
-func (s *statuses) releaseDeleted(ctx context.Context, p *consume.Request[Key], o object, w syncInput, is outcome) error {
+func (s *statuses) releaseDeleted(ctx context.Context, p *controller.Request[Key], o object, w syncInput, is outcome) error {
 	if !o.isGone() && o.isLost() {
 		return s.writeVerdict(ctx, p, o, plan.Verdict{})
 	}
@@ -207,7 +207,7 @@ func (s *statuses) releaseDeleted(ctx context.Context, p *consume.Request[Key], 
 // removeFinalizer removes the finalizer of an object. It first reduces the record to what is left, so that readers of the last
 // state find nothing else in it. A gone object is cleared only if sure is true, which means that no earlier write can
 // still take effect.
-func (s *statuses) removeFinalizer(ctx context.Context, p *consume.Request[Key], o object, left []opensearchv1.Provisioned, sure bool) error {
+func (s *statuses) removeFinalizer(ctx context.Context, p *controller.Request[Key], o object, left []opensearchv1.Provisioned, sure bool) error {
 	defer s.rivals.forgetUID(string(o.value.GetUID()))
 	if o.isGone() {
 		switch {
@@ -231,7 +231,7 @@ func (s *statuses) removeFinalizer(ctx context.Context, p *consume.Request[Key],
 		if o.statusFields().ManagedServer == "" { // The annotation holds the record.
 			now, err = s.writeCopy(ctx, p, o, copyOf(o, syncInput{cleanup: true}, f), false)
 		} else {
-			now, err = s.putStatus(ctx, p, o, f, controller.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being deleted"})
+			now, err = s.putStatus(ctx, p, o, f, setup.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being deleted"})
 		}
 		if err != nil {
 			return err

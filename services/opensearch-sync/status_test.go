@@ -13,8 +13,8 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
@@ -27,7 +27,7 @@ type notes struct {
 	all []string
 }
 
-func (n *notes) Write(_ context.Context, _ consume.Reporter, s controller.Status) (event.Change, error) {
+func (n *notes) Write(_ context.Context, _ controller.Reporter, s setup.Status) (event.Change, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.of[s.Object.UID] = s.Message
@@ -102,7 +102,7 @@ func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
 			u.Status.ManagedCluster, u.Status.State = "uid-search", opensearchv1.Created
 			o := object{Change: event.Change{Key: world.key("anna"), UID: "uid-anna", Deleted: c.gone}, value: u}
 			c.w.cluster, c.w.objects = clusterOf("uid-search"), []object{o}
-			p := consume.NewPass(world.view, Key{Kind: plan.Users}, false)
+			p := controller.NewPass(world.view, Key{Kind: plan.Users}, false)
 			d := decision{outcomes: map[string]outcome{"uid-anna": {Verdict: plan.InStep(), unseen: c.unseen}}}
 			if err := s.writeResults(t.Context(), p, c.w, d, applied{}); err != nil {
 				t.Fatal(err)
@@ -117,7 +117,7 @@ func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
 // wroteFields holds the last written status.
 type wroteFields struct{ fields fields }
 
-func (w *wroteFields) Write(_ context.Context, _ consume.Reporter, s controller.Status) (event.Change, error) {
+func (w *wroteFields) Write(_ context.Context, _ controller.Reporter, s setup.Status) (event.Change, error) {
 	w.fields, _ = s.Fields.(fields)
 	return s.Object, nil
 }
@@ -131,7 +131,7 @@ func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
 	u := userNamed("anna")
 	u.Generation = 1
 	o := object{Change: event.Change{Key: w.key("anna"), UID: string(u.UID)}, value: u}
-	p := consume.NewPass(w.view, Key{clusterKey("local", "default", "search"), plan.Users}, false)
+	p := controller.NewPass(w.view, Key{clusterKey("local", "default", "search"), plan.Users}, false)
 	for _, v := range []plan.Verdict{
 		*otherWriter(), {State: opensearchv1.Pending, Reason: "Unavailable"}, {State: opensearchv1.Pending, Reason: "ClusterMissing"},
 	} {
@@ -152,7 +152,7 @@ func TestADeletedObjectWithoutARecordIsNotReleased(t *testing.T) {
 	b := bindingWith(nil)
 	b.Status.ProvisionedRoles, b.DeletionTimestamp = nil, &metav1.Time{}
 	o := object{Change: event.Change{Key: world.key("one"), UID: "uid-one"}, value: b}
-	p := consume.NewPass(world.view, Key{Kind: plan.Mappings}, false)
+	p := controller.NewPass(world.view, Key{Kind: plan.Mappings}, false)
 	d := decision{outcomes: map[string]outcome{"uid-one": {Verdict: plan.InStep()}}}
 	if err := s.writeResults(t.Context(), p, syncInput{cluster: clusterOf("old"), server: "server", objects: []object{o}}, d, applied{}); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -45,7 +45,7 @@ func TestACrashAtAnyPointLeavesNothingInOpenSearch(t *testing.T) {
 			b.connect()
 			running := b.serveWith(quick)
 			var down atomic.Bool
-			cut := func(after bool) testbed.Fault {
+			cut := func(after bool) testenv.Fault {
 				return func(_ context.Context, op string) error {
 					if !down.Load() && (after != c.after || !strings.Contains(op, c.op)) {
 						return nil
@@ -54,7 +54,7 @@ func TestACrashAtAnyPointLeavesNothingInOpenSearch(t *testing.T) {
 					return errors.New("the line is cut")
 				}
 			}
-			lines := []*testbed.Traffic{&b.search.Traffic, &b.Kube.Traffic}
+			lines := []*testenv.Traffic{&b.search.Traffic, &b.Kube.Traffic}
 			for _, line := range lines {
 				line.FailBefore(cut(false))
 				line.FailAfter(cut(true))
@@ -63,7 +63,7 @@ func TestACrashAtAnyPointLeavesNothingInOpenSearch(t *testing.T) {
 			b.user("ben")
 			b.role("watchers")
 			b.bind("one", "watchers", "anna", "ben")
-			testbed.Eventually(t, soon, func() error {
+			testenv.Eventually(t, soon, func() error {
 				if !down.Load() {
 					return errors.New("the line is not cut yet")
 				}
@@ -96,7 +96,7 @@ func (b *bed) going(kind kinds.Kind, name string) {
 // gone waits until an object is deleted.
 func (b *bed) gone(kind kinds.Kind, name string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if _, err := b.Resource(kind).Namespace(namespace).Get(b.T.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%s is still there, or %w", name, err)
 		}
@@ -118,9 +118,9 @@ func TestOpenSearchSyncConvergesUnderRandomFaults(t *testing.T) {
 	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}})
 	b.connect()
 	foreign := []string{"kim"}
-	torture := &testbed.Torture{
+	torture := &testenv.Torture{
 		Bed: b.Env, Reflector: reflector, Service: topology.OpensearchSync, Search: &b.search.Traffic,
-		Serve: func() *testbed.Running { return b.serveWith(quick) },
+		Serve: func() *testenv.Running { return b.serveWith(quick) },
 		Begin: func() {
 			b.leaveAll(foreign)
 			for _, role := range roles()[1:] {
@@ -163,7 +163,7 @@ func (b *bed) step(r *rand.Rand) {
 // join adds a user to the mapping of a role, like another client.
 func (b *bed) join(role, user string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		status, answer := b.search.Do(b.T, http.MethodPatch, "/_plugins/_security/api/rolesmapping/"+role,
 			[]map[string]string{{"op": "add", "path": "/users/-", "value": user}})
 		if status != http.StatusOK {

@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
 	resources "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
@@ -160,7 +160,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	if now := b.search.Writes(); now != writes {
 		t.Errorf("looks at what is in step write %d times", now-writes)
 	}
-	made := testbed.CountsSince(before, b.search.CallsByOp())
+	made := testenv.CountsSince(before, b.search.CallsByOp())
 	t.Logf("looks cost %v", made)
 	if n := made["GET internalusers"]; made["GET roles"] > 2*n+4 || made["GET rolesmapping"] > n+2 || made["GET actiongroups"] > n+2 || made["GET tenants"] > 0 {
 		t.Errorf("%d looks make %v", n, made)
@@ -193,7 +193,7 @@ func TestUsersWithARoleAreToldHoweverTheyHaveIt(t *testing.T) {
 	of := &opensearchv1.ClusterRef{Namespace: namespace, Name: cluster}
 	explain := func() string {
 		var answer *opensearchv1.ExplainMappingResponse
-		testbed.Eventually(t, soon, func() (err error) {
+		testenv.Eventually(t, soon, func() (err error) {
 			answer, err = client.ExplainMapping(t.Context(), &opensearchv1.ExplainMappingRequest{Cluster: of, Role: "sample"})
 			if connect.CodeOf(err) == connect.CodeInvalidArgument {
 				t.Fatal(err)

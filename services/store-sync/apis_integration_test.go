@@ -16,7 +16,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
 )
@@ -69,14 +69,14 @@ func (b *bed) define(definitions ...definition) {
 		if d.store != "" {
 			labels[corev1alpha1.StoreNameLabel] = d.store
 		}
-		b.apply(kinds.Definitions(), d.name(), testbed.DefinitionFields(d.served(), labels))
+		b.apply(kinds.Definitions(), d.name(), testenv.DefinitionFields(d.served(), labels))
 	}
 }
 
 // apply applies an object as soon as its kind is served.
 func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		_, err := b.Kube.ApplyFields(b.T, kind, name, fields)
 		if err != nil && !apierrors.IsNotFound(err) {
 			b.T.Fatal(err)
@@ -88,7 +88,7 @@ func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) {
 // awaitTypes waits until the live model has these types, and lacks those with a minus in front.
 func (b *bed) awaitTypes(want ...string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		types := b.types()
 		for _, w := range want {
 			name, unwanted := strings.CutPrefix(w, "-")
@@ -236,7 +236,7 @@ func TestAnOutageOfOneAPIHoldsUpNoStore(t *testing.T) {
 
 func (b *bed) awaitModuleCount(store string, least int) {
 	b.T.Helper()
-	testbed.Await(b.Env, kinds.Stores(), store, func(s *corev1alpha1.Store) error {
+	testenv.Await(b.Env, kinds.Stores(), store, func(s *corev1alpha1.Store) error {
 		if len(s.Status.Modules) < least {
 			return fmt.Errorf("only %d modules", len(s.Status.Modules))
 		}
@@ -264,7 +264,7 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 		"model": "module edited\n", "storeRef": map[string]any{"name": "demo"},
 		"tuples": []any{map[string]any{"user": tuple.User, "relation": tuple.Relation, "object": tuple.Object}},
 	}})
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		var m corev1alpha1.AuthorizationModel
 		err := b.Get(kinds.AuthorizationModels(), "widgets-demo", &m)
 		if err == nil && (!strings.HasPrefix(m.Spec.Model, "module widgets\n") || len(m.Spec.Tuples) != 1) {
@@ -336,7 +336,7 @@ func TestAStoreInDeletionGetsNoMoreModules(t *testing.T) {
 	b.AwaitGone(kinds.Stores(), "demo")
 }
 
-func failing(operation string) testbed.Fault {
+func failing(operation string) testenv.Fault {
 	err := errors.New("broken on purpose")
 	return func(_ context.Context, op string) error {
 		if op == operation {

@@ -15,12 +15,12 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 const (
 	soon   = 60 * time.Second
@@ -35,28 +35,28 @@ func dsl(name string) string {
 
 // bed holds the servers around a store-sync.
 type bed struct {
-	*testbed.Env
+	*testenv.Env
 	// hand is the test's own client of OpenFGA.
 	hand *fga.Client
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := testbed.NewBed(t)
+	b := testenv.NewBed(t)
 	return &bed{b, b.OpenFGA.Client(t)}
 }
 
 // since returns functions that count from now on: all calls of OpenFGA, and all writes to the API server.
 func (b *bed) since() (openFGA func() map[string]int, kube func() int) {
 	calls, writes := b.OpenFGA.CallsByOp(), b.Kube.Writes()
-	openFGA = func() map[string]int { return testbed.CountsSince(calls, b.OpenFGA.CallsByOp()) }
+	openFGA = func() map[string]int { return testenv.CountsSince(calls, b.OpenFGA.CallsByOp()) }
 	return openFGA, func() int { return b.Kube.Writes() - writes }
 }
 
-func short(c *storesync.Config) { testbed.Shorten(&c.Config) }
+func short(c *storesync.Config) { testenv.Shorten(&c.Config) }
 
 // serve starts a store-sync that ends with the test at the latest.
-func (b *bed) serve(edit ...func(*storesync.Config)) *testbed.Running {
+func (b *bed) serve(edit ...func(*storesync.Config)) *testenv.Running {
 	b.T.Helper()
 	cfg := storesync.Defaults()
 	listener := b.Lead(topology.StoreSync, &cfg.Config.Config)
@@ -104,7 +104,7 @@ func (b *bed) store(name string) *corev1alpha1.Store {
 // await waits until a Store has these conditions, each "Type=Status/Reason", at its current generation.
 func (b *bed) await(name string, want ...string) *corev1alpha1.Store {
 	b.T.Helper()
-	return testbed.Await(b.Env, kinds.Stores(), name, func(s *corev1alpha1.Store) error {
+	return testenv.Await(b.Env, kinds.Stores(), name, func(s *corev1alpha1.Store) error {
 		return lacking(s.Status.Conditions, s.Generation, want)
 	})
 }
@@ -112,7 +112,7 @@ func (b *bed) await(name string, want ...string) *corev1alpha1.Store {
 // awaitModule does the same for an AuthorizationModel.
 func (b *bed) awaitModule(name string, want ...string) *corev1alpha1.AuthorizationModel {
 	b.T.Helper()
-	return testbed.Await(b.Env, kinds.AuthorizationModels(), name, func(m *corev1alpha1.AuthorizationModel) error {
+	return testenv.Await(b.Env, kinds.AuthorizationModels(), name, func(m *corev1alpha1.AuthorizationModel) error {
 		return lacking(m.Status.Conditions, m.Generation, want)
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -54,7 +54,7 @@ func (b *bed) bind(name, export string) {
 
 func (b *bed) awaitHeld(binding string, want bool) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		u, err := b.Resource(kinds.Bindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
 		if err == nil && slices.Contains(u.GetFinalizers(), corev1alpha1.BindingFinalizer) != want {
 			err = fmt.Errorf("finalizers are %v", u.GetFinalizers())
@@ -65,7 +65,7 @@ func (b *bed) awaitHeld(binding string, want bool) {
 
 func (b *bed) awaitUnbound(binding string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		u, err := b.Resource(kinds.Bindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("binding is there, finalizers %v (%w)", u.GetFinalizers(), err)

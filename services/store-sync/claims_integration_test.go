@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // claim makes a Store record an OpenFGA store.
@@ -26,7 +26,7 @@ func TestStoreSyncGivesOpenFGAStoreToTheStoreWhoseNameItBears(t *testing.T) {
 	b.applyStore("victim")
 	id := b.await("victim", storeMerged).Status.StoreID
 	b.claim("older", id)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if got := b.store("older").Status.StoreID; got != own {
 			return fmt.Errorf("the older Store has %q, want its own %q", got, own)
 		}

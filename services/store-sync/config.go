@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/entail-dev/entail/services/internal/admission"
-	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -15,7 +15,7 @@ import (
 
 // Config holds the settings of store-sync. Start from [Defaults].
 type Config struct {
-	controller.Config
+	setup.Config
 	OpenFGA fga.Config
 	// Limits bound the model of a store. They must equal the limits of the OpenFGA server.
 	Limits model.Limits
@@ -31,7 +31,7 @@ type Config struct {
 // Defaults returns the default settings.
 func Defaults() Config {
 	return Config{
-		Config: controller.Defaults(), Limits: model.Limits{}.OrDefault(), IAMStore: "iam", Discovery: discovery.Defaults(),
+		Config: setup.Defaults(), Limits: model.Limits{}.OrDefault(), IAMStore: "iam", Discovery: discovery.Defaults(),
 		Admission: admission.Defaults(),
 	}
 }

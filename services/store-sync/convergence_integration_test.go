@@ -16,13 +16,13 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
 )
 
 // loseAnswers drops the answers of an operation, as often as times holds tokens.
-func loseAnswers(operation string, times <-chan struct{}) testbed.Fault {
+func loseAnswers(operation string, times <-chan struct{}) testenv.Fault {
 	return func(_ context.Context, op string) error {
 		if op != operation {
 			return nil
@@ -227,7 +227,7 @@ func TestAStoreDeletedByForceTakesItsStoreAlong(t *testing.T) {
 	b.patch(`{"metadata":{"finalizers":null}}`)
 	b.AwaitGone(kinds.Stores(), "demo")
 	b.serve()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if ids := b.named("demo"); len(ids) > 0 {
 			return fmt.Errorf("OpenFGA still has %v", ids)
 		}
@@ -241,7 +241,7 @@ func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
 	b.Reflector()
 	b.serve()
 	b.applyStore("early")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if !slices.Contains(b.store("early").Finalizers, corev1alpha1.StoreFinalizer) {
 			return errors.New("nobody holds the Store yet")
 		}
@@ -306,7 +306,7 @@ func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Resync(topology.StoreSync)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if got := b.types(); len(got) != 2 {
 			return fmt.Errorf("types are %v", got)
 		}
@@ -322,7 +322,7 @@ func TestAnIDThatIsNoneIsReplaced(t *testing.T) {
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
 	b.Settled()
 	b.patch(`{"status":{"storeId":"by hand"}}`, "status")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if got := b.store("demo").Status.StoreID; got != id {
 			return fmt.Errorf("status names %q, want %s", got, id)
 		}
@@ -351,7 +351,7 @@ func TestAStoreThatVanishesBeforeItsIDIsRecordedLeavesNothingBehind(t *testing.T
 	b.Reflector()
 	b.serve()
 	b.applyStore("demo")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if calls, ids := b.OpenFGA.CallsByOp(), b.named("demo"); calls["CreateStore"] == 0 || len(ids) > 0 {
 			return fmt.Errorf("after the calls %v OpenFGA has %v", calls, ids)
 		}

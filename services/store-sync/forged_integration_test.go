@@ -13,12 +13,12 @@ import (
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // get returns the operation with which store-sync reads the object from the API server.
-func get(f testbed.Forgery) string {
+func get(f testenv.Forgery) string {
 	path := "GET /apis/" + f.Kind.Group + "/" + f.Kind.Version + "/"
 	if f.Namespace != "" {
 		path += "namespaces/" + f.Namespace + "/"
@@ -27,7 +27,7 @@ func get(f testbed.Forgery) string {
 }
 
 // answers returns how often the API server has returned the object.
-func (b *bed) answers(f testbed.Forgery) int {
+func (b *bed) answers(f testenv.Forgery) int {
 	status := strings.Replace(get(f), "GET", "PATCH", 1) + "/status"
 	return b.Kube.CallsByOp()[get(f)] + b.Kube.CallsByOp()[status]
 }
@@ -58,9 +58,9 @@ func relabelled(store string) func(*event.Change, map[string]any) {
 }
 
 // forgeries returns one forgery for every kind from which models are made.
-func forgeries() map[string]testbed.Forgery {
+func forgeries() map[string]testenv.Forgery {
 	stores, models, documents, definitions := kinds.Stores(), kinds.AuthorizationModels(), kinds.PolicyDocuments(), kinds.Definitions()
-	return map[string]testbed.Forgery{
+	return map[string]testenv.Forgery{
 		"a core module": {Kind: stores, Name: "demo", Edit: evilText("coreModule")},
 		"a core module that was live": {Kind: stores, Name: "demo", Edit: func(_ *event.Change, o map[string]any) {
 			field(field(o, "status"), "live")["coreModule"] = evil(field(o, "spec")["coreModule"])
@@ -95,7 +95,7 @@ func forgeries() map[string]testbed.Forgery {
 }
 
 // declared returns a bed with a Store that has modules of every kind.
-func declared(t *testing.T) (*bed, *testbed.Running) {
+func declared(t *testing.T) (*bed, *testenv.Running) {
 	t.Helper()
 	b := newBed(t)
 	b.Reflector()
@@ -147,7 +147,7 @@ func TestNothingIsMadeLiveOnTheWordOfTheBusAlone(t *testing.T) {
 			b, _ := declared(t)
 			before, asked := b.given(), b.Kube.CallsByOp()[get(f)]
 			b.Forge(f, 1_000_000)
-			testbed.Eventually(t, soon, func() error {
+			testenv.Eventually(t, soon, func() error {
 				if now := b.given(); now != before {
 					t.Fatalf("was\n%s\nis\n%s", before, now)
 				}
@@ -179,7 +179,7 @@ func TestNothingIsMadeLiveOfWhatLooksLikeTheNewestVersion(t *testing.T) {
 			b.Forge(f, 0)
 			asked := b.answers(f)
 			b.serve(ordinary(), unprivileged)
-			testbed.Eventually(t, soon, func() error {
+			testenv.Eventually(t, soon, func() error {
 				if b.answers(f) == asked {
 					return errors.New("the API server was not asked")
 				}

@@ -17,18 +17,18 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 // ofStore returns a forgery of the Store demo.
-func ofStore(edit func(c *event.Change, object map[string]any)) testbed.Forgery {
-	return testbed.Forgery{Kind: kinds.Stores(), Name: "demo", Edit: edit}
+func ofStore(edit func(c *event.Change, object map[string]any)) testenv.Forgery {
+	return testenv.Forgery{Kind: kinds.Stores(), Name: "demo", Edit: edit}
 }
 
 // late returns a forgery of a deleted Store that left an OpenFGA store with a model behind.
-func late(name, id, modelID string) testbed.Forgery {
-	return testbed.Forgery{Kind: kinds.Stores(), Name: name, Like: "demo", Edit: func(c *event.Change, o map[string]any) {
+func late(name, id, modelID string) testenv.Forgery {
+	return testenv.Forgery{Kind: kinds.Stores(), Name: name, Like: "demo", Edit: func(c *event.Change, o map[string]any) {
 		c.Deleted, c.UID = true, "late"
 		field(o, "metadata")["name"], field(o, "metadata")["uid"] = name, "late"
 		field(o, "metadata")["finalizers"] = []any{corev1alpha1.StoreFinalizer}
@@ -43,7 +43,7 @@ func ending(_ *event.Change, o map[string]any) {
 // awaitAsked waits until the API server has answered one more request of an operation.
 func (b *bed) awaitAsked(op string, before int) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if b.Kube.CallsByOp()[op] == before {
 			return errors.New("the API server was not asked: " + op)
 		}
@@ -54,7 +54,7 @@ func (b *bed) awaitAsked(op string, before int) {
 // awaitTold waits until the stream holds the true state of an object.
 func (b *bed) awaitTold(kind kinds.Kind, name string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		is, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -174,7 +174,7 @@ func TestAStoreIsLetGoOnlyIfTheAPIServerSaysSo(t *testing.T) {
 
 func TestWhatTheBusTellsOfAStatusIsNotWrittenToItInAnOutage(t *testing.T) {
 	models := kinds.AuthorizationModels()
-	for what, f := range map[string]testbed.Forgery{
+	for what, f := range map[string]testenv.Forgery{
 		"of a Store": ofStore(func(_ *event.Change, o map[string]any) {
 			field(o, "status")["storeId"] = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 			field(field(o, "status"), "live")["coreModule"] = evil(coreV1)
@@ -234,7 +234,7 @@ func TestAModuleThatTheStatusDoesNotListGoesOnlyIfTheAPIServerSaysSo(t *testing.
 	b.applyModule("honest", "demo", dsl("honest"))
 	b.awaitTold(kinds.Stores(), "demo")
 	b.awaitTold(kinds.AuthorizationModels(), "honest")
-	end := testbed.Forgery{Kind: kinds.AuthorizationModels(), Name: "docs", Edit: ended}
+	end := testenv.Forgery{Kind: kinds.AuthorizationModels(), Name: "docs", Edit: ended}
 	b.Forge(end, 1)
 	asked := b.Kube.CallsByOp()[get(end)]
 	b.serve()

@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/modeltest"
 	"github.com/entail-dev/entail/services/internal/seeds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
@@ -49,7 +49,7 @@ func worldly(text string) string {
 func TestStoreSyncKeepsTheRulesOfModelsInRandomHistories(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
-	h := &histories{bed: b, start: func() *testbed.Running { return b.serve(ordinary(servedGroup+"/v1alpha1"), unprivileged) }}
+	h := &histories{bed: b, start: func() *testenv.Running { return b.serve(ordinary(servedGroup+"/v1alpha1"), unprivileged) }}
 	t.Cleanup(func() { b.Kube.Undefine(t, "secrets."+servedGroup) })
 	h.running = h.start()
 	text, err := plan.Template{Discovered: true}.Module(plan.Resource{Plural: "secrets", Singular: "secret", Namespaced: true})
@@ -64,8 +64,8 @@ func TestStoreSyncKeepsTheRulesOfModelsInRandomHistories(t *testing.T) {
 // histories runs one history after the other, each in a Store of its own.
 type histories struct {
 	*bed
-	start   func() *testbed.Running
-	running *testbed.Running
+	start   func() *testenv.Running
+	running *testenv.Running
 	count   int
 	last    *storeHistory
 	// newest is the second in which an object was created last. The API server knows ages by the second.
@@ -176,7 +176,7 @@ func (h *storeHistory) changes(w modeltest.World) []func() {
 // awaitSecond waits until a second is over: the API server tells no shorter ages apart.
 func (h *storeHistory) awaitSecond(second int64) {
 	h.T.Helper()
-	testbed.Eventually(h.T, soon, func() error {
+	testenv.Eventually(h.T, soon, func() error {
 		if time.Now().Unix() <= second {
 			return errors.New("the clock stands still")
 		}
@@ -221,7 +221,7 @@ func (h *storeHistory) discoveries(w modeltest.World) (changes []func()) {
 	name := secrets.Resource + "." + secrets.Group
 	switch was, is := len(h.was.Discovered), len(w.Discovered); {
 	case was < is:
-		fields := testbed.DefinitionFields(secrets, nil)
+		fields := testenv.DefinitionFields(secrets, nil)
 		fields["spec"].(map[string]any)["scope"] = "Namespaced"
 		changes = append(changes, func() { h.apply(kinds.Definitions(), name, fields) })
 	case was > is:
@@ -234,7 +234,7 @@ func (h *storeHistory) discoveries(w modeltest.World) (changes []func()) {
 func (h *storeHistory) settle(w modeltest.World) {
 	h.T.Helper()
 	about := func(kind kinds.Kind, name string, types ...string) {
-		testbed.Await(h.Env, kind, name, func(o *judged) error {
+		testenv.Await(h.Env, kind, name, func(o *judged) error {
 			for _, typ := range types {
 				if c := meta.FindStatusCondition(o.Status.Conditions, typ); c == nil || c.ObservedGeneration != o.Generation {
 					return fmt.Errorf("no %s at generation %d in %+v", typ, o.Generation, o.Status.Conditions)
@@ -295,7 +295,7 @@ func (h *storeHistory) state(w modeltest.World) (modeltest.State, error) {
 			s.Live["discovered/"+d.Name] = d.Text
 		}
 	}
-	for _, m := range testbed.ListAs[corev1alpha1.AuthorizationModel](h.Env, kinds.AuthorizationModels()) {
+	for _, m := range testenv.ListAs[corev1alpha1.AuthorizationModel](h.Env, kinds.AuthorizationModels()) {
 		if m.Spec.StoreRef.Name == h.name && meta.IsStatusConditionTrue(m.Status.Conditions, corev1alpha1.Merged) {
 			h.addLive(s.Live, w, m)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -39,7 +39,7 @@ func (b *bed) protect(name, kind, plural string, parents ...string) {
 
 func (b *bed) awaitProtected(name string, want ...string) {
 	b.T.Helper()
-	testbed.Await(b.Env, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
+	testenv.Await(b.Env, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
 		return lacking(p.Status.Conditions, p.Generation, want)
 	})
 }
@@ -47,7 +47,7 @@ func (b *bed) awaitProtected(name string, want ...string) {
 // awaitKinds waits until the model of the IAM store has exactly these kinds.
 func (b *bed) awaitKinds(want ...string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		m, err := b.hand.LatestModel(b.T.Context(), b.store("iam").Status.StoreID)
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	b.release("odd")
 	b.await("iam", "Deleting=True/WaitingForTuples") // tuple-sync would remove them.
 	b.SetFinalizers(kinds.Stores(), "", "iam", corev1alpha1.StoreFinalizer)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if _, err := b.Resource(kinds.Stores()).Get(t.Context(), "iam", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Store is still there: %w", err)
 		}
@@ -248,13 +248,13 @@ func TestNoKindIsProtectedOnTheWordOfTheBus(t *testing.T) {
 	b.protect("widget", "a.example/Widget", "widgets")
 	b.awaitProtected("widget", configured)
 	b.Settled()
-	f := testbed.Forgery{Kind: kinds.ProtectedResources(), Name: "widget", Edit: func(c *event.Change, o map[string]any) {
+	f := testenv.Forgery{Kind: kinds.ProtectedResources(), Name: "widget", Edit: func(c *event.Change, o map[string]any) {
 		c.Generation++
 		field(o, "spec")["permissions"] = []any{"get", "list", "steal"}
 	}}
 	before := b.answers(f)
 	b.Forge(f, 1000)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if b.answers(f) == before {
 			return errors.New("the API server was not asked")
 		}
@@ -290,8 +290,8 @@ func TestNoKindGoesOnTheWordOfTheBus(t *testing.T) {
 			model := b.store("iam").Status.AuthorizationModelID
 			const list = "GET /apis/iam.miloapis.com/v1alpha1/protectedresources"
 			before := b.Kube.CallsByOp()[list]
-			b.Forge(testbed.Forgery{Kind: kinds.ProtectedResources(), Name: "widget", Edit: edit}, 1)
-			testbed.Eventually(t, soon, func() error {
+			b.Forge(testenv.Forgery{Kind: kinds.ProtectedResources(), Name: "widget", Edit: edit}, 1)
+			testenv.Eventually(t, soon, func() error {
 				if b.Kube.CallsByOp()[list] == before {
 					return errors.New("the API server was not asked")
 				}

@@ -15,7 +15,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // relation reports whether the live model of the Store demo has a relation of type folder.
@@ -40,7 +40,7 @@ const (
 )
 
 // settledBed returns a bed with a Store that has a module and another that depends on it.
-func settledBed(t *testing.T) (*bed, *testbed.Running) {
+func settledBed(t *testing.T) (*bed, *testenv.Running) {
 	t.Helper()
 	b := newBed(t)
 	b.Reflector()
@@ -99,7 +99,7 @@ func TestWhatWasLiveSurvivesTheLossOfOpenFGAButNotItsStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.applyModule("other", "demo", dsl("other"))
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if id := b.store("demo").Status.StoreID; id == lost {
 			return fmt.Errorf("the Store still names %s", id)
 		}
@@ -140,7 +140,7 @@ const recordOfDocs = "PATCH /apis/core.platform-mesh.io/v1alpha1/authorizationmo
 // names waits until the Store demo names another model.
 func (b *bed) names(other string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if b.store("demo").Status.AuthorizationModelID == other {
 			return fmt.Errorf("the Store still names %s", other)
 		}
@@ -158,7 +158,7 @@ func TestNoModelIsNamedBeforeItsTextsAreOnRecord(t *testing.T) {
 	named := b.await("demo", "ModelSynced=True/Merged").Status.AuthorizationModelID
 	b.Kube.FailBefore(failing(recordOfDocs))
 	b.applyModule("docs", "demo", dsl("folder"))
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if n := b.Kube.CallsByOp()[recordOfDocs]; n < 2 {
 			return fmt.Errorf("the record was tried %d times", n)
 		}

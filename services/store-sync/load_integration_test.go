@@ -9,7 +9,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -167,10 +167,10 @@ func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
 		}
 	}
 	b.serve() // It checks all keys once, and the recent ones a second time after its predecessor's last calls.
-	testbed.Eventually(t, soon, made(stores, 2*stores))
+	testenv.Eventually(t, soon, made(stores, 2*stores))
 	before := b.Kube.CallsByOp()
 	b.Resync(topology.StoreSync)
-	testbed.Eventually(t, soon, made(2*stores, 3*stores))
+	testenv.Eventually(t, soon, made(2*stores, 3*stores))
 	b.Settled()
 	if err := made(2*stores, 3*stores)(); err != nil || len(calls()) != 2 || writes() != 0 {
 		t.Errorf("%v; in all %v, and %d writes", err, calls(), writes())

@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -41,7 +41,7 @@ func (b *bed) published() {
 	b.T.Helper()
 	var last uint64
 	since := time.Now()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 func TestAnAPIThatDidNotAnswerIsAskedAgainWithoutAnotherChange(t *testing.T) {
@@ -126,7 +126,7 @@ func TestABindingIsHeldAndLetGoWhereOnlyTheOlderVersionIsServed(t *testing.T) {
 		"reference": map[string]any{"export": map[string]any{"name": "widgets.example.com"}},
 	}})
 	b.publish(kind, "one")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		u, err := b.Resource(kind).Get(t.Context(), "one", metav1.GetOptions{})
 		if err == nil && !slices.Contains(u.GetFinalizers(), corev1alpha1.BindingFinalizer) {
 			err = fmt.Errorf("finalizers are %v", u.GetFinalizers())
@@ -135,7 +135,7 @@ func TestABindingIsHeldAndLetGoWhereOnlyTheOlderVersionIsServed(t *testing.T) {
 	})
 	b.Delete(kind, "one")
 	b.publish(kind, "one")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if _, err := b.Resource(kind).Get(t.Context(), "one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the binding is there (%w)", err)
 		}

@@ -10,7 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 func TestPartsOfGeneratedModulesTellTheirAPI(t *testing.T) {
@@ -50,7 +50,7 @@ func TestPartsOfGeneratedModulesTellTheirAPI(t *testing.T) {
 	}
 	b.OpenFGA.FailBefore(failing("WriteAuthorizationModel"))
 	b.applyModule("docs", "demo", dsl("folder"))
-	testbed.Eventually(t, soon, func() error { return liveOnly(stores.GetModel(t.Context(), &storev1.GetModelRequest{Name: "demo"})) })
+	testenv.Eventually(t, soon, func() error { return liveOnly(stores.GetModel(t.Context(), &storev1.GetModelRequest{Name: "demo"})) })
 	b.OpenFGA.FailBefore(nil)
 	b.awaitTypes("folder")
 	if _, err := stores.GetModel(t.Context(), &storev1.GetModelRequest{Name: "nobody"}); connect.CodeOf(err) != connect.CodeNotFound {

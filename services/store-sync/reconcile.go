@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/reconcile"
@@ -22,7 +22,7 @@ type reconciler struct {
 	providers []module.Provider
 	state     *store.State
 	stores    *store.Reconciler
-	outages   *controller.Outages[event.Key]
+	outages   *setup.Outages[event.Key]
 }
 
 // Keys lists the keys to reconcile after an object changed.
@@ -37,7 +37,7 @@ func (r *reconciler) Keys(k event.Key) []event.Key {
 // Reconcile applies the AuthorizationModels that the providers generate for a Store, and then reconciles the Store.
 // Each step plans again when objects change during it. An error of one step does not stop the others, but without the
 // modules of a provider the Store waits.
-func (r *reconciler) Reconcile(ctx context.Context, p *consume.Request[event.Key]) error {
+func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[event.Key]) error {
 	if p.Key.GroupResource == kinds.Bindings().GroupResource {
 		return reconcile.Retry(p.Key, func() error { return r.apis.Hold(ctx, p, p.Key) })
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/reconcile"
@@ -19,7 +19,7 @@ type restless struct{ changes, syncs int }
 
 func (r *restless) Keys(event.Key) []event.Key { return nil }
 
-func (r *restless) Sync(context.Context, consume.Reporter, event.Key) ([]module.Member, error) {
+func (r *restless) Sync(context.Context, controller.Reporter, event.Key) ([]module.Member, error) {
 	if r.syncs++; r.syncs <= r.changes {
 		return nil, reconcile.ErrStale
 	}
@@ -35,14 +35,14 @@ func (r *restless) Modules(event.Key) ([]model.Module, []confirm.Statement, bool
 func TestAProviderPlansAgainWhatChangesUnderIt(t *testing.T) {
 	provider := &restless{changes: 2}
 	r := &reconciler{providers: []module.Provider{provider}}
-	if err := r.Reconcile(t.Context(), consume.NewPass(nil, event.Key{}, false)); err != nil || provider.syncs != 3 {
+	if err := r.Reconcile(t.Context(), controller.NewPass(nil, event.Key{}, false)); err != nil || provider.syncs != 3 {
 		t.Errorf("%v after %d attempts", err, provider.syncs)
 	}
 }
 
 func TestAProviderThatNeverComesToRestIsNobodysFault(t *testing.T) {
 	r := &reconciler{providers: []module.Provider{&restless{changes: 1000}}}
-	err := r.Reconcile(t.Context(), consume.NewPass(nil, event.Key{}, false))
+	err := r.Reconcile(t.Context(), controller.NewPass(nil, event.Key{}, false))
 	if !errors.Is(err, reconcile.ErrStale) || !fault.IsUnavailable(err) {
 		t.Errorf("%v would end as a dead letter", err)
 	}

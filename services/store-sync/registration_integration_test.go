@@ -24,7 +24,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
 )
@@ -76,7 +76,7 @@ func (b *bed) register(name, store, policy string) {
 
 func (b *bed) awaitDocument(name string, want ...string) *iaplv1alpha1.PolicyDocument {
 	b.T.Helper()
-	return testbed.Await(b.Env, kinds.PolicyDocuments().In("default"), name, func(d *iaplv1alpha1.PolicyDocument) error {
+	return testenv.Await(b.Env, kinds.PolicyDocuments().In("default"), name, func(d *iaplv1alpha1.PolicyDocument) error {
 		return lacking(d.Status.Conditions, d.Generation, want)
 	})
 }
@@ -198,7 +198,7 @@ func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
 		for _, name := range []string{"balancer", "project", "tenant"} {
 			b.withdraw(name)
 		}
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if left := b.models(); len(left) > 0 {
 				return fmt.Errorf("%d AuthorizationModels are left", len(left))
 			}
@@ -261,7 +261,7 @@ resourceTypes:
 		b.T.Error(err)
 	}
 	b.withdraw("volume")
-	testbed.Eventually(b.T, soon, func() error { return live(false) })
+	testenv.Eventually(b.T, soon, func() error { return live(false) })
 }
 
 func TestADocumentWithoutItsStoreSaysSo(t *testing.T) {
@@ -275,7 +275,7 @@ func TestADocumentWithoutItsStoreSaysSo(t *testing.T) {
 	b.Delete(kinds.Stores(), "demo")
 	b.await("demo", "Deleting=True/Blocked")
 	b.withdraw("tenant")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if _, err := b.Resource(kinds.Stores()).Get(t.Context(), "demo", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Store is there (%w)", err)
 		}

@@ -17,10 +17,10 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
-	"github.com/entail-dev/entail/services/store-sync/internal/guard"
+	"github.com/entail-dev/entail/services/store-sync/internal/validating"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
@@ -33,15 +33,15 @@ const (
 type rights struct {
 	*bed
 
-	suite testbed.RightsSuite
+	suite testenv.RightsSuite
 }
 
 func TestStoreSyncReportsEachMissingRight(t *testing.T) {
 	r := &rights{bed: newBed(t)}
 	r.kcp()
 	r.Reflector()
-	r.suite = testbed.RightsSuite{
-		Env: r.Env, Service: topology.StoreSync, Guard: guard.Name, Log: &testbed.Log{}, Start: r.start, Fill: r.fill, Uses: r.uses(),
+	r.suite = testenv.RightsSuite{
+		Env: r.Env, Service: topology.StoreSync, Guard: validating.Name, Log: &testenv.Log{}, Start: r.start, Fill: r.fill, Uses: r.uses(),
 		Idle: func() { r.CaughtUp(topology.StoreSync) },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := storev1connect.NewStoreServiceClient(caller, url).GetStore(ctx, &storev1.GetStoreRequest{Name: "demo"})
@@ -55,7 +55,7 @@ func TestStoreSyncReportsEachMissingRight(t *testing.T) {
 	}
 }
 
-func (r *rights) start() *testbed.Running {
+func (r *rights) start() *testenv.Running {
 	r.T.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,77 +87,77 @@ func (r *rights) fill() {
 }
 
 // uses returns the operations that need each right.
-func (r *rights) uses() map[string]testbed.RightUse {
-	store := testbed.RightUse{
-		Need: func(c testbed.RightCase) { r.applyStore(c.Name) },
-		Done: func(c testbed.RightCase) { r.await(c.Name, storeMerged) },
+func (r *rights) uses() map[string]testenv.RightUse {
+	store := testenv.RightUse{
+		Need: func(c testenv.RightCase) { r.applyStore(c.Name) },
+		Done: func(c testenv.RightCase) { r.await(c.Name, storeMerged) },
 	}
-	iam := testbed.RightUse{
-		Need: func(testbed.RightCase) { r.removeIAM() },
-		Done: func(testbed.RightCase) { r.await("iam", storeMerged) },
+	iam := testenv.RightUse{
+		Need: func(testenv.RightCase) { r.removeIAM() },
+		Done: func(testenv.RightCase) { r.await("iam", storeMerged) },
 	}
-	generated := testbed.RightUse{
-		Need: func(c testbed.RightCase) { r.define(newPart(c, "demo")) },
-		Done: func(c testbed.RightCase) { r.awaitTypes(partType(c)) },
+	generated := testenv.RightUse{
+		Need: func(c testenv.RightCase) { r.define(newPart(c, "demo")) },
+		Done: func(c testenv.RightCase) { r.awaitTypes(partType(c)) },
 	}
-	protected := testbed.RightUse{
-		Need: func(c testbed.RightCase) {
+	protected := testenv.RightUse{
+		Need: func(c testenv.RightCase) {
 			r.protect(c.Name, "a.example/"+strings.ReplaceAll(c.Name, "p", "P"), c.Name+"s")
 		},
-		Done: func(c testbed.RightCase) { r.awaitProtected(c.Name, configured) },
+		Done: func(c testenv.RightCase) { r.awaitProtected(c.Name, configured) },
 	}
-	merged := testbed.RightUse{
-		Need: func(c testbed.RightCase) { r.applyModule(c.Name, "demo", dsl(c.Name)) },
-		Done: func(c testbed.RightCase) { r.awaitModule(c.Name, partMerged) },
+	merged := testenv.RightUse{
+		Need: func(c testenv.RightCase) { r.applyModule(c.Name, "demo", dsl(c.Name)) },
+		Done: func(c testenv.RightCase) { r.awaitModule(c.Name, partMerged) },
 	}
-	return map[string]testbed.RightUse{
-		"get namespaces": {Need: func(testbed.RightCase) { r.suite.Restart(r.removeIAM) }, Done: iam.Done},
+	return map[string]testenv.RightUse{
+		"get namespaces": {Need: func(testenv.RightCase) { r.suite.Restart(r.removeIAM) }, Done: iam.Done},
 		"create stores":  iam, "adopt stores": iam, "extend stores": generated,
 		"patch stores": store, "patch stores/status": store, "record stores": store, "create events": store,
 		"create authorizationmodels": generated, "patch authorizationmodels": generated,
 		"patch authorizationmodels/status": merged, "record authorizationmodels": merged,
-		"list authorizationmodels": {Prepare: r.addModules, Need: func(c testbed.RightCase) {
+		"list authorizationmodels": {Prepare: r.addModules, Need: func(c testenv.RightCase) {
 			r.applyStore(c.Name, func(s *corev1alpha1.StoreSpec) { s.CoreModule = strings.Replace(coreV1, "owner", "holder", 1) })
 		}},
 		"delete authorizationmodels": {
-			Prepare: func(c testbed.RightCase) { generated.Need(c); generated.Done(c) },
-			Need:    func(c testbed.RightCase) { r.define(newPart(c, "")) },
-			Done:    func(c testbed.RightCase) { r.awaitTypes("-" + partType(c)) },
+			Prepare: func(c testenv.RightCase) { generated.Need(c); generated.Done(c) },
+			Need:    func(c testenv.RightCase) { r.define(newPart(c, "")) },
+			Done:    func(c testenv.RightCase) { r.awaitTypes("-" + partType(c)) },
 		},
 		"patch policydocuments/status": {
-			Need: func(c testbed.RightCase) { r.register(c.Name, "plain", projectPart) },
-			Done: func(c testbed.RightCase) { r.awaitDocument(c.Name, partMerged) },
+			Need: func(c testenv.RightCase) { r.register(c.Name, "plain", projectPart) },
+			Done: func(c testenv.RightCase) { r.awaitDocument(c.Name, partMerged) },
 		},
 		"list protectedresources": protected, "record protectedresources": protected, "patch protectedresources/status": protected,
 		"patch protectedresources": { // A finalizer of software that does not run holds it.
-			Need: func(c testbed.RightCase) {
+			Need: func(c testenv.RightCase) {
 				r.SetFinalizers(c.Kind, "", "widget", iamv1alpha1.ProtectedResourceFinalizer)
 			},
-			Done: func(c testbed.RightCase) { r.AwaitReleased(c.Kind, "", "widget") },
+			Done: func(c testenv.RightCase) { r.AwaitReleased(c.Kind, "", "widget") },
 		},
 		"patch apibindings": {
-			Need: func(c testbed.RightCase) { r.bind(c.Name, "widgets.example.com") },
-			Done: func(c testbed.RightCase) { r.awaitHeld(c.Name, true) },
+			Need: func(c testenv.RightCase) { r.bind(c.Name, "widgets.example.com") },
+			Done: func(c testenv.RightCase) { r.awaitHeld(c.Name, true) },
 		},
 	}
 }
 
 // newPart returns a definition from which a module is made.
-func newPart(c testbed.RightCase, store string) definition {
+func newPart(c testenv.RightCase, store string) definition {
 	return definition{c.Name + ".example", "parts", "Part", "v1", store}
 }
 
 // partType returns the type that the module of [newPart] defines.
-func partType(c testbed.RightCase) string { return c.Name + "_example_part" }
+func partType(c testenv.RightCase) string { return c.Name + "_example_part" }
 
 // addModules creates a Store with as many modules as its status lists.
-func (r *rights) addModules(c testbed.RightCase) {
+func (r *rights) addModules(c testenv.RightCase) {
 	r.T.Helper()
 	r.applyStore(c.Name)
 	for i := range plan.MaxModules {
 		r.applyModule(fmt.Sprint(c.Name, "-", i), c.Name, dsl(fmt.Sprint("m", i)))
 	}
-	testbed.Eventually(r.T, soon, func() error {
+	testenv.Eventually(r.T, soon, func() error {
 		if n := len(r.store(c.Name).Status.Modules); n < plan.MaxModules {
 			return fmt.Errorf("%d modules are listed", n)
 		}

@@ -14,10 +14,10 @@ import (
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func clientOf(r *testbed.Running) storev1connect.StoreServiceClient {
+func clientOf(r *testenv.Running) storev1connect.StoreServiceClient {
 	transport := &http.Transport{DisableKeepAlives: true}
 	return storev1connect.NewStoreServiceClient(&http.Client{Transport: transport}, r.URL)
 }
@@ -25,7 +25,7 @@ func clientOf(r *testbed.Running) storev1connect.StoreServiceClient {
 func TestStoreServiceTellsStoresAndModels(t *testing.T) {
 	b := newBed(t)
 	stores := clientOf(b.serve())
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if _, err := stores.ListStores(t.Context(), &storev1.ListStoresRequest{}); connect.CodeOf(err) != connect.CodeUnavailable {
 			return fmt.Errorf("before the snapshot ListStores answers %w, want Unavailable", err)
 		}
@@ -113,7 +113,7 @@ func expectModel(t *testing.T, b *bed, stores storev1connect.StoreServiceClient)
 	if _, err := stores.GetModel(t.Context(), &storev1.GetModelRequest{Name: "demo-0"}); connect.CodeOf(err) != connect.CodeUnavailable {
 		t.Errorf("without OpenFGA GetModel answers %v", err)
 	}
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		_, err := stores.GetStore(t.Context(), &storev1.GetStoreRequest{Name: "demo-0"})
 		return err
 	})

@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -62,7 +62,7 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 func (b *bed) expectEvents(want ...string) {
 	b.T.Helper()
 	uid := b.store("demo").UID
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		list, err := b.Objects.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace("default").List(b.T.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -92,7 +92,7 @@ func (b *bed) expectAnnounced(storeID, modelID string) {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		msg, err := stream.GetLastMsgForSubject(b.T.Context(), topology.AnnounceSubject(storeID))
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func (b *bed) expectResult(store string, want eventv1.Outcome) {
 		b.T.Fatal(err)
 	}
 	key := event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: store}
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		msg, err := stream.GetLastMsgForSubject(b.T.Context(), topology.ResultSubject(topology.StoreSync, key))
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 	b.Reflector()
 	start := time.Now()
 	b.serve()
-	testbed.Eventually(t, 9*soon, func() error {
+	testenv.Eventually(t, 9*soon, func() error {
 		if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n < names {
 			return fmt.Errorf("%d of %d models were written", n, names)
 		}
@@ -158,7 +158,7 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 	})
 	t.Logf("%d stores adopted in %s", names, time.Since(start).Round(time.Millisecond))
 	b.Settled()
-	for _, s := range testbed.ListAs[corev1alpha1.Store](b.Env, kinds.Stores()) {
+	for _, s := range testenv.ListAs[corev1alpha1.Store](b.Env, kinds.Stores()) {
 		if err := lacking(s.Status.Conditions, s.Generation, []string{"StoreSynced=True/Adopted", "ModelSynced=True/Merged"}); err != nil {
 			t.Errorf("%s: %v", s.Name, err)
 		}
@@ -278,7 +278,7 @@ func TestANoOpPassCostsOneRead(t *testing.T) {
 	b.Settled()
 	calls, writes := b.since()
 	b.patch(`{"metadata":{"annotations":{"seen":"1"}}}`)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if len(calls()) == 0 {
 			return errors.New("no pass yet")
 		}
@@ -313,7 +313,7 @@ func TestAFullReplayWritesNothing(t *testing.T) {
 	b.awaitModule("bad", "Merged=False/Rejected")
 	b.Delete(kinds.AuthorizationModels(), "docs-4")
 	b.Delete(kinds.Stores(), "demo-4")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if ids := b.named("demo-4"); len(ids) > 0 {
 			return fmt.Errorf("demo-4 is still %v", ids)
 		}
@@ -327,7 +327,7 @@ func TestAFullReplayWritesNothing(t *testing.T) {
 	calls, writes := b.since()
 	before := b.OpenFGA.Writes()
 	b.serve()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if n := calls()["ReadAuthorizationModels"]; n < 4 {
 			return fmt.Errorf("%d of 4 Stores were looked at", n)
 		}

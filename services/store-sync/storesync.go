@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
@@ -40,7 +40,7 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
-	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OpenFGA: &cfg.OpenFGA})
+	parts, err := setup.Open(rt, cfg.Config, setup.Needs{OpenFGA: &cfg.OpenFGA})
 	if err != nil {
 		return service.App{}, err
 	}
@@ -55,12 +55,12 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	syncer := store.New(parts, state, merges, confirmer, rt.Log)
 	r := &reconciler{
 		apis: apis, providers: []module.Provider{apis, policies, protected}, state: state, stores: syncer,
-		outages: controller.NewOutages(rt.Log, func(ctx context.Context, key event.Key, why controller.Outage) error {
+		outages: setup.NewOutages(rt.Log, func(ctx context.Context, key event.Key, why setup.Outage) error {
 			return syncer.WriteOutage(ctx, key, why, protected.Waiting(key))
 		}),
 	}
 	stores := querystore.New(state, merges, policies, parts.OpenFGA, parts.View.Complete)
-	app := controller.App(parts, r,
+	app := setup.App(parts, r,
 		rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
 			storev1connect.StoreServiceHandler(stores), querystore.Access()),
 		rpc.NewHandler(policyv1connect.PolicyServiceName, policyv1connect.NewPolicyServiceHandler,

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 func TestAStoreThatLivesIsSparedWhateverTheBusTells(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAStoreOutlivedByUnfinishedSuccessorsGoesAllTheSame(t *testing.T) {
 		b.AwaitGone(kinds.Stores(), "demo")
 	}
 	b.serve()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if ids := b.named("demo"); len(ids) > 0 {
 			return fmt.Errorf("OpenFGA still has %v", ids)
 		}

@@ -19,7 +19,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	policies "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
@@ -33,9 +33,9 @@ const (
 
 func TestStoreSyncConvergesUnderRandomFaults(t *testing.T) {
 	b := newBed(t)
-	torture := &testbed.Torture{
+	torture := &testenv.Torture{
 		Bed: b.Env, Reflector: b.Reflector(), Service: topology.StoreSync, OpenFGA: true,
-		Serve:  func() *testbed.Running { return b.serve(short) },
+		Serve:  func() *testenv.Running { return b.serve(short) },
 		Happen: b.happen, AsDeclared: b.asDeclared,
 		Rounds: 4, Steps: 6, Pace: 25 * time.Millisecond, Within: 2 * soon, Failing: 12,
 	}

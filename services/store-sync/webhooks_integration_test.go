@@ -16,9 +16,9 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	storesync "github.com/entail-dev/entail/services/store-sync"
-	"github.com/entail-dev/entail/services/store-sync/internal/guard"
+	"github.com/entail-dev/entail/services/store-sync/internal/validating"
 )
 
 const typo = "module part\n\ntype part\n  relations\n    defin viewer: [user]\n"
@@ -38,13 +38,13 @@ func (b *bed) admitAuthor() {
 		APIGroups: []string{corev1alpha1.GroupVersion.Group}, Resources: []string{corev1alpha1.Stores, corev1alpha1.AuthorizationModels},
 		Verbs: []string{"create", "update", "patch", "delete", "extend"},
 	})
-	b.Kube.DeleteWebhooksAfter(b.T, guard.Name)
+	b.Kube.DeleteWebhooksAfter(b.T, validating.Name)
 }
 
 // serveWebhooks starts a store-sync with webhooks.
-func (b *bed) serveWebhooks() *testbed.Running {
+func (b *bed) serveWebhooks() *testenv.Running {
 	b.T.Helper()
-	listener := testbed.Listen(b.T)
+	listener := testenv.Listen(b.T)
 	return b.serve(func(c *storesync.Config) {
 		c.Admission.Listener, c.Admission.URL = listener, "https://"+listener.Addr().String()
 	})
@@ -77,7 +77,7 @@ func TestATextThatDoesNotParseIsRefusedWhenSomebodyWritesIt(t *testing.T) {
 	// If no webhook answers in time, every text passes.
 	refused := func(what string, write func() error) {
 		t.Helper()
-		testbed.Eventually(t, time.Minute, func() error {
+		testenv.Eventually(t, time.Minute, func() error {
 			err := write()
 			for _, says := range []string{"line 5:5: syntax error", "correct it and apply again"} {
 				if err == nil || !strings.Contains(err.Error(), says) {

@@ -17,12 +17,12 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 const (
 	soon = 60 * time.Second
@@ -44,21 +44,21 @@ type document
 
 // bed is the surroundings of a tuple-sync; the tests do what store-sync does.
 type bed struct {
-	*testbed.Env
+	*testenv.Env
 	// hand is the test's own on OpenFGA.
 	hand *fga.Client
 }
 
 func newBed(t testing.TB) *bed {
 	t.Helper()
-	b := testbed.NewBed(t)
+	b := testenv.NewBed(t)
 	return &bed{b, b.OpenFGA.Client(t)}
 }
 
-func short(c *tuplesync.Config) { testbed.Shorten(&c.Config) }
+func short(c *tuplesync.Config) { testenv.Shorten(&c.Config) }
 
 // serve starts a tuple-sync that ends with the test at the latest.
-func (b *bed) serve(edit ...func(*tuplesync.Config)) *testbed.Running {
+func (b *bed) serve(edit ...func(*tuplesync.Config)) *testenv.Running {
 	b.T.Helper()
 	cfg := tuplesync.Defaults()
 	listener := b.Lead(topology.TupleSync, &cfg.Config.Config)
@@ -195,7 +195,7 @@ func (b *bed) holds(storeID string) []string {
 func (b *bed) awaitTuples(storeID string, want ...string) {
 	b.T.Helper()
 	slices.Sort(want)
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if got := b.holds(storeID); !slices.Equal(got, want) {
 			return fmt.Errorf("the store holds %d tuples, want %d: %.500v", len(got), len(want), got)
 		}

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/pflag"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
 // Config holds the settings of tuple-sync. Start from [Defaults].
 type Config struct {
-	controller.Config
+	setup.Config
 	OpenFGA fga.Config
 	// AllowMemberTuples makes every authenticated user a member of accounts of AccountType.
 	AllowMemberTuples bool
@@ -41,7 +41,7 @@ const maxRetention = 366 * 24 * time.Hour
 // Defaults returns the defaults of all settings.
 func Defaults() Config {
 	return Config{
-		Config: controller.Defaults(), AccountType: corev1alpha1.AccountType, IAMStore: "iam", UnobservedTargets: refuse,
+		Config: setup.Defaults(), AccountType: corev1alpha1.AccountType, IAMStore: "iam", UnobservedTargets: refuse,
 		RemovedTuplesRetention: 30 * 24 * time.Hour,
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -46,7 +46,7 @@ func TestACrashAtAnyPointLeaksNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, r, id := crashing(t, c.cut)
 			b.module("one", "demo", first, second)
-			testbed.Eventually(t, soon, func() error { return c.reached(b, id) })
+			testenv.Eventually(t, soon, func() error { return c.reached(b, id) })
 			r.Stop()
 			b.module("one", "demo", second) // While the service is down.
 			b.mend()
@@ -61,7 +61,7 @@ func TestACrashAtAnyPointLeaksNothing(t *testing.T) {
 }
 
 // crashing is a demo whose service loses both servers at some call.
-func crashing(t *testing.T, cut func(op string, statuses int) bool) (*bed, *testbed.Running, string) {
+func crashing(t *testing.T, cut func(op string, statuses int) bool) (*bed, *testenv.Running, string) {
 	t.Helper()
 	b := newBed(t)
 	b.store("demo")
@@ -138,7 +138,7 @@ func TestAnOutageOfOpenFGALosesNothing(t *testing.T) {
 	b.OpenFGA.Stop()
 	b.store("demo", second)
 	b.module("one", "demo", first, second)
-	testbed.Eventually(t, soon, func() error { return b.recorded("one", 2) })
+	testenv.Eventually(t, soon, func() error { return b.recorded("one", 2) })
 	b.OpenFGA.Start(t)
 	b.await(stores, "demo", "Synced")
 	b.await(models, "one", "Synced")

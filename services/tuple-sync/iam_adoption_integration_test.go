@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // A store of the name that others have filled is left alone until somebody says that it is to be taken, or that it is ours.
@@ -42,7 +42,7 @@ func TestAnIAMStoreOfOthersIsLeftAloneUntilItIsTaken(t *testing.T) {
 	}
 	declare("", "store:iam#owner@cluster:"+cluster)
 	b.ready(kinds.IAMRoles(), "viewer", bound)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		held := b.holds(b.id)
 		if slices.Contains(held, theirs[0]) || !slices.ContainsFunc(held, func(h string) bool { return strings.HasPrefix(h, iam.RoleType) }) {
 			return fmt.Errorf("ours, it holds %v", held)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -34,7 +34,7 @@ func TestACrashAtAnyPointLeavesNoGrantOfIAM(t *testing.T) {
 			b.CaughtUp(topology.TupleSync)
 			before := b.holds(b.id)
 			var down atomic.Bool
-			cut := func(after bool) testbed.Fault {
+			cut := func(after bool) testenv.Fault {
 				return func(_ context.Context, op string) error {
 					if !down.Load() && (after != c.after || !strings.HasSuffix(op, c.op)) {
 						return nil
@@ -43,13 +43,13 @@ func TestACrashAtAnyPointLeavesNoGrantOfIAM(t *testing.T) {
 					return errCut
 				}
 			}
-			for _, server := range []*testbed.Traffic{&b.OpenFGA.Traffic, &b.Kube.Traffic} {
+			for _, server := range []*testenv.Traffic{&b.OpenFGA.Traffic, &b.Kube.Traffic} {
 				server.FailBefore(cut(false))
 				server.FailAfter(cut(true))
 			}
 			b.join("carol-staff", "carol", b.staff)
 			b.bind("carol", "viewer", on(projectType, b.web), user(carol))
-			testbed.Eventually(t, soon, func() error {
+			testenv.Eventually(t, soon, func() error {
 				if !down.Load() {
 					return errors.New("the line is not cut yet")
 				}

@@ -15,7 +15,7 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -210,7 +210,7 @@ func TestABindingOfManySubjectsActsForAllAndIsGoneForAll(t *testing.T) {
 		t.Errorf("%d tuples were added", n)
 	}
 	b.bind("many", "viewer", on(projectType, b.web), subjects[:10]...)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if n := len(b.holds(b.id)) - len(before); n != 12 {
 			return fmt.Errorf("%d tuples are left", n)
 		}

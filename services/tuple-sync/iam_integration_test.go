@@ -20,7 +20,7 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
@@ -93,7 +93,7 @@ func (b *iamBed) modelOf() *openfgav1.AuthorizationModel {
 		b.T.Fatal(err)
 	}
 	m.SchemaVersion = "1.2"
-	for _, t := range iam.Register(testbed.ListAs[iamv1alpha1.ProtectedResource](b.Env, kinds.ProtectedResources())).Types() {
+	for _, t := range iam.Register(testenv.ListAs[iamv1alpha1.ProtectedResource](b.Env, kinds.ProtectedResources())).Types() {
 		t.Metadata.Module = ""
 		m.TypeDefinitions = append(m.TypeDefinitions, t)
 	}
@@ -207,7 +207,7 @@ func (b *iamBed) mayOn(user, permission, typ string, target metav1.ObjectMeta) b
 
 func (b *iamBed) awaits(allowed bool, user, permission string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if b.may(user, permission) != allowed {
 			return fmt.Errorf("%s may %s: %v", user, permission, !allowed)
 		}
@@ -224,7 +224,7 @@ func (b *iamBed) ready(kind kinds.Kind, name, reason string) {
 // awaitAsked waits until the API server was asked more often than so.
 func (b *iamBed) awaitAsked(op string, before int) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if n := b.Kube.CallsByOp()[op]; n <= before {
 			return fmt.Errorf("%s was asked %d times", op, n)
 		}
@@ -320,7 +320,7 @@ func TestWhatOthersSayOfWhatIsReadyStands(t *testing.T) {
 	b.project("web", "other")
 	b.org("nobody")
 	b.ready(kinds.Projects(), "shop", belonging)
-	testbed.Eventually(t, soon, func() error { // They say already what is to stand.
+	testenv.Eventually(t, soon, func() error { // They say already what is to stand.
 		if is := listed[resourcemanagerv1alpha1.Project](b, kinds.Projects())[1]; is.Status.Organization == nil || is.Status.Organization.Name != "other" {
 			return fmt.Errorf("%s belongs to %v", is.Name, is.Status.Organization)
 		}
@@ -354,7 +354,7 @@ func TestABindingOnWhatNobodyFollowsActsOnlyWhereThatIsTrusted(t *testing.T) {
 // observed waits until a ProtectedResource says whether its objects are followed.
 func (b *iamBed) observed(name, reason string, words ...string) {
 	b.T.Helper()
-	testbed.Await(b.Env, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
+	testenv.Await(b.Env, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
 		if c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Observed); c == nil || c.Reason != reason || !strings.Contains(c.Message, strings.Join(words, " ")) {
 			return fmt.Errorf("%s says %+v, want %s, %q", name, c, reason, words)
 		}

@@ -12,7 +12,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -28,7 +28,7 @@ func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
 	b.user("early")
 	b.join("early-later", "early", metav1.ObjectMeta{Name: "later", Namespace: ns})
 	for _, name := range []string{"second", "idle-staff", "early-later"} {
-		testbed.Await(b.Env, kinds.GroupMemberships().In(ns), name, func(m *iamv1alpha1.GroupMembership) error {
+		testenv.Await(b.Env, kinds.GroupMemberships().In(ns), name, func(m *iamv1alpha1.GroupMembership) error {
 			if m.Status.User == nil {
 				return fmt.Errorf("%s is for nobody yet", name)
 			}
@@ -71,7 +71,7 @@ func TestAStoreThatGoesIsEmptiedFirst(t *testing.T) {
 	b := newPeopled(t)
 	finalizers := func(want ...string) {
 		t.Helper()
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			o, err := b.get(kinds.Stores(), "iam")
 			if err == nil && !slices.Equal(o.Finalizers, want) {
 				err = fmt.Errorf("the finalizers are %v, want %v", o.Finalizers, want)

@@ -18,8 +18,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
+	"github.com/entail-dev/entail/services/internal/testenv"
+	"github.com/entail-dev/entail/services/tuple-sync/derived/plan"
 )
 
 func uidOf(name string) types.UID { return types.UID("0a1b2c3d-0000-0000-0000-" + name) }
@@ -132,7 +132,7 @@ func (r *restarted) tuples(o *iam.Lookup) (keys []*openfgav1.TupleKey) {
 const settled = 190 * time.Second
 
 // looked waits until a service has looked at all that there is, and tells by how many reconciliations.
-func looked(b testing.TB, r *testbed.Running, objects float64) (passes float64) {
+func looked(b testing.TB, r *testenv.Running, objects float64) (passes float64) {
 	b.Helper()
 	until(b, 50*time.Millisecond, func() bool {
 		passes = r.Metric(b, `entail_reconciliations_total{outcome="unchanged",service="tuple-sync"}`)

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -22,7 +22,7 @@ import (
 type peopled struct {
 	*iamBed
 
-	running                *testbed.Running
+	running                *testenv.Running
 	alice, bob, web, staff metav1.ObjectMeta
 }
 
@@ -139,7 +139,7 @@ func TestAProjectStaysWithTheOrganizationThatWasFirstFound(t *testing.T) {
 		t.Error("another organization of the name has the project")
 	}
 	b.project("fresh", "acme") // It belongs to the one that is there now.
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if !b.mayOn("carol", editProject, projectType, metav1.ObjectMeta{Name: "fresh"}) {
 			return errors.New("it does not belong to the new organization")
 		}
@@ -198,7 +198,7 @@ func TestNothingIsGivenOnTheWordOfTheBus(t *testing.T) {
 	b.CaughtUp(topology.TupleSync)
 	const get = "GET /apis/iam.miloapis.com/v1alpha1/namespaces/default/policybindings/bob"
 	asked := b.Kube.CallsByOp()[get]
-	b.Forge(testbed.Forgery{Kind: kinds.PolicyBindings(), Namespace: ns, Name: "bob", Edit: func(_ *event.Change, o map[string]any) {
+	b.Forge(testenv.Forgery{Kind: kinds.PolicyBindings(), Namespace: ns, Name: "bob", Edit: func(_ *event.Change, o map[string]any) {
 		spec, _ := o["spec"].(map[string]any)
 		subjects, _ := spec["subjects"].([]any)
 		spec["subjects"] = append(subjects, map[string]any{"kind": "User", "name": "eve", "uid": string(eve.UID)})

@@ -22,7 +22,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
@@ -59,7 +59,7 @@ func (b *iamBed) maps() typedcorev1.ConfigMapInterface {
 // grants waits until the store holds a binding's grant on an object, or none.
 func (b *iamBed) grants(want bool, object string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		held := b.holds(b.id)
 		if has := slices.ContainsFunc(held, func(t string) bool { return strings.HasPrefix(t, object+"#b@") }); has != want {
 			return fmt.Errorf("%s has a grant: %v, want %v; the store holds %v", object, has, want, held)
@@ -124,7 +124,7 @@ func TestAnObjectOfAnotherKindBelongsToTheProjectThatOwnsIt(t *testing.T) {
 	owned := b.configMap("owned", &web)
 	reflector.Observe(configMaps(), "")
 	parent := iamObject(owned) + "#p@" + projectType + ":web"
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if held := b.holds(b.id); !slices.Contains(held, parent) {
 			return fmt.Errorf("the store holds %v, want %s", held, parent)
 		}
@@ -133,7 +133,7 @@ func TestAnObjectOfAnotherKindBelongsToTheProjectThatOwnsIt(t *testing.T) {
 	if err := b.maps().Delete(t.Context(), "owned", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if held := b.holds(b.id); slices.Contains(held, parent) {
 			return fmt.Errorf("the store holds %v", held)
 		}
@@ -162,7 +162,7 @@ func TestABindingActsOnAnObjectWhoseKindIsServedInAnotherVersion(t *testing.T) {
 		})
 		kind := kinds.Target(event.GroupResource{Group: group, Resource: plural}, version, "Widget")
 		kind.Global = true
-		testbed.Eventually(t, soon, func() error { _, err := b.Resource(kind).List(t.Context(), metav1.ListOptions{}); return err })
+		testenv.Eventually(t, soon, func() error { _, err := b.Resource(kind).List(t.Context(), metav1.ListOptions{}); return err })
 		return kind
 	}
 	t.Cleanup(func() {
@@ -173,13 +173,13 @@ func TestABindingActsOnAnObjectWhoseKindIsServedInAnotherVersion(t *testing.T) {
 		"apiVersion": group + "/v1alpha1", "kind": "Widget", "metadata": map[string]any{"name": "one"},
 	}}
 	var err error
-	testbed.Eventually(t, soon, func() error { u, err = b.Resource(before).Create(t.Context(), u, metav1.CreateOptions{}); return err })
+	testenv.Eventually(t, soon, func() error { u, err = b.Resource(before).Create(t.Context(), u, metav1.CreateOptions{}); return err })
 	reflector := b.Reflector()
 	b.serve()
 	reflector.Observe(before, "")
 	b.observed("widget", iamv1alpha1.Followed)
 	now := served("v1")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if _, err := b.Resource(before).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the version before is served still: %w", err)
 		}
@@ -197,7 +197,7 @@ func TestAKindThatTupleSyncMayNotReadIsNotFollowed(t *testing.T) {
 	b := newIAMBed(t)
 	b.register("configmap", mapType, "configmaps")
 	b.remodel()
-	reflector, log := b.Reflector(), &testbed.Log{}
+	reflector, log := b.Reflector(), &testenv.Log{}
 	b.serve(func(c *tuplesync.Config) { c.Embed.Log = log.Logger(t, slog.LevelWarn) })
 	alice := b.user("alice")
 	b.role("viewer", nil, "core.miloapis.com/configmaps.get")

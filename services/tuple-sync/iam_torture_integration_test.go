@@ -21,9 +21,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/tuple-sync/mirror/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/derived/plan"
 )
 
 func TestTupleSyncConvergesOnIAMUnderRandomFaults(t *testing.T) {
@@ -35,11 +35,11 @@ func TestTupleSyncConvergesOnIAMUnderRandomFaults(t *testing.T) {
 	b.remodel()
 	reflector := b.Reflector(configMaps())
 	t.Cleanup(func() { b.unmap("map-0", "map-1", "map-2", "map-3") })
-	torture := &testbed.Torture{
+	torture := &testenv.Torture{
 		Bed: b.Env, Reflector: reflector, Service: topology.TupleSync, OpenFGA: true,
-		Serve:  func() *testbed.Running { return b.serve() },
+		Serve:  func() *testenv.Running { return b.serve() },
 		Happen: b.anything, AsDeclared: func() error { return b.follows(foreign) },
-		Besides: []testbed.Strike{
+		Besides: []testenv.Strike{
 			{What: "old states are published again, once more", Do: func(*rand.Rand) { reflector.Repeat() }},
 			{What: "a kind goes, and comes back", Do: func(r *rand.Rand) {
 				b.remove(kinds.ProtectedResources(), "project")

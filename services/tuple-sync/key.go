@@ -3,26 +3,26 @@ package tuplesync
 import (
 	"unique"
 
-	"github.com/entail-dev/entail/services/tuple-sync/ledger"
-	"github.com/entail-dev/entail/services/tuple-sync/mirror"
+	"github.com/entail-dev/entail/services/tuple-sync/declared"
+	"github.com/entail-dev/entail/services/tuple-sync/derived"
 )
 
-// Key is the unit of reconciliation: a [ledger.Key] or a [mirror.Key]. It is as small as a pointer, because the queue
+// Key is the unit of reconciliation: a [declared.Key] or a [derived.Key]. It is as small as a pointer, because the queue
 // holds and compares hundreds of thousands.
 type Key struct{ is unique.Handle[any] }
 
-func ofLedger(k ledger.Key) Key { return Key{unique.Make[any](k)} }
-func ofMirror(k mirror.Key) Key { return Key{unique.Make[any](k)} }
+func ofLedger(k declared.Key) Key { return Key{unique.Make[any](k)} }
+func ofMirror(k derived.Key) Key { return Key{unique.Make[any](k)} }
 
 // ledgerKey returns the key of the ledger, or the zero value for a key of the mirror.
-func (k Key) ledgerKey() ledger.Key {
-	of, _ := k.is.Value().(ledger.Key)
+func (k Key) ledgerKey() declared.Key {
+	of, _ := k.is.Value().(declared.Key)
 	return of
 }
 
 // mirrorKey returns the key of the mirror, and whether it is one.
-func (k Key) mirrorKey() (of mirror.Key, is bool) {
-	of, is = k.is.Value().(mirror.Key)
+func (k Key) mirrorKey() (of derived.Key, is bool) {
+	of, is = k.is.Value().(derived.Key)
 	return of, is
 }
 

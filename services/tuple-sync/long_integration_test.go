@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -44,7 +44,7 @@ func TestALongRecordIsKeptSmall(t *testing.T) {
 		return nil
 	})
 	b.store("demo", many(1, n)...) // One more, one less.
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		f, err := b.get(stores, "demo")
 		if err == nil && (f.Status.Ledger == nil || len(f.Status.Ledger.Pending) != 1) {
 			err = errors.New("the addition is not recorded yet")

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
 const (

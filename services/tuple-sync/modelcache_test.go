@@ -10,7 +10,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
 func TestModelsAreKeptWithinBounds(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
 
@@ -22,7 +22,7 @@ func (b *bed) accountInfo(account, organization string) {
 		"metadata": map[string]any{"name": "account"},
 		"spec":     map[string]any{"account": location(account), "organization": location(organization)},
 	}}
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		_, err := b.Resource(kinds.AccountInfos()).Create(b.T.Context(), u, metav1.CreateOptions{})
 		return err
 	})

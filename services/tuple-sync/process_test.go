@@ -16,20 +16,20 @@ import (
 	"pgregory.net/rapid"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger"
+	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/tuple-sync/declared"
 )
 
 // process is one run of the service.
 type process struct {
 	t rapid.TB
 	*reconciler
-	state  *ledger.State
-	view   *view.Informer
+	state  *declared.State
+	view   *informer.Informer
 	routes map[event.Key][]Key
 	dirty  map[Key]bool
 	// wrote is which key wrote a state that the bus has not told of.
@@ -55,7 +55,7 @@ func stateOf(c event.Change) written {
 
 // noting is a pass of whose writes and objects the process takes note, as the engine of consume does.
 type noting struct {
-	*consume.Request[Key]
+	*controller.Request[Key]
 	process *process
 }
 
@@ -81,8 +81,8 @@ func (n noting) Watch(objects ...event.Key) (again bool) {
 func (n noting) RequeueWithBackoff(why error) { n.process.later = why }
 
 // reconcile runs one pass.
-func (p *process) reconcile(k Key, resync bool) (*consume.Request[Key], error) {
-	pass := consume.NewPass(p.view, k, resync)
+func (p *process) reconcile(k Key, resync bool) (*controller.Request[Key], error) {
+	pass := controller.NewPass(p.view, k, resync)
 	return pass, p.ledger.Reconcile(context.Background(), noting{pass, p}, k.ledgerKey(), resync)
 }
 
@@ -93,10 +93,10 @@ var errCrash = errors.New("the process is dead")
 
 // start makes a process that knows what the bus holds.
 func start(w *world, bus map[event.Key]event.Change) *process {
-	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
-	log, state, models := slog.New(slog.DiscardHandler), ledger.NewState(v, event.Key{}, ""), newModelCache(w)
-	r := &reconciler{ledger: ledger.New(ledger.Config{
-		State: state, View: v, Home: "local", Cluster: w, Status: controller.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Settling: settling, Replica: w.newReplica(),
+	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
+	log, state, models := slog.New(slog.DiscardHandler), declared.NewState(v, event.Key{}, ""), newModelCache(w)
+	r := &reconciler{ledger: declared.New(declared.Config{
+		State: state, View: v, Home: "local", Cluster: w, Status: setup.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Settling: settling, Replica: w.newReplica(),
 		Retention: time.Hour, Restored: func(int) {},
 		Writer: &writer{
 			openFGA: w, metrics: newMetrics(prometheus.NewRegistry(), func() int { return 0 }),

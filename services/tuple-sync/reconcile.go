@@ -3,22 +3,22 @@ package tuplesync
 import (
 	"context"
 
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger"
-	"github.com/entail-dev/entail/services/tuple-sync/mirror"
+	"github.com/entail-dev/entail/services/tuple-sync/declared"
+	"github.com/entail-dev/entail/services/tuple-sync/derived"
 )
 
 // reconciler passes objects and keys to the ledger and the mirror.
 type reconciler struct {
-	ledger *ledger.Reconciler
+	ledger *declared.Reconciler
 	// mirror is nil if the tuples of IAM are not kept.
-	mirror  *mirror.Reconciler
-	outages *controller.Outages[Key]
+	mirror  *derived.Reconciler
+	outages *setup.Outages[Key]
 }
 
-// Keys implements [consume.Reconciler].
+// Keys implements [setup.Reconciler].
 func (r *reconciler) Keys(object event.Key) []Key {
 	var keys []Key
 	for _, k := range r.ledger.Keys(object) {
@@ -33,7 +33,7 @@ func (r *reconciler) Keys(object event.Key) []Key {
 	return keys
 }
 
-// Priority implements [consume.Prioritizer].
+// Priority implements [setup.Prioritizer].
 func (r *reconciler) Priority(k Key) int {
 	if of, is := k.mirrorKey(); is {
 		return r.mirror.Priority(of)
@@ -41,10 +41,10 @@ func (r *reconciler) Priority(k Key) int {
 	return 0
 }
 
-// Reconcile implements [consume.Reconciler].
-func (r *reconciler) Reconcile(ctx context.Context, p *consume.Request[Key]) error {
+// Reconcile implements [setup.Reconciler].
+func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[Key]) error {
 	if of, is := p.Key.mirrorKey(); is {
-		pass := mirror.Pass{Key: of, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...mirror.Key) {
+		pass := derived.Pass{Key: of, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...derived.Key) {
 			for _, k := range keys {
 				p.Enqueue(priority, ofMirror(k))
 			}

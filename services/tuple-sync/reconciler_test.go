@@ -14,15 +14,15 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/declared"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
 // fixture is a world with a process in it, and the Store "a", whose OpenFGA store is S1.
@@ -56,9 +56,9 @@ func (s *fixture) module(name string, tuples ...corev1alpha1.Tuple) *thing {
 func (s *fixture) publish(a *thing) { s.receive(s.changed(a)) }
 
 // reconcile works until nothing is left to do, and tells what was made of each object last.
-func (s *fixture) reconcile() map[string]consume.Result {
+func (s *fixture) reconcile() map[string]controller.Result {
 	s.t.Helper()
-	last := map[string]consume.Result{}
+	last := map[string]controller.Result{}
 	for len(s.dirty) > 0 {
 		for k := range s.dirty {
 			delete(s.dirty, k)
@@ -247,7 +247,7 @@ func TestAnObjectThatMayNotBeChangedIsToldOfAndComesAgain(t *testing.T) {
 		}
 		return nil
 	}
-	key := ofLedger(ledger.Key{StoreID: "S1"})
+	key := ofLedger(declared.Key{StoreID: "S1"})
 	for range 2 {
 		s.process.later = nil
 		if _, err := s.process.reconcile(key, false); err != nil || !errors.Is(s.process.later, kube.ErrForbidden) {
@@ -279,7 +279,7 @@ func TestAPassThatIsOvertakenForEverIsTriedAgainLater(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := s.process.reconcile(ofLedger(ledger.Key{StoreID: "S1"}), false)
+	_, err := s.process.reconcile(ofLedger(declared.Key{StoreID: "S1"}), false)
 	if !fault.IsUnavailable(err) || s.calls["status"] > 16 {
 		t.Errorf("%d tries, then %v", s.calls["status"], err)
 	}
@@ -396,7 +396,7 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	key := event.Key{Cluster: "west", GroupResource: kinds.AuthorizationModels().GroupResource, Name: "guest"}
 	s.receive(event.Change{Key: key, UID: "guest", ResourceVersion: "1", Generation: 1, Epoch: "w", Object: mustJSON(s, guest)})
 	got := s.reconcile()["guest"]
-	if err := s.ledger.WriteOutage(t.Context(), ledger.Key{StoreID: "S1"}, controller.Outage{}); err != nil {
+	if err := s.ledger.WriteOutage(t.Context(), declared.Key{StoreID: "S1"}, setup.Outage{}); err != nil {
 		t.Error(err)
 	}
 	s.expect("doc:1#viewer@user:1")

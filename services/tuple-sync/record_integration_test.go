@@ -12,7 +12,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 func TestTupleSyncSaysThatRecordIsUnreadable(t *testing.T) {
@@ -47,7 +47,7 @@ func (b *bed) awaitEvent(kind kinds.Kind, name, reason string) {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		events, err := client.CoreV1().Events("").List(b.T.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -25,7 +25,7 @@ const (
 )
 
 // revoked is a Store from which four tuples were removed since a backup was made. Other software wrote one of them again.
-func revoked(t *testing.T) (b *bed, r *testbed.Running, id string, restore func()) {
+func revoked(t *testing.T) (b *bed, r *testenv.Running, id string, restore func()) {
 	t.Helper()
 	b = newBed(t)
 	b.store("demo", first, ofStore, rewritten)
@@ -72,7 +72,7 @@ func TestRestoredOpenFGAGivesNothingRevokedBack(t *testing.T) {
 		b, r, id, restore := revoked(t)
 		restore()
 		b.awaitTuples(id, append(slices.Clone(back), first, second, foreign)...)
-		testbed.Eventually(t, soon, func() error { return restoredAre(t.Context(), clientOf(r), back) })
+		testenv.Eventually(t, soon, func() error { return restoredAre(t.Context(), clientOf(r), back) })
 		b.Resync(topology.TupleSync)
 		b.awaitTuples(id, first, second, foreign)
 		b.awaitEvent(stores, "demo", "TuplesRestored")
@@ -125,7 +125,7 @@ func TestRemovalIsRecordedBeforeItIsMade(t *testing.T) {
 	})
 	before := b.Kube.WritesByOp()
 	b.module("one", "demo", first)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		f, err := b.get(stores, "demo")
 		if err == nil && (f.Status.RemovedTuples == nil || len(f.Status.RemovedTuples.Data) == 0) {
 			err = errors.New("the removal is not recorded yet")
@@ -139,7 +139,7 @@ func TestRemovalIsRecordedBeforeItIsMade(t *testing.T) {
 	b.await(models, "one", "Synced")
 	b.awaitTuples(id, first)
 	b.Settled()
-	for op, n := range testbed.CountsSince(before, b.Kube.WritesByOp()) {
+	for op, n := range testenv.CountsSince(before, b.Kube.WritesByOp()) {
 		if strings.Contains(op, "/stores/demo/status") && n != 1 {
 			t.Errorf("%s: got %d writes for one removal, want 1", op, n)
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
@@ -30,16 +30,16 @@ import (
 type rights struct {
 	*peopled
 
-	suite testbed.RightsSuite
+	suite testenv.RightsSuite
 }
 
 func TestTupleSyncReportsEachMissingRight(t *testing.T) {
 	r := &rights{peopled: &peopled{iamBed: newIAMBed(t)}}
 	r.everyKind()
 	r.Reflector()
-	r.suite = testbed.RightsSuite{
-		Env: r.Env, Service: topology.TupleSync, Log: &testbed.Log{}, Fill: r.fill, Uses: r.uses(),
-		Start: func() *testbed.Running { return r.serve(guarded(r.T, r.suite.Log)) },
+	r.suite = testenv.RightsSuite{
+		Env: r.Env, Service: topology.TupleSync, Log: &testenv.Log{}, Fill: r.fill, Uses: r.uses(),
+		Start: func() *testenv.Running { return r.serve(guarded(r.T, r.suite.Log)) },
 		Idle:  func() { r.CaughtUp(topology.TupleSync) },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := tuplev1connect.NewTupleServiceClient(caller, url).ListTuples(ctx, &tuplev1.ListTuplesRequest{Store: "demo"})
@@ -50,7 +50,7 @@ func TestTupleSyncReportsEachMissingRight(t *testing.T) {
 }
 
 // guarded makes the service ask the API server who calls it, and write its log here.
-func guarded(t testing.TB, log *testbed.Log) func(*tuplesync.Config) {
+func guarded(t testing.TB, log *testenv.Log) func(*tuplesync.Config) {
 	t.Helper()
 	return func(c *tuplesync.Config) {
 		c.RPC.Auth = rpc.Kubernetes
@@ -71,42 +71,42 @@ func (r *rights) everyKind() {
 }
 
 // uses is the table of what needs each right.
-func (r *rights) uses() map[string]testbed.RightUse {
+func (r *rights) uses() map[string]testenv.RightUse {
 	var declared []string
-	store := testbed.RightUse{
-		Need: func(c testbed.RightCase) {
+	store := testenv.RightUse{
+		Need: func(c testenv.RightCase) {
 			r.store(c.Name, "document:1#viewer@user:1")
 			r.synced(c.Name, docs)
 		},
-		Done: func(c testbed.RightCase) { r.await(stores, c.Name, "Synced") },
+		Done: func(c testenv.RightCase) { r.await(stores, c.Name, "Synced") },
 	}
-	model := testbed.RightUse{
-		Need: func(c testbed.RightCase) {
+	model := testenv.RightUse{
+		Need: func(c testenv.RightCase) {
 			r.module(c.Name, "demo", "document:"+c.Name+"#viewer@user:1")
 			r.merged(c.Name)
 		},
-		Done: func(c testbed.RightCase) { r.await(models, c.Name, "Synced") },
+		Done: func(c testenv.RightCase) { r.await(models, c.Name, "Synced") },
 	}
-	judged := testbed.RightUse{Need: r.another, Done: r.judged}
-	uses := map[string]testbed.RightUse{
+	judged := testenv.RightUse{Need: r.another, Done: r.judged}
+	uses := map[string]testenv.RightUse{
 		"patch stores": store, "patch stores/status": store, "record stores": store,
 		"patch authorizationmodels": model, "patch authorizationmodels/status": model, "record authorizationmodels": model,
 		"list *":   {Elsewhere: "TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList"},
 		"record *": judged,
 		"patch *": {
-			Need: func(c testbed.RightCase) {
+			Need: func(c testenv.RightCase) {
 				r.another(c)
 				r.judged(c)
 				r.SetFinalizers(c.Kind, r.namespaceOf(c.Kind), c.Name, former(c.Kind))
 			},
-			Done: func(c testbed.RightCase) { r.AwaitReleased(c.Kind, r.namespaceOf(c.Kind), c.Name) },
+			Done: func(c testenv.RightCase) { r.AwaitReleased(c.Kind, r.namespaceOf(c.Kind), c.Name) },
 		},
 		"create events": { // They name a tuple that no object declares.
-			Need: func(testbed.RightCase) {
+			Need: func(testenv.RightCase) {
 				declared = r.holds(r.id)
 				r.write(r.id, []string{iam.GrantType + ":" + string(r.web.UID) + "/door#u@" + iam.User("eve")}, nil)
 			},
-			Done: func(testbed.RightCase) { r.awaitTuples(r.id, declared...) },
+			Done: func(testenv.RightCase) { r.awaitTuples(r.id, declared...) },
 		},
 	}
 	for _, kind := range kinds.IAM() {
@@ -125,7 +125,7 @@ func former(kind kinds.Kind) string {
 }
 
 // another makes one more object of a kind of IAM.
-func (r *rights) another(c testbed.RightCase) {
+func (r *rights) another(c testenv.RightCase) {
 	r.T.Helper()
 	switch c.Kind {
 	case kinds.IAMRoles():
@@ -149,9 +149,9 @@ func (r *rights) another(c testbed.RightCase) {
 }
 
 // judged waits until the status of the object that [rights.another] made has conditions.
-func (r *rights) judged(c testbed.RightCase) {
+func (r *rights) judged(c testenv.RightCase) {
 	r.T.Helper()
-	testbed.Eventually(r.T, soon, func() error {
+	testenv.Eventually(r.T, soon, func() error {
 		u, err := r.Resource(c.Kind).Namespace(r.namespaceOf(c.Kind)).Get(r.T.Context(), c.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -175,7 +175,7 @@ func (r *rights) judged(c testbed.RightCase) {
 // service reports them, and gives everything all the same. With the rights, it lists the objects of each kind.
 func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
 	const many, registered = 60, "iam.miloapis.com/ProtectedResource" // More than are read one by one anyway.
-	var log testbed.Log
+	var log testenv.Log
 	b := newIAMBed(t)
 	b.register("registered", registered, "protectedresources")
 	var everybody [many][]iamv1alpha1.Subject
@@ -201,9 +201,9 @@ func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
 	b.remodel()
 	b.Reflector()
 	loseTuples := b.OpenFGA.Backup(t)
-	var lists []testbed.Right
+	var lists []testenv.Right
 	var restore []func()
-	for _, right := range testbed.Rights(topology.TupleSync) {
+	for _, right := range testenv.Rights(topology.TupleSync) {
 		if right.Verb == "list" {
 			lists = append(lists, right)
 			restore = append(restore, b.Kube.Revoke(t, topology.TupleSync, right))
@@ -211,7 +211,7 @@ func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
 	}
 	running := b.serve(guarded(t, &log))
 	for _, right := range lists {
-		testbed.Eventually(t, soon, func() error { return log.Warns(0, right.Denial()) })
+		testenv.Eventually(t, soon, func() error { return log.Warns(0, right.Denial()) })
 	}
 	b.ready(kinds.PolicyBindings(), "everybody", bound)
 	for i := range many {
@@ -226,7 +226,7 @@ func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
 	before, logged := b.Kube.CallsByOp(), len(log.Bytes())
 	b.serve(guarded(t, &log))
 	for _, right := range lists {
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			for op, n := range b.Kube.CallsByOp() {
 				if strings.HasPrefix(op, "GET /apis/"+right.Group+"/") && strings.HasSuffix(op, "/"+right.Resource) && n > before[op] {
 					return nil

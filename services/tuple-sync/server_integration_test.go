@@ -14,11 +14,11 @@ import (
 
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func clientOf(r *testbed.Running) tuplev1connect.TupleServiceClient {
+func clientOf(r *testenv.Running) tuplev1connect.TupleServiceClient {
 	transport := &http.Transport{DisableKeepAlives: true}
 	return tuplev1connect.NewTupleServiceClient(&http.Client{Transport: transport}, r.URL)
 }
@@ -32,7 +32,7 @@ func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
 	b := newBed(t)
 	r := b.serve()
 	client := clientOf(r)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if _, err := client.ListTuples(t.Context(), &tuplev1.ListTuplesRequest{Store: "demo"}); connect.CodeOf(err) != connect.CodeUnavailable {
 			return fmt.Errorf("before the snapshot ListTuples answers %w, want Unavailable", err)
 		}

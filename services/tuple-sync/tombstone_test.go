@@ -10,7 +10,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
 // restart begins a process that knows what the bus holds: of each name the newest state, and the

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
 const tortureModules = 6
@@ -31,9 +31,9 @@ func TestTupleSyncConvergesUnderRandomFaults(t *testing.T) {
 		ids[name] = b.synced(name, folders)
 		b.write(ids[name], []string{foreign}, nil)
 	}
-	torture := &testbed.Torture{
+	torture := &testenv.Torture{
 		Bed: b.Env, Reflector: b.Reflector(), Service: topology.TupleSync, OpenFGA: true,
-		Serve:  func() *testbed.Running { return b.serve(short) },
+		Serve:  func() *testenv.Running { return b.serve(short) },
 		Happen: b.happen, AsDeclared: func() error { return b.asDeclared(ids) },
 		Rounds: 3, Steps: 11, Pace: 15 * time.Millisecond, Within: 3 * soon, Failing: 10,
 	}

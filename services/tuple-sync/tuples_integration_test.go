@@ -15,7 +15,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -254,7 +254,7 @@ func TestChangesAreAnnouncedAndTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	var msg *jetstream.RawStreamMsg
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		msg, err = stream.GetLastMsgForSubject(t.Context(), topology.AnnounceSubject(id))
 		return err
 	})
@@ -272,7 +272,7 @@ func (b *bed) expectResult(kind kinds.Kind, name string, want eventv1.Outcome) {
 		b.T.Fatal(err)
 	}
 	subject := topology.ResultSubject(topology.TupleSync, keyOf(kind, name))
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		msg, err := stream.GetLastMsgForSubject(b.T.Context(), subject)
 		if err != nil {
 			return err

@@ -12,14 +12,14 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/query"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger"
-	"github.com/entail-dev/entail/services/tuple-sync/mirror"
+	"github.com/entail-dev/entail/services/tuple-sync/declared"
+	"github.com/entail-dev/entail/services/tuple-sync/derived"
 )
 
 // Run runs tuple-sync until ctx ends or a part fails.
@@ -36,7 +36,7 @@ func Run(ctx context.Context, cfg Config) error {
 const free = 2
 
 func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
-	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OpenFGA: &cfg.OpenFGA})
+	parts, err := setup.Open(rt, cfg.Config, setup.Needs{OpenFGA: &cfg.OpenFGA})
 	if err != nil {
 		return service.App{}, err
 	}
@@ -45,23 +45,23 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 		accountType = cfg.AccountType
 	}
 	store := event.Key{Cluster: cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: cfg.IAMStore}
-	state, models := ledger.NewState(parts.View, store, accountType), newModelCache(parts.OpenFGA)
-	iam := mirror.NewState(parts.View, state.Stores, store, cfg.UnobservedTargets == trust)
+	state, models := declared.NewState(parts.View, store, accountType), newModelCache(parts.OpenFGA)
+	iam := derived.NewState(parts.View, state.Stores, store, cfg.UnobservedTargets == trust)
 	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	confirmer.InBulk(parts.Kube, max(1, cfg.Workers-free))
 	metrics := newMetrics(rt.Metrics, state.Unreadable)
 	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: metrics}
-	r := &reconciler{ledger: ledger.New(ledger.Config{
+	r := &reconciler{ledger: declared.New(declared.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
 		Replica: parts.Replica, Now: bootclock.Now, Settling: cfg.Takeover.Settling, Writer: writer,
 		Retention: cfg.RemovedTuplesRetention, Restored: func(n int) { metrics.restored.Add(float64(n)) },
-	}), mirror: mirror.New(mirror.Config{
+	}), mirror: derived.New(derived.Config{
 		State: iam, View: parts.View, Confirmer: confirmer,
 		Cluster: parts.Kube, Status: parts.Status,
 		OpenFGA: parts.OpenFGA, Writer: &batchWriter{writer: writer}, Models: models, Log: rt.Log, Metrics: rt.Metrics,
 	})}
 	state.KeepUntil(r.mirror.IsEmptied)
-	r.outages = controller.NewOutages(rt.Log, func(ctx context.Context, key Key, why controller.Outage) error {
+	r.outages = setup.NewOutages(rt.Log, func(ctx context.Context, key Key, why setup.Outage) error {
 		if of, is := key.mirrorKey(); is {
 			return r.mirror.WriteOutage(ctx, of, why)
 		}
@@ -71,7 +71,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 		State: state, Cluster: cfg.Cluster, Complete: parts.View.Complete, Models: models, OpenFGA: parts.OpenFGA,
 		IAMStore: cfg.IAMStore, IAM: r.mirror,
 	})
-	app := controller.App(parts, r, answers.Handler())
+	app := setup.App(parts, r, answers.Handler())
 	app.Tasks = append(app.Tasks, r.outages.Run)
 	return app, nil
 }

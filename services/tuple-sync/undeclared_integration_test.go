@@ -11,7 +11,7 @@ import (
 
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // undeclared lists what the Store demo holds and nobody declares, by what becomes of it.
@@ -46,7 +46,7 @@ func TestWhatNobodyDeclaresIsToldWithWhatBecomesOfIt(t *testing.T) {
 	}
 	want := func(what string, fate tuplev1.Fate, tuples ...string) {
 		t.Helper()
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			got, err := undeclared(t.Context(), client)
 			if err != nil {
 				return err

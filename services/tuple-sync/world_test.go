@@ -27,7 +27,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
 // Models of the simulated stores: the second knows one type more.

@@ -22,7 +22,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher"
 )
@@ -33,15 +33,15 @@ const within = 60 * time.Second
 // bed holds the servers around a watcher, all real.
 type bed struct {
 	t    *testing.T
-	kube *testbed.KubeServer
-	nats *testbed.NATSServer
+	kube *testenv.KubeServer
+	nats *testenv.NATSServer
 	js   jetstream.JetStream
 	p    *publish.Publisher
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, kube: testbed.Kube(t), nats: testbed.NATS(t)}
+	b := &bed{t: t, kube: testenv.Kube(t), nats: testenv.NATS(t)}
 	b.js = b.nats.JetStream(t)
 	b.p = publish.New(b.js)
 	return b
@@ -74,7 +74,7 @@ func (b *bed) runAs(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (
 // runAsking runs a watcher that authenticates its callers as cfg requires.
 func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
 	b.t.Helper()
-	listener := testbed.Listen(b.t)
+	listener := testenv.Listen(b.t)
 	cfg.NATS.URL = b.nats.URLOf(topology.Watcher)
 	if len(cfg.Kinds) == 0 {
 		cfg.Kinds = followed()
@@ -84,14 +84,14 @@ func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config, bus ...nats.Optio
 	}
 	cfg.Embed.Kube, cfg.Embed.Listener = kube, listener
 	cfg.Embed.NATS = bus
-	running := testbed.Serve(b.t, listener, func(ctx context.Context) error { return watcher.Run(ctx, cfg) })
+	running := testenv.Serve(b.t, listener, func(ctx context.Context) error { return watcher.Run(ctx, cfg) })
 	return running.Stop, running.URL
 }
 
 // start starts a watcher in a process of its own.
-func (b *bed) start(name string) testbed.Process {
+func (b *bed) start(name string) testenv.Process {
 	b.t.Helper()
-	return testbed.Spawn(b.t, topology.Watcher, b.nats, b.kube, "--identity", name, "--kinds", strings.Join(followed(), ","))
+	return testenv.Spawn(b.t, topology.Watcher, b.nats, b.kube, "--identity", name, "--kinds", strings.Join(followed(), ","))
 }
 
 func (b *bed) stores() dynamic.ResourceInterface {
@@ -127,7 +127,7 @@ func (b *bed) last(name string) publish.Stored {
 // becomes waits until the stream holds the API server's state of every Store, and the marker is current.
 func (b *bed) becomes() {
 	b.t.Helper()
-	testbed.Eventually(b.t, within, b.equal)
+	testenv.Eventually(b.t, within, b.equal)
 }
 
 func (b *bed) equal() error {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher"
 )
@@ -68,7 +68,7 @@ func readyz(url string) (status int, text string, err error) {
 // ready waits until a watcher reports that it is ready or, with why, that it is not and the reason.
 func ready(t testing.TB, url, why string) {
 	t.Helper()
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		status, text, err := readyz(url)
 		if err == nil && (why == "") != (status == http.StatusOK) || !strings.Contains(text, why) {
 			err = fmt.Errorf("readyz is %d %s, want %q", status, text, why)
@@ -97,7 +97,7 @@ func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
 	_, leader := b.runOn(b.kube.Config(t, topology.Watcher))
 	ready(t, leader, "")
 	b.leads("first leads")
-	aside := testbed.Kube(t)
+	aside := testenv.Kube(t)
 	_, standby := b.runOn(aside.Config(t, topology.Watcher))
 	ready(t, standby, "")
 	b.kube.FailBefore(func(ctx context.Context, op string) error {
@@ -108,7 +108,7 @@ func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
 		return ctx.Err()
 	})
 	first, began := b.holder(), time.Now()
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		if now := b.holder(); now == "" || now == first {
 			return fmt.Errorf("%q leads", now)
 		}
@@ -122,7 +122,7 @@ func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
 func TestAWatcherIsNotReadyWhileTheAPIServerIsSilent(t *testing.T) {
 	b := newBed(t)
 	_, leader := b.runOn(b.kube.Config(t, topology.Watcher))
-	aside := testbed.Kube(t)
+	aside := testenv.Kube(t)
 	_, standby := b.runOn(aside.Config(t, topology.Watcher))
 	ready(t, leader, "")
 	ready(t, standby, "")

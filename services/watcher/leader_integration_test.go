@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -93,7 +93,7 @@ func TestAStandbyReadsNoObjects(t *testing.T) {
 	b := newBed(t)
 	b.run()
 	b.leads("first leads")
-	aside := testbed.Kube(t)
+	aside := testenv.Kube(t)
 	var mu sync.Mutex
 	asked := map[string]int{}
 	aside.FailBefore(func(_ context.Context, op string) error {
@@ -103,7 +103,7 @@ func TestAStandbyReadsNoObjects(t *testing.T) {
 		return nil
 	})
 	b.runOn(aside.Config(t, topology.Watcher))
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if asked["GET /apis/coordination.k8s.io/v1/namespaces/entail-system/leases/entail-watcher"] < 3 {
@@ -148,7 +148,7 @@ func TestTwoWatchersPublishEveryChangeOnce(t *testing.T) {
 		b.apply(fmt.Sprint("s", i), "1")
 	}
 	b.becomes()
-	testbed.Eventually(t, within, func() error { return b.equal() })
+	testenv.Eventually(t, within, func() error { return b.equal() })
 	if info, err := b.js.Stream(t.Context(), "ENTAIL_CHANGES"); err != nil || info.CachedInfo().State.LastSeq != 10 {
 		t.Errorf("%d messages for 10 changes (%v)", info.CachedInfo().State.LastSeq, err)
 	}

@@ -6,16 +6,16 @@ import (
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/service"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher"
 )
 
 func TestMain(m *testing.M) {
-	if testbed.IsSpawned() {
+	if testenv.IsSpawned() {
 		cfg := watcher.Defaults()
 		service.Main(topology.Watcher, cfg.BindFlags, func(ctx context.Context) error { return watcher.Run(ctx, cfg) })
 	}
 	service.CaptureLogs(slog.New(slog.DiscardHandler))
-	testbed.Main(m)
+	testenv.Main(m)
 }

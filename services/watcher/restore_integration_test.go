@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -43,7 +43,7 @@ func TestABackupThatIsRestoredUnderARunningWatcherIsPublishedAnew(t *testing.T) 
 	}
 	b.becomes()
 	restore()
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		ready, err := readiness(t, url)
 		if err == nil && !strings.Contains(ready, "resource versions went back") {
 			err = fmt.Errorf("/readyz says %q", ready)
@@ -51,7 +51,7 @@ func TestABackupThatIsRestoredUnderARunningWatcherIsPublishedAnew(t *testing.T) 
 		return err
 	})
 	b.becomes()
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		m, err := b.marker(kinds.Stores())
 		if err != nil || !strings.HasSuffix(m.GetEpoch(), "/1") {
 			return fmt.Errorf("marker is %v, %w", m, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher"
 )
@@ -30,7 +30,7 @@ import (
 type rights struct {
 	*bed
 
-	suite testbed.RightsSuite
+	suite testenv.RightsSuite
 	// administrator is a caller that may replay any object.
 	administrator *http.Client
 }
@@ -40,9 +40,9 @@ func TestWatcherReportsEachMissingRight(t *testing.T) {
 	r.kube.ServeLegacyOpenSearch(t)
 	r.kube.ServeKinds(t, kinds.Bindings(), kinds.Exports(), kinds.ResourceSchemas(), kinds.AccountInfos())
 	r.administrator = r.kube.Administrator(t, "administrator")
-	r.suite = testbed.RightsSuite{
-		Env:     &testbed.Env{T: t, Kube: r.kube, NATS: r.nats, JS: r.js},
-		Service: topology.Watcher, Log: &testbed.Log{}, Start: r.start, Uses: r.uses(),
+	r.suite = testenv.RightsSuite{
+		Env:     &testenv.Env{T: t, Kube: r.kube, NATS: r.nats, JS: r.js},
+		Service: topology.Watcher, Log: &testenv.Log{}, Start: r.start, Uses: r.uses(),
 		Idle: func() { ready(r.suite.T, r.suite.URL(), "") },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := syncv1connect.NewSyncServiceClient(caller, url).GetStatus(ctx, &syncv1.GetStatusRequest{})
@@ -52,7 +52,7 @@ func TestWatcherReportsEachMissingRight(t *testing.T) {
 	r.suite.Test(t)
 }
 
-func (r *rights) start() *testbed.Running {
+func (r *rights) start() *testenv.Running {
 	cfg := watcher.Defaults()
 	for _, kind := range kinds.All() {
 		cfg.Kinds = append(cfg.Kinds, kind.GroupResource.String())
@@ -60,24 +60,24 @@ func (r *rights) start() *testbed.Running {
 	cfg.RPC.Auth = rpc.Kubernetes
 	cfg.Embed.Log = r.suite.Log.Logger(r.t, slog.LevelInfo)
 	stop, url := r.runAsking(cfg, r.kube.Config(r.t, topology.Watcher))
-	return &testbed.Running{URL: url, Stop: stop}
+	return &testenv.Running{URL: url, Stop: stop}
 }
 
 // uses returns the operations that need each right. The rights on Secrets have their own tests.
-func (r *rights) uses() map[string]testbed.RightUse {
-	restart := func(testbed.RightCase) { r.suite.Restart() }
-	notReady := func(c testbed.RightCase) { ready(r.suite.T, r.suite.URL(), c.Denial()) }
-	leads := testbed.RightUse{Need: restart, Reported: notReady, Unlogged: true}
+func (r *rights) uses() map[string]testenv.RightUse {
+	restart := func(testenv.RightCase) { r.suite.Restart() }
+	notReady := func(c testenv.RightCase) { ready(r.suite.T, r.suite.URL(), c.Denial()) }
+	leads := testenv.RightUse{Need: restart, Reported: notReady, Unlogged: true}
 	makesLease := leads
-	makesLease.Need = func(testbed.RightCase) { r.suite.Restart(r.deleteLease) }
-	follows := testbed.RightUse{Need: restart, Done: func(testbed.RightCase) { r.awaitCurrent() }}
-	return map[string]testbed.RightUse{
+	makesLease.Need = func(testenv.RightCase) { r.suite.Restart(r.deleteLease) }
+	follows := testenv.RightUse{Need: restart, Done: func(testenv.RightCase) { r.awaitCurrent() }}
+	return map[string]testenv.RightUse{
 		"create leases": makesLease, "get leases": leads, "update leases": leads,
 		"list *": follows, "watch *": follows,
 		"get *": {
-			Need: func(c testbed.RightCase) { r.replays(c, connect.CodeUnavailable) },
-			Done: func(c testbed.RightCase) { r.replays(c, connect.CodeNotFound) },
-			Keep: func(c testbed.RightCase) { r.replays(c, connect.CodeNotFound) },
+			Need: func(c testenv.RightCase) { r.replays(c, connect.CodeUnavailable) },
+			Done: func(c testenv.RightCase) { r.replays(c, connect.CodeNotFound) },
+			Keep: func(c testenv.RightCase) { r.replays(c, connect.CodeNotFound) },
 		},
 	}
 }
@@ -93,7 +93,7 @@ func (r *rights) deleteLease() {
 func (r *rights) awaitCurrent() {
 	r.suite.T.Helper()
 	began := time.Now()
-	testbed.Eventually(r.suite.T, within, func() error {
+	testenv.Eventually(r.suite.T, within, func() error {
 		h, err := r.p.LastHeartbeat(r.suite.T.Context(), "local")
 		if err != nil {
 			return err
@@ -106,14 +106,14 @@ func (r *rights) awaitCurrent() {
 }
 
 // replays replays an object that does not exist, until the answer has this code. The service reads the object.
-func (r *rights) replays(c testbed.RightCase, want connect.Code) {
+func (r *rights) replays(c testenv.RightCase, want connect.Code) {
 	r.suite.T.Helper()
 	ref := &eventv1.ObjectRef{Cluster: "local", Group: c.Group, Resource: c.Resource, Name: "nobody"}
 	if !c.Kind.Global {
 		ref.Namespace = "default"
 	}
 	client := syncv1connect.NewSyncServiceClient(r.administrator, r.suite.URL())
-	testbed.Answers(r.suite.T, within, want, func(ctx context.Context) error {
+	testenv.Answers(r.suite.T, within, want, func(ctx context.Context) error {
 		_, err := client.Replay(ctx, &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_Ref{Ref: ref}})
 		return err
 	})

@@ -30,7 +30,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/leak"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rbac"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher"
 )
@@ -197,7 +197,7 @@ func secretKey(namespace, name string) event.Key {
 func (b *secretBed) told(namespace, name, version string) publish.Stored {
 	b.t.Helper()
 	var last publish.Stored
-	testbed.Eventually(b.t, within, func() (err error) {
+	testenv.Eventually(b.t, within, func() (err error) {
 		if last, err = b.p.Last(b.t.Context(), secretKey(namespace, name)); err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func contentOf(t *testing.T, of publish.Stored) (is metav1.ObjectMeta) {
 // gone waits until the stream holds the deletion of a Secret.
 func (b *secretBed) gone(namespace, name string) {
 	b.t.Helper()
-	testbed.Eventually(b.t, within, func() error {
+	testenv.Eventually(b.t, within, func() error {
 		last, err := b.p.Last(b.t.Context(), secretKey(namespace, name))
 		if err == nil && !last.Deleted {
 			err = errors.New(name + " is on the bus")
@@ -248,7 +248,7 @@ func (b *secretBed) beat() (*eventv1.Heartbeat, time.Time) {
 		b.t.Fatal(err)
 	}
 	var msg *jetstream.RawStreamMsg
-	testbed.Eventually(b.t, within, func() (err error) {
+	testenv.Eventually(b.t, within, func() (err error) {
 		msg, err = stream.GetLastMsgForSubject(b.t.Context(), topology.HeartbeatSubject("local"))
 		return err
 	})
@@ -380,7 +380,7 @@ func TestARestartedWatcherTellsOfSecretsAsTheyAre(t *testing.T) {
 	b.told("team-a", "changed", version)
 	b.gone("team-a", "forgotten")
 	b.gone("team-a", "deleted")
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		if is := b.told("team-a", "anew", ""); is.UID == told["anew"].UID {
 			return errors.New("it is the one from before")
 		}
@@ -426,13 +426,13 @@ func TestANamespaceThatMayNotBeFollowedHoldsUpNothing(t *testing.T) {
 	_, url := b.follow("team-a", "team-b", "team-c")
 	b.gone("team-b", "passwords")
 	b.told("team-a", "passwords", b.change("passwords", "-2"))
-	if n := (&testbed.Running{URL: url}).Metric(t, `entail_watcher_objects{kind="secrets/team-a"}`); n != 1 {
+	if n := (&testenv.Running{URL: url}).Metric(t, `entail_watcher_objects{kind="secrets/team-a"}`); n != 1 {
 		t.Errorf("%g Secrets are followed", n)
 	}
 	b.apply("a", "")
 	b.becomes()
 	ready(t, url, "")
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		h, at := b.beat()
 		if behind := h.GetBehind().AsDuration(); behind > 5*time.Second || time.Since(at) > 5*time.Second {
 			return fmt.Errorf("a heartbeat of %s says that the bus is %s behind", at, behind)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -67,7 +67,7 @@ func (b *silencedBody) Read(p []byte) (int, error) {
 
 // All other watches go on, and reads are answered.
 func TestAWatchThatIsSilentAloneIsNoticed(t *testing.T) {
-	if !testbed.Nightly {
+	if !testenv.Nightly {
 		t.Skip("it waits for bookmarks, for two and a half minutes")
 	}
 	b, s := newBed(t), &silencer{bookmarked: make(chan struct{}), silent: make(chan struct{})}
@@ -79,7 +79,7 @@ func TestAWatchThatIsSilentAloneIsNoticed(t *testing.T) {
 	close(s.silent)
 	b.apply("probe", "while the watch is silent")
 	began, behind := time.Now(), time.Duration(0)
-	testbed.Eventually(t, 3*time.Minute, func() error {
+	testenv.Eventually(t, 3*time.Minute, func() error {
 		h, err := b.p.LastHeartbeat(t.Context(), "local")
 		if err != nil {
 			return err

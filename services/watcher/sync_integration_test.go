@@ -14,7 +14,7 @@ import (
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -28,7 +28,7 @@ func TestEveryReplicaAnswersWhereAChangeIs(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 
 	var trace *syncv1.TraceObjectResponse
-	testbed.Eventually(t, within, func() (err error) {
+	testenv.Eventually(t, within, func() (err error) {
 		trace, err = standby.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "fgastore", Name: "demo"})
 		return err
 	})
@@ -63,7 +63,7 @@ func TestAStandbyReplaysAndTheLeaderGoesOn(t *testing.T) {
 	b.becomes()
 	ref := &eventv1.ObjectRef{Group: kinds.Stores().Group, Resource: "stores", Name: "demo"}
 	var replayed *syncv1.ReplayResponse
-	testbed.Eventually(t, within, func() (err error) {
+	testenv.Eventually(t, within, func() (err error) {
 		replayed, err = standby.Replay(t.Context(), &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_Ref{Ref: ref}})
 		return err
 	})

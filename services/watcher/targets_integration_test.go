@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rbac"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher"
 )
@@ -113,7 +113,7 @@ func target(name string) event.Key {
 // tells waits until the last marker of a kind is right.
 func (b targets) tells(plural string, right func(*eventv1.SnapshotMarker) bool) (m *eventv1.SnapshotMarker) {
 	b.t.Helper()
-	testbed.Eventually(b.t, within, func() (err error) {
+	testenv.Eventually(b.t, within, func() (err error) {
 		if m, err = b.p.LastMarker(b.t.Context(), "local", core(plural)); err == nil && !right(m) {
 			err = fmt.Errorf("it tells %v", m)
 		}
@@ -126,7 +126,7 @@ func observed(m *eventv1.SnapshotMarker) bool { return m.GetServed() && m.GetPro
 
 func (b targets) has(k event.Key) (s publish.Stored) {
 	b.t.Helper()
-	testbed.Eventually(b.t, within, func() (err error) {
+	testenv.Eventually(b.t, within, func() (err error) {
 		s, err = b.p.Last(b.t.Context(), k)
 		return err
 	})
@@ -159,7 +159,7 @@ func TestObjectsOfARegisteredKindAreFollowedByWhatTheyAreAlone(t *testing.T) {
 	if err := b.client().CoreV1().ConfigMaps("default").Delete(t.Context(), "before", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		if gone := b.has(target("before")); !gone.Deleted || gone.UID != string(before.UID) {
 			return fmt.Errorf("it is %+v", gone)
 		}
@@ -182,7 +182,7 @@ func TestAKindThatMayNotBeReadHarmsNobody(t *testing.T) {
 		t.Errorf("it tells %v", m)
 	}
 	b.becomes()
-	testbed.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
+	testenv.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
 	b.aggregate()
 	if m := b.tells("configmaps", observed); m.GetCount() < 1 {
 		t.Errorf("it tells %v", m)
@@ -250,12 +250,12 @@ func TestAfterTheStreamIsLostTargetsAreToldBeforeWhatRegistersThem(t *testing.T)
 	b.configMap("three")
 	b.run()
 	b.tells("configmaps", observed)
-	testbed.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
+	testenv.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
 	for range 3 {
 		if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
 			t.Fatal(err)
 		}
-		testbed.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
+		testenv.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
 		incarnation, err := b.p.Incarnation(t.Context())
 		if err != nil {
 			t.Fatal(err)

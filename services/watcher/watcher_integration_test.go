@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher"
 )
@@ -120,7 +120,7 @@ func TestADefinitionMayComeAndGo(t *testing.T) {
 	if err := crds.Delete(t.Context(), kinds.Stores().GroupResource.String(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		if marker, err := b.marker(kinds.Stores()); err != nil || marker.GetServed() {
 			return fmt.Errorf("marker is %v, %w; want it to say that the kind is not served", marker, err)
 		}
@@ -230,13 +230,13 @@ func TestTwoClustersShareABus(t *testing.T) {
 		}
 		return nil
 	}
-	testbed.Eventually(t, within, both)
+	testenv.Eventually(t, within, both)
 	if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, within, both)
+	testenv.Eventually(t, within, both)
 	b.remove("s4")
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		for _, cluster := range []string{"local", west.Cluster} {
 			key := store("s4")
 			key.Cluster = cluster

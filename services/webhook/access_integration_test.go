@@ -16,7 +16,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/webhook"
 )
@@ -159,7 +159,7 @@ func TestTheStatusOfTheModelIsThatOfTheStoreAndOfWhatIsProtected(t *testing.T) {
 				"type": corev1alpha1.ModelSynced, "status": status, "reason": "Odd", "message": "odd", "observedGeneration": 1, "lastTransitionTime": "2026-01-02T03:04:05Z",
 			}},
 		})
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			m, err := b.client.GetModelStatus(t.Context(), &accessv1.GetModelStatusRequest{})
 			if err != nil {
 				return err
@@ -253,7 +253,7 @@ func TestNobodyIsToldAnythingByWhatMayBeTooOld(t *testing.T) {
 	b.mayGet(true, nil)
 	release := sync.OnceFunc(reflector.Hold())
 	defer release()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		_, err := b.get("alice", "web", nil)
 		if connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "--max-staleness") {
 			return fmt.Errorf("without heartbeats there is still an answer, or another error: %w", err)

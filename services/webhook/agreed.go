@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
@@ -22,7 +22,7 @@ var errDisagree = errors.New("OpenFGA allows what the declared objects do not: i
 type agreed struct{ openFGA, index Decider }
 
 // Decide implements [Decider]. It returns an error if OpenFGA still allows what the index does not.
-func (a agreed) Decide(ctx context.Context, q decide.Query) (why decide.Proof, allowed bool, err error) {
+func (a agreed) Decide(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
 	for began := time.Now(); ; {
 		if why, allowed, err = a.openFGA.Decide(ctx, q); err != nil || !allowed {
 			return why, false, err

@@ -6,16 +6,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
 // says is a decider that answers by the time since it was made.
 type says func(since time.Duration) (bool, error)
 
-func (s says) Decide(ctx context.Context, _ decide.Query) (decide.Proof, bool, error) {
+func (s says) Decide(ctx context.Context, _ authz.Query) (authz.Proof, bool, error) {
 	allowed, err := s(time.Since(ctx.Value(begun{}).(time.Time)))
-	return decide.Proof{}, allowed, err
+	return authz.Proof{}, allowed, err
 }
 
 type begun struct{}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/webhook"
 )
 
@@ -131,7 +131,7 @@ func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
 	const list, one = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/configmaps/none"
 	answers := func(call func(string) (int, error), path string, want int) {
 		t.Helper()
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if code, err := call(path); err != nil || code != want {
 				return fmt.Errorf("%s is answered %d, %w", path, code, err)
 			}
@@ -180,7 +180,7 @@ func TestInShadowTheAPIServerLetsNobodyInByABinding(t *testing.T) {
 		"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subjectFrom("User", "alice", aliceIs)},
 		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}},
 	})
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		code, err := alice("/api/v1/namespaces/default/configmaps")
 		if err != nil || code != http.StatusForbidden {
 			t.Errorf("alice is answered %d, %v", code, err)

@@ -23,7 +23,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/webhook"
 )
 
@@ -88,7 +88,7 @@ func ask(ctx context.Context, client *http.Client, url, body, want string) error
 func BenchmarkReviews(b *testing.B) {
 	address, set := authorizerOf(b)
 	var clients func(bool) *http.Client
-	bed := &bed{Env: testbed.NewBed(b), set: func(c *webhook.Config) { set(c); clients = secured(b, c) }}
+	bed := &bed{Env: testenv.NewBed(b), set: func(c *webhook.Config) { set(c); clients = secured(b, c) }}
 	bed.publish(bindings)
 	bed.beat()
 	bed.serve()
@@ -97,7 +97,7 @@ func BenchmarkReviews(b *testing.B) {
 		return each(all, func(p puzzle) error { return ask(b.Context(), client, url, p.review(), p.answer()) })
 	}
 	http1, http2 := reviewed(clients(false)), reviewed(clients(true))
-	testbed.Eventually(b, soon, http1)
+	testenv.Eventually(b, soon, http1)
 	check := bed.bare(all)
 	for b.Loop() {
 		bare, bareTimes := closed(b, connections, check)
@@ -233,8 +233,8 @@ func BenchmarkThroughTheAPIServer(b *testing.B) {
 		}
 	}
 	byRBAC, asked := request("carol"), request("alice")
-	testbed.Eventually(b, soon, byRBAC)
-	testbed.Eventually(b, soon, asked)
+	testenv.Eventually(b, soon, byRBAC)
+	testenv.Eventually(b, soon, asked)
 	for b.Loop() {
 		for _, askers := range []int{1, connections} {
 			_, rbac := closed(b, askers, byRBAC)

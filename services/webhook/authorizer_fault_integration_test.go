@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/webhook"
 )
@@ -29,7 +29,7 @@ func reviewOf(user string) string { return strings.Replace(review, `"alice"`, `"
 func authorizerOf(t testing.TB) (address string, set func(*webhook.Config)) {
 	t.Helper()
 	var taken atomic.Pointer[net.Listener]
-	listener := testbed.Listen(t)
+	listener := testenv.Listen(t)
 	taken.Store(&listener)
 	address = listener.Addr().String()
 	return address, func(c *webhook.Config) {
@@ -84,7 +84,7 @@ func (a *asker) run(ctx context.Context, t *testing.T) {
 func (a *asker) more(t *testing.T) {
 	t.Helper()
 	before := a.answers.Load()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if n := a.answers.Load() - before; n < 2 {
 			return fmt.Errorf("%s is not answered", a.user)
 		}
@@ -96,7 +96,7 @@ func (a *asker) more(t *testing.T) {
 func (a *asker) refused(t *testing.T, b *bed) {
 	t.Helper()
 	before := a.failures.Load()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if err := publish.New(b.JS).Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "local"}); err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func TestWhatIsSaidAgainLateChangesNothing(t *testing.T) {
 	b.bind("replayed", "Project", "web", web, subjectFrom("User", "alice", alice))
 	until := func(want string) {
 		t.Helper()
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if code, answer := asks(t, address); code != http.StatusOK || !strings.Contains(answer, want) {
 				return fmt.Errorf("%d %s", code, answer)
 			}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/webhook"
 )
 
@@ -62,11 +62,11 @@ func readiness(t *testing.T, url string) (code int, err error) {
 // TestTheAPIServerIsToldNothingByWhatMayBeTooOld verifies that an unknown state gives no status 200, which the API
 // server would cache. No such answer may allow access after a revocation.
 func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
-	listener := testbed.Listen(t)
+	listener := testenv.Listen(t)
 	b := newBedWith(t, func(c *webhook.Config) { c.MaxStaleness, c.Authorizer.Listener = 5*time.Second, listener })
 	until := func(code int, want string) {
 		t.Helper()
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if got, answer := asks(t, listener.Addr().String()); got != code || !strings.Contains(answer, want) {
 				return fmt.Errorf("answered is %d %s, want %d %s", got, answer, code, want)
 			}
@@ -101,7 +101,7 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 
 // The authenticator names accounts as Milo's does.
 func TestAnAccountThatIsNotNamedAsInTheCoreAPIHasWhatItIsBoundTo(t *testing.T) {
-	listener := testbed.Listen(t)
+	listener := testenv.Listen(t)
 	b := newBedWith(t, func(c *webhook.Config) { c.AccountNames, c.Authorizer.Listener = `sa-.+@datum\.default`, listener })
 	b.Reflector()
 	b.protect()
@@ -111,7 +111,7 @@ func TestAnAccountThatIsNotNamedAsInTheCoreAPIHasWhatItIsBoundTo(t *testing.T) {
 	named := func(user, uid string) string {
 		return strings.NewReplacer(`"user":"a"`, `"user":"`+user+`"`, `"alice"`, `"`+uid+`"`).Replace(review)
 	}
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if code, answer := put(t, listener.Addr().String(), named("sa-one@datum.default", bot)); code != http.StatusOK || !strings.Contains(answer, `"allowed":true`) {
 			return fmt.Errorf("the answer is %d %s", code, answer)
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
 )
@@ -22,7 +22,7 @@ const callful = 100
 // bare writes the tuples of [bed.publish] to OpenFGA, and returns a function that checks the next puzzle there.
 func (b *bed) bare(all []puzzle) func() error {
 	b.T.Helper()
-	x, client := decide.New(nil), b.OpenFGA.Client(b.T)
+	x, client := authz.New(nil), b.OpenFGA.Client(b.T)
 	protected := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "project"}}
 	protected.Spec.ServiceRef.Name, protected.Spec.Kind, protected.Spec.Plural, protected.Spec.Permissions = projects, "Project", "projects", []string{"get", "list"}
 	x.SetProtectedResource("project", protected)
@@ -39,8 +39,8 @@ func (b *bed) bare(all []puzzle) func() error {
 	checks := map[puzzle]*openfgav1.CheckRequest{}
 	for _, p := range all {
 		x.SetTarget(projects+"/Project", "", p.project, &iam.Target{UID: "u"})
-		c, ok := x.Check(decide.Query{
-			Subject: decide.Subject{User: p.user}, Permission: projects + "/projects.get", Type: projects + "/Project", Name: p.project,
+		c, ok := x.Check(authz.Query{
+			Subject: authz.Subject{User: p.user}, Permission: projects + "/projects.get", Type: projects + "/Project", Name: p.project,
 		})
 		if !ok {
 			b.T.Fatalf("there are no words for %+v", p)

@@ -19,17 +19,17 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/webhook"
 )
 
 func TestMain(m *testing.M) {
-	if testbed.IsSpawned() {
+	if testenv.IsSpawned() {
 		cfg := webhook.Defaults()
 		service.Main(topology.Webhook, cfg.BindFlags, func(ctx context.Context) error { return webhook.Run(ctx, cfg) })
 	}
-	testbed.Main(m)
+	testenv.Main(m)
 }
 
 const (
@@ -40,11 +40,11 @@ const (
 
 // bed is the test environment of a webhook, with its clients.
 type bed struct {
-	*testbed.Env
+	*testenv.Env
 
 	// set changes the settings of the service.
 	set     func(*webhook.Config)
-	running *testbed.Running
+	running *testenv.Running
 	client  accessv1connect.AccessServiceClient
 	// malloryRole is the ClusterRole of mallory. See newGuardedBed.
 	malloryRole string
@@ -59,7 +59,7 @@ func newBed(t *testing.T) *bed {
 
 func newBedWith(t testing.TB, set func(*webhook.Config)) *bed {
 	t.Helper()
-	b := &bed{Env: testbed.NewBed(t), set: set}
+	b := &bed{Env: testenv.NewBed(t), set: set}
 	b.serve()
 	return b
 }
@@ -209,7 +209,7 @@ func projectNamed(name string) *accessv1.Resource {
 func answered[Q, A any](b *bed, ask func(context.Context, Q) (A, error), question Q) A {
 	b.T.Helper()
 	var answer A
-	testbed.Eventually(b.T, soon, func() (err error) {
+	testenv.Eventually(b.T, soon, func() (err error) {
 		answer, err = ask(b.T.Context(), question)
 		return err
 	})
@@ -220,7 +220,7 @@ func answered[Q, A any](b *bed, ask func(context.Context, Q) (A, error), questio
 func (b *bed) mayGet(want bool, least *accessv1.AtLeast) {
 	b.T.Helper()
 	var answer *accessv1.CheckAccessResponse
-	testbed.Eventually(b.T, soon, func() (err error) {
+	testenv.Eventually(b.T, soon, func() (err error) {
 		answer, err = b.get("alice", "web", least)
 		return err
 	})
@@ -232,7 +232,7 @@ func (b *bed) mayGet(want bool, least *accessv1.AtLeast) {
 // awaitReady waits until the service answers with all created objects.
 func (b *bed) awaitReady() {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		for _, least := range b.made {
 			if _, err := b.get("nobody", "none", least); err != nil {
 				return err

@@ -22,7 +22,7 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -45,7 +45,7 @@ func BenchmarkStart(b *testing.B) {
 }
 
 func start(b *testing.B, bindings int) {
-	bed := &bed{Env: testbed.NewBed(b)}
+	bed := &bed{Env: testenv.NewBed(b)}
 	bed.publish(bindings)
 	bed.beat()
 	b.Setenv("GOMEMLIMIT", memoryLimit)
@@ -54,10 +54,10 @@ func start(b *testing.B, bindings int) {
 	for b.Loop() {
 		n++
 		began, address := time.Now(), freeAddress(b)
-		process := testbed.Spawn(b, topology.Webhook, bed.NATS, bed.Kube, "--listen", address, "--log-level", "warn")
+		process := testenv.Spawn(b, topology.Webhook, bed.NATS, bed.Kube, "--listen", address, "--log-level", "warn")
 		bed.client = accessv1connect.NewAccessServiceClient(http.DefaultClient, "http://"+address)
 		has := func(user string, want int) {
-			testbed.Eventually(b, patient, func() error {
+			testenv.Eventually(b, patient, func() error {
 				what, err := bed.client.WhatCan(b.Context(), &accessv1.WhatCanRequest{Subject: &accessv1.Subject{User: user}, PageSize: most})
 				if err == nil && len(what.GetRights()) != want {
 					err = fmt.Errorf("%d rights, want %d", len(what.GetRights()), want)
@@ -83,7 +83,7 @@ func start(b *testing.B, bindings int) {
 const patient = 10 * time.Minute
 
 // resident returns the peak and the current memory of a process, in MiB.
-func resident(b *testing.B, p testbed.Process) (peak, now float64) {
+func resident(b *testing.B, p testenv.Process) (peak, now float64) {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/backoff"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
@@ -52,7 +52,7 @@ func (g *grove) bindTo(name string, subject iamv1alpha1.Subject) {
 }
 
 // ask decides a question, and reports whether OpenFGA was called.
-func (g *grove) ask(t *testing.T, q decide.Query) (allowed, asked bool) {
+func (g *grove) ask(t *testing.T, q authz.Query) (allowed, asked bool) {
 	t.Helper()
 	before := len(g.answers.asked)
 	_, allowed, err := g.Decide(t.Context(), q)
@@ -78,18 +78,18 @@ func TestAnAnswerOnWhichBothAgreeIsGivenAgain(t *testing.T) {
 // TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore lets OpenFGA always answer yes. At first, alice is declared to be
 // allowed.
 func TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore(t *testing.T) {
-	for name, change := range map[string]func(*grove, *decide.Query){
-		"who was allowed is not declared to be": func(g *grove, _ *decide.Query) { g.bind("alice", false) },
-		"another asks":                          func(_ *grove, q *decide.Query) { q.User = "bob" },
-		"another object is asked for":           func(_ *grove, q *decide.Query) { q.Name = "elm" },
-		"the request comes with more":           func(_ *grove, q *decide.Query) { q.Groups = []string{"system:staff"} },
-		"the store is another": func(g *grove, _ *decide.Query) {
+	for name, change := range map[string]func(*grove, *authz.Query){
+		"who was allowed is not declared to be": func(g *grove, _ *authz.Query) { g.bind("alice", false) },
+		"another asks":                          func(_ *grove, q *authz.Query) { q.User = "bob" },
+		"another object is asked for":           func(_ *grove, q *authz.Query) { q.Name = "elm" },
+		"the request comes with more":           func(_ *grove, q *authz.Query) { q.Groups = []string{"system:staff"} },
+		"the store is another": func(g *grove, _ *authz.Query) {
 			g.store.Status.StoreID, g.store.Spec.Adoption = "T", corev1alpha1.AdoptionAlways
 		},
-		"the model is another":            func(g *grove, _ *decide.Query) { g.store.Status.AuthorizationModelID = "N" },
-		"the index may be too old":        func(g *grove, _ *decide.Query) { g.age = maxAge + 1 },
-		"it was long ago":                 func(*grove, *decide.Query) { backoff.Sleep(context.Background(), keptFor+1) },
-		"another index allows it to none": func(g *grove, _ *decide.Query) { g.openFGA.index = newGrove().index },
+		"the model is another":            func(g *grove, _ *authz.Query) { g.store.Status.AuthorizationModelID = "N" },
+		"the index may be too old":        func(g *grove, _ *authz.Query) { g.age = maxAge + 1 },
+		"it was long ago":                 func(*grove, *authz.Query) { backoff.Sleep(context.Background(), keptFor+1) },
+		"another index allows it to none": func(g *grove, _ *authz.Query) { g.openFGA.index = newGrove().index },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
@@ -31,7 +31,7 @@ func (s *server) isOwn(caller authenticationv1.UserInfo, request any) bool {
 
 // subjectOf returns the subject of a request, or the caller if the request names none. It keeps only groups that count for
 // authorization, as [review.Rules.Groups] defines them.
-func (s *server) subjectOf(ctx context.Context, question asks) (decide.Subject, error) {
+func (s *server) subjectOf(ctx context.Context, question asks) (authz.Subject, error) {
 	who := subjectFrom(question.GetSubject())
 	if who.User != "" || who.Account != "" || len(who.Groups) > 0 {
 		who.Groups = s.rules.Groups(who.Groups)

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/webhook"
 )
 
@@ -90,7 +90,7 @@ func TestEverybodyMayAskAboutThemselvesAndWhoMayReviewAboutAll(t *testing.T) {
 			return err
 		},
 	} {
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if err := ask(); connect.CodeOf(err) == connect.CodePermissionDenied {
 				return nil
 			} else if err != nil && connect.CodeOf(err) != connect.CodeUnavailable {

@@ -8,7 +8,7 @@ import (
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
@@ -89,13 +89,13 @@ func TestEveryQuestionMayAskForAtLeast(t *testing.T) {
 }
 
 func TestAPageEndsWherePermissionsAreTooMany(t *testing.T) {
-	rights := func(gives ...int) (page []decide.Right) {
+	rights := func(gives ...int) (page []authz.Right) {
 		for _, n := range gives {
-			page = append(page, decide.Right{Gives: n})
+			page = append(page, authz.Right{Gives: n})
 		}
 		return page
 	}
-	for want, page := range map[int][]decide.Right{
+	for want, page := range map[int][]authz.Right{
 		0: nil, 3: rights(1, maxPermissions-2, 1), 2: rights(1, maxPermissions-2, 2), 1: rights(2*maxPermissions, 1),
 	} {
 		if got := rowsThatFit(page); got != want {

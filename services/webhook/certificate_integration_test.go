@@ -22,7 +22,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // certified returns the access of a client with a certificate of the API server's authority, with a UID unless it is
@@ -81,7 +81,7 @@ func TestAUIDInACertificateSaysWhoAsks(t *testing.T) {
 	answers := func(name, uid string, want int) {
 		t.Helper()
 		call := callerWith(t, certified(t, server, name, uid))
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if code, err := call("/api/v1/namespaces/default/configmaps"); err != nil || code != want {
 				return fmt.Errorf("%q with UID %q is answered %d, %w", name, uid, code, err)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 const (
@@ -37,13 +37,13 @@ func (s *state) awaitObject(ctx context.Context, key event.Key, object []byte) e
 			return err
 		}
 		if !backoff.Sleep(ctx, attention) {
-			return fmt.Errorf("%w: it does not hold %s as the API server has it", view.ErrIncomplete, key)
+			return fmt.Errorf("%w: it does not hold %s as the API server has it", informer.ErrIncomplete, key)
 		}
 	}
 }
 
 // heldObject returns an object of the view after the callbacks for it have run, so the index holds it too.
-func heldObject[T any](s *state, table *view.Lister[T], key event.Key) (o view.Object[T], live bool) {
+func heldObject[T any](s *state, table *informer.Lister[T], key event.Key) (o informer.Object[T], live bool) {
 	s.view.Between(func() { o, live = table.Get(key) })
 	return o, live
 }

@@ -7,9 +7,9 @@ import (
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // following is the interval between two questions to a decider that may lag behind the index.
@@ -18,8 +18,8 @@ const following = 50 * time.Millisecond
 // decideAtLeast decides a question with a minimum state. The index already holds that state, but OpenFGA may receive it
 // later. So the question is repeated until the decider agrees with the index, at most for patience.
 func decideAtLeast(
-	ctx context.Context, d Decider, x *decide.Index, q decide.Query, least *accessv1.AtLeast,
-) (why decide.Proof, allowed bool, err error) {
+	ctx context.Context, d Decider, x *authz.Index, q authz.Query, least *accessv1.AtLeast,
+) (why authz.Proof, allowed bool, err error) {
 	if least.GetRevision() == "" && least.GetObject() == nil {
 		return d.Decide(ctx, q)
 	}
@@ -31,7 +31,7 @@ func decideAtLeast(
 			return why, allowed, err
 		}
 		if !backoff.Sleep(ctx, following) {
-			return decide.Proof{}, false, rpc.Incomplete(fmt.Errorf("%w: OpenFGA does not say yet what is declared", view.ErrIncomplete))
+			return authz.Proof{}, false, rpc.Incomplete(fmt.Errorf("%w: OpenFGA does not say yet what is declared", informer.ErrIncomplete))
 		}
 	}
 }

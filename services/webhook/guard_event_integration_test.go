@@ -15,7 +15,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // TestNobodyTakesAnEventOverByItsOtherGroup registers Events by one of the two groups in which the API server serves
@@ -64,7 +64,7 @@ func takeEventOver(t *testing.T, group string) {
 			return err
 		},
 	} {
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if err := take(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), group+"/events.delete") {
 				return fmt.Errorf("taken over by %s: %w", served, err)
 			}

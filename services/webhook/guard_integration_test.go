@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/webhook"
-	"github.com/entail-dev/entail/services/webhook/internal/guard"
+	"github.com/entail-dev/entail/services/webhook/internal/validating"
 )
 
 // mallory may write all objects of IAM. She has every right that the admission policies require, but not the verb
@@ -26,7 +26,7 @@ const mallory = "mallory"
 // newGuardedBed starts a webhook with admission webhooks that the API server calls.
 func newGuardedBed(t *testing.T) *bed {
 	t.Helper()
-	listener := testbed.Listen(t)
+	listener := testenv.Listen(t)
 	b := newBedWith(t, func(c *webhook.Config) {
 		c.Subject, c.Admission.Listener, c.Admission.URL = "uid-or-name", listener, "https://"+listener.Addr().String()
 	})
@@ -35,7 +35,7 @@ func newGuardedBed(t *testing.T) *bed {
 		rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*"}, Verbs: []string{"get", "create", "update", "bind"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "update"}},
 		rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"get", "patch"}})
-	b.Kube.DeleteWebhooksAfter(t, guard.Name)
+	b.Kube.DeleteWebhooksAfter(t, validating.Name)
 	return b
 }
 
@@ -59,7 +59,7 @@ func (b *bed) try(kind kinds.Kind, name string, spec any) error {
 // tries returns the refusal of a write by mallory, or "". It repeats the write after other errors.
 func (b *bed) tries(kind kinds.Kind, name string, spec any) (refused string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		err := b.try(kind, name, spec)
 		refused = ""
 		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "admission webhook") {
@@ -130,7 +130,7 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	b.bind("on-acme", "Organization", "acme", acme, group)
 	b.bind("on-mine", "Organization", "mine", mine, subjectFrom("User", mallory, uid))
 	b.awaitReady()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if b.tries(kinds.PolicyBindings(), "new", attempts(acme, web)["bind on an organization"].spec) == "" {
 			return fmt.Errorf("the guard is not in force")
 		}
@@ -166,11 +166,11 @@ func TestWhoHasLostARoleGivesItToNobodyByWhatWas(t *testing.T) {
 		a := attempts(acme, "")["bind on an organization"]
 		return b.try(a.kind, a.name, a.spec)
 	}
-	testbed.Eventually(t, soon, bind)
+	testenv.Eventually(t, soon, bind)
 	release := sync.OnceFunc(reflector.Hold())
 	defer release()
 	b.remove(kinds.PolicyBindings(), "mallory-acme")
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if bind() == nil {
 			return errors.New("the guard goes by what was")
 		}
@@ -182,7 +182,7 @@ func TestWhoHasLostARoleGivesItToNobodyByWhatWas(t *testing.T) {
 		}
 	}
 	release()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if err := bind(); err == nil || !strings.Contains(err.Error(), "has the verb escalate") {
 			return fmt.Errorf("mallory gives what they have lost: %w", err)
 		}

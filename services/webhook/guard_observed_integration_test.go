@@ -12,7 +12,7 @@ import (
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas verifies that rights of a group on an unobserved object still count.
@@ -30,7 +30,7 @@ func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
 	})
 	acts := func(want bool) {
 		t.Helper()
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			answer, err := f.client.WhoCan(t.Context(), &accessv1.WhoCanRequest{Verb: "delete", Resource: &accessv1.Resource{
 				Resource: "configmaps", Namespace: namespace, Name: "one",
 			}})
@@ -58,5 +58,5 @@ func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
 	if err := f.Typed.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, soon, func() error { return f.try(kinds.GroupMemberships(), "new", join) })
+	testenv.Eventually(t, soon, func() error { return f.try(kinds.GroupMemberships(), "new", join) })
 }

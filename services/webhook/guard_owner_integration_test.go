@@ -15,7 +15,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // TestNobodyTakesAnObjectOfAnotherKindOver registers a kind below projects. A user that may write its objects must not
@@ -56,10 +56,10 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 			return nil
 		}
 	}
-	testbed.Eventually(t, soon, taken(true))
+	testenv.Eventually(t, soon, taken(true))
 	remover("on-all", map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}})
-	testbed.Eventually(t, soon, taken(false))
-	testbed.Eventually(t, soon, func() error { // RBAC no longer lets mallory give objects to projects.
+	testenv.Eventually(t, soon, taken(false))
+	testenv.Eventually(t, soon, func() error { // RBAC no longer lets mallory give objects to projects.
 		roles := b.Typed.RbacV1().ClusterRoles()
 		role, err := roles.Get(t.Context(), b.malloryRole, metav1.GetOptions{})
 		if err == nil {
@@ -68,7 +68,7 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 		}
 		return err
 	})
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		_, err := b.Kube.TypedAs(t, mallory).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "takes the verb bind on that") {
 			return fmt.Errorf("without bind on the project: %w", err)
@@ -98,13 +98,13 @@ func TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver(t *testing.T) {
 		"subjects":         []any{subjectFrom("User", mallory, b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
 		"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": "mine", "uid": mine}},
 	})
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		_, err := b.Resource(pond).Create(t.Context(), b.object(pond, "one", nil), metav1.CreateOptions{})
 		return err
 	})
 	reflector.Observe(pond, "")
 	b.awaitReady()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		one, err := b.Resource(pond).Get(t.Context(), "one", metav1.GetOptions{})
 		if err != nil {
 			return err

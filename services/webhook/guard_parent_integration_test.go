@@ -18,15 +18,15 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
-	"github.com/entail-dev/entail/services/webhook/internal/guard"
+	"github.com/entail-dev/entail/services/internal/testenv"
+	"github.com/entail-dev/entail/services/webhook/internal/validating"
 )
 
 // family is a bed with a ConfigMap that mallory may write. By a role on a Secret she may delete ConfigMaps that belong
 // to it.
 type family struct {
 	*bed
-	reflector *testbed.Reflector
+	reflector *testenv.Reflector
 	one       *corev1.ConfigMap
 	secret    metav1.OwnerReference
 }
@@ -111,7 +111,7 @@ func (f *family) give(owners ...metav1.OwnerReference) error {
 // refused waits until giving the ConfigMap to the owners is refused, because mallory would gain rights.
 func (f *family) refused(owners ...metav1.OwnerReference) {
 	f.T.Helper()
-	testbed.Eventually(f.T, soon, func() error {
+	testenv.Eventually(f.T, soon, func() error {
 		err := f.give(owners...)
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "core.miloapis.com/configmaps.delete") {
 			return fmt.Errorf("given to %v: %w", owners, err)
@@ -123,13 +123,13 @@ func (f *family) refused(owners ...metav1.OwnerReference) {
 // passes waits until giving the ConfigMap to the owners is allowed.
 func (f *family) passes(owners ...metav1.OwnerReference) {
 	f.T.Helper()
-	testbed.Eventually(f.T, soon, func() error { return f.give(owners...) })
+	testenv.Eventually(f.T, soon, func() error { return f.give(owners...) })
 }
 
 // permit adds a rule to the RBAC permissions of mallory.
 func (f *family) permit(rule rbacv1.PolicyRule) {
 	f.T.Helper()
-	testbed.Eventually(f.T, soon, func() error {
+	testenv.Eventually(f.T, soon, func() error {
 		roles := f.Typed.RbacV1().ClusterRoles()
 		role, err := roles.Get(f.T.Context(), f.malloryRole, metav1.GetOptions{})
 		if err == nil {
@@ -174,7 +174,7 @@ func TestParentsAloneNeedTheGuard(t *testing.T) {
 	defer sync.OnceFunc(f.reflector.Hold())()
 	unknown := func(owners ...metav1.OwnerReference) {
 		t.Helper()
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if err := f.give(owners...); err == nil || strings.Contains(err.Error(), "configmaps.delete") {
 				return fmt.Errorf("the guard can tell: %w", err)
 			}
@@ -223,8 +223,8 @@ func TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout(t *testing.T) {
 	f.passes(f.secret)
 	many(255, 257)
 	f.below(secrets())
-	testbed.Eventually(t, soon, func() error {
-		is, err := f.Typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), guard.Name, metav1.GetOptions{})
+	testenv.Eventually(t, soon, func() error {
+		is, err := f.Typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), validating.Name, metav1.GetOptions{})
 		if err == nil && len(is.Webhooks[len(is.Webhooks)-1].Rules) != 1 {
 			err = errors.New("kinds are named")
 		}
@@ -233,7 +233,7 @@ func TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout(t *testing.T) {
 	f.refused(append(more, f.secret)...)
 	f.passes(more...)
 	defer sync.OnceFunc(f.reflector.Hold())()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if f.give(more...) == nil {
 			return errors.New("a Pod is surely no parent")
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -21,7 +21,7 @@ import (
 func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 	const lives = 5
 	address := freeAddress(t)
-	b := &bed{Env: testbed.NewBed(t)}
+	b := &bed{Env: testenv.NewBed(t)}
 	b.Reflector()
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
@@ -44,13 +44,13 @@ func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 	}
 	let := func(user string) {
 		t.Helper()
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			return ask(t.Context(), http.DefaultClient, "http://"+address+"/core/v1alpha/webhook", reviewOf(user), `"allowed":true`)
 		})
 	}
-	live := func() testbed.Process {
+	live := func() testenv.Process {
 		t.Helper()
-		return testbed.Spawn(t, topology.Webhook, b.NATS, b.Kube, "--authorizer-listen", address, "--log-level", "warn")
+		return testenv.Spawn(t, topology.Webhook, b.NATS, b.Kube, "--authorizer-listen", address, "--log-level", "warn")
 	}
 	var askers []*asker
 	answered := func() {
@@ -70,7 +70,7 @@ func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 		let(bob)
 		process.Kill()
 		b.remove(kinds.PolicyBindings(), bob)
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if !b.Told(kinds.PolicyBindings(), namespace, bob).Deleted {
 				return errors.New("the bus still has the binding")
 			}

@@ -6,7 +6,7 @@ import (
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
@@ -22,10 +22,10 @@ func (s *server) WhoCan(ctx context.Context, r *accessv1.WhoCanRequest) (*access
 		return nil, err
 	}
 	defer giveBack()
-	q := s.queryOf(x, decide.Subject{}, r.GetVerb(), r.GetResource())
+	q := s.queryOf(x, authz.Subject{}, r.GetVerb(), r.GetResource())
 	all, more := x.WhoCan(q, maxHolders)
-	all = slices.DeleteFunc(all, func(h decide.Holder) bool {
-		return h.Principal.Sort == decide.TokenGroup && !s.isCountedGroup(h.Principal.Name)
+	all = slices.DeleteFunc(all, func(h authz.Holder) bool {
+		return h.Principal.Sort == authz.TokenGroup && !s.isCountedGroup(h.Principal.Name)
 	})
 	page, next, err := rpc.Page(all, holderKey, r)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *server) WhatCan(ctx context.Context, r *accessv1.WhatCanRequest) (*acce
 			return nil, err
 		}
 	}
-	rights := toMessages(page, func(right decide.Right) *accessv1.Right { return rightMessage(x, right) })
+	rights := toMessages(page, func(right authz.Right) *accessv1.Right { return rightMessage(x, right) })
 	return &accessv1.WhatCanResponse{Rights: rights, NextPageToken: next, Revision: revision}, nil
 }
 
@@ -70,7 +70,7 @@ func (s *server) WhatCan(ctx context.Context, r *accessv1.WhatCanRequest) (*acce
 func (s *server) isCountedGroup(group string) bool { return len(s.rules.Groups([]string{group})) > 0 }
 
 // rowsThatFit returns the number of rights of a page that fit in an answer, at least one.
-func rowsThatFit(page []decide.Right) int {
+func rowsThatFit(page []authz.Right) int {
 	listed := 0
 	for i, right := range page {
 		if listed += right.Gives; i > 0 && listed > maxPermissions {
@@ -121,7 +121,7 @@ func (s *server) PreviewBinding(ctx context.Context, r *accessv1.PreviewBindingR
 	preview := x.Preview(r.GetNamespace(), b, maxPermissions)
 	for i, gain := range preview.Gains {
 		if gain.Subject.Kind == iamv1alpha1.GroupKind && !s.isCountedGroup(gain.Subject.Name) {
-			preview.Gains[i] = decide.Gain{Subject: gain.Subject, Absent: true}
+			preview.Gains[i] = authz.Gain{Subject: gain.Subject, Absent: true}
 		}
 	}
 	if preview.More {

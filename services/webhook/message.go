@@ -6,13 +6,13 @@ import (
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
 // queryOf converts a request to a question of the index. A kind that is not registered has no permission.
-func (s *server) queryOf(x *decide.Index, who decide.Subject, verb string, on *accessv1.Resource) decide.Query {
+func (s *server) queryOf(x *authz.Index, who authz.Subject, verb string, on *accessv1.Resource) authz.Query {
 	r := review.Request{
 		Subject: who, Verb: verb, Group: on.GetApiGroup(), Resource: on.GetResource(), Subresource: on.GetSubresource(),
 		Namespace: on.GetNamespace(), Name: on.GetName(), Project: on.GetProject(),
@@ -22,57 +22,57 @@ func (s *server) queryOf(x *decide.Index, who decide.Subject, verb string, on *a
 }
 
 // needsNamespace reports whether a question names no namespace although its objects are in namespaces.
-func (s *server) needsNamespace(q decide.Query) bool {
+func (s *server) needsNamespace(q authz.Query) bool {
 	return q.Namespace == "" && s.rules.InNamespaces(q.Type)
 }
 
-func subjectFrom(s *accessv1.Subject) decide.Subject {
-	return decide.Subject{User: s.GetUser(), Account: s.GetServiceAccountUid(), Groups: s.GetGroups()}
+func subjectFrom(s *accessv1.Subject) authz.Subject {
+	return authz.Subject{User: s.GetUser(), Account: s.GetServiceAccountUid(), Groups: s.GetGroups()}
 }
 
-func nameMessage(r decide.Ref) *accessv1.Name {
+func nameMessage(r authz.Ref) *accessv1.Name {
 	return &accessv1.Name{Namespace: r.Namespace, Name: r.Name}
 }
 
 // optionalName returns the name, or nil if it is empty.
-func optionalName(r decide.Ref) *accessv1.Name {
+func optionalName(r authz.Ref) *accessv1.Name {
 	if r.Name == "" {
 		return nil
 	}
 	return nameMessage(r)
 }
 
-func placeMessage(p decide.Scope) *accessv1.Place {
+func placeMessage(p authz.Scope) *accessv1.Place {
 	return &accessv1.Place{Type: p.Type, Object: optionalName(p.Ref), All: p.All}
 }
 
 // principalMessage converts a principal. The numbers of both enumerations are equal.
-func principalMessage(p decide.Principal) *accessv1.Principal {
+func principalMessage(p authz.Principal) *accessv1.Principal {
 	return &accessv1.Principal{Kind: accessv1.Principal_Kind(p.Sort), Name: optionalName(p.Ref), Uid: p.UID}
 }
 
-func grantMessage(p decide.Proof) *accessv1.Grant {
+func grantMessage(p authz.Proof) *accessv1.Grant {
 	return &accessv1.Grant{
 		Binding: nameMessage(p.Binding), Role: nameMessage(p.Role), Principal: principalMessage(p.Principal), At: placeMessage(p.At),
 	}
 }
 
-func holderMessage(h decide.Holder) *accessv1.Holder {
+func holderMessage(h authz.Holder) *accessv1.Holder {
 	return &accessv1.Holder{Principal: principalMessage(h.Principal), Grant: grantMessage(h.Why), Membership: optionalName(h.Membership)}
 }
 
-func rightMessage(x *decide.Index, r decide.Right) *accessv1.Right {
+func rightMessage(x *authz.Index, r authz.Right) *accessv1.Right {
 	return &accessv1.Right{Grant: grantMessage(r.Why), Membership: optionalName(r.Membership), Permissions: x.Permissions(r.Why.Role, r.Why.At)}
 }
 
-func gainMessage(g decide.Gain) *accessv1.Gain {
+func gainMessage(g authz.Gain) *accessv1.Gain {
 	return &accessv1.Gain{
 		Subject: &accessv1.BindingSubject{Kind: g.Subject.Kind, Name: g.Subject.Name, Namespace: g.Subject.Namespace, Uid: g.Subject.UID},
 		Absent:  g.Absent, Permissions: g.Permissions,
 	}
 }
 
-func missingMessage(m decide.Missing) *accessv1.Missing {
+func missingMessage(m authz.Missing) *accessv1.Missing {
 	missing := &accessv1.Missing{Role: optionalName(m.Role), Permission: m.Permission}
 	if m.At.Type != "" {
 		missing.At = placeMessage(m.At)
@@ -94,13 +94,13 @@ func resourceMessage(registry *iam.Registry, k *iam.Kind) *accessv1.ProtectedRes
 // joinKey joins parts so that the order of keys is the order of the parts.
 func joinKey(parts ...string) string { return strings.Join(parts, "\x00") }
 
-func principalKey(p decide.Principal) string {
+func principalKey(p authz.Principal) string {
 	return joinKey(strconv.Itoa(int(p.Sort)), p.Namespace, p.Name, p.UID)
 }
 
-func holderKey(h decide.Holder) string { return principalKey(h.Principal) }
+func holderKey(h authz.Holder) string { return principalKey(h.Principal) }
 
-func rightKey(r decide.Right) string {
+func rightKey(r authz.Right) string {
 	all := "1"
 	if r.Why.At.All {
 		all = "0"

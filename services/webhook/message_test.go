@@ -8,7 +8,7 @@ import (
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/seeds"
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
@@ -16,7 +16,7 @@ import (
 // TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere sends requests with a namespace for cluster-scoped objects, as
 // the API server does for a Namespace.
 func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
-	x, s := decide.New(nil), &server{rules: review.NewRules(review.Rules{})}
+	x, s := authz.New(nil), &server{rules: review.NewRules(review.Rules{})}
 	for name, spec := range map[string]iamv1alpha1.ProtectedResourceSpec{
 		"namespace": {Kind: "Namespace", Plural: "namespaces"},
 		"project":   {ServiceRef: iamv1alpha1.ServiceReference{Name: "resourcemanager.miloapis.com"}, Kind: "Project", Plural: "projects"},
@@ -34,18 +34,18 @@ func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
 		"namespaces": {group: ""}, "projects": {group: "resourcemanager.miloapis.com"}, "groups": {"iam.miloapis.com", "foo", true},
 		"widgets": {"a.example", "foo", false}, // The scope of this kind is unknown.
 	} {
-		q := s.queryOf(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Namespace: "foo", Name: "foo"})
+		q := s.queryOf(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Namespace: "foo", Name: "foo"})
 		if q.Permission == "" || q.Namespace != c.want || q.Name != "foo" {
 			t.Errorf("%s are asked about as %+v", plural, q)
 		}
 		if s.needsNamespace(q) {
 			t.Errorf("%s are asked about in no namespace", plural)
 		}
-		q = s.queryOf(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo"})
+		q = s.queryOf(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo"})
 		if got := s.needsNamespace(q); got != c.lacks {
 			t.Errorf("%s in no namespace lack one: %v", plural, got)
 		}
-		q = s.queryOf(x, decide.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo", Project: "web"})
+		q = s.queryOf(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo", Project: "web"})
 		if s.needsNamespace(q) {
 			t.Errorf("%s at the endpoint of a project lack a namespace", plural)
 		}
@@ -55,22 +55,22 @@ func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
 // TestPagesAreInTheOrderOfTheirLists verifies that page keys sort as the list does. Otherwise pages would omit or
 // repeat rows.
 func TestPagesAreInTheOrderOfTheirLists(t *testing.T) {
-	var refs []decide.Ref
+	var refs []authz.Ref
 	for _, namespace := range []string{"", "a", "a-b", "a.b", "b"} {
 		for _, name := range []string{"a", "a-b", "a:b", "ab", "~"} {
-			refs = append(refs, decide.Ref{Namespace: namespace, Name: name})
+			refs = append(refs, authz.Ref{Namespace: namespace, Name: name})
 		}
 	}
 	r := rand.New(rand.NewPCG(seeds.First(t), 1))
-	ref := func() decide.Ref { return refs[r.IntN(len(refs))] }
-	principal := func() decide.Principal {
-		sorts := []decide.Sort{decide.User, decide.ServiceAccount, decide.CoreServiceAccount, decide.Group, decide.TokenGroup}
-		return decide.Principal{Sort: sorts[r.IntN(len(sorts))], Ref: ref(), UID: []string{"", "1", "10", "2"}[r.IntN(4)]}
+	ref := func() authz.Ref { return refs[r.IntN(len(refs))] }
+	principal := func() authz.Principal {
+		sorts := []authz.Sort{authz.User, authz.ServiceAccount, authz.CoreServiceAccount, authz.Group, authz.TokenGroup}
+		return authz.Principal{Sort: sorts[r.IntN(len(sorts))], Ref: ref(), UID: []string{"", "1", "10", "2"}[r.IntN(4)]}
 	}
-	right := func() (right decide.Right) {
-		right.Why = decide.Proof{Role: ref(), Principal: principal()}
-		if right.Why.At = (decide.Scope{Type: []string{"a/B", "a.b/C", "a/Bc"}[r.IntN(3)], Ref: ref()}); r.IntN(2) == 0 {
-			right.Why.At.Ref, right.Why.At.All = decide.Ref{}, true
+	right := func() (right authz.Right) {
+		right.Why = authz.Proof{Role: ref(), Principal: principal()}
+		if right.Why.At = (authz.Scope{Type: []string{"a/B", "a.b/C", "a/Bc"}[r.IntN(3)], Ref: ref()}); r.IntN(2) == 0 {
+			right.Why.At.Ref, right.Why.At.All = authz.Ref{}, true
 		}
 		return right
 	}
@@ -85,7 +85,7 @@ func TestPagesAreInTheOrderOfTheirLists(t *testing.T) {
 		if got, want := strings.Compare(rightKey(a), rightKey(b)), cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal)); got != want {
 			t.Fatalf("%+v and %+v are %d, want %d", a, b, got, want)
 		}
-		p, q := decide.Holder{Principal: a.Why.Principal}, decide.Holder{Principal: b.Why.Principal}
+		p, q := authz.Holder{Principal: a.Why.Principal}, authz.Holder{Principal: b.Why.Principal}
 		if got, want := strings.Compare(holderKey(p), holderKey(q)), p.Principal.Compare(q.Principal); got != want {
 			t.Fatalf("%+v and %+v are %d, want %d", p, q, got, want)
 		}

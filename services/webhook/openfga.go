@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -42,7 +42,7 @@ type backend interface {
 type openFGA struct {
 	backend backend
 	// index returns the index of declared objects. An error means that it is unknown.
-	index func() (*decide.Index, error)
+	index func() (*authz.Index, error)
 	// store returns the Store of IAM, or nil.
 	store func() *corev1alpha1.Store
 	// cluster returns the UID of this cluster, which a store in OpenFGA names as its owner.
@@ -68,7 +68,7 @@ func newSeconds() *prometheus.HistogramVec {
 }
 
 // Decide implements [Decider]. The index provides the proof of a yes, if it has one.
-func (o *openFGA) Decide(ctx context.Context, q decide.Query) (why decide.Proof, allowed bool, err error) {
+func (o *openFGA) Decide(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
 	x, err := o.index()
 	if err != nil {
 		return why, false, err
@@ -81,7 +81,7 @@ func (o *openFGA) Decide(ctx context.Context, q decide.Query) (why decide.Proof,
 	return why, true, nil
 }
 
-func (o *openFGA) askOpenFGA(ctx context.Context, x *decide.Index, q decide.Query) (bool, error) {
+func (o *openFGA) askOpenFGA(ctx context.Context, x *authz.Index, q authz.Query) (bool, error) {
 	if q.User != "" && q.Account != "" {
 		return false, errTwo
 	}

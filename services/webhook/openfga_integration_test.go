@@ -25,14 +25,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/webhook"
 )
 
 // OpenFGA decides, and what it allows counts only if a binding says so, too.
 func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 	address, set := authorizerOf(t)
-	b := &bed{Env: testbed.NewBed(t)}
+	b := &bed{Env: testenv.NewBed(t)}
 	b.set = func(cfg *webhook.Config) {
 		set(cfg)
 		cfg.Decide, cfg.Cached, cfg.OpenFGA = "openfga", 0, b.OpenFGA.Config()
@@ -92,7 +92,7 @@ func letsIn(user, project string) (given []*openfgav1.TupleKey, subject *openfga
 }
 
 func TestOpenFGAIsAskedOnceAsLongAsNothingElseIsDeclared(t *testing.T) {
-	b := &bed{Env: testbed.NewBed(t)}
+	b := &bed{Env: testenv.NewBed(t)}
 	b.set = func(cfg *webhook.Config) { cfg.Decide, cfg.OpenFGA = "openfga", b.OpenFGA.Config() }
 	b.serve()
 	b.Reflector()
@@ -135,7 +135,7 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 	for name, cached := range map[string]int{"asked each time": 0, "kept": 64} {
 		t.Run(name, func(t *testing.T) {
 			address, set := authorizerOf(t)
-			b := &bed{Env: testbed.NewBed(t)}
+			b := &bed{Env: testenv.NewBed(t)}
 			b.set = func(cfg *webhook.Config) {
 				set(cfg)
 				cfg.Decide, cfg.Cached, cfg.OpenFGA = "openfga", cached, b.OpenFGA.Config()
@@ -205,7 +205,7 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 
 // TestAnswersAreComparedWithOpenFGA lets the index decide while answers are compared with OpenFGA.
 func TestAnswersAreComparedWithOpenFGA(t *testing.T) {
-	b := &bed{Env: testbed.NewBed(t)}
+	b := &bed{Env: testenv.NewBed(t)}
 	b.set = func(cfg *webhook.Config) { cfg.Verify, cfg.OpenFGA = 1, b.OpenFGA.Config() }
 	b.serve()
 	b.Reflector()
@@ -223,7 +223,7 @@ func TestAnswersAreComparedWithOpenFGA(t *testing.T) {
 // nobodyCanTell expects that questions get neither yes nor no.
 func (b *bed) nobodyCanTell(why string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		answer, err := b.get("alice", "web", after(kinds.Projects(), "web"))
 		if err == nil {
 			b.T.Fatalf("%s, and the answer is %v", why, answer)
@@ -244,7 +244,7 @@ func (b *bed) nobodyCanTell(why string) {
 // counted sends questions until a comparison has that outcome.
 func (b *bed) counted(outcome string) {
 	b.T.Helper()
-	testbed.Eventually(b.T, soon, func() error {
+	testenv.Eventually(b.T, soon, func() error {
 		if _, err := b.get("alice", "web", nil); err != nil {
 			return err
 		}

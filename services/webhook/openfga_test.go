@@ -14,7 +14,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/backoff"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/iam"
 )
@@ -44,7 +44,7 @@ func (a *answers) Owners(context.Context, string) ([]iam.Tuple, error) {
 
 // asking returns a decider about trees, in a store that belongs to this cluster.
 func asking(a *answers) (*openFGA, *corev1alpha1.Store) {
-	x := decide.New(nil)
+	x := authz.New(nil)
 	p := &iamv1alpha1.ProtectedResource{}
 	p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "trees", "a", "Tree", "trees", []string{"get"}
 	x.SetProtectedResource("trees", p)
@@ -53,13 +53,13 @@ func asking(a *answers) (*openFGA, *corev1alpha1.Store) {
 	store.Status.StoreID, store.Status.AuthorizationModelID = "S", "M"
 	a.owners = []iam.Tuple{iam.StoreOwner("iam", "c")}
 	return &openFGA{
-		backend: a, index: func() (*decide.Index, error) { return x, nil }, store: func() *corev1alpha1.Store { return store },
+		backend: a, index: func() (*authz.Index, error) { return x, nil }, store: func() *corev1alpha1.Store { return store },
 		cluster: func(context.Context) (string, error) { return "c", nil }, seconds: newSeconds(),
 	}, store
 }
 
 // bound returns n groups that are each bound to all trees.
-func bound(x *decide.Index, n int) (groups []string) {
+func bound(x *authz.Index, n int) (groups []string) {
 	for i := range n {
 		group := fmt.Sprint("system:", i)
 		groups = append(groups, group)
@@ -75,8 +75,8 @@ func bindingOf(subject iamv1alpha1.Subject) *iamv1alpha1.PolicyBinding {
 	return b
 }
 
-func treeOf(user string) decide.Query {
-	return decide.Query{Subject: decide.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
+func treeOf(user string) authz.Query {
+	return authz.Query{Subject: authz.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
 }
 
 func TestOpenFGAIsAskedByTheModelThatWasWrittenAndForWhatIsNewest(t *testing.T) {
@@ -97,25 +97,25 @@ func TestOpenFGAIsAskedByTheModelThatWasWrittenAndForWhatIsNewest(t *testing.T) 
 // TestWhatCannotBeToldIsNeitherYesNorNo lets OpenFGA always answer yes. No case may return that yes.
 func TestWhatCannotBeToldIsNeitherYesNorNo(t *testing.T) {
 	other := iam.StoreOwner("iam", "another")
-	for name, change := range map[string]func(*answers, *openFGA, *corev1alpha1.Store, *decide.Query){
-		"OpenFGA is down":                func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Query) { a.err = errDown },
-		"OpenFGA says yes with an error": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Query) { a.unanswered = errDown },
-		"there is no Store": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *decide.Query) {
+	for name, change := range map[string]func(*answers, *openFGA, *corev1alpha1.Store, *authz.Query){
+		"OpenFGA is down":                func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.err = errDown },
+		"OpenFGA says yes with an error": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.unanswered = errDown },
+		"there is no Store": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *authz.Query) {
 			o.store = func() *corev1alpha1.Store { return nil }
 		},
-		"it has no store in OpenFGA": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *decide.Query) { s.Status.StoreID = "" },
-		"it has no model": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *decide.Query) {
+		"it has no store in OpenFGA": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *authz.Query) { s.Status.StoreID = "" },
+		"it has no model": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *authz.Query) {
 			s.Status.AuthorizationModelID = ""
 		},
-		"nobody says whose it is": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Query) { a.owners = nil },
-		"it is another cluster's": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Query) { a.owners = []iam.Tuple{other} },
-		"it is another's, too": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *decide.Query) {
+		"nobody says whose it is": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.owners = nil },
+		"it is another cluster's": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.owners = []iam.Tuple{other} },
+		"it is another's, too": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) {
 			a.owners = append(a.owners, other)
 		},
-		"nobody knows this cluster": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *decide.Query) {
+		"nobody knows this cluster": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *authz.Query) {
 			o.cluster = func(context.Context) (string, error) { return "", errDown }
 		},
-		"two ask": func(_ *answers, _ *openFGA, _ *corev1alpha1.Store, q *decide.Query) { q.Account = "1" },
+		"two ask": func(_ *answers, _ *openFGA, _ *corev1alpha1.Store, q *authz.Query) { q.Account = "1" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, q := &answers{allowed: true}, treeOf("alice")
@@ -162,7 +162,7 @@ func TestWhoIsInVeryManyGroupsIsAskedAboutInParts(t *testing.T) {
 func TestWhatNobodyCanBeAllowedIsNotAsked(t *testing.T) {
 	unregistered, absent := treeOf("alice"), treeOf("alice")
 	unregistered.Permission, absent.RequireExists = "a/trees.fell", true
-	for name, q := range map[string]decide.Query{"unregistered": unregistered, "not there": absent, "inactive": treeOf("sleeper")} {
+	for name, q := range map[string]authz.Query{"unregistered": unregistered, "not there": absent, "inactive": treeOf("sleeper")} {
 		a := &answers{allowed: true}
 		o, _ := asking(a)
 		if _, allowed, err := o.Decide(t.Context(), q); allowed || err != nil || len(a.asked) != 0 {
@@ -174,7 +174,7 @@ func TestWhatNobodyCanBeAllowedIsNotAsked(t *testing.T) {
 // TestWhatBelongsToVeryManyTheIndexAnswers gives an object more owners than the index visits. OpenFGA would visit all,
 // so only the index is used and the answers agree.
 func TestWhatBelongsToVeryManyTheIndexAnswers(t *testing.T) {
-	for owners, asked := range map[int]int{decide.MostOwners: 1, decide.MostOwners + 1: 0} {
+	for owners, asked := range map[int]int{authz.MostOwners: 1, authz.MostOwners + 1: 0} {
 		a := &answers{allowed: true}
 		o, _ := asking(a)
 		x, oak := o.told(), &iam.Target{UID: "2"}
@@ -266,7 +266,7 @@ func TestWhoseAStoreIsIsFoundOutAgain(t *testing.T) {
 }
 
 // told returns the index of o.
-func (o *openFGA) told() *decide.Index {
+func (o *openFGA) told() *authz.Index {
 	x, _ := o.index() // The index of a test always exists.
 	return x
 }

@@ -20,7 +20,7 @@ import (
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -29,7 +29,7 @@ const staleness = 5 * time.Second
 
 // replica is a webhook in a process of its own.
 type replica struct {
-	testbed.Process
+	testenv.Process
 
 	// reviews is the address of the authorizer, url that of the API.
 	reviews, url string
@@ -42,7 +42,7 @@ type replica struct {
 type replicated struct {
 	*bed
 
-	reflector *testbed.Reflector
+	reflector *testenv.Reflector
 	// first stays undisturbed, second suffers the faults.
 	first, second *replica
 	web           string
@@ -50,7 +50,7 @@ type replicated struct {
 
 func newReplicated(t *testing.T) *replicated {
 	t.Helper()
-	r := &replicated{bed: &bed{Env: testbed.NewBed(t)}}
+	r := &replicated{bed: &bed{Env: testenv.NewBed(t)}}
 	r.reflector = r.Reflector()
 	r.protect()
 	r.web = r.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
@@ -75,7 +75,7 @@ func (r *replicated) replica() *replica {
 	listen := freeAddress(r.T)
 	one := &replica{reviews: freeAddress(r.T), url: "http://" + listen, path: newPath(r.T, bus.Host)}
 	bus.Host = one.path.Addr().String()
-	one.Process = testbed.Spawn(r.T, topology.Webhook, r.NATS, r.Kube, "--nats-url", bus.String(), "--listen", listen, "--authorizer-listen", one.reviews,
+	one.Process = testenv.Spawn(r.T, topology.Webhook, r.NATS, r.Kube, "--nats-url", bus.String(), "--listen", listen, "--authorizer-listen", one.reviews,
 		"--max-staleness", staleness.String(), "--log-level", "warn")
 	one.client = accessv1connect.NewAccessServiceClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, one.url)
 	return one
@@ -93,7 +93,7 @@ func (r *replica) ask(ctx context.Context, user string) (allowed bool, err error
 // says waits until the answer of a replica about a user is as wanted.
 func (r *replica) says(t *testing.T, user string, want bool) {
 	t.Helper()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if is, err := r.ask(t.Context(), user); err != nil || is != want {
 			return fmt.Errorf("%s may: %v, want %v, %w", user, is, want, err)
 		}
@@ -104,7 +104,7 @@ func (r *replica) says(t *testing.T, user string, want bool) {
 // silent waits until a replica gives no answer.
 func (r *replica) silent(t *testing.T) {
 	t.Helper()
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if is, err := r.ask(t.Context(), "alice"); err == nil {
 			return fmt.Errorf("alice may: %v", is)
 		}
@@ -166,7 +166,7 @@ func TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile(t *testin
 	r.first.silent(t) // The watcher has now been silent for longer than staleness.
 	until := r.second.never(t, "alice")
 	r.second.Signal(syscall.SIGCONT)
-	testbed.Eventually(t, soon, func() error { // The replica continues and has read the stream.
+	testenv.Eventually(t, soon, func() error { // The replica continues and has read the stream.
 		if age := r.second.metric(t, "entail_view_age_seconds"); age < staleness.Seconds() {
 			return fmt.Errorf("its view is %v s old", age)
 		}
@@ -182,7 +182,7 @@ func TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile(t *testin
 func (r *replicated) beats(n uint64) {
 	r.T.Helper()
 	first := uint64(0)
-	testbed.Eventually(r.T, soon, func() error {
+	testenv.Eventually(r.T, soon, func() error {
 		stream, err := r.JS.Stream(r.T.Context(), topology.Sync)
 		if err != nil {
 			return err
@@ -237,7 +237,7 @@ func TestAReplicaThatIsCutOffIsNotAskedByWhoKnowsMore(t *testing.T) {
 	mend()
 	until()
 	r.second.says(t, "bob", true)
-	testbed.Eventually(t, soon, func() error { return r.alike(t) })
+	testenv.Eventually(t, soon, func() error { return r.alike(t) })
 }
 
 // alike returns nil if both replicas report the same state. The marks that each has read may differ.
@@ -277,7 +277,7 @@ func TestABusThatIsRestoredFromABackupGivesNothingBack(t *testing.T) {
 	for _, until := range asking {
 		until()
 	}
-	testbed.Eventually(t, soon, func() error { return r.alike(t) })
+	testenv.Eventually(t, soon, func() error { return r.alike(t) })
 }
 
 // question returns the request whether a user may get the project web.
@@ -299,7 +299,7 @@ type path struct {
 
 func newPath(t testing.TB, to string) *path {
 	t.Helper()
-	listener := testbed.Listen(t)
+	listener := testenv.Listen(t)
 	p := &path{t: t, Listener: listener, to: to}
 	var carrying sync.WaitGroup
 	carrying.Go(func() {

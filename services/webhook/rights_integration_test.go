@@ -19,10 +19,10 @@ import (
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/webhook"
-	"github.com/entail-dev/entail/services/webhook/internal/guard"
+	"github.com/entail-dev/entail/services/webhook/internal/validating"
 )
 
 const object = "large"
@@ -31,11 +31,11 @@ const object = "large"
 type rights struct {
 	*bed
 
-	suite testbed.RightsSuite
+	suite testenv.RightsSuite
 }
 
 func TestWebhookReportsEachMissingRight(t *testing.T) {
-	r := &rights{bed: &bed{Env: testbed.NewBed(t)}}
+	r := &rights{bed: &bed{Env: testenv.NewBed(t)}}
 	r.set = func(c *webhook.Config) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -46,9 +46,9 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 	}
 	r.Reflector()
 	r.declare() // Later the API server would call webhooks that it does not reach.
-	r.suite = testbed.RightsSuite{
-		Env: r.Env, Service: topology.Webhook, Guard: guard.Name, Log: &testbed.Log{}, Idle: r.idle,
-		Start: func() *testbed.Running { r.serve(); return r.running },
+	r.suite = testenv.RightsSuite{
+		Env: r.Env, Service: topology.Webhook, Guard: validating.Name, Log: &testenv.Log{}, Idle: r.idle,
+		Start: func() *testenv.Running { r.serve(); return r.running },
 		Fill: func() {
 			_, r.client = r.account("reviewer")
 			r.mayReview("reviewer")
@@ -59,9 +59,9 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 			})
 			return err
 		},
-		Uses: map[string]testbed.RightUse{
+		Uses: map[string]testenv.RightUse{
 			"get namespaces": { // The first object that is too large requires the identity of the cluster.
-				Need: func(testbed.RightCase) {
+				Need: func(testenv.RightCase) {
 					r.Oversize(kinds.Organizations(), r.object(kinds.Organizations(), "", nil).GetNamespace(), "first")
 				},
 				Reported: r.refuses,
@@ -105,7 +105,7 @@ func (r *rights) declare() {
 // idle waits until the service has read the whole stream and answers from it.
 func (r *rights) idle() {
 	r.T.Helper()
-	testbed.Eventually(r.T, soon, func() error {
+	testenv.Eventually(r.T, soon, func() error {
 		stream, err := r.JS.Stream(r.T.Context(), topology.Changes)
 		if err != nil {
 			return err
@@ -141,9 +141,9 @@ func (b *bed) ready() error {
 }
 
 // refuses waits until the service is not ready because of a missing right, and expects that it gives no answer.
-func (r *rights) refuses(c testbed.RightCase) {
+func (r *rights) refuses(c testenv.RightCase) {
 	r.T.Helper()
-	testbed.Eventually(r.T, soon, func() error {
+	testenv.Eventually(r.T, soon, func() error {
 		if err := r.ready(); err == nil || !strings.Contains(err.Error(), c.Denial()) {
 			return fmt.Errorf("not ready for %w", err)
 		}

@@ -8,13 +8,13 @@ import (
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
@@ -32,7 +32,7 @@ const (
 // server implements AccessService.
 type server struct {
 	state *state
-	view  *view.Informer
+	view  *informer.Informer
 	// decider decides the questions of CheckAccess.
 	decider Decider
 	// cluster is the cluster of all objects. store is the name of its Store of IAM.
@@ -81,7 +81,7 @@ func listKindsRight(request any) (rpc.Right, error) {
 
 // decideAtRevision returns the index and a revision, once they include the minimum state. The index holds at least the revision,
 // which is read first.
-func (s *server) decideAtRevision(ctx context.Context, least *accessv1.AtLeast) (x *decide.Index, revision string, err error) {
+func (s *server) decideAtRevision(ctx context.Context, least *accessv1.AtLeast) (x *authz.Index, revision string, err error) {
 	if least.GetRevision() != "" {
 		sequence, began, err := topology.ParseRevision(least.GetRevision())
 		if err != nil {
@@ -111,7 +111,7 @@ func (s *server) checkFresh() error {
 		return err
 	}
 	if age := s.view.Age(); age > s.staleness {
-		return fmt.Errorf("%w: it may be older than %s (--max-staleness), by the heartbeats of the watcher", view.ErrIncomplete, s.staleness)
+		return fmt.Errorf("%w: it may be older than %s (--max-staleness), by the heartbeats of the watcher", informer.ErrIncomplete, s.staleness)
 	}
 	return nil
 }

@@ -11,23 +11,23 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // state holds the index and the tables that feed it. Bindings and Users are the most numerous kinds, so only the index
 // holds them.
 type state struct {
-	view *view.Informer
+	view *informer.Informer
 	// shown is the index that serves queries. It is nil while the view reloads. made receives the changes, and becomes
 	// shown when the reload ends.
-	shown   atomic.Pointer[decide.Index]
-	made    *decide.Index
-	stores  *view.Lister[corev1alpha1.Store]
+	shown   atomic.Pointer[authz.Index]
+	made    *authz.Index
+	stores  *informer.Lister[corev1alpha1.Store]
 	kinds   map[event.GroupResource]followed
 	targets targets
 	// trust lets bindings act on objects of kinds that are not followed.
@@ -38,32 +38,32 @@ type state struct {
 type followed struct {
 	// tell copies one object from the table to the index, tellAll all of them. Both are nil for a [registerStream], which has no
 	// table.
-	tell    func(x *decide.Index, key event.Key)
-	tellAll func(x *decide.Index)
+	tell    func(x *authz.Index, key event.Key)
+	tellAll func(x *authz.Index)
 	// expect returns a function that reports whether the index holds an object as the API server has it, or newer. A
 	// nil object means that it must be gone.
 	expect func(key event.Key, object []byte) (look func() (bool, error), err error)
 }
 
 // newState makes a view with its tables. An object that cannot be decoded counts as empty, so it gives no access.
-func newState(cfg view.Config, trust bool) *state {
+func newState(cfg informer.Config, trust bool) *state {
 	cfg.KeepUndecodable = true
-	v := view.New(cfg)
-	s := &state{view: v, stores: view.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
-	registerKind(s, kinds.ProtectedResources(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
+	v := informer.New(cfg)
+	s := &state{view: v, stores: informer.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
+	registerKind(s, kinds.ProtectedResources(), func(x *authz.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
 		x.SetProtectedResource(k.Name, o)
 	})
-	registerKind(s, kinds.IAMRoles(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Role) { x.SetRole(k.Namespace, k.Name, o) })
-	registerStream(s, kinds.PolicyBindings(), func(x *decide.Index, k event.Key, o *iamv1alpha1.PolicyBinding) { x.SetBinding(k.Namespace, k.Name, o) },
-		(*decide.Index).MatchesBinding)
-	registerKind(s, kinds.Groups(), func(x *decide.Index, k event.Key, o *iamv1alpha1.Group) { x.SetGroup(k.Namespace, k.Name, o) })
-	registerKind(s, kinds.GroupMemberships(), func(x *decide.Index, k event.Key, o *iamv1alpha1.GroupMembership) {
+	registerKind(s, kinds.IAMRoles(), func(x *authz.Index, k event.Key, o *iamv1alpha1.Role) { x.SetRole(k.Namespace, k.Name, o) })
+	registerStream(s, kinds.PolicyBindings(), func(x *authz.Index, k event.Key, o *iamv1alpha1.PolicyBinding) { x.SetBinding(k.Namespace, k.Name, o) },
+		(*authz.Index).MatchesBinding)
+	registerKind(s, kinds.Groups(), func(x *authz.Index, k event.Key, o *iamv1alpha1.Group) { x.SetGroup(k.Namespace, k.Name, o) })
+	registerKind(s, kinds.GroupMemberships(), func(x *authz.Index, k event.Key, o *iamv1alpha1.GroupMembership) {
 		x.SetMembership(k.Namespace, k.Name, o)
 	})
-	registerStream(s, kinds.Users(), func(x *decide.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) }, (*decide.Index).MatchesUser)
-	registerKind(s, kinds.IAMServiceAccounts(), func(x *decide.Index, k event.Key, o *iamv1alpha1.ServiceAccount) { x.SetServiceAccount(k.Name, o) })
-	registerKind(s, kinds.Organizations(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Organization) {})
-	registerKind(s, kinds.Projects(), func(*decide.Index, event.Key, *resourcemanagerv1alpha1.Project) {})
+	registerStream(s, kinds.Users(), func(x *authz.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) }, (*authz.Index).MatchesUser)
+	registerKind(s, kinds.IAMServiceAccounts(), func(x *authz.Index, k event.Key, o *iamv1alpha1.ServiceAccount) { x.SetServiceAccount(k.Name, o) })
+	registerKind(s, kinds.Organizations(), func(*authz.Index, event.Key, *resourcemanagerv1alpha1.Organization) {})
+	registerKind(s, kinds.Projects(), func(*authz.Index, event.Key, *resourcemanagerv1alpha1.Project) {})
 	s.followTargets(cfg.Cluster)
 	v.OnBegin(s.beginIndex)
 	v.OnChange(s.applyChange)
@@ -92,18 +92,18 @@ type declared[T any] interface {
 
 // registerKind registers the table of a kind. Each object goes to the index twice: with its content, and as a possible target
 // of bindings.
-func registerKind[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T)) {
-	table := view.Register[T](s.view, kind, nil)
-	tell := func(x *decide.Index, key event.Key, o *T) {
+func registerKind[T any, P declared[T]](s *state, kind kinds.Kind, set func(*authz.Index, event.Key, *T)) {
+	table := informer.Register[T](s.view, kind, nil)
+	tell := func(x *authz.Index, key event.Key, o *T) {
 		set(x, key, o)
 		x.SetTarget(typeOf(kind), key.Namespace, key.Name, targetOf[T, P](o))
 	}
 	s.kinds[kind.GroupResource] = followed{
-		tell: func(x *decide.Index, key event.Key) {
+		tell: func(x *authz.Index, key event.Key) {
 			o, _ := table.Get(key)
 			tell(x, key, o.Value)
 		},
-		tellAll: func(x *decide.Index) {
+		tellAll: func(x *authz.Index) {
 			for _, o := range table.All() {
 				tell(x, o.Key, o.Value)
 			}
@@ -126,8 +126,8 @@ func registerKind[T any, P declared[T]](s *state, kind kinds.Kind, set func(*dec
 
 // registerStream registers a kind without a table. Each change goes to the index directly. The function says compares an object
 // with the index, because nothing else holds its content.
-func registerStream[T any, P declared[T]](s *state, kind kinds.Kind, set func(*decide.Index, event.Key, *T), says func(*decide.Index, *T) bool) {
-	objects := view.RegisterSink(s.view, kind, func(c event.Change, o *T) {
+func registerStream[T any, P declared[T]](s *state, kind kinds.Kind, set func(*authz.Index, event.Key, *T), says func(*authz.Index, *T) bool) {
+	objects := informer.RegisterSink(s.view, kind, func(c event.Change, o *T) {
 		if o != nil && string(P(o).GetUID()) == c.UID {
 			P(o).SetUID(types.UID(c.UID)) // Both then share one string.
 		}
@@ -173,18 +173,18 @@ func targetOf[T any, P declared[T]](o *T) *iam.Target {
 }
 
 // currentIndex returns the index, or an error while the view reloads.
-func (s *state) currentIndex() (*decide.Index, error) {
+func (s *state) currentIndex() (*authz.Index, error) {
 	if x := s.shown.Load(); x != nil {
 		return x, nil
 	}
-	return nil, fault.Unavailable(fmt.Errorf("%w: the stream of changes is being read", view.ErrIncomplete))
+	return nil, fault.Unavailable(fmt.Errorf("%w: the stream of changes is being read", informer.ErrIncomplete))
 }
 
 // beginIndex starts a new index when the view reloads, because objects may be gone. Only queries that already hold the old
 // index still use it.
 func (s *state) beginIndex() {
 	s.shown.Store(nil)
-	s.made = decide.New(s.isTrusted)
+	s.made = authz.New(s.isTrusted)
 	for _, kind := range kinds.IAM() {
 		s.made.SetObserved(typeOf(kind), true)
 	}

@@ -8,17 +8,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // TestWhileTheBusIsReadNobodyIsAnswered verifies that no query gets an index during a reload. A query that already
 // holds the old index keeps it.
 func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
-	s := newState(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
+	s := newState(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
 	tell := func(name, user string) {
 		t.Helper()
 		k := event.Key{Cluster: "local", GroupResource: kinds.PolicyBindings().GroupResource, Namespace: "n", Name: name}
@@ -30,7 +30,7 @@ func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
 		}
 	}
 	// Only NATS fills the tables, so the test sets the other kinds itself.
-	declare := func(x *decide.Index) {
+	declare := func(x *authz.Index) {
 		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
 		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
 		x.SetProtectedResource("trees", p)
@@ -41,14 +41,14 @@ func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
 	}
 	may := func(when, user string, want bool) {
 		t.Helper()
-		q := decide.Query{Subject: decide.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
+		q := authz.Query{Subject: authz.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
 		if _, allowed, err := s.Decide(t.Context(), q); err != nil || allowed != want {
 			t.Errorf("%s %s may: %v, %v", when, user, allowed, err)
 		}
 	}
 	nobody := func(when string) {
 		t.Helper()
-		if _, allowed, err := s.Decide(t.Context(), decide.Query{}); !fault.IsUnavailable(err) || allowed {
+		if _, allowed, err := s.Decide(t.Context(), authz.Query{}); !fault.IsUnavailable(err) || allowed {
 			t.Errorf("%s somebody is told %v, %v", when, allowed, err)
 		}
 	}

@@ -5,15 +5,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // targets holds the objects that the watcher follows because their kinds are registered.
 type targets struct {
-	objects *view.Lister[metav1.PartialObjectMetadata]
+	objects *informer.Lister[metav1.PartialObjectMetadata]
 	// told holds the last observation of each resource. A kind whose plural has changed can be present under both
 	// names.
 	told map[event.GroupResource]told
@@ -30,7 +30,7 @@ type told struct {
 
 // followTargets registers the table of targets and the callback for observations.
 func (s *state) followTargets(cluster string) {
-	s.targets.objects, s.targets.told = view.RegisterTargets[metav1.PartialObjectMetadata](s.view, nil), map[event.GroupResource]told{}
+	s.targets.objects, s.targets.told = informer.RegisterTargets[metav1.PartialObjectMetadata](s.view, nil), map[event.GroupResource]told{}
 	s.targets.observed.Store(&map[string]bool{})
 	s.view.OnTarget(func(kind event.GroupResource) { s.applyObservation(kind, s.view.Observation(cluster, kind)) })
 }
@@ -42,7 +42,7 @@ func (t *targets) scopeOf(typ string) (scopeOf, observed bool) {
 }
 
 // applyObservation applies an observation of a kind to the index. Objects of a kind that is not observed count as absent.
-func (s *state) applyObservation(kind event.GroupResource, is view.Observation) {
+func (s *state) applyObservation(kind event.GroupResource, is informer.Observation) {
 	was, now := s.targets.told[kind], told{iam.Type(kind.Group, is.Kind), is.Observed, is.Observed && is.Namespaced}
 	if is.Kind == "" {
 		now.typ = was.typ
@@ -82,7 +82,7 @@ func (s *state) applyObservation(kind event.GroupResource, is view.Observation) 
 
 // tellTarget sets the target of a name in the index, for the current or an earlier type of its kind. The target is nil
 // if no observed kind has that type.
-func (s *state) tellTarget(x *decide.Index, typ string, key event.Key) {
+func (s *state) tellTarget(x *authz.Index, typ string, key event.Key) {
 	if typ != "" {
 		x.SetTarget(typ, key.Namespace, key.Name, s.targets.targetNamed(typ, key))
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // BenchmarkTargets measures objects of a registered kind in the index: added one by one, and all at once when their
@@ -17,7 +17,7 @@ func BenchmarkTargets(b *testing.B) {
 	const targets = 50_000
 	kind := event.GroupResource{Group: "a", Resource: "trees", Target: true}
 	for b.Loop() {
-		s := newState(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
+		s := newState(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
 		s.beginIndex()
 		s.publishIndex()
 		before, begun := inUse(), time.Now()
@@ -33,7 +33,7 @@ func BenchmarkTargets(b *testing.B) {
 		}
 		telling := time.Since(begun)
 		begun = time.Now()
-		s.applyObservation(kind, view.Observation{Kind: "Tree", Namespaced: true, Observed: true})
+		s.applyObservation(kind, informer.Observation{Kind: "Tree", Namespaced: true, Observed: true})
 		observing := time.Since(begun)
 		b.ReportMetric(float64(telling.Nanoseconds())/targets, "ns-told/target")
 		b.ReportMetric(float64(observing.Nanoseconds())/targets, "ns-observed/target")

@@ -12,7 +12,7 @@ import (
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere binds a user on one object of a registered kind. The
@@ -60,7 +60,7 @@ func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) 
 	}
 	may := func(when string, want bool) {
 		t.Helper()
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			if is, err := ask(namespace, "one"); err != nil || is != want {
 				return fmt.Errorf("%s alice may get it: %v, want %v, %w", when, is, want, err)
 			}

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // woods is a state in which a user may get the tree oak with the UID "new". The plural of its kind is "trees".
@@ -24,7 +24,7 @@ type woods struct {
 }
 
 func newWoods(t *testing.T, trust bool) *woods {
-	s := newState(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, trust)
+	s := newState(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, trust)
 	s.beginIndex()
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
@@ -56,11 +56,11 @@ func (w *woods) change(plural, uid, body string, deleted bool) error {
 	})
 }
 
-func (w *woods) observe(plural string, is view.Observation) {
+func (w *woods) observe(plural string, is informer.Observation) {
 	w.s.applyObservation(event.GroupResource{Group: "a", Resource: plural, Target: true}, is)
 }
 
-func (w *woods) index() *decide.Index {
+func (w *woods) index() *authz.Index {
 	w.t.Helper()
 	x, err := w.s.currentIndex()
 	if err != nil {
@@ -71,7 +71,7 @@ func (w *woods) index() *decide.Index {
 
 func (w *woods) may(when string, want bool) {
 	w.t.Helper()
-	q := decide.Query{Subject: decide.Subject{Groups: []string{"oidc:sales"}}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
+	q := authz.Query{Subject: authz.Subject{Groups: []string{"oidc:sales"}}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
 	if _, allowed := w.index().Decide(q); allowed != want {
 		w.t.Errorf("%s they may: %v", when, allowed)
 	}
@@ -80,7 +80,7 @@ func (w *woods) may(when string, want bool) {
 func TestWhatWasToldBeforeAllIsReadIsThereThen(t *testing.T) {
 	w := newWoods(t, false)
 	w.tell("trees", "new", false)
-	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
+	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
 	if _, err := w.s.currentIndex(); err == nil {
 		t.Error("there is an index before all is read")
 	}
@@ -93,7 +93,7 @@ func TestWhatWasToldBeforeAllIsReadIsThereThen(t *testing.T) {
 func TestWhatCannotBeReadLetsNobodyIn(t *testing.T) {
 	w := newWoods(t, false)
 	w.s.publishIndex()
-	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
+	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
 	w.tell("trees", "new", false)
 	w.may("while it can be read,", true)
 	if err := w.change("trees", "new", `{"metadata":"none"}`, false); err == nil {
@@ -107,9 +107,9 @@ func TestWhatIsTrustedIsNotOnceItIsObserved(t *testing.T) {
 	w := newWoods(t, true)
 	w.s.publishIndex()
 	w.may("while nobody knows what there is,", true)
-	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
+	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
 	w.may("once it is known that it is not there,", false)
-	w.observe("trees", view.Observation{})
+	w.observe("trees", informer.Observation{})
 	w.may("when nobody follows it any more,", true)
 }
 
@@ -133,8 +133,8 @@ func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
 	if err := w.s.view.Apply(t.Context(), event.Change{Key: k, UID: "o", ResourceVersion: "1", Epoch: "e", Object: []byte(`{"metadata":{"name":"oak"}}`)}); err != nil {
 		t.Fatal(err)
 	}
-	w.s.applyObservation(k.GroupResource, view.Observation{Kind: "Organization", Problem: "it is silent"})
-	q := decide.Query{Subject: decide.Subject{Groups: []string{"oidc:sales"}}, Permission: permission, Type: typ, Name: "oak"}
+	w.s.applyObservation(k.GroupResource, informer.Observation{Kind: "Organization", Problem: "it is silent"})
+	q := authz.Query{Subject: authz.Subject{Groups: []string{"oidc:sales"}}, Permission: permission, Type: typ, Name: "oak"}
 	if _, allowed := x.Decide(q); !allowed {
 		t.Error("it is not there")
 	}
@@ -147,34 +147,34 @@ func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
 	w.s.publishIndex()
 	joins := func(when string, want bool) {
 		t.Helper()
-		if m, lacks := w.index().MissingToJoin(decide.Subject{}, decide.Ref{Namespace: "n", Name: "staff"}); lacks == want {
+		if m, lacks := w.index().MissingToJoin(authz.Subject{}, authz.Ref{Namespace: "n", Name: "staff"}); lacks == want {
 			t.Errorf("%s whoever joins lacks %+v", when, m)
 		}
 	}
 	w.tell("bushes", "old", false)
-	w.observe("bushes", view.Observation{Kind: "Tree", Observed: true})
+	w.observe("bushes", informer.Observation{Kind: "Tree", Observed: true})
 	w.may("while there is another,", false)
 	w.tell("trees", "new", false)
 	w.tell("bushes", "old", true)
-	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
+	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
 	w.may("once it is there,", true)
-	w.observe("bushes", view.Observation{Kind: "Tree", Problem: "it is not served"})
+	w.observe("bushes", informer.Observation{Kind: "Tree", Problem: "it is not served"})
 	w.may("when it is known by the new plural alone,", true)
 	w.tell("bushes", "older", false)
 	w.may("when something is told by the old one,", true)
 	joins("while it is known which there are,", true)
-	w.observe("trees", view.Observation{Kind: "Tree", Problem: "it is silent"})
+	w.observe("trees", informer.Observation{Kind: "Tree", Problem: "it is silent"})
 	w.may("when it is known by none,", false)
 	joins("while that is not known,", false)
-	w.observe("trees", view.Observation{Kind: "Tree", Observed: true})
-	w.observe("bushes", view.Observation{})
+	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
+	w.observe("bushes", informer.Observation{})
 	w.may("when the old plural is gone,", true)
 	joins("when the old plural is gone,", true)
 	w.tell("trees", "new", true)
 	w.may("when it is gone,", false)
 	w.tell("bushes", "new", false)
-	w.observe("bushes", view.Observation{Kind: "Tree", Observed: true})
+	w.observe("bushes", informer.Observation{Kind: "Tree", Observed: true})
 	w.may("when it is there by the old plural,", true)
-	w.observe("bushes", view.Observation{Kind: "Bush", Observed: true})
+	w.observe("bushes", informer.Observation{Kind: "Bush", Observed: true})
 	w.may("when that is another kind's,", false)
 }

@@ -18,7 +18,7 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/iam/world"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -28,9 +28,9 @@ func TestWebhookAnswersAsDeclaredUnderRandomFaults(t *testing.T) {
 	b.protect()
 	b.running.Stop()
 	allowed := 0
-	torture := &testbed.Torture{
+	torture := &testenv.Torture{
 		Bed: b.Env, Reflector: reflector, Service: topology.Webhook,
-		Serve:  func() *testbed.Running { b.serve(); return b.running },
+		Serve:  func() *testenv.Running { b.serve(); return b.running },
 		Happen: b.anything, AsDeclared: func() error { n, err := b.asDeclared(); allowed += n; return err },
 		Rounds: 3, Steps: 16, Pace: time.Millisecond, Within: soon,
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
-	"github.com/entail-dev/entail/services/internal/clip"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/truncate"
+	"github.com/entail-dev/entail/services/internal/authz"
 )
 
 const (
@@ -41,14 +41,14 @@ type verifier struct {
 	// fresh returns an error if the index may not be used now.
 	fresh    func() error
 	random   func() float64
-	queue    chan decide.Query
+	queue    chan authz.Query
 	outcomes *prometheus.CounterVec
 	log      *slog.Logger
 }
 
 func newVerifier(index, openFGA Decider, share float64) *verifier {
 	v := &verifier{
-		index: index, openFGA: openFGA, share: share, random: rand.Float64, queue: make(chan decide.Query, maxVerified),
+		index: index, openFGA: openFGA, share: share, random: rand.Float64, queue: make(chan authz.Query, maxVerified),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_verified_decisions_total", Help: "Answers of the index that OpenFGA was asked about, too, by what came of it.",
 		}, []string{"outcome"}),
@@ -60,7 +60,7 @@ func newVerifier(index, openFGA Decider, share float64) *verifier {
 }
 
 // Decide implements [Decider] by the index.
-func (v *verifier) Decide(ctx context.Context, q decide.Query) (why decide.Proof, allowed bool, err error) {
+func (v *verifier) Decide(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
 	why, allowed, err = v.index.Decide(ctx, q)
 	if err == nil && v.random() < v.share {
 		select {
@@ -97,7 +97,7 @@ func (v *verifier) runVerifier(ctx context.Context) error {
 
 // compareUntilEqual compares both answers until they agree or settling has passed. OpenFGA lags behind the index, so only a
 // lasting difference counts.
-func (v *verifier) compareUntilEqual(ctx context.Context, q decide.Query) string {
+func (v *verifier) compareUntilEqual(ctx context.Context, q authz.Query) string {
 	for began := time.Now(); ; {
 		want, got, err := v.bothAnswers(ctx, q)
 		waited := time.Since(began)
@@ -117,7 +117,7 @@ func (v *verifier) compareUntilEqual(ctx context.Context, q decide.Query) string
 	}
 }
 
-func (v *verifier) bothAnswers(ctx context.Context, q decide.Query) (index, openFGA bool, err error) {
+func (v *verifier) bothAnswers(ctx context.Context, q authz.Query) (index, openFGA bool, err error) {
 	if err := v.fresh(); err != nil {
 		return false, false, err
 	}
@@ -130,8 +130,8 @@ func (v *verifier) bothAnswers(ctx context.Context, q decide.Query) (index, open
 }
 
 // logDifference logs the question and both answers. It logs nothing about the rights of others.
-func (v *verifier) logDifference(ctx context.Context, q decide.Query, index bool) {
-	said := func(key, value string) slog.Attr { return slog.String(key, clip.Text(value, maxNamed)) }
+func (v *verifier) logDifference(ctx context.Context, q authz.Query, index bool) {
+	said := func(key, value string) slog.Attr { return slog.String(key, truncate.Text(value, maxNamed)) }
 	v.log.LogAttrs(ctx, slog.LevelError, "OpenFGA and the index differ", slog.Bool("index", index), slog.Bool("openfga", !index),
 		said("user", q.User), said("account", q.Account), slog.Int("groups", len(q.Groups)),
 		said("permission", q.Permission), said("type", q.Type), said("namespace", q.Namespace), said("name", q.Name))

@@ -11,15 +11,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 )
 
 // deciderFunc is a decider without a proof.
 type deciderFunc func() (bool, error)
 
-func (f deciderFunc) Decide(context.Context, decide.Query) (decide.Proof, bool, error) {
+func (f deciderFunc) Decide(context.Context, authz.Query) (authz.Proof, bool, error) {
 	allowed, err := f()
-	return decide.Proof{}, allowed, err
+	return authz.Proof{}, allowed, err
 }
 
 func yes() (bool, error) { return true, nil }
@@ -47,7 +47,7 @@ func TestOnlyADifferenceThatStaysIsOne(t *testing.T) {
 				v := newVerifier(deciderFunc(yes), deciderFunc(func() (bool, error) { return c.openFGA(time.Since(began)) }), 1)
 				var log strings.Builder
 				v.fresh, v.log = func() error { return c.fresh }, slog.New(slog.NewTextHandler(&log, nil))
-				if got := v.compareUntilEqual(t.Context(), decide.Query{Subject: decide.Subject{User: "alice", Groups: []string{"secret"}}, Name: "web"}); got != c.want {
+				if got := v.compareUntilEqual(t.Context(), authz.Query{Subject: authz.Subject{User: "alice", Groups: []string{"secret"}}, Name: "web"}); got != c.want {
 					t.Errorf("it is %s, want %s", got, c.want)
 				}
 				told := strings.Contains(log.String(), "user=alice") && strings.Contains(log.String(), "name=web")
@@ -70,7 +70,7 @@ func TestNobodyWaitsForWhatIsCompared(t *testing.T) {
 		const asked = 100
 		began := time.Now()
 		for range asked {
-			if _, allowed, err := v.Decide(ctx, decide.Query{}); !allowed || err != nil {
+			if _, allowed, err := v.Decide(ctx, authz.Query{}); !allowed || err != nil {
 				t.Fatal(allowed, err)
 			}
 			synctest.Wait()
@@ -95,7 +95,7 @@ func TestAShareIsCompared(t *testing.T) {
 	v := newVerifier(deciderFunc(yes), deciderFunc(yes), 0.25)
 	for _, drawn := range []float64{0, 0.2499, 0.25, 0.99} {
 		v.random = func() float64 { return drawn }
-		_, _, _ = v.Decide(t.Context(), decide.Query{})
+		_, _, _ = v.Decide(t.Context(), authz.Query{})
 	}
 	if len(v.queue) != 2 {
 		t.Errorf("%d of 4 are compared, want 2", len(v.queue))

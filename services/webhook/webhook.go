@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/webhook/internal/authorizer"
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
@@ -37,7 +37,7 @@ func buildApp(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error)
 	if err != nil {
 		return service.App{}, err
 	}
-	state := newState(view.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.Fetch, Log: rt.Log}, cfg.UnobservedTargets == trust)
+	state := newState(informer.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.Fetch, Log: rt.Log}, cfg.UnobservedTargets == trust)
 	v := state.view
 	accounts, err := review.AccountNames(cfg.AccountNames)
 	if err != nil {

@@ -5,17 +5,17 @@ import (
 	"fmt"
 
 	"github.com/entail-dev/entail/services/internal/admission"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/service"
-	"github.com/entail-dev/entail/services/webhook/internal/guard"
+	"github.com/entail-dev/entail/services/webhook/internal/validating"
 )
 
 // webhooks checks changes that give rights, from the start of the process, even without NATS.
 type webhooks struct {
 	cfg   Config
-	guard guard.Guard
+	guard validating.Guard
 	// server is nil if webhooks are not configured.
 	server *admission.Server
 }
@@ -27,7 +27,7 @@ func (w *webhooks) openServer(rt *service.Runtime) (func(context.Context) error,
 	}
 	var err error
 	w.server, err = admission.New(w.cfg.Admission, admission.Options{
-		Name: guard.Name, Webhooks: w.guard.Webhooks(), Namespace: rbac.Namespace, Kube: rt.Kube, Log: rt.Log, Metrics: rt.Metrics,
+		Name: validating.Name, Webhooks: w.guard.Webhooks(), Namespace: rbac.Namespace, Kube: rt.Kube, Log: rt.Log, Metrics: rt.Metrics,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the webhooks: %w", err)
@@ -37,8 +37,8 @@ func (w *webhooks) openServer(rt *service.Runtime) (func(context.Context) error,
 
 // followState lets the guard use the index while the view holds everything that the stream's leader has.
 func (w *webhooks) followState(s *server) {
-	w.guard.Follow(guard.Source{
-		Index: func(ctx context.Context) (*decide.Index, error) {
+	w.guard.Follow(validating.Source{
+		Index: func(ctx context.Context) (*authz.Index, error) {
 			if err := s.view.Current(ctx); err != nil {
 				return nil, err
 			}

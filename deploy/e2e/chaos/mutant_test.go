@@ -53,7 +53,7 @@ func mutants() map[string]mutant {
 		},
 		"tuple-sync ignores changes of a target's owners": {
 			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
-			service: "tuple-sync", file: "tuple-sync/mirror/targets.go",
+			service: "tuple-sync", file: "tuple-sync/derived/targets.go",
 			before: []string{"\treturn len(f.target.Owners) > 0 || s.bindings"},
 			after:  []string{"\treturn s.bindings"},
 		},
@@ -71,7 +71,7 @@ func mutants() map[string]mutant {
 		},
 		"tuple-sync counts a target that is being deleted": {
 			foundBy: byCI, shows: []checker.Kind{checker.Loss},
-			service: "tuple-sync", file: "tuple-sync/mirror/table.go",
+			service: "tuple-sync", file: "tuple-sync/derived/table.go",
 			before: []string{"\t\treturn t.cfg.target(o.Value)\n"},
 			after:  []string{"\t\ttarget, _ := t.cfg.target(o.Value)\n\t\treturn target, true\n"},
 		},

@@ -23,11 +23,11 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"github.com/entail-dev/entail/services/internal/rbac"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // configuration is a name that the shipped RBAC rules allow.
 const configuration = "entail-implied-role"
@@ -35,7 +35,7 @@ const configuration = "entail-implied-role"
 // bed is an API server with registered replicas.
 type bed struct {
 	t     *testing.T
-	kube  *testbed.KubeServer
+	kube  *testenv.KubeServer
 	typed kubernetes.Interface
 	// log receives the log of the replicas.
 	log slog.Handler
@@ -43,7 +43,7 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, kube: testbed.Kube(t), log: slog.NewTextHandler(t.Output(), nil)}
+	b := &bed{t: t, kube: testenv.Kube(t), log: slog.NewTextHandler(t.Output(), nil)}
 	b.typed = kubernetes.NewForConfigOrDie(b.kube.Admin())
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
@@ -288,7 +288,7 @@ func TestWhatAWebhookIsAboutFollows(t *testing.T) {
 		case len(is.MatchConditions) != 1 || is.MatchConditions[0].Expression != about || len(is.Rules) != 1 || is.Rules[0].Resources[0] != about:
 			t.Errorf("it is about %+v, want %s", is, about)
 		case about == "true": // Otherwise a restart could get the same second.
-			testbed.Eventually(t, time.Minute, func() error { _, err := s.Since(); return err })
+			testenv.Eventually(t, time.Minute, func() error { _, err := s.Since(); return err })
 		case err != nil || since.After(time.Now()):
 			t.Errorf("it is in force since %s: %v", since, err)
 		case len(told) != 1 || told[0].Expression != "true":
@@ -305,7 +305,7 @@ func TestRunKeepsTheWebhooksInForce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	testbed.Eventually(t, time.Minute, s.InForce)
+	testenv.Eventually(t, time.Minute, s.InForce)
 	cancel()
 	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
 // maxMessage bounds the message of a condition, in bytes.
@@ -45,7 +45,7 @@ func Apply(has []metav1.Condition, types []string, generation int64, now metav1.
 	}
 	for _, c := range set {
 		meta.SetStatusCondition(&ours, metav1.Condition{
-			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: clip.Text(c.Message, maxMessage),
+			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: truncate.Text(c.Message, maxMessage),
 			ObservedGeneration: generation, LastTransitionTime: now,
 		})
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 const cluster = "local"
@@ -34,7 +34,7 @@ type server struct {
 	*Confirmer
 
 	t        *testing.T
-	bindings *view.Lister[iamv1alpha1.PolicyBinding]
+	bindings *informer.Lister[iamv1alpha1.PolicyBinding]
 	version  int
 
 	mu    sync.Mutex
@@ -48,9 +48,9 @@ type server struct {
 func newServer(t *testing.T, bindings, room int) *server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	v := view.New(view.Config{Log: log})
+	v := informer.New(informer.Config{Log: log})
 	s := &server{t: t, is: map[event.Key]event.Change{}, listing: func(string) error { return nil }}
-	s.bindings = view.Register[iamv1alpha1.PolicyBinding](v, kinds.PolicyBindings(), nil)
+	s.bindings = informer.Register[iamv1alpha1.PolicyBinding](v, kinds.PolicyBindings(), nil)
 	s.Confirmer = New(v, s, cluster, log, prometheus.NewRegistry())
 	s.InBulk(s, room)
 	for i := range bindings {

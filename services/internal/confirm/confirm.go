@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // ErrContradicted means that the API server returns another state of an object than the stream, or cannot return one.
@@ -33,7 +33,7 @@ const maxConfirmed = 65536
 type Confirmer struct {
 	cluster string
 	api     objects
-	view    *view.Informer
+	view    *informer.Informer
 	log     *slog.Logger
 	// known maps each key to a [heard].
 	known        *lru.Cache
@@ -55,7 +55,7 @@ type objects interface {
 }
 
 // New returns a confirmer without stored states.
-func New(v *view.Informer, api objects, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Confirmer {
+func New(v *informer.Informer, api objects, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Confirmer {
 	c := &Confirmer{
 		cluster: cluster, api: api, view: v, log: log, known: lru.New(maxConfirmed),
 		contradicted: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -7,7 +7,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // Statement is the state of one object on which a decision is based. The state can be that the object does not exist.
@@ -27,7 +27,7 @@ type essence struct {
 
 // NewStatement returns a statement that an object is as the view holds it. matters returns the fields that count: the
 // declared ones, and those that this service records.
-func NewStatement[T any](o view.Object[T], matters func(*T) (declared, recorded any)) Statement {
+func NewStatement[T any](o informer.Object[T], matters func(*T) (declared, recorded any)) Statement {
 	of := func(uid string, value *T) (e essence, err error) {
 		declared, recorded := matters(value)
 		if e.declared, err = fingerprint([]any{uid, declared}); err == nil && recorded != nil {

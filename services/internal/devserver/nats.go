@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/natsauth"
 )
 
 // MaxPayload bounds a message in bytes. It is equal in all deployments, so that a message that is too large fails here,
@@ -52,7 +52,7 @@ func (c *NATSConfig) URL(user string) string {
 
 // writeConfig writes the server's configuration: its own settings and the shipped users.
 func (c *NATSConfig) writeConfig(file, name string, port int) error {
-	users, err := permission.ConfigWith(c.Password)
+	users, err := natsauth.ConfigWith(c.Password)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/natsauth"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -53,7 +53,7 @@ func TestNATSKeepsStreamsAndPortOverARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	js := busOf(t, first, permission.Admin)
+	js := busOf(t, first, natsauth.Admin)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "KEPT", Subjects: []string{"kept"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestNATSKeepsStreamsAndPortOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop(t, second)
-	stream, err := busOf(t, second, permission.Admin).Stream(t.Context(), "KEPT")
+	stream, err := busOf(t, second, natsauth.Admin).Stream(t.Context(), "KEPT")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestNATSGivesServicesTheirRightsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop(t, s)
-	if got := busOf(t, s, permission.Admin).Conn().MaxPayload(); got != MaxPayload {
+	if got := busOf(t, s, natsauth.Admin).Conn().MaxPayload(); got != MaxPayload {
 		t.Errorf("the limit is %d bytes; want %d", got, MaxPayload)
 	}
 	if err := topology.Ensure(t.Context(), busOf(t, s, topology.Watcher), 1); err != nil {
@@ -100,7 +100,7 @@ func TestNATSGivesServicesTheirRightsOnly(t *testing.T) {
 		t.Errorf("store-sync deletes a stream: %v; want a violation", err)
 	}
 	wrong := NATSConfig{Port: s.Port(), Password: "wrong"}
-	if _, err := nats.Connect(wrong.URL(permission.Admin)); err == nil {
+	if _, err := nats.Connect(wrong.URL(natsauth.Admin)); err == nil {
 		t.Error("a wrong password connects")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/entail-dev/entail/services/internal/reload"
+	"github.com/entail-dev/entail/services/internal/filewatch"
 )
 
 const maxTokenBytes = 8 << 10
@@ -25,7 +25,7 @@ func (c Config) transportCredentials() (credentials.TransportCredentials, error)
 	case c.CAFile == "":
 		return transportTo(nil), nil
 	}
-	authorities, err := reload.Open(c.logger(), parseAuthorities, c.CAFile)
+	authorities, err := filewatch.Open(c.logger(), parseAuthorities, c.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-ca-file: %w", err)
 	}
@@ -48,7 +48,7 @@ func parseAuthorities(contents ...[]byte) (*x509.CertPool, error) {
 type privateTLS struct {
 	credentials.TransportCredentials
 
-	authorities *reload.Files[*x509.CertPool]
+	authorities *filewatch.Files[*x509.CertPool]
 }
 
 // ClientHandshake implements [credentials.TransportCredentials].
@@ -90,7 +90,7 @@ func (c Config) tokenSource() (tokens, error) {
 	case c.TokenFile == "":
 		return tokens{}, nil
 	}
-	file, err := reload.Open(c.logger(), parseToken, c.TokenFile)
+	file, err := filewatch.Open(c.logger(), parseToken, c.TokenFile)
 	if err != nil {
 		return tokens{}, fmt.Errorf("reading --openfga-token-file: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
@@ -80,7 +80,7 @@ func classifyError(ctx context.Context, err error) error {
 		return fault.Unavailable(fmt.Errorf("call to OpenFGA cut short: %w", context.Cause(ctx)))
 	}
 	s := status.Convert(err)
-	a := &answer{code: s.Code(), message: clip.Text(s.Message(), maxMessage), sentinel: sentinelOf(s.Code())}
+	a := &answer{code: s.Code(), message: truncate.Text(s.Message(), maxMessage), sentinel: sentinelOf(s.Code())}
 	if isAboutRequest(s) {
 		return a
 	}

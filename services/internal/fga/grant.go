@@ -11,7 +11,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"github.com/entail-dev/entail/services/internal/reload"
+	"github.com/entail-dev/entail/services/internal/filewatch"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 type grant struct {
 	cfg    Config
 	client *http.Client
-	secret *reload.Files[Token]
+	secret *filewatch.Files[Token]
 	// turn guards the fields below.
 	turn    chan struct{}
 	token   *oauth2.Token
@@ -35,7 +35,7 @@ type grant struct {
 }
 
 func newGrant(c Config, client *http.Client) (*grant, error) {
-	secret, err := reload.Open(c.logger(), parseToken, c.ClientSecretFile)
+	secret, err := filewatch.Open(c.logger(), parseToken, c.ClientSecretFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-client-secret-file: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/entail-dev/entail/services/internal/fga/httpapi"
-	"github.com/entail-dev/entail/services/internal/reload"
+	"github.com/entail-dev/entail/services/internal/filewatch"
 )
 
 const (
@@ -35,7 +35,7 @@ func (c Config) httpTransport() (*http.Transport, error) {
 	if c.CAFile == "" {
 		return t, nil
 	}
-	authorities, err := reload.Open(c.logger(), parseAuthorities, c.CAFile)
+	authorities, err := filewatch.Open(c.logger(), parseAuthorities, c.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-ca-file: %w", err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // before starts a proxy in front of a server's HTTP API. Its next handler forwards a request.
@@ -205,7 +205,7 @@ func TestAServerThatIsBackIsFoundOverHTTP(t *testing.T) {
 			t.Errorf("cut off: %v", err)
 		}
 		away.Store(false)
-		testbed.Eventually(t, time.Minute, func() error {
+		testenv.Eventually(t, time.Minute, func() error {
 			_, err := client.CreateStore(t.Context(), "test")
 			return errors.Unwrap(err)
 		})

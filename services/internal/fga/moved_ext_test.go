@@ -13,7 +13,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // foundWithin is the limit that the high availability overlay promises. gRPC alone needs longer.
@@ -84,7 +84,7 @@ func TestAServerIsSoonFoundAtAnotherAddress(t *testing.T) {
 	}
 	refused := func(why string) {
 		t.Helper()
-		testbed.Eventually(t, time.Minute, func() error {
+		testenv.Eventually(t, time.Minute, func() error {
 			if err := ask(); err == nil || !strings.Contains(err.Error(), why) {
 				return fmt.Errorf("the answer is %w, want %s", err, why)
 			}
@@ -95,5 +95,5 @@ func TestAServerIsSoonFoundAtAnotherAddress(t *testing.T) {
 	names.address.Store(&[4]byte{127, 0, 0, 2}) // No server listens at this address.
 	refused("connection refused")
 	names.address.Store(&[4]byte{127, 0, 0, 1})
-	testbed.Eventually(t, foundWithin, ask)
+	testenv.Eventually(t, foundWithin, ask)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // issuer issues tokens to clients with the right secret.
@@ -117,7 +117,7 @@ func TestTheSecretIsReadAgainWhenATokenIsNeeded(t *testing.T) {
 			t.Errorf("with the old secret: %v; want unavailable, and no word of the secret", err)
 		}
 		replace(t, file, "two")
-		testbed.Eventually(t, time.Minute, func() error {
+		testenv.Eventually(t, time.Minute, func() error {
 			_, err := client.CreateStore(t.Context(), "test")
 			return err
 		})

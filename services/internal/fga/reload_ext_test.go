@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // replace changes the content and the modification time of a file.
@@ -78,7 +78,7 @@ func TestAuthoritiesAreReadAgainWhenTheirFileChanges(t *testing.T) {
 		t.Errorf("under another authority: %v", err)
 	}
 	replace(t, file, string(authority))
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		_, err := client.CreateStore(t.Context(), "test")
 		return err
 	})
@@ -103,14 +103,14 @@ func TestAClientIsHealthyWhileItsServerAnswers(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- client.Probe(ctx) }()
 	away.Store(true)
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		if err := client.Healthy(); err == nil || !strings.Contains(err.Error(), "no database") {
 			return errors.Join(errors.New("the client does not know"), err)
 		}
 		return nil
 	})
 	away.Store(false)
-	testbed.Eventually(t, time.Minute, client.Healthy)
+	testenv.Eventually(t, time.Minute, client.Healthy)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

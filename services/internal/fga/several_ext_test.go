@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 func TestServersOfOneNameShareTheCalls(t *testing.T) {
@@ -26,7 +26,7 @@ func TestServersOfOneNameShareTheCalls(t *testing.T) {
 	names.InitialState(state)
 	client := connect(t, fga.Config{Target: "dns:///openfga.example:8081", Plaintext: true, DialOptions: []grpc.DialOption{grpc.WithResolvers(names)}})
 	made := 0
-	testbed.Eventually(t, time.Minute, func() error { // Until both have a connection.
+	testenv.Eventually(t, time.Minute, func() error { // Until both have a connection.
 		if _, err := client.CreateStore(t.Context(), "wanted"); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func TestServersOfOneNameShareTheCalls(t *testing.T) {
 		return nil
 	})
 	servers[0].Stop()
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		for range 5 {
 			if _, err := client.CreateStore(t.Context(), "wanted"); err != nil {
 				if !fault.IsUnavailable(err) {

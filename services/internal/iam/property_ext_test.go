@@ -12,7 +12,7 @@ import (
 	"github.com/openfga/openfga/pkg/typesystem"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/devserver/embedded"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -129,7 +129,7 @@ func (s *store) sync(t *testing.T, w *world.World) {
 	s.tuples = want
 }
 
-func (s *store) ask(t *testing.T, x *decide.Index, q world.Request) bool {
+func (s *store) ask(t *testing.T, x *authz.Index, q world.Request) bool {
 	t.Helper()
 	c, ok := x.Check(asIndexed(q))
 	if !ok {
@@ -163,22 +163,22 @@ func key(t iam.Tuple) *openfgav1.TupleKey {
 	return &openfgav1.TupleKey{User: t.User, Relation: t.Relation, Object: t.Object}
 }
 
-func asIndexed(q world.Request) decide.Query {
-	return decide.Query{
-		Subject:    decide.Subject{User: q.User, Account: q.Account, Groups: q.Groups},
+func asIndexed(q world.Request) authz.Query {
+	return authz.Query{
+		Subject:    authz.Subject{User: q.User, Account: q.Account, Groups: q.Groups},
 		Permission: q.Permission, Type: q.Type, Namespace: q.Namespace, Name: q.Name, RequireExists: q.There,
-		Parent: decide.Scope{Type: q.ParentType, Ref: decide.Ref{Name: q.ParentName}},
+		Parent: authz.Scope{Type: q.ParentType, Ref: authz.Ref{Name: q.ParentName}},
 	}
 }
 
 // index returns an index loaded with a world.
-func index(w *world.World) *decide.Index {
-	x := decide.New(w.IsTrusted)
+func index(w *world.World) *authz.Index {
+	x := authz.New(w.IsTrusted)
 	x.Load(func() { tell(x, w) })
 	return x
 }
 
-func tell(x *decide.Index, w *world.World) {
+func tell(x *authz.Index, w *world.World) {
 	for _, o := range w.Bindings {
 		x.SetBinding(o.Namespace, o.Name, o)
 	}

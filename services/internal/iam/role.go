@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
 // mostIdle bounds the number of names kept without effect, and maxIdle the bytes of each. Without bounds, the owner of
@@ -100,7 +100,7 @@ func (w *walk) visitRole(name string, role *iamv1alpha1.Role) (first int) {
 		other := namespace + "/" + ref.Name
 		switch r := w.objects.liveRole(namespace, ref.Name); {
 		case r == nil:
-			s.missing = append(s.missing, clip.Text(other, maxIdle))
+			s.missing = append(s.missing, truncate.Text(other, maxIdle))
 			continue
 		case w.at[other] > 0:
 			first = min(first, w.at[other])
@@ -140,7 +140,7 @@ func (w *walk) closeCycle(roles []*step) {
 func (o *Lookup) truncatePermission(permission string) string {
 	if len(permission) > maxIdle {
 		if _, known := o.Registry.Relation(permission); !known {
-			return clip.Text(permission, maxIdle)
+			return truncate.Text(permission, maxIdle)
 		}
 	}
 	return permission

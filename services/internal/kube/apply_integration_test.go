@@ -20,7 +20,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -39,7 +39,7 @@ func bindingKey(name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: kinds.RoleBindings().GroupResource, Namespace: "default", Name: name}
 }
 
-func typed(t *testing.T, server *testbed.KubeServer) kubernetes.Interface {
+func typed(t *testing.T, server *testenv.KubeServer) kubernetes.Interface {
 	t.Helper()
 	typed, err := kubernetes.NewForConfig(server.Admin())
 	if err != nil {
@@ -58,7 +58,7 @@ func read(t *testing.T, change event.Change) *rbacv1.RoleBinding {
 }
 
 func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.ImpliedRole)
 	foreign := binding("taken", "mallory")
 	foreign.Labels = nil
@@ -93,7 +93,7 @@ func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
 }
 
 func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.ImpliedRole)
 	made, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("b")}, binding("b", "alice"))
 	if err != nil {
@@ -147,7 +147,7 @@ func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
 }
 
 func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.ImpliedRole)
 	seen, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("merged")}, binding("merged", "u"))
 	if err != nil {
@@ -177,7 +177,7 @@ func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
 
 // TestWhatIsMergedReplacesListsAndKeepsTheRest replaces the owner of an object, as the client that created it.
 func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.ImpliedRole)
 	owner := func() []metav1.OwnerReference {
 		is, err := typed(t, server).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "owner-"}}, metav1.CreateOptions{})
@@ -208,7 +208,7 @@ func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
 }
 
 func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c, namespaces := client(t, server, topology.ImpliedRole), typed(t, server).CoreV1().Namespaces()
 	name := "going"
 	held := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/held"}}}
@@ -234,7 +234,7 @@ func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
 }
 
 func TestAListHasAllPages(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c, want := client(t, server, topology.ImpliedRole), 0
 	for i := range 510 {
 		name := fmt.Sprintf("b%03d", i)

@@ -20,13 +20,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const finalizer = corev1alpha1.StoreFinalizer
 
-func client(t *testing.T, server *testbed.KubeServer, service string) *kube.Client {
+func client(t *testing.T, server *testenv.KubeServer, service string) *kube.Client {
 	t.Helper()
 	c, err := kube.New(server.Config(t, service), "local", service)
 	if err != nil {
@@ -36,7 +36,7 @@ func client(t *testing.T, server *testbed.KubeServer, service string) *kube.Clie
 }
 
 // apply creates a Store and returns its state.
-func apply(t *testing.T, server *testbed.KubeServer, c *kube.Client, name string) event.Change {
+func apply(t *testing.T, server *testenv.KubeServer, c *kube.Client, name string) event.Change {
 	t.Helper()
 	server.Apply(t, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core"})
 	return get(t, c, name)
@@ -60,7 +60,7 @@ func store(t *testing.T, change event.Change) corev1alpha1.Store {
 	return s
 }
 
-func remove(t *testing.T, server *testbed.KubeServer, name string) {
+func remove(t *testing.T, server *testenv.KubeServer, name string) {
 	t.Helper()
 	if err := server.Objects(t).Resource(stores()).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func stores() schema.GroupVersionResource {
 }
 
 func TestAnObjectIsReadAsAChange(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.StoreSync)
 	change := apply(t, server, c, "a.name.with.dots")
 	if change.Epoch == "" || change.UID == "" || change.ObservedAt.IsZero() || change.Generation != 1 || change.Deleted {
@@ -102,7 +102,7 @@ func TestAnObjectIsReadAsAChange(t *testing.T) {
 }
 
 func TestTwoServicesShareAStatus(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	stores, tuples := client(t, server, topology.StoreSync), client(t, server, topology.TupleSync)
 	obj := apply(t, server, stores, "demo")
 	conditions := func(kind string) []metav1.Condition {
@@ -138,7 +138,7 @@ func TestTwoServicesShareAStatus(t *testing.T) {
 }
 
 func TestAStatusIsForTheObjectItWasMadeFor(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.TupleSync)
 	first := apply(t, server, c, "demo")
 	status := corev1alpha1.StoreStatus{StoreID: "s-1"}
@@ -167,7 +167,7 @@ func TestAStatusIsForTheObjectItWasMadeFor(t *testing.T) {
 }
 
 func TestAStatusThatTheServerCannotHoldIsTerminal(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.TupleSync)
 	obj := apply(t, server, c, "demo")
 	for _, size := range []int{2 << 20, 4 << 20} {
@@ -183,7 +183,7 @@ func TestAStatusThatTheServerCannotHoldIsTerminal(t *testing.T) {
 }
 
 func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.StoreSync)
 	first := apply(t, server, c, "demo")
 	held, err := c.AddFinalizer(t.Context(), kinds.Stores(), first, finalizer)
@@ -226,7 +226,7 @@ func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 }
 
 func TestFinalizersOfANamesakeAreLeftAlone(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.StoreSync)
 	old, err := c.AddFinalizer(t.Context(), kinds.Stores(), apply(t, server, c, "demo"), finalizer)
 	if err != nil {
@@ -252,7 +252,7 @@ func TestFinalizersOfANamesakeAreLeftAlone(t *testing.T) {
 }
 
 func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	for i := range 3 { // Each write makes obj older.
@@ -271,7 +271,7 @@ func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
 }
 
 func TestANoteIsSeenOnTheObjectAndAFloodIsNot(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	for range 200 {
@@ -294,7 +294,7 @@ func TestANoteIsSeenOnTheObjectAndAFloodIsNot(t *testing.T) {
 }
 
 func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	server.Kill()
@@ -302,14 +302,14 @@ func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 		t.Errorf("got %v; want unavailable", err)
 	}
 	server.Start(t)
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		_, err := c.Get(t.Context(), kinds.Stores(), "", "demo")
 		return err
 	})
 }
 
 func TestAFaultOnTheWireIsUnavailable(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	lost := errors.New("connection reset by peer")
@@ -330,7 +330,7 @@ func TestAFaultOnTheWireIsUnavailable(t *testing.T) {
 }
 
 func TestTheNewestStateOfWhatIsGoneIsItsLastDeleted(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.StoreSync)
 	first := apply(t, server, c, "brief")
 	server.Apply(t, kinds.Stores(), "brief", corev1alpha1.StoreSpec{CoreModule: "module changed"})

@@ -12,12 +12,12 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 func TestTheResourcesOfAGroupVersionAreThoseServed(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c, err := kube.New(server.Config(t, topology.StoreSync), "local", "test")
 	if err != nil {
 		t.Fatal(err)

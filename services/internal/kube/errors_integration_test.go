@@ -17,14 +17,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const policyWithin = 60 * time.Second
 
 func TestWhatAPolicyRefusesIsForbiddenAndMayBeAllowedLater(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	c := client(t, server, topology.StoreSync)
 	apply(t, server, c, "guarded")
 	clients := kubernetes.NewForConfigOrDie(server.Admin()).AdmissionregistrationV1()
@@ -59,7 +59,7 @@ func TestWhatAPolicyRefusesIsForbiddenAndMayBeAllowedLater(t *testing.T) {
 		return err
 	}
 	i := 0
-	testbed.Eventually(t, policyWithin, func() error {
+	testenv.Eventually(t, policyWithin, func() error {
 		i++
 		if err := add(i); !errors.Is(err, kube.ErrForbidden) || !fault.IsUnavailable(err) {
 			return fmt.Errorf("what the policy refuses: %w", errors.Join(err, errors.New("not forbidden")))
@@ -67,5 +67,5 @@ func TestWhatAPolicyRefusesIsForbiddenAndMayBeAllowedLater(t *testing.T) {
 		return nil
 	})
 	remove()
-	testbed.Eventually(t, policyWithin, func() error { return add(0) })
+	testenv.Eventually(t, policyWithin, func() error { return add(0) })
 }

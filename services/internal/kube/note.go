@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 )
@@ -45,7 +45,7 @@ func (c *Client) Event(ctx context.Context, obj event.Change, note condition.Not
 			APIVersion: apiVersion(obj.Key.Group, obj.Version), Kind: obj.Kind,
 			Namespace: obj.Key.Namespace, Name: obj.Key.Name, UID: types.UID(obj.UID), ResourceVersion: obj.ResourceVersion,
 		},
-		Type: kind, Reason: note.Reason, Message: clip.Text(note.Message, maxMessage),
+		Type: kind, Reason: note.Reason, Message: truncate.Text(note.Message, maxMessage),
 		Source: corev1.EventSource{Component: c.manager}, ReportingController: c.manager,
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	})

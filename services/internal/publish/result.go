@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -81,7 +81,7 @@ type report struct {
 // Report publishes a result in the background, unless it equals the last one of the object. A result of a deletion
 // expires with the tombstone.
 func (r *Results) Report(ctx context.Context, result Result) {
-	result.Message = clip.Text(result.Message, maxMessage)
+	result.Message = truncate.Text(result.Message, maxMessage)
 	if !r.isNews(result) {
 		return
 	}

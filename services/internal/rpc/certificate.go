@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/entail-dev/entail/services/internal/reload"
+	"github.com/entail-dev/entail/services/internal/filewatch"
 )
 
 // Files names a certificate and its key in PEM form. Each handshake checks whether they changed.
@@ -14,7 +14,7 @@ type Files struct {
 }
 
 func (f Files) tlsConfig(log *slog.Logger) (*tls.Config, error) {
-	pair, err := reload.Open(log, pairOf, f.Certificate, f.Key)
+	pair, err := filewatch.Open(log, pairOf, f.Certificate, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("reading TLS certificate and key: %w", err)
 	}

@@ -6,10 +6,10 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
@@ -17,7 +17,7 @@ import (
 
 // Hold keeps the finalizer on a kcp APIBinding while the binding lives. It removes the finalizer of a deleted binding
 // after it has deleted the AuthorizationModels that only this binding needed. It waits for nothing else.
-func (p *Provider) Hold(ctx context.Context, r consume.Reporter, binding event.Key) error {
+func (p *Provider) Hold(ctx context.Context, r controller.Reporter, binding event.Key) error {
 	b, ok := p.state.bindings.Get(binding)
 	if !ok || binding.Cluster != p.state.shared.Cluster || b.Value.IsIgnored() && !slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer) {
 		return nil
@@ -32,7 +32,7 @@ func (p *Provider) Hold(ctx context.Context, r consume.Reporter, binding event.K
 	return nil
 }
 
-func (p *Provider) setFinalizer(ctx context.Context, r consume.Reporter, b view.Object[plan.Binding], wanted bool) error {
+func (p *Provider) setFinalizer(ctx context.Context, r controller.Reporter, b informer.Object[plan.Binding], wanted bool) error {
 	kind, edit := kinds.Bindings(), p.applier.Kube.AddFinalizer
 	kind.Version = b.Version
 	if !wanted {
@@ -49,7 +49,7 @@ func (p *Provider) setFinalizer(ctx context.Context, r consume.Reporter, b view.
 }
 
 // deleteUnwanted deletes the AuthorizationModels that were generated for a binding and that nothing needs any more.
-func (p *Provider) deleteUnwanted(ctx context.Context, r consume.Reporter, b *plan.Binding) error {
+func (p *Provider) deleteUnwanted(ctx context.Context, r controller.Reporter, b *plan.Binding) error {
 	stores := map[event.Key]bool{}
 	for _, m := range p.state.shared.ModelsFor(b.Status.ExportCluster + "/" + b.ExportName()) {
 		stores[module.StoreOf(m)] = true

@@ -12,10 +12,10 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -32,7 +32,7 @@ type Provider struct {
 var _ module.Provider = (*Provider)(nil)
 
 // New returns a provider that reads the view.
-func New(v *view.Informer, cfg discovery.Config, applier *module.Applier) *Provider {
+func New(v *informer.Informer, cfg discovery.Config, applier *module.Applier) *Provider {
 	s := newState(v, applier.State)
 	p := &Provider{state: s, discovery: discovery.New(cfg, applier.Kube, s), applier: applier}
 	v.OnReload(p.discovery.Invalidate)
@@ -99,7 +99,7 @@ func (p *Provider) isConcerned(definition event.Key) bool {
 
 // Sync applies and deletes the AuthorizationModels of APIs in a Store, once the API server's resources have been
 // discovered. It applies none for a Store in deletion.
-func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
+func (p *Provider) Sync(ctx context.Context, r controller.Reporter, store event.Key) ([]module.Member, error) {
 	discoverErr := p.refreshResources(ctx, store)
 	if _, _, ready := p.Modules(store); !ready {
 		return nil, discoverErr

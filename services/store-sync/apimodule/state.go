@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/module"
 )
@@ -28,28 +28,28 @@ const (
 // and AccountInfos are in kcp's workspaces.
 type state struct {
 	shared      *module.State
-	definitions *view.Lister[plan.Definition]
-	bindings    *view.Lister[plan.Binding]
-	exports     *view.Lister[plan.Export]
-	schemas     *view.Lister[plan.Schema]
-	accounts    *view.Lister[corev1alpha1.AccountInfo]
+	definitions *informer.Lister[plan.Definition]
+	bindings    *informer.Lister[plan.Binding]
+	exports     *informer.Lister[plan.Export]
+	schemas     *informer.Lister[plan.Schema]
+	accounts    *informer.Lister[corev1alpha1.AccountInfo]
 }
 
-func newState(v *view.Informer, shared *module.State) *state {
+func newState(v *informer.Informer, shared *module.State) *state {
 	return &state{
 		shared: shared,
-		definitions: view.Register(v, kinds.Definitions(), map[string]func(*plan.Definition) []string{
+		definitions: informer.Register(v, kinds.Definitions(), map[string]func(*plan.Definition) []string{
 			byLabel: func(d *plan.Definition) []string { return []string{d.Labels[corev1alpha1.StoreNameLabel]} },
 			byGroup: func(d *plan.Definition) []string { return []string{d.Spec.Group} },
 		}),
-		bindings: view.Register(v, kinds.Bindings(), map[string]func(*plan.Binding) []string{
+		bindings: informer.Register(v, kinds.Bindings(), map[string]func(*plan.Binding) []string{
 			byExport: func(b *plan.Binding) []string { return []string{b.ExportName()} },
 		}),
-		exports: view.Register(v, kinds.Exports(), map[string]func(*plan.Export) []string{
+		exports: informer.Register(v, kinds.Exports(), map[string]func(*plan.Export) []string{
 			bySchema: (*plan.Export).Schemas,
 		}),
-		schemas:  view.Register[plan.Schema](v, kinds.ResourceSchemas(), nil),
-		accounts: view.Register[corev1alpha1.AccountInfo](v, kinds.AccountInfos(), nil),
+		schemas:  informer.Register[plan.Schema](v, kinds.ResourceSchemas(), nil),
+		accounts: informer.Register[corev1alpha1.AccountInfo](v, kinds.AccountInfos(), nil),
 	}
 }
 
@@ -201,7 +201,7 @@ type bound struct {
 	statements []confirm.Statement
 }
 
-func (s *state) boundAPI(b view.Object[plan.Binding]) bound {
+func (s *state) boundAPI(b informer.Object[plan.Binding]) bound {
 	found := bound{Bound: plan.Bound{Binding: b.Value, Schemas: map[string]*plan.Schema{}}, statements: []confirm.Statement{bindingStatement(b)}}
 	if i, known := s.accounts.Get(accountOf(b.Key.Cluster)); known {
 		found.Account, found.statements = i.Value, append(found.statements, accountStatement(i))

@@ -11,13 +11,13 @@ import (
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/store-sync/iammodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module"
@@ -33,7 +33,7 @@ type Provider struct {
 var _ module.Provider = (*Provider)(nil)
 
 // New returns a provider for the IAM store with this name. It reads the view.
-func New(v *view.Informer, store string, applier *module.Applier) *Provider {
+func New(v *informer.Informer, store string, applier *module.Applier) *Provider {
 	return &Provider{state: newState(v, module.StoreKey(store, applier.State.Cluster)), applier: applier}
 }
 
@@ -47,7 +47,7 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 
 // Sync creates the IAM store if a ProtectedResource exists and the Store does not. No AuthorizationModel carries the
 // types.
-func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
+func (p *Provider) Sync(ctx context.Context, r controller.Reporter, store event.Key) ([]module.Member, error) {
 	if store != p.state.store {
 		return nil, nil
 	}
@@ -110,7 +110,7 @@ func registryFunc(all types) func(model.Limits) *iam.Registry {
 }
 
 // createStore creates the IAM store if it does not exist.
-func (p *Provider) createStore(ctx context.Context, r consume.Reporter, cause resource) error {
+func (p *Provider) createStore(ctx context.Context, r controller.Reporter, cause resource) error {
 	if _, there := p.applier.State.Stores.Get(p.state.store); there {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (p *Provider) createStore(ctx context.Context, r consume.Reporter, cause re
 }
 
 // removeFinalizers removes the finalizers that other software left. Nothing else would remove them.
-func (p *Provider) removeFinalizers(ctx context.Context, r consume.Reporter) error {
+func (p *Provider) removeFinalizers(ctx context.Context, r controller.Reporter) error {
 	var errs []error
 	for _, o := range p.state.resources.All() {
 		if o.Key.Cluster != p.state.store.Cluster || !slices.Contains(o.Value.Finalizers, iamv1alpha1.ProtectedResourceFinalizer) {

@@ -10,20 +10,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
-type resource = view.Object[iamv1alpha1.ProtectedResource]
+type resource = informer.Object[iamv1alpha1.ProtectedResource]
 
 // state holds the objects from which the types of IAM are made.
 type state struct {
 	// store is the key of the IAM store. Only ProtectedResources of its cluster count.
 	store     event.Key
-	resources *view.Lister[iamv1alpha1.ProtectedResource]
+	resources *informer.Lister[iamv1alpha1.ProtectedResource]
 }
 
-func newState(v *view.Informer, store event.Key) *state {
-	return &state{store: store, resources: view.Register[iamv1alpha1.ProtectedResource](v, kinds.ProtectedResources(), nil)}
+func newState(v *informer.Informer, store event.Key) *state {
+	return &state{store: store, resources: informer.Register[iamv1alpha1.ProtectedResource](v, kinds.ProtectedResources(), nil)}
 }
 
 // liveResources returns the ProtectedResources of this cluster that are not in deletion, sorted by name.

@@ -8,7 +8,7 @@ import (
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
 // reportUnit returns the result for a unit, given the units that live.
@@ -186,5 +186,5 @@ func (p *problems) String() string {
 
 // oneLine returns any text as one line of bounded length.
 func oneLine(s string) string {
-	return clip.Text(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "), maxProblemBytes)
+	return truncate.Text(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "), maxProblemBytes)
 }

@@ -7,7 +7,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -58,7 +58,7 @@ func (c *Carriers) causeOf(m *corev1alpha1.AuthorizationModel) event.Change {
 }
 
 // Apply carries out a plan. An error for one AuthorizationModel does not stop the others.
-func (a *Applier) Apply(ctx context.Context, p consume.Reporter, has *Carriers, todo plan.Plan) error {
+func (a *Applier) Apply(ctx context.Context, p controller.Reporter, has *Carriers, todo plan.Plan) error {
 	if err := a.confirmPlan(ctx, has, todo); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ type applyConfig struct {
 }
 
 // writeModule creates an AuthorizationModel, or changes the existing one.
-func (a *Applier) writeModule(ctx context.Context, p consume.Reporter, m *corev1alpha1.AuthorizationModel, seen, cause event.Change) error {
+func (a *Applier) writeModule(ctx context.Context, p controller.Reporter, m *corev1alpha1.AuthorizationModel, seen, cause event.Change) error {
 	if seen.UID == "" {
 		seen.Key = a.State.ModelKey(m.Name)
 	}

@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -19,7 +19,7 @@ type Provider interface {
 	Keys(object event.Key) []event.Key
 	// Sync applies the AuthorizationModels that carry the provider's modules in a Store, and lists the objects behind
 	// them. An error for one of them does not stop the others.
-	Sync(ctx context.Context, p consume.Reporter, store event.Key) ([]Member, error)
+	Sync(ctx context.Context, p controller.Reporter, store event.Key) ([]Member, error)
 	// Modules returns the modules that go into the Store's model directly, with statements on the objects from which
 	// they were made. Until ready is true, no model can be made.
 	Modules(store event.Key) (modules []model.Module, made []confirm.Statement, ready bool)

@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module/plan"
 )
@@ -27,20 +27,20 @@ const (
 type State struct {
 	// Cluster is the cluster to which this service writes.
 	Cluster string
-	Stores  *view.Lister[corev1alpha1.Store]
-	Models  *view.Lister[corev1alpha1.AuthorizationModel]
+	Stores  *informer.Lister[corev1alpha1.Store]
+	Models  *informer.Lister[corev1alpha1.AuthorizationModel]
 }
 
 // NewState registers the tables in the view.
-func NewState(v *view.Informer, cluster string) *State {
+func NewState(v *informer.Informer, cluster string) *State {
 	return &State{
 		Cluster: cluster,
-		Stores: view.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
+		Stores: informer.Register(v, kinds.Stores(), map[string]func(*corev1alpha1.Store) []string{
 			byName:    func(s *corev1alpha1.Store) []string { return []string{s.Name} },
 			byStoreID: func(s *corev1alpha1.Store) []string { return []string{s.Status.StoreID} },
 			byHolder:  func(s *corev1alpha1.Store) []string { return []string{plan.ClaimHolder(s)} },
 		}),
-		Models: view.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
+		Models: informer.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
 			byStoreRef: func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
 			byDocument: func(m *corev1alpha1.AuthorizationModel) []string {
 				return []string{m.Annotations[corev1alpha1.DocumentAnnotation]}
@@ -53,10 +53,10 @@ func NewState(v *view.Informer, cluster string) *State {
 }
 
 // Model is an AuthorizationModel in the view.
-type Model = view.Object[corev1alpha1.AuthorizationModel]
+type Model = informer.Object[corev1alpha1.AuthorizationModel]
 
 // Store is a Store in the view.
-type Store = view.Object[corev1alpha1.Store]
+type Store = informer.Object[corev1alpha1.Store]
 
 // StoresNamed lists the Stores with a name, one for each cluster.
 func (s *State) StoresNamed(name string) []Store { return s.Stores.By(byName, name) }

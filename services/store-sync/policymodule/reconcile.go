@@ -7,10 +7,10 @@ import (
 
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/syntax"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -29,7 +29,7 @@ type Provider struct {
 var _ module.Provider = (*Provider)(nil)
 
 // New returns a provider that reads the view.
-func New(v *view.Informer, applier *module.Applier) *Provider {
+func New(v *informer.Informer, applier *module.Applier) *Provider {
 	made := func(in plan.Input) (plan.Plan, error) { return plan.Make(in), nil }
 	return &Provider{state: newState(v, applier.State), applier: applier, plans: module.NewCache(made)}
 }
@@ -65,7 +65,7 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 
 // Sync applies the AuthorizationModels of the PolicyDocuments of a Store in this cluster, as far as the documents fit
 // together. It applies none for a Store in deletion.
-func (p *Provider) Sync(ctx context.Context, r consume.Reporter, store event.Key) ([]module.Member, error) {
+func (p *Provider) Sync(ctx context.Context, r controller.Reporter, store event.Key) ([]module.Member, error) {
 	found := p.state.collectState(store)
 	if found.isEmpty() || store.Cluster != p.state.shared.Cluster {
 		return nil, nil

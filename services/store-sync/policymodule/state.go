@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
@@ -21,19 +21,19 @@ import (
 
 const byStoreRef = "store ref"
 
-type document = view.Object[iaplv1alpha1.PolicyDocument]
+type document = informer.Object[iaplv1alpha1.PolicyDocument]
 
 // state holds the objects from which policies are made.
 type state struct {
 	shared    *module.State
-	documents *view.Lister[iaplv1alpha1.PolicyDocument]
+	documents *informer.Lister[iaplv1alpha1.PolicyDocument]
 	// merged returns the merge of a Store's modules after a plan, and the limits of its model. It returns false if the
 	// Store does not exist or has no model.
 	merged func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool)
 }
 
-func newState(v *view.Informer, shared *module.State) *state {
-	return &state{shared: shared, documents: view.Register(v, kinds.PolicyDocuments(), map[string]func(*iaplv1alpha1.PolicyDocument) []string{
+func newState(v *informer.Informer, shared *module.State) *state {
+	return &state{shared: shared, documents: informer.Register(v, kinds.PolicyDocuments(), map[string]func(*iaplv1alpha1.PolicyDocument) []string{
 		byStoreRef: func(d *iaplv1alpha1.PolicyDocument) []string { return []string{d.Spec.StoreRef.Name} },
 	})}
 }

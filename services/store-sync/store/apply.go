@@ -13,7 +13,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/consume"
+	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
@@ -37,7 +37,7 @@ type applier struct {
 const maxMade = 65536
 
 // applyAction carries out one action, and adds the result to obs.
-func (a *applier) applyAction(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) error {
+func (a *applier) applyAction(ctx context.Context, p controller.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) error {
 	switch action.Verb {
 	case plan.FindStores, plan.GetStore, plan.LatestModel, plan.FindOwners:
 		return a.observeOpenFGA(ctx, action, in, obs)
@@ -108,7 +108,7 @@ func (a *applier) readOwners(ctx context.Context, name, storeID string) (found p
 }
 
 // writeOpenFGA changes OpenFGA. If OpenFGA refuses a model or a name, write records that in obs and returns no error.
-func (a *applier) writeOpenFGA(ctx context.Context, p consume.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) (err error) {
+func (a *applier) writeOpenFGA(ctx context.Context, p controller.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) (err error) {
 	switch action.Verb {
 	case plan.CreateStore:
 		if obs.Created, err = a.fga.CreateStore(ctx, in.Key.Name); err == nil {
@@ -151,7 +151,7 @@ func isRefusal(err error) bool {
 }
 
 // addFinalizers adds our finalizer to the Store, and tuple-sync's if the Store declares tuples. One call adds both.
-func (a *applier) addFinalizers(ctx context.Context, p consume.Reporter, in plan.Input) error {
+func (a *applier) addFinalizers(ctx context.Context, p controller.Reporter, in plan.Input) error {
 	seen, err := encodedStore(in)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (a *applier) addFinalizers(ctx context.Context, p consume.Reporter, in plan
 }
 
 // removeFinalizer removes our finalizer.
-func (a *applier) removeFinalizer(ctx context.Context, p consume.Reporter, in plan.Input, obs *plan.Observed) error {
+func (a *applier) removeFinalizer(ctx context.Context, p controller.Reporter, in plan.Input, obs *plan.Observed) error {
 	seen, err := encodedStore(in)
 	if err != nil {
 		return err

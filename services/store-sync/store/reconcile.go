@@ -13,13 +13,13 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
@@ -27,7 +27,7 @@ import (
 // Reconciler brings OpenFGA and the statuses in step with the view, one Store at a time.
 type Reconciler struct {
 	state     *State
-	view      *view.Informer
+	view      *informer.Informer
 	merges    *MergeCache
 	confirmer *confirm.Confirmer
 	applier   *applier
@@ -35,7 +35,7 @@ type Reconciler struct {
 }
 
 // New returns a reconciler.
-func New(parts *controller.Parts, state *State, merges *MergeCache, confirmer *confirm.Confirmer, log *slog.Logger) *Reconciler {
+func New(parts *setup.Parts, state *State, merges *MergeCache, confirmer *confirm.Confirmer, log *slog.Logger) *Reconciler {
 	return &Reconciler{
 		state: state, view: parts.View, merges: merges, confirmer: confirmer,
 		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, confirmer: confirmer, made: lru.New(maxMade), log: log},
@@ -52,21 +52,21 @@ var errEndless = errors.New("the pass does not come to an end")
 
 // Reconcile brings one Store in step, and plans again if objects change during the pass. It gets the members: the
 // objects behind modules of the Store, in the state from which the modules were made.
-func (r *Reconciler) Reconcile(ctx context.Context, p *consume.Request[event.Key], members []module.Member) error {
+func (r *Reconciler) Reconcile(ctx context.Context, p *controller.Request[event.Key], members []module.Member) error {
 	var obs plan.Observed
 	return reconcile.Retry(p.Key, func() error { return r.runPlan(ctx, p, members, &obs) })
 }
 
 // WriteOutage reports in the status of a Store, and of the objects that refer to it, that OpenFGA does not answer. It
 // skips objects that are in step. waiting are members that wait for the Store.
-func (r *Reconciler) WriteOutage(ctx context.Context, key event.Key, why controller.Outage, waiting []module.Member) error {
+func (r *Reconciler) WriteOutage(ctx context.Context, key event.Key, why setup.Outage, waiting []module.Member) error {
 	in := r.state.Snapshot(key, plan.Observed{})
 	in.Now = metav1.Now().Rfc3339Copy()
-	return r.statuses.writeOutage(ctx, consume.NewPass(r.view, key, false), in, why, waiting)
+	return r.statuses.writeOutage(ctx, controller.NewPass(r.view, key, false), in, why, waiting)
 }
 
 // runPlan carries out the actions of package plan until nothing is left to do.
-func (r *Reconciler) runPlan(ctx context.Context, p *consume.Request[event.Key], members []module.Member, obs *plan.Observed) error {
+func (r *Reconciler) runPlan(ctx context.Context, p *controller.Request[event.Key], members []module.Member, obs *plan.Observed) error {
 	in := r.takeSnapshot(p, *obs)
 	if in.Store == nil && obs.Created != "" {
 		return r.applier.discardStore(ctx, in, *obs)
@@ -113,7 +113,7 @@ func (r *Reconciler) runPlan(ctx context.Context, p *consume.Request[event.Key],
 }
 
 // takeSnapshot reads the whole basis of the decisions at one time, so that it is consistent.
-func (r *Reconciler) takeSnapshot(p *consume.Request[event.Key], obs plan.Observed) plan.Input {
+func (r *Reconciler) takeSnapshot(p *controller.Request[event.Key], obs plan.Observed) plan.Input {
 	in := r.state.Snapshot(p.Key, obs)
 	in.Resync, in.Now, in.NameErr = p.Resync, metav1.Now().Rfc3339Copy(), fga.ValidateStoreName(p.Key.Name)
 	if in.Store != nil && in.Store.DeletionTimestamp == nil {

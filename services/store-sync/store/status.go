@@ -6,8 +6,8 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/consume"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
@@ -22,7 +22,7 @@ type statuses struct {
 	// cluster is the cluster to which this service writes.
 	cluster string
 	state   *module.State
-	writer  *controller.StatusWriter
+	writer  *setup.StatusWriter
 	// confirmer records the API server's answers to status writes.
 	confirmer *confirm.Confirmer
 	announce  func(*eventv1.StoreChanged)
@@ -52,7 +52,7 @@ func (w *statuses) newestState(o object) object {
 // after the module's live text is recorded. An object whose status cannot be written does not stop the others, because
 // tuple-sync cannot write to it either. The statuses follow from the basis of the pass, not from later changes in the
 // view.
-func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed, members []module.Member) error {
+func (w *statuses) writeStatuses(ctx context.Context, p controller.Reporter, in plan.Input, obs plan.Observed, members []module.Member) error {
 	refused := w.writeModules(ctx, p, in, obs)
 	if isPassing(refused) {
 		return refused
@@ -76,7 +76,7 @@ func (w *statuses) writeStatuses(ctx context.Context, p consume.Reporter, in pla
 }
 
 // writeModules writes the statuses of all AuthorizationModels that it can write, and returns the other errors.
-func (w *statuses) writeModules(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed) error {
+func (w *statuses) writeModules(ctx context.Context, p controller.Reporter, in plan.Input, obs plan.Observed) error {
 	var refused []error
 	for _, m := range in.Modules {
 		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
@@ -98,7 +98,7 @@ func isPassing(err error) bool {
 
 // recordLive records the next live text in all objects from which the next model removes something. It also clears the
 // digests that the model would make wrong. It reports nothing, because the pass continues.
-func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.Input) error {
+func (w *statuses) recordLive(ctx context.Context, p controller.Reporter, in plan.Input) error {
 	store, modules := plan.LiveRecords(in)
 	for _, m := range in.Modules {
 		if fields, ok := modules[m.Key]; ok {
@@ -115,7 +115,7 @@ func (w *statuses) recordLive(ctx context.Context, p consume.Reporter, in plan.I
 
 // writeOutage reports that OpenFGA does not answer, in a Store and in the AuthorizationModels and members that wait for
 // it.
-func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.Input, why controller.Outage, waiting []module.Member) error {
+func (w *statuses) writeOutage(ctx context.Context, p controller.Reporter, in plan.Input, why setup.Outage, waiting []module.Member) error {
 	var errs []error
 	write := func(o object, fields any) {
 		err := why.Pace(ctx)
@@ -144,7 +144,7 @@ func (w *statuses) writeOutage(ctx context.Context, p consume.Reporter, in plan.
 }
 
 // applyFields writes status fields that the pass needs to continue. If the object is gone, the pass is stale.
-func (w *statuses) applyFields(ctx context.Context, p consume.Reporter, o object, fields any) error {
+func (w *statuses) applyFields(ctx context.Context, p controller.Reporter, o object, fields any) error {
 	o = w.newestState(o)
 	if err := w.confirmer.ConfirmRecord(ctx, o.is); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (w *statuses) applyFields(ctx context.Context, p consume.Reporter, o object
 }
 
 // writeStore announces a model that the Store's status does not name yet, and writes the status.
-func (w *statuses) writeStore(ctx context.Context, p consume.Reporter, in plan.Input, obs plan.Observed) error {
+func (w *statuses) writeStore(ctx context.Context, p controller.Reporter, in plan.Input, obs plan.Observed) error {
 	fields := plan.StoreStatus(in, obs)
 	if id := fields.AuthorizationModelID; id != "" && id != in.Store.Status.AuthorizationModelID {
 		w.announce(&eventv1.StoreChanged{StoreId: fields.StoreID, AuthorizationModelId: id})
@@ -176,14 +176,14 @@ func (w *statuses) writeStore(ctx context.Context, p consume.Reporter, in plan.I
 
 // writeStatus writes a status unless the object already has it, or is gone. The write repeats what we recorded before, so
 // that record is confirmed first.
-func (w *statuses) writeStatus(ctx context.Context, p consume.Reporter, o object, s moduleplan.Status) (written bool, err error) {
+func (w *statuses) writeStatus(ctx context.Context, p controller.Reporter, o object, s moduleplan.Status) (written bool, err error) {
 	o = w.newestState(o)
 	if !s.Same {
 		if err := w.confirmer.ConfirmRecord(ctx, o.is); err != nil {
 			return false, err
 		}
 	}
-	now, err := w.writer.Write(ctx, p, controller.Status{
+	now, err := w.writer.Write(ctx, p, setup.Status{
 		Kind: o.kind, Object: o.is.Change(), Fields: s.Fields, Same: s.Same, Outcome: s.Outcome, Message: s.Message, Notes: s.Notes,
 	})
 	if err != nil || now.ResourceVersion == o.is.Change().ResourceVersion {

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // stateDirectory returns a directory with the permissions of a real state directory: only its owner may use it.
@@ -32,7 +32,7 @@ func stateDirectory(t testing.TB) string {
 }
 
 func TestTheSecretLeadsToOpenSearchAsItsAdministratorOverRestarts(t *testing.T) {
-	server, dir, cfg := testbed.Kube(t), stateDirectory(t), Defaults()
+	server, dir, cfg := testenv.Kube(t), stateDirectory(t), Defaults()
 	cfg.Ports.OpenSearch = 0
 	secrets := kubernetes.NewForConfigOrDie(server.Admin()).CoreV1().Secrets(connectionNamespace)
 	var first []byte

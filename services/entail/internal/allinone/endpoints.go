@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/natsauth"
 )
 
 // Endpoints holds the addresses of all parts, once they serve.
@@ -35,7 +35,7 @@ type Endpoints struct {
 func (m *machine) listEndpoints(took time.Duration) Endpoints {
 	endpoints := Endpoints{
 		Kubernetes: m.servers.kube.Host, Kubeconfig: m.servers.kubeconfig,
-		NATS: m.servers.nats.URL(permission.Admin), OpenFGA: m.servers.openFGA.Target(), OpenFGAHTTP: m.servers.openFGA.URL(),
+		NATS: m.servers.nats.URL(natsauth.Admin), OpenFGA: m.servers.openFGA.Target(), OpenFGAHTTP: m.servers.openFGA.URL(),
 		SyncService: m.services[0].address, StoreService: m.services[1].address, TupleService: m.services[2].address,
 		InferenceService: m.services[3].address, AccessService: m.services[4].address,
 		StateDir: m.dir, Logs: filepath.Join(m.dir, "logs"), Seconds: took.Seconds(),

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/entail-dev/entail/services/internal/leak"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // On disk, passwords are only in the store of the API server, which holds Secrets. They are in no file of NATS, OpenFGA
@@ -97,7 +97,7 @@ func upWithOpenSearch(t testing.TB) *upMachine {
 func loginOf(t testing.TB, at Endpoints, password string) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at.OpenSearch+"/_plugins/_security/authinfo", http.NoBody)
 		if err != nil {
 			return err

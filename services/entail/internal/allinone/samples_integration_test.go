@@ -16,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
@@ -27,7 +27,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // On a slow machine, the API server sometimes gets no answer from a webhook. Here no webhook answers for a while.
 func TestSamplesWaitForWhoIsAskedAboutThem(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	api := kubernetes.NewForConfigOrDie(server.Admin())
 	webhooks := api.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	config := &admissionregistrationv1.ValidatingWebhookConfiguration{
@@ -46,7 +46,7 @@ func TestSamplesWaitForWhoIsAskedAboutThem(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = webhooks.Delete(context.WithoutCancel(t.Context()), config.Name, metav1.DeleteOptions{}) })
 	maps := api.CoreV1().ConfigMaps("default")
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "asked-"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if !isBusy(err) {
 			return fmt.Errorf("the webhook is not asked: %v", err)

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // BenchmarkSecretToRefusal measures the time from a changed password in a Secret until OpenSearch refuses the old one.
@@ -136,7 +136,7 @@ func declareBeside(b *testing.B, secrets kubernetes.Interface, objects dynamic.I
 			b.Fatal(err)
 		}
 	}
-	testbed.Eventually(b, 10*time.Minute, func() error {
+	testenv.Eventually(b, 10*time.Minute, func() error {
 		all, err := users.List(b.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func refused(b *testing.B, at Endpoints, name, last, next string) {
 		_ = answer.Body.Close()
 		return answer.StatusCode
 	}
-	testbed.Eventually(b, time.Minute, func() error {
+	testenv.Eventually(b, time.Minute, func() error {
 		if got := login(next); got != http.StatusOK {
 			return fmt.Errorf("the next password of %s is answered by %d", name, got)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/natsauth"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -160,7 +160,7 @@ func TestEverybodyComesInByTheirKeyAndMayOnlyWhatIsTheirs(t *testing.T) {
 	dir := t.TempDir()
 	complete(t, Dir(dir), now())
 	s := serve(t, dir)
-	for _, user := range permission.Names() {
+	for _, user := range natsauth.Names() {
 		folder := filepath.Join(dir, "nats-"+user)
 		key, err := nats.NkeyOptionFromSeed(filepath.Join(folder, seedFile))
 		if err != nil {
@@ -173,7 +173,7 @@ func TestEverybodyComesInByTheirKeyAndMayOnlyWhatIsTheirs(t *testing.T) {
 			t.Errorf("%s: %v", user, err)
 			continue
 		}
-		if user != permission.Admin && user != permission.System && user != topology.Watcher {
+		if user != natsauth.Admin && user != natsauth.System && user != topology.Watcher {
 			if err := conn.Publish("entail.changes.local.x.y._.z", nil); err != nil {
 				t.Error(err)
 			}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/natsauth"
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
@@ -26,7 +26,7 @@ func Names() []string {
 	for name := range (Options{OpenSearch: true}).serverHosts() {
 		names = append(names, name)
 	}
-	for _, user := range permission.Names() {
+	for _, user := range natsauth.Names() {
 		names = append(names, "nats-"+user)
 	}
 	return names

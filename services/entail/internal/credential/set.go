@@ -17,7 +17,7 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/natsauth"
 )
 
 // Set holds files by the name of the entry that they belong to, then by file name.
@@ -113,7 +113,7 @@ func (o Options) serverHosts() map[string][]string {
 // addUsers adds a seed for every user of NATS, and their public keys for the server.
 func (s Set) addUsers(want Set, authority *authority) error {
 	public := map[string]string{}
-	for _, user := range permission.Names() {
+	for _, user := range natsauth.Names() {
 		name := "nats-" + user
 		seed := s[name][seedFile]
 		pair, err := nkeys.FromSeed(bytes.TrimSpace(seed))
@@ -131,7 +131,7 @@ func (s Set) addUsers(want Set, authority *authority) error {
 		}
 		want[name] = map[string][]byte{seedFile: seed, authorityFile: authority.certificate}
 	}
-	users, err := permission.KeyConfig(public)
+	users, err := natsauth.KeyConfig(public)
 	want["nats-server"]["users.conf"] = users
 	return err
 }

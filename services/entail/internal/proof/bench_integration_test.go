@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
@@ -53,7 +53,7 @@ func BenchmarkChangeToTuple(b *testing.B) {
 			<-time.After(500 * time.Microsecond)
 		}
 		took = append(took, time.Since(begun))
-		testbed.Eventually(b, time.Minute, s.idle(b))
+		testenv.Eventually(b, time.Minute, s.idle(b))
 	}
 	slices.Sort(took)
 	b.ReportMetric(ms(took[len(took)/2]), "p50-ms")
@@ -191,7 +191,7 @@ func (s *together) catchUp(b *testing.B, round int, ids map[string]string) time.
 	stop := s.start(b, topology.TupleSync)
 	last := key(fmt.Sprintf("%d-%d", round, convergeTuples-1))
 	for name, id := range ids {
-		testbed.Eventually(b, time.Minute, func() error {
+		testenv.Eventually(b, time.Minute, func() error {
 			_, found, err := s.openFGA.ReadTuple(b.Context(), id, last)
 			if err == nil && !found {
 				err = fmt.Errorf("store %s lacks its tuples", name)
@@ -203,7 +203,7 @@ func (s *together) catchUp(b *testing.B, round int, ids map[string]string) time.
 	for name := range ids {
 		s.kube.Apply(b, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: core})
 	}
-	testbed.Eventually(b, time.Minute, s.idle(b))
+	testenv.Eventually(b, time.Minute, s.idle(b))
 	stop()
 	return took
 }

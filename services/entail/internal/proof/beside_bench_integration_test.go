@@ -14,7 +14,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -90,7 +90,7 @@ func (s *together) clear(b *testing.B, on *side, names []string) {
 			b.Fatal(err)
 		}
 	}
-	testbed.Eventually(b, 3*time.Minute, func() error {
+	testenv.Eventually(b, 3*time.Minute, func() error {
 		rest, err := objects.List(b.Context(), metav1.ListOptions{})
 		if err == nil && len(rest.Items) > 0 {
 			err = fmt.Errorf("%d are left", len(rest.Items))

@@ -20,11 +20,11 @@ import (
 
 	"github.com/entail-dev/entail/services/entail/internal/command"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // team creates a namespace with two roles, a binding and a rule, and returns its name.
-func team(t *testing.T, k *testbed.KubeServer) string {
+func team(t *testing.T, k *testenv.KubeServer) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(k.Admin())
 	if err != nil {
@@ -59,7 +59,7 @@ func team(t *testing.T, k *testbed.KubeServer) string {
 }
 
 // kubeconfigOf returns a kubeconfig of the server for a user in a namespace.
-func kubeconfigOf(t *testing.T, k *testbed.KubeServer, namespace, person string) string {
+func kubeconfigOf(t *testing.T, k *testenv.KubeServer, namespace, person string) string {
 	t.Helper()
 	cfg, file := k.Admin(), filepath.Join(t.TempDir(), "kubeconfig")
 	err := clientcmd.WriteToFile(clientcmdapi.Config{
@@ -92,7 +92,7 @@ func offers(t *testing.T, kubeconfig string, typed ...string) []string {
 }
 
 func TestTheShellOffersWhatThereIs(t *testing.T) {
-	k := testbed.Kube(t)
+	k := testenv.Kube(t)
 	ns := team(t, k)
 	admin, nobody := kubeconfigOf(t, k, ns, ""), kubeconfigOf(t, k, ns, "nobody")
 	for line, want := range map[string]string{

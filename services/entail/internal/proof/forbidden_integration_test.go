@@ -12,7 +12,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -22,7 +22,7 @@ const guarded = "guarded"
 // shows waits until the Store has a condition with this reason for its present generation.
 func (s *together) shows(t *testing.T, typ, reason string) {
 	t.Helper()
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		stores, err := list[corev1alpha1.Store](t.Context(), s.objects, kinds.Stores())
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func (s *together) shows(t *testing.T, typ, reason string) {
 
 func TestAMissingRightIsToldAndWaitedFor(t *testing.T) {
 	s := startTogether(t, topology.Watcher)
-	mayPatch := testbed.Right{Verb: "patch", GroupResource: kinds.Stores().GroupResource}
+	mayPatch := testenv.Right{Verb: "patch", GroupResource: kinds.Stores().GroupResource}
 	give := s.kube.Revoke(t, topology.StoreSync, mayPatch)
 	s.start(t, topology.StoreSync)
 	spec := corev1alpha1.StoreSpec{CoreModule: core}
@@ -56,7 +56,7 @@ func TestAMissingRightIsToldAndWaitedFor(t *testing.T) {
 	if err := s.objects.Resource(kinds.Stores().Served()).Delete(t.Context(), guarded, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		if left, err := s.openFGA.FindStores(t.Context(), guarded); err != nil || len(left) > 0 {
 			return fmt.Errorf("OpenFGA holds %v (%w)", left, err)
 		}

@@ -11,14 +11,14 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // awaitTuples waits until a Store has exactly these tuples.
 func (s *together) awaitTuples(t *testing.T, store string, want ...string) {
 	t.Helper()
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		found, err := list[corev1alpha1.Store](t.Context(), s.objects, kinds.Stores())
 		if err != nil {
 			return err
@@ -60,14 +60,14 @@ func TestATypoTakesNoTuplesAwayGivesNoneAndOutlivesOpenFGA(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.kube.Apply(t, kinds.Stores(), "bench-000", corev1alpha1.StoreSpec{CoreModule: core + "\ntype more\n"})
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		found, err := list[corev1alpha1.Store](t.Context(), s.objects, kinds.Stores())
 		if err == nil && found["bench-000"].Status.StoreID == id {
 			err = fmt.Errorf("the Store still names %s", id)
 		}
 		return err
 	})
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		found, err := list[corev1alpha1.Store](t.Context(), s.objects, kinds.Stores())
 		if err != nil {
 			return err

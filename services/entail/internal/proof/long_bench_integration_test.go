@@ -14,7 +14,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -34,7 +34,7 @@ func BenchmarkChangeInALongStore(b *testing.B) {
 		s.kube.Apply(b, kinds.Stores(), "bench-000", corev1alpha1.StoreSpec{CoreModule: core, Tuples: tuples})
 	}
 	apply()
-	testbed.Eventually(b, time.Minute, s.idle(b))
+	testenv.Eventually(b, time.Minute, s.idle(b))
 	became := s.watchReady(b)
 	generation := <-became
 	var visible, settled []time.Duration

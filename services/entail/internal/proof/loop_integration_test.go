@@ -28,7 +28,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
@@ -80,7 +80,7 @@ func (l *loop) define(b *testing.B, s *together) {
 		}
 	})
 	l.objects = s.objects.Resource(l.kind.Served())
-	testbed.Eventually(b, time.Minute, func() error {
+	testenv.Eventually(b, time.Minute, func() error {
 		_, err := l.objects.List(b.Context(), metav1.ListOptions{})
 		return err
 	})

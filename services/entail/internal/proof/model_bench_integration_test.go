@@ -15,7 +15,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
@@ -78,7 +78,7 @@ func (s *manyModels) apply(b *testing.B, i int, text string) {
 // awaitModules waits until all modules and the Store are Ready.
 func (s *manyModels) awaitModules(b *testing.B) {
 	b.Helper()
-	testbed.Eventually(b, time.Minute, func() error {
+	testenv.Eventually(b, time.Minute, func() error {
 		modules, err := list[corev1alpha1.AuthorizationModel](b.Context(), s.objects, kinds.AuthorizationModels())
 		for name, m := range modules {
 			if !ready(m.Status.Conditions, m.Generation) {

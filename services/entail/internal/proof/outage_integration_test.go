@@ -16,14 +16,14 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // says waits until Ready of the object's present generation has this status and reason, and returns the message.
 func (s *together) says(t *testing.T, kind kinds.Kind, name string, status metav1.ConditionStatus, reason string) (message string) {
 	t.Helper()
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		objects, err := list[judged](t.Context(), s.objects, kind)
 		if err != nil {
 			return err

@@ -17,14 +17,14 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/command"
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // judging starts an implied-role whose webhooks check the authors of rules and bindings.
-func judging(t *testing.T, b *testbed.Env) *testbed.Running {
+func judging(t *testing.T, b *testenv.Env) *testenv.Running {
 	t.Helper()
-	webhooks := testbed.Listen(t)
+	webhooks := testenv.Listen(t)
 	b.Kube.DeleteWebhooksAfter(t, "entail-implied-role")
 	cfg := impliedrole.Defaults()
 	listener := b.Lead(topology.ImpliedRole, &cfg.Config.Config)
@@ -33,7 +33,7 @@ func judging(t *testing.T, b *testbed.Env) *testbed.Running {
 }
 
 // grantPerson allows a user to write rules and bindings, and to bind one role, in a namespace.
-func grantPerson(t *testing.T, b *testbed.Env, namespace, name, role string) {
+func grantPerson(t *testing.T, b *testenv.Env, namespace, name, role string) {
 	t.Helper()
 	b.Kube.GrantUser(t, namespace, name,
 		rbacv1.PolicyRule{APIGroups: []string{kinds.ImpliedRoles().Group}, Resources: []string{kinds.ImpliedRoles().Resource}, Verbs: []string{"create", "patch"}},
@@ -44,7 +44,7 @@ func grantPerson(t *testing.T, b *testbed.Env, namespace, name, role string) {
 // TestAPreviewTellsWhetherItsCallerMay runs previews as two users. The first one may bind writer, which implies reader,
 // but not reader. The second one is an administrator.
 func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
-	b := testbed.NewBed(t)
+	b := testenv.NewBed(t)
 	ns := team(t, b.Kube)
 	grantPerson(t, b, ns, "mallory", "writer")
 	client := b.Typed
@@ -83,7 +83,7 @@ func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
 	} {
 		config := kubeconfigOf(t, b.Kube, ns, c.who)
 		args := append(append([]string{"preview"}, c.args...), "-n", ns, "--server", server)
-		testbed.Eventually(t, time.Minute, func() error { // The API server begins to call the new service.
+		testenv.Eventually(t, time.Minute, func() error { // The API server begins to call the new service.
 			var out, err strings.Builder
 			code := command.Run(t.Context(), args, command.IOStreams{
 				In: strings.NewReader(""), Out: &out, Err: &err,

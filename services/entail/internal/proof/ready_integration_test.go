@@ -25,7 +25,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -216,7 +216,7 @@ func (p *promise) edit(name, end string) {
 // fit.
 func (p *promise) concluded(names ...string) {
 	p.t.Helper()
-	testbed.Eventually(p.t, time.Minute, func() error {
+	testenv.Eventually(p.t, time.Minute, func() error {
 		for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels()} {
 			objects, err := list[judged](p.t.Context(), p.objects, kind)
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -41,7 +41,7 @@ func TestAStoreReplacedWhileNobodyLookedGrantsNothingOfTheOneBefore(t *testing.T
 	s.start(t, topology.StoreSync)
 	s.start(t, topology.TupleSync)
 	s.says(t, kinds.Stores(), name, metav1.ConditionTrue, "Ready")
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		found, err := s.openFGA.FindStores(t.Context(), name)
 		if err != nil || len(found) != 1 {
 			return fmt.Errorf("OpenFGA has %v, %w", found, err)

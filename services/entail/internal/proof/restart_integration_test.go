@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -60,16 +60,16 @@ func BenchmarkRestartWith100000Objects(b *testing.B) {
 
 // crowdBed holds the servers with the state of 100,000 converged objects.
 type crowdBed struct {
-	bus     *testbed.NATSServer
-	openFGA *testbed.OpenFGAServer
-	kube    *testbed.KubeServer
+	bus     *testenv.NATSServer
+	openFGA *testenv.OpenFGAServer
+	kube    *testenv.KubeServer
 	js      jetstream.JetStream
 }
 
 // newCrowd lets the services converge one Store with its modules, and publishes 1,000 copies of it.
 func newCrowd(b *testing.B) *crowdBed {
 	b.Helper()
-	c := &crowdBed{bus: testbed.NATS(b), openFGA: testbed.OpenFGA(b), kube: testbed.Kube(b)}
+	c := &crowdBed{bus: testenv.NATS(b), openFGA: testenv.OpenFGA(b), kube: testenv.Kube(b)}
 	c.js = c.bus.JetStream(b)
 	if err := topology.Ensure(b.Context(), c.js, 1); err != nil {
 		b.Fatal(err)
@@ -109,7 +109,7 @@ func patternOf(b *testing.B) *pattern {
 		})
 	}
 	p := &pattern{bed: s}
-	testbed.Eventually(b, time.Minute, func() error { return p.read(b) })
+	testenv.Eventually(b, time.Minute, func() error { return p.read(b) })
 	return p
 }
 
@@ -225,13 +225,13 @@ func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func()
 	before := c.said(b)
 	begun := time.Now()
 	stop := start()
-	testbed.Eventually(b, 5*time.Minute, func() error {
+	testenv.Eventually(b, 5*time.Minute, func() error {
 		if got := c.said(b) - before; got < crowd {
 			return fmt.Errorf("%s spoke of %d of %d objects", name, got, crowd)
 		}
 		return nil
 	})
-	testbed.CaughtUp(b, c.js, name)
+	testenv.CaughtUp(b, c.js, name)
 	took := time.Since(begun)
 	stop()
 	return took

@@ -17,7 +17,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -36,7 +36,7 @@ type path struct {
 
 func newPath(t *testing.T, server string) *path {
 	t.Helper()
-	listener := testbed.Listen(t)
+	listener := testenv.Listen(t)
 	p := &path{listener: listener, server: server}
 	go p.serve()
 	t.Cleanup(p.cut)
@@ -104,9 +104,9 @@ func (p *path) cut() {
 type paths struct{ nats, openFGA, kube *path }
 
 // startOnPaths starts the services as processes that reach every server through a path.
-func startOnPaths(t *testing.T) (*testbed.KubeServer, paths, []*process) {
+func startOnPaths(t *testing.T) (*testenv.KubeServer, paths, []*process) {
 	t.Helper()
-	bus, openFGA, kube := testbed.NATS(t), testbed.OpenFGA(t), testbed.Kube(t)
+	bus, openFGA, kube := testenv.NATS(t), testenv.OpenFGA(t), testenv.Kube(t)
 	p := paths{newPath(t, parsed(t, bus.URL()).Host), newPath(t, openFGA.Config().Target), newPath(t, parsed(t, kube.Admin().Host).Host)}
 	var services []*process
 	for _, name := range []string{topology.Watcher, topology.StoreSync, topology.TupleSync} {
@@ -166,7 +166,7 @@ func TestServicesEndInOrderWhateverIsAway(t *testing.T) {
 				kube, paths, services := startOnPaths(t)
 				spec := corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{{Object: "doc:1", Relation: "viewer", User: "user:1"}}}
 				kube.Apply(t, kinds.Stores(), "ending", spec)
-				testbed.Eventually(t, time.Minute, func() error {
+				testenv.Eventually(t, time.Minute, func() error {
 					stores, err := list[corev1alpha1.Store](t.Context(), kube.Objects(t), kinds.Stores())
 					if err == nil && !ready(stores["ending"].Status.Conditions, stores["ending"].Generation) {
 						err = errors.New("the Store is not Ready")

@@ -14,7 +14,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -43,11 +43,11 @@ func TestAStreamThatIsHarmedIsBackWithWhatItHeld(t *testing.T) {
 	change := func() {
 		tuples++
 		s.kube.Apply(t, kinds.Stores(), "changed", corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{tuple(fmt.Sprint(tuples))}})
-		testbed.Eventually(t, time.Minute, s.settled)
+		testenv.Eventually(t, time.Minute, s.settled)
 	}
 	s.kube.Apply(t, kinds.Stores(), untouched, corev1alpha1.StoreSpec{CoreModule: core})
 	change()
-	testbed.Eventually(t, time.Minute, func() error { return complete(t.Context(), js) })
+	testenv.Eventually(t, time.Minute, func() error { return complete(t.Context(), js) })
 	for _, name := range topology.Streams() {
 		for harm, do := range harms() {
 			t.Run(name+" "+harm, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestAStreamThatIsHarmedIsBackWithWhatItHeld(t *testing.T) {
 					t.Fatal(err)
 				}
 				change()
-				testbed.Eventually(t, time.Minute, func() error { return complete(t.Context(), js) })
+				testenv.Eventually(t, time.Minute, func() error { return complete(t.Context(), js) })
 			})
 		}
 	}

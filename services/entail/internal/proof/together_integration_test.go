@@ -18,17 +18,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // together holds services in this process, and the servers of the test that they use.
 type together struct {
-	bus     *testbed.NATSServer
-	kube    *testbed.KubeServer
+	bus     *testenv.NATSServer
+	kube    *testenv.KubeServer
 	objects dynamic.Interface
 	openFGA *fga.Client
 	// backend is the server behind openFGA.
-	backend *testbed.OpenFGAServer
+	backend *testenv.OpenFGAServer
 	// around holds all servers except NATS and Kubernetes, where every service has its own account.
 	around surroundings
 }
@@ -36,7 +36,7 @@ type together struct {
 // startTogether starts the servers and the named services.
 func startTogether(t testing.TB, names ...string) *together {
 	t.Helper()
-	bus, openFGA, kube := testbed.NATS(t), testbed.OpenFGA(t), testbed.Kube(t)
+	bus, openFGA, kube := testenv.NATS(t), testenv.OpenFGA(t), testenv.Kube(t)
 	s := &together{bus: bus, kube: kube, objects: kube.Objects(t), openFGA: openFGA.Client(t), backend: openFGA, around: surroundings{
 		openFGA: openFGA.Config(),
 		embed:   service.Embed{Log: slog.New(slog.DiscardHandler)},
@@ -72,7 +72,7 @@ func (s *together) stores(t testing.TB, n int) map[string]string {
 		s.kube.Apply(t, kinds.Stores(), fmt.Sprintf("bench-%03d", i), corev1alpha1.StoreSpec{CoreModule: core})
 	}
 	ids := map[string]string{}
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		found, err := list[corev1alpha1.Store](t.Context(), s.objects, kinds.Stores())
 		if err != nil {
 			return err

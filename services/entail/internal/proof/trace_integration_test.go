@@ -22,7 +22,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -131,7 +131,7 @@ func TestAChangeIsOneTraceThroughAllServicesToEachWrite(t *testing.T) {
 	s.kube.Apply(t, kinds.Stores(), "traced", spec)
 	status := "PATCH /apis/" + kinds.Stores().Group + "/" + kinds.Stores().Version + "/stores/traced/status"
 	var model string
-	testbed.Eventually(t, time.Minute, func() (err error) {
+	testenv.Eventually(t, time.Minute, func() (err error) {
 		model, err = traces.holds("watcher: publish stores."+kinds.Stores().Group, "store-sync: store-sync reconcile",
 			"store-sync: openfga.v1.OpenFGAService/WriteAuthorizationModel", "store-sync: "+status)
 		return err
@@ -142,7 +142,7 @@ func TestAChangeIsOneTraceThroughAllServicesToEachWrite(t *testing.T) {
 	// A reconciliation in progress reads the object again and may apply a later edit. Then no work is left for the
 	// trace of that edit, so the test makes another edit.
 	var edited time.Time
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		if time.Since(edited) > 5*time.Second {
 			user := fmt.Sprintf("user:%d", len(spec.Tuples))
 			spec.Tuples = append(spec.Tuples, corev1alpha1.Tuple{Object: "doc:1", Relation: "viewer", User: user})

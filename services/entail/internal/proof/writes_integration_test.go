@@ -14,7 +14,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -31,7 +31,7 @@ func (s *together) requests() map[string]int {
 func (s *together) rest(t *testing.T) {
 	t.Helper()
 	last, since := s.requests(), time.Now()
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		if now := s.requests(); !maps.Equal(now, last) {
 			last, since = now, time.Now()
 		}
@@ -71,7 +71,7 @@ func (s *together) costs(t *testing.T, what string, writes, reads int, change fu
 // current waits until every condition of an object has the object's generation, as `kubectl wait` does.
 func (s *together) current(t *testing.T, kind kinds.Kind, name string) {
 	t.Helper()
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		objects, err := list[judged](t.Context(), s.objects, kind)
 		if err != nil {
 			return err

@@ -12,13 +12,13 @@ import (
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/internal/fault"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 func TestWhatIsNotThereYetIsWaitedForAndWhatCannotBeIsTold(t *testing.T) {
-	server := testbed.OpenFGA(t)
+	server := testenv.OpenFGA(t)
 	hand := server.Client(t)
 	rules := []infer.Rule{
 		{Name: "r", Parent: infer.Role{Name: "admin"}, Child: infer.Role{Name: "viewer"}},

@@ -25,14 +25,14 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // world is a view with a server that answers from it.
 type world struct {
 	*Server
 	t    *testing.T
-	view *view.Informer
+	view *informer.Informer
 	// incomplete makes the view incomplete.
 	incomplete atomic.Bool
 	version    int
@@ -46,7 +46,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, view: view.New(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}), live: map[event.Key]event.Change{}}
+	w := &world{t: t, view: informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}), live: map[event.Key]event.Change{}}
 	s := state.New(w.view, "local", infer.DefaultPolicy())
 	complete := func() error {
 		if w.incomplete.Load() {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // BenchmarkMemory measures a view of 100,000 bindings and the bindings that follow from them.
@@ -29,7 +29,7 @@ func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		p := infer.DefaultPolicy()
 		p.MaxGenerated = 1 << 40
-		v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
+		v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
 		s := New(v, "local", p)
 		ruleSet := infer.NewRuleSet("ns", rules, p)
 		n := 0

@@ -13,7 +13,7 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // Indexes of the tables. The key of a role in a namespace is "namespace/role".
@@ -34,34 +34,34 @@ const (
 
 type (
 	// Rule is an ImpliedRoles object.
-	Rule = view.Object[rolev1alpha1.ImpliedRoles]
+	Rule = informer.Object[rolev1alpha1.ImpliedRoles]
 	// Binding is a RoleBinding or ClusterRoleBinding.
-	Binding = view.Object[infer.Binding]
+	Binding = informer.Object[infer.Binding]
 )
 
 // State holds the objects of one cluster.
 type State struct {
 	Cluster  string
 	Policy   infer.Policy
-	Rules    *view.Lister[rolev1alpha1.ImpliedRoles]
-	Bindings *view.Lister[infer.Binding]
+	Rules    *informer.Lister[rolev1alpha1.ImpliedRoles]
+	Bindings *informer.Lister[infer.Binding]
 
-	clusterBindings     *view.Lister[infer.Binding]
-	roles, clusterRoles *view.Lister[metav1.PartialObjectMetadata]
+	clusterBindings     *informer.Lister[infer.Binding]
+	roles, clusterRoles *informer.Lister[metav1.PartialObjectMetadata]
 
 	mu       sync.Mutex
 	ruleSets map[string]*cachedRuleSet
 }
 
 // New registers the tables in v. The view must hold the objects of that cluster only.
-func New(v *view.Informer, cluster string, policy infer.Policy) *State {
+func New(v *informer.Informer, cluster string, policy infer.Policy) *State {
 	s := &State{
 		Cluster: cluster, Policy: policy, ruleSets: map[string]*cachedRuleSet{},
-		Rules: view.Register(v, kinds.ImpliedRoles(), map[string]func(*rolev1alpha1.ImpliedRoles) []string{
+		Rules: informer.Register(v, kinds.ImpliedRoles(), map[string]func(*rolev1alpha1.ImpliedRoles) []string{
 			byNamespace: func(r *rolev1alpha1.ImpliedRoles) []string { return []string{r.Namespace} },
 			byChild:     func(r *rolev1alpha1.ImpliedRoles) []string { return []string{childIndex(r.Namespace, RuleOf(r).Child)} },
 		}),
-		Bindings: view.Register(v, kinds.RoleBindings(), map[string]func(*infer.Binding) []string{
+		Bindings: informer.Register(v, kinds.RoleBindings(), map[string]func(*infer.Binding) []string{
 			byNamespace: func(b *infer.Binding) []string { return []string{b.Namespace} },
 			byRole: func(b *infer.Binding) []string {
 				return valuesIf(!b.IsGenerated(), indexValue(b.Namespace, b.Role))
@@ -82,11 +82,11 @@ func New(v *view.Informer, cluster string, policy infer.Policy) *State {
 				return valuesIf(b.IsGenerated() && b.Source == "", b.Namespace)
 			},
 		}),
-		clusterBindings: view.Register(v, kinds.ClusterRoleBindings(), map[string]func(*infer.Binding) []string{
+		clusterBindings: informer.Register(v, kinds.ClusterRoleBindings(), map[string]func(*infer.Binding) []string{
 			byRole: func(b *infer.Binding) []string { return []string{b.Role.String()} },
 		}),
-		roles:        view.Register[metav1.PartialObjectMetadata](v, kinds.Roles(), nil),
-		clusterRoles: view.Register[metav1.PartialObjectMetadata](v, kinds.ClusterRoles(), nil),
+		roles:        informer.Register[metav1.PartialObjectMetadata](v, kinds.Roles(), nil),
+		clusterRoles: informer.Register[metav1.PartialObjectMetadata](v, kinds.ClusterRoles(), nil),
 	}
 	v.OnChange(s.markChanged)
 	v.OnReload(s.markAllChanged)

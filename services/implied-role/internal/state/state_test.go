@@ -16,20 +16,20 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // fixture is a state whose objects the test sets.
 type fixture struct {
 	*State
 	t       *testing.T
-	view    *view.Informer
+	view    *informer.Informer
 	version int
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	v := view.New(view.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
+	v := informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
 	return &fixture{State: New(v, "local", infer.DefaultPolicy()), t: t, view: v}
 }
 

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // shown is an object and how "kubectl get" shows it, without and with -o wide.
@@ -52,7 +52,7 @@ func allShown() []shown {
 }
 
 func TestColumnsShowSpecAndStatus(t *testing.T) {
-	k := testbed.Kube(t)
+	k := testenv.Kube(t)
 	for _, s := range allShown() {
 		t.Run(s.kind.Kind, func(t *testing.T) {
 			u := &unstructured.Unstructured{}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // right returns a verb on resources of both API groups of IAM, or on the named ones.
@@ -26,7 +26,7 @@ func right(verb, resource string, names ...string) rbacv1.PolicyRule {
 
 // All users of this test may create and update all kinds.
 func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	const role, viewer = "compute.example.com-workload-admin", "compute.example.com-workload-viewer"
 	inherited := func(names ...string) []any {
 		var all []any
@@ -108,7 +108,7 @@ func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
 				object = changed(t, object, test.path, test.value)
 			}
 			api := asAuthor(t, server, object, test.rights)
-			testbed.Eventually(t, soon, func() (err error) {
+			testenv.Eventually(t, soon, func() (err error) {
 				if test.update {
 					_, err = api.Update(t.Context(), object, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 				} else {
@@ -121,7 +121,7 @@ func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
 }
 
 func TestIAMPolicyHoldsForApplyAndServiceAccounts(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	object := manifestNamed(t, "on-a-kind")
 	for user, write := range map[string]func(api dynamic.ResourceInterface) error{
 		"person": func(api dynamic.ResourceInterface) error {
@@ -135,7 +135,7 @@ func TestIAMPolicyHoldsForApplyAndServiceAccounts(t *testing.T) {
 	} {
 		t.Run(user, func(t *testing.T) {
 			api := asWriter(t, server, object, user, nil)
-			testbed.Eventually(t, soon, func() error {
+			testenv.Eventually(t, soon, func() error {
 				return checkAnswer(write(api), "takes the verb bind on that roles.iam.miloapis.com")
 			})
 		})
@@ -144,7 +144,7 @@ func TestIAMPolicyHoldsForApplyAndServiceAccounts(t *testing.T) {
 
 // The owner of a namespace has all rights in it, and none elsewhere.
 func TestIAMPolicyConfinesNamespaceOwner(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	ref := func(kind, namespace string) map[string]any {
 		on := map[string]any{"apiGroup": "resourcemanager.miloapis.com", "kind": kind, "name": "acme", "uid": "u"}
 		if namespace != "" {
@@ -172,7 +172,7 @@ func TestIAMPolicyConfinesNamespaceOwner(t *testing.T) {
 			}
 			object := changed(t, manifestNamed(t, "on-a-kind"), []string{"spec", "resourceSelector"}, test.on)
 			api := objectsAs(t, server, user, object)
-			testbed.Eventually(t, soon, func() error {
+			testenv.Eventually(t, soon, func() error {
 				_, err := api.Create(t.Context(), object, dryRun())
 				return checkAnswer(err, test.want)
 			})
@@ -181,13 +181,13 @@ func TestIAMPolicyConfinesNamespaceOwner(t *testing.T) {
 }
 
 // asAuthor returns the objects of u's kind for a new user, who may write all kinds and has further rights.
-func asAuthor(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
+func asAuthor(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
 	t.Helper()
 	return asWriter(t, server, u, "author-"+rand.Text(), rights)
 }
 
 // asWriter is like asAuthor for a user of this name.
-func asWriter(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured, user string, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
+func asWriter(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, user string, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
 	t.Helper()
 	server.GrantUser(t, "", user, append(rights, right("create", "*"), right("update", "*"), right("patch", "*"))...)
 	return objectsAs(t, server, user, u)

@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 func TestIAMColumnsShowManifests(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	tests := map[string]map[string]string{
 		"compute.example.com-workload":       {"Kind": "Workload", "Ready": "Unknown"},
 		"compute.example.com-workload-admin": {"Display Name": "Workload Admin", "Launch Stage": "Beta", "Ready": "Unknown"},
@@ -40,7 +40,7 @@ func TestIAMColumnsShowManifests(t *testing.T) {
 
 // The only empty column is the name of the object in a binding on a whole kind.
 func TestIAMColumnsAreFilled(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	seen := map[string]bool{}
 	for _, manifest := range manifests(t) {
 		if manifest.GetKind() == "Role" || manifest.GetKind() == "Organization" {
@@ -82,7 +82,7 @@ func TestIAMColumnsAreFilled(t *testing.T) {
 }
 
 // readColumns returns the cells of an object's row by the columns' names.
-func readColumns(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured) map[string]string {
+func readColumns(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured) map[string]string {
 	t.Helper()
 	table := readTable(t, server, u)
 	row := map[string]string{}

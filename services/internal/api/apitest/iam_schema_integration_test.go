@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 func TestIAMSchemaKeepsEveryFieldOfManifests(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	for _, manifest := range manifests(t) {
 		stored := create(t, server, manifest)
 		for field, value := range manifest.Object {
@@ -31,7 +31,7 @@ func TestIAMSchemaKeepsEveryFieldOfManifests(t *testing.T) {
 }
 
 func TestIAMSchemaKeepsStatusesOfOtherServices(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	tests := map[string]string{
 		"alice": `{"state": "Inactive", "registrationApproval": "Approved", "platformAccess": "Suspended", "emailVerification": "Verified",
 			"lastLoginProvider": "passkey", "avatarUrl": "https://example.com/a.png"}`,
@@ -64,7 +64,7 @@ func TestIAMSchemaKeepsStatusesOfOtherServices(t *testing.T) {
 }
 
 func TestIAMSchemaRefusesInvalidObjects(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	tests := map[string]struct {
 		object string
 		path   []string
@@ -120,7 +120,7 @@ func references(n int) (all []any) {
 }
 
 func TestIAMSchemaRefusesChangedReferences(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	tests := map[string]struct {
 		object string
 		path   []string
@@ -176,7 +176,7 @@ func changed(t *testing.T, u *unstructured.Unstructured, path []string, value an
 }
 
 // create creates an object and deletes it when the test ends.
-func create(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured) *unstructured.Unstructured {
+func create(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	api := objectsAs(t, server, "", u)
 	stored, err := api.Create(t.Context(), u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})

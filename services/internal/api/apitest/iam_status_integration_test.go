@@ -10,18 +10,18 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 func TestIAMStatusUpdateChangesNeitherSpecNorOwners(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	stored := create(t, server, manifestNamed(t, "on-a-kind"))
 	other := changed(t, stored, []string{"spec", "subjects"}, subjects("User", "mallory", "u"))
 	other = changed(t, other, []string{"metadata", "ownerReferences"}, []any{map[string]any{
 		"apiVersion": "resourcemanager.miloapis.com/v1alpha1", "kind": "Organization", "name": "evil", "uid": "evil",
 	}})
 	api := asAuthor(t, server, stored, nil)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		now, err := api.UpdateStatus(t.Context(), other, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
 			return err
@@ -35,7 +35,7 @@ func TestIAMStatusUpdateChangesNeitherSpecNorOwners(t *testing.T) {
 
 // The record of what a service decided gives access, so a user who may write statuses may neither set nor remove it.
 func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	for name, test := range map[string]struct {
 		object, resource, field string
 		is, becomes             map[string]any
@@ -56,7 +56,7 @@ func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
 			stored := create(t, server, manifestNamed(t, test.object))
 			path := []string{"status", test.field}
 			service := asAuthor(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, stored.GetName())})
-			testbed.Eventually(t, soon, func() error {
+			testenv.Eventually(t, soon, func() error {
 				now, err := service.UpdateStatus(t.Context(), changed(t, stored, path, test.is), metav1.UpdateOptions{})
 				if err == nil {
 					stored = now
@@ -65,7 +65,7 @@ func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
 			})
 			api := asAuthor(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, "another")})
 			for what, value := range map[string]any{"another": test.becomes, "none": nil} {
-				testbed.Eventually(t, soon, func() error {
+				testenv.Eventually(t, soon, func() error {
 					_, err := api.UpdateStatus(t.Context(), changed(t, stored, path, value), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 					if err = checkAnswer(err, "takes the verb record"); err != nil {
 						return fmt.Errorf("%s: %w", what, err)
@@ -73,7 +73,7 @@ func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
 					return nil
 				})
 			}
-			testbed.Eventually(t, soon, func() error {
+			testenv.Eventually(t, soon, func() error {
 				other := changed(t, stored, []string{"status", "conditions"}, []any{map[string]any{
 					"type": "Odd", "status": "True", "reason": "Odd", "message": "odd", "lastTransitionTime": "2026-01-02T03:04:05Z",
 				}})
@@ -86,13 +86,13 @@ func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
 
 // A ProtectedResource without room in the model gives no access, so its condition takes the verb record too.
 func TestIAMPolicyRequiresRecordForRegisteredCondition(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	stored := create(t, server, manifestNamed(t, "compute.example.com-workload"))
 	path, service := []string{"status", "conditions"}, []rbacv1.PolicyRule{right("record", "protectedresources", stored.GetName())}
 	says := func(rights []rbacv1.PolicyRule, want string, conditions ...any) {
 		t.Helper()
 		api := asAuthor(t, server, stored, rights)
-		testbed.Eventually(t, soon, func() error {
+		testenv.Eventually(t, soon, func() error {
 			now, err := api.UpdateStatus(t.Context(), changed(t, stored, path, conditions), metav1.UpdateOptions{})
 			if err == nil && want == "" {
 				stored = now

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 func TestOpenSearchPolicyRequiresAdopt(t *testing.T) {
@@ -77,7 +77,7 @@ func TestOpenSearchPolicyHoldsForLegacyGroup(t *testing.T) {
 			o.SetAnnotations(c.annotated)
 			api := objectsAs(t, server, "legacy-author", o)
 			var err error
-			testbed.Eventually(t, soon, func() error { // The role and the policy of the new definition take effect later.
+			testenv.Eventually(t, soon, func() error { // The role and the policy of the new definition take effect later.
 				_, err = api.Create(t.Context(), o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 				if err != nil && lacksRight(err) || err == nil && c.want != "" {
 					return errors.Join(errors.New("not refused by a policy"), err)

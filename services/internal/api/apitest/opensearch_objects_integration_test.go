@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 const (
@@ -31,9 +31,9 @@ func searchObject(kind string, spec map[string]any) *unstructured.Unstructured {
 }
 
 // permitSearch grants the rights of searchAuthor and searchConnector, and returns when rights and policies are in force.
-func permitSearch(t *testing.T) *testbed.KubeServer {
+func permitSearch(t *testing.T) *testenv.KubeServer {
 	t.Helper()
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	group, write := opensearchv1.GroupVersion.Group, []string{"create", "get", "update", "patch"}
 	common := []rbacv1.PolicyRule{
 		{APIGroups: []string{group}, Resources: []string{"*"}, Verbs: write},
@@ -52,7 +52,7 @@ func permitSearch(t *testing.T) *testbed.KubeServer {
 		searchConnector: {"OpenSearchCluster": connection("https://x:9200", "theirs")},
 	} {
 		for kind, spec := range kinds {
-			testbed.Eventually(t, soon, func() error {
+			testenv.Eventually(t, soon, func() error {
 				dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 				if _, err := searchObjects(t, server, who, kind).Create(t.Context(), searchObject(kind, spec), dry); err == nil || lacksRight(err) {
 					return errors.Join(errors.New("policy or role not in force"), err)
@@ -65,7 +65,7 @@ func permitSearch(t *testing.T) *testbed.KubeServer {
 }
 
 // searchObjects returns the objects of a kind of OpenSearch for a user; without a name, for the administrator.
-func searchObjects(t *testing.T, server *testbed.KubeServer, user, kind string) dynamic.ResourceInterface {
+func searchObjects(t *testing.T, server *testenv.KubeServer, user, kind string) dynamic.ResourceInterface {
 	t.Helper()
 	return objectsAs(t, server, user, searchObject(kind, nil))
 }

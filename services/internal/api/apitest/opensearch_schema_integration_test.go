@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // publicManifests are objects of every kind with exactly the fields that the public operator has published.
@@ -40,7 +40,7 @@ status: {phase: RUNNING, initialized: true, health: green, availableNodes: 3}`,
 }
 
 func TestOpenSearchSchemaKeepsFieldsOfPublicOperator(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	for kind, manifest := range publicManifests {
 		o := searchObject(kind, nil)
 		if err := yaml.Unmarshal([]byte(manifest), &o.Object); err != nil {

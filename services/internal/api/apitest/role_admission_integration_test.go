@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // ruleAuthor may write rules.
@@ -78,14 +78,14 @@ func ruleObject(t *testing.T, rule rolev1alpha1.InferenceRule) *unstructured.Uns
 // a name, for the administrator.
 func permitRules(t *testing.T, user string) dynamic.ResourceInterface {
 	t.Helper()
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	if user != "" {
 		server.GrantUser(t, namespace, user, rbacv1.PolicyRule{
 			APIGroups: []string{rolev1alpha1.GroupVersion.Group}, Resources: []string{rolev1alpha1.Resource}, Verbs: []string{"*"},
 		})
 	}
 	rules := objectsAs(t, server, user, ruleObject(t, rolev1alpha1.InferenceRule{}))
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 		_, good := rules.Create(t.Context(), ruleObject(t, rolev1alpha1.InferenceRule{ParentRole: "a", ChildRole: "reader"}), dry)
 		_, bad := rules.Create(t.Context(), ruleObject(t, rolev1alpha1.InferenceRule{ParentRole: "a", ChildRole: "system:x"}), dry)

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 const (
 	namespace = metav1.NamespaceDefault
@@ -28,7 +28,7 @@ const (
 func resourceOf(kind string) string { return strings.TrimSuffix(strings.ToLower(kind), "s") + "s" }
 
 // objectsAs returns the objects of u's kind in u's namespace for a user; without a name, for the administrator.
-func objectsAs(t *testing.T, server *testbed.KubeServer, user string, u *unstructured.Unstructured) dynamic.ResourceInterface {
+func objectsAs(t *testing.T, server *testenv.KubeServer, user string, u *unstructured.Unstructured) dynamic.ResourceInterface {
 	t.Helper()
 	resource := u.GroupVersionKind().GroupVersion().WithResource(resourceOf(u.GetKind()))
 	return server.ObjectsAs(t, user).Resource(resource).Namespace(u.GetNamespace())
@@ -65,7 +65,7 @@ func checkAnswer(err error, want ...string) error {
 }
 
 // readTable reads an object as the table that kubectl prints.
-func readTable(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured) metav1.Table {
+func readTable(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured) metav1.Table {
 	t.Helper()
 	gvk := u.GroupVersionKind()
 	raw, err := server.Typed(t).Discovery().RESTClient().Get().AbsPath("/apis", gvk.Group, gvk.Version).

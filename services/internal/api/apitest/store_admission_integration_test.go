@@ -9,7 +9,7 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // These are parts of refusals.
@@ -23,9 +23,9 @@ const (
 )
 
 // createStores creates objects as an administrator, and a tenant, and returns when all policies are in force.
-func createStores(t *testing.T) (who person, server *testbed.KubeServer) {
+func createStores(t *testing.T) (who person, server *testenv.KubeServer) {
 	t.Helper()
-	server = testbed.Kube(t)
+	server = testenv.Kube(t)
 	admin := newPerson(t, server, "", "")
 	b := kinds.Bindings()
 	for _, name := range []string{widgets, b.String()} {
@@ -47,9 +47,9 @@ func createStores(t *testing.T) (who person, server *testbed.KubeServer) {
 			t.Fatal(err)
 		}
 	}
-	testbed.Eventually(t, soon, func() error { return admin.apply(b, "bound", binding("theirs")) })
+	testenv.Eventually(t, soon, func() error { return admin.apply(b, "bound", binding("theirs")) })
 	who = tenant(t, server)
-	testbed.Eventually(t, soon, func() error {
+	testenv.Eventually(t, soon, func() error {
 		if err := who.create(kinds.AuthorizationModels(), "tried", model("own", "")); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func TestStorePolicyRequiresExtendAndAdopt(t *testing.T) {
 	})
 	t.Run("who is bound to the role that is shipped", func(t *testing.T) {
 		extender := newPerson(t, server, "extender", "entail-store-extender")
-		testbed.Eventually(t, soon, func() error { return extender.create(models, "tried", model("other", "east")) })
+		testenv.Eventually(t, soon, func() error { return extender.create(models, "tried", model("other", "east")) })
 		expectAnswer(t, extender.create(documents, "tried", reference("other", "")), "")
 		expectAnswer(t, extender.patch(models, "mine", reference("other", "")), "")
 	})

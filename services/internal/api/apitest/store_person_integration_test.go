@@ -17,7 +17,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // fields are those of an object beside its kind and name.
@@ -31,7 +31,7 @@ type person struct {
 }
 
 // newPerson binds a ClusterRole to a user; the administrator has no name.
-func newPerson(t *testing.T, server *testbed.KubeServer, name, role string) person {
+func newPerson(t *testing.T, server *testenv.KubeServer, name, role string) person {
 	t.Helper()
 	if name == "" {
 		return person{t: t, objects: server.Objects(t)}
@@ -137,7 +137,7 @@ func label(store any) fields {
 // definition returns a CRD of a kind with any fields.
 func definition(name, kind, version string, labels fields) fields {
 	plural, group, _ := strings.Cut(name, ".")
-	return testbed.DefinitionFields(kinds.Kind{GroupResource: event.GroupResource{Group: group, Resource: plural}, Version: version, Kind: kind}, labels)
+	return testenv.DefinitionFields(kinds.Kind{GroupResource: event.GroupResource{Group: group, Resource: plural}, Version: version, Kind: kind}, labels)
 }
 
 const widgets = "widgets.example.com"
@@ -147,7 +147,7 @@ func widget(store any) fields {
 }
 
 // tenant grants a user to write all that extends Stores, but to extend and adopt only the Store "own".
-func tenant(t *testing.T, server *testbed.KubeServer) person {
+func tenant(t *testing.T, server *testenv.KubeServer) person {
 	t.Helper()
 	group, all := corev1alpha1.GroupVersion.Group, []string{"*"}
 	may := func(verbs []string, group string, resources ...string) rbacv1.PolicyRule {

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
 // recorder returns the objects as a user who may write statuses, and who may record in some of them.
-func recorder(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstructured, resource string, recorded ...string) dynamic.ResourceInterface {
+func recorder(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, resource string, recorded ...string) dynamic.ResourceInterface {
 	t.Helper()
 	user := "recorder-of-" + resource + fmt.Sprint(recorded)
 	in := func(resource, verb string, names ...string) rbacv1.PolicyRule {
@@ -34,7 +34,7 @@ func recorder(t *testing.T, server *testbed.KubeServer, u *unstructured.Unstruct
 
 // The services act on what they recorded, so a user who may write statuses may neither change nor remove it.
 func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
-	server := testbed.Kube(t)
+	server := testenv.Kube(t)
 	tuple := func(user string) []any {
 		return []any{map[string]any{"object": "doc:1", "relation": "viewer", "user": user}}
 	}
@@ -58,7 +58,7 @@ func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
 			service, another := recorder(t, server, stored, resource, stored.GetName()), recorder(t, server, stored, resource, "another")
 			for field, values := range own {
 				path := []string{"status", field}
-				testbed.Eventually(t, soon, func() error {
+				testenv.Eventually(t, soon, func() error {
 					now, err := service.UpdateStatus(t.Context(), changed(t, stored, path, values[0]), metav1.UpdateOptions{})
 					if err == nil {
 						stored = now
@@ -66,7 +66,7 @@ func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
 					return err
 				})
 				for what, value := range map[string]any{"another value": values[1], "no value": nil} {
-					testbed.Eventually(t, soon, func() error {
+					testenv.Eventually(t, soon, func() error {
 						_, err := another.UpdateStatus(t.Context(), changed(t, stored, path, value), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 						if err := checkAnswer(err, "takes the verb record on "+resource); err != nil {
 							return fmt.Errorf("%s, %s: %w", field, what, err)

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/natsauth"
 )
 
 func main() {
-	config, err := permission.Config()
+	config, err := natsauth.Config()
 	if err == nil {
 		err = os.WriteFile(os.Args[1], config, 0o644)
 	}

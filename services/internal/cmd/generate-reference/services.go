@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/natsauth"
 	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/workload"
+	"github.com/entail-dev/entail/services/internal/deployspec"
 )
 
 // servicesPage returns a page with the kinds, APIs and rights of each service. It uses the tables from which the manifests
@@ -19,12 +19,12 @@ func servicesPage(string) (string, error) {
 		"[deploy/base](../../deploy/base) and the users of NATS in [nats.conf](../../deploy/base/nats/nats.conf) are made from the same tables.\n")
 	for _, account := range rbac.Accounts() {
 		of := func(name string) bool { return name == account.Service }
-		w := workload.Workloads()[slices.IndexFunc(workload.Workloads(), func(w workload.Workload) bool { return of(w.Service) })]
-		user := permission.Users()[slices.IndexFunc(permission.Users(), func(u permission.User) bool { return of(u.Service) })]
+		w := deployspec.Workloads()[slices.IndexFunc(deployspec.Workloads(), func(w deployspec.Workload) bool { return of(w.Service) })]
+		user := natsauth.Users()[slices.IndexFunc(natsauth.Users(), func(u natsauth.User) bool { return of(u.Service) })]
 		fmt.Fprintf(&out, "\n## %s\n\n| | |\n|---|---|\n", account.Service)
-		fmt.Fprintf(&out, "| follows | %s |\n| serves | %s on port %d |\n", consumedKinds(account.Service), codeWords(w.Serves), workload.QueryPort)
+		fmt.Fprintf(&out, "| follows | %s |\n| serves | %s on port %d |\n", consumedKinds(account.Service), codeWords(w.Serves), deployspec.QueryPort)
 		if w.Admission {
-			fmt.Fprintf(&out, "| judges what is written | on port %d |\n", workload.AdmissionPort)
+			fmt.Fprintf(&out, "| judges what is written | on port %d |\n", deployspec.AdmissionPort)
 		}
 		fmt.Fprintf(&out, "| memory | %d MiB |\n", w.Memory)
 		out.WriteString("\n| at the API server | on | why |\n|---|---|---|\n")

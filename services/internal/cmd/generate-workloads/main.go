@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/entail-dev/entail/services/internal/workload"
+	"github.com/entail-dev/entail/services/internal/deployspec"
 )
 
 func main() {
@@ -17,7 +17,7 @@ func main() {
 }
 
 func writeWorkloads(dir string) error {
-	files, err := workload.Manifests()
+	files, err := deployspec.Manifests()
 	if err != nil {
 		return err
 	}

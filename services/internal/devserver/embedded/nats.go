@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/entail-dev/entail/services/internal/devserver"
-	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/natsauth"
 )
 
 const natsReadyTimeout = 30 * time.Second
@@ -78,7 +78,7 @@ func applyConfig(options *server.Options, password string) error {
 	if err != nil {
 		return err
 	}
-	config, err := permission.ConfigWith(string(hash))
+	config, err := natsauth.ConfigWith(string(hash))
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/devserver"
-	"github.com/entail-dev/entail/services/internal/permission"
+	"github.com/entail-dev/entail/services/internal/natsauth"
 )
 
 func startNATS(t *testing.T, cfg NATSConfig) *NATS {
@@ -27,7 +27,7 @@ func startNATS(t *testing.T, cfg NATSConfig) *NATS {
 
 func connect(t *testing.T, n *NATS) jetstream.JetStream {
 	t.Helper()
-	conn, err := nats.Connect(n.URL(permission.Admin))
+	conn, err := nats.Connect(n.URL(natsauth.Admin))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
@@ -96,7 +96,7 @@ func (a answer) messageText() string {
 // [RefusedError] otherwise.
 func refusalError(code int, data []byte, secrets ...string) error {
 	a := parseAnswer(data)
-	text := fmt.Sprintf("OpenSearch answers %d: %s", code, clip.Line(redactSecrets(cmp.Or(a.messageText(), http.StatusText(code)), secrets), maxReason))
+	text := fmt.Sprintf("OpenSearch answers %d: %s", code, truncate.Line(redactSecrets(cmp.Or(a.messageText(), http.StatusText(code)), secrets), maxReason))
 	switch {
 	case code == http.StatusConflict:
 		return fault.Unavailable(fmt.Errorf("%w: %s", ErrConflict, text))

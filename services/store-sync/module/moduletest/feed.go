@@ -12,7 +12,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // Cluster is the cluster to which the service under test writes.
@@ -20,7 +20,7 @@ const Cluster = "local"
 
 // Feed puts objects into a view.
 type Feed struct {
-	View *view.Informer
+	View *informer.Informer
 	T    testing.TB
 
 	version int
@@ -29,7 +29,7 @@ type Feed struct {
 // NewFeed returns a feed with an empty view.
 func NewFeed(t testing.TB) *Feed {
 	t.Helper()
-	return &Feed{View: view.New(view.Config{Log: slog.New(slog.DiscardHandler)}), T: t}
+	return &Feed{View: informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)}), T: t}
 }
 
 // Put stores a new state of an object.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
@@ -82,7 +82,7 @@ func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
 
 // forbiddenConditions returns the conditions of a Store that the API server does not let us change.
 func forbiddenConditions(why error) []condition.Condition {
-	message := clip.Line("the API server does not let store-sync change this object, which is tried again: "+why.Error(), maxMessage)
+	message := truncate.Line("the API server does not let store-sync change this object, which is tried again: "+why.Error(), maxMessage)
 	return []condition.Condition{condition.New(corev1alpha1.StoreSynced, false, ReasonForbidden, message)}
 }
 

@@ -10,12 +10,12 @@ import (
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
-	"github.com/entail-dev/entail/services/tuple-sync/mirror"
+	"github.com/entail-dev/entail/services/tuple-sync/derived"
 )
 
 // IAM returns the effect of adopting the IAM store.
 type IAM interface {
-	Preview(ctx context.Context) (mirror.Preview, error)
+	Preview(ctx context.Context) (derived.Preview, error)
 }
 
 // PreviewAdoption lists the tuples that adopting the IAM store removes. It reads OpenFGA before the declared state, as
@@ -51,7 +51,7 @@ func (s *Server) PreviewAdoption(ctx context.Context, r *tuplev1.PreviewAdoption
 }
 
 // removedByAdoption returns the tuples of a page that adoption removes.
-func removedByAdoption(p mirror.Preview, page []*openfgav1.Tuple) (all []*tuplev1.PreviewAdoptionResponse_Tuple) {
+func removedByAdoption(p derived.Preview, page []*openfgav1.Tuple) (all []*tuplev1.PreviewAdoptionResponse_Tuple) {
 	held, written := make([]tuple.Tuple, len(page)), make(map[tuple.ID]*timestamppb.Timestamp, len(page))
 	for i, t := range page {
 		held[i] = tuple.Of(t.GetKey())

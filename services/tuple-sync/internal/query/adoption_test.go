@@ -9,16 +9,16 @@ import (
 
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/tuple-sync/mirror"
+	"github.com/entail-dev/entail/services/tuple-sync/derived"
 )
 
 // preview is an IAM with a fixed answer.
 type preview struct {
-	is  mirror.Preview
+	is  derived.Preview
 	err error
 }
 
-func (p preview) Preview(context.Context) (mirror.Preview, error) { return p.is, p.err }
+func (p preview) Preview(context.Context) (derived.Preview, error) { return p.is, p.err }
 
 func TestWhatAnAdoptionDeletesIsListedPageByPage(t *testing.T) {
 	w := newWorld(t)
@@ -30,7 +30,7 @@ func TestWhatAnAdoptionDeletesIsListedPageByPage(t *testing.T) {
 		s.cfg.IAM, s.cfg.IAMStore = iam, store
 		return s.PreviewAdoption(t.Context(), r)
 	}
-	refused := preview{is: mirror.Preview{StoreID: "S1", Message: "it is another's"}}
+	refused := preview{is: derived.Preview{StoreID: "S1", Message: "it is another's"}}
 	r := &tuplev1.PreviewAdoptionRequest{PageSize: 2}
 	var objects []string
 	for pages := 0; ; pages++ {

@@ -12,9 +12,9 @@ import (
 
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
 // declaration is a tuple with all objects that declare it.
@@ -24,7 +24,7 @@ type declaration struct {
 }
 
 // declarationsOf lists all tuples declared for a Store, ordered by key.
-func (s *Server) declarationsOf(ctx context.Context, store view.Object[corev1alpha1.Store]) ([]declaration, error) {
+func (s *Server) declarationsOf(ctx context.Context, store informer.Object[corev1alpha1.Store]) ([]declaration, error) {
 	model, err := s.cfg.Models.Get(ctx, store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID)
 	if err != nil {
 		return nil, err

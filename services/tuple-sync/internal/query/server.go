@@ -19,10 +19,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/declared"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
 // OpenFGA holds the calls to OpenFGA.
@@ -41,7 +41,7 @@ type Models interface {
 
 // Config of a [Server]. All fields are required.
 type Config struct {
-	State *ledger.State
+	State *declared.State
 	// Cluster is the name of the cluster whose Stores are served.
 	Cluster string
 	// Complete returns nil once State is complete.
@@ -195,14 +195,14 @@ func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1
 	if err != nil {
 		return nil, fmt.Errorf("rendering the tree of %s#%s: %w", r.GetObject(), r.GetRelation(), err)
 	}
-	declared, err := s.declaredTuples(ctx, r.GetStore(), func(d declaration) bool {
+	tuples, err := s.declaredTuples(ctx, r.GetStore(), func(d declaration) bool {
 		return d.Object == r.GetObject() && d.Relation == r.GetRelation()
 	})
 	if err != nil {
 		return nil, err
 	}
 	response := &tuplev1.ExpandResponse{TreeJson: string(tree)}
-	for _, d := range declared {
+	for _, d := range tuples {
 		response.Tuples = append(response.Tuples, d.toMessage(r.GetStore()))
 	}
 	return response, nil
@@ -227,7 +227,7 @@ func (s *Server) declaredTuples(ctx context.Context, name string, keep func(decl
 	return kept, nil
 }
 
-func (s *Server) findStore(name string) (view.Object[corev1alpha1.Store], error) {
+func (s *Server) findStore(name string) (informer.Object[corev1alpha1.Store], error) {
 	return rpc.Find(s.cfg.Complete, s.cfg.State.Stores.Get,
 		event.Key{Cluster: s.cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: name})
 }

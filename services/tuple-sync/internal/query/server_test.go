@@ -17,7 +17,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
-	"github.com/entail-dev/entail/services/internal/view"
+	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // lines formats a list of tuples.
@@ -177,7 +177,7 @@ func TestQuestionsThatCannotBeAnsweredSayWhy(t *testing.T) {
 	if _, err := s.ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "a", Owner: "m"}); connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("half an owner: %v", err)
 	}
-	s.cfg.Complete = func() error { return view.ErrIncomplete }
+	s.cfg.Complete = func() error { return informer.ErrIncomplete }
 	calls := map[string]func() error{
 		"ListTuples": func() error {
 			_, err := s.ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "a"})

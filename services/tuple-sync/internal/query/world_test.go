@@ -13,9 +13,9 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/view"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger"
-	"github.com/entail-dev/entail/services/tuple-sync/ledger/plan"
+	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/tuple-sync/declared"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
 const docs = `model
@@ -32,8 +32,8 @@ condition large(size: int) {
 // world holds the data of a server, with the Store "a", whose OpenFGA store is S1.
 type world struct {
 	t     *testing.T
-	view  *view.Informer
-	state *ledger.State
+	view  *informer.Informer
+	state *declared.State
 	model *plan.Model
 	count int64
 }
@@ -55,8 +55,8 @@ func newWorld(t *testing.T, tuples ...corev1alpha1.Tuple) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := view.New(view.Config{Log: slog.New(slog.DiscardHandler)})
-	w := &world{t: t, view: v, state: ledger.NewState(v, event.Key{}, ""), model: model}
+	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
+	w := &world{t: t, view: v, state: declared.NewState(v, event.Key{}, ""), model: model}
 	w.store("a", corev1alpha1.StoreStatus{StoreID: "S1", AuthorizationModelID: "model"}, tuples...)
 	return w
 }

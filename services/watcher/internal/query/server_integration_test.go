@@ -22,13 +22,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 	"github.com/entail-dev/entail/services/watcher/internal/trail"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // cluster is an API server with fixed answers.
 type cluster struct {
@@ -64,7 +64,7 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	js := testbed.NATS(t).JetStream(t)
+	js := testenv.NATS(t).JetStream(t)
 	if err := topology.Ensure(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestLearningEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()
-	testbed.Eventually(t, time.Minute, func() error { _, err := b.names.findKind("fgastore"); return err })
+	testenv.Eventually(t, time.Minute, func() error { _, err := b.names.findKind("fgastore"); return err })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
 func TestAStatusThatNobodyReadsIsNotPublished(t *testing.T) {
-	b, kube := newBus(t), testbed.Kube(t)
+	b, kube := newBus(t), testenv.Kube(t)
 	from, err := source.New(kube.Config(t, topology.Watcher), "local")
 	if err != nil {
 		t.Fatal(err)

@@ -23,15 +23,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const within = 60 * time.Second
 
-func connect(t *testing.T) (*Source, *testbed.KubeServer) {
+func connect(t *testing.T) (*Source, *testenv.KubeServer) {
 	t.Helper()
-	kube := testbed.Kube(t)
+	kube := testenv.Kube(t)
 	s, err := New(kube.Config(t, topology.Watcher), "local")
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func connect(t *testing.T) (*Source, *testbed.KubeServer) {
 }
 
 // grant gives the source the right to read kinds that no service follows.
-func grant(t *testing.T, kube *testbed.KubeServer, kinds ...kinds.Kind) {
+func grant(t *testing.T, kube *testenv.KubeServer, kinds ...kinds.Kind) {
 	t.Helper()
 	for _, kind := range kinds {
 		rule := rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{kind.Group}, Resources: []string{kind.Resource}}
@@ -242,7 +242,7 @@ func TestOnlyAKindThatIsSurelyAbsentIsNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = crds.Delete(context.WithoutCancel(t.Context()), crd.Name, metav1.DeleteOptions{}) })
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		_, err := s.List(t.Context(), things, "")
 		if err == nil || !strings.Contains(err.Error(), "has version v2 of it, not v1") {
 			return fmt.Errorf("list of another version: %w, want to be told", err)
@@ -251,7 +251,7 @@ func TestOnlyAKindThatIsSurelyAbsentIsNotServed(t *testing.T) {
 	})
 	newer := things
 	newer.Version = "v2"
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		if _, err := s.List(t.Context(), newer, ""); err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func TestOnlyAKindThatIsSurelyAbsentIsNotServed(t *testing.T) {
 	if err := crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		if _, err := s.List(t.Context(), newer, ""); !errors.Is(err, ErrNotServed) {
 			return fmt.Errorf("list after the definition has gone: %w, want ErrNotServed", err)
 		}
@@ -291,7 +291,7 @@ func TestAKindIsReadInItsOlderVersionWhereOnlyThatIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = crds.Delete(context.WithoutCancel(t.Context()), crd.Name, metav1.DeleteOptions{}) })
-	testbed.Eventually(t, within, func() error {
+	testenv.Eventually(t, within, func() error {
 		_, err := s.List(t.Context(), things, "")
 		return err
 	})

@@ -17,15 +17,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/testbed"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestMain(m *testing.M) { testbed.Main(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 func bus(t *testing.T) jetstream.JetStream {
 	t.Helper()
-	js := testbed.NATS(t).JetStream(t)
+	js := testenv.NATS(t).JetStream(t)
 	if err := topology.Ensure(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestProgressFollowsTheDurable(t *testing.T) {
 	if err := msg.DoubleAck(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, time.Minute, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		all, err := New(js).Progress(t.Context())
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func TestASearchForLettersIsBoundedAndGoesOn(t *testing.T) {
 }
 
 func TestWithoutStreamsTheBusIsAtFault(t *testing.T) {
-	trail := New(testbed.NATS(t).JetStream(t))
+	trail := New(testenv.NATS(t).JetStream(t))
 	for name, err := range map[string]error{
 		"results":  second(trail.Results(t.Context(), key("x"))),
 		"bus":      second(trail.Bus(t.Context())),

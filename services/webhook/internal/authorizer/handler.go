@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
@@ -165,7 +165,7 @@ type decision struct {
 	scope  string
 	review *review.Review
 	// question is the question of the review. It is empty if none was decided.
-	question decide.Query
+	question authz.Query
 	// would is the answer by the declared objects. answer is the one that is sent: in shadow mode, no opinion.
 	would, answer review.Answer
 }

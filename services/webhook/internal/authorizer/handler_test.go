@@ -22,7 +22,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
@@ -41,7 +41,7 @@ type fake struct {
 	incomplete bool
 	allowed    bool
 	failing    bool
-	question   decide.Query
+	question   authz.Query
 	// traced is the span of the decision. tracer makes the spans of the handler, or none if it is nil.
 	traced  trace.SpanContext
 	tracer  trace.TracerProvider
@@ -61,12 +61,12 @@ func (f *fake) options() Options {
 			p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "trees", "a", "Tree", "trees", []string{"get"}
 			return iam.Register([]*iamv1alpha1.ProtectedResource{p}), nil
 		},
-		Decide: func(ctx context.Context, q decide.Query) (why decide.Proof, allowed bool, err error) {
+		Decide: func(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
 			f.traced = trace.SpanContextFromContext(ctx)
 			if f.question = q; f.failing {
 				return why, true, errDown
 			}
-			return decide.Proof{Binding: decide.Ref{Namespace: "n", Name: "b"}, Principal: decide.Principal{Sort: decide.User}}, f.allowed, nil
+			return authz.Proof{Binding: authz.Ref{Namespace: "n", Name: "b"}, Principal: authz.Principal{Sort: authz.User}}, f.allowed, nil
 		},
 		Log: slog.New(slog.NewJSONHandler(&f.log, nil)), Metrics: f.metrics, Tracer: cmp.Or[trace.TracerProvider](f.tracer, noop.NewTracerProvider()),
 		Propagator: propagation.TraceContext{},

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
 // maxLogged bounds each logged value of a request.
@@ -16,7 +16,7 @@ func (h *handler) logDecision(ctx context.Context, d *decision) {
 	if h.cfg.DecisionLog == 0 || rand.Float64() >= h.cfg.DecisionLog { // A predictable choice would do no harm.
 		return
 	}
-	said := func(key, value string) slog.Attr { return slog.String(key, clip.Line(value, maxLogged)) }
+	said := func(key, value string) slog.Attr { return slog.String(key, truncate.Line(value, maxLogged)) }
 	attributes := []slog.Attr{
 		slog.String("decision", d.outcomeLabel()), slog.Bool("shadow", h.cfg.Shadow), slog.String("scope", d.scope),
 		said("user", d.review.User), said("uid", d.review.UID), said("reason", d.would.Reason),

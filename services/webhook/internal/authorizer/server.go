@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/iam"
-	"github.com/entail-dev/entail/services/internal/reload"
+	"github.com/entail-dev/entail/services/internal/filewatch"
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
@@ -39,7 +39,7 @@ type Options struct {
 	// Registry returns the registered kinds. An error means that no question can be answered now.
 	Registry func() (*iam.Registry, error)
 	// Decide decides a question. An error means that the answer is unknown now.
-	Decide func(context.Context, decide.Query) (decide.Proof, bool, error)
+	Decide func(context.Context, authz.Query) (authz.Proof, bool, error)
 
 	Log        *slog.Logger
 	Metrics    prometheus.Registerer
@@ -81,7 +81,7 @@ func New(cfg Config, o Options) (*Server, error) {
 
 // tlsConfig returns the TLS configuration. It always uses the current content of the certificate files.
 func tlsConfig(cfg Config, log *slog.Logger) (*tls.Config, error) {
-	pair, err := reload.Open(log, func(contents ...[]byte) (*tls.Certificate, error) {
+	pair, err := filewatch.Open(log, func(contents ...[]byte) (*tls.Certificate, error) {
 		pair, err := tls.X509KeyPair(contents[0], contents[1])
 		return &pair, err
 	}, cfg.Certificate, cfg.Key)
@@ -96,7 +96,7 @@ func tlsConfig(cfg Config, log *slog.Logger) (*tls.Config, error) {
 	if cfg.ClientCA == "" {
 		return shown, nil
 	}
-	authorities, err := reload.Open(log, authoritiesOf, cfg.ClientCA)
+	authorities, err := filewatch.Open(log, authoritiesOf, cfg.ClientCA)
 	if err != nil {
 		return nil, fmt.Errorf("reading --authorizer-client-ca: %w", err)
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/entail-dev/entail/services/internal/clip"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/truncate"
+	"github.com/entail-dev/entail/services/internal/authz"
 )
 
 // maxText bounds each text of an answer, in bytes.
@@ -25,7 +25,7 @@ type Answer struct {
 
 // Encode returns the JSON of an answer in the given API version.
 func (a Answer) Encode(version string) ([]byte, error) {
-	a.Reason, a.EvaluationError = clip.Text(a.Reason, maxText), clip.Text(a.EvaluationError, maxText)
+	a.Reason, a.EvaluationError = truncate.Text(a.Reason, maxText), truncate.Text(a.EvaluationError, maxText)
 	return json.Marshal(struct {
 		Kind       string   `json:"kind"`
 		APIVersion string   `json:"apiVersion"`
@@ -36,7 +36,7 @@ func (a Answer) Encode(version string) ([]byte, error) {
 }
 
 // Allow returns a yes whose reason describes the proof.
-func Allow(why decide.Proof) Answer {
+func Allow(why authz.Proof) Answer {
 	if why.Binding.Name == "" {
 		return Answer{Allowed: true, Reason: "allowed by a PolicyBinding"}
 	}
@@ -52,20 +52,20 @@ func Refuse(permission string) Answer {
 // Abstain returns no opinion with the error as the reason.
 func Abstain(err error) Answer { return Answer{EvaluationError: err.Error(), Reason: err.Error()} }
 
-func holderText(p decide.Principal) string {
+func holderText(p authz.Principal) string {
 	switch p.Sort {
-	case decide.CoreServiceAccount:
+	case authz.CoreServiceAccount:
 		return fmt.Sprintf("ServiceAccount with UID %q", p.UID)
-	case decide.ServiceAccount:
+	case authz.ServiceAccount:
 		return fmt.Sprintf("ServiceAccount %q", p.Ref)
-	case decide.Group, decide.TokenGroup:
+	case authz.Group, authz.TokenGroup:
 		return fmt.Sprintf("Group %q", p.Ref)
-	case decide.User:
+	case authz.User:
 	}
 	return fmt.Sprintf("User %q", p.Ref)
 }
 
-func scopeText(p decide.Scope) string {
+func scopeText(p authz.Scope) string {
 	if p.All {
 		return "every " + p.Type
 	}

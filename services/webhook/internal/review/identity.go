@@ -7,7 +7,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
@@ -70,8 +70,8 @@ func (r *Rules) scopeOf(typ string) (global, known bool) {
 
 // Identify returns the subject of an authenticated user. A user that is neither a User nor a service account keeps only
 // groups of the system.
-func (r *Rules) Identify(u authenticationv1.UserInfo) decide.Subject {
-	s := decide.Subject{Groups: r.Groups(u.Groups)}
+func (r *Rules) Identify(u authenticationv1.UserInfo) authz.Subject {
+	s := authz.Subject{Groups: r.Groups(u.Groups)}
 	switch ofSystem := isOfSystem(u.Username); {
 	case u.UID != "" && (strings.HasPrefix(u.Username, "system:serviceaccount:") || !ofSystem && r.isAccount(u.Username)):
 		s.Account = u.UID

@@ -6,24 +6,24 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 )
 
 func TestWhomAnAuthenticatedUserIs(t *testing.T) {
 	groups, ofSystem := []string{"oidc:staff", "system:authenticated"}, []string{"system:authenticated"}
 	for what, c := range map[string]struct {
 		name, uid, subject string
-		want               decide.Subject
+		want               authz.Subject
 	}{
-		"a user with a UID":          {"alice@example.com", "alice", ByUID, decide.Subject{User: "alice", Groups: groups}},
-		"whatever names them":        {"bob", "alice", ByUIDOrName, decide.Subject{User: "alice", Groups: groups}},
-		"a user without one":         {"alice", "", ByUID, decide.Subject{Groups: ofSystem}},
-		"by name":                    {"alice", "", ByUIDOrName, decide.Subject{User: "alice", Groups: groups}},
-		"a service account":          {"system:serviceaccount:one:bot", "u-1", ByUIDOrName, decide.Subject{Account: "u-1", Groups: groups}},
-		"a service account without":  {"system:serviceaccount:one:bot", "", ByUIDOrName, decide.Subject{Groups: ofSystem}},
-		"one of the system":          {"system:node:one", "", ByUIDOrName, decide.Subject{Groups: ofSystem}},
-		"one of the system by a UID": {"system:node:one", "alice", ByUID, decide.Subject{Groups: ofSystem}},
-		"nobody":                     {"", "", ByUIDOrName, decide.Subject{Groups: ofSystem}},
+		"a user with a UID":          {"alice@example.com", "alice", ByUID, authz.Subject{User: "alice", Groups: groups}},
+		"whatever names them":        {"bob", "alice", ByUIDOrName, authz.Subject{User: "alice", Groups: groups}},
+		"a user without one":         {"alice", "", ByUID, authz.Subject{Groups: ofSystem}},
+		"by name":                    {"alice", "", ByUIDOrName, authz.Subject{User: "alice", Groups: groups}},
+		"a service account":          {"system:serviceaccount:one:bot", "u-1", ByUIDOrName, authz.Subject{Account: "u-1", Groups: groups}},
+		"a service account without":  {"system:serviceaccount:one:bot", "", ByUIDOrName, authz.Subject{Groups: ofSystem}},
+		"one of the system":          {"system:node:one", "", ByUIDOrName, authz.Subject{Groups: ofSystem}},
+		"one of the system by a UID": {"system:node:one", "alice", ByUID, authz.Subject{Groups: ofSystem}},
+		"nobody":                     {"", "", ByUIDOrName, authz.Subject{Groups: ofSystem}},
 	} {
 		if got := NewRules(Rules{Subject: c.subject}).Identify(authenticationv1.UserInfo{Username: c.name, UID: c.uid, Groups: groups}); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s is %+v, want %+v", what, got, c.want)
@@ -38,7 +38,7 @@ func TestAnAccountIsNamedByAnExpression(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules := NewRules(Rules{Subject: ByUIDOrName, Accounts: names})
-	for name, want := range map[string]decide.Subject{
+	for name, want := range map[string]authz.Subject{
 		"sa-one@datum.default":         {Account: "u-1"},
 		"system:serviceaccount:a:bot":  {Account: "u-1"},
 		"alice@datum.default":          {User: "u-1"},

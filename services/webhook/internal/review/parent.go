@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
@@ -22,12 +22,12 @@ var errAllNamespaces = errors.New("cross-namespace queries not allowed for organ
 
 // parentScope returns the parent that the extras of a review name. It returns an empty place unless each extra has one
 // value.
-func (r *Review) parentScope() decide.Scope {
+func (r *Review) parentScope() authz.Scope {
 	group, kind, name := r.Extra[parentGroup], r.Extra[parentType], r.Extra[parentName]
 	if len(group) != 1 || len(kind) != 1 || len(name) != 1 || kind[0] == "" || name[0] == "" {
-		return decide.Scope{}
+		return authz.Scope{}
 	}
-	return decide.Scope{Type: iam.Type(group[0], kind[0]), Ref: decide.Ref{Name: name[0]}}
+	return authz.Scope{Type: iam.Type(group[0], kind[0]), Ref: authz.Ref{Name: name[0]}}
 }
 
 // Scope returns the scope of a request as a metric label. The set of labels is fixed, whatever the request contains.
@@ -62,7 +62,7 @@ func (r *Request) checkNamespace(rules *Rules, typ string) error {
 //
 // For a kind that is not followed, an organization counts only if the request is for a namespace. [Request.checkNamespace] has
 // ensured that it is the organization's own.
-func (r *Request) isCredible(rules *Rules, q *decide.Query) bool {
+func (r *Request) isCredible(rules *Rules, q *authz.Query) bool {
 	followed := rules.areFollowed(q.Type)
 	switch {
 	case r.Parent.Name == "" || r.Parent.Type == namespace || followed && q.Name != "":

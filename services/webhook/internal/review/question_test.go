@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
 // everything registers kinds and makes a role with all of their permissions.
-func everything(x *decide.Index) {
+func everything(x *authz.Index) {
 	role := &iamv1alpha1.Role{}
 	register := func(group, kind, plural string, permissions []string, parents ...iamv1alpha1.ParentResourceRef) {
 		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: group + plural}}
@@ -44,8 +44,8 @@ func everything(x *decide.Index) {
 }
 
 // worldOf returns an index with the organizations acme and evil, a project of the same name in each, and some users.
-func worldOf(bindings ...iamv1alpha1.PolicyBinding) *decide.Index {
-	x := decide.New(func(typ string) bool { return typ == "a.example/Widget" || typ == namespace })
+func worldOf(bindings ...iamv1alpha1.PolicyBinding) *authz.Index {
+	x := authz.New(func(typ string) bool { return typ == "a.example/Widget" || typ == namespace })
 	everything(x)
 	for _, user := range []string{"alice", "a b:c#d*", "user-abc"} {
 		x.SetUser(user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "uid-of-user"}})
@@ -115,7 +115,7 @@ func decides(t *testing.T, rows map[string]row) {
 		request, err := c.review.Request(rules, c.project)
 		allowed := false
 		if err == nil {
-			var q decide.Query
+			var q authz.Query
 			if q, err = request.Question(rules, x.Registry()); err == nil {
 				if _, allowed = x.Decide(q); !allowed {
 					err = c.review.Unidentified(rules)
@@ -257,7 +257,7 @@ func TestWhatItIsOf(t *testing.T) {
 
 func TestScopesAreFew(t *testing.T) {
 	for want, r := range map[string]Request{
-		"project": {Project: "x"}, "organization": {Parent: decide.Scope{Type: organization}}, "cluster": {Parent: decide.Scope{Type: "evil.example/Thing"}},
+		"project": {Project: "x"}, "organization": {Parent: authz.Scope{Type: organization}}, "cluster": {Parent: authz.Scope{Type: "evil.example/Thing"}},
 	} {
 		if got := r.Scope(); got != want {
 			t.Errorf("%s, want %s", got, want)

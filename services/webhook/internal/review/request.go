@@ -8,7 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/decide"
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
@@ -21,14 +21,14 @@ const (
 
 // Request is an intended action, before its permission is determined.
 type Request struct {
-	decide.Subject
+	authz.Subject
 
 	Verb, Group, Resource, Subresource string
 	Namespace, Name                    string
 	// Project is the project in the URL of the review, or empty.
 	Project string
 	// Parent is the parent that the request names.
-	Parent decide.Scope
+	Parent authz.Scope
 }
 
 // Reasons for no opinion.
@@ -66,8 +66,8 @@ func (r *Review) Unidentified(rules *Rules) error {
 
 // Question returns the question of a request. If nothing can allow the request, it returns a question without
 // permission and the reason as an error.
-func (r *Request) Question(rules *Rules, registry *iam.Registry) (decide.Query, error) {
-	q := decide.Query{Subject: r.Subject, Namespace: r.Namespace, Name: r.Name}
+func (r *Request) Question(rules *Rules, registry *iam.Registry) (authz.Query, error) {
+	q := authz.Query{Subject: r.Subject, Namespace: r.Namespace, Name: r.Name}
 	k, permission, ok := registry.Requested(r.Group, r.Resource, r.Subresource, r.Verb)
 	if !ok {
 		return q, fmt.Errorf("not protected by Entail: no ProtectedResource registers permission '%s'",

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
-	"github.com/entail-dev/entail/services/internal/clip"
+	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/policy"
 )
 
@@ -46,4 +46,4 @@ func placeMessage(p policy.Place) *policyv1.Place {
 }
 
 // validText makes a text valid UTF-8 and cuts it to maxMessage bytes. The text may quote anything.
-func validText(s string) string { return clip.Text(strings.ToValidUTF8(s, "\uFFFD"), maxMessage) }
+func validText(s string) string { return truncate.Text(strings.ToValidUTF8(s, "\uFFFD"), maxMessage) }

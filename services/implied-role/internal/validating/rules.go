@@ -1,0 +1,199 @@
+package validating
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"golang.org/x/sync/singleflight"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/entail-dev/entail/services/implied-role/infer"
+	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	"github.com/entail-dev/entail/services/internal/admission"
+	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/informer"
+)
+
+const (
+	// fewRules bounds the rules of a namespace that are always read from the API server. With more rules, the guard
+	// reads their number, which proves that the view holds all of them.
+	fewRules = 20
+	pageSize = 500
+)
+
+// rules reads the rules of namespaces.
+type rules struct {
+	objects dynamic.Interface
+	policy  infer.Policy
+	// most bounds the rules of a namespace that are listed.
+	most  int
+	reads singleflight.Group
+
+	mu    sync.Mutex
+	view  *informer.Informer
+	state *state.State
+	// ruleSets caches rule sets by namespace until a rule changes. changes counts these changes.
+	ruleSets map[string]*infer.RuleSet
+	changes  uint64
+}
+
+func newRules(objects dynamic.Interface, policy infer.Policy) *rules {
+	most := policy.MaxRules
+	policy.MaxRules, policy.Excluded = math.MaxInt, nil // Rules that do not hold now may hold later.
+	return &rules{objects: objects, policy: policy, most: most, ruleSets: map[string]*infer.RuleSet{}}
+}
+
+// Follow lets the guard use a view while the view is current. Call it before the view runs.
+func (g *Guard) Follow(v *informer.Informer, s *state.State) {
+	r := g.rules
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.view, r.state = v, s
+	v.OnLoad(func() { r.forgetNamespace("") })
+	v.OnChange(func(k event.Key) {
+		if k.GroupResource == ruleResource() {
+			r.forgetNamespace(k.Namespace)
+		}
+	})
+}
+
+// forgetNamespace drops the cached rule set of a namespace, or all if namespace is empty.
+func (r *rules) forgetNamespace(namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changes++
+	if delete(r.ruleSets, namespace); namespace == "" {
+		clear(r.ruleSets)
+	}
+}
+
+// ruleSetOf returns the rule set of a namespace as the API server has it. It lists the rules, or uses a current view that
+// holds as many rules as the API server counts. Concurrent calls for one namespace share reads.
+func (r *rules) ruleSetOf(ctx context.Context, namespace string) (*infer.RuleSet, error) {
+	return shareRead(ctx, &r.reads, namespace, func(ctx context.Context) (*infer.RuleSet, error) { return r.readRuleSet(ctx, namespace) })
+}
+
+func (r *rules) readRuleSet(ctx context.Context, namespace string) (*infer.RuleSet, error) {
+	first := int64(fewRules)
+	if r.hasMany(namespace) {
+		first = 1 // Only the number of rules is needed.
+	}
+	page, err := r.listPage(ctx, namespace, metav1.ListOptions{Limit: first})
+	if err != nil {
+		return nil, err
+	}
+	if remaining := page.GetRemainingItemCount(); page.GetContinue() != "" && remaining != nil {
+		count := len(page.Items) + int(*remaining)
+		if ruleSet := r.heldRuleSet(ctx, namespace, count); ruleSet != nil {
+			return ruleSet, nil
+		}
+		if count > r.most {
+			return nil, admission.Refuse("namespace %s has %d rules, more than the %d that are looked at: delete some", namespace, count, r.most)
+		}
+	}
+	list, err := rulesOf(page, nil)
+	for err == nil && page.GetContinue() != "" {
+		if page, err = r.listPage(ctx, namespace, metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err == nil {
+			list, err = rulesOf(page, list)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return infer.NewRuleSet(namespace, list, r.policy), nil
+}
+
+// rulesOf appends the rules of a page to others. It leaves out rules that are being deleted.
+func rulesOf(page *unstructured.UnstructuredList, others []infer.Rule) ([]infer.Rule, error) {
+	for _, item := range page.Items {
+		var rule rolev1alpha1.ImpliedRoles
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &rule); err != nil {
+			return nil, fmt.Errorf("decoding rule %s: %w", item.GetName(), err)
+		}
+		if rule.DeletionTimestamp == nil {
+			others = append(others, state.RuleOf(&rule))
+		}
+	}
+	return others, nil
+}
+
+// listNamespaces lists the namespaces that have rules, read from the API server.
+func (r *rules) listNamespaces(ctx context.Context) (map[string]struct{}, error) {
+	all, page := map[string]struct{}{}, &unstructured.UnstructuredList{}
+	for more := true; more; more = page.GetContinue() != "" {
+		var err error
+		if page, err = r.listPage(ctx, "", metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			all[item.GetNamespace()] = struct{}{}
+		}
+	}
+	return all, nil
+}
+
+func (r *rules) listPage(ctx context.Context, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list, err := r.objects.Resource(rolev1alpha1.GroupVersion.WithResource(rolev1alpha1.Resource)).Namespace(namespace).List(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("listing the rules of namespace %s: %w", namespace, err)
+	}
+	return list, nil
+}
+
+// hasMany reports whether the view, current or not, holds more than fewRules rules of a namespace.
+func (r *rules) hasMany(namespace string) bool {
+	r.mu.Lock()
+	objects := r.state
+	r.mu.Unlock()
+	return objects != nil && objects.RuleCount(namespace) > fewRules
+}
+
+// heldRuleSet returns the rule set of the view if the view is current and holds count rules, or nil.
+func (r *rules) heldRuleSet(ctx context.Context, namespace string, count int) *infer.RuleSet {
+	r.mu.Lock()
+	view, objects := r.view, r.state
+	r.mu.Unlock()
+	if view == nil || view.Current(ctx) != nil {
+		return nil
+	}
+	return r.ofView(view, objects, namespace, count)
+}
+
+// ofView returns the rule set of a current view if it holds count rules, or nil.
+func (r *rules) ofView(v *informer.Informer, objects *state.State, namespace string, count int) *infer.RuleSet {
+	var (
+		known   *infer.RuleSet
+		changes uint64
+		agrees  bool
+	)
+	v.Between(func() { // Otherwise a rule could be counted that the cached set lacks.
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		known, changes, agrees = r.ruleSets[namespace], r.changes, objects.RuleCount(namespace) == count
+	})
+	if !agrees {
+		return nil
+	}
+	if known != nil {
+		return known
+	}
+	var list []infer.Rule
+	for _, rule := range objects.RulesIn(namespace) {
+		if rule.Value.DeletionTimestamp == nil {
+			list = append(list, state.RuleOf(rule.Value))
+		}
+	}
+	known = infer.NewRuleSet(namespace, list, r.policy)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.changes == changes {
+		r.ruleSets[namespace] = known
+	}
+	return known
+}

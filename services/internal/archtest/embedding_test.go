@@ -1,0 +1,191 @@
+// Package archtest holds rules of layout that no linter knows, over the sources of all services.
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	root   = "../.." // services
+	prefix = "github.com/entail-dev/entail/services/"
+)
+
+// A reader must see at a call whose method it is. Embedded data says what a thing is; embedded
+// collaborators only lend their methods.
+func TestNothingIsEmbeddedToBorrowItsMethods(t *testing.T) {
+	for _, e := range embeddings(t, root) {
+		t.Errorf("%s: make it a named field", e)
+	}
+}
+
+// exempt are folders that hold no part of a service: the library of the policy language, the
+// beds of tests, and the example of this test.
+func exempt() []string { return []string{"policy", "testbed", "testdata"} }
+
+// embedding is an embedded field that lends methods.
+type embedding struct {
+	dir, in, field string
+	at             token.Position
+}
+
+func (e embedding) String() string { return fmt.Sprintf("%s: %s embeds %s", e.at, e.in, e.field) }
+
+// structure is what matters of a struct type.
+type structure struct {
+	name    string
+	fields  *ast.FieldList
+	imports map[string]string
+	private bool
+	methods bool
+}
+
+// embeddings finds embedded pointers, and embedded structs that have methods and keep fields to
+// themselves.
+func embeddings(t *testing.T, root string) []embedding {
+	t.Helper()
+	fset, types := token.NewFileSet(), map[string]map[string]*structure{}
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && slices.Contains(exempt(), d.Name()) {
+			return filepath.SkipDir
+		}
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		parsed, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(file))
+		if types[dir] == nil {
+			types[dir] = map[string]*structure{}
+		}
+		read(parsed, types[dir])
+		return err
+	})
+	if err != nil || len(types) == 0 {
+		t.Fatalf("%d packages: %v", len(types), err)
+	}
+	var found []embedding
+	for dir, all := range types {
+		for _, s := range all {
+			found = append(found, s.embeddings(fset, dir, types)...)
+		}
+	}
+	return found
+}
+
+func read(file *ast.File, types map[string]*structure) {
+	imports := map[string]string{}
+	for _, i := range file.Imports {
+		name := path.Base(strings.Trim(i.Path.Value, `"`))
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		imports[name] = strings.Trim(i.Path.Value, `"`)
+	}
+	of := func(name string) *structure {
+		if types[name] == nil {
+			types[name] = &structure{name: name}
+		}
+		return types[name]
+	}
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv != nil {
+				if name, ok := bare(d.Recv.List[0].Type).(*ast.Ident); ok {
+					of(name.Name).methods = true
+				}
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if typ, ok := spec.(*ast.TypeSpec); ok {
+					of(typ.Name.Name).define(typ.Type, imports)
+				}
+			}
+		}
+	}
+}
+
+func (s *structure) define(typ ast.Expr, imports map[string]string) {
+	st, ok := typ.(*ast.StructType)
+	if !ok {
+		return
+	}
+	s.fields, s.imports = st.Fields, imports
+	for _, f := range st.Fields.List {
+		for _, name := range f.Names {
+			s.private = s.private || !name.IsExported()
+		}
+	}
+}
+
+// bare is a type without its pointer and type arguments.
+func bare(typ ast.Expr) ast.Expr {
+	for {
+		switch t := typ.(type) {
+		case *ast.StarExpr:
+			typ = t.X
+		case *ast.IndexExpr:
+			typ = t.X
+		case *ast.IndexListExpr:
+			typ = t.X
+		default:
+			return typ
+		}
+	}
+}
+
+func (s *structure) embeddings(fset *token.FileSet, dir string, types map[string]map[string]*structure) []embedding {
+	if s.fields == nil {
+		return nil
+	}
+	var found []embedding
+	for _, f := range s.fields.List {
+		if len(f.Names) > 0 {
+			continue
+		}
+		_, pointer := f.Type.(*ast.StarExpr)
+		where, name := dir, ""
+		switch typ := bare(f.Type).(type) {
+		case *ast.Ident:
+			name = typ.Name
+		case *ast.SelectorExpr:
+			name = typ.Sel.Name
+			if of, ok := typ.X.(*ast.Ident); ok {
+				where = strings.TrimPrefix(s.imports[of.Name], prefix)
+			}
+		}
+		of := types[where][name]
+		if pointer || of != nil && of.methods && of.private {
+			found = append(found, embedding{dir, s.name, name, fset.Position(f.Pos())})
+		}
+	}
+	return found
+}
+
+func TestEmbeddedDataIsToldFromEmbeddedHelpers(t *testing.T) {
+	var got []string
+	for _, e := range embeddings(t, "testdata/services") {
+		got = append(got, e.in)
+	}
+	want := map[string]bool{"Pointer": true, "Helper": true, "Elsewhere": true, "Generic": true}
+	for _, in := range got {
+		if !want[in] {
+			t.Errorf("%s embeds data", in)
+		}
+		delete(want, in)
+	}
+	if len(want) > 0 {
+		t.Errorf("not found: %v", want)
+	}
+}

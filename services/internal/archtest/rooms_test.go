@@ -1,0 +1,110 @@
+package archtest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Who knows one service knows all.
+func TestEveryServiceHasTheSameRooms(t *testing.T) {
+	for _, name := range names() {
+		for _, file := range []string{strings.ReplaceAll(name, "-", "") + ".go", "config.go", "README.md", "cmd/" + name + "/main.go"} {
+			if _, err := os.Stat(filepath.Join(root, name, file)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, s := range topology.Services() {
+		rooms := files(t, filepath.Join(root, s.Name))
+		for _, room := range []string{"state.go", "reconcile.go", "apply.go", "status.go", "server.go", "metrics.go"} {
+			if !slices.Contains(rooms, room) { // One with several subjects has them per subject.
+				t.Errorf("%s has no %s", s.Name, room)
+			}
+		}
+	}
+}
+
+// A rights suite makes a service's package fail for a right that no test uses.
+func TestEveryServiceHasARightsSuite(t *testing.T) {
+	for _, name := range names() {
+		file := filepath.Join(root, name, "rights_integration_test.go")
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "testbed.RightsSuite{") {
+			t.Errorf("%s declares no testbed.RightsSuite: %v", file, err)
+		}
+	}
+}
+
+// What is to be done is decided without I/O, behind every door.
+func TestWhateverReconcilesHasAPurePlan(t *testing.T) {
+	for _, s := range topology.Services() {
+		all := withReconcile(t, filepath.Join(root, s.Name))
+		for _, dir := range all {
+			door := func(other string) bool { return filepath.Dir(other) == dir }
+			pure := func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
+			if !slices.ContainsFunc(all, door) && !pure("plan") && !pure("infer") {
+				t.Errorf("%s has no plan", dir)
+			}
+		}
+	}
+}
+
+// names are those of the watcher and of all who follow the bus.
+func names() []string {
+	names := []string{topology.Watcher}
+	for _, s := range topology.Services() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// files are the names of the files below a directory.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, d.Name())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// Who reads alone settles nothing.
+func TestEveryReaderHasThoseRoomsOfThemThatItNeeds(t *testing.T) {
+	for _, s := range topology.Readers() {
+		rooms := files(t, filepath.Join(root, s.Name))
+		for _, room := range []string{s.Name + ".go", "config.go", "README.md", "main.go", "state.go", "server.go"} {
+			if !slices.Contains(rooms, room) {
+				t.Errorf("%s has no %s", s.Name, room)
+			}
+		}
+	}
+}
+
+// What is not listed is not built, deployed or struck.
+func TestEveryServiceIsWhereServicesAreListed(t *testing.T) {
+	for _, name := range names() {
+		for file, entry := range map[string]string{
+			"Makefile":                           " bin/" + name,
+			".golangci.yml":                      `["**/services/` + name + `/**"]`,
+			"deploy/base/" + name + "/rbac.yaml": "entail-" + name,
+			"services/entail/internal/allinone/config.go": `"github.com/entail-dev/entail/services/` + name + `"`,
+			"deploy/e2e/chaos/internal/system/service.go": `{Name: "` + name + `"`,
+		} {
+			data, err := os.ReadFile(filepath.Join(root, "..", file))
+			if err != nil || !strings.Contains(string(data), entry) {
+				t.Errorf("%s has no %q: %v", file, entry, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package authz
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam/world"
+	"github.com/entail-dev/entail/services/internal/seeds"
+)
+
+// everyWorld calls f with worlds that have seen changes, and indexes that were told of them.
+func everyWorld(t *testing.T, f func(w *world.World, x *Index)) {
+	t.Helper()
+	for seed := range seeds.Range(t, 60) {
+		w, x, before, r := world.New(seed), New(nil), told{}, rand.New(rand.NewPCG(seed, 1))
+		for range 3 {
+			before = before.tell(r, x, w)
+			for _, thing := range w.Things {
+				x.SetObserved(thing.Type, true)
+			}
+			f(w, x)
+			for range changes {
+				w.Change()
+			}
+		}
+	}
+}
+
+func TestAnExplanationSaysWhatWasDecidedAndWhy(t *testing.T) {
+	found := map[string]int{}
+	everyWorld(t, func(w *world.World, x *Index) {
+		for range questions {
+			q := question(w.Ask())
+			why, allowed := x.Decide(q)
+			e := x.Explain(q)
+			if e.Allowed != allowed {
+				t.Fatalf("%v, but explained as %v", allowed, e.Allowed)
+			}
+			if !allowed {
+				note := map[string]bool{"unregistered": e.Unregistered, "no subject": e.NoSubject, "no object": e.NoObject, "lacking": len(e.Lacking) > 0}
+				for what, is := range note {
+					if is {
+						found[what]++
+					}
+				}
+				continue
+			}
+			if first, last := e.Path[0], e.Path[len(e.Path)-1]; last != why.At || first.Type != q.Type || q.Name != "" && !first.All && first.Ref != (Ref{q.Namespace, q.Name}) {
+				t.Fatalf("%+v is allowed at %+v by the path %+v", q, why.At, e.Path)
+			}
+			heir := e.Inherits[0]
+			for _, inherited := range e.Inherits[1:] {
+				if !slices.Contains(x.roles[heir].inherits, x.roles[inherited]) {
+					t.Fatalf("%v does not inherit %v", heir, inherited)
+				}
+				heir = inherited
+			}
+			if e.Inherits[0] != e.Role || !slices.Contains(x.roles[heir].included, q.Permission) {
+				t.Fatalf("%s comes by %v from %v", q.Permission, e.Inherits, e.Role)
+			}
+			if m := x.memberships[e.Membership]; e.Principal.Sort == Group && (m.user != q.User || m.group != e.Principal.Ref) {
+				t.Fatalf("%s is in %v by %+v", q.User, e.Principal, m)
+			}
+			found["allowed"]++
+			if len(e.Path) > 2 {
+				found["from far above"]++
+			}
+			if len(e.Inherits) > 1 {
+				found["inherited"]++
+			}
+			if e.Principal.Sort == Group {
+				found["by a group"]++
+			}
+		}
+	})
+	for _, what := range []string{"unregistered", "no subject", "no object", "lacking", "allowed", "from far above", "inherited", "by a group"} {
+		if found[what] == 0 {
+			t.Errorf("no answer was %q: %v", what, found)
+		}
+	}
+}
+
+func TestWhoCanListsThoseWhoMay(t *testing.T) {
+	held := 0
+	everyWorld(t, func(w *world.World, x *Index) {
+		for range 20 {
+			q := question(w.Ask())
+			listed, more := x.WhoCan(q, 1000)
+			subjects := map[Principal]Subject{}
+			for _, u := range w.Users {
+				subjects[Principal{User, Ref{Name: u.Name}, string(u.UID)}] = Subject{User: u.Name}
+			}
+			for _, a := range w.Accounts {
+				subjects[Principal{ServiceAccount, Ref{Name: a.Name}, string(a.UID)}] = Subject{Account: string(a.UID)}
+			}
+			for _, g := range world.TokenGroups() {
+				subjects[Principal{Sort: TokenGroup, Ref: Ref{Name: g}}] = Subject{Groups: []string{g}}
+			}
+			for principal, s := range subjects {
+				q.Subject = s
+				_, want := x.Decide(q)
+				got := slices.ContainsFunc(listed, func(h Holder) bool {
+					return h.Principal == principal || principal.Sort == ServiceAccount && h.Principal == Principal{Sort: CoreServiceAccount, UID: principal.UID}
+				})
+				if got != want {
+					t.Fatalf("%+v may: %v; listed: %v", s, want, got)
+				}
+				if want {
+					held++
+				}
+			}
+			if few, cut := x.WhoCan(q, 1); more || cut != (len(listed) > 1) || len(few) != min(1, len(listed)) {
+				t.Fatalf("of %d, one at most: %d, more: %v", len(listed), len(few), cut)
+			}
+		}
+	})
+	if held == 0 {
+		t.Error("nobody may do anything")
+	}
+}
+
+func TestWhatCanListsAllThatSomebodyMay(t *testing.T) {
+	listed := 0
+	everyWorld(t, func(w *world.World, x *Index) {
+		for range questions {
+			q := question(w.Ask())
+			rights := x.WhatCan(q.Subject)
+			why, allowed := x.Decide(q)
+			if allowed && !slices.ContainsFunc(rights, func(r Right) bool {
+				return r.Why.At == why.At && r.Why.Role == why.Role && slices.Contains(x.Permissions(r.Why.Role, r.Why.At), q.Permission)
+			}) {
+				t.Fatalf("%+v, and the list has not %+v", q, why)
+			}
+			for _, right := range rights {
+				at := right.Why.At
+				permissions := x.Permissions(right.Why.Role, at)
+				if len(permissions) != right.Gives {
+					t.Fatalf("%+v gives %v", right, permissions)
+				}
+				for _, permission := range permissions {
+					listed++
+					if _, ok := x.Decide(Query{Subject: q.Subject, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}); !ok {
+						t.Fatalf("%s is listed at %+v, and is not allowed there", permission, at)
+					}
+				}
+			}
+		}
+	})
+	if listed == 0 {
+		t.Error("nobody may do anything")
+	}
+}
+
+func TestAPreviewSaysWhatABindingGives(t *testing.T) {
+	gained := 0
+	everyWorld(t, func(w *world.World, x *Index) {
+		for _, b := range w.Bindings {
+			b = b.DeepCopy()
+			b.DeletionTimestamp = nil
+			x.SetBinding(b.Namespace, b.Name, nil)
+			at, _, _ := placeOf(b.Spec.ResourceSelector)
+			before, preview := x.all(b, at), x.Preview(b.Namespace, b, 1000)
+			x.SetBinding(b.Namespace, b.Name, b)
+			after := x.all(b, at)
+			for i, gain := range preview.Gains {
+				want := slices.DeleteFunc(after[i], func(p string) bool { return slices.Contains(before[i], p) })
+				if !slices.Equal(gain.Permissions, want) {
+					t.Fatalf("%+v is said to gain %v, and gains %v: %+v", gain.Subject, gain.Permissions, want, preview)
+				}
+				gained += len(want)
+			}
+		}
+	})
+	if gained == 0 {
+		t.Error("nobody gains anything")
+	}
+}
+
+// all are the permissions that each subject of a binding has at a place.
+func (x *Index) all(b *iamv1alpha1.PolicyBinding, at Scope) [][]string {
+	all := make([][]string, len(b.Spec.Subjects))
+	for i, s := range b.Spec.Subjects {
+		for _, permission := range x.namesOf(x.bitsOf(x.names), x.bitsOf(x.names), nil) {
+			q := Query{Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
+			who, ok := principalOf(s)
+			if !ok || !x.hasPrincipal(who) {
+				continue
+			}
+			holders, _ := x.WhoCan(q, 1000)
+			if slices.ContainsFunc(holders, func(h Holder) bool { return h.Principal == who }) {
+				all[i] = append(all[i], permission)
+			}
+		}
+	}
+	return all
+}
+
+func TestADecisionAllocatesNothing(t *testing.T) {
+	w, x := world.New(3), New(nil)
+	told{}.tell(w.Random, x, w)
+	allowed := 0
+	for range 200 {
+		q := question(w.Ask())
+		if _, ok := x.Decide(q); ok {
+			allowed++
+		}
+		if n := testing.AllocsPerRun(10, func() { x.Decide(q) }); n > 0 {
+			t.Fatalf("%+v takes %v allocations", q, n)
+		}
+	}
+	if allowed == 0 {
+		t.Error("nobody may do anything")
+	}
+}

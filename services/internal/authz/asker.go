@@ -1,0 +1,123 @@
+package authz
+
+import "slices"
+
+// membershipKey is the membership of a user, by name and UID, in a group.
+type membershipKey struct {
+	user, uid string
+	group     Ref
+}
+
+// subjectGrants is the subject of a question. A user may be in any number of groups, and a grant may name any number of groups.
+// The search goes through the shorter list of both.
+type subjectGrants struct {
+	// own lists the principals without memberships: the User or account, and the groups of the authenticator.
+	own  []*principal
+	user string
+	// memberships counts the memberships that name the user, 0 if none can count. groups lists the groups once listed
+	// is true.
+	memberships int
+	groups      []*principal
+	listed      bool
+}
+
+// newAsker returns a subject with its own principals. An inactive subject has no principals at all.
+func (x *Index) newAsker(s Subject, own []*principal) (who subjectGrants) {
+	u := x.users[s.User]
+	if u.inactive || x.isInactive(s.Account) {
+		return who
+	}
+	if u.isActive() {
+		if p := x.principals[Principal{User, Ref{Name: s.User}, u.uid}]; p != nil {
+			own = append(own, p)
+		}
+		who.user, who.memberships = s.User, len(x.membershipsOf[s.User])
+	}
+	if s.Account != "" {
+		own = x.appendPrincipal(own, Principal{Sort: CoreServiceAccount, UID: s.Account})
+		own = x.appendPrincipal(own, Principal{ServiceAccount, Ref{Name: x.accountNames[s.Account]}, s.Account})
+	}
+	for _, name := range s.Groups { // A request may repeat a group any number of times.
+		if p := x.principals[Principal{Sort: TokenGroup, Ref: Ref{Name: name}}]; p != nil && !slices.Contains(own, p) {
+			own = append(own, p)
+		}
+	}
+	who.own = own
+	return who
+}
+
+// holderOf returns the principal as which a subject holds a grant, if the grant gives a permission; otherwise nil. Most
+// questions are refused, so it compares the principals before the permissions.
+func (x *Index) holderOf(who *subjectGrants, g *grant, permission int) *principal {
+	p := who.directGrant(g)
+	if p == nil && who.memberships == 0 || !g.contains(permission) {
+		return nil
+	}
+	if p == nil {
+		p = x.groupGrant(who, g)
+	}
+	return p
+}
+
+// directGrant returns the own principal that holds a grant; nil if there is none.
+func (who *subjectGrants) directGrant(g *grant) *principal { return holderAmong(who.own, g) }
+
+func holderAmong(principals []*principal, g *grant) *principal {
+	for _, p := range principals {
+		if p.grants.bindingOf(g) != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// groupGrant returns a group that holds a grant and has the user as a member; nil if there is none. It goes through the
+// memberships of the user if they are fewer than the groups of the grant.
+func (x *Index) groupGrant(who *subjectGrants, g *grant) *principal {
+	if who.memberships >= len(g.groups) {
+		for p := range g.groups {
+			if x.hasPrincipal(p.Principal) && x.isMember(who.user, p.Ref) {
+				return p
+			}
+		}
+		return nil
+	}
+	return holderAmong(who.groups, g)
+}
+
+// isMember reports whether a valid membership makes an active user a member of a group.
+func (x *Index) isMember(user string, group Ref) bool {
+	return x.belongings[membershipKey{user, x.users[user].uid, group}] > 0
+}
+
+// are lists the principals of a subject, groups included, each once. Any number of memberships may lead to one group.
+func (x *Index) are(s Subject) []*principal {
+	who := x.newAsker(s, nil)
+	if who.memberships == 0 {
+		return who.own
+	}
+	all, told := x.appendGroups(who.own, who.user), map[*principal]bool{}
+	return slices.DeleteFunc(all, func(p *principal) bool {
+		before := told[p]
+		told[p] = true
+		return before
+	})
+}
+
+// appendGroups adds the groups of an active user that hold grants.
+func (x *Index) appendGroups(all []*principal, user string) []*principal {
+	for ref := range x.membershipsOf[user] {
+		if m := x.memberships[ref]; x.isCounted(m) {
+			all = x.appendPrincipal(all, Principal{Group, m.group, x.groups[m.group]})
+		}
+	}
+	return all
+}
+
+// appendPrincipal adds a principal if it exists and holds grants.
+func (x *Index) appendPrincipal(who []*principal, p Principal) []*principal {
+	if found := x.principals[p]; found != nil && x.hasPrincipal(p) {
+		return append(who, found)
+	}
+	return who
+}

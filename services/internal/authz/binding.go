@@ -1,0 +1,126 @@
+package authz
+
+import (
+	"cmp"
+	"slices"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// grant is a role at a place. Several bindings can make the same grant.
+type grant struct {
+	role *role
+	at   *scopeEntry
+	// uid is the one that the object at the place must have.
+	uid      string
+	bindings []*binding
+	// groups holds the groups that have the grant.
+	groups map[*principal]struct{}
+}
+
+// binding is a declared PolicyBinding.
+type binding struct {
+	Ref
+
+	// uid is that of the object which declares it.
+	uid   string
+	grant *grant
+	// index is the position in grant.bindings.
+	index      int
+	principals []*principal
+}
+
+// SetBinding sets a PolicyBinding.
+func (x *Index) SetBinding(namespace, name string, declared *iamv1alpha1.PolicyBinding) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ref := Ref{namespace, name}
+	if was := x.bindings[ref]; was != nil {
+		x.removeBinding(was)
+	}
+	if !isAlive(declared) {
+		return
+	}
+	if at, uid, ok := placeOf(declared.Spec.ResourceSelector); ok {
+		r := x.roleOf(Ref{cmp.Or(declared.Spec.RoleRef.Namespace, namespace), declared.Spec.RoleRef.Name})
+		x.addBinding(&binding{Ref: ref, uid: string(declared.UID), grant: x.grantOf(r, x.entryAt(at), uid)}, declared.Spec.Subjects)
+	}
+}
+
+func (x *Index) addBinding(b *binding, subjects []iamv1alpha1.Subject) {
+	x.bindings[b.Ref] = b
+	b.index, b.grant.bindings = len(b.grant.bindings), append(b.grant.bindings, b)
+	for _, id := range principalsOf(subjects) {
+		p := x.principals[id]
+		if p == nil {
+			p = &principal{Principal: id}
+			x.principals[id] = p
+		}
+		if p.Sort == Group {
+			b.grant.addGroup(p)
+		}
+		b.principals = append(b.principals, p)
+		p.grants.addBinding(b)
+	}
+}
+
+// removeBinding removes a binding, and everything that exists only for it.
+func (x *Index) removeBinding(b *binding) {
+	g := b.grant
+	delete(x.bindings, b.Ref)
+	last := g.bindings[len(g.bindings)-1]
+	g.bindings[b.index], last.index = last, b.index
+	g.bindings = slices.Delete(g.bindings, len(g.bindings)-1, len(g.bindings))
+	for _, p := range b.principals {
+		if p.grants.removeBinding(b); p.grants.bindingOf(g) == nil {
+			delete(g.groups, p)
+		}
+		if p.grants.atLeastSize() == 0 {
+			delete(x.principals, p.Principal)
+		}
+	}
+	if len(g.bindings) == 0 {
+		g.role.grants--
+		g.at.setGranted(g.uid, slices.DeleteFunc(g.at.grantsFor(g.uid), func(other *grant) bool { return other == g }))
+		x.releaseRole(g.role)
+		x.releasePlace(g.at)
+	}
+}
+
+func (x *Index) grantOf(r *role, at *scopeEntry, uid string) *grant {
+	for _, g := range at.grantsFor(uid) {
+		if g.role == r && g.uid == uid {
+			return g
+		}
+	}
+	g := &grant{role: r, at: at, uid: uid}
+	r.grants++
+	at.setGranted(uid, append(at.grantsFor(uid), g))
+	return g
+}
+
+func (g *grant) addGroup(p *principal) {
+	if g.groups == nil {
+		g.groups = map[*principal]struct{}{}
+	}
+	g.groups[p] = struct{}{}
+}
+
+func (g *grant) contains(permission int) bool { return g.role.effective.hasBit(permission) }
+
+// MatchesBinding reports whether the index holds the content and the owners of a binding as declared.
+func (x *Index) MatchesBinding(declared *iamv1alpha1.PolicyBinding) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	ref, lives := Ref{declared.Namespace, declared.Name}, isAlive(declared)
+	if !x.matchesObject(bindingType, &declared.ObjectMeta) {
+		return false
+	}
+	b, s := x.bindings[ref], declared.Spec
+	at, uid, ok := placeOf(s.ResourceSelector)
+	if !lives || !ok || b == nil {
+		return (lives && ok) == (b != nil)
+	}
+	return b.grant.at.Scope == at && b.grant.uid == uid && b.grant.role.Ref == Ref{cmp.Or(s.RoleRef.Namespace, ref.Namespace), s.RoleRef.Name} &&
+		slices.EqualFunc(b.principals, principalsOf(s.Subjects), func(p *principal, id Principal) bool { return p.Principal == id })
+}

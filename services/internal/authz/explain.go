@@ -1,0 +1,126 @@
+package authz
+
+import "slices"
+
+// Explanation is the reason for an answer, or what is missing.
+type Explanation struct {
+	Proof
+
+	Allowed bool
+	// Membership is the membership of the subject in the group that holds the role, if that is a [Group].
+	Membership Ref
+	// Inherits leads from the bound role to the role that includes the permission.
+	Inherits []Ref
+	// Path leads from the object to the place where the role is bound.
+	Path []Scope
+
+	// Unregistered means that the permission cannot be held on objects of the kind.
+	Unregistered bool
+	// NoSubject means that there is no such active user or account, NoObject that there is no such object.
+	NoSubject, NoObject bool
+	// Lacking lists roles that the subject holds where they would count, but that lack the permission. The list is
+	// bounded.
+	Lacking []Proof
+	// Truncated means that not all objects above were followed.
+	Truncated bool
+}
+
+// mostLacking bounds Explanation.Lacking.
+const mostLacking = 20
+
+// Explain answers a question with the reason.
+func (x *Index) Explain(q Query) Explanation {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	r := scopeSet{from: map[Scope]Scope{}}
+	why, allowed := x.decideIn(q, &r)
+	e := Explanation{Proof: why, Allowed: allowed}
+	if allowed {
+		e.Membership = x.membershipOf(q.User, why.Principal)
+		e.Inherits = inheritancePath(x.roles[why.Role], q.Permission)
+		e.Path = r.pathBetween(q.scopeOf(), why.At)
+		return e
+	}
+	e.NoObject, e.Truncated = q.Name != "" && x.kinds[q.Type] != nil && x.isAbsent(&q), r.cut
+	q.RequireExists = false
+	k, _, registered := x.resolveQuestion(&q)
+	e.Unregistered = !registered
+	e.NoSubject = q.User != "" && !x.users[q.User].isActive() || q.Account != "" && x.isInactive(q.Account)
+	if registered {
+		e.Lacking = x.rolesLacking(q, k)
+	}
+	return e
+}
+
+// membershipOf returns a membership of a user in a group.
+func (x *Index) membershipOf(user string, group Principal) Ref {
+	for ref := range x.membershipsOf[user] {
+		if m := x.memberships[ref]; group.Sort == Group && m.group == group.Ref && x.isCounted(m) {
+			return ref
+		}
+	}
+	return Ref{}
+}
+
+// inheritancePath returns a shortest path of inheritance from a role to one that includes a permission.
+func inheritancePath(r *role, permission string) []Ref {
+	heir := map[Ref]Ref{r.Ref: {}}
+	for queue := []*role{r}; len(queue) > 0; queue = queue[1:] {
+		if slices.Contains(queue[0].included, permission) {
+			return followBack(heir, queue[0].Ref)
+		}
+		for _, inherited := range queue[0].inherits {
+			if _, seen := heir[inherited.Ref]; !seen {
+				heir[inherited.Ref] = queue[0].Ref
+				queue = append(queue, inherited)
+			}
+		}
+	}
+	return nil
+}
+
+// pathBetween returns the path from an object to a place above it. A path to a whole kind leads through an object of that
+// kind.
+func (r *scopeSet) pathBetween(from, to Scope) []Scope {
+	if !to.All {
+		return followBack(r.from, to)
+	}
+	above := from
+	for object := range r.from {
+		if object.Type == to.Type && (above.Type != to.Type || object.Compare(above) < 0) {
+			above = object
+		}
+	}
+	if above.Name == "" {
+		return []Scope{to}
+	}
+	return append(followBack(r.from, above), to)
+}
+
+// followBack follows links to their start, and returns them in reverse.
+func followBack[T comparable](links map[T]T, to T) []T {
+	var none T
+	path := []T{to}
+	for at, ok := links[to]; ok && at != none; at, ok = links[at] {
+		path = append(path, at)
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// rolesLacking lists roles that the subject holds here.
+func (x *Index) rolesLacking(q Query, k *kind) []Proof {
+	var r scopeSet
+	x.collectScopes(&r, k, &q)
+	grants := r.activeGrants()
+	var had []Proof
+	for _, p := range x.are(q.Subject) {
+		for g := range p.grantsAmong(grants) {
+			if len(had) == mostLacking {
+				return had
+			}
+			had = append(had, Proof{p.grants.bindingOf(g).Ref, g.role.Ref, p.Principal, g.at.Scope})
+		}
+	}
+	return had
+}

@@ -1,0 +1,200 @@
+//go:build !race
+
+package authz
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// Whoever owns groups makes anybody a member of as many as he likes, and gives roles to as many: who asks is not gone through
+// for each.
+func TestWhoIsInManyGroupsIsNotListed(t *testing.T) {
+	for _, of := range [][2]int{{flood, 3}, {3, flood}} {
+		x, q := flooded(of[0], of[1])
+		if why, ok := x.Decide(q); !ok || why.Principal.Name != group(of[0]-1) {
+			t.Errorf("of %v groups it is decided by %+v (%v)", of, why, ok)
+		}
+		if n := testing.AllocsPerRun(10, func() { x.Decide(q) }); n > 0 {
+			t.Errorf("a decision of %v groups takes %v allocations", of, n)
+		}
+		if rights := x.WhatCan(q.Subject); len(rights) != 1 || rights[0].Membership.Name != fmt.Sprint("m", of[0]-1) {
+			t.Errorf("what they may is %+v", rights)
+		}
+		for i := range of[0] {
+			x.SetMembership("one", fmt.Sprint("m", i), nil)
+		}
+		if why, ok := x.Decide(q); ok || len(x.belongings) > 0 {
+			t.Errorf("without memberships it is decided by %+v", why)
+		}
+	}
+}
+
+// What is said of a role in its status, and of all that inherit it, has nothing worked out anew: whoever owns a namespace makes as
+// many of them as he likes.
+func TestARoleThatSaysTheSameIsNotWorkedOutAgain(t *testing.T) {
+	x := trees()
+	reader := &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{
+		IncludedPermissions: []string{"a/trees.get"}, InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: "other"}, {Namespace: "two", Name: "more"}},
+	}}
+	heir := &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: "reader"}}}}
+	x.SetRole("one", "reader", reader)
+	x.SetRole("one", "heir", heir)
+	anew := func(change func(r *iamv1alpha1.Role) *iamv1alpha1.Role) bool {
+		t.Helper()
+		at := &x.roles[Ref{"one", "heir"}].effective[0]
+		x.SetRole("one", "reader", change(reader.DeepCopy()))
+		return at != &x.roles[Ref{"one", "heir"}].effective[0]
+	}
+	for what, change := range map[string]func(*iamv1alpha1.Role) *iamv1alpha1.Role{
+		"itself":      func(r *iamv1alpha1.Role) *iamv1alpha1.Role { return r },
+		"a status":    func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Status.EffectivePermissions = []string{"x"}; return r },
+		"a namespace": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[0].Namespace = "one"; return r },
+	} {
+		if anew(change) {
+			t.Errorf("by %s it is worked out again what roles give", what)
+		}
+	}
+	for what, change := range map[string]func(*iamv1alpha1.Role) *iamv1alpha1.Role{
+		"a permission less":  func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.IncludedPermissions = nil; return r },
+		"another permission": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.IncludedPermissions[0] = "a/trees.put"; return r },
+		"an inherited one less": func(r *iamv1alpha1.Role) *iamv1alpha1.Role {
+			r.Spec.InheritedRoles = r.Spec.InheritedRoles[:1]
+			return r
+		},
+		"one of another name": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[0].Name = "more"; return r },
+		"one from elsewhere":  func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[1].Namespace = ""; return r },
+		"its deletion":        func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.DeletionTimestamp = new(metav1.Now()); return r },
+		"nothing":             func(*iamv1alpha1.Role) *iamv1alpha1.Role { return nil },
+	} {
+		x.SetRole("one", "reader", reader)
+		if !anew(change) {
+			t.Errorf("by %s nothing is worked out again", what)
+		}
+	}
+	x.SetBinding("one", "b", nil)
+	x.SetRole("one", "heir", nil)
+	if x.SetRole("one", "reader", nil); len(x.roles) > 0 {
+		t.Errorf("roles are %v", x.roles)
+	}
+}
+
+// However many bindings name one group, and however often a binding names somebody, nobody is gone through for each.
+func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
+	const many = 10_000
+	x, oak := trees(), &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}
+	for i := range 1000 {
+		m := &iamv1alpha1.GroupMembership{}
+		m.Spec.UserRef.Name, m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name = "alice", "one", "staff"
+		m.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "1"}
+		x.SetMembership("one", fmt.Sprint("m", i), m)
+	}
+	x.SetGroup("one", "staff", &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "3"}})
+	of := func(n int) (who, preview float64) {
+		staff := binds(oak)
+		staff.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "Group", Namespace: "one", Name: "staff", UID: "3"}}
+		alice := binds(oak)
+		alice.Spec.Subjects = nil
+		for i := range n {
+			x.SetBinding("one", fmt.Sprint("staff", i), staff)
+			alice.Spec.Subjects = append(alice.Spec.Subjects, iamv1alpha1.Subject{Kind: "User", Name: "alice", UID: "1"})
+		}
+		q := Query{Permission: "a/trees.get", Type: "a/Tree", Namespace: "one", Name: "oak"}
+		if holders, more := x.WhoCan(q, many); len(holders) != 2 || more {
+			t.Errorf("who can is %+v (%v)", holders, more)
+		}
+		if p := x.Preview("one", alice, many); len(p.Gains) != n || p.More {
+			t.Errorf("a preview of %d says %+v", n, p)
+		}
+		return testing.AllocsPerRun(3, func() { x.WhoCan(q, many) }), testing.AllocsPerRun(3, func() { x.Preview("one", alice, many) })
+	}
+	who, preview := of(10)
+	whoOfMore, previewOfMore := of(1010)
+	if whoOfMore > who+10 || previewOfMore > preview+50 {
+		t.Errorf("who can takes %v and %v allocations, a preview %v and %v", who, whoOfMore, preview, previewOfMore)
+	}
+}
+
+// Whoever asks about themselves may name a group of theirs as often as they like, and whoever owns a group may make somebody a member
+// of it as often.
+func TestAGroupThatSomebodyIsInOftenIsLookedAtOnce(t *testing.T) {
+	const roles, often = 30, 1000
+	x := trees()
+	for i := range roles {
+		b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
+		b.Spec.RoleRef.Name = fmt.Sprint("reader", i)
+		b.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:sales"}, {Kind: "Group", Namespace: "one", Name: "staff", UID: "3"}}
+		x.SetRole("one", b.Spec.RoleRef.Name, &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
+		x.SetBinding("one", b.Spec.RoleRef.Name, b)
+	}
+	x.SetGroup("one", "staff", &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "3"}})
+	x.SetUser("mia", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "4"}})
+	for i := range often {
+		m := &iamv1alpha1.GroupMembership{Status: iamv1alpha1.GroupMembershipStatus{User: &iamv1alpha1.Member{Name: "mia", UID: "4"}}}
+		m.Spec.UserRef.Name, m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name = "mia", "one", "staff"
+		x.SetMembership("one", fmt.Sprint("m", i), m)
+	}
+	for _, who := range []Subject{{Groups: slices.Repeat([]string{"oidc:sales"}, often)}, {User: "mia"}} {
+		if n, rights := len(x.are(who)), x.WhatCan(who); n != 1 || len(rights) != roles {
+			t.Errorf("%.20s is %d, and may %d", fmt.Sprint(who), n, len(rights))
+		}
+	}
+}
+
+// An object may get very many owners at once, and these may all have the same ones.
+func TestWhatOwnersHaveInCommonIsLookedAtOnce(t *testing.T) {
+	x, folders := filed(30)
+	of := func(n int) float64 {
+		return testing.AllocsPerRun(3, func() {
+			if m, lacks := x.MissingToOwn(Subject{User: "alice"}, file(), "2", folders[:n]); lacks {
+				t.Errorf("alice lacks %+v", m)
+			}
+		})
+	}
+	if few, all := of(2), of(len(folders)); all > 2*few {
+		t.Errorf("two owners take %v allocations, thirty %v", few, all)
+	}
+}
+
+// Whoever makes objects gives them as many owners as they like, and these as many. What is near an object counts all the same, and
+// nobody gets what is held on what is not looked at.
+func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
+	for _, c := range []struct {
+		owners int
+		cut    bool
+	}{{30, false}, {100, true}} {
+		x, folders := filed(c.owners)
+		x.SetTarget(file().Type, file().Namespace, file().Name, &iam.Target{Namespace: "one", UID: "2", Owners: folders})
+		x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/files.get"}}})
+		x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
+		last := folders[len(folders)-1].Name
+		for kind, counts := range map[string]bool{"Folder": true, "Cabinet": !c.cut} {
+			x.SetTarget("a/Cabinet", "one", "far", &iam.Target{Namespace: "one", UID: "2"})
+			name := map[string]string{"Folder": last, "Cabinet": "far"}[kind]
+			x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: kind, Namespace: "one", Name: name, UID: "2"}))
+			q := Query{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file().Type, Namespace: "one", Name: file().Name}
+			if _, ok := x.Decide(q); ok != counts {
+				t.Errorf("below %d folders of %d cabinets each, a role on %s counts: %v", c.owners, c.owners, name, ok)
+			}
+			if _, askable := x.Check(q); askable == c.cut {
+				t.Errorf("below %d folders of %d cabinets each, OpenFGA is asked: %v", c.owners, c.owners, askable)
+			}
+			if holders, _ := x.WhoCan(q, 10); len(holders) > 0 != counts {
+				t.Errorf("below %d folders of %d cabinets each, by a role on %s those may: %v", c.owners, c.owners, name, holders)
+			}
+			if e := x.Explain(q); e.Truncated != (c.cut && !counts) {
+				t.Errorf("below %d folders of %d cabinets each, it is said of %s that there is more: %v", c.owners, c.owners, name, e.Truncated)
+			}
+		}
+		x.SetBinding("one", "b", nil)
+		if m, lacks := x.MissingToOwn(Subject{User: "alice"}, file(), "2", folders); lacks != c.cut || m != (Missing{Owners: c.cut}) {
+			t.Errorf("of %d folders of %d cabinets each, alice lacks %+v", c.owners, c.owners, m)
+		}
+	}
+}

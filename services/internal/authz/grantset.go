@@ -1,0 +1,81 @@
+package authz
+
+import (
+	"iter"
+	"slices"
+)
+
+// fewGrants bounds a linear search, which saves memory.
+const fewGrants = 16
+
+// grantSet holds the grants of a principal with their bindings. Most sets are small.
+type grantSet struct {
+	few []entry
+	// many replaces few in a large set.
+	many map[*grant][]*binding
+}
+
+type entry struct {
+	grant   *grant
+	binding *binding
+}
+
+// bindingOf returns a binding that makes the grant; nil if there is none.
+func (s *grantSet) bindingOf(g *grant) *binding {
+	for _, one := range s.few {
+		if one.grant == g {
+			return one.binding
+		}
+	}
+	if bindings := s.many[g]; len(bindings) > 0 {
+		return bindings[0]
+	}
+	return nil
+}
+
+// allGrants yields each grant with one of its bindings.
+func (s *grantSet) allGrants() iter.Seq2[*grant, *binding] {
+	return func(yield func(*grant, *binding) bool) {
+		for i, one := range s.few {
+			first := slices.IndexFunc(s.few, func(other entry) bool { return other.grant == one.grant })
+			if first == i && !yield(one.grant, one.binding) {
+				return
+			}
+		}
+		for g, bindings := range s.many {
+			if !yield(g, bindings[0]) {
+				return
+			}
+		}
+	}
+}
+
+// atLeastSize returns at least the number of grants.
+func (s *grantSet) atLeastSize() int { return len(s.few) + len(s.many) }
+
+func (s *grantSet) addBinding(b *binding) {
+	if s.many == nil && len(s.few) < fewGrants {
+		s.few = append(s.few, entry{b.grant, b})
+		return
+	}
+	if s.many == nil {
+		s.many = make(map[*grant][]*binding, 2*fewGrants)
+		for _, one := range s.few {
+			s.many[one.grant] = append(s.many[one.grant], one.binding)
+		}
+		s.few = nil
+	}
+	s.many[b.grant] = append(s.many[b.grant], b)
+}
+
+// removeBinding removes what a binding gives.
+func (s *grantSet) removeBinding(b *binding) {
+	s.few = slices.DeleteFunc(s.few, func(one entry) bool { return one.binding == b })
+	if s.many == nil {
+		return
+	}
+	s.many[b.grant] = slices.DeleteFunc(s.many[b.grant], func(other *binding) bool { return other == b })
+	if len(s.many[b.grant]) == 0 {
+		delete(s.many, b.grant)
+	}
+}

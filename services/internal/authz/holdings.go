@@ -1,0 +1,77 @@
+package authz
+
+// heldPermissions computes what a subject holds. It computes each grant and each place once, because anybody may make many of
+// both.
+type heldPermissions struct {
+	x      *Index
+	grants map[*grant]struct{}
+	// everywhere holds the permissions on all objects of their kinds.
+	everywhere bits
+	// at caches the permissions at places.
+	at map[Scope]bits
+}
+
+// permissionsHeldBy returns the holdings of a subject.
+func (x *Index) permissionsHeldBy(s Subject) *heldPermissions {
+	h := &heldPermissions{x: x, grants: map[*grant]struct{}{}, everywhere: x.bitsOf(nil), at: map[Scope]bits{}}
+	for _, p := range x.are(s) {
+		for g := range p.grants.allGrants() {
+			h.grants[g] = struct{}{}
+		}
+	}
+	for typ := range x.kinds {
+		all := x.bitsOf(nil)
+		if p := x.places[Scope{Type: typ, All: true}]; p != nil {
+			h.addAt(all, p)
+		}
+		for n, owner := range x.owners {
+			if owner == typ && all.hasBit(n) {
+				h.everywhere.setBit(n)
+			}
+		}
+	}
+	return h
+}
+
+// addAt adds the permissions that the subject's grants at a place give.
+func (h *heldPermissions) addAt(all bits, p *scopeEntry) {
+	for _, g := range p.grants {
+		if _, mine := h.grants[g]; mine {
+			all.addAll(g.role.effective)
+		}
+	}
+}
+
+// permissionsOn returns the permissions on an object with a UID, or on a whole kind. If another object has the name, only
+// permissions on all objects there count.
+func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) bits {
+	if t, there := h.x.objectAt(at); at.All || there && t.UID != uid {
+		at = Scope{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
+	}
+	if has, known := h.at[at]; known {
+		return has
+	}
+	has := h.x.bitsOf(nil)
+	has.addAll(h.everywhere)
+	var r scopeSet
+	h.x.addScopes(&r, k, at, at.Namespace)
+	for p := range r.allScopes {
+		h.addAt(has, p)
+	}
+	h.at[at] = has
+	return has
+}
+
+// missingPermission returns a permission that a role gives on an object, or on a whole kind, and the subject lacks.
+func (h *heldPermissions) missingPermission(ref Ref, at Scope, uid string) (m Missing, lacks bool) {
+	r, m, lacks := h.x.permissionsGiven(ref, at)
+	if lacks {
+		return m, true
+	}
+	k := h.x.kinds[at.Type]
+	if k == nil {
+		return Missing{Role: ref, At: at}, true
+	}
+	name, lacks := h.x.firstMissing(r.effective, k.held, h.permissionsOn(k, at, uid))
+	return Missing{Role: ref, Permission: name, At: at}, lacks
+}

@@ -1,0 +1,106 @@
+package authz
+
+import (
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// Ref names an object of a kind. The namespace is empty for a cluster-scoped kind.
+type Ref struct{ Namespace, Name string }
+
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Name
+	}
+	return r.Namespace + "/" + r.Name
+}
+
+// Index holds the content of the declared objects. Create one with [New]. It is safe for concurrent use. Set an object
+// under its name, and nil when it is gone. An object in deletion counts as gone.
+type Index struct {
+	mu      sync.RWMutex
+	trusted func(typ string) bool
+	// loading means that no question is asked yet.
+	loading bool
+
+	resources map[string]*iamv1alpha1.ProtectedResource
+	registry  *iam.Registry
+	kinds     map[string]*kind
+	// permissions numbers the permissions by their position in names, while the registry is the same.
+	permissions map[string]int
+	names       []string
+	// owners holds the type that registers each permission.
+	owners []string
+
+	roles map[Ref]*role
+
+	users        map[string]account
+	accounts     map[string]account
+	accountNames map[string]string // By UID.
+	groups       map[Ref]string    // UIDs.
+	memberships  map[Ref]membership
+	// membershipsOf holds the memberships of a user, membershipsIn those in a group.
+	membershipsOf multimap[string, Ref]
+	membershipsIn multimap[Ref, Ref]
+	// belongings counts the recorded memberships of a user in a group.
+	belongings map[membershipKey]int
+
+	// observed holds the types whose objects are all known.
+	observed   map[string]bool
+	places     map[Scope]*scopeEntry
+	bindings   map[Ref]*binding
+	principals map[Principal]*principal
+}
+
+// New returns an index in which nobody may do anything. Objects of trusted types are not followed, so bindings on them
+// count whether or not they exist. trusted may be nil.
+func New(trusted func(typ string) bool) *Index {
+	return &Index{
+		trusted:   trusted,
+		resources: map[string]*iamv1alpha1.ProtectedResource{}, registry: iam.Register(nil),
+		roles: map[Ref]*role{},
+		users: map[string]account{}, accounts: map[string]account{}, accountNames: map[string]string{}, groups: map[Ref]string{},
+		memberships: map[Ref]membership{}, membershipsOf: multimap[string, Ref]{}, membershipsIn: multimap[Ref, Ref]{}, belongings: map[membershipKey]int{},
+		observed: map[string]bool{}, places: map[Scope]*scopeEntry{}, bindings: map[Ref]*binding{}, principals: map[Principal]*principal{},
+	}
+}
+
+// Load calls tell, which sets many objects before the first question. The inherited permissions of roles are computed
+// once, at the end.
+func (x *Index) Load(tell func()) {
+	x.loading = true
+	tell()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.loading = false
+	x.registerResources()
+}
+
+// isAlive reports whether an object exists and is not in deletion.
+func isAlive[T any, P interface {
+	*T
+	metav1.Object
+}](o P) bool {
+	return o != nil && o.GetDeletionTimestamp() == nil
+}
+
+// multimap maps each key to several values.
+type multimap[K, V comparable] map[K]map[V]struct{}
+
+func (m multimap[K, V]) addPair(k K, v V) {
+	if m[k] == nil {
+		m[k] = map[V]struct{}{}
+	}
+	m[k][v] = struct{}{}
+}
+
+func (m multimap[K, V]) removePair(k K, v V) {
+	delete(m[k], v)
+	if len(m[k]) == 0 {
+		delete(m, k)
+	}
+}

@@ -1,0 +1,135 @@
+package authz
+
+import (
+	"maps"
+	mathbits "math/bits"
+	"slices"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// kind is a registered kind.
+type kind struct {
+	typ string
+	// held holds the permissions that can be held on its objects.
+	held    bits
+	parents map[string]*kind
+}
+
+// isBelow reports whether objects of a type may be ancestors of objects of the kind.
+func (k *kind) isBelow(typ string) bool {
+	return k.parents[typ] != nil || k.isBelowBeside(typ, map[*kind]bool{})
+}
+
+// isBelowBeside reports the same without the kinds that were visited.
+func (k *kind) isBelowBeside(typ string, visited map[*kind]bool) bool {
+	if visited[k] {
+		return false
+	}
+	visited[k] = true
+	for _, parent := range k.parents {
+		if parent.typ == typ || parent.isBelowBeside(typ, visited) {
+			return true
+		}
+	}
+	return false
+}
+
+// SetProtectedResource sets a ProtectedResource. Their validity depends on each other, so all are judged again.
+func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResource) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	was := x.resources[name]
+	if isAlive(p) {
+		x.resources[name] = p
+	} else {
+		delete(x.resources, name)
+	}
+	if same := was == nil && !isAlive(p) || was != nil && isAlive(p) && iam.EqualForRegistration(was, p); !x.loading && !same {
+		x.registerResources()
+	}
+}
+
+// registerResources judges all ProtectedResources, and computes the permissions of all roles again.
+func (x *Index) registerResources() {
+	x.registry = iam.Register(slices.Collect(maps.Values(x.resources)))
+	kinds := x.registry.Kinds()
+	x.kinds, x.permissions, x.names, x.owners = map[string]*kind{}, map[string]int{}, nil, nil
+	for _, k := range kinds {
+		x.kinds[k.Type] = &kind{typ: k.Type, parents: map[string]*kind{}}
+		for _, permission := range k.Permissions {
+			x.permissions[permission], x.names, x.owners = len(x.names), append(x.names, permission), append(x.owners, k.Type)
+		}
+	}
+	for _, k := range kinds {
+		x.kinds[k.Type].held = x.bitsOf(k.AtAndBelow())
+		for _, parent := range k.Parents {
+			x.kinds[k.Type].parents[parent.Type] = x.kinds[parent.Type]
+		}
+	}
+	x.computeRoles(slices.Collect(maps.Values(x.roles)))
+}
+
+// Registry returns the registry of all ProtectedResources.
+func (x *Index) Registry() *iam.Registry {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.registry
+}
+
+// bits is a set of permissions by their numbers.
+type bits []uint64
+
+const word = 64
+
+// bitsOf returns a set without unregistered permissions.
+func (x *Index) bitsOf(permissions []string) bits {
+	b := make(bits, len(x.permissions)/word+1)
+	for _, permission := range permissions {
+		if n, known := x.permissions[permission]; known {
+			b.setBit(n)
+		}
+	}
+	return b
+}
+
+func (b bits) hasBit(n int) bool { return n/word < len(b) && b[n/word]&(1<<(n%word)) != 0 }
+
+func (b bits) setBit(n int) { b[n/word] |= 1 << (n % word) }
+
+func (b bits) addAll(other bits) {
+	for i, w := range other {
+		b[i] |= w
+	}
+}
+
+// countCommon returns the size of the intersection.
+func (b bits) countCommon(other bits) (n int) {
+	for i, w := range b[:min(len(b), len(other))] {
+		n += mathbits.OnesCount64(w & other[i])
+	}
+	return n
+}
+
+// containsBeyond reports whether the set has an element of with that without lacks.
+func (b bits) containsBeyond(with, without bits) bool {
+	for i, w := range b[:min(len(b), len(with))] {
+		if w&with[i]&^without[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// namesOf lists the permissions in b and with, but not in without.
+func (x *Index) namesOf(b, with, without bits) []string {
+	var names []string
+	for n, name := range x.names {
+		if b.hasBit(n) && with.hasBit(n) && !without.hasBit(n) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

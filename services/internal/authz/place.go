@@ -1,0 +1,319 @@
+package authz
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// namespaceType is the type of namespaces, which are parents of the objects in them if the kind registers them.
+const namespaceType = iamv1alpha1.CoreGroup + "/Namespace"
+
+// bindingType is the type with the most objects.
+const bindingType = "iam.miloapis.com/PolicyBinding"
+
+const userType = "iam.miloapis.com/User"
+
+// Scope is where a role can be held: on one object, or on a whole kind.
+type Scope struct {
+	// Type is the name that [iam.Type] returns.
+	Type string
+	Ref
+	// All means all objects of the kind.
+	All bool
+}
+
+// scopeEntry is a Place with an object or grants.
+type scopeEntry struct {
+	Scope
+
+	// target is the object, if it exists.
+	target *iam.Target
+	// trusted means that grants count without a target.
+	trusted bool
+	// grants holds the grants that count here. idle holds the others by the UID of their object, so that grants for
+	// invented UIDs slow no question down.
+	grants []*grant
+	idle   map[string][]*grant
+}
+
+// SetObserved sets whether all objects of a type are known. Otherwise unknown objects may exist. Set the objects first.
+func (x *Index) SetObserved(typ string, observed bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.observed[typ] = observed
+}
+
+// SetTarget sets an object on which roles can be held.
+func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	at := Scope{Type: typ, Ref: Ref{namespace, name}}
+	if known, there := x.objectAt(at); t != nil && len(t.Owners) == 0 && there && x.places[at] == nil && known.UID == t.UID {
+		return
+	}
+	p := x.entryAt(at)
+	p.setTarget(t)
+	x.releasePlace(p)
+}
+
+// objectAt returns the object at a place, if it exists.
+func (x *Index) objectAt(at Scope) (t iam.Target, there bool) { return x.objectOf(x.places[at], at) }
+
+// objectOf returns the object at a place. A PolicyBinding without other facts needs no place of its own.
+func (x *Index) objectOf(p *scopeEntry, at Scope) (t iam.Target, there bool) {
+	switch {
+	case p != nil && p.target != nil:
+		return *p.target, true
+	case p == nil && at.Type == bindingType && !at.All:
+		if b := x.bindings[at.Ref]; b != nil && b.uid != "" {
+			return iam.Target{Namespace: b.Namespace, UID: b.uid}, true
+		}
+	}
+	return t, false
+}
+
+// matchesObject reports whether the index holds the existence and the owners of an object as declared.
+func (x *Index) matchesObject(typ string, m *metav1.ObjectMeta) bool {
+	want, lives := iam.TargetOfObject(m)
+	is, there := x.objectAt(Scope{Type: typ, Ref: Ref{m.Namespace, m.Name}})
+	return there == lives && (!lives || is.UID == want.UID && slices.Equal(is.Owners, want.Owners))
+}
+
+// isThere reports whether the object with the UID exists at the place.
+func (x *Index) isThere(at Scope, uid string) bool {
+	t, there := x.objectAt(at)
+	return there && t.UID == uid
+}
+
+// setTarget sets the object at the place, and updates which grants count.
+func (p *scopeEntry) setTarget(t *iam.Target) {
+	if t != nil && p.isThere(t.UID) {
+		p.target = t
+		return
+	}
+	p.updateGrants(func() { p.target = t })
+}
+
+// updateGrants applies a change, and updates which grants count.
+func (p *scopeEntry) updateGrants(change func()) {
+	all := p.grants
+	for _, idle := range p.idle {
+		all = append(all, idle...)
+	}
+	p.grants, p.idle = nil, nil
+	change()
+	for _, g := range all {
+		p.setGranted(g.uid, append(p.grantsFor(g.uid), g))
+	}
+}
+
+// RefreshTrust updates whether the objects of a type are trusted.
+func (x *Index) RefreshTrust(typ string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for at, p := range x.places {
+		if trusted := x.canExist(at); at.Type == typ && trusted != p.trusted {
+			p.updateGrants(func() { p.trusted = trusted })
+		}
+	}
+}
+
+// isCounted reports whether grants for a UID count here: the object exists, or need not exist.
+func (p *scopeEntry) isCounted(uid string) bool {
+	return p.All || p.isThere(uid) || p.target == nil && p.trusted
+}
+
+// grantsFor returns the grants for a UID, among others if they count.
+func (p *scopeEntry) grantsFor(uid string) []*grant {
+	if p.isCounted(uid) {
+		return p.grants
+	}
+	return p.idle[uid]
+}
+
+func (p *scopeEntry) setGranted(uid string, grants []*grant) {
+	switch {
+	case p.isCounted(uid):
+		p.grants = grants
+	case len(grants) == 0:
+		delete(p.idle, uid)
+	case p.idle == nil:
+		p.idle = map[string][]*grant{uid: grants}
+	default:
+		p.idle[uid] = grants
+	}
+}
+
+func (x *Index) entryAt(at Scope) *scopeEntry {
+	p := x.places[at]
+	if p == nil {
+		p = &scopeEntry{Scope: at, trusted: x.canExist(at)}
+		if t, there := x.objectOf(nil, at); there {
+			p.target = &t
+		}
+		x.places[at] = p
+	}
+	return p
+}
+
+// canExist reports whether an object that is not followed may exist here.
+func (x *Index) canExist(at Scope) bool {
+	return !at.All && at.Name != "" && x.trusted != nil && x.trusted(at.Type)
+}
+
+func (x *Index) releasePlace(p *scopeEntry) {
+	if p.target == nil && len(p.grants)+len(p.idle) == 0 {
+		delete(x.places, p.Scope)
+	}
+}
+
+// isThere reports whether the object with the UID exists here.
+func (p *scopeEntry) isThere(uid string) bool { return p.target != nil && p.target.UID == uid }
+
+// placeOf returns the place of a binding, and the UID that the object must have.
+func placeOf(s iamv1alpha1.ResourceSelector) (at Scope, uid string, ok bool) {
+	switch {
+	case s.ResourceRef != nil:
+		return Scope{Type: iam.Type(s.ResourceRef.APIGroup, s.ResourceRef.Kind), Ref: Ref{s.ResourceRef.Namespace, s.ResourceRef.Name}}, s.ResourceRef.UID, true
+	case s.ResourceKind != nil:
+		return Scope{Type: iam.Type(s.ResourceKind.APIGroup, s.ResourceKind.Kind), All: true}, "", true
+	}
+	return at, "", false
+}
+
+// few bounds a linear search that needs no allocation.
+const few = 32
+
+// MostOwners bounds the owners that are followed for an answer, of the object and of everything above it, the nearest
+// first. Anybody who may create objects can give each of them many owners.
+const MostOwners = 1000
+
+// scopeSet collects all places where a role counts for a question.
+type scopeSet struct {
+	near  [few]*scopeEntry
+	count int
+	far   map[*scopeEntry]struct{}
+	// from holds the child of each object; nil unless the path is needed.
+	from map[Scope]Scope
+	// ahead, and then further, queue the parents of visited objects: many in all, of which passed were visited.
+	ahead        [few / 2]Scope
+	further      []Scope
+	many, passed int
+	// owners counts the followed owners. cut means that there are more than MostOwners.
+	owners int
+	cut    bool
+}
+
+// isNewScope adds a place, and reports whether it is new.
+func (r *scopeSet) isNewScope(p *scopeEntry) bool {
+	if p == nil || slices.Contains(r.near[:r.count], p) {
+		return false
+	}
+	if r.count < few {
+		r.near[r.count] = p
+		r.count++
+		return true
+	}
+	if _, seen := r.far[p]; seen {
+		return false
+	}
+	if r.far == nil {
+		r.far = map[*scopeEntry]struct{}{}
+	}
+	r.far[p] = struct{}{}
+	return true
+}
+
+// allScopes yields the places.
+func (r *scopeSet) allScopes(yield func(*scopeEntry) bool) {
+	for _, p := range r.near[:r.count] {
+		if !yield(p) {
+			return
+		}
+	}
+	for p := range r.far {
+		if !yield(p) {
+			return
+		}
+	}
+}
+
+// addScopes adds the whole kind, the object, and everything above it. namespace is that of the request; a known object has
+// its own.
+func (x *Index) addScopes(r *scopeSet, k *kind, at Scope, namespace string) {
+	x.expandScope(r, k, at, namespace)
+	x.expandParents(r)
+}
+
+// expandParents visits the queued parents.
+func (x *Index) expandParents(r *scopeSet) {
+	for at, ok := r.nextParent(); ok; at, ok = r.nextParent() {
+		x.expandScope(r, x.kinds[at.Type], at, "")
+	}
+}
+
+// expandScope adds the whole kind and the object, and queues its parents.
+func (x *Index) expandScope(r *scopeSet, k *kind, at Scope, namespace string) {
+	r.isNewScope(x.places[Scope{Type: k.typ, All: true}])
+	p := x.places[at]
+	object, known := x.objectOf(p, at)
+	if p != nil && (known || p.trusted) && !r.isNewScope(p) {
+		return
+	}
+	if known {
+		namespace = object.Namespace
+	}
+	if k.parents[namespaceType] != nil && namespace != "" {
+		r.addParent(at, Scope{Type: namespaceType, Ref: Ref{Name: namespace}})
+	}
+	if !known {
+		return
+	}
+	for _, owner := range object.Owners {
+		if r.owners == MostOwners {
+			r.cut = true
+			return
+		}
+		if r.owners++; k.parents[owner.Type] == nil {
+			continue
+		}
+		// An owner is in the namespace of the object, or cluster-scoped.
+		for _, namespace := range [...]string{object.Namespace, ""} {
+			above := Scope{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
+			if owner.UID != "" && x.isThere(above, owner.UID) {
+				r.addParent(at, above)
+			}
+		}
+	}
+}
+
+// addParent queues a parent.
+func (r *scopeSet) addParent(at, above Scope) {
+	if _, known := r.from[above]; r.from != nil && !known {
+		r.from[above] = at
+	}
+	if r.many < len(r.ahead) {
+		r.ahead[r.many] = above
+	} else {
+		r.further = append(r.further, above)
+	}
+	r.many++
+}
+
+// nextParent returns the next queued parent, the nearest first.
+func (r *scopeSet) nextParent() (at Scope, ok bool) {
+	switch i := r.passed; {
+	case i == r.many:
+		return at, false
+	case i < len(r.ahead):
+		at = r.ahead[i]
+	default:
+		at = r.further[i-len(r.ahead)]
+	}
+	r.passed++
+	return at, true
+}

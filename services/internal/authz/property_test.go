@@ -1,0 +1,40 @@
+package authz
+
+import (
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/iam/world"
+)
+
+// How much is asked: of so many worlds, after so many changes, so often.
+const (
+	states    = 6
+	changes   = 12
+	questions = 80
+)
+
+// emptied tells an index that all is gone: it must hold nothing any more.
+func (x *Index) emptied(t *testing.T, before told) {
+	t.Helper()
+	for _, o := range before {
+		set(x, o, nil)
+	}
+	for what, n := range map[string]int{
+		"resources": len(x.resources), "roles": len(x.roles), "users": len(x.users),
+		"accounts": len(x.accounts) + len(x.accountNames), "groups": len(x.groups),
+		"memberships": len(x.memberships) + len(x.membershipsOf) + len(x.membershipsIn) + len(x.belongings),
+		"places":      len(x.places), "bindings": len(x.bindings), "principals": len(x.principals),
+	} {
+		if n > 0 {
+			t.Fatalf("%d %s are left", n, what)
+		}
+	}
+}
+
+func question(r world.Request) Query {
+	return Query{
+		Subject:    Subject{User: r.User, Account: r.Account, Groups: r.Groups},
+		Permission: r.Permission, Type: r.Type, Namespace: r.Namespace, Name: r.Name, RequireExists: r.There,
+		Parent: Scope{Type: r.ParentType, Ref: Ref{Name: r.ParentName}},
+	}
+}

@@ -1,0 +1,268 @@
+package authz
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// trees is an index in which alice may get a/Tree one/oak.
+func trees() *Index { return plant(New(nil)) }
+
+func plant(x *Index) *Index {
+	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
+	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
+	x.SetProtectedResource("trees", p)
+	x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
+	x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
+	x.SetTarget("a/Tree", "one", "oak", &iam.Target{Namespace: "one", UID: "2"})
+	x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}))
+	return x
+}
+
+func binds(to *iamv1alpha1.ResourceReference) *iamv1alpha1.PolicyBinding {
+	b := &iamv1alpha1.PolicyBinding{}
+	b.Spec.RoleRef.Name = "reader"
+	b.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "User", Name: "alice", UID: "1"}}
+	b.Spec.ResourceSelector.ResourceRef = to
+	return b
+}
+
+func get(user, namespace, name string) Query {
+	return Query{Subject: Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Namespace: namespace, Name: name}
+}
+
+func (x *Index) gets(user, namespace, name string) bool {
+	_, ok := x.Decide(get(user, namespace, name))
+	return ok
+}
+
+func TestAnObjectWithoutANameIsNotAllOfItsKind(t *testing.T) {
+	x := trees()
+	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree"}))
+	if !x.gets("alice", "one", "oak") || x.gets("alice", "one", "elm") || x.gets("alice", "", "") || x.gets("bob", "one", "oak") || x.gets("", "one", "oak") {
+		t.Error("a binding is on what it does not name")
+	}
+}
+
+func TestARoleOnAllOfAKindIsNotOnWhatIsNotThere(t *testing.T) {
+	x := trees()
+	all := binds(nil)
+	all.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: "a", Kind: "Tree"}
+	x.SetBinding("one", "all", all)
+	for name, there := range map[string]bool{"oak": true, "elm": false, "": false} {
+		q := get("alice", "one", name)
+		q.RequireExists = true
+		_, ok := x.Decide(q)
+		holders, _ := x.WhoCan(q, 10)
+		e := x.Explain(q)
+		if ok != there || (len(holders) == 1) != there || e.Allowed != there || e.NoObject != (name == "elm") || e.Unregistered {
+			t.Errorf("%q: %v, %v, %+v", name, ok, holders, e)
+		}
+		if !x.gets("alice", "one", name) {
+			t.Errorf("%q, there or not, is not allowed", name)
+		}
+	}
+}
+
+// A question of what nobody registers has no kind to look for objects of.
+func TestOfNoKindNoObjectIsSaidToBeMissing(t *testing.T) {
+	for typ, want := range map[string]bool{"": false, "b/Tree": false, "a/Tree": true} {
+		q := get("alice", "one", "elm")
+		q.Permission, q.Type = "", typ
+		if e := trees().Explain(q); e.NoObject != want || !e.Unregistered {
+			t.Errorf("of type %q: %+v", typ, e)
+		}
+	}
+}
+
+func TestATrustedObjectNeedNotBeThere(t *testing.T) {
+	x := plant(New(func(typ string) bool { return typ == "a/Tree" }))
+	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one"}))
+	elm := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "elm", UID: "3"})
+	if preview := x.Preview("one", elm, 1); preview.NoTarget || len(preview.Gains[0].Permissions) != 1 {
+		t.Errorf("a binding on it would give %+v", preview)
+	}
+	x.SetBinding("one", "c", elm)
+	if !x.gets("alice", "one", "elm") || x.gets("alice", "one", "ash") || x.gets("alice", "one", "") || x.gets("bob", "one", "elm") {
+		t.Error("a binding on a trusted object does not act, or on another")
+	}
+	x.SetTarget("a/Tree", "one", "elm", &iam.Target{Namespace: "one", UID: "4"})
+	if x.gets("alice", "one", "elm") || !x.Preview("one", elm, 1).NoTarget {
+		t.Error("another object than the one that was meant is trusted")
+	}
+}
+
+func TestWhatIsTrustedNoMoreGivesNothingUnlessItIsThere(t *testing.T) {
+	trusted := true
+	x := plant(New(func(string) bool { return trusted }))
+	for _, name := range []string{"elm", "ash"} {
+		x.SetBinding("one", name, binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: name, UID: "3"}))
+	}
+	x.SetTarget("a/Tree", "one", "ash", &iam.Target{Namespace: "one", UID: "3"})
+	trusted = false
+	x.RefreshTrust("a/Bush")
+	if !x.gets("alice", "one", "elm") {
+		t.Error("it was not asked anew, and is trusted no more")
+	}
+	x.RefreshTrust("a/Tree")
+	if x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") {
+		t.Error("what is there gives nothing, or what is not there does")
+	}
+	x.SetBinding("one", "fir", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "fir", UID: "3"}))
+	trusted = true
+	x.RefreshTrust("a/Tree")
+	if !x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") || !x.gets("alice", "one", "fir") {
+		t.Error("it is not trusted again")
+	}
+}
+
+func TestWhatWasSaidTwiceIsGoneAtOnce(t *testing.T) {
+	x := trees()
+	b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
+	b.Spec.Subjects = append(b.Spec.Subjects, b.Spec.Subjects[0])
+	x.SetBinding("one", "b", b)
+	x.SetBinding("one", "c", b)
+	x.SetBinding("one", "b", nil)
+	if !x.gets("alice", "one", "oak") {
+		t.Error("one of two bindings took what the other gives")
+	}
+	x.SetBinding("one", "c", nil)
+	if x.gets("alice", "one", "oak") {
+		t.Error("a subject that is named twice has the role once more")
+	}
+}
+
+func TestThereMayBeMoreThanAWordOfPermissions(t *testing.T) {
+	x := trees()
+	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
+	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural = "a", "Tree", "trees"
+	all := []string{"get"}
+	for i := range 2 * word {
+		all = append(all, fmt.Sprint("verb", i))
+	}
+	p.Spec.Permissions = all
+	x.SetProtectedResource("trees", p)
+	for _, verb := range all {
+		q := get("alice", "one", "oak")
+		q.Permission = "a/trees." + verb
+		if _, ok := x.Decide(q); ok != (verb == "get") {
+			t.Errorf("alice may %s: %v", verb, ok)
+		}
+	}
+}
+
+func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
+	x := trees()
+	below := func(kind, plural string, parents ...string) {
+		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: plural}}
+		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", kind, plural, []string{"get"}
+		for _, parent := range parents {
+			p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: "a", Kind: parent})
+		}
+		x.SetProtectedResource(plural, p)
+	}
+	below("Tree", "trees", "Wood")
+	below("Wood", "woods", "Hill")
+	below("Hill", "hills")
+	oak := &iam.Target{UID: "2", Namespace: "one"}
+	const many = 3 * few
+	for i := range many { // Every wood is on every hill: the ways are more than can be walked one by one.
+		wood := &iam.Target{UID: "w"}
+		for j := range many {
+			wood.Owners = append(wood.Owners, iam.Owner{Type: "a/Hill", Name: fmt.Sprint("hill", j), UID: "h"})
+		}
+		x.SetTarget("a/Wood", "", fmt.Sprint("wood", i), wood)
+		x.SetTarget("a/Hill", "", fmt.Sprint("hill", i), &iam.Target{UID: "h"})
+		oak.Owners = append(oak.Owners, iam.Owner{Type: "a/Wood", Name: fmt.Sprint("wood", i), UID: "w"})
+	}
+	x.SetTarget("a/Tree", "one", "oak", oak)
+	x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Hill", Name: fmt.Sprint("hill", many-1), UID: "h"}))
+	if !x.gets("alice", "one", "oak") {
+		t.Error("a role on the last of many hills does not count")
+	}
+	if path := x.Explain(get("alice", "one", "oak")).Path; len(path) != 3 {
+		t.Errorf("the way up is %v", path)
+	}
+}
+
+// Whoever makes bindings on objects that never were slows down nobody who asks about one that is there.
+func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
+	x := trees()
+	const many = 1000
+	for i := range many {
+		b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "t", UID: fmt.Sprint("never", i)})
+		x.SetBinding("one", fmt.Sprint("b", i), b)
+	}
+	p := x.places[Scope{Type: "a/Tree", Ref: Ref{"one", "t"}}]
+	for _, uid := range []string{"never1", "2", "never2"} {
+		x.SetTarget("a/Tree", "one", "t", &iam.Target{Namespace: "one", UID: uid})
+		for _, g := range p.grants {
+			if g.uid != uid {
+				t.Errorf("on the object %s counts what was granted on %s", uid, g.uid)
+			}
+		}
+		if want := strings.Count(uid, "never"); len(p.grants) != want || len(p.idle) != many-want {
+			t.Errorf("on the object %s %d grants count, and %d do not", uid, len(p.grants), len(p.idle))
+		}
+	}
+	for i := range many {
+		x.SetBinding("one", fmt.Sprint("b", i), nil)
+	}
+	x.SetTarget("a/Tree", "one", "t", nil)
+	if x.places[p.Scope] != nil {
+		t.Error("the place stays although there is nothing")
+	}
+}
+
+func TestWhoIsTwoIsNotAskedAboutAndWhatIsLongIsFound(t *testing.T) {
+	x, long := trees(), strings.Repeat("n", 250)
+	x.SetTarget("a/Tree", long, long, &iam.Target{Namespace: long, UID: "3"})
+	if _, ok := x.Check(Query{Subject: Subject{User: "alice", Account: "1"}, Permission: "a/trees.get", Type: "a/Tree"}); ok {
+		t.Error("two are asked about as one")
+	}
+	q := get("alice", long, long)
+	if q.RequireExists = true; x.gets("alice", long, long) {
+		t.Error("alice has a tree that nobody gave her")
+	}
+	c, ok := x.Check(q)
+	if want := iam.Object("a/Tree", long, long); !ok || c.Object != want || c.User != iam.User("alice") {
+		t.Errorf("asked is %+v, %v, want %s", c, ok, want)
+	}
+}
+
+func file() Scope { return Scope{Type: "a/File", Ref: Ref{"one", "it"}} }
+
+// filed is an index of so many folders that are in as many cabinets each, the last one in one more that comes last.
+func filed(many int) (x *Index, folders []iam.Owner) {
+	x = New(nil)
+	kinds := []string{"Cabinet", "Folder", "File"}
+	for i, kind := range kinds {
+		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: kind}}
+		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", kind, strings.ToLower(kind)+"s", []string{"get"}
+		for _, parent := range kinds[:i] {
+			p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: "a", Kind: parent})
+		}
+		x.SetProtectedResource(kind, p)
+		x.SetObserved("a/"+kind, true)
+	}
+	var cabinets []iam.Owner
+	for i := range many {
+		name := fmt.Sprint("n", i)
+		x.SetTarget("a/Cabinet", "one", name, &iam.Target{Namespace: "one", UID: "2"})
+		cabinets = append(cabinets, iam.Owner{Type: "a/Cabinet", Name: name, UID: "2"})
+		folders = append(folders, iam.Owner{Type: "a/Folder", Name: name, UID: "2"})
+	}
+	for i, folder := range folders {
+		if i == many-1 {
+			cabinets = append(cabinets, iam.Owner{Type: "a/Cabinet", Name: "far", UID: "2"})
+		}
+		x.SetTarget(folder.Type, "one", folder.Name, &iam.Target{Namespace: "one", UID: "2", Owners: cabinets})
+	}
+	return x, folders
+}

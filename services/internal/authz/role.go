@@ -1,0 +1,163 @@
+package authz
+
+import (
+	"cmp"
+	"slices"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// role is a role that is declared, bound, or inherited.
+type role struct {
+	Ref
+
+	declared bool
+	included []string
+	inherits []*role
+	heirs    map[*role]struct{}
+	// effective holds its permissions, inherited ones included.
+	effective bits
+	// unknown is one of these permissions that is not registered; empty if there is none. absent is an inherited role
+	// that is not declared.
+	unknown string
+	absent  Ref
+	// grants counts the grants of the role.
+	grants int
+	// step is the position on the path of a [closure], starting at one; unvisited before; zero once the permissions are
+	// known.
+	step int
+}
+
+// SetRole sets a role.
+func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := x.roleOf(Ref{namespace, name})
+	if r.matchesDeclared(declared) {
+		x.releaseRole(r)
+		return
+	}
+	before := r.inherits
+	for _, inherited := range before {
+		delete(inherited.heirs, r)
+	}
+	r.declared, r.included, r.inherits = isAlive(declared), nil, nil
+	if r.declared {
+		r.included = declared.Spec.IncludedPermissions
+		for _, ref := range declared.Spec.InheritedRoles {
+			inherited := x.roleOf(Ref{cmp.Or(ref.Namespace, namespace), ref.Name})
+			r.inherits = append(r.inherits, inherited)
+			inherited.heirs[r] = struct{}{}
+		}
+	}
+	x.computeRoles([]*role{r})
+	for _, inherited := range before {
+		x.releaseRole(inherited)
+	}
+	x.releaseRole(r)
+}
+
+// matchesDeclared reports whether a role is known as declared. This is the usual case: a role is set again whenever the status of
+// it changes, such as after a change of an inherited role.
+func (r *role) matchesDeclared(declared *iamv1alpha1.Role) bool {
+	if !r.declared || !isAlive(declared) {
+		return r.declared == isAlive(declared)
+	}
+	return slices.Equal(r.included, declared.Spec.IncludedPermissions) &&
+		slices.EqualFunc(r.inherits, declared.Spec.InheritedRoles, func(inherited *role, ref iamv1alpha1.ScopedRoleReference) bool {
+			return inherited.Ref == Ref{cmp.Or(ref.Namespace, r.Namespace), ref.Name}
+		})
+}
+
+func (x *Index) roleOf(ref Ref) *role {
+	r := x.roles[ref]
+	if r == nil {
+		r = &role{Ref: ref, heirs: map[*role]struct{}{}}
+		x.roles[ref] = r
+	}
+	return r
+}
+
+func (x *Index) releaseRole(r *role) {
+	if !r.declared && r.grants+len(r.heirs) == 0 {
+		delete(x.roles, r.Ref)
+	}
+}
+
+// computeRoles computes the permissions of changed roles, and of all roles that inherit them.
+func (x *Index) computeRoles(changed []*role) {
+	if x.loading {
+		return
+	}
+	affected := slices.Clone(changed)
+	for _, r := range changed {
+		r.step = unvisited
+	}
+	for i := 0; i < len(affected); i++ {
+		for heir := range affected[i].heirs {
+			if heir.step == 0 {
+				heir.step = unvisited
+				affected = append(affected, heir)
+			}
+		}
+	}
+	c := closure{x: x}
+	for _, r := range affected {
+		if r.step == unvisited {
+			c.visitRole(r)
+		}
+	}
+}
+
+// closure visits roles once, also in cycles. Roles that inherit each other in a cycle give the same permissions.
+type closure struct {
+	x    *Index
+	path []*role
+}
+
+const unvisited = -1
+
+// visitRole computes the permissions of a role. If the role is in a cycle with earlier roles on the path, it returns the
+// position of the first.
+func (c *closure) visitRole(r *role) (first int) {
+	c.path = append(c.path, r)
+	own := len(c.path)
+	r.step, first = own, own
+	r.effective, r.unknown, r.absent = c.x.bitsOf(r.included), c.x.unregisteredPermission(r.included), Ref{}
+	for _, inherited := range r.inherits {
+		if !inherited.declared {
+			r.absent = inherited.Ref
+			continue
+		}
+		if step := inherited.step; step == unvisited {
+			first = min(first, c.visitRole(inherited))
+		} else if step > 0 {
+			first = min(first, step)
+		}
+		r.addInherited(inherited)
+	}
+	if first < own {
+		return first
+	}
+	for _, one := range c.path[own-1:] { // The first role of the cycle has the permissions of all.
+		one.effective, one.unknown, one.absent, one.step = r.effective, r.unknown, r.absent, 0
+	}
+	c.path = c.path[:own-1]
+	return first
+}
+
+// addInherited adds the permissions of an inherited role.
+func (r *role) addInherited(inherited *role) {
+	r.effective.addAll(inherited.effective)
+	r.unknown, r.absent = cmp.Or(r.unknown, inherited.unknown), cmp.Or(r.absent, inherited.absent)
+}
+
+// unregisteredPermission returns one of the permissions that is not registered.
+func (x *Index) unregisteredPermission(permissions []string) string {
+	for _, name := range permissions {
+		if _, known := x.permissions[name]; !known {
+			return name
+		}
+	}
+	return ""
+}

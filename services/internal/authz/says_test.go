@@ -1,0 +1,78 @@
+package authz
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// Whoever waits for a binding waits for all that matters of it, and for nothing else.
+func TestAnIndexSaysWhatItWasToldOfABinding(t *testing.T) {
+	for what, c := range map[string]struct {
+		edit func(*iamv1alpha1.PolicyBinding)
+		says bool
+	}{
+		"as it is":       {func(*iamv1alpha1.PolicyBinding) {}, true},
+		"a label":        {func(b *iamv1alpha1.PolicyBinding) { b.Labels = map[string]string{"a": "b"} }, true},
+		"its status":     {func(b *iamv1alpha1.PolicyBinding) { b.Status.ObservedGeneration = 7 }, true},
+		"another object": {func(b *iamv1alpha1.PolicyBinding) { b.UID = "x" }, false},
+		"an owner": {func(b *iamv1alpha1.PolicyBinding) {
+			b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "X", Name: "x"}}
+		}, false},
+		"a deletion":           {func(b *iamv1alpha1.PolicyBinding) { b.DeletionTimestamp = &metav1.Time{} }, false},
+		"another name":         {func(b *iamv1alpha1.PolicyBinding) { b.Name = "x" }, false},
+		"another role":         {func(b *iamv1alpha1.PolicyBinding) { b.Spec.RoleRef.Name = "x" }, false},
+		"a role elsewhere":     {func(b *iamv1alpha1.PolicyBinding) { b.Spec.RoleRef.Namespace = "x" }, false},
+		"the role's namespace": {func(b *iamv1alpha1.PolicyBinding) { b.Spec.RoleRef.Namespace = "one" }, true},
+		"another target":       {func(b *iamv1alpha1.PolicyBinding) { b.Spec.ResourceSelector.ResourceRef.UID = "x" }, false},
+		"a kind": {func(b *iamv1alpha1.PolicyBinding) {
+			b.Spec.ResourceSelector = iamv1alpha1.ResourceSelector{ResourceKind: &iamv1alpha1.ResourceKind{APIGroup: "a", Kind: "Tree"}}
+		}, false},
+		"no target": {func(b *iamv1alpha1.PolicyBinding) { b.Spec.ResourceSelector = iamv1alpha1.ResourceSelector{} }, false},
+		"nobody":    {func(b *iamv1alpha1.PolicyBinding) { b.Spec.Subjects = nil }, false},
+		"one more":  {func(b *iamv1alpha1.PolicyBinding) { b.Spec.Subjects = append(b.Spec.Subjects, b.Spec.Subjects[0]) }, false},
+		"who is nobody": {func(b *iamv1alpha1.PolicyBinding) {
+			b.Spec.Subjects = append(b.Spec.Subjects, iamv1alpha1.Subject{Kind: "User", Name: "x"})
+		}, true},
+	} {
+		x := trees()
+		declared := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
+		declared.Namespace, declared.Name, declared.UID = "one", "b", "u"
+		x.SetBinding("one", "b", declared)
+		x.SetTarget(bindingType, "one", "b", &iam.Target{Namespace: "one", UID: "u"})
+		b := declared.DeepCopy()
+		if c.edit(b); x.MatchesBinding(b) != c.says {
+			t.Errorf("%s is what it says: %v", what, !c.says)
+		}
+	}
+}
+
+func TestAnIndexSaysWhatItWasToldOfAUser(t *testing.T) {
+	declared := &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "mia", UID: "u"}}
+	for what, c := range map[string]struct {
+		edit func(*iamv1alpha1.User)
+		says bool
+	}{
+		"as it is":        {func(*iamv1alpha1.User) {}, true},
+		"a label":         {func(u *iamv1alpha1.User) { u.Labels = map[string]string{"a": "b"} }, true},
+		"another address": {func(u *iamv1alpha1.User) { u.Spec.Email = "x@example.com" }, true},
+		"another User":    {func(u *iamv1alpha1.User) { u.UID = "x" }, false},
+		"another name":    {func(u *iamv1alpha1.User) { u.Name = "x" }, false},
+		"inactive":        {func(u *iamv1alpha1.User) { u.Status.State = iamv1alpha1.Inactive }, false},
+		"a deletion":      {func(u *iamv1alpha1.User) { u.DeletionTimestamp = &metav1.Time{} }, false},
+		"an owner": {func(u *iamv1alpha1.User) {
+			u.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "X", Name: "x"}}
+		}, false},
+	} {
+		x := New(nil)
+		x.SetUser("mia", declared)
+		x.SetTarget(userType, "", "mia", &iam.Target{UID: "u"})
+		u := declared.DeepCopy()
+		if c.edit(u); x.MatchesUser(u) != c.says {
+			t.Errorf("%s is what it says: %v", what, !c.says)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package authz
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/iam/world"
+)
+
+// told is what an index was told of a world: by name, each object as it was then.
+type told map[string]metav1.Object
+
+// tell tells an index what has changed, in any order.
+func (before told) tell(r *rand.Rand, x *Index, w *world.World) told {
+	now := told{}
+	note(now, w.Resources, func(o *iamv1alpha1.ProtectedResource) any { return o.DeepCopy() })
+	note(now, w.Roles, func(o *iamv1alpha1.Role) any { return o.DeepCopy() })
+	note(now, w.Bindings, func(o *iamv1alpha1.PolicyBinding) any { return o.DeepCopy() })
+	note(now, w.Users, func(o *iamv1alpha1.User) any { return o.DeepCopy() })
+	note(now, w.Accounts, func(o *iamv1alpha1.ServiceAccount) any { return o.DeepCopy() })
+	note(now, w.Groups, func(o *iamv1alpha1.Group) any { return o.DeepCopy() })
+	note(now, w.Memberships, func(o *iamv1alpha1.GroupMembership) any { return o.DeepCopy() })
+	note(now, w.Things, func(o *world.Thing) any {
+		return &world.Thing{ObjectMeta: *o.ObjectMeta.DeepCopy(), Type: o.Type, Organization: o.Organization, Recorded: o.Recorded}
+	})
+	var changes []func()
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if o := now[name]; !reflect.DeepEqual(o, before[name]) {
+			changes = append(changes, func() { set(x, o, o) })
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if o := before[name]; now[name] == nil {
+			changes = append(changes, func() { set(x, o, nil) })
+		}
+	}
+	r.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
+	for _, change := range changes {
+		change()
+	}
+	return now
+}
+
+func note[T any](in told, objects []T, copied func(T) any) {
+	for _, o := range objects {
+		c, _ := copied(o).(metav1.Object)
+		name := fmt.Sprintf("%T %s/%s", o, c.GetNamespace(), c.GetName())
+		if thing, ok := c.(*world.Thing); ok {
+			name += thing.Type
+		}
+		in[name] = c
+	}
+}
+
+// set tells of an object as it is now: nil if it is gone.
+func set(x *Index, o, now metav1.Object) {
+	namespace, name := o.GetNamespace(), o.GetName()
+	switch o := o.(type) {
+	case *iamv1alpha1.ProtectedResource:
+		x.SetProtectedResource(name, as(o, now))
+	case *iamv1alpha1.Role:
+		x.SetRole(namespace, name, as(o, now))
+	case *iamv1alpha1.PolicyBinding:
+		x.SetBinding(namespace, name, as(o, now))
+	case *iamv1alpha1.User:
+		x.SetUser(name, as(o, now))
+	case *iamv1alpha1.ServiceAccount:
+		x.SetServiceAccount(name, as(o, now))
+	case *iamv1alpha1.Group:
+		x.SetGroup(namespace, name, as(o, now))
+	case *iamv1alpha1.GroupMembership:
+		x.SetMembership(namespace, name, as(o, now))
+	case *world.Thing:
+		x.SetTarget(o.Type, namespace, name, targetOf(as(o, now)))
+	}
+}
+
+func as[T any](_ *T, now metav1.Object) *T {
+	o, _ := any(now).(*T)
+	return o
+}
+
+func targetOf(t *world.Thing) *iam.Target {
+	if t == nil {
+		return nil
+	}
+	target, alive := iam.TargetOfObject(&t.ObjectMeta)
+	if p := t.Project(); p != nil {
+		target, alive = iam.TargetOfProject(p)
+	}
+	if !alive {
+		return nil
+	}
+	return &target
+}

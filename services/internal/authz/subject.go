@@ -1,0 +1,201 @@
+package authz
+
+import (
+	"strings"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// account holds the relevant part of a User or ServiceAccount.
+type account struct {
+	uid      string
+	inactive bool
+}
+
+// isActive reports whether the account exists and is active.
+func (a account) isActive() bool { return a.uid != "" && !a.inactive }
+
+// hasUID reports whether the account is active and has the UID.
+func (a account) hasUID(uid string) bool { return a.uid == uid && a.isActive() }
+
+type membership struct {
+	user  string
+	first iamv1alpha1.Member
+	group Ref
+}
+
+// SetUser sets a User.
+func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.users[name] = accountOf(u); x.users[name] == (account{}) {
+		delete(x.users, name)
+	}
+}
+
+// accountOf returns the account of a User; empty if there is none. An inactive User stays inactive while it is being
+// deleted.
+func accountOf(u *iamv1alpha1.User) (a account) {
+	if isAlive(u) {
+		a.uid = string(u.UID)
+	}
+	a.inactive = u != nil && u.Status.State == iamv1alpha1.Inactive
+	return a
+}
+
+// MatchesUser reports whether the index holds the content and the owners of a User as declared.
+func (x *Index) MatchesUser(declared *iamv1alpha1.User) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.users[declared.Name] == accountOf(declared) && x.matchesObject(userType, &declared.ObjectMeta)
+}
+
+// SetServiceAccount sets a ServiceAccount of IAM.
+func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if was := x.accounts[name]; x.accountNames[was.uid] == name {
+		delete(x.accountNames, was.uid)
+	}
+	delete(x.accounts, name)
+	if a != nil && (isAlive(a) || a.Spec.State == iamv1alpha1.Inactive) { // As in accountOf.
+		x.accounts[name] = account{string(a.UID), a.Spec.State == iamv1alpha1.Inactive}
+		x.accountNames[string(a.UID)] = name
+	}
+}
+
+// SetGroup sets a Group.
+func (x *Index) SetGroup(namespace, name string, g *iamv1alpha1.Group) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if isAlive(g) {
+		x.groups[Ref{namespace, name}] = string(g.UID)
+	} else {
+		delete(x.groups, Ref{namespace, name})
+	}
+}
+
+// SetMembership sets a GroupMembership.
+func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.GroupMembership) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ref := Ref{namespace, name}
+	if was, ok := x.memberships[ref]; ok {
+		x.membershipsOf.removePair(was.user, ref)
+		x.membershipsIn.removePair(was.group, ref)
+		x.countMembership(was, -1)
+		delete(x.memberships, ref)
+	}
+	if !isAlive(declared) {
+		return
+	}
+	m := membership{user: declared.Spec.UserRef.Name, group: Ref{declared.Spec.GroupRef.Namespace, declared.Spec.GroupRef.Name}}
+	if first := declared.Status.User; first != nil {
+		m.first = *first
+	}
+	x.memberships[ref] = m
+	x.membershipsOf.addPair(m.user, ref)
+	x.membershipsIn.addPair(m.group, ref)
+	x.countMembership(m, 1)
+}
+
+// countMembership counts a membership that is recorded for a user of its name; by is 1 or -1.
+func (x *Index) countMembership(m membership, by int) {
+	if m.first.Name != m.user {
+		return
+	}
+	b := membershipKey{m.user, m.first.UID, m.group}
+	if x.belongings[b] += by; x.belongings[b] == 0 {
+		delete(x.belongings, b)
+	}
+}
+
+// isCounted reports whether a membership was recorded for the active user who has the name now.
+func (x *Index) isCounted(m membership) bool {
+	return m.first.Name == m.user && x.users[m.user].hasUID(m.first.UID)
+}
+
+// Sort is the sort of a principal.
+type Sort int
+
+// Sorts of principals. They are objects of IAM, except for accounts of the core API and groups of the authenticator.
+const (
+	User Sort = iota + 1
+	ServiceAccount
+	CoreServiceAccount
+	Group
+	TokenGroup
+)
+
+// Principal is a subject that a binding can name.
+type Principal struct {
+	Sort Sort
+	Ref
+	UID string
+}
+
+// principal is a Principal with its grants.
+type principal struct {
+	Principal
+
+	// grants holds the grants that name it.
+	grants grantSet
+}
+
+// principalOf returns the principal of a subject. ok is false for a subject that cannot exist.
+func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
+	switch {
+	case s.Kind == iamv1alpha1.GroupKind && strings.Contains(s.Name, ":"):
+		return Principal{Sort: TokenGroup, Ref: Ref{Name: s.Name}}, true
+	case s.UID == "":
+		return p, false
+	case s.Kind == iamv1alpha1.GroupKind:
+		return Principal{Group, Ref{s.Namespace, s.Name}, s.UID}, s.Namespace != ""
+	case s.Kind == iamv1alpha1.UserKind:
+		return Principal{User, Ref{Name: s.Name}, s.UID}, true
+	case s.Kind == iamv1alpha1.ServiceAccountKind && s.Namespace == "":
+		return Principal{ServiceAccount, Ref{Name: s.Name}, s.UID}, true
+	}
+	return Principal{Sort: CoreServiceAccount, UID: s.UID}, s.Kind == iamv1alpha1.ServiceAccountKind
+}
+
+// principalsOf returns the principals of subjects that can exist.
+func principalsOf(subjects []iamv1alpha1.Subject) []Principal {
+	all := make([]Principal, 0, len(subjects))
+	for _, s := range subjects {
+		if p, ok := principalOf(s); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// isInactive reports whether a UID is that of an inactive account of IAM.
+func (x *Index) isInactive(uid string) bool {
+	name, known := x.accountNames[uid]
+	return known && x.accounts[name].inactive
+}
+
+// hasPrincipal reports whether a principal exists with its UID, and is active.
+func (x *Index) hasPrincipal(p Principal) bool {
+	switch p.Sort {
+	case User:
+		return x.users[p.Name].hasUID(p.UID)
+	case ServiceAccount:
+		return x.accounts[p.Name].hasUID(p.UID)
+	case Group:
+		return x.groups[p.Ref] == p.UID
+	case CoreServiceAccount:
+		return !x.isInactive(p.UID)
+	case TokenGroup:
+	}
+	return true
+}
+
+// Subject is the subject of a question.
+type Subject struct {
+	// User is the name of a User, Account the UID of a ServiceAccount. At most one is set.
+	User, Account string
+	// Groups lists the groups that the authenticator reports.
+	Groups []string
+}

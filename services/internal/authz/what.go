@@ -1,0 +1,162 @@
+package authz
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+)
+
+// Right is a role that a subject holds at a place.
+type Right struct {
+	Why Proof
+	// Membership is the membership of the user in the group that holds the role.
+	Membership Ref
+	// Gives is the number of permissions; see [Index.Permissions].
+	Gives int
+}
+
+// WhatCan lists the rights of a subject by place and role.
+func (x *Index) WhatCan(s Subject) []Right {
+	rights := x.rightsOf(s) // There may be very many. They are sorted without the lock.
+	compare := func(a, b Right) int {
+		return cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal))
+	}
+	slices.SortFunc(rights, compare)
+	return slices.CompactFunc(rights, func(a, b Right) bool { return compare(a, b) == 0 }) // One of several equal bindings is enough.
+}
+
+func (x *Index) rightsOf(s Subject) (rightsOf []Right) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	memberships := map[Ref]Ref{}
+	for ref := range x.membershipsOf[s.User] {
+		if m := x.memberships[ref]; x.isCounted(m) {
+			memberships[m.group] = ref
+		}
+	}
+	for _, p := range x.are(s) {
+		var membership Ref
+		if p.Sort == Group {
+			membership = memberships[p.Ref]
+		}
+		for g, by := range p.grants.allGrants() {
+			if k := x.kinds[g.at.Type]; k != nil && g.at.isCounted(g.uid) {
+				if n := g.role.effective.countCommon(k.held); n > 0 {
+					rightsOf = append(rightsOf, Right{Proof{by.Ref, g.role.Ref, p.Principal, g.at.Scope}, membership, n})
+				}
+			}
+		}
+	}
+	return rightsOf
+}
+
+// Permissions lists the permissions that a role gives at a place and below, sorted.
+func (x *Index) Permissions(role Ref, at Scope) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	r, k := x.roles[role], x.kinds[at.Type]
+	if r == nil || k == nil {
+		return nil
+	}
+	return x.namesOf(r.effective, k.held, nil)
+}
+
+// Gain is what a binding would give to one of its subjects.
+type Gain struct {
+	Subject iamv1alpha1.Subject
+	// Absent means that the subject does not exist or is inactive. It would gain the permissions when that changes.
+	Absent bool
+	// Permissions lists the permissions that the subject does not hold yet.
+	Permissions []string
+}
+
+// Preview is the effect of a binding.
+type Preview struct {
+	// NoRole and NoTarget mean that these do not exist, so nobody would gain anything yet.
+	NoRole, NoTarget bool
+	Gains            []Gain
+	// More means that there are more gains than requested.
+	More bool
+}
+
+// Preview returns the effect of a binding. Members of a group gain what the group gains, except for what they hold.
+// Preview stops after most permissions.
+func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int) Preview {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	at, uid, _ := placeOf(b.Spec.ResourceSelector)
+	k, r := x.kinds[at.Type], x.roles[Ref{cmp.Or(b.Spec.RoleRef.Namespace, namespace), b.Spec.RoleRef.Name}]
+	t, there := x.objectAt(at)
+	preview := Preview{
+		NoRole:   r == nil || !r.declared,
+		NoTarget: k == nil || !at.All && (!there || t.UID != uid) && (there || !x.canExist(at)),
+	}
+	var above scopeSet
+	if k != nil {
+		x.addScopes(&above, k, at, at.Namespace)
+	}
+	grants, had := above.activeGrants(), map[Principal]bits{}
+	for _, s := range b.Spec.Subjects {
+		id, ok := principalOf(s)
+		gain := Gain{Subject: s, Absent: !ok || !x.hasPrincipal(id)}
+		if !gain.Absent && !preview.NoRole && !preview.NoTarget {
+			if had[id] == nil { // A subject may be in very many groups, and be named many times.
+				had[id] = x.permissionsOf(id, grants)
+			}
+			gain.Permissions = x.namesOf(r.effective, k.held, had[id])
+		}
+		if most -= len(gain.Permissions); most < 0 {
+			preview.More = true
+			break
+		}
+		preview.Gains = append(preview.Gains, gain)
+	}
+	return preview
+}
+
+// permissionsOf returns the permissions that a principal already holds by some grants.
+func (x *Index) permissionsOf(id Principal, grants map[*grant]struct{}) bits {
+	who := x.appendPrincipal(nil, id)
+	if id.Sort == User {
+		who = x.are(Subject{User: id.Name})
+	}
+	all := x.bitsOf(nil)
+	for _, p := range who {
+		for g := range p.grantsAmong(grants) {
+			all.addAll(g.role.effective)
+		}
+	}
+	return all
+}
+
+// activeGrants returns the grants that count at the places.
+func (r *scopeSet) activeGrants() map[*grant]struct{} {
+	all := map[*grant]struct{}{}
+	for at := range r.allScopes {
+		for _, g := range at.grants {
+			all[g] = struct{}{}
+		}
+	}
+	return all
+}
+
+// grantsAmong yields the grants that a principal holds. It goes through the shorter of both lists.
+func (p *principal) grantsAmong(grants map[*grant]struct{}) iter.Seq[*grant] {
+	return func(yield func(*grant) bool) {
+		if p.grants.atLeastSize() <= len(grants) {
+			for g := range p.grants.allGrants() {
+				if _, ok := grants[g]; ok && !yield(g) {
+					return
+				}
+			}
+			return
+		}
+		for g := range grants {
+			if p.grants.bindingOf(g) != nil && !yield(g) {
+				return
+			}
+		}
+	}
+}

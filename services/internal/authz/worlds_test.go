@@ -1,0 +1,58 @@
+//go:build !race
+
+// One goroutine goes through many worlds: the race detector would take minutes and find nothing.
+
+package authz
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/iam/world"
+	"github.com/entail-dev/entail/services/internal/seeds"
+)
+
+// worlds make a million questions, or fewer where mutants are looked for.
+func worlds(t *testing.T) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(os.Getenv("WORLDS"), 10, 64)
+	if err != nil {
+		return 2100
+	}
+	return n
+}
+
+// What the index answers is what the declared objects say, whatever they were before.
+func TestTheIndexDecidesAsTheObjectsSay(t *testing.T) {
+	asked, granted := 0, 0
+	for seed := range seeds.Range(t, worlds(t)) {
+		w, before, r := world.New(seed), told{}, rand.New(rand.NewPCG(seed, 0))
+		x := New(w.IsTrusted)
+		x.Load(func() { before = before.tell(r, x, w) })
+		for state := range states {
+			before = before.tell(r, x, w)
+			n := world.NewNaive(w)
+			for range questions {
+				request := w.Ask()
+				q, want := question(request), n.Allows(request)
+				if _, got := x.Decide(q); got != want {
+					t.Fatalf("world %d, state %d: the index says %v, the objects say %v, to %+v", seed, state, got, want, request)
+				}
+				asked++
+				if want {
+					granted++
+				}
+			}
+			for range changes {
+				w.Change()
+			}
+		}
+		x.emptied(t, before)
+	}
+	t.Logf("%d questions, %d allowed", asked, granted)
+	if granted < asked/20 || granted > asked/2 {
+		t.Error("the questions do not tell much")
+	}
+}

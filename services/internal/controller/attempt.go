@@ -1,0 +1,44 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/entail-dev/entail/services/internal/tracing"
+)
+
+var errPanic = errors.New("reconciler panicked")
+
+// runAttempt runs one pass in the trace of ctx, with links to the other changes that it serves.
+func (e *engine[K]) runAttempt(ctx context.Context, p *Request[K], others []string) error {
+	err := e.runWithDeadline(ctx, "reconcile", func(ctx context.Context) error { return e.reconciler.Reconcile(ctx, p) }, tracing.Links(others...)...)
+	if err != nil {
+		return fmt.Errorf("reconcile %v: %w", p.Key, err)
+	}
+	return nil
+}
+
+// runWithDeadline runs do with a deadline of its own that outlives ctx, so that a shutdown completes work instead of cutting it.
+// It returns a panic as an error.
+func (e *engine[K]) runWithDeadline(ctx context.Context, what string, do func(context.Context) error, links ...trace.Link) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Deadline)
+	defer cancel()
+	ctx, span := e.cfg.Tracer.Tracer("entail/consume").Start(ctx, e.cfg.Service.Name+" "+what,
+		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithLinks(links...))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
+		}
+		if err != nil {
+			span.RecordError(err)
+			span.SetStatus(codes.Error, what+" failed")
+		}
+		span.End()
+	}()
+	return do(ctx)
+}

@@ -1,0 +1,340 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/tracing"
+)
+
+// engine holds the keys that wait for reconciliation, and the messages that wait for keys.
+type engine[K comparable] struct {
+	cfg        Config
+	reconciler Reconciler[K]
+	queue      queue[K]
+	backoff    backoff.Backoff
+	metrics    metrics
+	results    *publish.Results
+	echoes     echoes
+	place      *Elector
+	unsettled  unsettled
+	// observing counts observations and takeovers in progress.
+	observing sync.WaitGroup
+
+	mu sync.Mutex
+	// requests holds why each key must be reconciled, since its last reconciliation began.
+	requests map[K]*pending
+	// running holds the requests that are being reconciled.
+	running map[K]*pending
+	// routes holds the keys that each object touched when it was last routed.
+	routes map[event.Key][]K
+	// retries holds the keys whose last reconciliation failed.
+	retries  map[K]retry
+	refusals refusals
+	// draining means that no pass begins any more.
+	draining bool
+}
+
+// pending holds why a key must be reconciled: messages, or the key alone.
+type pending struct {
+	deliveries []*delivery
+	resync     bool
+	// gone holds objects that touched the key and are no longer in the view. After the pass they touch it no more,
+	// unless the pass watches them.
+	gone map[event.Key]bool
+}
+
+func (r *pending) removeObject(object event.Key) {
+	if r.gone == nil {
+		r.gone = map[event.Key]bool{}
+	}
+	r.gone[object] = true
+}
+
+// traceParents returns the trace of the change that requested the pass first, and those of the others.
+func (r *pending) traceParents() (first string, others []string) {
+	for _, d := range r.deliveries {
+		switch is := d.change.Traceparent; {
+		case first == "":
+			first = is
+		case is != first && !slices.Contains(others, is) && len(others) < maxLinks:
+			others = append(others, is)
+		}
+	}
+	return first, others
+}
+
+func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
+	e := &engine[K]{
+		cfg: cfg, reconciler: reconciler,
+		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
+		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Place.isSure, cfg.Log),
+		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
+		refusals:  newRefusals(),
+		place:     cfg.Place,
+		unsettled: unsettled{open: map[*delivery]struct{}{}},
+		requests:  map[K]*pending{}, running: map[K]*pending{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
+	}
+	e.queue = newQueue(e.priorityOf)
+	e.metrics = newMetrics(cfg.Metrics, cfg.Service.Name, e.queue.keys.Len)
+	cfg.View.OnReload(func() { e.enqueueAll(false) })
+	return e
+}
+
+func (e *engine[K]) priorityOf(key K) int {
+	if p, ok := e.reconciler.(Prioritizer[K]); ok {
+		return p.Priority(key)
+	}
+	return 0
+}
+
+// enqueueAll enqueues the keys of all objects that the view holds or the engine has seen, each key once.
+func (e *engine[K]) enqueueAll(resync bool) {
+	known, touched := map[event.Key]bool{}, map[K]bool{}
+	touch := func(keys []K) {
+		for _, key := range keys {
+			touched[key] = true
+		}
+	}
+	for _, object := range e.cfg.View.Keys() {
+		known[object] = true
+		touch(e.routeObject(object)) // Earlier keys included: their pass may not have run yet.
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for object, keys := range e.routes {
+		if known[object] {
+			continue
+		}
+		touch(keys)
+		for _, key := range keys {
+			e.requestOf(key).removeObject(object)
+		}
+	}
+	e.askAll(slices.Collect(maps.Keys(touched)), resync)
+}
+
+// slack allows for the lag of a view, for requests in flight before and after a turn of another replica began, and for
+// different clocks.
+const slack = time.Minute
+
+// enqueueRecent enqueues, with a comparison, every key that we may have decided before late requests of the previous replica
+// took effect. Such a request was planned in that replica's last pass, which lasted Config.Deadline at most, from the
+// changes before it. For an object without a later change our own pass decides the same, so the late request does no
+// harm.
+//
+// The results of the previous replica give no better bound: they say nothing about a pass that was still running.
+func (e *engine[K]) enqueueRecent() {
+	touched := map[K]bool{}
+	for _, object := range e.cfg.View.PublishedSince(time.Now().Add(-e.cfg.Deadline - slack)) {
+		for _, key := range e.routeObject(object) {
+			touched[key] = true
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.askAll(slices.Collect(maps.Keys(touched)), true)
+}
+
+// askAll enqueues keys without messages. The caller holds the lock.
+func (e *engine[K]) askAll(keys []K, resync bool) {
+	for _, key := range keys {
+		e.enqueueFor(key, e.priorityOf(key), nil, resync)
+	}
+}
+
+// routeObject returns the keys that an object touches now, or touched when it was last routed.
+func (e *engine[K]) routeObject(object event.Key) []K {
+	now := unionOf(e.reconciler.Keys(object), nil)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	touched := unionOf(now, e.routes[object])
+	if len(now) == 0 {
+		delete(e.routes, object)
+	} else {
+		e.routes[object] = now
+	}
+	return touched
+}
+
+// watchObjects makes objects touch key, and reports whether one of them did not before.
+func (e *engine[K]) watchObjects(key K, objects []event.Key) (again bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, object := range objects {
+		again = e.addRoute(object, key) || again
+	}
+	return again
+}
+
+// addRoute makes an object touch key, and reports whether it did not before. The caller holds the lock.
+func (e *engine[K]) addRoute(object event.Key, key K) bool {
+	if slices.Contains(e.routes[object], key) {
+		return false
+	}
+	e.routes[object] = append(slices.Clip(e.routes[object]), key)
+	return true
+}
+
+// keepRoutes makes the objects that a pass was about to leave touch its key again, because the pass must run again. The
+// caller holds the lock.
+func (e *engine[K]) keepRoutes(key K, asked *pending) {
+	for object := range asked.gone {
+		e.addRoute(object, key)
+	}
+}
+
+// removeRoute makes an object no longer touch key. The caller holds the lock.
+func (e *engine[K]) removeRoute(object event.Key, key K) {
+	rest := slices.DeleteFunc(slices.Clone(e.routes[object]), func(k K) bool { return k == key })
+	if e.routes[object] = rest; len(rest) == 0 {
+		delete(e.routes, object)
+	}
+}
+
+// unionOf returns the elements of both slices in order, each once.
+func unionOf[K comparable](first, second []K) []K {
+	all := make([]K, 0, len(first)+len(second))
+	for _, keys := range [][]K{first, second} {
+		for _, key := range keys {
+			if !slices.Contains(all, key) {
+				all = append(all, key)
+			}
+		}
+	}
+	return all
+}
+
+// attachDelivery makes d wait for keys, and reports whether there are any. If one of the keys wrote the state in d itself, d
+// does not enqueue that key. While the pass of that key runs, d waits for its result. If the pass failed, d enqueues
+// the key like any other message.
+func (e *engine[K]) attachDelivery(d *delivery, keys []K) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if writer, ok := e.echoes.takeEcho(d); ok {
+		key, _ := writer.(K)
+		_, failed := e.retries[key]
+		if r := e.running[key]; r != nil && slices.Contains(keys, key) {
+			r.deliveries = append(r.deliveries, d)
+			d.keys++
+		}
+		if !failed || d.keys > 0 {
+			keys = slices.DeleteFunc(keys, func(k K) bool { return k == key })
+		}
+	}
+	d.keys += len(keys)
+	for _, key := range keys {
+		e.enqueueFor(key, e.priorityOf(key), []*delivery{d}, d.replay)
+	}
+	return d.keys > 0
+}
+
+// fanOut enqueues the keys that a pass requested, and makes its messages wait for them. After a failed pass the
+// messages come again anyway.
+func (e *engine[K]) fanOut(p *Request[K], r *pending, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var waiting []*delivery
+	if err == nil {
+		waiting = r.deliveries
+	}
+	for key, priority := range p.enqueued {
+		e.enqueueFor(key, priority, waiting, false)
+		for _, d := range waiting {
+			d.keys++
+		}
+	}
+}
+
+// enqueueFor enqueues key, for messages or without any. The caller holds the lock.
+func (e *engine[K]) enqueueFor(key K, priority int, deliveries []*delivery, resync bool) {
+	r := e.requestOf(key)
+	r.deliveries = append(r.deliveries, deliveries...)
+	r.resync = r.resync || resync
+	e.queue.addKey(priority, key)
+}
+
+// requestOf returns the request of a key, and creates it if necessary. The caller holds the lock.
+func (e *engine[K]) requestOf(key K) *pending {
+	r, ok := e.requests[key]
+	if !ok {
+		r = &pending{}
+		e.requests[key] = r
+	}
+	return r
+}
+
+// runWorker reconciles keys until the queue is shut down.
+func (e *engine[K]) runWorker(ctx context.Context) {
+	for {
+		key, shutdown := e.queue.keys.Get()
+		if shutdown {
+			return
+		}
+		e.reconcileKey(ctx, key)
+		e.queue.keys.Done(key)
+	}
+}
+
+// maxLinks bounds the traces that one pass links to.
+const maxLinks = 16
+
+func (e *engine[K]) reconcileKey(ctx context.Context, key K) {
+	turn, ours := e.awaitTurn(ctx)
+	e.runPass(ctx, key, turn, ours)
+}
+
+// runPass runs the pass that was requested for key, if the turn is ours.
+func (e *engine[K]) runPass(ctx context.Context, key K, turn uint64, ours bool) {
+	e.mu.Lock()
+	r, ok := e.requests[key]
+	delete(e.requests, key)
+	if !ok {
+		e.mu.Unlock()
+		return
+	}
+	e.running[key] = r
+	for object := range r.gone {
+		e.removeRoute(object, key)
+	}
+	draining := e.draining
+	first, others := r.traceParents()
+	e.mu.Unlock()
+	ctx = tracing.Continue(ctx, first)
+	if draining || !ours {
+		e.settleKey(ctx, key, r, ErrNotActive)
+		return
+	}
+	p := NewPass(e.cfg.View, key, r.resync)
+	p.engine, p.term = e, turn
+	err := e.runAttempt(withTurn(ctx, turn), p, others)
+	e.concludePass(ctx, p, r, err)
+}
+
+// concludePass reports the results of a pass, and settles its messages.
+func (e *engine[K]) concludePass(ctx context.Context, p *Request[K], r *pending, err error) {
+	results := p.Results()
+	for _, result := range results {
+		e.results.Report(ctx, result)
+	}
+	e.noteReported(r, results)
+	e.metrics.countPass(p.writes, err)
+	e.fanOut(p, r, err)
+	if err == nil && p.later != nil {
+		e.settleLater(ctx, p.Key, r, p.later)
+		return
+	}
+	e.settleKey(ctx, p.Key, r, err)
+	if err == nil && p.again > 0 {
+		e.requeueKey(p.Key, false)
+		e.queue.keys.AddAfter(p.Key, p.again)
+	}
+}

@@ -1,0 +1,59 @@
+package controller_test
+
+import (
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/controller"
+)
+
+// freezer makes connections that can freeze like a stopped process. They then carry no data and report no error.
+type freezer struct{ frozen atomic.Bool }
+
+// Dial implements [nats.CustomDialer].
+func (f *freezer) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.Dial(network, address)
+	return freezable{conn, f}, err
+}
+
+type freezable struct {
+	net.Conn
+	*freezer
+}
+
+func (f freezable) Write(p []byte) (int, error) {
+	if f.frozen.Load() {
+		return len(p), nil
+	}
+	return f.Conn.Write(p)
+}
+
+func TestAFrozenReplicaIsReplacedSoon(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	var f freezer
+	conn, err := nats.Connect(b.server.ClientURL(), nats.SetCustomDialer(&f), nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := b.start(js, func(c *controller.Config) { c.Grace = time.Second })
+	b.publish("a", "g", 1)
+	first.becomes(t, "g", "a@1 ")
+	second := b.start(b.connect())
+	eventually(t, second.view.Complete)
+	f.frozen.Store(true)
+	began := time.Now()
+	b.publish("a", "g", 2) // The frozen replica receives this message and never settles it.
+	second.becomes(t, "g", "a@2 ")
+	t.Logf("replaced after %s", time.Since(began).Round(100*time.Millisecond))
+}

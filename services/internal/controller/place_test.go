@@ -1,0 +1,349 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// placed starts a replica and returns its place.
+func (b *bus) placed() (*service, *controller.Elector) {
+	s := b.start(b.connect())
+	return s, b.place
+}
+
+func held(place *controller.Elector) error {
+	_, err := place.Left()
+	return err
+}
+
+func TestOneReplicaAtMostIsSureOfItsPlace(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	first, mine := b.placed()
+	eventually(t, func() error { return held(mine) })
+	_, other := b.placed()
+	if left, err := mine.Left(); err != nil || left > takeover.Claim {
+		t.Errorf("%s left, %v", left, err)
+	}
+	if held(other) == nil {
+		t.Error("both are sure")
+	}
+	first.stop()
+	if held(mine) == nil {
+		t.Error("who has left is sure")
+	}
+	b.publish("a", "g", 1)
+	eventually(t, func() error { return held(other) })
+}
+
+func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	replica, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	overtaken := errors.New("overtaken")
+	replica.set(func(ctx context.Context, _ *controller.Request[string]) error {
+		if _, err := b.js.Publish(ctx, topology.TurnSubject("test"), []byte("another")); err != nil {
+			return err
+		}
+		for held(place) == nil {
+			<-time.After(time.Millisecond)
+		}
+		replica.set(nil)
+		return overtaken
+	})
+	b.publish("a", "g", 1)
+	eventually(t, func() error { return replica.ran("g", 1) })
+	eventually(t, func() error {
+		if held(place) == nil {
+			return errors.New("it is sure although another has claimed the turn")
+		}
+		return nil
+	})
+	if err := replica.ran("g", 2); err == nil {
+		t.Error("it went on")
+	}
+	eventually(t, func() error { // The server still sends it messages, so it gets the turn back in the end.
+		if got := replica.holds("g"); got != "a@1 " {
+			return fmt.Errorf("it holds %q", got)
+		}
+		return held(place)
+	})
+}
+
+func TestATurnWaitsForWhoMayStillBeSureOfTheLast(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	claimed := time.Now()
+	if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte("one that was killed")); err != nil {
+		t.Fatal(err)
+	}
+	_, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	if waited := time.Since(claimed); waited < takeover.Claim {
+		t.Errorf("it waited for %s only", waited)
+	}
+}
+
+// Until its last claim expires, a replica may still act on it. The next replica must wait for that, too.
+func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
+	for name, before := range map[string]int{
+		"begun by a message":               1,
+		"after the last claim was refused": 0,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBus(t)
+			b.snapshot(0)
+			replica, place := b.placed()
+			eventually(t, func() error { return held(place) })
+			if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
+				t.Fatal(err)
+			}
+			gone := time.Now()
+			if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+				t.Fatal(err)
+			}
+			for i := range before {
+				b.publish("b", fmt.Sprint("h", i), 1)
+			}
+			eventually(t, func() error {
+				if held(place) == nil {
+					return errors.New("it is sure of a turn that nobody knows")
+				}
+				return nil
+			})
+			b.publish("a", "g", 1)
+			b.snapshot(before + 1)
+			eventually(t, func() error { return replica.ran("g", 1) })
+			if waited := time.Since(gone); waited < takeover.Claim {
+				t.Errorf("it went on after %s", waited)
+			}
+		})
+	}
+}
+
+func TestWhoLeavesBeforeItsTurnHasBegunLeavesTheWaitToTheNext(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	const killed = "one that was killed"
+	claimed := time.Now()
+	if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte(killed)); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := b.placed()
+	eventually(t, func() error {
+		by, err := b.claim()
+		if err == nil && by == killed {
+			err = errors.New("not claimed yet")
+		}
+		return err
+	})
+	first.stop()
+	_, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	if waited := time.Since(claimed); waited < takeover.Claim {
+		t.Errorf("it waited for %s only", waited)
+	}
+}
+
+func TestAStandbyActsOnNothing(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1)
+	b.snapshot(1)
+	active, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	eventually(t, func() error { return active.ran("g", 1) })
+	standby, _ := b.placed()
+	eventually(t, func() error { return standby.view.Complete() })
+	b.snapshot(7) // The count differs from the view, so the view is loaded again.
+	eventually(t, func() error {
+		if standby.reloads.Load() == 0 {
+			return errors.New("not read again")
+		}
+		return nil
+	})
+	b.publish("b", "h", 2)
+	eventually(t, func() error { return active.ran("h", 1) })
+	if err := standby.ran("g", 1); err == nil {
+		t.Error("the standby has made a pass")
+	}
+}
+
+// A standby whose view has stopped must not decide from it. It would restore the old model.
+func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "old", 1)
+	b.snapshot(1)
+	active, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	var log journal
+	standby := b.start(b.connect(), func(c *controller.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	eventually(t, func() error { return standby.view.Complete() })
+	resumed := make(chan struct{})
+	resume := sync.OnceFunc(func() { close(resumed) })
+	t.Cleanup(resume)
+	standby.hold(resumed)
+	b.publish("b", "b", 2) // The view of the standby stops at this change.
+	eventually(t, func() error { return active.ran("b", 1) })
+	b.publish("a", "new", 3)
+	eventually(t, func() error {
+		if got := active.holds("new"); got != "a@3 " {
+			return fmt.Errorf("the active one holds %q", got)
+		}
+		return nil
+	})
+	active.stop()
+	b.publish("c", "c", 4)
+	eventually(t, func() error {
+		if err := standby.ran("old", 1); err == nil {
+			t.Fatal("it decided from an old view")
+		}
+		if !strings.Contains(log.String(), "turn not begun yet") {
+			return errors.New("it has not found out that its view is old")
+		}
+		return nil
+	})
+	resume()
+	eventually(t, func() error {
+		if got := standby.holds("new"); got != "a@3 " {
+			return fmt.Errorf("the standby holds %q", got)
+		}
+		return nil
+	})
+	if got := standby.holds("old"); got != "" {
+		t.Errorf("under the old group it wrote %q", got)
+	}
+}
+
+func TestChangesLeaveOnlyWhileThePlaceIsOurs(t *testing.T) {
+	b := newBus(t)
+	nobody := controller.NewPlace(b.js, "test", takeover, slog.New(slog.DiscardHandler))
+	reached := 0
+	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+	defer api.Close()
+	for method, leaves := range map[string]bool{
+		http.MethodGet: true, http.MethodHead: true, http.MethodPost: false, http.MethodPut: false, http.MethodPatch: false, http.MethodDelete: false,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), method, api.URL, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := nobody.Guard(http.DefaultTransport).RoundTrip(r)
+		if (err == nil) != leaves || !leaves && !errors.Is(err, controller.ErrNotActive) {
+			t.Errorf("%s: %v", method, err)
+		}
+		if answer != nil {
+			_ = answer.Body.Close()
+		}
+	}
+	if reached != 2 {
+		t.Errorf("%d requests left", reached)
+	}
+	conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()), nobody.GuardCalls(),
+		grpc.WithChainUnaryInterceptor(func(_ context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+			return status.Error(codes.Aborted, method)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for call, leaves := range map[string]bool{
+		"Check": true, "Read": true, "ReadAuthorizationModel": true, "ListStores": true, "GetStore": true,
+		"Write": false, "WriteAuthorizationModel": false, "CreateStore": false, "DeleteStore": false, "UpdateStore": false, "WhateverComesNext": false,
+	} {
+		err := conn.Invoke(t.Context(), "/openfga.v1.OpenFGAService/"+call, nil, nil)
+		if left := status.Code(err) == codes.Aborted; left != leaves {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
+
+func TestACallEndsWhenThePlaceMayBeAnothers(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	js := b.connect()
+	b.start(js, func(c *controller.Config) { c.Grace = time.Second })
+	place := b.place
+	eventually(t, func() error { return held(place) })
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		js.Conn().Close() // From now on the claim cannot be renewed.
+		<-r.Context().Done()
+	}))
+	defer api.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*takeover.Claim)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, api.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := place.Guard(http.DefaultTransport).RoundTrip(r)
+	if err == nil {
+		err = answer.Body.Close()
+	}
+	if !errors.Is(err, controller.ErrNotActive) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// A canceled call may still take effect, so a call must not be canceled while the claim is valid.
+func TestACallLastsAsLongAsThePlaceIsOurs(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	b.start(b.connect())
+	place := b.place
+	eventually(t, func() error { return held(place) })
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(takeover.Claim + time.Second): // Longer than any claim is valid.
+		}
+	}))
+	defer api.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, api.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := place.Guard(http.DefaultTransport).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+}
+
+// hold blocks the view at the next change until resume is closed.
+func (s *service) hold(resume chan struct{}) {
+	s.held.Store(&resume)
+}
+
+func (s *service) heldUp(event.Key) {
+	if resume := s.held.Load(); resume != nil {
+		<-*resume
+	}
+}
+
+// ran returns an error unless a group has had at least some passes.
+func (g *groups) ran(group string, some int) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := g.passes[group]; n < some {
+		return fmt.Errorf("%d passes of %s", n, group)
+	}
+	return nil
+}

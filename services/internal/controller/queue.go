@@ -1,0 +1,107 @@
+package controller
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// queue is a workqueue that returns keys of a higher priority first, and among equals the key that has waited longest.
+type queue[K comparable] struct {
+	keys  workqueue.TypedDelayingInterface[K]
+	order *order[K]
+}
+
+// newQueue returns a queue. usual returns the priority of keys that are added without one.
+func newQueue[K comparable](usual func(K) int) queue[K] {
+	o := &order[K]{usual: usual, asked: map[K]int{}, waiting: map[int]int{}, at: map[K]int{}, levels: map[int][]K{}}
+	return queue[K]{order: o, keys: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: o}),
+	})}
+}
+
+// addKey adds a key with at least the given priority.
+func (q queue[K]) addKey(priority int, key K) {
+	q.order.addRequest(priority, key)
+	q.keys.Add(key)
+}
+
+// hasAbove reports whether keys with a priority above the given one wait.
+func (q queue[K]) hasAbove(priority int) bool {
+	q.order.mu.Lock()
+	defer q.order.mu.Unlock()
+	for level, n := range q.order.waiting {
+		if n > 0 && level > priority {
+			return true
+		}
+	}
+	return false
+}
+
+// order implements [workqueue.Queue]. The workqueue serializes its calls; ask is called concurrently.
+type order[K comparable] struct {
+	usual func(K) int
+	// at holds the priority of each waiting key. levels holds the keys in the order of their arrival. A key whose
+	// priority was raised also stays in its old level, where Pop skips it.
+	at     map[K]int
+	levels map[int][]K
+
+	mu sync.Mutex
+	// asked holds the highest priority that was requested since the key was last returned.
+	asked map[K]int
+	// waiting counts the keys of each priority.
+	waiting map[int]int
+}
+
+func (o *order[K]) addRequest(priority int, key K) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if has, ok := o.asked[key]; !ok || has < priority {
+		o.asked[key] = priority
+	}
+}
+
+// Len implements [workqueue.Queue].
+func (o *order[K]) Len() int { return len(o.at) }
+
+// Touch implements [workqueue.Queue]. It raises the priority of a waiting key.
+func (o *order[K]) Touch(key K) { o.Push(key) }
+
+// Push implements [workqueue.Queue].
+func (o *order[K]) Push(key K) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	priority, ok := o.asked[key]
+	if !ok {
+		priority = o.usual(key)
+	}
+	if at, waits := o.at[key]; !waits || at < priority {
+		if o.waiting[priority]++; waits {
+			o.waiting[at]--
+		}
+		o.at[key] = priority
+		o.levels[priority] = append(o.levels[priority], key)
+	}
+}
+
+// Pop implements [workqueue.Queue].
+func (o *order[K]) Pop() (key K) {
+	for {
+		level := slices.Max(slices.Collect(maps.Keys(o.levels)))
+		key = o.levels[level][0]
+		if o.levels[level] = o.levels[level][1:]; len(o.levels[level]) == 0 {
+			delete(o.levels, level)
+		}
+		if at, waits := o.at[key]; waits && at == level {
+			break
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting[o.at[key]]--
+	delete(o.at, key)
+	delete(o.asked, key)
+	return key
+}

@@ -1,0 +1,140 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const (
+	// prefetch bounds the messages that are requested in advance. Each is attached at once, so the number may be large.
+	prefetch = 512
+	// rebind is the wait before the consumer is bound again.
+	rebind = 250 * time.Millisecond
+	// waitLog is the interval in which waiting for the view is logged.
+	waitLog = 10 * time.Second
+	// handBackTimeout bounds the return of fetched messages.
+	handBackTimeout = 2 * time.Second
+	// turnTimeout bounds giving up the turn. Otherwise the claim expires soon.
+	turnTimeout = 2 * time.Second
+)
+
+func (e *engine[K]) runEngine(ctx context.Context) error {
+	defer e.queue.keys.ShutDown()
+	if err := e.awaitView(ctx); err != nil {
+		return nil // Stopped before there was anything to do.
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var helpers, workers sync.WaitGroup
+	helpers.Go(func() { e.unsettled.renewLeases(background, e.cfg.Log, leaseRenewal(e.cfg.Takeover)) })
+	helpers.Go(func() { e.place.renewLoop(background) })
+	helpers.Go(func() { e.runResyncs(ctx) })
+	helpers.Go(func() { e.results.Run(background, func() { e.enqueueAll(false) }) })
+	for range e.cfg.Workers {
+		workers.Go(func() { e.runWorker(ctx) })
+	}
+	for ctx.Err() == nil {
+		err := e.receiveAll(ctx)
+		if ctx.Err() == nil {
+			e.cfg.Log.WarnContext(ctx, "consumer interrupted; binding again", slog.Any("error", err))
+			backoff.Sleep(ctx, rebind)
+		}
+	}
+	e.drainWorkers(background, &workers)
+	stop()
+	helpers.Wait()
+	return nil
+}
+
+// leaseRenewal returns the interval in which the leases of messages are renewed.
+func leaseRenewal(bounds topology.Takeover) time.Duration { return bounds.AckWait() / 3 }
+
+// awaitView blocks until the view is complete.
+func (e *engine[K]) awaitView(ctx context.Context) error {
+	logged := time.Now()
+	for {
+		err := e.cfg.View.Complete()
+		if err == nil {
+			return nil
+		}
+		if time.Since(logged) > waitLog {
+			logged = time.Now()
+			e.cfg.Log.WarnContext(ctx, "waiting for the view", slog.Any("error", err))
+		}
+		if !backoff.Sleep(ctx, gateDelay/5) {
+			return ctx.Err()
+		}
+	}
+}
+
+// receiveAll binds to the durable consumer, and receives messages until an error.
+func (e *engine[K]) receiveAll(ctx context.Context) error {
+	durable, err := topology.EnsureConsumer(ctx, e.cfg.JS, e.cfg.Service, e.cfg.Takeover)
+	if err != nil {
+		return err
+	}
+	messages, err := durable.Messages(jetstream.PullMaxMessages(prefetch),
+		jetstream.PullExpiry(e.cfg.Takeover.PullExpiry()), jetstream.PullPriorityGroup(topology.Group))
+	if err != nil {
+		return fmt.Errorf("receive: %w", err)
+	}
+	defer handBackRest(ctx, messages)
+	e.cfg.Binding.bound.Store(true)
+	defer e.cfg.Binding.bound.Store(false)
+	for {
+		msg, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return fmt.Errorf("receive: %w", err)
+		}
+		e.receiveMessage(ctx, msg)
+	}
+}
+
+// handBackRest returns fetched messages to the server. It has a timeout, because a subscription to a lost server ends
+// late.
+func handBackRest(ctx context.Context, messages jetstream.MessagesContext) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
+	defer cancel()
+	messages.Drain()
+	for {
+		msg, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return
+		}
+		_ = msg.Nak() // On error the lease expires.
+	}
+}
+
+// drainWorkers finishes the reconciliations in progress, returns all other messages, publishes the results, and gives up the
+// turn.
+func (e *engine[K]) drainWorkers(ctx context.Context, workers *sync.WaitGroup) {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Grace)
+	defer cancel()
+	e.beginNothing()
+	e.queue.keys.ShutDown()
+	finished := make(chan struct{})
+	go func() { workers.Wait(); e.observing.Wait(); close(finished) }()
+	select {
+	case <-finished:
+	case <-ctx.Done():
+		e.cfg.Log.WarnContext(ctx, "reconciliations still running at the end of the grace period")
+	}
+	for _, d := range e.unsettled.openDeliveries() {
+		e.unsettled.dropMessage(d)
+		_ = d.msg.Nak() // On error the lease expires.
+	}
+	e.results.Flush() // Results are accepted only during the turn.
+	ctx, cancel = context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	if err := e.place.leaveTurn(ctx); err != nil {
+		e.cfg.Log.DebugContext(ctx, "place not given up; it will run out", slog.Any("error", err))
+	}
+}

@@ -1,0 +1,198 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	lru "k8s.io/apimachinery/pkg/util/cache"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kube"
+)
+
+// verdict is the fate of a message. The worst verdict of its keys counts.
+type verdict int
+
+const (
+	done verdict = iota
+	// release acknowledges the message although its key must run again.
+	release
+	again
+	handBack
+	park
+)
+
+// disposition is a verdict with its reason.
+type disposition struct {
+	verdict
+	delay time.Duration
+	err   error
+}
+
+// settleKey decides what happens next to a key and its messages. No other function does.
+func (e *engine[K]) settleKey(ctx context.Context, key K, r *pending, err error) {
+	d := e.dispositionOf(key, r, err)
+	if err != nil && d.verdict != handBack {
+		e.cfg.Log.Log(ctx, e.refusals.logLevel(err), "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
+			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
+	}
+	if d.verdict == again && fault.IsUnavailable(err) && e.unsettled.isNearLimit() {
+		// Otherwise one dependency would block messages that do not need it. After a crash the next turn reconciles
+		// everything.
+		d.verdict = release
+	}
+	if d.verdict == release || d.verdict == again && len(r.deliveries) == 0 {
+		// No message will enqueue the key again.
+		e.requeueKey(key, r.resync)
+		e.queue.keys.AddAfter(key, d.delay)
+	} else if d.verdict == again && r.resync {
+		e.requeueKey(key, true)
+	}
+	for _, delivery := range r.deliveries {
+		e.finishDelivery(ctx, delivery, d)
+	}
+}
+
+// refusals holds what the API server refused lately, in its words.
+type refusals struct{ logged *lru.LRUExpireCache }
+
+const (
+	// refusalInterval is how long a refusal is not logged again, whichever keys meet it.
+	refusalInterval = 10 * time.Minute
+	maxRefusals     = 256
+)
+
+func newRefusals() refusals { return refusals{lru.NewLRUExpireCache(maxRefusals)} }
+
+// logLevel returns the level at which a failure is logged. A right that is missing fails every key that needs it, so that only
+// the first is a warning.
+func (r refusals) logLevel(err error) slog.Level {
+	why := kube.Refusal(err)
+	if why == "" {
+		return slog.LevelWarn
+	}
+	if _, logged := r.logged.Get(why); logged {
+		return slog.LevelDebug
+	}
+	r.logged.Add(why, nil, refusalInterval)
+	return slog.LevelWarn
+}
+
+// dispositionOf converts the error of a reconciliation into the fate of its messages. No more messages join them
+// afterwards.
+func (e *engine[K]) dispositionOf(key K, asked *pending, err error) disposition {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.running, key)
+	if err == nil {
+		delete(e.retries, key)
+		return disposition{verdict: done}
+	}
+	e.keepRoutes(key, asked)
+	switch {
+	case e.draining || !e.place.isOurs():
+		delete(e.retries, key)
+		return disposition{verdict: handBack, err: err}
+	case fault.IsTerminal(err):
+		delete(e.retries, key)
+		return disposition{verdict: park, err: err}
+	}
+	r := e.countFailure(key, !fault.IsUnavailable(err))
+	if r.own >= e.cfg.MaxAttempts {
+		delete(e.retries, key)
+		return disposition{verdict: park, err: err}
+	}
+	// A redelivered or newer message of the object must enqueue this key again. The object may have moved to another
+	// key, or another pass may have enqueued the key.
+	for _, d := range asked.deliveries {
+		e.addRoute(d.change.Key, key)
+	}
+	return disposition{again, r.delay, err}
+}
+
+// countFailure counts a failure of a key, and returns how long the key must wait. The caller holds the lock.
+func (e *engine[K]) countFailure(key K, own bool) retry {
+	r := e.retries[key]
+	if now := time.Now(); now.After(r.until) {
+		// Attempts that other changes cause meanwhile do not count.
+		r.failures++
+		r.delay = e.backoff.Delay(r.failures)
+		r.until = now.Add(r.delay)
+		if own {
+			r.own++
+		}
+	}
+	e.retries[key] = r
+	return r
+}
+
+// retry holds the failures of a key since its last success.
+type retry struct {
+	// failures counts waits. own counts failures that no dependency caused.
+	failures, own int
+	delay         time.Duration
+	until         time.Time
+}
+
+func (e *engine[K]) requeueKey(key K, resync bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.requestOf(key)
+	r.resync = r.resync || resync
+}
+
+// finishDelivery records the disposition of one of the keys that d waits for. The last key settles the message by the worst
+// one.
+func (e *engine[K]) finishDelivery(ctx context.Context, d *delivery, with disposition) {
+	e.mu.Lock()
+	if with.verdict > d.worst.verdict {
+		d.worst = with
+	}
+	d.keys--
+	last := d.keys <= 0
+	e.mu.Unlock()
+	if last {
+		e.disposeMessage(ctx, d)
+	}
+}
+
+// disposeMessage sends the fate of a message to the server. If that fails, the message comes again.
+func (e *engine[K]) disposeMessage(ctx context.Context, d *delivery) {
+	e.unsettled.dropMessage(d)
+	outcome, err := e.answerServer(ctx, d)
+	e.metrics.handled.WithLabelValues(outcome).Inc()
+	if err != nil {
+		e.cfg.Log.WarnContext(ctx, "message not settled; it will come again", slog.String("subject", d.msg.Subject()), slog.Any("error", err))
+	}
+}
+
+// answerServer settles d at the server, and returns the outcome for the metric.
+func (e *engine[K]) answerServer(ctx context.Context, d *delivery) (outcome string, err error) {
+	switch d.worst.verdict {
+	case again:
+		e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_RETRYING)
+		return "retried", e.comeAgain(d, d.worst.delay)
+	case release:
+		e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_RETRYING)
+		return "released", d.msg.Ack()
+	case handBack:
+		return "handed_back", d.msg.Nak()
+	case park:
+		if err := e.deadLetter(ctx, d); err != nil {
+			return "retried", errors.Join(err, e.comeAgain(d, e.cfg.MaxDelay))
+		}
+		return "parked", nil
+	default:
+		e.reportDeletion(ctx, d)
+		e.metrics.recordAge(d.change)
+		return "ok", d.msg.Ack()
+	}
+}
+
+func (e *engine[K]) comeAgain(d *delivery, delay time.Duration) error {
+	e.unsettled.countDelayed(delay)
+	return d.msg.NakWithDelay(delay)
+}

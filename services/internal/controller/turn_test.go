@@ -1,0 +1,408 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/informer"
+)
+
+// repin makes the server pin a replica again, as a change of the consumer's leader does.
+func (b *bus) repin() {
+	b.t.Helper()
+	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := stream.UnpinConsumer(b.t.Context(), "test", topology.Group); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// claim returns the newest claim of the turn.
+func (b *bus) claim() (text string, err error) {
+	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
+	if err != nil {
+		return "", err
+	}
+	msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.TurnSubject("test"))
+	if err != nil {
+		return "", err
+	}
+	return string(msg.Data), nil
+}
+
+// wake returns the sequence of the newest message that requests a resync.
+func (b *bus) wake() uint64 {
+	b.t.Helper()
+	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.WakeSubject("test"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return msg.Sequence
+}
+
+func TestATurnThatBeginsWhileTheLastIsPreparedWaitsAsLong(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	const killed = "one that was killed"
+	before := time.Now()
+	if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte(killed)); err != nil {
+		t.Fatal(err)
+	}
+	_, place := b.placed()
+	eventually(t, func() error {
+		by, err := b.claim()
+		if err == nil && by == killed {
+			err = errors.New("not claimed yet")
+		}
+		return err
+	})
+	b.repin()
+	b.publish("a", "g", 1)
+	eventually(t, func() error { return held(place) })
+	if waited := time.Since(before); waited < takeover.Claim {
+		t.Errorf("it waited for %s only", waited)
+	}
+	for until := time.Now().Add(takeover.Claim); time.Now().Before(until); <-time.After(time.Millisecond) {
+		if err := held(place); err != nil {
+			t.Fatalf("the turn ended with the preparation of the one before: %v", err)
+		}
+	}
+}
+
+func TestAPassChangesNothingInALaterTurn(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	reached := 0
+	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+	defer api.Close()
+	replica, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	refused := make(chan error, 1)
+	replica.set(func(ctx context.Context, _ *controller.Request[string]) error {
+		replica.set(nil)
+		b.repin()
+		b.publish("b", "h", 2)
+		eventually(t, func() error { return replica.ran("h", 1) }) // In the turn that began with it.
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, api.URL, http.NoBody)
+		if err != nil {
+			return err
+		}
+		answer, err := place.Guard(http.DefaultTransport).RoundTrip(r)
+		if err == nil {
+			err = answer.Body.Close()
+		}
+		refused <- err
+		return err
+	})
+	b.publish("a", "g", 1)
+	if err := <-refused; !errors.Is(err, controller.ErrNotActive) || reached > 0 {
+		t.Errorf("%v, %d requests left", err, reached)
+	}
+}
+
+func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	log := slog.New(slog.DiscardHandler)
+	replica := b.start(b.connect(), func(c *controller.Config) { c.Grace, c.Log = 50*time.Millisecond, log })
+	place := b.place
+	eventually(t, func() error { return held(place) })
+	begun, end := make(chan struct{}), make(chan struct{})
+	defer close(end)
+	replica.set(func(context.Context, *controller.Request[string]) error {
+		close(begun)
+		<-end
+		return nil
+	})
+	b.publish("a", "g", 1)
+	<-begun
+	replica.stop()
+	if by, err := b.claim(); err != nil || by == "" {
+		t.Errorf("claim %q, %v; want that of who is still at work", by, err)
+	}
+}
+
+// unsure gives a service a turn that it cannot claim.
+func (b *bus) unsure(c *controller.Config) {
+	away := b.connect()
+	away.Conn().Close()
+	c.Place = controller.NewPlace(away, c.Service.Name, takeover, c.Log)
+}
+
+// asked counts how often keys are enqueued.
+type asked struct {
+	*groups
+	times *atomic.Int32
+}
+
+func (a asked) Priority(string) int {
+	a.times.Add(1)
+	return 0
+}
+
+func TestKeysWaitForTheTurnWithoutBeingPutBackAgainAndAgain(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	var times atomic.Int32
+	replica := b.startAs(b.connect(), func(g *groups) controller.Reconciler[string] { return asked{g, &times} }, b.unsure)
+	const keys = 50
+	for i := range keys {
+		b.publish(fmt.Sprint("n", i), fmt.Sprint("g", i), i+1)
+	}
+	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending >= keys })
+	before := times.Load()
+	<-time.After(time.Second)
+	if n := times.Load() - before; n > 4*keys { // Perhaps once by the messages and once by a wake.
+		t.Errorf("keys came into the queue %d times while little happened", n)
+	}
+	if err := replica.ran("g0", 1); err == nil {
+		t.Error("a pass was made in a turn that is not sure")
+	}
+	begun := time.Now()
+	replica.stop()
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("the shutdown took %s", took)
+	}
+	b.start(b.connect()).becomes(t, "g0", "n0@1 ")
+}
+
+func TestWhoeverIsLongInDoubtOfItsTurnSaysSo(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	b.start(b.connect(), b.unsure)
+	place := b.place
+	if err := place.Err(); err != nil {
+		t.Errorf("before its turn: %v", err)
+	}
+	eventually(t, func() error {
+		if place.Err() == nil {
+			return errors.New("it has its turn and cannot claim it, and says nothing")
+		}
+		return nil
+	})
+	if held(place) == nil {
+		t.Error("it is sure")
+	}
+}
+
+func TestWhoeverIsSureOfItsTurnOrStandsByIsReady(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	_, one := b.placed()
+	_, other := b.placed() // Either may become the active one.
+	eventually(t, func() error {
+		if held(one) != nil && held(other) != nil {
+			return errors.New("nobody is active")
+		}
+		return errors.Join(one.Err(), other.Err())
+	})
+}
+
+// A key that was to run again later has no message left, because all are acknowledged.
+func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	js := b.connect()
+	active := b.start(js)
+	place := b.place
+	eventually(t, func() error { return held(place) })
+	asked := make(chan struct{}, 1)
+	active.set(func(_ context.Context, p *controller.Request[string]) error {
+		p.RequeueAfter(time.Hour)
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		return nil
+	})
+	before := b.wake()
+	standby, _ := b.placed()
+	eventually(t, func() error {
+		if b.wake() == before {
+			return errors.New("the standby has not started")
+		}
+		return nil
+	})
+	b.publish("a", "g", 1)
+	<-asked
+	b.settled()
+	js.Conn().Close()
+	eventually(t, func() error { return standby.ran("g", 1) })
+}
+
+// A replica repeats results of an earlier turn, because the replica in between may have published others and stopped.
+func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
+	b := newBus(t)
+	b.snapshot(0)
+	_, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	b.publish("c", "g", 1)
+	applied := func() error {
+		r, _, err := b.result("c")
+		if err == nil && r.GetOutcome() != eventv1.Outcome_OUTCOME_APPLIED {
+			err = fmt.Errorf("the result is %s", r.GetOutcome())
+		}
+		return err
+	}
+	eventually(t, applied)
+	key := storeKey("c")
+	other, err := proto.Marshal(&eventv1.ResourceResult{Ref: key.Ref(), Service: "test", ResourceVersion: "1", Outcome: eventv1.Outcome_OUTCOME_RETRYING})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.js.Publish(t.Context(), topology.ResultSubject("test", key), other); err != nil {
+		t.Fatal(err)
+	}
+	b.repin()
+	b.publish("b", "h", 2) // The turn begins with this message.
+	eventually(t, applied)
+}
+
+// A replica that was cut off must not publish results for objects that another one has handled since.
+func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
+	const (
+		underWay  = 2 * time.Second // No publication in progress takes longer.
+		untilSaid = 7 * time.Second // Queued results are retried within this time, after any number of failures.
+	)
+	b := newBus(t)
+	b.snapshot(0)
+	replica, place := b.placed()
+	eventually(t, func() error { return held(place) })
+	if err := b.js.DeleteStream(t.Context(), topology.Results); err != nil {
+		t.Fatal(err)
+	}
+	b.publish("c", "g", 1)
+	replica.becomes(t, "g", "c@1 ")
+	b.settled()
+	claims := func(until time.Time) {
+		for ; ; <-time.After(takeover.Claim / 4) {
+			if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte("another")); err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(until) {
+				break
+			}
+		}
+	}
+	claims(time.Now())
+	eventually(t, func() error {
+		if held(place) == nil {
+			return errors.New("it has not noticed that its turn is over")
+		}
+		return nil
+	})
+	claims(time.Now().Add(underWay))
+	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+		t.Fatal(err)
+	}
+	key := storeKey("c")
+	other, err := proto.Marshal(&eventv1.ResourceResult{Ref: key.Ref(), Service: "test", ResourceVersion: "1", Outcome: eventv1.Outcome_OUTCOME_RETRYING})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.js.Publish(t.Context(), topology.ResultSubject("test", key), other); err != nil {
+		t.Fatal(err)
+	}
+	claims(time.Now().Add(untilSaid))
+	if r, _, err := b.result("c"); err != nil || r.GetOutcome() != eventv1.Outcome_OUTCOME_RETRYING {
+		t.Errorf("what the one at work said was overwritten: %v, %v", r, err)
+	}
+}
+
+// The publication time of a change counts, not its observation time, because NATS may have been unreachable.
+func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
+	b := newBus(t)
+	b.publish("a", "g", 1, func(c *event.Change) { c.ObservedAt = time.Now().Add(-time.Hour) })
+	b.snapshot(1)
+	replica := b.start(b.connect())
+	var thorough atomic.Bool
+	replica.set(func(_ context.Context, p *controller.Request[string]) error {
+		if p.Resync {
+			thorough.Store(true)
+		}
+		return nil
+	})
+	eventually(t, func() error { return held(b.place) })
+	began := time.Now()
+	eventually(t, func() error {
+		if !thorough.Load() {
+			return errors.New("a late call of the replica before could have undone what was done")
+		}
+		return nil
+	})
+	if waited := time.Since(began); waited < takeover.Settling/2 {
+		t.Errorf("it was looked at after %s, when such calls may still be on their way", waited)
+	}
+}
+
+func TestWhatWeWroteOurselvesCountsAsNew(t *testing.T) {
+	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
+	informer.Register[object](v, kinds.Stores(), nil)
+	now := event.Change{Key: storeKey("a"), UID: "u", ResourceVersion: "1", Object: []byte(`{}`)}
+	before := time.Now()
+	if err := controller.NewPass(v, "g", false).RecordWrite(t.Context(), now, now); err != nil {
+		t.Fatal(err)
+	}
+	if got := v.PublishedSince(before.Add(-time.Second)); len(got) != 1 {
+		t.Errorf("new are %v", got)
+	}
+}
+
+func TestWhoBeginsLooksAtEverythingOnce(t *testing.T) {
+	const n = 1000 // The number of keys; each has two objects.
+	b := newBus(t)
+	for i := range n {
+		b.publish(fmt.Sprint("a", i), fmt.Sprint("g", i), 1)
+	}
+	for i := range n {
+		b.publish(fmt.Sprint("b", i), fmt.Sprint("g", i), 1)
+	}
+	b.snapshot(2 * n)
+	first := b.start(b.js)
+	first.becomes(t, "g0", "a0@1 b0@1 ")
+	b.settled()
+	first.stop()
+	var usual, thorough atomic.Int32
+	b.startAs(b.js, func(g *groups) controller.Reconciler[string] {
+		g.set(func(_ context.Context, p *controller.Request[string]) error {
+			if p.Resync {
+				thorough.Add(1)
+			} else {
+				usual.Add(1)
+			}
+			return nil
+		})
+		return g
+	})
+	eventually(t, func() error { // Recently published changes are resynced later.
+		if is := thorough.Load(); is < n {
+			return fmt.Errorf("%d thorough passes", is)
+		}
+		return nil
+	})
+	b.settled()
+	if once, again := usual.Load(), thorough.Load(); once != n || again != n {
+		t.Errorf("%d passes, and then %d thorough ones, want %d of each", once, again, n)
+	}
+}

@@ -1,0 +1,91 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// leased is a message whose lease is renewed.
+type leased struct {
+	jetstream.Msg
+
+	renewals atomic.Int32
+	err      error
+}
+
+func (m *leased) InProgress() error { m.renewals.Add(1); return m.err }
+func (m *leased) Subject() string   { return "entail.changes.test" }
+
+// A message in progress must not be redelivered, because another replica would handle it, too.
+func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bounds := topology.DefaultTakeover()
+		u := &unsettled{open: map[*delivery]struct{}{}}
+		held, cut, settled := &leased{}, &leased{err: errors.New("the connection is cut")}, &leased{}
+		for _, m := range []*leased{held, cut} {
+			u.takeMessage(&delivery{msg: m})
+		}
+		done := &delivery{msg: settled}
+		u.takeMessage(done)
+		ctx, cancel := context.WithCancel(t.Context())
+		go u.renewLeases(ctx, slog.New(slog.DiscardHandler), leaseRenewal(bounds))
+
+		<-time.After(bounds.AckWait() - time.Second)
+		u.dropMessage(done)
+		if n := settled.renewals.Load(); n < 2 {
+			t.Errorf("within one lease it is renewed %d times; the first may get lost", n)
+		}
+		before := settled.renewals.Load()
+		<-time.After(10 * bounds.AckWait())
+		if n, again := held.renewals.Load(), cut.renewals.Load(); n < 20 || again != n || settled.renewals.Load() != before {
+			t.Errorf("in ten more leases %d renewals, %d of one that fails, %d of one that is settled", n, again, settled.renewals.Load()-before)
+		}
+
+		cancel()
+		synctest.Wait()
+		last := held.renewals.Load()
+		<-time.After(bounds.AckWait())
+		if n := held.renewals.Load(); n != last {
+			t.Errorf("%d renewals after the end", n-last)
+		}
+	})
+}
+
+func TestHeldAndDelayedMessagesCrowdTheServerUntilTheyAreSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const half = topology.MaxAckPending / 2
+		u := &unsettled{open: map[*delivery]struct{}{}}
+		for range half - 1 {
+			u.countDelayed(time.Minute)
+		}
+		one, another := &delivery{}, &delivery{}
+		u.takeMessage(one)
+		u.takeMessage(one) // The same message is taken twice.
+		if u.isNearLimit() {
+			t.Error("half of what the server bears is too much")
+		}
+		u.takeMessage(another)
+		if !u.isNearLimit() {
+			t.Error("more than half of what the server bears is not too much")
+		}
+		u.dropMessage(another)
+		u.dropMessage(another)
+		if u.isNearLimit() {
+			t.Error("a settled message still counts")
+		}
+		<-time.After(2 * time.Minute)
+		synctest.Wait()
+		if u.delayed != 0 || u.isNearLimit() || len(u.openDeliveries()) != 1 {
+			t.Errorf("after the delay %d are delayed, and %d held", u.delayed, len(u.openDeliveries()))
+		}
+	})
+}

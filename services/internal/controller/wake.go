@@ -1,0 +1,67 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// runResyncs makes the active replica reconcile everything: once at the start, and with a comparison at every resync.
+func (e *engine[K]) runResyncs(ctx context.Context) {
+	msg := nats.NewMsg(topology.WakeSubject(e.cfg.Service.Name))
+	for ctx.Err() == nil {
+		if _, err := e.cfg.JS.PublishMsg(ctx, msg); err != nil {
+			if !errors.Is(err, context.Canceled) {
+				e.cfg.Log.WarnContext(ctx, "wake not published", slog.Any("error", err))
+			}
+			backoff.Sleep(ctx, time.Second)
+			continue
+		}
+		msg.Header.Set(topology.ReplayHeader, "resync")
+		backoff.Sleep(ctx, time.Duration(float64(e.cfg.Resync)*(0.9+rand.Float64()/5)))
+	}
+}
+
+// handleResync handles a message that requests to reconcile everything.
+func (e *engine[K]) handleResync(ctx context.Context, d *delivery) {
+	observer, ok := e.reconciler.(Observer[K])
+	if !ok || !d.replay {
+		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.place.hasClaimedBefore(meta.Sequence.Stream) {
+			e.enqueueAll(d.replay) // Otherwise the takeover enqueues everything.
+		}
+		e.disposeMessage(ctx, d)
+		return
+	}
+	e.observing.Go(func() {
+		if err := e.observeBackend(ctx, observer); err != nil {
+			e.cfg.Log.WarnContext(ctx, "observation of the backend failed", slog.Any("error", err))
+			d.worst = disposition{verdict: again, delay: e.cfg.MaxDelay, err: err}
+		}
+		e.disposeMessage(ctx, d)
+	})
+}
+
+// observeBackend reads the whole backend, and enqueues the keys that differ.
+func (e *engine[K]) observeBackend(ctx context.Context, observer Observer[K]) error {
+	var keys []K
+	err := e.runWithDeadline(ctx, "observe", func(ctx context.Context) (err error) {
+		keys, err = observer.Observe(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, key := range keys {
+		e.enqueueFor(key, e.priorityOf(key), nil, true)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+)
+
+// Apply stores c unless the view holds a state that is as new. The feed, the consumer, and writers that must read their
+// own writes (see [Informer.WithCurrentEpoch]) call it. The error is [fault.Terminal] if c cannot be decoded.
+func (v *Informer) Apply(ctx context.Context, c event.Change) error {
+	t, newer, ok := v.lookupNewer(c)
+	if !ok {
+		return fault.Terminal(fmt.Errorf("apply change of %s: the view has no such kind", c.Key))
+	}
+	if !newer || v.cfg.Cluster != "" && v.cfg.Cluster != c.Key.Cluster {
+		return nil
+	}
+	load := strconv.FormatUint(v.loads.Load(), 10)
+	state := strings.Join([]string{load, c.Key.Tokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
+	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.acceptChange(ctx, t, c) })
+	return err
+}
+
+// acceptChange reads the object if NATS could not carry it, and stores c.
+func (v *Informer) acceptChange(ctx context.Context, t table, c event.Change) error {
+	if c.Omitted && !c.Deleted {
+		object, err := v.fetchObject(ctx, c.Key)
+		if err != nil || object == nil {
+			return err
+		}
+		c.Object = object
+	}
+	return v.commitChange(t, c, func() bool { return true })
+}
+
+// ApplyAuthoritative stores the answer of the API server about an object. The answer replaces a held state that it contradicts,
+// even one with a higher version, unless the view holds another state by now.
+func (v *Informer) ApplyAuthoritative(ctx context.Context, held, is event.Change) error {
+	is = v.WithCurrentEpoch(is)
+	if is.Deleted {
+		return v.Apply(ctx, is)
+	}
+	t, _, ok := v.lookupNewer(is)
+	if !ok {
+		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", is.Key))
+	}
+	return v.commitChange(t, is, func() bool { return t.override(held, is) })
+}
+
+// commitChange decodes a change, and stores it if prepare returns true. It then calls the callbacks of [Informer.OnChange].
+func (v *Informer) commitChange(t table, c event.Change, prepare func() bool) error {
+	commit, err := t.decodeChange(c, v.cfg.KeepUndecodable)
+	if err != nil {
+		err = fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
+	}
+	if commit == nil {
+		return err
+	}
+	v.applying.Lock()
+	defer v.applying.Unlock()
+	v.mu.Lock()
+	taken := prepare() && commit()
+	if order, ok := event.CompareEpochs(c.Epoch, v.epochs[c.Key.Cluster]); !ok || order > 0 {
+		v.epochs[c.Key.Cluster] = c.Epoch
+	}
+	v.mu.Unlock()
+	for _, f := range v.onChange {
+		if taken {
+			f(c.Key)
+		}
+	}
+	return err
+}
+
+// lookupNewer returns the table of c and reports whether c is newer than what the table holds. It takes the lock of changes,
+// so the callbacks have run for every state that it finds.
+func (v *Informer) lookupNewer(c event.Change) (t table, lookupNewer, ok bool) {
+	v.applying.Lock()
+	defer v.applying.Unlock()
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	t, ok = v.tableOf(c.Key.GroupResource)
+	return t, ok && t.isNewer(c), ok
+}
+
+func (v *Informer) fetchObject(ctx context.Context, k event.Key) ([]byte, error) {
+	if v.cfg.Fetch == nil {
+		return nil, fault.Terminal(fmt.Errorf("object %s is too large for the bus and this service cannot read it elsewhere", k))
+	}
+	object, err := v.cfg.Fetch(ctx, k)
+	if err != nil {
+		return nil, fmt.Errorf("read large object %s: %w", k, err)
+	}
+	return object, nil
+}

@@ -1,0 +1,159 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const (
+	// verifyInterval bounds the time between two checks that the view holds everything that the stream holds.
+	// catchUpTimeout bounds one check.
+	verifyInterval = 2 * time.Second
+	catchUpTimeout = 3 * time.Second
+	// maxUnverified bounds the time since the last successful check. After it the view counts as incomplete.
+	maxUnverified = 6 * time.Second
+	// current bounds the age of a view for callers that must not decide from an old state. The watcher writes a
+	// heartbeat every second.
+	current = 2 * time.Second
+	// maxStuck bounds failed checks in a row while the feed brings nothing. Then the feed ends and begins again.
+	maxStuck = 2
+)
+
+var (
+	// errBehind means that the stream holds messages that the feed has not delivered.
+	errBehind = errors.New("the view has not read all of the stream")
+	// errCutShort means that the feed has read messages that the stream no longer holds: the server was restored from a
+	// backup, or lost unsynced writes. New messages reuse sequences that the feed has passed.
+	errCutShort = errors.New("the stream of changes has lost its end")
+)
+
+// publishBarrier writes a message to the end of the stream and returns its sequence. A consumer may read from a server that
+// lags behind, so its position proves nothing. A view that has read the barrier has read everything before it.
+func (v *Informer) publishBarrier(ctx context.Context) (sequence uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
+	mark, err := v.cfg.JS.Publish(ctx, topology.BarrierSubject(v.cfg.Service), nil)
+	if err != nil {
+		return 0, fault.Unavailable(fmt.Errorf("marking the end of stream %s: %w", topology.Changes, err))
+	}
+	return mark.Sequence, nil
+}
+
+// CatchUp waits until the view holds everything that the stream holds now. The error is [fault.Unavailable] if that
+// takes longer than catchUpTimeout.
+func (v *Informer) CatchUp(ctx context.Context) error {
+	now, before := v.currentSyncPoint(), v.currentPosition()
+	sequence, err := v.publishBarrier(ctx)
+	if err != nil {
+		return err
+	}
+	stream, err := v.openStream(ctx)
+	if err != nil {
+		return fault.Unavailable(err)
+	}
+	if before.isBeyond(stream, sequence) {
+		return fault.Unavailable(errCutShort)
+	}
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
+	for !v.hasReached(topology.Incarnation(stream), sequence, now) {
+		if !backoff.Sleep(ctx, verifyInterval/1000) {
+			return fault.Unavailable(fmt.Errorf("%w %s up to %d: %w", errBehind, topology.Changes, sequence, ctx.Err()))
+		}
+	}
+	return nil
+}
+
+// Current returns nil if the view is complete, holds everything that the stream's leader has now, and the watcher's
+// last heartbeat is new. Callers that must not decide from an old state use it.
+func (v *Informer) Current(ctx context.Context) error {
+	if err := v.Complete(); err != nil {
+		return err
+	}
+	if err := v.CatchUp(ctx); err != nil {
+		return err
+	}
+	if v.Age() > current {
+		return fault.Unavailable(fmt.Errorf("the watcher has not said for %s that the stream follows the API server", current))
+	}
+	return nil
+}
+
+// position is a position in one life of the stream.
+type position struct {
+	incarnation string
+	position    uint64
+}
+
+// currentPosition returns the position up to which the view holds everything.
+func (v *Informer) currentPosition() position {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return position{v.streamID, v.position}
+}
+
+// isBeyond reports whether the stream, in the same life, ends before p.
+func (p position) isBeyond(stream *jetstream.StreamInfo, last uint64) bool {
+	return p.incarnation == topology.Incarnation(stream) && p.position > last
+}
+
+// hasReached reports whether the view holds everything up to a sequence, in the same life of the stream. If so, it records
+// then, the moment at which the stream ended there.
+func (v *Informer) hasReached(incarnation string, sequence uint64, then syncPoint) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.loading || v.streamID != incarnation || v.position < sequence {
+		return false
+	}
+	if then.at > v.syncedAt.at {
+		v.syncedAt = then
+	}
+	return true
+}
+
+// verifyLoop checks repeatedly that the view misses nothing: after each heartbeat, and at least every verifyInterval. If
+// the feed has delivered everything up to the last sequence, a check costs one request. Otherwise it writes a barrier.
+// verify returns an error, which ends the feed, if the stream lost its end, or if the feed delivers nothing although
+// the stream holds more.
+func (v *Informer) verifyLoop(ctx context.Context) error {
+	for stuck := 0; v.waitForHeartbeat(ctx); {
+		v.readClock(ctx)
+		now, brought, before := v.currentSyncPoint(), v.brought.Load(), v.currentPosition()
+		stream, err := v.openStream(ctx)
+		if err == nil && (before.isBeyond(stream, stream.State.LastSeq) || !v.hasReached(topology.Incarnation(stream), stream.State.LastSeq, now)) {
+			err = v.CatchUp(ctx)
+		}
+		if errors.Is(err, errCutShort) { // A server that lost contact with the others accepts no barrier, so CatchUp cannot find this out.
+			return err
+		}
+		if err != nil {
+			v.cfg.Log.DebugContext(ctx, "the view may be old", slog.Any("error", err))
+		}
+		if stuck++; !errors.Is(err, errBehind) || v.brought.Load() != brought {
+			stuck = 0
+		}
+		if stuck == maxStuck {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitForHeartbeat waits for a heartbeat, verifyInterval at most. It returns false once ctx has ended.
+func (v *Informer) waitForHeartbeat(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+	case <-v.beaten:
+	case <-time.After(verifyInterval):
+	}
+	return ctx.Err() == nil
+}

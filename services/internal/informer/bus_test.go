@@ -1,0 +1,212 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/informer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	// soon bounds how long tests wait for what has to come.
+	soon = 60 * time.Second
+	// reconnectWait keeps tests of restarts short.
+	reconnectWait = 20 * time.Millisecond
+)
+
+// bus is a NATS server of the test's own, with all streams, and what a watcher publishes.
+type bus struct {
+	t  *testing.T
+	js jetstream.JetStream
+	*publish.Publisher
+}
+
+func newBus(t *testing.T) *bus {
+	t.Helper()
+	return newBusOf(t, serve(t, t.TempDir()))
+}
+
+// serve starts a server that keeps its streams in a folder.
+func serve(t *testing.T, dir string) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(soon) {
+		t.Fatal("NATS did not start")
+	}
+	return s
+}
+
+func newBusOf(t *testing.T, s nats.InProcessConnProvider) *bus {
+	t.Helper()
+	conn, err := nats.Connect("", nats.InProcessServer(s), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bus{t, js, publish.New(js)}
+	b.must(topology.Ensure(t.Context(), js, 1))
+	return b
+}
+
+func (b *bus) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// beat tells how far the stream is behind the cluster "c".
+func (b *bus) beat(behind time.Duration) {
+	b.t.Helper()
+	b.must(b.Heartbeat(b.t.Context(), &eventv1.Heartbeat{Cluster: "c", Behind: durationpb.New(behind)}))
+}
+
+// put publishes states, and returns where the last of them is.
+func (b *bus) put(changes ...event.Change) uint64 {
+	b.t.Helper()
+	var at uint64
+	for _, c := range changes {
+		ack, err := b.Publish(b.t.Context(), c, 0, publish.Options{Replay: true})
+		b.must(err)
+		at = ack.Sequence
+	}
+	return at
+}
+
+// raw publishes what no watcher would.
+func (b *bus) raw(subject, data string) {
+	b.t.Helper()
+	_, err := b.js.Publish(b.t.Context(), subject, []byte(data))
+	b.must(err)
+}
+
+// mark says that the stream holds count objects of a kind, up to a place in it.
+func (b *bus) mark(kind kinds.Kind, count int, upTo uint64, edit ...func(*eventv1.SnapshotMarker)) {
+	b.t.Helper()
+	incarnation, err := b.Incarnation(b.t.Context())
+	b.must(err)
+	m := &eventv1.SnapshotMarker{
+		Cluster: "c", Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(count),
+		Stream: incarnation, LastSequence: upTo, Served: true,
+	}
+	for _, f := range edit {
+		f(m)
+	}
+	b.must(b.Marker(b.t.Context(), m))
+}
+
+// replace deletes the stream of changes and makes it anew.
+func (b *bus) replace() {
+	b.t.Helper()
+	b.must(b.js.DeleteStream(b.t.Context(), topology.Changes))
+	b.must(topology.Ensure(b.t.Context(), b.js, 1))
+}
+
+// fed is a view that follows the bus until the test ends.
+type fed struct {
+	*informer.Informer
+	stores  *informer.Lister[object]
+	reloads *atomic.Int32
+	derived derived
+}
+
+func (b *bus) feed(edit ...func(*informer.Config)) *fed {
+	b.t.Helper()
+	return b.feedOf(nil, edit...)
+}
+
+// feedOf is feed of a view that holds other kinds, too.
+func (b *bus) feedOf(others []kinds.Kind, edit ...func(*informer.Config)) *fed {
+	b.t.Helper()
+	cfg := informer.Config{JS: b.js, Service: "test", Log: slog.New(slog.DiscardHandler)}
+	for _, f := range edit {
+		f(&cfg)
+	}
+	v := informer.New(cfg)
+	f := &fed{Informer: v, stores: informer.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }}), reloads: &atomic.Int32{}}
+	for _, kind := range others {
+		informer.Register[object](v, kind, nil)
+	}
+	v.OnReload(func() { f.reloads.Add(1) })
+	f.derived.follow(v, f.stores)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- v.Run(ctx) }()
+	b.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Errorf("the view ended with %v", err)
+		}
+	})
+	return f
+}
+
+// await waits until the view is complete and holds these Stores.
+func (f *fed) await(t *testing.T, want string) {
+	t.Helper()
+	f.eventually(t, func() error {
+		if err := f.Complete(); err != nil {
+			return err
+		}
+		if got := names(f.stores.All()); got != want {
+			return errors.New("held are " + got)
+		}
+		return nil
+	})
+}
+
+// incomplete waits until the view has taken in the state of an object, and wants it not to be relied on.
+func (f *fed) incomplete(t *testing.T, name string) {
+	t.Helper()
+	f.eventually(t, func() error {
+		if _, ok := f.stores.Get(key(name)); !ok {
+			return errors.New("there is no " + name)
+		}
+		return nil
+	})
+	if err := f.Complete(); !errors.Is(err, informer.ErrIncomplete) {
+		t.Errorf("it says %v", err)
+	}
+}
+
+func (f *fed) eventually(t *testing.T, check func() error) {
+	t.Helper()
+	end := time.After(soon)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-end:
+			t.Fatalf("not within %s: %v", soon, err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

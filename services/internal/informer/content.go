@@ -1,0 +1,164 @@
+package informer
+
+import (
+	"slices"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/event"
+)
+
+// contents holds the live objects and the tombstones of one kind.
+type contents[T any] struct {
+	live *indexer[event.Key, T]
+	gone *tombstones[T]
+	// denied holds states that the API server contradicted. If the cluster turns out to have gone back in time, they
+	// become tombstones.
+	denied map[event.Key]*Object[T]
+}
+
+// isNewer reports whether c is newer than what the table holds. A deletion is compared with the live object only if UID
+// and epoch are the same.
+func (t *Lister[T]) isNewer(c event.Change) bool {
+	live := t.writing.live.objects[c.Key]
+	if c.Deleted {
+		gone := t.writing.gone.getTombstone(c.Key, c.UID)
+		return (gone == nil || c.IsNewerThan(gone.Change)) &&
+			(live == nil || live.UID != c.UID || live.Epoch != c.Epoch || c.IsNewerThan(live.Change))
+	}
+	for gone := range t.writing.gone.tombstonesOf(c.Key) {
+		if !c.IsNewerThan(gone.Change) {
+			return false
+		}
+	}
+	return live == nil || c.IsNewerThan(live.Change)
+}
+
+func (t *Lister[T]) decodeChange(c event.Change, blank bool) (func() bool, error) {
+	o := &Object[T]{Change: c}
+	o.Object = nil
+	if len(c.Object) > 0 {
+		value := new(T)
+		if err := event.Decode(c.Object, value); err == nil {
+			o.Value = trimCapacity(value)
+		} else if !c.Deleted && blank {
+			return func() bool { return t.putAsIs(o) }, err
+		} else if !c.Deleted { // A deletion needs no body.
+			return nil, err
+		}
+	}
+	return func() bool { return t.putObject(o) }, nil
+}
+
+// putAsIs stores o with the value that it has, even none.
+func (t *Lister[T]) putAsIs(o *Object[T]) (taken bool) {
+	if taken = t.isNewer(o.Change); taken {
+		t.writing.replaceLive(t.writing.live.objects[o.Key], o)
+	}
+	return taken
+}
+
+// trimCapacity returns a copy of value in as little memory as possible: without spare room in slices, and with shared strings
+// for equal conditions.
+func trimCapacity[T any](value *T) *T {
+	if c, ok := any(value).(interface{ DeepCopy() *T }); ok {
+		value = c.DeepCopy()
+	}
+	if c, ok := any(value).(interface{ GetConditions() []metav1.Condition }); ok {
+		said := c.GetConditions()
+		for i := range said {
+			for _, text := range []*string{&said[i].Type, &said[i].Reason, &said[i].Message} {
+				*text = unique.Make(*text).Value()
+			}
+			said[i].Status = unique.Make(said[i].Status).Value()
+		}
+	}
+	return value
+}
+
+// putObject stores o unless the table has received a state that is as new. A missing last state is taken from the live
+// object.
+func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
+	if !t.isNewer(o.Change) {
+		return false
+	}
+	c := t.writing
+	was := c.live.objects[o.Key]
+	if was != nil && was.UID == o.UID && o.Value == nil {
+		o.Value = was.Value
+	}
+	switch {
+	case !o.Deleted:
+		c.replaceLive(was, o)
+	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.IsNewerThan(was.Change):
+		if c.live.removeKey(o.Key); was.UID != o.UID { // It was deleted before the object that o deletes was created.
+			c.gone.displaceObject(was, o.Change)
+		}
+		fallthrough
+	default:
+		c.gone.putTombstone(o)
+	}
+	return true
+}
+
+// replaceLive makes o the live object of its name, and buries the one that had the name.
+func (c *contents[T]) replaceLive(was, o *Object[T]) {
+	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
+		c.gone.displaceObject(was, o.Change)
+	}
+	if denied := c.denied[o.Key]; denied != nil && denied.Epoch != o.Epoch {
+		c.gone.displaceObject(denied, o.Change)
+		delete(c.denied, o.Key)
+	}
+	if gone := c.gone.getTombstone(o.Key, o.UID); gone != nil && gone.Epoch == o.Epoch {
+		c.gone.removeTombstone(o.Key, o.UID)
+	}
+	c.live.putObject(o.Key, o)
+}
+
+func (t *Lister[T]) override(held, is event.Change) bool {
+	believed := is.IsNewerThan(held) || t.discardState(held, is)
+	if believed {
+		t.dropNewerTombstones(is)
+	}
+	return believed
+}
+
+// discardState drops the state lie if the table holds it. It reports whether the table then accepts is: the state was held, or
+// the table holds nothing about the object.
+func (t *Lister[T]) discardState(lie, is event.Change) bool {
+	c := t.writing
+	held := func(o *Object[T]) bool {
+		return o != nil && o.UID == lie.UID && o.Epoch == lie.Epoch && o.ResourceVersion == lie.ResourceVersion && o.Deleted == lie.Deleted
+	}
+	live, gone := c.live.objects[lie.Key], c.gone.getTombstone(lie.Key, lie.UID)
+	switch {
+	case held(live):
+		c.live.removeKey(lie.Key)
+		c.denied[lie.Key] = live
+		if own := c.gone.getTombstone(is.Key, is.UID); own != nil && own.UID != lie.UID && own.Epoch == is.Epoch && own.ResourceVersion == is.ResourceVersion {
+			c.gone.removeTombstone(is.Key, is.UID) // The denied state had displaced it.
+		}
+	case live == nil && held(gone):
+		c.gone.removeTombstone(lie.Key, lie.UID)
+		c.denied[lie.Key] = gone
+	default:
+		return live == nil && gone == nil
+	}
+	return true
+}
+
+// dropNewerTombstones drops tombstones of other objects of the name that are newer than is, because is still exists. A newer
+// tombstone of the object itself stays, and then all do: others may have come and gone since.
+func (t *Lister[T]) dropNewerTombstones(is event.Change) {
+	gone := t.writing.gone
+	if own := gone.getTombstone(is.Key, is.UID); own != nil && !is.IsNewerThan(own.Change) {
+		return
+	}
+	for _, o := range slices.Collect(gone.tombstonesOf(is.Key)) {
+		if o.UID != is.UID && o.Epoch == is.Epoch && !is.IsNewerThan(o.Change) {
+			gone.removeTombstone(is.Key, o.UID)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// errReplaced ends a feed because what it loaded is no longer what the stream holds. The view then loads again.
+var errReplaced = errors.New("the stream of changes was replaced")
+
+// runFeed loads the stream, and follows it until an error.
+func (v *Informer) runFeed(ctx context.Context) error {
+	stream, err := v.openStream(ctx)
+	if err != nil {
+		return err
+	}
+	v.beginLoad()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return v.feedChanges(ctx, stream) })
+	group.Go(func() error { return v.feedMarkers(ctx, topology.Incarnation(stream)) })
+	group.Go(func() error { return v.verifyLoop(ctx) })
+	return group.Wait()
+}
+
+func (v *Informer) openStream(ctx context.Context) (*jetstream.StreamInfo, error) {
+	stream, err := v.cfg.JS.Stream(ctx, topology.Changes)
+	if err != nil {
+		return nil, fmt.Errorf("look up stream %s: %w", topology.Changes, err)
+	}
+	return stream.CachedInfo(), nil
+}
+
+func (v *Informer) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) error {
+	filters := v.subjectFilters(func(k event.GroupResource) string { return topology.ChangesFilter(v.cfg.Cluster, k) })
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes, orderedConsumerConfig(append(filters, topology.WakeFilter())))
+	if err != nil {
+		return fmt.Errorf("read stream %s: %w", topology.Changes, err)
+	}
+	now := v.currentSyncPoint()
+	last, err := v.publishBarrier(ctx)
+	if err != nil {
+		return err
+	}
+	loaded := false
+	return forEachMessage(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
+		if err := v.applyMessage(ctx, msg); err != nil {
+			return err
+		}
+		v.setReadSequence(msg.Subject(), meta.Sequence.Stream)
+		if !loaded && meta.Sequence.Stream >= last {
+			loaded = true
+			v.finishLoad(ctx, stream, now)
+		}
+		return v.checkMarkerCounts(ctx)
+	})
+}
+
+// setReadSequence records the sequence of the last message read, and of the last change.
+func (v *Informer) setReadSequence(subject string, sequence uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.position = sequence; topology.IsWake(subject) {
+		return
+	}
+	v.changed = sequence
+	if k, _, err := topology.ParseChangeSubject(subject); err == nil && k.Target {
+		v.targeted[snapshot{k.Cluster, k.GroupResource}] = sequence
+	}
+}
+
+// applyMessage applies one message. It skips a change that cannot be decoded, or stores it without a value ([Config.KeepUndecodable]):
+// the consumer of the service receives it too, and makes it a dead letter. It retries other errors until ctx ends.
+func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg) error {
+	v.brought.Add(1)
+	if topology.IsWake(msg.Subject()) {
+		return nil // A barrier has no content; only its sequence counts.
+	}
+	err := v.takeOnce(ctx, msg)
+	if err != nil && !fault.IsTerminal(err) {
+		v.cfg.Log.WarnContext(ctx, "the view waits for a change that it cannot take in; trying again",
+			slog.String("subject", msg.Subject()), slog.Any("error", err))
+		defer v.setBlocked(nil)
+	}
+	for err != nil && !fault.IsTerminal(err) {
+		v.setBlocked(err)
+		if !backoff.Sleep(ctx, pause) {
+			return ctx.Err()
+		}
+		v.brought.Add(1)
+		err = v.takeOnce(ctx, msg)
+	}
+	if err != nil {
+		v.cfg.Log.DebugContext(ctx, "unusable message skipped by the view", slog.String("subject", msg.Subject()), slog.Any("error", err))
+	}
+	return nil
+}
+
+// setBlocked records the error for which the feed waits; nil means that it goes on.
+func (v *Informer) setBlocked(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.blockedBy = err
+}
+
+func (v *Informer) takeOnce(ctx context.Context, msg jetstream.Msg) error {
+	change, err := topology.DecodeChange(msg)
+	if err != nil {
+		return err
+	}
+	return v.Apply(ctx, change)
+}
+
+func (v *Informer) beginLoad() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.position, v.changed, v.loading, v.marked = 0, 0, true, false
+	clear(v.epochs)
+	clear(v.targeted)
+	v.loads.Add(1)
+	for _, t := range v.tables {
+		t.beginLoad()
+	}
+	for _, f := range v.onBegin {
+		f()
+	}
+}
+
+// finishLoad publishes the loaded content to readers. The content is everything that the stream held at the moment then.
+func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo, then syncPoint) {
+	again := v.publishLoaded()
+	v.mu.Lock()
+	v.streamID, v.read, v.loading = topology.Incarnation(stream), stream.TimeStamp, false
+	v.syncedAt = then
+	v.mu.Unlock()
+	v.cfg.Log.InfoContext(ctx, "view loaded", slog.Uint64("sequence", v.position))
+	if again {
+		for _, f := range v.onReload {
+			f()
+		}
+	}
+}
+
+// publishLoaded makes the loaded content visible, and runs the callbacks of [Informer.OnLoad] before the view can be complete. It
+// reports whether an earlier load was visible.
+func (v *Informer) publishLoaded() (again bool) {
+	v.applying.Lock()
+	defer v.applying.Unlock()
+	v.mu.Lock()
+	again = v.streamID != ""
+	for _, t := range v.tables {
+		t.finishLoad()
+		t.expireTombstones(time.Now())
+	}
+	v.mu.Unlock()
+	for _, f := range v.onLoad {
+		f()
+	}
+	return again
+}
+
+func (v *Informer) feedMarkers(ctx context.Context, life string) error {
+	filters := v.subjectFilters(func(k event.GroupResource) string { return topology.SyncSubject(v.cfg.Cluster, k) })
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, orderedConsumerConfig(append(filters, topology.HeartbeatSubject(v.cfg.Cluster))))
+	if err != nil {
+		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
+	}
+	v.readClock(ctx)
+	v.readMarkers(consumer.CachedInfo().NumPending)
+	beating := map[string]bool{}
+	return forEachMessage(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
+		defer v.readMarkers(meta.NumPending)
+		if topology.IsHeartbeat(msg.Subject()) {
+			v.readHeartbeat(msg, meta.Timestamp, !beating[msg.Subject()])
+			beating[msg.Subject()] = true
+			return nil
+		}
+		var m eventv1.SnapshotMarker
+		if err := proto.Unmarshal(msg.Data(), &m); err != nil {
+			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
+			return nil
+		}
+		return v.storeMarker(ctx, life, marker{message: &m, sequence: meta.Sequence.Stream, written: meta.Timestamp})
+	})
+}
+
+// readMarkers records that the feed has read all markers, if none is left.
+func (v *Informer) readMarkers(left uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.marked = v.marked || left == 0
+}
+
+// storeMarker stores a snapshot marker. If it names another life of the stream than the one that is being read, it is either
+// old, or the stream was replaced: then mark returns errReplaced.
+func (v *Informer) storeMarker(ctx context.Context, life string, m marker) error {
+	of := snapshot{m.message.GetCluster(), event.GroupResource{
+		Group: m.message.GetGroup(), Resource: m.message.GetResource(), Target: m.message.GetTarget(),
+	}}
+	v.mu.Lock()
+	if was := v.markers[of]; was.sequence == m.sequence {
+		m.counted, m.told = was.counted, was.told
+	}
+	v.markers[of] = m
+	v.mu.Unlock()
+	if m.message.GetStream() != life {
+		stream, err := v.openStream(ctx)
+		if err != nil {
+			return err
+		}
+		if topology.Incarnation(stream) != life {
+			return errReplaced
+		}
+	}
+	return v.checkMarkerCounts(ctx)
+}
+
+// checkMarkerCounts compares each new marker once with the number of objects that the view holds. If they differ, changes may have
+// followed the marker, or the view lacks something: reading again settles both. Reading again finds nothing new if the
+// marker was written before the stream was read, and changes followed it. The count of targets proves nothing once a
+// change followed it, because anybody may create and delete many of them.
+func (v *Informer) checkMarkerCounts(ctx context.Context) error {
+	targets, err := v.countOnce(ctx)
+	v.runObservers(targets)
+	return err
+}
+
+// countOnce compares the markers that were not compared yet. It returns the kinds of targets among them.
+func (v *Informer) countOnce(ctx context.Context) (targets []snapshot, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.loading {
+		return nil, nil
+	}
+	for of, m := range v.markers {
+		t, held := v.tableOf(of.kind)
+		if !held || m.counted || m.message.GetStream() != v.streamID || m.message.GetLastSequence() > v.position {
+			continue
+		}
+		m.counted = true
+		v.markers[of] = m
+		if of.kind.Target {
+			targets = append(targets, of)
+		}
+		settled := m.written.Before(v.read) && m.message.GetLastSequence() < v.changed || m.message.GetProblem() != "" || m.message.GetWithdrawn() ||
+			v.targeted[of] > m.message.GetLastSequence()
+		if size := t.countCovered(of); !settled && size != m.message.GetCount() {
+			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("snapshot", of.String()),
+				slog.Int64("held", size), slog.Int64("counted", m.message.GetCount()))
+			return targets, errReplaced
+		}
+	}
+	return targets, nil
+}
+
+func (v *Informer) subjectFilters(subject func(event.GroupResource) string) []string {
+	filters := make([]string, 0, len(v.tables))
+	for kind := range v.tables {
+		filters = append(filters, subject(kind))
+	}
+	return filters
+}
+
+const (
+	// heartbeat is the interval in which a server that feeds the view must show that it is alive. After two missing
+	// ones the client asks another server.
+	heartbeat = time.Second
+	// pullExpiry bounds one pull request.
+	pullExpiry = 30 * time.Second
+)
+
+// orderedConsumerConfig returns the configuration of a consumer of all messages that match filters. It ends when its one reset fails:
+// afterwards it could read another stream, whose sequences mean something else. The server removes it after a minute
+// without requests.
+func orderedConsumerConfig(filters []string) jetstream.OrderedConsumerConfig {
+	return jetstream.OrderedConsumerConfig{FilterSubjects: filters, MaxResetAttempts: 1, InactiveThreshold: time.Minute}
+}
+
+// forEachMessage passes every message to f until f or the consumer fails.
+func forEachMessage(ctx context.Context, consumer jetstream.Consumer, f func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
+	messages, err := consumer.Messages(jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(heartbeat))
+	if err != nil {
+		return fmt.Errorf("receive: %w", err)
+	}
+	defer messages.Stop() // Stop before ctx ends would race with a reset, and leave a consumer running.
+	for {
+		msg, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return fmt.Errorf("receive: %w", err)
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return fmt.Errorf("read metadata of a message: %w", err)
+		}
+		if err := f(msg, meta); err != nil {
+			return err
+		}
+	}
+}

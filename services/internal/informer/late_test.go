@@ -1,0 +1,311 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/informer"
+)
+
+// stalled is a bus of which somebody reads a stream only as far as pass lets them, as a process that is
+// stopped: what there is comes all the same, and waits.
+type stalled struct {
+	jetstream.JetStream
+
+	stream string
+	pass   func()
+}
+
+type stalledConsumer struct {
+	jetstream.Consumer
+
+	pass func()
+}
+
+type stalledMessages struct {
+	jetstream.MessagesContext
+
+	pass func()
+}
+
+func (s stalled) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+	c, err := s.JetStream.OrderedConsumer(ctx, stream, cfg)
+	if stream != s.stream {
+		return c, err
+	}
+	return stalledConsumer{c, s.pass}, err
+}
+
+func (c stalledConsumer) Messages(opts ...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
+	m, err := c.Consumer.Messages(opts...)
+	return stalledMessages{m, c.pass}, err
+}
+
+func (m stalledMessages) Next(opts ...jetstream.NextOpt) (jetstream.Msg, error) {
+	msg, err := m.MessagesContext.Next(opts...)
+	if err == nil {
+		m.pass()
+	}
+	return msg, err
+}
+
+// Whoever was held still has heartbeats before them of a watcher that may have died long ago.
+func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
+	b := newBus(t)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	var gate sync.Mutex
+	f := b.feed(func(c *informer.Config) { c.JS = stalled{b.js, topology.Sync, func() { gate.Lock(); defer gate.Unlock() }} })
+	f.await(t, "a ")
+	f.eventually(t, func() error {
+		b.beat(0)
+		if f.Age() > time.Second {
+			return errors.New("no heartbeat was read")
+		}
+		return nil
+	})
+	gate.Lock()
+	release := sync.OnceFunc(gate.Unlock)
+	t.Cleanup(release)
+	const told = time.Hour
+	b.beat(told)
+	written := time.Now()
+	f.eventually(t, func() error {
+		if f.Age() < 4*time.Second {
+			return errors.New("there were heartbeats a moment ago")
+		}
+		return nil
+	})
+	late := time.Since(written)
+	release()
+	f.eventually(t, func() error {
+		switch over := f.Age() - told; {
+		case over < 0:
+			return errors.New("it is not read")
+		case over < late:
+			t.Errorf("a heartbeat of %s ago is taken for one of %s ago", late, over)
+		}
+		return nil
+	})
+}
+
+// What a heartbeat tells of comes by another stream, and may come later: a heartbeat that was read says nothing of it until it is there.
+func TestAHeartbeatTellsNothingOfWhatIsNotReadYet(t *testing.T) {
+	b := newBus(t)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	var gate sync.Mutex
+	var read atomic.Int64
+	f := b.feed(func(c *informer.Config) {
+		changes := stalled{b.js, topology.Changes, func() { gate.Lock(); defer gate.Unlock() }}
+		c.JS = stalled{changes, topology.Sync, func() { read.Add(1) }}
+	})
+	f.await(t, "a ")
+	beat := func(behind time.Duration) { // The stream keeps the last: each is to be read before the next.
+		t.Helper()
+		before := read.Load()
+		b.beat(behind)
+		f.eventually(t, func() error {
+			if read.Load() == before {
+				return errors.New("the heartbeat was not read")
+			}
+			return nil
+		})
+	}
+	const told = time.Hour // The watcher was held.
+	f.eventually(t, func() error {
+		beat(told)
+		if age := f.Age(); age < told || age == math.MaxInt64 {
+			return fmt.Errorf("the age is %s", age)
+		}
+		return nil
+	})
+	gate.Lock()
+	release := sync.OnceFunc(gate.Unlock)
+	t.Cleanup(release)
+	b.put(change("b", 2))
+	beat(0)
+	beat(0) // Once this is read, the one before it was taken.
+	if age := f.Age(); age < told {
+		t.Errorf("what was published before the heartbeat is not there, and the age is %s", age)
+	}
+	release()
+	f.eventually(t, func() error {
+		if age := f.Age(); age > told {
+			return fmt.Errorf("the age is %s", age)
+		}
+		if _, ok := f.stores.Get(key("b")); !ok {
+			t.Error("the view is young, and lacks what was published before")
+		}
+		return nil
+	})
+}
+
+// Of which clusters there are watchers the last marker may tell.
+func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
+	b := newBus(t)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	b.mark(kinds.Roles(), 1, 0, func(m *eventv1.SnapshotMarker) { m.Cluster = "other" })
+	b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "other"}))
+	markers := make(chan struct{}, 1)
+	f := b.feed(func(c *informer.Config) { c.JS = stalled{b.js, topology.Sync, func() { <-markers }} })
+	release := sync.OnceFunc(func() { close(markers) })
+	t.Cleanup(release)
+	markers <- struct{}{}
+	f.incomplete(t, "a")
+	for range 200 {
+		if f.Complete() == nil {
+			t.Fatal("it is complete, and has not heard of the other cluster")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	release()
+	f.eventually(t, func() error {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), `in cluster "other"`) {
+			return err
+		}
+		return nil
+	})
+}
+
+// recovering is a server that is restored from a backup at times.
+type recovering struct{ atomic.Pointer[server.Server] }
+
+func (r *recovering) InProcessConn() (net.Conn, error) { return r.Load().InProcessConn() }
+
+// next ends the server, and starts one on a copy of a folder.
+func (r *recovering) next(t *testing.T, from string) (dir string) {
+	t.Helper()
+	if s := r.Load(); s != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	r.Store(serve(t, dir))
+	return dir
+}
+
+// A bus that is restored from a backup has other changes under the numbers of those that it lost. Who has read these would never hear
+// of the others.
+func TestAStreamThatHasLostItsEndIsReadAnew(t *testing.T) {
+	var server recovering
+	first := server.next(t, t.TempDir())
+	b := newBusOf(t, &server)
+	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("b", 2)))
+	f := b.feed()
+	f.await(t, "a b ")
+	server.next(t, first)
+	b.reconnected()
+	f.await(t, "a b ")
+	for version := range 1000 { // As many as nobody makes again within the seconds of this test.
+		b.put(change("c", 10+version))
+	}
+	f.await(t, "a b c ")
+	server.next(t, first)
+	b.reconnected()
+	b.put(change("a", 2000, func(c *event.Change) { c.Deleted = true }))
+	f.eventually(t, func() error {
+		if _, there := f.stores.Get(key("a")); there {
+			return errors.New("it has not heard that a is gone")
+		}
+		return f.Complete()
+	})
+}
+
+// reconnected waits until the bus answers again.
+func (b *bus) reconnected() {
+	b.t.Helper()
+	for end := time.Now().Add(soon); ; {
+		_, err := b.Incarnation(b.t.Context())
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// While the stream is read anew nobody may rely on what was held before, nor on a part of what there is.
+func TestAViewThatIsReadAnewIsIncompleteUntilAllIsRead(t *testing.T) {
+	b := newBus(t)
+	at := b.put(change("a", 1))
+	b.mark(kinds.Stores(), 1, at)
+	large := b.put(change("b", 2, func(c *event.Change) { c.Omitted, c.Object = true, nil })) // Behind what the marker speaks of.
+	var again atomic.Bool
+	read := make(chan struct{})
+	f := b.feed(func(c *informer.Config) {
+		c.Fetch = func(ctx context.Context, _ event.Key) ([]byte, error) {
+			if again.Load() {
+				return []byte(`{}`), wait(ctx, read)
+			}
+			return []byte(`{}`), nil
+		}
+	})
+	f.await(t, "a b ")
+	f.eventually(t, func() error {
+		b.beat(0)
+		if f.Age() > soon {
+			return errors.New("no heartbeat was read")
+		}
+		return nil
+	})
+	again.Store(true)
+	b.mark(kinds.Stores(), 7, large)
+	f.eventually(t, func() error {
+		if f.Complete() == nil {
+			return errors.New("the number is wrong, and it does not read again")
+		}
+		return nil
+	})
+	b.mark(kinds.Stores(), 1, at)
+	for range 200 {
+		if age := f.Age(); f.Complete() == nil || age < math.MaxInt64 {
+			t.Fatalf("it has not read b again, and is complete, or %s old", age)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	b.mark(kinds.Stores(), 2, large)
+	close(read)
+	f.await(t, "a b ")
+}
+
+// A server may feed a view from a stream that another took the place of, and tell nobody.
+func TestAViewIsNotBelievedWhoseStreamAnotherTookThePlaceOf(t *testing.T) {
+	b := newBus(t)
+	at := b.put(change("a", 1))
+	b.mark(kinds.Stores(), 1, at)
+	js := b.lagging()
+	b.reaches(at)
+	f := b.feed(func(c *informer.Config) { c.JS = js })
+	f.eventually(t, func() error {
+		stream, err := b.js.Stream(t.Context(), topology.Changes)
+		b.must(err)
+		b.reaches(stream.CachedInfo().State.LastSeq)
+		return f.Complete()
+	})
+	b.replace()
+	f.eventually(t, func() error {
+		if f.Complete() == nil {
+			return errors.New("it holds a, which no stream tells of")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,77 @@
+package informer_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/informer"
+)
+
+// derived is what is worked out from all Stores, and then kept by changes.
+type derived struct {
+	mu    sync.Mutex
+	names map[string]bool
+	// late counts the times when the view was complete before this was.
+	late int
+}
+
+// follow keeps d in step with v.
+func (d *derived) follow(v *informer.Informer, stores *informer.Lister[object]) {
+	v.OnLoad(func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.names = map[string]bool{}
+		for _, o := range stores.All() {
+			d.names[o.Key.Name] = true
+		}
+		if v.Complete() == nil {
+			d.late++
+		}
+	})
+	v.OnChange(func(k event.Key) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if _, lives := stores.Get(k); lives && d.names != nil {
+			d.names[k.Name] = true
+		} else {
+			delete(d.names, k.Name)
+		}
+	})
+}
+
+// held is what it says between changes.
+func (d *derived) held(v *informer.Informer) (names string, late int) {
+	v.Between(func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		names, late = strings.Join(slices.Sorted(maps.Keys(d.names)), " "), d.late
+	})
+	return names, late
+}
+
+func TestWhatFollowsFromAllObjectsIsThereBeforeTheViewIsComplete(t *testing.T) {
+	t.Parallel()
+	b := newBus(t)
+	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("b", 2)))
+	f := b.feed()
+	f.await(t, "a b ")
+	if names, late := f.derived.held(f.Informer); names != "a b" || late > 0 {
+		t.Errorf("derived is %q, too late %d times", names, late)
+	}
+	b.put(change("c", 3))
+	f.await(t, "a b c ")
+	if names, _ := f.derived.held(f.Informer); names != "a b c" {
+		t.Errorf("after a change derived is %q", names)
+	}
+	b.replace() // Objects vanish without a deletion.
+	b.mark(kinds.Stores(), 1, b.put(change("c", 3)))
+	f.await(t, "c ")
+	if names, late := f.derived.held(f.Informer); names != "c" || late > 0 {
+		t.Errorf("after the stream was replaced derived is %q, too late %d times", names, late)
+	}
+}

@@ -1,0 +1,67 @@
+package informer_test
+
+import (
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/mutant"
+)
+
+// mutants are ways in which somebody who decides by a view could go by what was, or by a part of what is.
+func mutants() map[string]mutant.Mutant {
+	return map[string]mutant.Mutant{
+		"another object of the name is what was there":           {"shelf.go", "was.UID == is.UID && was.Epoch", "was.Epoch"},
+		"what sinks handed on before is not void":                {"feed.go", "		t.beginLoad()\n	}\n	for _, f := range v.onBegin {\n		f()\n	}\n", "		t.beginLoad()\n	}\n"},
+		"nobody waits for the end of the stream":                 {"feed.go", "meta.Sequence.Stream >= last {", "meta.Sequence.Stream+last >= last {"},
+		"what is told of is not waited for":                      {"feed.go", "loading, v.marked = 0, 0, true, false", "loading, v.marked = 0, 0, v.incarnation == \"\", false"},
+		"one marker of many is enough":                           {"feed.go", "v.marked = v.marked || left == 0", "v.marked = true"},
+		"nobody counts":                                          {"feed.go", "!settled && size != m.message.GetCount()", "!settled && countCovered < 0"},
+		"the first heartbeat counts":                             {"heartbeat.go", "	if first {\n", "	if first && false {\n"},
+		"heartbeats are of when they are read":                   {"heartbeat.go", "min(bootclock.Now(), c.asked+written.Sub(c.told))", "max(bootclock.Now(), c.asked+written.Sub(c.told))"},
+		"the watcher is up to date":                              {"heartbeat.go", "bootclock.Since(beat.at)+beat.behind", "bootclock.Since(beat.at)"},
+		"a heartbeat is enough":                                  {"heartbeat.go", "range v.syncedAt.beats {", "range v.beats {"},
+		"of heartbeats what is held later is enough":             {"barrier.go", "v.syncedAt = then\n", "v.syncedAt = moment{then.at, v.beats}\n"},
+		"to have read the stream is enough":                      {"heartbeat.go", "bootclock.Since(beat.at)", "bootclock.Since(v.heard.at)"},
+		"of several watchers the youngest counts":                {"heartbeat.go", "age = max(age, ", "age = min(age, "},
+		"while the stream is read the age is that of before":     {"heartbeat.go", ` || v.loading || len(v.syncedAt.beats) == 0`, ` || len(v.syncedAt.beats) == 0`},
+		"a stream that lost its end goes on":                     {"barrier.go", "p.position > last", "p.position > last+1<<40"},
+		"what is behind is all":                                  {"barrier.go", " || v.position < sequence {", " {"},
+		"one life of the stream is as good as another":           {"barrier.go", "v.loading || v.streamID != incarnation", "v.loading"},
+		"a view that is read anew is current":                    {"barrier.go", "	if err := v.Complete(); err != nil {\n		return err\n	}\n", ""},
+		"what the leader has is not asked":                       {"barrier.go", "	if err := v.CatchUp(ctx); err != nil {\n		return err\n	}\n", ""},
+		"a watcher that is silent is none the less believed":     {"barrier.go", "v.Age() > current", "v.Age() < 0"},
+		"a feed that brings nothing is kept":                     {"barrier.go", "stuck == maxStuck", "stuck < 0"},
+		"who was heard once is heard":                            {"view.go", "old > maxUnverified", "old < 0"},
+		"what is read is complete":                               {"view.go", `v.streamID == "" || v.loading || !v.marked`, `v.streamID == ""`},
+		"a marker of another life speaks of this":                {"view.go", "case m.message.GetStream() != v.streamID:", `case m.message.GetStream() == "":`},
+		"a marker speaks of what is not read":                    {"view.go", "case m.message.GetLastSequence() > v.position:", "case false:"},
+		"of one cluster the snapshot is enough":                  {"view.go", "	for cluster := range v.beats {\n		known[cluster] = true\n	}\n", ""},
+		"a revision is of any life":                              {"revision.go", "life.Equal(began) && v.position >= sequence", "v.position >= sequence"},
+		"a revision is held before it is read":                   {"revision.go", "v.position >= sequence", "v.position+1 >= sequence"},
+		"a kind that is not counted is observed":                 {"targets.go", "m.counted && m.message.GetServed()", "m.message.GetServed()"},
+		"a kind with a problem is observed":                      {"targets.go", ` && m.message.GetProblem() == "",`, ","},
+		"a kind that is not served is observed":                  {"targets.go", "m.counted && m.message.GetServed()", "m.counted"},
+		"a kind that is withdrawn is observed":                   {"targets.go", " || m.message.GetWithdrawn() {\n		return Observation{}", " {\n		return Observation{}"},
+		"targets of which nobody was told are there":             {"targets.go", "m.message.GetStream() == v.streamID && !m.told", "m.message.GetStream() == v.streamID && false"},
+		"objects of a kind that is withdrawn stay":               {"targets.go", "			t.dropCovered(of)\n", "			_ = t\n"},
+		"what is as new is taken":                                {"sink.go", "	if !s.isNewer(c) {\n		return false\n", "	if !s.isNewer(c) && c.Deleted {\n		return false\n"},
+		"old deletions are forgotten":                            {"sink.go", "if !s.canForget(gone.load, gone.Epoch, c) && ", "if false && "},
+		"another epoch is the same":                              {"sink.go", "return load != s.loads && epoch != c.Epoch", "return false"},
+		"whatever was before the load is forgotten":              {"sink.go", "return load != s.loads && epoch != c.Epoch", "return load != s.loads"},
+		"an older state is taken when the stream is read anew":   {"sink.go", "return held.load != s.loads && held.epoch.Value() == c.Epoch && held.isNewerThan(c)", "return false"},
+		"what nobody has any more is not asked for":              {"sink.go", "was.load, was.blank = s.loads, true", "was.load = s.loads"},
+		"the deletion of another object takes one away":          {"sink.go", "if live && (was.uid == c.UID || was.epoch.Value() == c.Epoch) && ", "if live && "},
+		"an old deletion takes a new object away":                {"sink.go", " && c.IsNewerThan(was.toChange(c.Key)) {\n		s.dropState", " {\n		s.dropState"},
+		"nobody is told of deletions":                            {"sink.go", "		s.take(c, nil)\n", "		_ = s.take\n"},
+		"deletions are not remembered":                           {"sink.go", "	s.addTombstone(c)\n}\n\n// replaceLive", "}\n\n// replaceLive"},
+		"what is displaced may come back":                        {"sink.go", "was.epoch.Value() != c.Epoch) {\n		s.displaceState(was, c)\n", "was.epoch.Value() != c.Epoch) {\n		_ = was\n"},
+		"what cannot be read says what was begun":                {"sink.go", "			value = nil\n", ""},
+		"one load is as another":                                 {"sink.go", "func (s *Stream[T]) beginLoad() { s.loads++ }", "func (s *Stream[T]) beginLoad() {}"},
+		"what the stream has no more is there":                   {"sink.go", "			if held.load != s.loads {\n", "			if held.load > s.loads {\n"},
+		"a time that is none hides an object":                    {"../event/decode.go", "mendTimes(object)\n", "mendTimes(nil)\n"},
+		"deletions from before the load are of before for ever":  {"sink.go", "			all[i].load = s.loads\n", "			all[i].load += 0 * s.loads\n"},
+		"deletions are never forgotten":                          {"sink.go", "return isExpired(m.Change, now)", "return false && isExpired(m.Change, now)"},
+		"of two replicas that hold other states nobody can tell": {"sink.go", "	s.sum ^= digestState(c)\n", ""},
+	}
+}
+
+func TestEveryMutantIsOneOfTheCodeAsItIs(t *testing.T) { mutant.Apply(t, ".", mutants()) }

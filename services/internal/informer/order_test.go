@@ -1,0 +1,115 @@
+package informer_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/entail-dev/entail/services/internal/event"
+)
+
+// history is what becomes of objects of a few names, one change after another: made, changed,
+// deleted, made anew. Now is the newest state of each.
+type history struct {
+	changes []event.Change
+	now     map[string]event.Change
+}
+
+func drawHistory(t *rapid.T) history {
+	h := history{now: map[string]event.Change{}}
+	for version := range rapid.IntRange(1, 30).Draw(t, "changes") {
+		name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
+		was, known := h.now[name]
+		tag := rapid.SampledFrom([]string{`{}`, `{"tags":["x"]}`, `{"tags":["y"]}`, `{"tags":["x","y"]}`}).Draw(t, "object")
+		c := change(name, version+1, tags(tag))
+		switch {
+		case !known || was.Deleted:
+			c.UID = fmt.Sprintf("%s-%d", name, version)
+		case rapid.Bool().Draw(t, "deleted"):
+			c.UID, c.Object, c.Deleted = was.UID, was.Object, true
+			if rapid.Bool().Draw(t, "swept") { // Then nobody knows a version of the deletion.
+				c.ResourceVersion = was.ResourceVersion
+			}
+		default:
+			c.UID = was.UID
+		}
+		h.changes, h.now[name] = append(h.changes, c), c
+	}
+	return h
+}
+
+// deliver is the changes in some order, some of them twice, and of each name at least the newest.
+func (h history) deliver(t *rapid.T) []event.Change {
+	some := slices.Collect(maps.Values(h.now))
+	for _, c := range h.changes {
+		for range rapid.IntRange(0, 2).Draw(t, "times") {
+			some = append(some, c)
+		}
+	}
+	slices.SortFunc(some, func(a, b event.Change) int { return slices.Compare([]byte(a.ID()), []byte(b.ID())) })
+	return rapid.Permutation(some).Draw(t, "order")
+}
+
+func TestTheViewIsTheSameWhateverTheOrderOfDelivery(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := drawHistory(t)
+		v, table := newView(nil)
+		for _, c := range h.deliver(t) {
+			if err := v.Apply(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, want := range h.now {
+			got, live := table.Last(key(name))
+			if live == want.Deleted || got.UID != want.UID || got.ResourceVersion != want.ResourceVersion {
+				t.Errorf("%s is %s at version %s, live %v; newest is %s at %s, deleted %v",
+					name, got.UID, got.ResourceVersion, live, want.UID, want.ResourceVersion, want.Deleted)
+			}
+		}
+		other, _ := newView(nil)
+		for _, c := range h.deliver(t) {
+			if err := other.Apply(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if v.Digest() != other.Digest() {
+			t.Errorf("in another order the digest is %x, not %x", other.Digest(), v.Digest())
+		}
+		if err := other.Apply(t.Context(), change("a", 1000, func(c *event.Change) { c.UID = "a-1000" })); err != nil {
+			t.Fatal(err)
+		}
+		if v.Digest() == other.Digest() {
+			t.Errorf("with another object the digest is %x, too", other.Digest())
+		}
+		live, dead := 0, 0
+		for _, c := range h.now {
+			if c.Deleted {
+				dead++
+			} else {
+				live++
+			}
+		}
+		if len(table.All()) != live || len(v.Keys()) < live+dead {
+			t.Errorf("%d live objects and %d keys, want %d and %d deleted", len(table.All()), len(v.Keys()), live, dead)
+		}
+		for _, tag := range []string{"x", "y", ""} {
+			var want string
+			for _, o := range table.All() {
+				if tag != "" && slices.Contains(o.Value.Tags, tag) {
+					want += o.Key.Name + " "
+				}
+			}
+			if got := names(table.By("tag", tag)); got != want || table.Count("tag", tag) != len(want)/2 {
+				t.Errorf("with tag %q are %q, want %q", tag, got, want)
+			}
+			for _, o := range table.GoneBy("tag", tag) {
+				if !o.Deleted || !slices.Contains(o.Value.Tags, tag) {
+					t.Errorf("%s at version %s is among the deleted with tag %q", o.Key, o.ResourceVersion, tag)
+				}
+			}
+		}
+	})
+}

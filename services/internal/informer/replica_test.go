@@ -1,0 +1,103 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/informer"
+)
+
+const (
+	replicaStream = "REPLICA"
+	replicaPrefix = "replica."
+	subjectPrefix = "entail."
+)
+
+// lagging is a bus whose consumers of changes live on a replica that is behind the stream's leader.
+type lagging struct{ jetstream.JetStream }
+
+func (b *bus) lagging() lagging {
+	b.t.Helper()
+	_, err := b.js.CreateStream(b.t.Context(), jetstream.StreamConfig{
+		Name: replicaStream, Subjects: []string{replicaPrefix + ">"},
+		SubjectTransform: &jetstream.SubjectTransformConfig{Source: replicaPrefix + ">", Destination: subjectPrefix + ">"},
+	})
+	b.must(err)
+	return lagging{b.js}
+}
+
+func (l lagging) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+	if stream == topology.Changes {
+		stream = replicaStream
+	}
+	return l.JetStream.OrderedConsumer(ctx, stream, cfg)
+}
+
+// reaches makes the replica hold what the leader does, up to a message.
+func (b *bus) reaches(sequence uint64) {
+	b.t.Helper()
+	leader, err := b.js.Stream(b.t.Context(), topology.Changes)
+	b.must(err)
+	replica, err := b.js.Stream(b.t.Context(), replicaStream)
+	b.must(err)
+	for at := replica.CachedInfo().State.LastSeq + 1; at <= sequence; at++ {
+		copied := nats.NewMsg(replicaPrefix + "overwritten")
+		msg, err := leader.GetMsg(b.t.Context(), at)
+		if err == nil {
+			copied.Subject, copied.Data = replicaPrefix+strings.TrimPrefix(msg.Subject, subjectPrefix), msg.Data
+		} else if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			b.t.Fatal(err)
+		}
+		_, err = b.js.PublishMsg(b.t.Context(), copied)
+		b.must(err)
+	}
+}
+
+// What a replica has not missed is not all there is: only its leader knows how much a stream holds.
+func TestAViewIsLoadedWhenItHoldsWhatTheLeaderDoes(t *testing.T) {
+	b := newBus(t)
+	large := func(c *event.Change) { c.Omitted, c.Object = true, nil }
+	marked := b.put(change("a", 1), change("b", 2, large))
+	b.mark(kinds.Stores(), 2, marked)
+	last := b.put(change("c", 3, large))
+	js := b.lagging()
+	b.reaches(marked)
+	reading, read := make(chan struct{}), make(chan struct{})
+	f := b.feed(func(c *informer.Config) {
+		c.JS = js
+		c.Fetch = func(ctx context.Context, k event.Key) ([]byte, error) {
+			select {
+			case reading <- struct{}{}:
+			case <-read:
+			}
+			if k.Name == "b" {
+				return []byte(`{}`), nil
+			}
+			return []byte(`{}`), wait(ctx, read)
+		}
+	})
+	<-reading // All that there is, for all that the replica knows.
+	b.reaches(last)
+	<-reading // By now it has taken in all before.
+	if err := f.Complete(); !errors.Is(err, informer.ErrIncomplete) {
+		t.Errorf("it lacks what the leader has, and says %v", err)
+	}
+	close(read)
+	f.eventually(t, func() error {
+		stream, err := b.js.Stream(t.Context(), topology.Changes)
+		b.must(err)
+		b.reaches(stream.CachedInfo().State.LastSeq)
+		return f.Complete()
+	})
+	if got := names(f.stores.All()); got != "a b c " {
+		t.Errorf("held are %s", got)
+	}
+}

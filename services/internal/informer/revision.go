@@ -1,0 +1,58 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Revision names the content of the view: all changes up to a position in the stream. People compare it, and
+// [Informer.Await] accepts it.
+func (v *Informer) Revision() string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return topology.Revision(v.position, v.streamID)
+}
+
+// Changed returns the sequence of the last change that the view holds. Unlike the position, which barriers of replicas
+// advance, it is equal on all replicas while nothing changes.
+func (v *Informer) Changed() uint64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.changed
+}
+
+// Digest returns a hash over the states of all live objects. Replicas at one position have the same digest.
+func (v *Informer) Digest() (digest uint64) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for _, t := range v.tables {
+		digest ^= t.contentDigest()
+	}
+	return digest
+}
+
+// Await waits until the view holds everything up to a sequence of the stream that began at a time (see
+// [topology.ParseRevision]). A stream that began later holds everything from its start. Await waits at most as long as
+// one check of the view takes. The error wraps [ErrIncomplete].
+func (v *Informer) Await(ctx context.Context, sequence uint64, began time.Time) error {
+	waiting, cancel := context.WithTimeout(ctx, verifyInterval+catchUpTimeout)
+	defer cancel()
+	for !v.hasRead(sequence, began) {
+		if !backoff.Sleep(waiting, verifyInterval/200) {
+			return fmt.Errorf("%w: it is at %s, and was asked for %d of %s",
+				ErrIncomplete, v.Revision(), sequence, began.Format(time.RFC3339Nano))
+		}
+	}
+	return nil
+}
+
+func (v *Informer) hasRead(sequence uint64, began time.Time) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	life, err := time.Parse(time.RFC3339Nano, v.streamID)
+	return err == nil && !v.loading && (life.After(began) || life.Equal(began) && v.position >= sequence)
+}

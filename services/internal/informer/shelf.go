@@ -1,0 +1,116 @@
+package informer
+
+import (
+	"cmp"
+	"hash/fnv"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/entail-dev/entail/services/internal/event"
+)
+
+// indexer holds objects by key, with indexes.
+type indexer[K comparable, T any] struct {
+	objects map[K]*Object[T]
+	extract map[string]func(*T) []string
+	// alike reports whether two states count as equal. edited is called for each object that is replaced by a state
+	// that is not alike. changed counts all changes except between states that are alike.
+	alike   func(was, is *T) bool
+	edited  func(k K, was, is *Object[T])
+	changed uint64
+	// digest is a hash over all states here. It does not depend on the order in which they came.
+	digest uint64
+	index  map[indexKey]map[*Object[T]]struct{}
+}
+
+type indexKey struct{ index, value string }
+
+func newShelf[K comparable, T any](extract map[string]func(*T) []string) *indexer[K, T] {
+	return &indexer[K, T]{objects: map[K]*Object[T]{}, extract: extract, index: map[indexKey]map[*Object[T]]struct{}{}}
+}
+
+// putObject stores o under k, and removes the object that had the key.
+func (s *indexer[K, T]) putObject(k K, o *Object[T]) {
+	changed := s.changed
+	switch was := s.objects[k]; {
+	case was == nil:
+		changed++
+	case !s.isSame(was, o):
+		if changed++; s.edited != nil {
+			s.edited(k, was, o)
+		}
+	}
+	s.removeKey(k)
+	s.objects[k], s.changed = o, changed
+	s.digest ^= digestState(o.Change)
+	for ik := range s.indexEntries(o) {
+		if s.index[ik] == nil {
+			s.index[ik] = map[*Object[T]]struct{}{}
+		}
+		s.index[ik][o] = struct{}{}
+	}
+}
+
+func (s *indexer[K, T]) removeKey(k K) {
+	o := s.objects[k]
+	if o == nil {
+		return
+	}
+	s.changed++
+	delete(s.objects, k)
+	s.digest ^= digestState(o.Change)
+	for ik := range s.indexEntries(o) {
+		delete(s.index[ik], o)
+		if len(s.index[ik]) == 0 {
+			delete(s.index, ik)
+		}
+	}
+}
+
+// digestState returns a hash of an object's state. It is the same in every process.
+func digestState(c event.Change) uint64 {
+	h := fnv.New64a()
+	for _, part := range []string{c.UID, c.Epoch, c.ResourceVersion} {
+		_, _ = h.Write([]byte(part)) // It never fails.
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
+}
+
+// isSame reports whether two states of a key are alike.
+func (s *indexer[K, T]) isSame(was, is *Object[T]) bool {
+	return s.alike != nil && was.UID == is.UID && was.Epoch == is.Epoch && was.Value != nil && is.Value != nil && s.alike(was.Value, is.Value)
+}
+
+// indexEntries yields the index entries of o.
+func (s *indexer[K, T]) indexEntries(o *Object[T]) iter.Seq[indexKey] {
+	return func(yield func(indexKey) bool) {
+		if o.Value == nil {
+			return
+		}
+		for name, extract := range s.extract {
+			for _, value := range extract(o.Value) {
+				if value != "" && !yield(indexKey{name, value}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *indexer[K, T]) objectsByIndex(ik indexKey) []Object[T] {
+	return sortObjects(maps.Keys(s.index[ik]))
+}
+
+func sortObjects[T any](objects iter.Seq[*Object[T]]) []Object[T] {
+	all := []Object[T]{}
+	for o := range objects {
+		all = append(all, *o)
+	}
+	slices.SortFunc(all, func(a, b Object[T]) int {
+		return cmp.Or(cmp.Compare(a.Key.Cluster, b.Key.Cluster), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name),
+			cmp.Compare(a.UID, b.UID))
+	})
+	return all
+}

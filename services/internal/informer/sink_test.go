@@ -1,0 +1,227 @@
+package informer
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/seeds"
+)
+
+type said struct{ Says string }
+
+// pair is a sink beside a table of the same kind, each in a view of its own.
+type pair struct {
+	sunk, kept *Informer
+	sink       *Stream[said]
+	table      *Lister[said]
+	// told is what the sink handed on.
+	told map[event.Key]string
+	// blank counts what is nothing in the sink.
+	blank int
+}
+
+func newPair() *pair {
+	cfg := Config{Log: slog.New(slog.DiscardHandler), KeepUndecodable: true}
+	p := &pair{sunk: New(cfg), kept: New(cfg), told: map[event.Key]string{}}
+	p.table = Register[said](p.kept, kinds.Stores(), nil)
+	p.sink = RegisterSink(p.sunk, kinds.Stores(), func(c event.Change, value *said) {
+		if delete(p.told, c.Key); value != nil {
+			p.told[c.Key] = value.Says
+		}
+	})
+	p.sunk.OnBegin(func() { clear(p.told) })
+	return p
+}
+
+func (p *pair) both(f func(*Informer)) { f(p.sunk); f(p.kept) }
+
+// differ says where they do. An object of the table may be nothing in the sink only if the bus has another state of it.
+func (p *pair) differ(keys []event.Key, bus stream) error {
+	if a, b := p.sunk.Digest(), p.kept.Digest(); a != b {
+		return fmt.Errorf("the digests are %d and %d", a, b)
+	}
+	if a, b := p.sunk.Size(kinds.Stores().GroupResource), p.kept.Size(kinds.Stores().GroupResource); a != b || p.sink.countCovered(snapshot{"one", kinds.Stores().GroupResource}) != p.table.countCovered(snapshot{"one", kinds.Stores().GroupResource}) {
+		return fmt.Errorf("there are %d and %d", a, b)
+	}
+	for _, k := range keys {
+		got, live := p.sink.Get(k)
+		o, want := p.table.Get(k)
+		if live != want || p.sunk.HasLive(k) != want || got.UID != o.UID || got.ResourceVersion != o.ResourceVersion || got.Epoch != o.Epoch {
+			return fmt.Errorf("%s is %+v (%v), want %+v (%v)", k, got, live, o.Change, want)
+		}
+		told, has := p.told[k]
+		if on := bus[k]; !has && (o.Value == nil || on.ResourceVersion != o.ResourceVersion || on.Epoch != o.Epoch) {
+			if o.Value != nil {
+				p.blank++
+			}
+			continue
+		}
+		if o.Value == nil || told != o.Value.Says {
+			return fmt.Errorf("of %s was told %q, want %+v", k, told, o)
+		}
+	}
+	return nil
+}
+
+// stream is what a bus holds: the newest message of each object, which need not be the newest state.
+type stream map[event.Key]event.Change
+
+func someKeys() (keys []event.Key) {
+	for _, n := range []string{"one a", "one b", "two a"} {
+		cluster, name, _ := strings.Cut(n, " ")
+		keys = append(keys, event.Key{Cluster: cluster, GroupResource: kinds.Stores().GroupResource, Namespace: "n", Name: name})
+	}
+	return keys
+}
+
+// anyChange is one in some epochs. Where there are several, every deletion is too old to be remembered when the stream is read anew.
+func anyChange(r *rand.Rand, keys []event.Key, epochs int) event.Change {
+	uid := r.IntN(2)
+	c := event.Change{ // No two objects have one version.
+		Key: keys[r.IntN(len(keys))], UID: fmt.Sprint("uid", uid), ResourceVersion: fmt.Sprint(2*r.IntN(9) + uid + 1),
+		Epoch: fmt.Sprint("x/", r.IntN(epochs)), Deleted: r.IntN(3) == 0,
+	}
+	if epochs == 1 {
+		c.ObservedAt = time.Now()
+	}
+	c.Object = fmt.Appendf(nil, `{"says":"%s %s %s"}`, c.UID, c.ResourceVersion, c.Epoch)
+	if c.ResourceVersion == "7" || c.ResourceVersion == "12" {
+		c.Object = []byte(`{"says":7}`)
+	}
+	return c
+}
+
+// Whatever comes in whichever order, however often the stream is read anew, and whatever it then holds: a sink holds the states
+// that a table does, and has handed on what these say.
+func TestASinkDecidesAsATableDoes(t *testing.T) {
+	t.Parallel()
+	keys, objects, blank := someKeys(), 0, 0
+	for seed := range seeds.Range(t, 6000) {
+		r, p, bus, epochs := rand.New(rand.NewPCG(seed, 0)), newPair(), stream{}, 1+int(seed%2)
+		apply := func(c event.Change) {
+			p.both(func(v *Informer) {
+				if err := v.Apply(t.Context(), c); err != nil && !fault.IsTerminal(err) {
+					t.Fatal(err)
+				}
+			})
+		}
+		load := func() {
+			p.both((*Informer).beginLoad)
+			for range r.IntN(2) { // One that does not come to its end.
+				if c, ok := bus[keys[r.IntN(len(keys))]]; ok {
+					apply(c)
+				}
+				p.both((*Informer).beginLoad)
+			}
+			for _, k := range keys {
+				if c, ok := bus[k]; ok {
+					apply(c)
+				}
+			}
+			p.both(func(v *Informer) { v.publishLoaded() })
+		}
+		load()
+		for range 12 {
+			if r.IntN(6) > 0 {
+				c := anyChange(r, keys, epochs)
+				bus[c.Key] = c
+				apply(c)
+			} else {
+				if r.IntN(2) == 0 { // Restored from some time ago.
+					c := anyChange(r, keys, epochs)
+					bus[c.Key] = c
+				}
+				delete(bus, keys[r.IntN(len(keys)*2)%len(keys)])
+				load()
+			}
+			if err := p.differ(keys, bus); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			objects += len(p.told)
+		}
+		blank += p.blank
+	}
+	if blank == 0 || objects < 10*blank {
+		t.Errorf("of %d objects %d were nothing", objects, blank)
+	}
+}
+
+// What was older when it came, and is decoded by the time that something newer was taken in, is not handed on.
+func TestASinkTakesNothingOldThatTookLongToDecode(t *testing.T) {
+	t.Parallel()
+	p := newPair()
+	p.sunk.beginLoad()
+	state := func(version string) func() bool {
+		t.Helper()
+		c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: version, Epoch: "x/0", Object: fmt.Appendf(nil, `{"says":%q}`, version)}
+		commit, err := p.sink.decodeChange(c, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return commit
+	}
+	older, newer := state("1"), state("2")
+	if !newer() || older() || p.told[someKeys()[0]] != "2" {
+		t.Errorf("told is %v", p.told)
+	}
+}
+
+// A deletion is remembered when the stream is read anew, and what an earlier epoch says of the object changes nothing.
+func TestASinkRemembersDeletionsWhenTheStreamIsReadAnew(t *testing.T) {
+	t.Parallel()
+	p := newPair()
+	load := func() { p.both((*Informer).beginLoad); p.both(func(v *Informer) { v.publishLoaded() }) }
+	apply := func(version, epoch string, deleted bool) {
+		t.Helper()
+		c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: version, Epoch: epoch, Deleted: deleted, ObservedAt: time.Now(), Object: []byte(`{"says":"yes"}`)}
+		p.both(func(v *Informer) {
+			if err := v.Apply(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	load()
+	apply("1", "x/1", false)
+	apply("3", "x/1", true)
+	load()
+	apply("2", "x/0", false)
+	if err := p.differ(someKeys()[:1], stream{}); err != nil || len(p.told) > 0 {
+		t.Errorf("told is %v, %v", p.told, err)
+	}
+}
+
+// Whoever may write a status can write times that are none: the API server takes them.
+func TestWhatAnObjectSaysIsTakenInWhateverTimesItsStatusHas(t *testing.T) {
+	t.Parallel()
+	type dated struct {
+		Says   string
+		Status struct{ Conditions []metav1.Condition }
+	}
+	for _, blank := range []bool{true, false} {
+		cfg, told := Config{Log: slog.New(slog.DiscardHandler), KeepUndecodable: blank}, ""
+		sunk, kept := New(cfg), New(cfg)
+		table := Register[dated](kept, kinds.Stores(), nil)
+		RegisterSink(sunk, kinds.Stores(), func(_ event.Change, value *dated) { told = value.Says })
+		for version, says := range []string{"this", "that"} {
+			c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: strconv.Itoa(version + 1), Epoch: "x/0", Object: fmt.Appendf(nil,
+				`{"says":%q,"status":{"conditions":[{"lastTransitionTime":"2026-01-01t00:00:00z"}]}}`, says)}
+			if err := errors.Join(sunk.Apply(t.Context(), c), kept.Apply(t.Context(), c)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if o, _ := table.Get(someKeys()[0]); told != "that" || o.Value.Says != "that" {
+			t.Errorf("blank %v: told is %q, kept %+v", blank, told, o.Value)
+		}
+	}
+}

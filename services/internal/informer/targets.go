@@ -1,0 +1,83 @@
+package informer
+
+import (
+	"fmt"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// Observation describes a kind whose objects are targets of bindings.
+type Observation struct {
+	// Kind is the name of the kind at the API server. Namespaced reports whether its objects are in namespaces. Kind is
+	// empty while it is unknown.
+	Kind       string
+	Namespaced bool
+	// Version is the served version of its group; empty while it is unknown.
+	Version string
+	// Observed means that the view holds all objects of the kind. Otherwise Problem says why not, and what to do.
+	Observed bool
+	Problem  string
+}
+
+// RegisterTargets declares one table for all kinds whose objects are targets. See [Register].
+func RegisterTargets[T any](v *Informer, indexes map[string]func(*T) []string) *Lister[T] {
+	return Register[T](v, kinds.Kind{GroupResource: kinds.Targets()}, indexes)
+}
+
+// OnTarget adds a callback that is called between two changes whenever the [Observation] of a kind may have changed. It
+// must be quick, and must not call [Informer.Apply]. Call OnTarget before [Informer.Run].
+func (v *Informer) OnTarget(f func(event.GroupResource)) { v.onTarget = append(v.onTarget, f) }
+
+// Observation returns what is known of a kind of targets in a cluster. It is empty before the watcher has reported the
+// kind.
+func (v *Informer) Observation(cluster string, kind event.GroupResource) Observation {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	kind.Target = true
+	m := v.markers[snapshot{cluster, kind}]
+	if m.message.GetStream() != v.streamID || m.message.GetWithdrawn() {
+		return Observation{}
+	}
+	return Observation{
+		Kind: m.message.GetKind(), Namespaced: m.message.GetNamespaced(), Version: m.message.GetVersion(), Problem: m.message.GetProblem(),
+		Observed: m.counted && m.message.GetServed() && m.message.GetProblem() == "",
+	}
+}
+
+// targetsComplete returns nil once the view holds all targets that have a marker, except those that were withdrawn. The
+// caller holds the lock.
+func (v *Informer) targetsComplete() error {
+	if _, follows := v.tables[kinds.Targets()]; !follows {
+		return nil
+	}
+	for of, m := range v.markers {
+		if of.kind.Target && m.message.GetStream() == v.streamID && !m.told && !m.message.GetWithdrawn() {
+			return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, of, v.position, m.message.GetLastSequence())
+		}
+	}
+	return nil
+}
+
+// runObservers runs the callbacks for kinds whose markers were counted. It drops the objects of withdrawn kinds afterwards.
+func (v *Informer) runObservers(kinds []snapshot) {
+	if len(kinds) == 0 {
+		return
+	}
+	v.applying.Lock()
+	defer v.applying.Unlock()
+	for _, of := range kinds {
+		for _, f := range v.onTarget {
+			f(of.kind)
+		}
+		v.mu.Lock()
+		if m := v.markers[of]; m.counted {
+			m.told = true
+			v.markers[of] = m
+		}
+		if t, follows := v.tableOf(of.kind); follows && v.markers[of].message.GetWithdrawn() {
+			t.dropCovered(of)
+		}
+		v.mu.Unlock()
+	}
+}

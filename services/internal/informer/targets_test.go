@@ -1,0 +1,168 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/informer"
+)
+
+func trees() kinds.Kind {
+	return kinds.Target(event.GroupResource{Group: "a", Resource: "trees"}, "v1", "Tree")
+}
+
+func tree(name string) event.Change {
+	c := change(name, 1)
+	c.Key.GroupResource = trees().GroupResource
+	return c
+}
+
+// forest is a view that holds targets, and what it was told of them.
+type forest struct {
+	*informer.Informer
+	trees   *informer.Lister[object]
+	reloads atomic.Int32
+
+	mu sync.Mutex
+	// heard are the objects that were held whenever something was told.
+	heard []int
+}
+
+func (b *bus) forest() *forest {
+	b.t.Helper()
+	v := informer.New(informer.Config{JS: b.js, Service: "test", Cluster: "c", Log: slog.New(slog.DiscardHandler)})
+	informer.Register[object](v, kinds.Stores(), nil)
+	f := &forest{Informer: v, trees: informer.RegisterTargets[object](v, nil)}
+	v.OnReload(func() { f.reloads.Add(1) })
+	v.OnTarget(func(kind event.GroupResource) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if kind == trees().GroupResource {
+			f.heard = append(f.heard, len(f.trees.Keys()))
+		}
+	})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- v.Run(ctx) }()
+	b.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Error(err)
+		}
+	})
+	return f
+}
+
+// says waits until the view is complete, or is not, and tells that of trees.
+func (f *forest) says(t *testing.T, complete bool, want informer.Observation) {
+	t.Helper()
+	(&fed{Informer: f.Informer}).eventually(t, func() error {
+		err := f.Complete()
+		if is := f.Observation("c", trees().GroupResource); is != want || (err == nil) != complete {
+			return fmt.Errorf("it says %+v, want %+v; it is complete: %w", is, want, err)
+		}
+		return nil
+	})
+}
+
+// Of each kind that is registered it is known whether its objects are all there, before anybody concludes from their absence.
+func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
+	t.Parallel()
+	b := newBus(t)
+	at := b.put(tree("oak"), tree("elm"))
+	b.mark(trees(), 2, at, target)
+	b.mark(kinds.Stores(), 0, 0)
+	f := b.forest()
+	observed := informer.Observation{Kind: "Tree", Namespaced: true, Observed: true}
+	f.says(t, true, observed)
+	if got := names(f.trees.All()); got != "elm oak " {
+		t.Errorf("it holds %s", got)
+	}
+	b.mark(trees(), 2, at+1000, target)
+	f.says(t, false, informer.Observation{Kind: "Tree", Namespaced: true})
+	b.mark(trees(), 3, b.put(tree("ash")), target)
+	f.says(t, true, observed)
+	b.mark(trees(), 0, 0, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Problem = false, "no right" })
+	f.says(t, true, informer.Observation{Kind: "Tree", Namespaced: true, Problem: "no right"})
+	b.mark(trees(), 3, at, target, func(m *eventv1.SnapshotMarker) { m.Problem = "silent" })
+	f.says(t, true, informer.Observation{Kind: "Tree", Namespaced: true, Problem: "silent"})
+	b.mark(trees(), 3, at, target, func(m *eventv1.SnapshotMarker) { m.Served = false })
+	f.says(t, true, informer.Observation{Kind: "Tree", Namespaced: true})
+	if len(f.trees.Keys()) != 3 {
+		t.Error("what is not observed for a while is forgotten")
+	}
+	b.mark(trees(), 0, at+1000, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
+	f.says(t, true, informer.Observation{}) // Nobody waits for what nobody registers.
+	b.mark(trees(), 0, at, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
+	(&fed{Informer: f.Informer}).eventually(t, func() error {
+		if len(f.trees.Keys()) > 0 {
+			return errors.New("what was withdrawn is held still")
+		}
+		return nil
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if last := f.heard[len(f.heard)-1]; last != 3 {
+		t.Errorf("when that was told, it held %d", last)
+	}
+}
+
+// Who makes and deletes objects of a kind that is registered does not have the view read all that there is once more.
+func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
+	t.Parallel()
+	b := newBus(t)
+	at := b.put(tree("oak"), tree("elm"))
+	b.mark(trees(), 2, at, target)
+	b.mark(kinds.Stores(), 0, 0)
+	f := b.forest()
+	observed := informer.Observation{Kind: "Tree", Namespaced: true, Observed: true}
+	f.says(t, true, observed)
+	last := b.put(tree("ash"), tree("yew"), tree("fir"))
+	b.mark(trees(), 4, last-1, target)
+	(&fed{Informer: f.Informer}).eventually(t, func() error {
+		if n := len(f.trees.Keys()); n != 5 {
+			return fmt.Errorf("it holds %d", n)
+		}
+		return nil
+	})
+	f.says(t, true, observed)
+	if n := f.reloads.Load(); n > 0 {
+		t.Errorf("it was read again %d times", n)
+	}
+	b.mark(trees(), 4, last, target) // This one is wrong.
+	(&fed{Informer: f.Informer}).eventually(t, func() error {
+		if f.reloads.Load() != 1 {
+			return errors.New("what differs in number is not read again")
+		}
+		return nil
+	})
+	f.says(t, true, observed)
+}
+
+func target(m *eventv1.SnapshotMarker) { m.Target, m.Kind, m.Namespaced = true, "Tree", true }
+
+// A marker of a kind that is a target says nothing of the same kind as it is followed for what it says.
+func TestAKindAndItsTargetsAreTwo(t *testing.T) {
+	t.Parallel()
+	b := newBus(t)
+	stores := kinds.Target(kinds.Stores().GroupResource, "v1", "Store")
+	as := change("demo", 1)
+	as.Key.Target = true
+	at := b.put(as)
+	b.mark(stores, 1, at, target)
+	f := b.forest()
+	f.says(t, false, informer.Observation{})
+	b.mark(kinds.Stores(), 0, 0)
+	f.says(t, true, informer.Observation{})
+	if len(f.trees.Keys()) != 1 || f.Size(kinds.Stores().GroupResource) != 0 || f.Size(stores.GroupResource) != 1 {
+		t.Error("the object of one is one of the other")
+	}
+}

@@ -1,0 +1,105 @@
+package natsauth
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"text/template"
+)
+
+// Config returns the configuration of a NATS server with all users. It holds no password, and nothing that differs from
+// server to server.
+func Config() ([]byte, error) {
+	logins := map[string]string{}
+	for _, user := range Names() {
+		logins[user] = "user: " + user + ", password: $" + Variable(user)
+	}
+	return renderAccounts(logins)
+}
+
+// ConfigWith returns [Config] with the same password, or its bcrypt hash, for every user.
+func ConfigWith(password string) ([]byte, error) {
+	config, err := Config()
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for _, user := range Names() {
+		fmt.Fprintf(&text, "%s: %q\n", Variable(user), password)
+	}
+	text.Write(config)
+	return text.Bytes(), nil
+}
+
+// KeyConfig returns the configuration with public nkeys in place of names and passwords.
+func KeyConfig(public map[string]string) ([]byte, error) {
+	logins, key := map[string]string{}, regexp.MustCompile(`^U[A-Z2-7]{55}$`)
+	for _, user := range Names() {
+		if !key.MatchString(public[user]) {
+			return nil, fmt.Errorf("%q is no public nkey for user %s of NATS", public[user], user)
+		}
+		logins[user] = "nkey: " + public[user]
+	}
+	return renderAccounts(logins)
+}
+
+func renderAccounts(logins map[string]string) ([]byte, error) {
+	var out bytes.Buffer
+	err := layout.Execute(&out, map[string]any{"Users": Users(), "Admin": Admin, "System": System, "Logins": logins})
+	return out.Bytes(), err
+}
+
+//nolint:gochecknoglobals // A constant in all but the language's sense.
+var layout = template.Must(template.New("nats.conf").Parse(
+	`# Generated from the table in services/internal/natsauth by ` + "`make generate`" + `: change it there.
+#
+# What each service may do on the bus, and no more. Passwords are variables of the environment, or of a file that
+# includes this one and sets them first; they are read as configuration, so put them in quotes ("…"). A user may have
+# {nkey: $NATS_NKEY_…}, the public half of one, instead of a name and a password.
+#
+# Name, addresses, TLS, routes and the directory of streams are each server's own:
+#
+#     server_name: nats-0
+#     jetstream {store_dir: /data}
+#     tls {cert_file: …, key_file: …}
+#     cluster {name: entail, routes: […]}
+#     include nats.conf
+
+accounts {
+  ENTAIL {
+    jetstream: enabled
+    users: [
+{{- range .Users}}
+      {
+        {{index $.Logins .Service}}
+        permissions: {
+          publish: {
+            allow: [
+{{- range .Publish}}
+              # {{.Why}}
+{{- range .Subjects}}
+              "{{.}}"
+{{- end}}{{end}}
+            ]
+            deny: [
+{{- range .Deny}}
+              # {{.Why}}
+{{- range .Subjects}}
+              "{{.}}"
+{{- end}}{{end}}
+            ]
+          }
+          subscribe: "{{.Subscribe}}"
+        }
+      }
+{{- end}}
+      # A person; no service.
+      {{"{"}}{{index .Logins .Admin}}}
+    ]
+  }
+  SYS {
+    users: [{{"{"}}{{index .Logins .System}}}]
+  }
+}
+system_account: SYS
+`))

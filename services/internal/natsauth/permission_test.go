@@ -1,0 +1,71 @@
+package natsauth_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/entail-dev/entail/services/internal/natsauth"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const shipped = "../../../deploy/base/nats/nats.conf"
+
+func TestTheShippedConfigurationIsThatOfTheTable(t *testing.T) {
+	want, err := natsauth.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(shipped); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v; run `make generate`", err)
+	}
+}
+
+func TestEveryServiceIsAUserAndEveryRightHasAReason(t *testing.T) {
+	want := []string{natsauth.Admin, natsauth.System, topology.Watcher}
+	for _, service := range slices.Concat(topology.Services(), topology.Readers()) {
+		want = append(want, service.Name)
+	}
+	if got := natsauth.Names(); !slices.Equal(got, want) {
+		t.Errorf("users are %v, want %v", got, want)
+	}
+	for _, user := range natsauth.Users() {
+		for _, right := range slices.Concat(user.Publish, user.Deny) {
+			if right.Why == "" || len(right.Subjects) == 0 {
+				t.Errorf("%s has the right %+v", user.Service, right)
+			}
+		}
+	}
+}
+
+func TestOnlyTheWatcherMayChangeStreams(t *testing.T) {
+	for _, user := range natsauth.Users() {
+		for _, right := range user.Publish {
+			for _, subject := range right.Subjects {
+				changes := strings.HasPrefix(subject, "$JS.API.STREAM.") && !strings.HasPrefix(subject, "$JS.API.STREAM.INFO.") ||
+					strings.HasPrefix(subject, "entail.changes") || strings.HasPrefix(subject, "entail.sync")
+				if changes && user.Service != topology.Watcher || subject == ">" || strings.HasPrefix(subject, "$JS.API.>") {
+					t.Errorf("%s may publish on %s", user.Service, subject)
+				}
+			}
+		}
+	}
+}
+
+func TestWhoHasNoKeyIsNoUser(t *testing.T) {
+	public := map[string]string{}
+	for _, user := range natsauth.Names() {
+		public[user] = "U" + strings.Repeat("A", 55)
+	}
+	if config, err := natsauth.KeyConfig(public); err != nil || bytes.Contains(config, []byte("password: ")) {
+		t.Errorf("%v: %s", err, config)
+	}
+	for _, wrong := range []string{"", "SUAA", "U" + strings.Repeat("a", 55), public[natsauth.Admin] + " }"} {
+		public[topology.Watcher] = wrong
+		if _, err := natsauth.KeyConfig(public); err == nil || !strings.Contains(err.Error(), "watcher") {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package setup
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// backlogInterval is the time between two reads of the backlog.
+const backlogInterval = 10 * time.Second
+
+// backlog exports the backlog of a durable consumer as metrics. All replicas export the same values.
+type backlog struct {
+	read                             func(ctx context.Context) (topology.Backlog, error)
+	log                              *slog.Logger
+	pending, unsettled, redelivering prometheus.Gauge
+}
+
+func newBacklog(read func(ctx context.Context) (topology.Backlog, error), service string, registerer prometheus.Registerer, log *slog.Logger) *backlog {
+	gauge := func(name, help string) prometheus.Gauge {
+		return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"service": service}})
+	}
+	return &backlog{
+		read: read, log: log,
+		pending:      gauge("entail_messages_pending", "Messages that the service has not been sent yet."),
+		unsettled:    gauge("entail_messages_unsettled", "Messages that the service has been sent, and has not settled."),
+		redelivering: gauge("entail_messages_redelivering", "Messages among them that come again."),
+	}
+}
+
+// runBacklog reads the backlog until ctx ends.
+func (b *backlog) runBacklog(ctx context.Context) error {
+	for {
+		b.readBacklog(ctx)
+		if !backoff.Sleep(ctx, backlogInterval) {
+			return nil
+		}
+	}
+}
+
+func (b *backlog) readBacklog(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, backlogInterval/2)
+	defer cancel()
+	now, err := b.read(ctx)
+	if err != nil {
+		b.log.DebugContext(ctx, "durable not read", slog.Any("error", err))
+		return
+	}
+	b.pending.Set(float64(now.Pending))
+	b.unsettled.Set(float64(now.Unsettled))
+	b.redelivering.Set(float64(now.Redelivering))
+}

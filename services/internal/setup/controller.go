@@ -1,0 +1,115 @@
+// Package setup holds what services that consume changes share beside the loop of package consume: settings, the
+// wiring of their parts, and writing statuses.
+//
+//	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OpenFGA: &cfg.OpenFGA})
+//	…
+//	return controller.App(parts, reconciler, handlers...), nil
+package setup
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/informer"
+)
+
+// Needs lists what a service uses beside NATS and the API server.
+type Needs struct {
+	// OpenFGA is nil for a service that does not use it.
+	OpenFGA *fga.Config
+	// OneCluster restricts the view to the objects of the service's own cluster.
+	OneCluster bool
+}
+
+// Parts are the parts of a service. Declare the tables of the view before the [App] runs.
+type Parts struct {
+	// Engine may be changed before App is called.
+	Engine controller.Config
+	View   *informer.Informer
+	Kube   *kube.Client
+	// OpenFGA is nil unless Needs requested it.
+	OpenFGA *fga.Client
+	Status  *StatusWriter
+	// Replica is the id of this replica.
+	Replica string
+	backlog *backlog
+	// Announcer publishes to caches that a store changed.
+	Announcer *publish.Announcer
+}
+
+// Open creates the parts of the service in rt. It opens no connection.
+func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
+	place := controller.NewPlace(rt.JS, rt.Name, cfg.Takeover, rt.Log)
+	guarded := rest.CopyConfig(rt.Kube)
+	guarded.Wrap(place.Guard)
+	api, err := kube.New(guarded, cfg.Cluster, rt.Name)
+	if err != nil {
+		return nil, err
+	}
+	p := &Parts{Replica: place.Replica(), Kube: api, Announcer: publish.NewAnnouncer(rt.JS, rt.Log)}
+	if needs.OpenFGA != nil {
+		server := *needs.OpenFGA
+		server.Log, server.Tracer = rt.Log, rt.Tracer
+		if p.OpenFGA, err = fga.Dial(server, place.GuardCalls()); err != nil {
+			return nil, err
+		}
+	}
+	shown := informer.Config{JS: rt.JS, Service: rt.Name, Fetch: api.Fetch, Log: rt.Log}
+	if needs.OneCluster {
+		shown.Cluster = cfg.Cluster
+	}
+	p.View = informer.New(shown)
+	p.Status = NewStatusWriter(api, p.View, rt.Log)
+	durable, _ := topology.ServiceNamed(rt.Name)
+	p.Engine = controller.Config{
+		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Binding: &controller.Binding{}, Tracer: rt.Tracer,
+		Service: durable, View: p.View, Place: place, Workers: cfg.Workers, Resync: cfg.Resync,
+		Takeover: cfg.Takeover, MaxDelay: cfg.MaxDelay,
+	}
+	p.backlog = newBacklog(func(ctx context.Context) (topology.Backlog, error) { return topology.ReadBacklog(ctx, rt.JS, rt.Name) },
+		rt.Name, rt.Metrics, rt.Log)
+	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.",
+		ConstLabels: prometheus.Labels{"service": rt.Name},
+	}, func() float64 { return p.View.Age().Seconds() }))
+	rt.Log.Info("following the bus", slog.Int("workers", cfg.Workers), slog.Duration("resync", cfg.Resync))
+	return p, nil
+}
+
+// App returns a service that feeds its view, reconciles, and serves handlers.
+func App[K comparable](p *Parts, r controller.Reconciler[K], handlers ...rpc.Handler) service.App {
+	app := service.App{
+		Handlers: handlers,
+		Ready: []service.Check{
+			{Name: "view", Err: p.View.Complete}, {Name: "consumer", Err: p.Engine.Binding.Err}, {Name: "turn", Err: p.Engine.Place.Err},
+		},
+		Tasks: []func(context.Context) error{
+			p.View.Run,
+			p.Announcer.Run,
+			func(ctx context.Context) error { return controller.Run(ctx, p.Engine, r) },
+			p.backlog.runBacklog,
+		},
+	}
+	if p.OpenFGA != nil {
+		app.Ready = append(app.Ready, service.Check{Name: "openfga", Err: p.OpenFGA.Healthy})
+		app.Tasks = append(app.Tasks, p.OpenFGA.Probe)
+	}
+	app.Close = func() error {
+		p.Announcer.Flush()
+		if p.OpenFGA == nil {
+			return nil
+		}
+		return p.OpenFGA.Close()
+	}
+	return app
+}

@@ -1,0 +1,136 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/entail-dev/entail/services/internal/fga"
+)
+
+const (
+	// patience bounds the time without an answer from OpenFGA before statuses report it. It is also the time between
+	// two looks for objects that changed meanwhile.
+	patience = 3 * time.Second
+	// outageStatuses bounds the statuses that are written for an outage, per second.
+	outageStatuses = 20
+	// abandoned bounds the time without a call before a key is dropped.
+	abandoned = 2 * time.Minute
+	// outageInterval is the time between two looks at the keys.
+	outageInterval = 250 * time.Millisecond
+)
+
+// Outage describes an outage of OpenFGA.
+type Outage struct {
+	Since time.Time
+	Err   error
+	pace  func(context.Context) error
+}
+
+// Pace waits until another status may be written.
+func (o Outage) Pace(ctx context.Context) error { return o.pace(ctx) }
+
+// Message describes the outage for the status of an object.
+func (o Outage) Message() string {
+	message := fmt.Sprintf("OpenFGA has given no answer since %s, and is asked again", o.Since.UTC().Format(time.RFC3339))
+	if o.Err != nil {
+		message += ": " + o.Err.Error()
+	}
+	return message
+}
+
+// Outages reports an outage of OpenFGA in the statuses of the objects whose own pass waits for OpenFGA, and in no
+// others. A pass may wait long, so the statuses are written beside it. The next pass removes the report.
+type Outages[K comparable] struct {
+	write func(ctx context.Context, key K, why Outage) error
+	log   *slog.Logger
+	pace  flowcontrol.RateLimiter
+
+	mu    sync.Mutex
+	lines map[K]*line
+}
+
+// line tracks the calls of the passes of one key.
+type line struct {
+	openFGA fga.Line
+	// written is the time at which the outage was last written.
+	written time.Time
+}
+
+// NewOutages returns an Outages. write is called repeatedly, and writes to the objects of a key that do not report the
+// outage yet.
+func NewOutages[K comparable](log *slog.Logger, write func(ctx context.Context, key K, why Outage) error) *Outages[K] {
+	return &Outages[K]{write: write, log: log, pace: flowcontrol.NewTokenBucketRateLimiter(outageStatuses, 1), lines: map[K]*line{}}
+}
+
+// Watch runs a pass, and records how long OpenFGA has not answered it.
+func (o *Outages[K]) Watch(ctx context.Context, key K, pass func(ctx context.Context) error) error {
+	o.mu.Lock()
+	l := o.lines[key]
+	if l == nil {
+		l = &line{}
+		o.lines[key] = l
+	}
+	o.mu.Unlock()
+	err := pass(l.openFGA.On(ctx))
+	if since, _, _ := l.openFGA.Silence(); since.IsZero() {
+		o.forgetKey(key)
+	}
+	return err
+}
+
+func (o *Outages[K]) forgetKey(key K) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.lines, key)
+}
+
+// Run writes outages until ctx ends.
+func (o *Outages[K]) Run(ctx context.Context) error {
+	ticker := time.NewTicker(outageInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		for key, why := range o.dueOutages() {
+			if err := o.write(ctx, key, why); err != nil {
+				o.log.DebugContext(ctx, "outage not written", slog.Any("key", key), slog.Any("error", err))
+				continue
+			}
+			o.recordWrite(key)
+		}
+	}
+}
+
+// dueOutages lists the keys that have waited for the time patience, and whose objects may not report it.
+func (o *Outages[K]) dueOutages() map[K]Outage {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	due := map[K]Outage{}
+	for key, l := range o.lines {
+		since, last, err := l.openFGA.Silence()
+		switch {
+		case since.IsZero() || time.Since(since) < patience || time.Since(l.written) < patience:
+		case time.Since(last) > abandoned:
+			delete(o.lines, key)
+		default:
+			due[key] = Outage{since, err, o.pace.Wait}
+		}
+	}
+	return due
+}
+
+func (o *Outages[K]) recordWrite(key K) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if l := o.lines[key]; l != nil {
+		l.written = time.Now()
+	}
+}

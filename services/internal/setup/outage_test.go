@@ -1,0 +1,78 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+)
+
+// hang is a pass whose call to OpenFGA gets no answer, or that makes one that gets one.
+func hang(ctx context.Context, silent bool) error {
+	answered := fga.Ask(ctx)
+	if silent {
+		<-ctx.Done()
+		answered(fault.Unavailable(ctx.Err()))
+		return ctx.Err()
+	}
+	answered(nil)
+	<-ctx.Done()
+	return nil
+}
+
+func TestAnOutageIsToldAfterAWhileAndAtAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys = 50
+		var mu sync.Mutex
+		told := map[int]time.Duration{}
+		begun := time.Now()
+		o := NewOutages(slog.New(slog.DiscardHandler), func(ctx context.Context, key int, why Outage) error {
+			if err := why.Pace(ctx); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if _, again := told[key]; !again {
+				told[key] = time.Since(begun)
+			}
+			if !why.Since.Equal(begun) {
+				t.Errorf("key %d: since %s", key, why.Since)
+			}
+			return errors.New("written by somebody else meanwhile")
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = o.Run(ctx) })
+		for key := range keys {
+			running.Go(func() {
+				_ = o.Watch(ctx, key, func(ctx context.Context) error { return hang(ctx, key < keys-1) })
+			})
+		}
+		synctest.Wait()
+		<-time.After(patience - time.Millisecond)
+		mu.Lock()
+		if len(told) > 0 {
+			t.Errorf("%d were told at once", len(told))
+		}
+		mu.Unlock()
+		<-time.After(patience)
+		mu.Lock()
+		if len(told) != keys-1 {
+			t.Errorf("%d of %d are told", len(told), keys-1)
+		}
+		for key, when := range told {
+			if when < patience {
+				t.Errorf("key %d was told after %s", key, when)
+			}
+		}
+		mu.Unlock()
+		cancel()
+		running.Wait()
+	})
+}

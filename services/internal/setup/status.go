@@ -1,0 +1,107 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/informer"
+)
+
+// Status is the result of a pass for one object.
+type Status struct {
+	Kind kinds.Kind
+	// Object is the state of the object that the status describes. The status is not written to another state.
+	Object event.Change
+	// Fields holds the fields of the status that this service owns. Same means that the object has them already.
+	Fields any
+	Same   bool
+	// Outcome and Message are published as a result. Notes become Events if Fields are new.
+	Outcome eventv1.Outcome
+	Message string
+	Notes   []condition.Note
+}
+
+// StatusWriter writes statuses and Events.
+type StatusWriter struct {
+	kube Objects
+	view *informer.Informer
+	log  *slog.Logger
+}
+
+// Objects is the part of the API server's client that it uses.
+type Objects interface {
+	ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any) (event.Change, error)
+	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
+	Event(ctx context.Context, obj event.Change, note condition.Note) error
+}
+
+// NewStatusWriter returns a StatusWriter.
+func NewStatusWriter(api Objects, v *informer.Informer, log *slog.Logger) *StatusWriter {
+	return &StatusWriter{kube: api, view: v, log: log}
+}
+
+// Write writes a status unless the object has it, and reports the result. It returns the new state of the object. It
+// does nothing for an object that is gone. The error is [reconcile.ErrStale] if the object has changed.
+func (w *StatusWriter) Write(ctx context.Context, p controller.Reporter, s Status) (event.Change, error) {
+	now := s.Object
+	if !s.Same {
+		var err error
+		now, err = w.Apply(ctx, p, s.Kind, s.Object, s.Fields)
+		if errors.Is(err, kube.ErrNotFound) {
+			return s.Object, nil // Its deletion is on the way.
+		}
+		if err != nil {
+			return s.Object, err
+		}
+		w.Note(ctx, s.Object, s.Notes...)
+	}
+	p.Report(s.Object, s.Outcome, s.Message)
+	return now, nil
+}
+
+// Apply writes our fields of an object's status. The error is [reconcile.ErrStale] if the object has changed, and
+// [kube.ErrNotFound] if it is gone.
+func (w *StatusWriter) Apply(ctx context.Context, p controller.Reporter, kind kinds.Kind, obj event.Change, fields any) (event.Change, error) {
+	now, err := w.kube.ApplyStatus(ctx, kind, obj, fields)
+	switch {
+	case errors.Is(err, kube.ErrConflict):
+		return obj, w.Refresh(ctx, kind, obj)
+	case err != nil:
+		return obj, err
+	}
+	return now, p.RecordWrite(ctx, obj, now)
+}
+
+// Refresh stores the newest state of an object in the view, and returns [reconcile.ErrStale].
+func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.Change) error {
+	now, err := w.kube.Newest(ctx, kind, obj)
+	if err != nil {
+		return err
+	}
+	if err := w.view.ApplyAuthoritative(ctx, obj, now); err != nil {
+		return fmt.Errorf("taking in %s: %w", obj.Key, err)
+	}
+	return fmt.Errorf("%s: %w", obj.Key, reconcile.ErrStale)
+}
+
+// Note records Events about an object.
+func (w *StatusWriter) Note(ctx context.Context, about event.Change, notes ...condition.Note) {
+	for _, n := range notes {
+		if err := w.kube.Event(ctx, about, n); err != nil {
+			level := slog.LevelDebug
+			if errors.Is(err, kube.ErrForbidden) { // A person must grant the right.
+				level = slog.LevelWarn
+			}
+			w.log.Log(ctx, level, "event not recorded", slog.String("object", about.Key.String()), slog.Any("error", err))
+		}
+	}
+}

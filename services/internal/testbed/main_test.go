@@ -1,5 +1,0 @@
-package testbed
-
-import "testing"
-
-func TestMain(m *testing.M) { Main(m) }

@@ -1,6 +1,0 @@
-//go:build nightly
-
-package testbed
-
-// Nightly reports whether tests run in full. CI takes a sample where a full run takes minutes.
-const Nightly = true

@@ -1,0 +1,113 @@
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+const (
+	// calm is the time without calls after which everything counts as settled.
+	calm = 400 * time.Millisecond
+	// settleWithin bounds the wait in the busiest of tests.
+	settleWithin = 2 * time.Minute
+)
+
+// Env holds the real servers around a service, and the test's own clients. Calls of these clients are not counted.
+type Env struct {
+	T       testing.TB
+	Kube    *KubeServer
+	NATS    *NATSServer
+	OpenFGA *OpenFGAServer
+	JS      jetstream.JetStream
+	Objects dynamic.Interface
+	Typed   kubernetes.Interface
+}
+
+// NewBed starts the servers and creates the streams.
+func NewBed(t testing.TB) *Env {
+	t.Helper()
+	b := &Env{T: t, Kube: Kube(t), NATS: NATS(t), OpenFGA: OpenFGA(t)}
+	b.Objects, b.Typed, b.JS = b.Kube.Objects(t), b.Kube.Typed(t), b.NATS.JetStream(t)
+	if err := topology.Ensure(t.Context(), b.JS, 1); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Settled waits until no call was made for calm.
+func (b *Env) Settled() {
+	b.T.Helper()
+	state := func() string { return fmt.Sprint(b.OpenFGA.CallsByOp(), b.Kube.WritesByOp()) }
+	last, since := state(), time.Now()
+	Eventually(b.T, settleWithin, func() error {
+		if now := state(); now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < calm {
+			return errors.New("still busy")
+		}
+		return nil
+	})
+}
+
+// CaughtUp waits until a service has settled every message. Settled does not suffice: the service retries a failed
+// message after up to half a minute, without calls in between.
+func (b *Env) CaughtUp(service string) {
+	b.T.Helper()
+	CaughtUp(b.T, b.JS, service)
+}
+
+// CaughtUp does the same as [Env.CaughtUp] without a bed.
+func CaughtUp(t testing.TB, js jetstream.JetStream, service string) {
+	t.Helper()
+	Eventually(t, settleWithin, func() error {
+		c, err := js.Consumer(t.Context(), topology.Changes, service)
+		if err != nil {
+			return err
+		}
+		if i := c.CachedInfo(); i.AckFloor.Consumer == 0 || i.NumPending+uint64(i.NumAckPending) > 0 {
+			return fmt.Errorf("%s: pending %d, unacknowledged %d", service, i.NumPending, i.NumAckPending)
+		}
+		return nil
+	})
+}
+
+// Quiet calls do, waits until everything has settled, and reports an error for each write.
+func (b *Env) Quiet(what string, do func()) {
+	b.T.Helper()
+	openFGA, kube := b.OpenFGA.WritesByOp(), b.Kube.WritesByOp()
+	do()
+	b.Settled()
+	if f, k := CountsSince(openFGA, b.OpenFGA.WritesByOp()), CountsSince(kube, b.Kube.WritesByOp()); len(f) != 0 || len(k) != 0 {
+		b.T.Errorf("%s made writes to OpenFGA (%v) and to the API server (%v)", what, f, k)
+	}
+}
+
+// CountsSince subtracts the counts in before from now and drops zeros.
+func CountsSince(before, now map[string]int) map[string]int {
+	for op, n := range before {
+		if now[op] -= n; now[op] == 0 {
+			delete(now, op)
+		}
+	}
+	return now
+}
+
+// Resync makes a service compare everything with its backends.
+func (b *Env) Resync(service string) {
+	b.T.Helper()
+	msg := nats.NewMsg(topology.WakeSubject(service))
+	msg.Header.Set(topology.ReplayHeader, "resync")
+	if _, err := b.JS.PublishMsg(b.T.Context(), msg); err != nil {
+		b.T.Fatal(err)
+	}
+}

@@ -1,0 +1,71 @@
+package testenv
+
+import (
+	"errors"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Forget deletes the durable of a service, if there is one. The service then receives every message again.
+func (b *Env) Forget(service string) {
+	b.T.Helper()
+	if err := b.JS.DeleteConsumer(b.T.Context(), topology.Changes, service); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		b.T.Fatal(err)
+	}
+}
+
+// EmptyBus deletes the streams and creates empty ones, as after the loss of the disk of NATS.
+func (b *Env) EmptyBus() {
+	b.T.Helper()
+	for _, stream := range []string{topology.Changes, topology.Sync} {
+		if err := b.JS.DeleteStream(b.T.Context(), stream); err != nil {
+			b.T.Fatal(err)
+		}
+	}
+	if err := topology.Ensure(b.T.Context(), b.JS, 1); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// Wipe empties the streams and publishes everything again.
+func (r *Reflector) Wipe() {
+	r.bed.T.Helper()
+	defer r.Hold()()
+	r.bed.EmptyBus()
+	r.Replay()
+}
+
+// Repeat publishes every message of the stream once more, in random order. Before each message it publishes the state
+// that the object had at the last call of Repeat.
+func (r *Reflector) Repeat() {
+	r.bed.T.Helper()
+	defer r.Hold()()
+	b := r.bed
+	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	info, err := stream.Info(b.T.Context(), jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	before := r.repeated
+	r.repeated = map[string][]byte{}
+	for subject := range info.State.Subjects {
+		last, err := stream.GetLastMsgForSubject(b.T.Context(), subject)
+		if err != nil {
+			b.T.Fatal(err)
+		}
+		r.repeated[subject] = last.Data
+		for _, data := range [][]byte{before[subject], last.Data} {
+			if data == nil {
+				continue
+			}
+			if _, err := b.JS.Publish(b.T.Context(), subject, data); err != nil {
+				b.T.Fatal(err)
+			}
+		}
+	}
+}

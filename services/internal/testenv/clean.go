@@ -1,0 +1,84 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// Labels of objects that tests keep: the default roles of the API server, and the shipped objects of services.
+const (
+	bootstrapped = "kubernetes.io/bootstrapping"
+	shipped      = "app.kubernetes.io/part-of"
+)
+
+// removeLeftovers removes the objects that tests leave: those of kinds that services watch, and leases, which would delay the
+// leader of the next test. It repeats until none is left.
+func removeLeftovers(ctx context.Context, objects dynamic.Interface) error {
+	resources := []schema.GroupVersionResource{coordinationv1.SchemeGroupVersion.WithResource("leases")}
+	for _, kind := range kinds.All() {
+		if kind.GroupResource != kinds.Definitions().GroupResource { // Other kinds depend on their definitions.
+			resources = append(resources, kind.Served())
+		}
+	}
+	for _, r := range resources {
+		for {
+			left, err := cleanOnce(ctx, objects.Resource(r))
+			if err != nil {
+				return fmt.Errorf("cleaning %s: %w", r.Resource, err)
+			}
+			if left == 0 {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("cleaning %s: %d objects left: %w", r.Resource, left, ctx.Err())
+			case <-time.After(poll):
+			}
+		}
+	}
+	return nil
+}
+
+// cleanOnce deletes the objects of a resource and returns the number that it found.
+func cleanOnce(ctx context.Context, api dynamic.NamespaceableResourceInterface) (int, error) {
+	list, err := api.List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return 0, nil // The kind is not served.
+	}
+	if err != nil {
+		return 0, err
+	}
+	found := 0
+	for _, u := range list.Items {
+		if strings.HasPrefix(u.GetNamespace(), "kube-") || u.GetLabels()[bootstrapped] != "" || u.GetLabels()[shipped] == "entail" {
+			continue
+		}
+		found++
+		if err := removeFinalizers(ctx, api.Namespace(u.GetNamespace()), u); err != nil && !apierrors.IsNotFound(err) {
+			return 0, err
+		}
+	}
+	return found, nil
+}
+
+func removeFinalizers(ctx context.Context, api dynamic.ResourceInterface, u unstructured.Unstructured) error {
+	if len(u.GetFinalizers()) > 0 {
+		patch := []byte(`{"metadata":{"finalizers":null}}`)
+		if _, err := api.Patch(ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return err
+		}
+	}
+	return api.Delete(ctx, u.GetName(), metav1.DeleteOptions{})
+}

@@ -1,0 +1,94 @@
+package testenv
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+)
+
+var errCut = errors.New("the connection is cut on purpose")
+
+// mishaps lists the errors of a call that the server does not execute, and of a call whose answer is lost. The last of
+// each list is the error of a broken connection.
+type mishaps struct{ before, after []error }
+
+func kubeMishaps() mishaps {
+	resource := schema.GroupResource{Resource: "something"}
+	return mishaps{
+		before: []error{
+			refusalFault(apierrors.NewConflict(resource, "x", errors.New("on purpose"))),
+			refusalFault(apierrors.NewTooManyRequestsError("on purpose")),
+			refusalFault(apierrors.NewInternalError(errors.New("on purpose"))),
+			errCut,
+		},
+		after: []error{refusalFault(apierrors.NewTimeoutError("on purpose", 0)), errCut},
+	}
+}
+
+// refusalFault returns a fault that answers with a status in place of the API server.
+func refusalFault(answer apierrors.APIStatus) error {
+	status := answer.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	body, err := json.Marshal(status)
+	return errors.Join(err, AnswerInstead(int(status.Code), string(body)))
+}
+
+func openFGAMishaps() mishaps {
+	cut := []error{fault.Unavailable(errCut)}
+	return mishaps{before: cut, after: cut}
+}
+
+func searchMishaps() mishaps {
+	return mishaps{
+		before: []error{
+			AnswerInstead(http.StatusConflict, `{"message":"on purpose"}`),
+			AnswerInstead(http.StatusTooManyRequests, `{"message":"on purpose"}`),
+			AnswerInstead(http.StatusServiceUnavailable, `{"message":"on purpose"}`),
+			errCut,
+		},
+		after: []error{AnswerInstead(http.StatusGatewayTimeout, `{"message":"on purpose"}`), errCut},
+	}
+}
+
+// failures makes calls fail at random.
+type failures struct {
+	// percent of calls fail before the server receives them. The answers of as many others are lost.
+	percent atomic.Int32
+	// cut makes every call fail.
+	cut atomic.Bool
+	// count counts the failed calls, except those that were cut.
+	count  atomic.Int32
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+// strikeLine makes calls through a line fail.
+func (f *failures) strikeLine(line *Traffic, m mishaps) {
+	line.FailBefore(f.randomFault(m.before))
+	line.FailAfter(f.randomFault(m.after))
+}
+
+// randomFault returns a fault that draws one of the errors.
+func (f *failures) randomFault(errs []error) Fault {
+	return func(context.Context, string) error {
+		if f.cut.Load() {
+			return errs[len(errs)-1]
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.random.Int32N(100) >= f.percent.Load() {
+			return nil
+		}
+		f.count.Add(1)
+		return errs[f.random.IntN(len(errs))]
+	}
+}

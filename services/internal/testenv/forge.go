@@ -1,0 +1,81 @@
+package testenv
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// Forgery is a message about an object, published by an attacker with the watcher's NATS credentials.
+type Forgery struct {
+	Kind            kinds.Kind
+	Namespace, Name string
+	// Like names the object that the message copies. If empty, it is the object itself.
+	Like string
+	// Edit falsifies the message.
+	Edit func(c *event.Change, object map[string]any)
+}
+
+// Forge publishes a message with a resource version that is later than the last by the given number. A deletion with
+// another UID goes to the tombstone subject, as the watcher's would.
+func (b *Env) Forge(f Forgery, later int) {
+	b.T.Helper()
+	key := event.Key{Cluster: local, GroupResource: f.Kind.GroupResource, Namespace: f.Namespace, Name: f.Name}
+	c := b.Told(f.Kind, f.Namespace, cmp.Or(f.Like, f.Name))
+	object, uid := map[string]any{}, c.UID
+	if err := json.Unmarshal(c.Object, &object); err != nil {
+		b.T.Fatal(err)
+	}
+	version, err := strconv.Atoi(c.ResourceVersion)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	c.Key, c.ResourceVersion = key, strconv.Itoa(version+later)
+	f.Edit(&c, object)
+	if c.Object = nil; !c.Omitted {
+		c.Object, err = json.Marshal(object)
+	}
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	data, err := c.Marshal()
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	subject := topology.ChangeSubject(key)
+	if c.Deleted && c.UID != uid {
+		subject = topology.TombstoneSubject(key, c.UID)
+	}
+	if _, err := b.JS.Publish(b.T.Context(), subject, data); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// Oversize publishes the message of the watcher for an object that is too large for NATS.
+func (b *Env) Oversize(kind kinds.Kind, namespace, name string) {
+	b.T.Helper()
+	b.Forge(Forgery{Kind: kind, Namespace: namespace, Name: name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)
+}
+
+// Told returns the last change of an object on the stream.
+func (b *Env) Told(kind kinds.Kind, namespace, name string) event.Change {
+	b.T.Helper()
+	key := event.Key{Cluster: local, GroupResource: kind.GroupResource, Namespace: namespace, Name: name}
+	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	last, err := stream.GetLastMsgForSubject(b.T.Context(), topology.ChangeSubject(key))
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	c, err := event.Unmarshal(key, last.Data)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return c
+}

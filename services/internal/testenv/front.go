@@ -1,0 +1,131 @@
+package testenv
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+
+	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
+)
+
+// front is a proxy before OpenSearch with the server's own certificate. A client with the administrator's certificate
+// is the administrator behind it. Other clients use their password.
+type front struct {
+	url    string
+	server *http.Server
+	ended  chan struct{}
+	ways   []*http.Transport
+}
+
+func newFront(traffic *Traffic, server *opensearch.Server) (*front, error) {
+	back, err := url.Parse(server.URL())
+	if err != nil {
+		return nil, err
+	}
+	admin, err := transportTo(server, true)
+	if err != nil {
+		return nil, err
+	}
+	anybody, err := transportTo(server, false)
+	if err != nil {
+		return nil, err
+	}
+	node := server.Node()
+	pair, err := tls.X509KeyPair(node.Certificate, node.Key)
+	if err != nil {
+		return nil, err
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(server.CA())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	f := &front{url: "https://" + listener.Addr().String(), ended: make(chan struct{}), ways: []*http.Transport{admin, anybody}}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(back) },
+		Transport: frontTripper{traffic: traffic, admin: admin, anybody: anybody},
+		ErrorLog:  log.New(io.Discard, "", 0), // Errors are the client's to report.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
+			panic(http.ErrAbortHandler) //nolint:forbidigo // So the connection breaks, as one to the server would.
+		},
+	}
+	f.server = &http.Server{
+		Handler: proxy, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: searchAnswerWithin,
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12,
+		},
+	}
+	go func() {
+		defer close(f.ended)
+		_ = f.server.ServeTLS(listener, "", "") // Returns after stop.
+	}()
+	return f, nil
+}
+
+func transportTo(server *opensearch.Server, admin bool) (*http.Transport, error) {
+	cfg, err := server.TLS(admin)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Transport{TLSClientConfig: cfg, MaxIdleConnsPerHost: 16}, nil
+}
+
+func (f *front) stopFront(context.Context) error {
+	err := f.server.Close()
+	<-f.ended
+	for _, w := range f.ways {
+		w.CloseIdleConnections()
+	}
+	return err
+}
+
+// AnswerInstead returns a fault that answers in place of the server, as an overloaded or broken server would.
+func AnswerInstead(status int, body string) error { return &answerError{status, body} }
+
+type answerError struct {
+	status int
+	body   string
+}
+
+// Error is the answer.
+func (a *answerError) Error() string { return http.StatusText(a.status) + ": " + a.body }
+
+// toResponse returns the answer to a request.
+func (a *answerError) toResponse(r *http.Request) *http.Response {
+	return &http.Response{
+		StatusCode: a.status, Request: r, Body: io.NopCloser(strings.NewReader(a.body)),
+		Header: http.Header{"Content-Type": {"application/json"}},
+	}
+}
+
+// frontTripper passes requests to OpenSearch through [Traffic].
+type frontTripper struct {
+	traffic        *Traffic
+	admin, anybody http.RoundTripper
+}
+
+// RoundTrip sends one request. The operation is as in "PUT internalusers/anne" for the security API, and as in "GET
+// /path" otherwise.
+func (f frontTripper) RoundTrip(request *http.Request) (*http.Response, error) {
+	next := f.anybody
+	if request.TLS != nil && len(request.TLS.VerifiedChains) > 0 {
+		next = f.admin
+	}
+	op := request.Method + " " + strings.TrimPrefix(request.URL.EscapedPath(), securityAPI)
+	// The cache is no stored state.
+	writes := request.Method != http.MethodGet && request.Method != http.MethodHead && op != "DELETE cache"
+	var response *http.Response
+	err := f.traffic.passCall(request.Context(), op, writes, func() (err error) {
+		response, err = next.RoundTrip(request) //nolint:bodyclose // It is the caller's to close.
+		return err
+	})
+	return clientOutcome(request, response, err)
+}

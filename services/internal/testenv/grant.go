@@ -1,0 +1,21 @@
+package testenv
+
+import (
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/rbac"
+)
+
+// Grant gives a service a right beyond its shipped ones, for a resource that only this test has. It returns when the
+// right is in force.
+func (k *KubeServer) Grant(t testing.TB, service string, rule rbacv1.PolicyRule) {
+	t.Helper()
+	role := k.createClusterRole(t, []rbacv1.PolicyRule{rule})
+	k.bindClusterRole(t, "", role, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: rbac.Namespace, Name: service})
+	if err := devserver.AwaitRight(t.Context(), k.Admin(), rbac.Account{Service: service}.User(), "", rbac.Right{PolicyRule: rule}); err != nil {
+		t.Fatal(err)
+	}
+}

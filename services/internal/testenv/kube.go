@@ -1,0 +1,119 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+const cleanWithin = 2 * time.Minute
+
+// KubeServer is the Kubernetes API server of this test binary, with Entail's CRDs and admission policies.
+type KubeServer struct {
+	Traffic
+	cluster *cluster
+}
+
+// Kube starts the API server unless it runs. All tests of the binary share it, and so must not run in parallel. At the
+// end of the test all objects of Entail and all leases are removed, whatever finalizers they have.
+func Kube(t testing.TB) *KubeServer {
+	t.Helper()
+	c, err := shared.ensureStarted(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &KubeServer{cluster: c}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+		defer cancel()
+		_, err := shared.ensureStarted(ctx)
+		if err == nil {
+			err = removeLeftovers(ctx, k.Objects(t))
+		}
+		if err != nil {
+			t.Errorf("cleaning up after the test: %v", err)
+		}
+	})
+	return k
+}
+
+// Config returns a client configuration with the shipped rights of a service, through this server's [Traffic]. It stays
+// valid over restarts.
+func (k *KubeServer) Config(t testing.TB, service string) *rest.Config {
+	t.Helper()
+	cfg, err := k.cluster.server.ConfigOf(service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS = -1
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return roundTripper{traffic: &k.Traffic, next: next} })
+	return cfg
+}
+
+// Kubeconfig returns a kubeconfig file with the shipped rights of a service, for another process.
+func (k *KubeServer) Kubeconfig(service string) string {
+	return k.cluster.server.KubeconfigOf(service)
+}
+
+// Admin returns the client configuration of an administrator, outside of [Traffic].
+func (k *KubeServer) Admin() *rest.Config {
+	cfg := rest.CopyConfig(k.cluster.config)
+	cfg.QPS = -1
+	return cfg
+}
+
+// Objects returns a client of an administrator, outside of [Traffic].
+func (k *KubeServer) Objects(t testing.TB) dynamic.Interface {
+	t.Helper()
+	return k.ObjectsAs(t, "")
+}
+
+// Stop ends the server as a signal would. The test must start it again for later tests.
+func (k *KubeServer) Stop(t testing.TB) {
+	t.Helper()
+	if err := k.cluster.server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends the server as a crash would. The test must start it again for later tests.
+func (k *KubeServer) Kill() { k.cluster.server.Kill() }
+
+// Start starts the server again, with the same objects and the same address.
+func (k *KubeServer) Start(t testing.TB) {
+	t.Helper()
+	if err := k.cluster.startServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Backup stops the server, copies all its state and starts it again. The returned function replaces the state by the
+// copy in the same way.
+func (k *KubeServer) Backup(t testing.TB) (restore func()) {
+	t.Helper()
+	backup, dir := t.TempDir(), k.cluster.dir
+	k.Stop(t)
+	if err := replaceDir(backup, dir); err != nil {
+		t.Fatal(err)
+	}
+	k.Start(t)
+	return func() {
+		t.Helper()
+		k.Stop(t)
+		if err := replaceDir(dir, backup); err != nil {
+			t.Fatal(err)
+		}
+		k.Start(t)
+	}
+}
+
+// replaceDir replaces a directory by a copy of another one.
+func replaceDir(dir, other string) error {
+	return errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(other)))
+}

@@ -1,0 +1,115 @@
+package testenv
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc"
+
+	"github.com/entail-dev/entail/services/internal/devserver"
+	"github.com/entail-dev/entail/services/internal/fga"
+)
+
+// OpenFGAServer is an OpenFGA server on disk that can stop and restart.
+type OpenFGAServer struct {
+	Traffic
+	t testing.TB
+	// own is nil until the first use.
+	own *openFGA
+}
+
+// OpenFGA returns a server without stores for one test. It starts at its first use, because not every test of a [Env]
+// needs it. When the test ends, its stores are deleted, and a later test reuses the server.
+func OpenFGA(t testing.TB) *OpenFGAServer {
+	t.Helper()
+	o := &OpenFGAServer{t: t}
+	t.Cleanup(o.giveBack)
+	return o
+}
+
+// giveBack returns the server to the pool.
+func (o *OpenFGAServer) giveBack() {
+	if o.own == nil {
+		return
+	}
+	if o.t.Failed() {
+		o.t.Logf("OpenFGA logged, at the end:\n%s", o.own.serverLog())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+	defer cancel()
+	if err := openFGAs.putServer(ctx, o.own); err != nil {
+		o.t.Errorf("cleaning up after the test: %v", err)
+	}
+}
+
+// startedAddress returns the address of the server, and starts the server at the first call.
+func (o *OpenFGAServer) startedAddress() string {
+	o.t.Helper()
+	if o.own == nil {
+		var err error
+		if o.own, err = openFGAs.takeServer(o.t.Context()); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	return devserver.Address(o.own.cfg.Port)
+}
+
+// Start starts the server again, with the same stores on the same port.
+func (o *OpenFGAServer) Start(t testing.TB) {
+	t.Helper()
+	o.startedAddress()
+	if err := o.own.startServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Stop ends the server unless it is stopped.
+func (o *OpenFGAServer) Stop() {
+	o.t.Helper()
+	o.startedAddress()
+	if err := o.own.stopServer(); err != nil {
+		o.t.Error(err)
+	}
+}
+
+// Backup stops the server, copies its database and starts it again. The returned function replaces the database by the
+// copy in the same way.
+func (o *OpenFGAServer) Backup(t testing.TB) (restore func()) {
+	t.Helper()
+	kept := t.TempDir()
+	o.startedAddress()
+	o.copyStorage(t, o.own.storageDir(), kept)
+	return func() {
+		t.Helper()
+		o.copyStorage(t, kept, o.own.storageDir())
+	}
+}
+
+// copyStorage copies a directory while the server is stopped.
+func (o *OpenFGAServer) copyStorage(t testing.TB, from, to string) {
+	t.Helper()
+	o.Stop()
+	if err := replaceDir(to, from); err != nil {
+		t.Fatal(err)
+	}
+	o.Start(t)
+}
+
+// Config returns a client configuration for this server, through its [Traffic]. It stays valid over restarts.
+func (o *OpenFGAServer) Config() fga.Config {
+	return fga.Config{
+		Target:      o.startedAddress(),
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.interceptUnary)},
+	}
+}
+
+// Client returns a client for the test itself. It bypasses [Traffic], so its calls are not counted.
+func (o *OpenFGAServer) Client(t testing.TB) *fga.Client {
+	t.Helper()
+	client, err := fga.Dial(fga.Config{Target: o.startedAddress()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}

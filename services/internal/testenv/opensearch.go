@@ -1,0 +1,240 @@
+package testenv
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
+)
+
+// searchAnswerWithin bounds the slowest request on a busy machine.
+const searchAnswerWithin = time.Minute
+
+// OpenSearchServer is the OpenSearch of this test binary, reached through [Traffic].
+type OpenSearchServer struct {
+	Traffic
+	search *search
+	front  *front
+}
+
+// OpenSearch starts OpenSearch unless it runs. All tests of the binary share it, and so must not run in parallel. At
+// the end of the test, its security configuration is reset.
+func OpenSearch(t testing.TB) *OpenSearchServer {
+	t.Helper()
+	if err := sharedSearch.ensureStarted(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o := &OpenSearchServer{search: &sharedSearch}
+	var err error
+	if o.front, err = newFront(&o.Traffic, sharedSearch.server); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+		defer cancel()
+		if err := errors.Join(o.front.stopFront(ctx), sharedSearch.restoreInitial(ctx)); err != nil {
+			t.Errorf("cleaning up after the test: %v", err)
+		}
+	})
+	return o
+}
+
+// URL returns the address for a service, through [Traffic]. It stays valid over restarts.
+func (o *OpenSearchServer) URL() string { return o.front.url }
+
+// CA returns the authority, in PEM, that clients of [OpenSearchServer.URL] trust.
+func (o *OpenSearchServer) CA() []byte { return o.search.server.CA() }
+
+// AdminCertificate returns the certificate and key of an administrator, in PEM.
+func (o *OpenSearchServer) AdminCertificate() (certificate, key []byte) {
+	admin := o.search.server.AdminCertificate()
+	return admin.Certificate, admin.Key
+}
+
+// AdminPassword returns the credentials of the administrator, for clients without a certificate.
+func (o *OpenSearchServer) AdminPassword() (user, password string) {
+	return opensearch.Admin, o.search.server.Password()
+}
+
+// Do sends a request as the administrator, outside of [Traffic], and returns the status and the body. The path is as in
+// "/_plugins/_security/api/roles". A body that is not nil is sent as JSON.
+func (o *OpenSearchServer) Do(t testing.TB, method, path string, body any) (status int, answer []byte) {
+	t.Helper()
+	status, answer, err := o.search.doRequest(t.Context(), method, path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, answer
+}
+
+// Login logs in as a user and returns the status, 200 or 401, and the body.
+func (o *OpenSearchServer) Login(t testing.TB, user, password string) (status int, answer []byte) {
+	t.Helper()
+	return o.As(t, user, password, http.MethodGet, "/_plugins/_security/authinfo", nil)
+}
+
+// As sends a request as a user with a password. See [OpenSearchServer.Do].
+func (o *OpenSearchServer) As(t testing.TB, user, password, method, path string, body any) (status int, answer []byte) {
+	t.Helper()
+	request, err := o.search.newRequest(t.Context(), method, path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth(user, password)
+	status, answer, err = sendRequest(o.search.anybody, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, answer
+}
+
+// Stop ends the server as a signal would. Later tests start it again.
+func (o *OpenSearchServer) Stop(t testing.TB) {
+	t.Helper()
+	if err := o.search.server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends the server as a crash would. Later tests start it again.
+func (o *OpenSearchServer) Kill() { o.search.server.Kill() }
+
+// Start starts the server again, with the same data and the same address.
+func (o *OpenSearchServer) Start(t testing.TB) {
+	t.Helper()
+	if err := o.search.ensureStarted(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// WipeIndex deletes the index of the security configuration, as the restore of an old snapshot can. The server answers
+// requests of its security API with an error until it restarts.
+func (o *OpenSearchServer) WipeIndex(t testing.TB) {
+	t.Helper()
+	if status, answer := o.Do(t, http.MethodDelete, "/.opendistro_security", nil); status != http.StatusOK {
+		t.Fatalf("wiping the index: %d %s", status, answer)
+	}
+}
+
+// RunSecurityAdmin replaces the security configuration by the initial one, as securityadmin.sh and operator jobs do.
+func (o *OpenSearchServer) RunSecurityAdmin(t testing.TB) {
+	t.Helper()
+	if err := o.search.server.SecurityAdmin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sharedSearch is the OpenSearch of this binary. A server per test would cost seconds each.
+//
+//nolint:gochecknoglobals // Tests of one binary have nothing else in common.
+var sharedSearch search
+
+// search is an OpenSearch that starts at its first use.
+type search struct {
+	mu             sync.Mutex
+	dir            string
+	port           int
+	server         *opensearch.Server
+	admin, anybody *http.Client
+	// first holds the initial security configuration, by kind and name.
+	first map[string]map[string]json.RawMessage
+}
+
+// ensureStarted starts the server unless it runs. An earlier test may have stopped it.
+func (s *search) ensureStarted(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server != nil && !s.server.HasEnded() {
+		return nil
+	}
+	home, err := opensearch.Find()
+	if err != nil {
+		return err
+	}
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "entail-opensearch-"); err != nil {
+			return fmt.Errorf("making a directory for OpenSearch: %w", err)
+		}
+	}
+	s.server, err = opensearch.Start(ctx, opensearch.Config{Home: home, Dir: s.dir, Port: s.port, UnsafeCheapHashes: true})
+	if err != nil {
+		return err
+	}
+	s.port = s.server.Port()
+	if s.admin != nil {
+		return nil
+	}
+	if s.admin, err = s.newClient(true); err != nil {
+		return err
+	}
+	if s.anybody, err = s.newClient(false); err != nil {
+		return err
+	}
+	s.first, err = s.readContent(ctx)
+	return err
+}
+
+// newClient returns a client that keeps no connections, because the server can end at any time.
+func (s *search) newClient(admin bool) (*http.Client, error) {
+	cfg, err := s.server.TLS(admin)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Timeout: searchAnswerWithin, Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}, nil
+}
+
+func (s *search) newRequest(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var reader io.Reader = http.NoBody
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(data)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.server.URL()+path, reader)
+	if err == nil && body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, err
+}
+
+func (s *search) doRequest(ctx context.Context, method, path string, body any) (status int, answer []byte, err error) {
+	request, err := s.newRequest(ctx, method, path, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	return sendRequest(s.admin, request)
+}
+
+func sendRequest(client *http.Client, request *http.Request) (status int, answer []byte, err error) {
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+func (s *search) endServer() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	if s.server != nil && !s.server.HasEnded() {
+		err = s.server.Stop()
+	}
+	if s.dir != "" {
+		err = errors.Join(err, os.RemoveAll(s.dir))
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+//go:build integration
+
+package testenv
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const (
+	anne           = securityAPI + "internalusers/anne"
+	passwordOfAnne = "correct horse battery staple"
+)
+
+func (o *OpenSearchServer) wants(t *testing.T, status int, method, path string, body any) []byte {
+	t.Helper()
+	got, answer := o.Do(t, method, path, body)
+	if got != status {
+		t.Fatalf("%s %s: %d %s; want %d", method, path, got, answer, status)
+	}
+	return answer
+}
+
+func TestTheAdministratorMakesARoleAndAUserWhoLogsIn(t *testing.T) {
+	o := OpenSearch(t)
+	o.wants(t, http.StatusCreated, http.MethodPut, securityAPI+"roles/reader", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
+	o.wants(t, http.StatusCreated, http.MethodPut, anne, map[string]any{"password": passwordOfAnne})
+	o.wants(t, http.StatusCreated, http.MethodPut, securityAPI+"rolesmapping/reader", map[string]any{"users": []string{"anne"}})
+	if status, answer := o.Login(t, "anne", passwordOfAnne); status != http.StatusOK || !strings.Contains(string(answer), `"reader"`) {
+		t.Errorf("logging in: %d %s", status, answer)
+	}
+	if status, _ := o.Login(t, "anne", passwordOfAnne+"!"); status != http.StatusUnauthorized {
+		t.Errorf("with another password: %d", status)
+	}
+	if status, _ := o.As(t, "anne", passwordOfAnne, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
+		t.Errorf("what the role allows: %d", status)
+	}
+	if status, _ := o.As(t, "anne", passwordOfAnne, http.MethodPut, "/index", nil); status != http.StatusForbidden {
+		t.Errorf("what it does not: %d", status)
+	}
+	user, secret := o.AdminPassword()
+	if status, answer := o.As(t, user, secret, http.MethodGet, securityAPI+"roles", nil); status != http.StatusOK {
+		t.Errorf("the administrator by password: %d %s", status, answer)
+	}
+}
+
+func TestWhatATestLeavesInOpenSearchIsGoneAfterIt(t *testing.T) {
+	t.Run("one", func(t *testing.T) {
+		o := OpenSearch(t)
+		o.wants(t, http.StatusCreated, http.MethodPut, anne, map[string]any{"password": passwordOfAnne})
+		o.wants(t, http.StatusCreated, http.MethodPut, securityAPI+"roles/a~b%2Fc", map[string]any{"description": "odd"})
+		o.wants(t, http.StatusCreated, http.MethodPut, securityAPI+"rolesmapping/a~b%2Fc", map[string]any{"users": []string{"anne"}})
+		o.wants(t, http.StatusOK, http.MethodPut, securityAPI+"rolesmapping/all_access", map[string]any{"users": []string{"anne"}})
+	})
+	t.Run("the next", func(t *testing.T) {
+		o := OpenSearch(t)
+		o.wants(t, http.StatusNotFound, http.MethodGet, anne, nil)
+		o.wants(t, http.StatusNotFound, http.MethodGet, securityAPI+"roles/a~b%2Fc", nil)
+		if answer := o.wants(t, http.StatusOK, http.MethodGet, securityAPI+"rolesmapping/all_access", nil); strings.Contains(string(answer), "anne") {
+			t.Errorf("still there: %s", answer)
+		}
+		o.WipeIndex(t)
+	})
+	t.Run("after one that wiped everything", func(t *testing.T) {
+		OpenSearch(t).wants(t, http.StatusOK, http.MethodGet, securityAPI+"roles", nil)
+	})
+}
+
+func TestSecurityAdminTakesWhatTheAPIMade(t *testing.T) {
+	o := OpenSearch(t)
+	o.wants(t, http.StatusCreated, http.MethodPut, anne, map[string]any{"password": passwordOfAnne})
+	o.RunSecurityAdmin(t)
+	o.wants(t, http.StatusNotFound, http.MethodGet, anne, nil)
+}
+
+func TestTrafficToOpenSearchIsCountedAndFailsOnPurpose(t *testing.T) {
+	o := OpenSearch(t)
+	cfg, err := o.search.server.TLS(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}
+	put := func() (status int, err error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, o.URL()+anne, strings.NewReader(`{"password":"`+passwordOfAnne+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		status, _, err = sendRequest(&http.Client{Transport: transport}, request)
+		return status, err
+	}
+	o.FailBefore(func(context.Context, string) error { return AnswerInstead(http.StatusTooManyRequests, "later") })
+	if status, err := put(); status != http.StatusTooManyRequests || err != nil || o.Writes() != 0 {
+		t.Errorf("an answer of a fault: %d, %v, %d writes", status, err, o.Writes())
+	}
+	o.FailBefore(nil)
+	o.FailAfter(func(context.Context, string) error { return errors.New("lost") })
+	if status, err := put(); err == nil {
+		t.Errorf("an answer that is lost: %d", status)
+	}
+	o.FailAfter(nil)
+	if status, err := put(); status != http.StatusOK || err != nil { // The server executed the call before.
+		t.Errorf("without a fault: %d, %v", status, err)
+	}
+	if got := o.WritesByOp()["PUT internalusers/anne"]; got != 2 {
+		t.Errorf("%d writes: %v; want 2", got, o.WritesByOp())
+	}
+	transport.TLSClientConfig.Certificates = nil
+	if status, err := put(); status != http.StatusUnauthorized || err != nil {
+		t.Errorf("without the certificate: %d, %v", status, err)
+	}
+}
+
+func TestOpenSearchComesBackWithWhatItHad(t *testing.T) {
+	o := OpenSearch(t)
+	o.wants(t, http.StatusCreated, http.MethodPut, anne, map[string]any{"password": passwordOfAnne})
+	secret, ca := o.search.server.Password(), string(o.CA())
+	o.Kill()
+	if !o.search.server.HasEnded() {
+		t.Error("a killed server has not ended")
+	}
+	o.Start(t)
+	if status, answer := o.Login(t, "anne", passwordOfAnne); status != http.StatusOK {
+		t.Errorf("logging in: %d %s", status, answer)
+	}
+	if o.search.server.Password() != secret || string(o.CA()) != ca {
+		t.Error("it came back with other credentials")
+	}
+}

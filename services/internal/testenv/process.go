@@ -1,0 +1,54 @@
+package testenv
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// spawnedEnv makes a test binary run as the service.
+const spawnedEnv = "ENTAIL_TEST_SPAWNED"
+
+// Process is a service in a separate process that a test can kill.
+type Process struct{ *exec.Cmd }
+
+// IsSpawned reports whether this test binary must run as the service, with the service's flags. The process then ends
+// with the process that started it.
+func IsSpawned() bool {
+	if os.Getenv(spawnedEnv) == "" {
+		return false
+	}
+	go func() { // Ends with the test process, even after a crash.
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(3) //nolint:forbidigo // This is a main then.
+	}()
+	return true
+}
+
+// Spawn starts this test binary as the named service. Its TestMain must call [IsSpawned]. The process ends with the test
+// at the latest.
+func Spawn(t testing.TB, name string, nats *NATSServer, kube *KubeServer, flags ...string) Process {
+	t.Helper()
+	surroundings := []string{"--nats-url", nats.URLOf(name), "--kubeconfig", kube.Kubeconfig(name), "--auth", "none", "--listen", "127.0.0.1:0"}
+	p := Process{exec.Command(os.Args[0], append(surroundings, flags...)...)} //nolint:gosec // It is this very program.
+	p.Env = append(os.Environ(), spawnedEnv+"=1")
+	p.Stderr = t.Output()
+	if _, err := p.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	return p
+}
+
+// Signal sends a signal. It ignores the error after the process has ended.
+func (p Process) Signal(s os.Signal) { _ = p.Process.Signal(s) }
+
+// Kill ends the process with SIGKILL and waits for it.
+func (p Process) Kill() {
+	_ = p.Process.Kill() // Fails only when the process has ended.
+	_ = p.Wait()
+}

@@ -1,0 +1,194 @@
+package testenv
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// local is the cluster whose objects are published.
+const local = "local"
+
+// retryPause is the wait before another attempt at NATS or the API server.
+const retryPause = 50 * time.Millisecond
+
+// beatInterval is the time between two heartbeats.
+const beatInterval = time.Second
+
+// Reflector publishes the objects in Kubernetes and their changes as the watcher does, for tests of services that
+// cannot import the watcher. A test can pause it, or let it publish everything again.
+type Reflector struct {
+	bed       *Env
+	kinds     []kinds.Kind
+	origin    kube.Origin
+	publisher *publish.Publisher
+	ctx       context.Context //nolint:containedctx // It is how long it runs.
+	following sync.WaitGroup
+	// gate is locked while the reflector is paused. waiting counts the changes that wait for it.
+	gate    sync.Mutex
+	waiting atomic.Int64
+	// repeated holds the messages that Repeat published last, by subject.
+	repeated map[string][]byte
+}
+
+// Reflector starts a reflector for all kinds that services watch, and for the given ones, until the test ends.
+func (b *Env) Reflector(besides ...kinds.Kind) *Reflector {
+	b.T.Helper()
+	api, err := kube.New(b.Kube.Admin(), local, "test")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	epoch, err := api.Epoch(b.T.Context())
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	r := &Reflector{bed: b, kinds: append(kinds.All(), besides...), origin: kube.Origin{Cluster: local, Epoch: epoch}, publisher: publish.New(b.JS)}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
+	r.ctx = ctx
+	b.T.Cleanup(func() { cancel(); r.following.Wait() })
+	r.following.Go(func() { r.publishHeartbeats(ctx) })
+	for _, kind := range r.kinds {
+		r.startKind(kind)
+	}
+	return r
+}
+
+// Observe publishes the objects of a kind as targets of bindings. With a problem, it only publishes a marker that the
+// kind is not observed.
+func (r *Reflector) Observe(kind kinds.Kind, problem string) {
+	r.bed.T.Helper()
+	if problem == "" {
+		r.startKind(kind)
+		return
+	}
+	r.publishMarker(kind, &eventv1.SnapshotMarker{Problem: problem})
+}
+
+func (r *Reflector) startKind(kind kinds.Kind) {
+	r.bed.T.Helper()
+	if version, served := r.publishAll(kind, false); served {
+		r.following.Go(func() { r.followKind(r.ctx, kind, version) })
+	}
+}
+
+// publishMarker publishes a snapshot marker of a kind.
+func (r *Reflector) publishMarker(kind kinds.Kind, m *eventv1.SnapshotMarker) {
+	r.bed.T.Helper()
+	stream, err := r.bed.JS.Stream(r.bed.T.Context(), topology.Changes)
+	if err != nil {
+		r.bed.T.Fatal(err)
+	}
+	m.Cluster, m.Group, m.Resource, m.Epoch, m.Stream = local, kind.Group, kind.Resource, r.origin.Epoch, topology.Incarnation(stream.CachedInfo())
+	if m.Target = kind.Target; m.GetTarget() {
+		m.Kind, m.Version, m.Namespaced = kind.Kind, kind.Version, !kind.Global
+	}
+	if err := r.publisher.Marker(r.bed.T.Context(), m); err != nil {
+		r.bed.T.Fatal(err)
+	}
+}
+
+// publishHeartbeats publishes heartbeats, except while the reflector is paused or a change waits.
+func (r *Reflector) publishHeartbeats(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.gate.Lock()
+		if r.waiting.Load() == 0 {
+			_ = r.publisher.Heartbeat(ctx, &eventv1.Heartbeat{Cluster: r.origin.Cluster}) // Another one follows soon.
+		}
+		r.gate.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(beatInterval):
+		}
+	}
+}
+
+// Replay publishes every object again, marked for another reconcile.
+func (r *Reflector) Replay() {
+	r.bed.T.Helper()
+	for _, kind := range r.kinds {
+		r.publishAll(kind, true)
+	}
+}
+
+// Hold pauses the reflector until release is called.
+func (r *Reflector) Hold() (release func()) {
+	r.gate.Lock()
+	return r.gate.Unlock
+}
+
+// publishAll publishes all objects of a kind and then the snapshot marker. Kinds of which only referenced objects are
+// published have no marker. The version is empty for a kind that is not served.
+func (r *Reflector) publishAll(kind kinds.Kind, again bool) (version string, served bool) {
+	r.bed.T.Helper()
+	ctx := r.bed.T.Context()
+	list := r.bed.List(kind)
+	version = list.GetResourceVersion()
+	served = version != ""
+	var highest uint64
+	for i := range list.Items {
+		highest = max(highest, r.publishState(ctx, kind, &list.Items[i], publication{again: again}))
+	}
+	if !kind.Named {
+		r.publishMarker(kind, &eventv1.SnapshotMarker{ResourceVersion: version, Count: int64(len(list.Items)), LastSequence: highest, Served: served})
+	}
+	return version, served
+}
+
+func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, version string) {
+	for ctx.Err() == nil {
+		w, err := r.bed.Resource(kind).Namespace(kind.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		if err != nil {
+			<-time.After(retryPause)
+			continue
+		}
+		for e := range w.ResultChan() {
+			u, ok := e.Object.(*unstructured.Unstructured)
+			if !ok || e.Type == watch.Error {
+				break
+			}
+			version = u.GetResourceVersion()
+			r.waiting.Add(1)
+			r.gate.Lock()
+			r.publishState(ctx, kind, u, publication{deleted: e.Type == watch.Deleted})
+			r.waiting.Add(-1)
+			r.gate.Unlock()
+		}
+		w.Stop()
+	}
+}
+
+// publication qualifies a published state: as a deletion, or as a repetition.
+type publication struct{ deleted, again bool }
+
+// publishState publishes one state and returns its position in the stream. It retries while NATS is unavailable.
+func (r *Reflector) publishState(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, how publication) uint64 {
+	var o kube.Object
+	raw, err := u.MarshalJSON()
+	if err == nil {
+		o, err = r.origin.Read(kind, raw)
+	}
+	if err != nil {
+		r.bed.T.Error(err)
+		return 0
+	}
+	o.Deleted, o.ObservedAt = how.deleted, time.Now()
+	for ctx.Err() == nil {
+		ack, err := r.publisher.Publish(ctx, o.Change, 0, publish.Options{Replay: how.again})
+		if err == nil {
+			return ack.Sequence
+		}
+		<-time.After(retryPause)
+	}
+	return 0
+}

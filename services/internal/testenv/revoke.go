@@ -1,0 +1,162 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/rbac"
+)
+
+const revokedWithin = time.Minute
+
+// Right is one verb on one resource.
+type Right struct {
+	Verb string
+	event.GroupResource
+	// namespace and name limit the right, as in the table of package rbac. Empty means any.
+	namespace, name string
+}
+
+func (r Right) String() string { return r.Verb + " " + r.GroupResource.String() }
+
+// Denial returns a part of the API server's error for a request without the right.
+func (r Right) Denial() string {
+	return "cannot " + r.Verb + ` resource "` + r.Resource + `" in API group "` + r.Group + `"`
+}
+
+// Rights returns all rights of a service in the table of package rbac, except those on Secrets of other namespaces.
+func Rights(service string) []Right {
+	account := accountOf(service)
+	return append(splitRights("", account.Everywhere), splitRights(rbac.Namespace, account.Own)...)
+}
+
+// secretRights returns the rights of a service on Secrets in namespaces that users choose.
+func secretRights(service string) []Right { return splitRights("", accountOf(service).Secrets) }
+
+func accountOf(service string) rbac.Account {
+	accounts := rbac.Accounts()
+	return accounts[slices.IndexFunc(accounts, func(a rbac.Account) bool { return a.Service == service })]
+}
+
+// splitRights splits rights of the table into single ones.
+func splitRights(namespace string, rights []rbac.Right) (all []Right) {
+	for _, r := range rights {
+		name := append(slices.Clone(r.ResourceNames), "")[0]
+		for _, resource := range r.Resources {
+			for _, verb := range r.Verbs {
+				all = append(all, Right{verb, event.GroupResource{Group: r.APIGroups[0], Resource: resource}, namespace, name})
+			}
+		}
+	}
+	return all
+}
+
+// Revoke removes one right of a service until the test ends or the function is called. Restore several rights in
+// reverse order.
+func (k *KubeServer) Revoke(t testing.TB, service string, right Right) (restore func()) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(k.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := Rights(service)
+	i := slices.IndexFunc(all, func(r Right) bool { return r.Verb == right.Verb && r.GroupResource == right.GroupResource })
+	if i < 0 {
+		t.Fatalf("%s has no right to %s", service, right)
+	}
+	right = all[i]
+	role := ruled{client, right.namespace, "entail-" + service}
+	before, err := role.editRules(t.Context(), func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rulesWithout(rules, right) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore = sync.OnceFunc(func() {
+		if _, err := role.editRules(context.WithoutCancel(t.Context()), func([]rbacv1.PolicyRule) []rbacv1.PolicyRule { return before }); err != nil {
+			t.Error(err)
+		}
+		if t.Context().Err() == nil { // After the test nothing depends on it.
+			awaitRight(t, client, service, right, true)
+		}
+	})
+	t.Cleanup(restore)
+	awaitRight(t, client, service, right, false)
+	return restore
+}
+
+// awaitRight waits until the API server allows, or denies, a request that needs the right.
+func awaitRight(t testing.TB, client kubernetes.Interface, service string, right Right, allowed bool) {
+	t.Helper()
+	resource, subresource, _ := strings.Cut(right.Resource, "/")
+	Eventually(t, revokedWithin, func() error {
+		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: rbac.Account{Service: service}.User(),
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Group: right.Group, Resource: resource, Subresource: subresource, Verb: right.Verb, Namespace: right.namespace, Name: right.name,
+				},
+			},
+		}, metav1.CreateOptions{})
+		if err == nil && answer.Status.Allowed != allowed {
+			err = fmt.Errorf("%s may %s: got %v, want %v", service, right, answer.Status.Allowed, allowed)
+		}
+		return err
+	})
+}
+
+// ruled is a Role or, without a namespace, a ClusterRole.
+type ruled struct {
+	client          kubernetes.Interface
+	namespace, name string
+}
+
+// editRules edits the rules and returns the former ones.
+func (r ruled) editRules(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (before []rbacv1.PolicyRule, err error) {
+	if r.namespace != "" {
+		roles := r.client.RbacV1().Roles(r.namespace)
+		role, err := roles.Get(ctx, r.name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		before, role.Rules = role.Rules, edit(role.Rules)
+		_, err = roles.Update(ctx, role, metav1.UpdateOptions{})
+		return before, err
+	}
+	roles := r.client.RbacV1().ClusterRoles()
+	role, err := roles.Get(ctx, r.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	before, role.Rules = role.Rules, edit(role.Rules)
+	_, err = roles.Update(ctx, role, metav1.UpdateOptions{})
+	return before, err
+}
+
+// rulesWithout returns the rules without one right.
+func rulesWithout(rules []rbacv1.PolicyRule, right Right) (left []rbacv1.PolicyRule) {
+	for _, rule := range rules {
+		if !slices.Contains(rule.APIGroups, right.Group) || !slices.Contains(rule.Resources, right.Resource) || !slices.Contains(rule.Verbs, right.Verb) {
+			left = append(left, rule)
+			continue
+		}
+		others, same := *rule.DeepCopy(), *rule.DeepCopy()
+		others.Resources = slices.DeleteFunc(others.Resources, func(r string) bool { return r == right.Resource })
+		same.Resources, same.Verbs = []string{right.Resource}, slices.DeleteFunc(same.Verbs, func(v string) bool { return v == right.Verb })
+		for _, rest := range []rbacv1.PolicyRule{others, same} {
+			if len(rest.Resources) > 0 && len(rest.Verbs) > 0 {
+				left = append(left, rest)
+			}
+		}
+	}
+	return left
+}

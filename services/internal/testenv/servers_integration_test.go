@@ -1,0 +1,133 @@
+//go:build integration
+
+package testenv
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+)
+
+const deadline = 10 * time.Second
+
+func dial(t *testing.T, server *OpenFGAServer) *fga.Client {
+	t.Helper()
+	client, err := fga.Dial(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func TestNATSComesBackWithItsStreamsToTheSameClients(t *testing.T) {
+	server := NATS(t)
+	js, url := server.JetStream(t), server.URL()
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "KEPT", Subjects: []string{"kept"}}); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	server.Start(t)
+	Eventually(t, deadline, func() error {
+		_, err := js.Publish(t.Context(), "kept", nil)
+		return err
+	})
+	if server.URL() != url {
+		t.Errorf("it moved from %s to %s", url, server.URL())
+	}
+}
+
+func TestOpenFGAComesBackWithItsStoresToTheSameClients(t *testing.T) {
+	server := OpenFGA(t)
+	client := dial(t, server)
+	id, err := client.CreateStore(t.Context(), "kept")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	if _, _, err := client.GetStore(t.Context(), id); !fault.IsUnavailable(err) {
+		t.Errorf("while it is away: %v; want unavailable", err)
+	}
+	server.Start(t)
+	Eventually(t, deadline, func() error {
+		_, found, err := client.GetStore(t.Context(), id)
+		if err == nil && !found {
+			err = errors.New("the store is gone")
+		}
+		return err
+	})
+}
+
+func TestOnlyWritesToOpenFGAAreCounted(t *testing.T) {
+	server := OpenFGA(t)
+	client := dial(t, server)
+	id, err := client.CreateStore(t.Context(), "counted")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Client(t).CreateStore(t.Context(), "aside"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.LatestModel(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.DeleteStore(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if got := server.WritesByOp(); server.Writes() != 2 || got["CreateStore"] != 1 || got["DeleteStore"] != 1 {
+		t.Errorf("counted %v; want one CreateStore and one DeleteStore", got)
+	}
+}
+
+func TestCallsToOpenFGAFailOnPurpose(t *testing.T) {
+	server := OpenFGA(t)
+	client := dial(t, server)
+	broken := errors.New("broken on purpose")
+	onCreate := func(_ context.Context, op string) error {
+		if op == "CreateStore" {
+			return broken
+		}
+		return nil
+	}
+	stores := func() int {
+		found, err := client.FindStores(t.Context(), "wanted")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+
+	server.FailBefore(onCreate)
+	if _, err := client.CreateStore(t.Context(), "wanted"); !fault.IsUnavailable(err) || stores() != 0 || server.Writes() != 0 {
+		t.Errorf("failed before: %v, %d stores, %d writes; want unavailable, 0 and 0", err, stores(), server.Writes())
+	}
+	server.FailBefore(nil)
+	server.FailAfter(onCreate)
+	if _, err := client.CreateStore(t.Context(), "wanted"); !fault.IsUnavailable(err) || stores() != 1 || server.Writes() != 1 {
+		t.Errorf("failed after: %v, %d stores, %d writes; want unavailable, 1 and 1", err, stores(), server.Writes())
+	}
+	server.FailAfter(nil)
+	if _, err := client.CreateStore(t.Context(), "wanted"); err != nil || stores() != 2 {
+		t.Errorf("mended: %v, %d stores; want no error and 2", err, stores())
+	}
+}
+
+func TestASlowCallEndsWithItsContext(t *testing.T) {
+	server := OpenFGA(t)
+	client := dial(t, server)
+	server.FailBefore(func(ctx context.Context, _ string) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := client.CreateStore(ctx, "slow"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v; want %v", err, context.DeadlineExceeded)
+	}
+}

@@ -1,0 +1,45 @@
+package testenv
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+)
+
+// rightsUse holds the rights whose use the tests of a package have shown.
+type rightsUse struct {
+	service string
+	shown   []Right
+}
+
+func (u *rightsUse) beginService(service string) { u.service = service }
+
+// recordReported records that the service reported the right missing.
+func (u *rightsUse) recordReported(right Right) { u.shown = append(u.shown, right) }
+
+// isWholePackage reports whether no flag excludes tests.
+func isWholePackage() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// checkRights returns an error that names the rights that no test of the package used.
+func (c *cluster) checkRights() error {
+	if c.rights.service == "" {
+		return nil // The package has no rights suite.
+	}
+	left, err := audit(c.root).unusedRights(c.rights.service)
+	var problems []error
+	for _, right := range left {
+		if !right.isAsked() || !slices.Contains(c.rights.shown, right) {
+			problems = append(problems, fmt.Errorf("%s: no test used the right to %s; add a test that needs it, or remove it from services/internal/rbac",
+				c.rights.service, right))
+		}
+	}
+	return errors.Join(append(problems, err)...)
+}

@@ -1,0 +1,68 @@
+// Package validating refuses a text that no model can hold when it is written. Such a text would change nothing, because the
+// last valid text stays live. The webhook reports the error to the author at once, and not only in a condition.
+//
+// The webhooks are a convenience: while they do not answer, every text passes. They do not check PolicyDocuments. The
+// API server validates the form of those, and everything else about them depends on other documents.
+package validating
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/entail-dev/entail/services/internal/admission"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/store-sync/model"
+)
+
+// Name is the name of the ValidatingWebhookConfiguration.
+const Name = "entail-store-sync"
+
+// Webhooks returns the webhooks for Stores and AuthorizationModels.
+func Webhooks(limits model.Limits) []admission.Webhook {
+	limits = limits.OrDefault()
+	return []admission.Webhook{
+		textWebhook(kinds.Stores(), "coreModule", limits, func(s *corev1alpha1.Store) (string, bool) { return s.Spec.CoreModule, true }),
+		textWebhook(kinds.AuthorizationModels(), "model", limits, func(m *corev1alpha1.AuthorizationModel) (string, bool) {
+			// A PolicyDocument with only unions or actions has an AuthorizationModel without a text.
+			return m.Spec.Model, m.Spec.Model != "" || m.Annotations[corev1alpha1.DocumentAnnotation] == ""
+		}),
+	}
+}
+
+// textWebhook judges the text in a field of the spec of a kind. It skips an unchanged text, and a text that may be missing.
+func textWebhook[T any](kind kinds.Kind, field string, limits model.Limits, text func(*T) (string, bool)) admission.Webhook {
+	ignore, scope := admissionregistrationv1.Ignore, admissionregistrationv1.ClusterScope
+	return admission.Webhook{
+		ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+			Name: kind.Resource + "." + kind.Group, FailurePolicy: &ignore,
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{kind.Group}, APIVersions: []string{"*"}, Resources: []string{kind.Resource}, Scope: &scope,
+				},
+			}},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{
+				Name: "the-text-is-new", Expression: fmt.Sprintf("oldObject == null || object.spec.%[1]s != oldObject.spec.%[1]s", field),
+			}},
+		},
+		Judge: func(_ context.Context, request *admissionv1.AdmissionRequest) error {
+			object := new(T)
+			if err := json.Unmarshal(request.Object.Raw, object); err != nil {
+				return fmt.Errorf("decoding a %s: %w", kind.Kind, err)
+			}
+			is, judged := text(object)
+			if !judged {
+				return nil
+			}
+			if why := model.Flaw(is, limits); why != "" {
+				return admission.Refuse("spec.%s can be in no model, and nothing was changed: correct it and apply again: %s", field, why)
+			}
+			return nil
+		},
+	}
+}

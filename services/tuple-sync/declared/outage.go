@@ -1,0 +1,33 @@
+package declared
+
+import (
+	"context"
+
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+)
+
+// WriteOutage writes to the objects of a key that OpenFGA is unavailable, unless they are in step. It changes no
+// record, and thereby no plan.
+func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why setup.Outage) error {
+	p := controller.NewPass(r.applier.view, key, false)
+	var errs []error
+	for _, o := range r.state.objectsUnder(key) {
+		u := plan.Unavailable(&o.Owner, why.Message())
+		if u == nil || o.unreadable != nil || o.Key.Cluster != r.home {
+			continue
+		}
+		fields, err := o.statusFields(r.state.packs, u)
+		if err != nil {
+			return err
+		}
+		if err := why.Pace(ctx); err != nil {
+			return err
+		}
+		_, err = r.applier.status.Apply(ctx, p, o.kind, o.change, fields)
+		errs = append(errs, err)
+	}
+	return fault.Join(errs...)
+}

@@ -1,0 +1,32 @@
+package declared
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+)
+
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	r := newRecords(0)
+	for i := range maxRemembered + 10 {
+		r.markClean("S1", object{Owner: plan.Owner{UID: fmt.Sprint(i)}})
+		if !r.isFirstPass(fmt.Sprint(i)) || r.isFirstPass(fmt.Sprint(i)) {
+			t.Fatal("the first pass is not told from others")
+		}
+	}
+	if gone, stores := len(r.cleaned.Keys()), len(r.passed.Keys()); gone != maxRemembered || stores != maxRemembered {
+		t.Errorf("%d that are gone and %d stores are remembered", gone, stores)
+	}
+}
+
+func TestWhatIsTriedAgainForLongIsRememberedOnce(t *testing.T) {
+	r := newRecords(0)
+	for range 3 {
+		r.recordWritten("S1", []tuple.Tuple{{ID: tuple.ID{Object: "doc:1", Relation: "viewer", User: "user:a"}}})
+	}
+	if n := len(r.orphanedWrites("S1")); n != 1 {
+		t.Errorf("%d are remembered", n)
+	}
+}

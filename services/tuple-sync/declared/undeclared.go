@@ -1,0 +1,24 @@
+package declared
+
+import (
+	"slices"
+	"time"
+
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+)
+
+// Undeclared returns the tuples of an OpenFGA store that no object declares, with their fate. written is when OpenFGA
+// wrote each of these tuples.
+func (s *State) Undeclared(storeID string, model *plan.Model, held []tuple.Tuple, written map[tuple.ID]time.Time) []plan.Undeclared {
+	iam, _ := s.Stores.Get(s.iam)
+	in := plan.Input{StoreID: storeID, Model: model, Written: written, Reserved: iam.Value != nil && iam.Value.Status.StoreID == storeID}
+	for _, o := range slices.Concat(s.ownersOf(storeID), s.deletedObjects(storeID)) {
+		if o.IsStore && o.TargetStoreID == storeID {
+			in.Removals, _ = o.decodeRemovals(storeID) // An unreadable record counts as empty.
+		}
+		o.Unwritable = o.unreadable != nil
+		in.Owners = append(in.Owners, o.Owner)
+	}
+	return plan.FindUndeclared(in, held)
+}

@@ -1,0 +1,169 @@
+package derived
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
+	"github.com/entail-dev/entail/services/internal/bootclock"
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+const (
+	// late bounds how much later a change may be committed than changes that follow it in OpenFGA's list.
+	late = time.Minute
+	// looksBack bounds the time between two calls of [replica.rereadChanges].
+	looksBack = 10 * time.Second
+)
+
+// change is an entry of OpenFGA's list.
+type change struct {
+	tuple   iam.Tuple
+	written bool
+	at      time.Time
+}
+
+func newChange(c *openfgav1.TupleChange) change {
+	t := c.GetTupleKey()
+	return change{
+		iam.Tuple{User: t.GetUser(), Relation: t.GetRelation(), Object: t.GetObject()},
+		c.GetOperation() == openfgav1.TupleOperation_TUPLE_OPERATION_WRITE, c.GetTimestamp().AsTime(),
+	}
+}
+
+// catchUp reads the changes since the last call, from the saved continuation token. Decisions wait for it when the copy
+// is not fresh, so it reads nothing twice. [replica.rereadChanges] finds changes that were committed late.
+func (m *replica) catchUp(ctx context.Context, storeID string) error {
+	begun, since := bootclock.Now(), time.Time{}
+	if m.token == "" && !m.last.IsZero() {
+		since = m.last.Add(-late)
+	}
+	read := newReading(m.token, nil)
+	err := m.readChanges(ctx, storeID, since, read)
+	m.compareChanges(read.is) // As far as it was read: that is not read again.
+	m.token = read.token
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tips = append(m.tips, read.tips...)
+	if err == nil {
+		m.read = begun
+	}
+	return err
+}
+
+// rereadChanges reads recent changes again, because a change that is committed late appears in the list before changes
+// already read.
+//
+// If the list lacks a change that was read before, its history differs: the database was probably restored. Restored
+// tuples appear in no list, so rereadChanges reads the whole store. On an error it stays due. The last change of every read
+// is kept in tips, so a lost history is found however much was written since. No decision waits for rereadChanges.
+func (m *replica) rereadChanges(ctx context.Context, storeID string) error {
+	begun, loads := bootclock.Now(), m.loadCount()
+	m.reading.Lock()
+	since := m.last
+	m.reading.Unlock()
+	m.mu.Lock()
+	tips := slices.Clone(m.tips)
+	m.mu.Unlock()
+	for i, c := range tips {
+		if i == 0 || c.at.Before(since) {
+			since = c.at
+		}
+	}
+	if !since.IsZero() {
+		since = since.Add(-late)
+	}
+	read := newReading("", tips)
+	err := m.readChanges(ctx, storeID, since, read)
+	m.compareChanges(read.is)
+	lost := len(read.missing) > 0
+	if err == nil && lost {
+		err = m.reviewStore(ctx, storeID)
+	}
+	if err != nil || !m.finishReread(loads, begun, len(tips), read.tips) || !lost {
+		return err
+	}
+	return m.rewindChanges(ctx, storeID, since)
+}
+
+// finishReread replaces the first tips, which rereadChanges has searched for, by the newest change that it read. It returns false
+// if the copy was reset meanwhile.
+func (m *replica) finishReread(loads int, begun time.Duration, tips int, newest []change) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.loads != loads {
+		return false
+	}
+	m.back, m.tips = begun, m.tips[tips:]
+	if n := len(newest); n > 0 {
+		m.tips = append(m.tips, newest[n-1])
+	}
+	return true
+}
+
+// rewindChanges follows the list of changes from since, without a continuation token. A token of the previous history may skip
+// changes of the new one.
+func (m *replica) rewindChanges(ctx context.Context, storeID string, since time.Time) error {
+	m.reading.Lock()
+	defer m.reading.Unlock()
+	m.token, m.last = "", since.Add(late)
+	return m.followLocked(ctx, storeID)
+}
+
+// isRereadDue reports whether rereadChanges is due.
+func (m *replica) isRereadDue() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return bootclock.Since(m.back) >= looksBack
+}
+
+// reading collects a part of the list of changes. It holds whether each tuple exists, the expected changes not found
+// yet, the last change of each page, and the continuation token.
+type reading struct {
+	is      map[iam.Tuple]bool
+	missing map[change]bool
+	tips    []change
+	token   string
+}
+
+func newReading(token string, look []change) *reading {
+	r := &reading{is: map[iam.Tuple]bool{}, missing: map[change]bool{}, token: token}
+	for _, c := range look {
+		r.missing[c] = true
+	}
+	return r
+}
+
+// readChanges reads the rest of the list. On an error, r holds everything read before it.
+func (m *replica) readChanges(ctx context.Context, storeID string, since time.Time, r *reading) error {
+	for {
+		page, next, err := m.openFGA.ReadChanges(ctx, storeID, r.token, since)
+		if err != nil {
+			return err
+		}
+		for _, entry := range page {
+			c := newChange(entry)
+			r.is[c.tuple] = c.written
+			delete(r.missing, c)
+		}
+		if len(page) > 0 {
+			r.tips = append(r.tips, newChange(page[len(page)-1]))
+		}
+		if r.token = next; len(page) == 0 || next == "" {
+			return nil
+		}
+	}
+}
+
+// compareChanges marks objects as doubted if the list of changes contradicts the copy.
+func (m *replica) compareChanges(is map[iam.Tuple]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for t, there := range is {
+		if _, copied := m.objects[t.Object][edge{t.Relation, t.User}]; copied != there && iam.IsOwnObject(t.Object) {
+			m.markSuspectLocked(t.Object)
+		}
+	}
+}

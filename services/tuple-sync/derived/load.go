@@ -1,0 +1,68 @@
+package derived
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
+	"github.com/entail-dev/entail/services/internal/iam"
+)
+
+// loadStore reads a whole store and replaces the copy.
+func (m *replica) loadStore(ctx context.Context, storeID string) error {
+	held, last, err := m.readAll(ctx, storeID)
+	if err != nil {
+		return err
+	}
+	m.token, m.last = "", last
+	m.resetTo(storeID, held)
+	return nil
+}
+
+// reviewStore reads the whole store, and marks objects as doubted that differ from the copy. Writes during the read also
+// cause doubts, which the next pass of the object clears.
+func (m *replica) reviewStore(ctx context.Context, storeID string) error {
+	held, _, err := m.readAll(ctx, storeID)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.storeID != storeID {
+		return nil
+	}
+	for _, object := range slices.Concat(slices.Collect(maps.Keys(held)), slices.Collect(maps.Keys(m.objects))) {
+		if !maps.Equal(held[object], m.objects[object]) {
+			m.markSuspectLocked(object)
+		}
+	}
+	return nil
+}
+
+// readAll returns the tuples of IAM's types in a store, and the time of its newest tuple of any type.
+func (m *replica) readAll(ctx context.Context, storeID string) (held map[string]edges, last time.Time, err error) {
+	held = map[string]edges{}
+	for t, err := range m.openFGA.ReadTuples(ctx, storeID) {
+		if err != nil {
+			return nil, last, err
+		}
+		if at := t.GetTimestamp().AsTime(); at.After(last) {
+			last = at
+		}
+		putTuple(held, t.GetKey())
+	}
+	return held, last, nil
+}
+
+func putTuple(objects map[string]edges, t *openfgav1.TupleKey) {
+	if !iam.IsOwnObject(t.GetObject()) {
+		return
+	}
+	if objects[t.GetObject()] == nil {
+		objects[t.GetObject()] = edges{}
+	}
+	objects[t.GetObject()][edge{t.GetRelation(), t.GetUser()}] = struct{}{}
+}

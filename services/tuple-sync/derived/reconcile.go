@@ -1,0 +1,266 @@
+package derived
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/setup"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+)
+
+// interval is the time between two runs of the tail, which reads the changes of others.
+const interval = time.Second
+
+// Config of a [Reconciler]. All fields are required.
+type Config struct {
+	State     *State
+	View      *informer.Informer
+	Confirmer *confirm.Confirmer
+	Cluster   Cluster
+	Status    *setup.StatusWriter
+	OpenFGA   OpenFGA
+	Writer    Writer
+	Models    Models
+	Log       *slog.Logger
+	Metrics   prometheus.Registerer
+}
+
+// Cluster holds the calls to the API server other than status writes.
+type Cluster interface {
+	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
+	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
+	// Epoch returns the UID of the cluster.
+	Epoch(ctx context.Context) (string, error)
+}
+
+// OpenFGA holds the read calls to OpenFGA.
+type OpenFGA interface {
+	Reader
+	GetStore(ctx context.Context, storeID string) (fga.Store, bool, error)
+	// FindStores returns all stores of a name, the oldest first.
+	FindStores(ctx context.Context, name string) ([]fga.Store, error)
+	// Owners returns the tuples of a store that name its owner.
+	Owners(ctx context.Context, storeID string) ([]iam.Tuple, error)
+}
+
+// Writer changes OpenFGA stores, and returns the additions that the server refuses.
+type Writer interface {
+	Write(ctx context.Context, w tuple.Write) (refused map[tuple.Tuple]error, err error)
+}
+
+// Models returns authorization models. It returns nil if the store lacks the model.
+type Models interface {
+	Get(ctx context.Context, storeID, modelID string) (*plan.Model, error)
+}
+
+// Reconciler keeps the tuples of IAM in step, one [Key] at a time.
+type Reconciler struct {
+	Config
+
+	copy *replica
+	// swept is the basis for which all objects were last enqueued. loaded is the number of resets of the copy at that
+	// time. Only the tail uses them.
+	swept  basis
+	loaded int
+	// asked is the moment when all objects were last enqueued. If nothing has changed since, spread has nothing to do.
+	asked atomic.Pointer[moment]
+	// told is the obstacle for which statuses were last enqueued; only the tail uses it.
+	told condition.Condition
+	// home holds the last finding about the store. missed means that a pass did nothing, because no adopted store
+	// exists.
+	home   atomic.Pointer[home]
+	missed atomic.Bool
+	// emptied means that the IAM store ends and was empty at the last check, or that it is not ours.
+	emptied atomic.Bool
+	// undeclared counts removed tuples that others wrote. refused is 1 while the store is not ours.
+	undeclared prometheus.Counter
+	refused    prometheus.Gauge
+}
+
+// New returns a Reconciler, and registers its metrics.
+func New(cfg Config) *Reconciler {
+	r := &Reconciler{Config: cfg, copy: newMirrored(cfg.OpenFGA), undeclared: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "entail_undeclared_tuples_removed_total", Help: "Tuples of IAM's types that nobody declares, and that were removed from the IAM store.",
+	}), refused: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "entail_iam_store_not_adopted", Help: "1 if the IAM store in OpenFGA is not known to be this cluster's, and is left alone.",
+	})}
+	cfg.State.mayHold = r.copy.mayHold
+	cfg.Metrics.MustRegister(r.undeclared, r.refused)
+	return r
+}
+
+// Pass holds the arguments of one reconciliation.
+type Pass struct {
+	Key      Key
+	Resync   bool
+	Reporter controller.Reporter
+	// Enqueue requests further keys.
+	Enqueue func(priority int, keys ...Key)
+}
+
+// Keys returns the keys that depend on an object.
+func (r *Reconciler) Keys(k event.Key) []Key {
+	switch {
+	case k == r.State.store:
+		return []Key{{sort: tail}}
+	case k.Cluster != r.State.store.Cluster || r.State.tableOf(k.GroupResource) == nil:
+		return nil
+	case k.Target && r.isIdle(k):
+		r.State.clearRevoking(k) // There is nothing to spread.
+		return nil
+	case k.GroupResource == kinds.ProtectedResources().GroupResource:
+		return []Key{{sort: tail}, {sort: spread, owner: k}, {sort: status, owner: k}}
+	}
+	keys := []Key{{sort: spread, owner: k}}
+	if !k.Target { // A target has no status of ours.
+		keys = append(keys, Key{sort: status, owner: k})
+	}
+	if isUIDBinding(k.GroupResource) {
+		keys = append(keys, Key{sort: record, owner: k})
+	}
+	for _, object := range r.State.affectedHolders(k) {
+		keys = append(keys, Key{sort: tuples, object: object})
+	}
+	return keys
+}
+
+// Priority returns the priority of a key. Deletions and edits come before additions.
+func (r *Reconciler) Priority(k Key) int {
+	switch k.sort {
+	case tail: // Every other key needs the owner of the store.
+		return revokes
+	case spread:
+		if r.State.mayRevoke(k.owner) {
+			return takes
+		}
+		return spreads
+	case status:
+		return statuses
+	case back:
+		return mayTake
+	case whole, tuples, record, none:
+	}
+	return changes
+}
+
+// Reconcile does the work of one key.
+func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
+	switch p.Key.sort {
+	case tail:
+		return r.syncStore(ctx, p)
+	case back:
+		return r.rereadChanges(ctx, p)
+	case whole:
+		return r.compareStore(ctx)
+	case spread:
+		return r.fanOut(ctx, p)
+	case tuples:
+		return r.syncObject(ctx, p)
+	case record:
+		return r.bindUID(ctx, p)
+	case status:
+		return r.writeStatus(ctx, p)
+	case none:
+	}
+	return nil
+}
+
+// moment identifies the input of a decision: the version of the declared objects, at least, and the basis.
+type moment struct {
+	changes uint64
+	of      basis
+}
+
+// snapshot is the input of a pass: the store, its model, and the declared objects under this model.
+type snapshot struct {
+	moment  moment
+	of      basis
+	model   *plan.Model
+	objects *iam.Lookup
+	says    confirm.Statement
+	store   event.Change
+}
+
+// freshSnapshot returns the present snapshot, and makes sure that the copy is of this store and fresh.
+func (r *Reconciler) freshSnapshot(ctx context.Context) (*snapshot, error) {
+	n, err := r.declaredSnapshot(ctx)
+	if n == nil || err != nil {
+		return nil, err
+	}
+	return n, r.copy.refreshCopy(ctx, n.of.storeID)
+}
+
+// declaredSnapshot returns the present snapshot without reading the store. It returns nil if the Store names no store or no
+// model, or the store is not adopted.
+func (r *Reconciler) declaredSnapshot(ctx context.Context) (*snapshot, error) {
+	changes := r.State.changeCount() // Read first, so that later reads are at least as new.
+	store, known := r.State.iamStore()
+	if !known || !r.homeOf(store).adopted {
+		r.missed.Store(true) // The tail enqueues everything once a store exists.
+		return nil, nil      //nolint:nilnil // That there is none is an answer.
+	}
+	n := &snapshot{of: r.State.basisOf(store), says: storeSays(store), store: store.Change}
+	n.moment = moment{changes, n.of}
+	var err error
+	if n.model, err = r.Models.Get(ctx, n.of.storeID, n.of.modelID); err != nil {
+		return nil, err
+	}
+	if n.model == nil { // store-sync writes another model soon; the key is retried.
+		return nil, fault.Unavailable(fmt.Errorf("model %s: %w", n.of.modelID, fga.ErrModelNotFound))
+	}
+	n.objects = r.State.declaredObjects(n.of, n.model)
+	return n, nil
+}
+
+// desiredTuples returns the tuples that an object must hold. It returns none if the store ends.
+func (n *snapshot) desiredTuples(object string) []iam.Tuple {
+	if n.of.ends {
+		return nil
+	}
+	return n.objects.Wanted(object)
+}
+
+// differenceOf returns the missing tuples that the model allows and OpenFGA has not refused, and the tuples to remove.
+func (r *Reconciler) differenceOf(n *snapshot, object string, has edges) (add, remove []iam.Tuple) {
+	wanted := map[edge]bool{}
+	for _, t := range n.desiredTuples(object) {
+		e := edge{t.Relation, t.User}
+		wanted[e] = true
+		if _, ok := has[e]; !ok && r.copy.canTake(t, n.of.modelID) && n.model.Validate(convertTuple(t)) == nil {
+			add = append(add, t)
+		}
+	}
+	for e := range has {
+		if !wanted[e] {
+			remove = append(remove, iam.Tuple{User: e.user, Relation: e.relation, Object: object})
+		}
+	}
+	return add, remove
+}
+
+func convertTuple(t iam.Tuple) tuple.Tuple {
+	return tuple.Tuple{ID: tuple.ID{Object: t.Object, Relation: t.Relation, User: t.User}}
+}
+
+func convertAll(tuples []iam.Tuple) []tuple.Tuple {
+	all := make([]tuple.Tuple, len(tuples))
+	for i, t := range tuples {
+		all[i] = convertTuple(t)
+	}
+	return all
+}

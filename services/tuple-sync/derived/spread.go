@@ -1,0 +1,247 @@
+package derived
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// recent is the number of states of a name that always count: the newest two.
+const recent = 2
+
+// affectedObjects returns the OpenFGA objects whose tuples depend on k, whether it exists or was deleted. A name may have had any
+// number of earlier objects. Those count only while their OpenFGA objects may hold tuples.
+func (s *State) affectedObjects(k event.Key) (objects []string) {
+	switch k.GroupResource {
+	case kinds.PolicyBindings().GroupResource:
+		objects = ownOf(s, s.bindings, k, s.ofBinding)
+	case kinds.IAMRoles().GroupResource:
+		objects = ownOf(s, s.roles, k, func(r *iamv1alpha1.Role) []string { return []string{iam.RoleObject(r)} })
+	case kinds.Groups().GroupResource:
+		objects = ownOf(s, s.groups, k, func(g *iamv1alpha1.Group) []string { return []string{iam.GroupObject(g)} })
+	case kinds.GroupMemberships().GroupResource:
+		objects = ownOf(s, s.memberships, k, s.ofMembers)
+	}
+	if f, _ := s.tableOf(k.GroupResource).lastFound(k); f.object != "" {
+		objects = append(objects, f.object)
+	}
+	return objects
+}
+
+// ownOf returns the OpenFGA objects of all states of a name. If no state older than the recent ones matters, it marks
+// these as idle.
+func ownOf[T any, P object[T]](s *State, t *table[T, P], k event.Key, of func(*T) []string) (objects []string) {
+	all, resting := t.activeVersions(k), s.mayHold != nil
+	for i, o := range all {
+		if o.Value == nil {
+			continue
+		}
+		for _, object := range of(o.Value) {
+			if s.needsCheck(i, object) {
+				objects, resting = append(objects, object), resting && i < recent
+			}
+		}
+	}
+	if resting && len(all) > recent {
+		t.markDrained(k, all[recent].Change)
+	}
+	return objects
+}
+
+// needsCheck reports whether an OpenFGA object counts. The states of its name are ordered from new to old, and nth is the
+// position.
+func (s *State) needsCheck(nth int, object string) bool {
+	return nth < recent || s.mayHold == nil || s.mayHold(object)
+}
+
+// affectedHolders returns the objects of [State.affectedObjects] that can hold tuples. IAM's own kinds hold none unless a ProtectedResource
+// registers them. A new registration enqueues everything.
+func (s *State) affectedHolders(k event.Key) []string {
+	return slices.DeleteFunc(s.affectedObjects(k), func(object string) bool {
+		typ := iam.TypeOf(object)
+		return s.types[typ] != nil && s.resources.rows.Count(byType, typ) == 0
+	})
+}
+
+// speaksOf returns the OpenFGA objects that the status of k depends on. A binding's status also depends on the tuples
+// of its role.
+func (s *State) speaksOf(k event.Key) []string {
+	objects := s.affectedObjects(k)
+	if b, ok := s.bindings.rows.Get(k); ok {
+		if r := s.roles.getLive(cmp.Or(b.Value.Spec.RoleRef.Namespace, b.Value.Namespace), b.Value.Spec.RoleRef.Name); r != nil {
+			objects = append(objects, iam.RoleObject(r))
+		}
+	}
+	return objects
+}
+
+// ofBinding returns the target of a binding, and its grants for all roles that have or had the name.
+func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
+	target := iam.TargetOf(b)
+	objects := []string{target}
+	for i, r := range s.roles.allVersions(s.roles.keyOf(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)) {
+		if grant := iam.Grant(r, target); s.needsCheck(i, grant) {
+			objects = append(objects, grant)
+		}
+	}
+	return objects
+}
+
+// ofMembers returns the groups that have or had the name.
+func (s *State) ofMembers(m *iamv1alpha1.GroupMembership) (objects []string) {
+	for i, g := range s.groups.allVersions(s.groups.keyOf(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
+		if group := iam.GroupObject(g); s.needsCheck(i, group) {
+			objects = append(objects, group)
+		}
+	}
+	return objects
+}
+
+// membersOf returns the memberships of an OpenFGA group object. The pass watches them all, because their effect may
+// change without an earlier link to this object.
+func (s *State) membersOf(object string) (keys []event.Key) {
+	for _, g := range s.groups.objectsBy(itself, object) {
+		for _, m := range s.memberships.objectsBy(byGroup, namespacedPath(g.Key.Namespace, g.Key.Name)) {
+			keys = append(keys, m.Key)
+		}
+	}
+	return keys
+}
+
+// dependentsOf returns the declared objects that depend on k, without k.
+func (s *State) dependentsOf(k event.Key) []event.Key {
+	f, _ := s.tableOf(k.GroupResource).lastFound(k)
+	if f.meta == nil {
+		return nil
+	}
+	keys := map[event.Key]bool{}
+	bindings := func(index, value string) {
+		for _, b := range s.bindings.objectsBy(index, value) {
+			keys[b.Key] = true
+		}
+	}
+	bindings(byTarget, f.object)
+	for _, kind := range s.allTables() {
+		for _, owned := range kind.ownedBy(ownerIndex(iam.TypeOf(f.object), k.Name)) {
+			keys[owned.change.Key] = true
+		}
+	}
+	switch k.GroupResource {
+	case kinds.IAMRoles().GroupResource:
+		bindings(byRole, namespacedPath(k.Namespace, k.Name))
+		s.addInheritors(namespacedPath(k.Namespace, k.Name), keys)
+	case kinds.Users().GroupResource:
+		bindings(bySubject, subjectIndex(iamv1alpha1.UserKind, "", k.Name))
+		for _, m := range s.memberships.objectsBy(byUser, k.Name) {
+			keys[m.Key] = true
+		}
+	case kinds.IAMServiceAccounts().GroupResource:
+		bindings(bySubject, subjectIndex(iamv1alpha1.ServiceAccountKind, "", k.Name))
+		for _, a := range s.accounts.allVersions(k) {
+			bindings(bySubject, iam.ServiceAccount(string(a.UID)))
+		}
+	case kinds.Groups().GroupResource:
+		bindings(bySubject, subjectIndex(iamv1alpha1.GroupKind, k.Namespace, k.Name))
+		for _, m := range s.memberships.objectsBy(byGroup, namespacedPath(k.Namespace, k.Name)) {
+			keys[m.Key] = true
+		}
+	}
+	delete(keys, k)
+	all := make([]event.Key, 0, len(keys))
+	for key := range keys {
+		all = append(all, key)
+	}
+	return all
+}
+
+// addInheritors adds the roles that inherit a role, directly or not.
+func (s *State) addInheritors(role string, keys map[event.Key]bool) {
+	inheritors := s.inheritorsByRole()
+	for queue := []string{role}; len(queue) > 0; queue = queue[1:] {
+		for _, heir := range inheritors[queue[0]] {
+			if !keys[heir] {
+				keys[heir] = true
+				queue = append(queue, namespacedPath(heir.Namespace, heir.Name))
+			}
+		}
+	}
+}
+
+// fanOut enqueues everything that depends on a declared object. It also removes the finalizer of a predecessor of this
+// service.
+func (r *Reconciler) fanOut(ctx context.Context, p Pass) error {
+	r.State.clearRevoking(p.Key.owner)
+	n, err := r.freshSnapshot(ctx)
+	if err != nil {
+		r.State.markRevoking(p.Key.owner) // The retry is as urgent.
+		return errors.Join(err, r.letGo(ctx, p))
+	}
+	if asked := r.asked.Load(); n != nil && asked != nil && *asked == n.moment {
+		return r.letGo(ctx, p)
+	}
+	objects := map[string]bool{}
+	for _, k := range append(r.State.dependentsOf(p.Key.owner), p.Key.owner) {
+		for _, object := range r.State.affectedHolders(k) {
+			objects[object] = true
+		}
+		if k != p.Key.owner {
+			r.requeueStatus(p, k)
+		}
+	}
+	if n != nil {
+		r.enqueueObjects(n, p, objects)
+	}
+	return r.letGo(ctx, p) // Last: nothing that is taken away waits for it.
+}
+
+// requeueStatus enqueues the record and the status of a declared object.
+func (r *Reconciler) requeueStatus(p Pass, k event.Key) {
+	if k.Target {
+		return
+	}
+	if isUIDBinding(k.GroupResource) {
+		p.Enqueue(changes, Key{sort: record, owner: k})
+	}
+	p.Enqueue(statuses, Key{sort: status, owner: k})
+}
+
+// legacyFinalizer returns the finalizer that a predecessor of this service set on a kind, or "".
+func legacyFinalizer(kind event.GroupResource) string {
+	switch kind {
+	case kinds.IAMRoles().GroupResource:
+		return iamv1alpha1.RoleFinalizer
+	case kinds.PolicyBindings().GroupResource:
+		return iamv1alpha1.PolicyBindingFinalizer
+	case kinds.GroupMemberships().GroupResource:
+		return iamv1alpha1.GroupMembershipFinalizer
+	case kinds.Users().GroupResource, kinds.IAMServiceAccounts().GroupResource:
+		return iamv1alpha1.SystemGroupFinalizer
+	case kinds.Projects().GroupResource:
+		return resourcemanagerv1alpha1.HierarchyFinalizer
+	}
+	return ""
+}
+
+// letGo removes the finalizer of a predecessor from a live object. No tuple follows from an object in deletion.
+func (r *Reconciler) letGo(ctx context.Context, p Pass) error {
+	k := p.Key.owner
+	held := legacyFinalizer(k.GroupResource)
+	f, live := r.State.tableOf(k.GroupResource).lastFound(k)
+	if !live || held == "" || !slices.Contains(f.meta.Finalizers, held) {
+		return nil
+	}
+	kind, _ := kinds.Of(k.GroupResource)
+	now, err := r.Cluster.RemoveFinalizer(ctx, kind, f.change, held)
+	if err != nil {
+		return err
+	}
+	p.Enqueue(spreads, p.Key) // Another version may have arrived meanwhile.
+	return p.Reporter.RecordWrite(ctx, f.change, now)
+}

@@ -1,0 +1,160 @@
+package derived
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+)
+
+// syncObject makes an OpenFGA object hold exactly its wanted tuples, and enqueues the keys that wait for it.
+func (r *Reconciler) syncObject(ctx context.Context, p Pass) error {
+	defer r.copy.beginWrite(p.Key.object)()
+	var doors []iam.Tuple
+	more := false
+	err := reconcile.Retry(p.Key, func() error {
+		n, err := r.freshSnapshot(ctx)
+		if n == nil || err != nil {
+			return err
+		}
+		p.Reporter.Watch(r.State.membersOf(p.Key.object)...)
+		if r.copy.hasExactly(n, p.Key.object) {
+			return nil
+		}
+		has, strange, err := r.copy.heldTuples(ctx, n.of.storeID, p.Key.object)
+		if err != nil {
+			return err
+		}
+		add, remove := r.differenceOf(n, p.Key.object, has)
+		if err := r.removeTuples(ctx, p, n, remove); err != nil {
+			return err
+		}
+		doors = append(doors, intersectTuples(strange, remove)...)
+		more, err = r.addTuples(ctx, p, n, add)
+		return err
+	})
+	r.reportUnexpected(ctx, p.Key.object, doors)
+	switch {
+	case more:
+		p.Enqueue(changes, p.Key)
+	case err == nil:
+		p.Enqueue(statuses, r.copy.takeWaiting(p.Key.object)...)
+	}
+	return err
+}
+
+// isLost reports whether OpenFGA lacks the store or its model.
+func isLost(err error) bool {
+	return errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)
+}
+
+// removeTuples removes tuples without asking the API server. A forged message on NATS can therefore remove access, but never
+// grant it.
+func (r *Reconciler) removeTuples(ctx context.Context, p Pass, n *snapshot, removeTuples []iam.Tuple) error {
+	if len(removeTuples) == 0 {
+		return nil
+	}
+	_, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: convertAll(removeTuples), Sure: true, Turn: p.Reporter.Turn()})
+	switch {
+	case isLost(err):
+		r.copy.forgetCopy()
+		return fault.Unavailable(err) // store-sync creates another.
+	case err != nil:
+		r.copy.markSuspect(p.Key.object)
+		return err
+	}
+	p.Reporter.Count(n.store)
+	r.copy.recordWrite(n.of.storeID, p.Key.object, nil, removeTuples)
+	return nil
+}
+
+const (
+	// chunk bounds the tuples of one write. Earlier chunks stay if a later one fails.
+	chunk = 100
+	// chunks bounds the writes of one pass, so that removals in the meantime need not wait longer.
+	chunks = 10
+)
+
+// addTuples adds tuples after the API server confirmed the objects that they follow from. It returns more if the bound of one
+// pass left some.
+func (r *Reconciler) addTuples(ctx context.Context, p Pass, n *snapshot, addTuples []iam.Tuple) (more bool, err error) {
+	if len(addTuples) == 0 {
+		return false, nil
+	}
+	now := addTuples[:min(len(addTuples), chunks*chunk)]
+	sources := r.State.sourcesOf(n.objects, p.Key.object, now)
+	for some := range slices.Chunk(now, chunk) {
+		statements, stated := []confirm.Statement{n.says}, map[string]bool{}
+		for _, t := range some {
+			if len(sources[t.User]) == 0 {
+				return false, fmt.Errorf("%s: %w", p.Key, reconcile.ErrStale) // The tuple is no longer wanted.
+			}
+			if !stated[t.User] { // Users of a role object share their statements.
+				stated[t.User], statements = true, append(statements, sources[t.User]...)
+			}
+		}
+		if err := r.confirmAndAdd(ctx, p, n, statements, some); err != nil {
+			return false, err
+		}
+	}
+	return len(now) < len(addTuples), nil
+}
+
+// confirmAndAdd confirms all statements, then adds the tuples.
+func (r *Reconciler) confirmAndAdd(ctx context.Context, p Pass, n *snapshot, statements []confirm.Statement, add []iam.Tuple) error {
+	if err := r.Confirmer.Confirm(ctx, statements...); err != nil {
+		return r.handleForbidden(err)
+	}
+	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add), Turn: p.Reporter.Turn()})
+	switch {
+	case isLost(err):
+		r.copy.forgetCopy()
+		return fault.Unavailable(err) // store-sync creates another.
+	case err != nil:
+		r.copy.markSuspect(p.Key.object)
+		return err
+	case len(refused) > 0:
+		r.copy.markSuspect(p.Key.object)
+		for t, why := range refused {
+			r.copy.recordRefusal(iam.Tuple{User: t.User, Relation: t.Relation, Object: t.Object}, n.of.modelID)
+			r.Log.WarnContext(ctx, "tuple of IAM refused by OpenFGA", slog.String("tuple", t.String()), slog.Any("error", why))
+		}
+		return reconcile.ErrStale
+	}
+	p.Reporter.Count(n.store)
+	r.copy.recordWrite(n.of.storeID, p.Key.object, add, nil)
+	return nil
+}
+
+// reportUnexpected counts removed tuples that others wrote. It writes one log line and one event for each object, for any
+// number of tuples.
+func (r *Reconciler) reportUnexpected(ctx context.Context, object string, doors []iam.Tuple) {
+	if len(doors) == 0 {
+		return
+	}
+	r.undeclared.Add(float64(len(doors)))
+	told := fmt.Sprintf("somebody wrote %d tuples of %s, which nobody declares, such as %s", len(doors), object, convertTuple(doors[0]))
+	r.Log.WarnContext(ctx, "tuples of IAM removed that nobody declares", slog.String("object", object), slog.Int("tuples", len(doors)),
+		slog.String("such_as", convertTuple(doors[0]).String()))
+	if store, known := r.State.iamStore(); known {
+		r.Status.Note(ctx, store.Change, condition.Note{Warning: true, Reason: "UndeclaredTupleRemoved", Message: told})
+	}
+}
+
+// intersectTuples returns the tuples that are in both lists.
+func intersectTuples(a, b []iam.Tuple) []iam.Tuple {
+	in := map[iam.Tuple]bool{}
+	for _, t := range b {
+		in[t] = true
+	}
+	return slices.DeleteFunc(a, func(t iam.Tuple) bool { return !in[t] })
+}

@@ -1,0 +1,295 @@
+package derived
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/informer"
+)
+
+// Indexes that the tables of all kinds have.
+const (
+	// byObject finds an object by its OpenFGA object.
+	byObject = "object"
+	// byOwner finds the objects of an owner.
+	byOwner = "owner"
+	// byKin finds objects with owners by their own type and by those of their owners, except types of IAM's kinds.
+	byKin = "kin"
+)
+
+// found is a declared object of any kind.
+type found struct {
+	change event.Change
+	// object is the OpenFGA object for it as a target.
+	object string
+	meta   *metav1.ObjectMeta
+	target iam.Target
+	alive  bool
+	// says is the statement to confirm before anything is granted because of it.
+	says confirm.Statement
+}
+
+// followed is a table of any kind.
+type followed interface {
+	lastFound(k event.Key) (o found, live bool)
+	foundAt(object string) (found, bool)
+	targetOf(object string) (t iam.Target, alive bool)
+	ownedBy(owner string) []found
+	// isOwner reports whether an owner has objects.
+	isOwner(owner string) bool
+	// keysByType returns the keys of objects with owners that have the type, or an owner of it.
+	keysByType(typ string) []event.Key
+	liveKeys() []event.Key
+	changeCount() uint64
+	resetDrained()
+}
+
+// object is the constraint on all kinds.
+type object[T any] interface {
+	*T
+	metav1.ObjectMetaAccessor
+}
+
+// table holds the objects of one kind in this cluster.
+type table[T any, P object[T]] struct {
+	cfg  config[T]
+	rows *informer.Lister[T]
+
+	mu sync.Mutex
+	// idle holds, by name, the newest deleted state whose OpenFGA objects were empty at the last check. Those of all
+	// older states were empty too.
+	idle map[event.Key]event.Change
+}
+
+// config describes one kind.
+type config[T any] struct {
+	kind    kinds.Kind
+	cluster string
+	// typ returns the OpenFGA type of an object; nil if all objects of the kind have the same.
+	typ func(*T) string
+	// target describes an object as a target or a parent.
+	target func(*T) (iam.Target, bool)
+	// matters returns the fields that decisions depend on; see [confirm.NewStatement].
+	matters func(*T) (declared, recorded any)
+	indexes map[string]func(*T) []string
+	// unsure reports whether the objects of a kind may be outdated; nil for tables that never are.
+	unsure func(event.GroupResource) bool
+}
+
+func metaOf[T any, P object[T]](value *T) *metav1.ObjectMeta {
+	m, _ := P(value).GetObjectMeta().(*metav1.ObjectMeta)
+	return m
+}
+
+// registerTable declares a table in v. A change that may remove tuples marks the key.
+func registerTable[T any, P object[T]](v *informer.Informer, s *State, c config[T]) *table[T, P] {
+	if c.target == nil {
+		c.target = func(value *T) (iam.Target, bool) { return iam.TargetOfObject(metaOf[T, P](value)) }
+	}
+	if c.typ == nil {
+		all := iam.Type(c.kind.Group, c.kind.Kind)
+		c.typ = func(*T) string { return all }
+	}
+	t := &table[T, P]{cfg: c, idle: map[event.Key]event.Change{}}
+	indexes := map[string]func(*T) []string{
+		byObject: func(value *T) []string { return []string{t.objectName(value)} },
+		byOwner: func(value *T) (owners []string) {
+			target, _ := c.target(value)
+			for _, o := range target.Owners {
+				owners = append(owners, ownerIndex(o.Type, o.Name))
+			}
+			return owners
+		},
+		byKin: func(value *T) (types []string) {
+			target, _ := c.target(value)
+			for _, o := range target.Owners {
+				types = append(types, o.Type)
+			}
+			if len(types) > 0 {
+				types = append(types, c.typ(value))
+			}
+			return slices.DeleteFunc(types, func(typ string) bool { return s.types[typ] != nil })
+		},
+	}
+	maps.Copy(indexes, c.indexes)
+	t.rows = informer.Register(v, c.kind, indexes)
+	t.rows.Alike(t.isAlike, func(k event.Key, was, is *informer.Object[T]) {
+		if k.Cluster == c.cluster && (was.UID != is.UID || was.Value == nil || is.Value == nil || t.mayRemove(was.Value, is.Value)) {
+			s.markRevoking(k)
+		}
+	})
+	return t
+}
+
+func ownerIndex(typ, name string) string { return typ + ":" + name }
+
+func (t *table[T, P]) objectName(value *T) string {
+	m := metaOf[T, P](value)
+	return iam.Object(t.cfg.typ(value), m.Namespace, m.Name)
+}
+
+// objectsBy returns the live objects of this cluster in an index, ordered by key.
+func (t *table[T, P]) objectsBy(index, value string) []informer.Object[T] {
+	return slices.DeleteFunc(t.rows.By(index, value), func(o informer.Object[T]) bool { return o.Key.Cluster != t.cfg.cluster })
+}
+
+func (t *table[T, P]) valuesBy(index, value string) []*T {
+	var all []*T
+	for _, o := range t.objectsBy(index, value) {
+		all = append(all, o.Value)
+	}
+	return all
+}
+
+// getLive returns a live object by its name, or nil.
+func (t *table[T, P]) getLive(namespace, name string) *T {
+	o, _ := t.rows.Get(t.keyOf(namespace, name))
+	return o.Value
+}
+
+func (t *table[T, P]) keyOf(namespace, name string) event.Key {
+	return event.Key{Cluster: t.cfg.cluster, GroupResource: t.cfg.kind.GroupResource, Namespace: namespace, Name: name}
+}
+
+// activeVersions returns the states of a name that are not idle: the live one first, then the deleted ones.
+func (t *table[T, P]) activeVersions(k event.Key) (all []informer.Object[T]) {
+	if o, ok := t.rows.Get(k); ok {
+		all = append(all, o)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append(all, t.rows.GoneSince(k, t.idle[k])...)
+}
+
+// markDrained marks a deleted state, and all older ones of its name, as idle.
+func (t *table[T, P]) markDrained(k event.Key, c event.Change) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.idle[k] = c
+}
+
+// resetDrained clears idle, so that all states count again. This also drops entries of names without any state, which bounds
+// the map.
+func (t *table[T, P]) resetDrained() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.idle)
+}
+
+// allVersions returns all states of a name, the live one first.
+func (t *table[T, P]) allVersions(k event.Key) (all []*T) {
+	if o, ok := t.rows.Get(k); ok {
+		all = append(all, o.Value)
+	}
+	for _, o := range t.rows.Gone(k) {
+		if o.Value != nil {
+			all = append(all, o.Value)
+		}
+	}
+	return all
+}
+
+func (t *table[T, P]) toFound(o informer.Object[T]) found {
+	f := found{change: o.Change, object: t.objectName(o.Value), meta: metaOf[T, P](o.Value), says: t.statementOf(o)}
+	f.target, f.alive = t.cfg.target(o.Value)
+	return f
+}
+
+func (t *table[T, P]) statementOf(o informer.Object[T]) confirm.Statement {
+	return confirm.NewStatement(o, t.relevantFields)
+}
+
+// relevantFields returns the fields that decisions depend on. It leaves out labels and most of the status.
+func (t *table[T, P]) relevantFields(value *T) (declared, recorded any) {
+	declared, recorded = t.cfg.matters(value)
+	m := metaOf[T, P](value)
+	return []any{m.CreationTimestamp, m.DeletionTimestamp, m.OwnerReferences, declared}, recorded
+}
+
+func (t *table[T, P]) isAlike(was, is *T) bool {
+	declaredWas, recordedWas := t.relevantFields(was)
+	declared, recorded := t.relevantFields(is)
+	return equality.Semantic.DeepEqual([]any{declaredWas, recordedWas}, []any{declared, recorded})
+}
+
+// mayRemove reports whether a change may remove tuples. The first value of a recorded field removes none, because nothing
+// was granted without it.
+func (t *table[T, P]) mayRemove(was, is *T) bool {
+	declaredWas, recordedWas := t.relevantFields(was)
+	declared, recorded := t.relevantFields(is)
+	before := reflect.ValueOf(recordedWas)
+	return !equality.Semantic.DeepEqual(declaredWas, declared) ||
+		before.IsValid() && !before.IsZero() && !equality.Semantic.DeepEqual(recordedWas, recorded)
+}
+
+func (t *table[T, P]) changeCount() uint64 { return t.rows.Changes() }
+
+// statementsOf returns the statement of a live object, or none.
+func (t *table[T, P]) statementsOf(namespace, name string) []confirm.Statement {
+	if o, ok := t.rows.Get(t.keyOf(namespace, name)); ok {
+		return []confirm.Statement{t.statementOf(o)}
+	}
+	return nil
+}
+
+func (t *table[T, P]) lastFound(k event.Key) (found, bool) {
+	o, live := t.rows.Last(k)
+	if o.Value == nil || k.Cluster != t.cfg.cluster {
+		return found{}, false
+	}
+	return t.toFound(o), live
+}
+
+func (t *table[T, P]) foundAt(object string) (found, bool) {
+	for _, o := range t.objectsNamed(object) {
+		return t.toFound(o), true
+	}
+	return found{}, false
+}
+
+// objectsNamed returns the live objects behind an OpenFGA object, without kinds that may be outdated.
+func (t *table[T, P]) objectsNamed(object string) []informer.Object[T] {
+	all := t.objectsBy(byObject, object)
+	if t.cfg.unsure == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(o informer.Object[T]) bool { return t.cfg.unsure(o.Key.GroupResource) })
+}
+
+// targetOf returns the target behind an OpenFGA object. It is not alive if none exists, or if it is being deleted.
+func (t *table[T, P]) targetOf(object string) (targetOf iam.Target, alive bool) {
+	for _, o := range t.objectsNamed(object) {
+		return t.cfg.target(o.Value)
+	}
+	return iam.Target{}, false
+}
+
+func (t *table[T, P]) ownedBy(owner string) (all []found) {
+	for _, o := range t.objectsBy(byOwner, owner) {
+		all = append(all, t.toFound(o))
+	}
+	return all
+}
+
+func (t *table[T, P]) keysByType(typ string) (keys []event.Key) {
+	for _, o := range t.objectsBy(byKin, typ) {
+		keys = append(keys, o.Key)
+	}
+	return keys
+}
+
+func (t *table[T, P]) isOwner(owner string) bool { return t.rows.Count(byOwner, owner) > 0 }
+
+// liveKeys returns the keys of all live objects of this cluster.
+func (t *table[T, P]) liveKeys() []event.Key {
+	return slices.DeleteFunc(t.rows.Keys(), func(k event.Key) bool { return k.Cluster != t.cfg.cluster })
+}

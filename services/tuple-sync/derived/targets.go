@@ -1,0 +1,222 @@
+package derived
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/tuple-sync/derived/plan"
+)
+
+// observed holds the registered kinds, and whether the watcher follows their objects.
+type observed struct {
+	mu sync.RWMutex
+	// names holds the type of each kind, and scopes what is known of it. types holds the same by type. Two kinds may
+	// have one type while a plural name changes.
+	names  map[event.GroupResource]string
+	scopes map[event.GroupResource]scope
+	types  map[string]scope
+	// problems holds why the watcher does not follow a kind.
+	problems map[event.GroupResource]string
+	// forbidden holds, for each kind that the API server does not let tuple-sync read, one object.
+	forbidden map[event.GroupResource]unreadable
+	// told holds the changes since the last call of news. revision counts changes.
+	told     news
+	revision atomic.Uint64
+	of       func(event.GroupResource) informer.Observation
+}
+
+// scope holds whether the objects of a kind have namespaces, and whether the watcher follows them.
+type scope struct{ namespaced, followed bool }
+
+// followTargets registers the table of targets. The stream brings the kinds.
+func (s *State) followTargets(v *informer.Informer, cluster string) {
+	s.observed = &observed{
+		names: map[event.GroupResource]string{}, scopes: map[event.GroupResource]scope{}, types: map[string]scope{},
+		problems: map[event.GroupResource]string{}, forbidden: map[event.GroupResource]unreadable{}, told: newNews(),
+		of: func(kind event.GroupResource) informer.Observation { return v.Observation(cluster, kind) },
+	}
+	s.targets = registerTable(v, s, config[metav1.PartialObjectMetadata]{
+		kind: kinds.Kind{GroupResource: kinds.Targets()}, cluster: cluster,
+		typ: func(m *metav1.PartialObjectMetadata) string {
+			gv, _ := schema.ParseGroupVersion(m.APIVersion) // The watcher wrote it, so it parses.
+			return iam.Type(gv.Group, m.Kind)
+		},
+		matters: func(*metav1.PartialObjectMetadata) (_, _ any) { return nil, nil },
+		unsure:  s.observed.isUnobserved,
+	})
+	v.OnTarget(s.observed.storeObservation)
+}
+
+// storeObservation stores a new observation of a kind. The tail enqueues everything that depends on it.
+func (o *observed) storeObservation(kind event.GroupResource) {
+	is := o.observationOf(kind)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	typ, before, now := iam.Type(kind.Group, is.Kind), o.names[kind], scope{is.Namespaced, is.Observed}
+	if before == typ && o.scopes[kind] == now && o.problems[kind] == is.Problem {
+		return
+	}
+	o.told.kinds[kind], o.told.types[before], o.told.types[typ] = true, true, true
+	o.revision.Add(1)
+	delete(o.names, kind)
+	if delete(o.scopes, kind); is.Kind != "" {
+		o.names[kind], o.scopes[kind] = typ, now
+	}
+	o.combineScopes(before)
+	o.combineScopes(typ)
+	if delete(o.problems, kind); is.Problem != "" {
+		o.problems[kind] = is.Problem
+	}
+}
+
+// combineScopes sets the scope of a type from all kinds that have it; a followed kind wins. The caller holds the lock.
+func (o *observed) combineScopes(typ string) {
+	delete(o.types, typ)
+	for kind, named := range o.names {
+		if named == typ && !o.types[typ].followed {
+			o.types[typ] = o.scopes[kind]
+		}
+	}
+}
+
+// isUnobserved reports whether a kind is known and not followed. Its objects in the table may be outdated.
+func (o *observed) isUnobserved(kind event.GroupResource) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	is, told := o.scopes[kind]
+	return told && !is.followed
+}
+
+// news holds the kinds whose observation changed, and their types.
+type news struct {
+	kinds map[event.GroupResource]bool
+	types map[string]bool
+}
+
+func newNews() news { return news{map[event.GroupResource]bool{}, map[string]bool{}} }
+
+// changesSinceLast returns the changes since its last call.
+func (o *observed) changesSinceLast() news {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	told := o.told
+	o.told = newNews()
+	return told
+}
+
+// enqueueObserved enqueues everything that depends on the changed kinds.
+func (r *Reconciler) enqueueObserved(n *snapshot, p Pass, told news) {
+	if len(told.kinds) == 0 {
+		return
+	}
+	objects := map[string]bool{}
+	for _, object := range r.copy.knownObjects() {
+		if told.types[iam.TypeOf(object)] {
+			objects[object] = true
+		}
+	}
+	for typ := range told.types {
+		var bindings []event.Key
+		for _, b := range r.State.bindings.objectsBy(byTargetType, typ) {
+			bindings = append(bindings, b.Key)
+		}
+		r.enqueueKeys(p, kinds.PolicyBindings().GroupResource, bindings, objects)
+		for _, kind := range r.State.allTables() {
+			for _, k := range kind.keysByType(typ) {
+				r.enqueueKeys(p, k.GroupResource, []event.Key{k}, objects)
+			}
+		}
+	}
+	for _, k := range r.State.resources.liveKeys() {
+		if o, ok := r.State.resources.rows.Get(k); ok && told.kinds[iam.TargetsOf(o.Value.Spec)] {
+			r.requeueStatus(p, k)
+		}
+	}
+	r.enqueueObjects(n, p, objects)
+}
+
+func (o *observed) scopeOf(typ string) scope {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.types[typ]
+}
+
+// tableOf returns the table of a kind, or nil.
+func (s *State) tableOf(of event.GroupResource) followed {
+	if of.Target {
+		return s.targets
+	}
+	return s.kinds[of]
+}
+
+// allTables returns all tables.
+func (s *State) allTables() []followed {
+	return append(slices.Collect(maps.Values(s.kinds)), s.targets)
+}
+
+// ofType returns the table of a type; nil if the watcher does not follow its objects.
+func (s *State) ofType(typ string) followed {
+	if kind := s.types[typ]; kind != nil {
+		return kind
+	}
+	if s.observed.scopeOf(typ).followed {
+		return s.targets
+	}
+	return nil
+}
+
+// scopeOf reports whether the objects of a type have namespaces, and whether the watcher follows them.
+func (s *State) scopeOf(typ string) (namespaced, followed bool) {
+	for _, kind := range kinds.IAM() {
+		if iam.Type(kind.Group, kind.Kind) == typ {
+			return !kind.Global, true
+		}
+	}
+	of := s.observed.scopeOf(typ)
+	return of.namespaced, of.followed
+}
+
+// ownedTargets returns the targets that may have parents. The tuples of other targets follow from bindings alone.
+func (s *State) ownedTargets() (objects []string) {
+	for _, k := range s.targets.liveKeys() {
+		if f, _ := s.targets.lastFound(k); len(f.target.Owners) > 0 {
+			objects = append(objects, f.object)
+		}
+	}
+	return objects
+}
+
+// isMeant reports whether a target matters: it has a binding or an owner, or it owns something. Most targets do not.
+func (s *State) isMeant(f found) bool {
+	owner := ownerIndex(iam.TypeOf(f.object), f.meta.Name)
+	return len(f.target.Owners) > 0 || s.bindings.rows.Count(byTarget, f.object) > 0 ||
+		slices.ContainsFunc(s.allTables(), func(k followed) bool { return k.isOwner(owner) })
+}
+
+// isIdle reports whether a target has no tuples and none can follow from it.
+func (r *Reconciler) isIdle(k event.Key) bool {
+	f, _ := r.State.targets.lastFound(k)
+	return f.meta == nil || r.copy.tupleCount(f.object) == 0 && !r.State.isMeant(f)
+}
+
+// observedCondition returns the condition Observed of a registered kind.
+func (s *State) observedCondition(p *iamv1alpha1.ProtectedResource) condition.Condition {
+	typ, of := iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind), iam.TargetsOf(p.Spec)
+	is := s.observed.observationOf(of)
+	followed := s.types[typ] != nil || is.Observed && iam.Type(of.Group, is.Kind) == typ
+	if is.Observed && !followed {
+		is.Problem = "the API server calls the kind of " + of.Resource + " " + is.Kind + ": is spec.kind right?"
+	}
+	return plan.Observed(followed, s.trust, is.Problem)
+}

@@ -1,0 +1,113 @@
+package validating
+
+import (
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/entail-dev/entail/services/internal/admission"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// Name is the name of the ValidatingWebhookConfiguration.
+const Name = "entail-webhook"
+
+// What each webhook is about. Of very many subjects it is only known whether they are the same.
+const (
+	somebodyGains = `oldObject == null || (size(object.spec.subjects) * size(oldObject.spec.subjects) < 10000 ?
+!object.spec.subjects.all(s, s in oldObject.spec.subjects) : object.spec.subjects != oldObject.spec.subjects)`
+	specIsNew    = `has(object.spec) && (oldObject == null || object.?spec != oldObject.?spec)`
+	ownersAreNew = `object.metadata.?ownerReferences.orValue([]) != oldObject.metadata.?ownerReferences.orValue([]) ||
+object.?spec.?ownerRef != oldObject.?spec.?ownerRef`
+	// Every other kind may be registered. Changes of its other owners must not depend on this service.
+	othersGetAnOwner = `!(request.resource.resource + '.' + request.resource.group in [%s]) &&
+object != null && oldObject != null && object.?metadata.?ownerReferences.orValue([]).exists(o,
+o.apiVersion.startsWith('resourcemanager.miloapis.com/') && !oldObject.?metadata.?ownerReferences.orValue([]).exists(b,
+b.apiVersion == o.apiVersion && b.kind == o.kind && b.name == o.name && b.uid == o.uid))`
+)
+
+// Who may escalate gives what they do not have. The API server knows that, and asks us of nobody else: so whoever sets a
+// cluster up needs no answer.
+const (
+	notWhoEscalates = `!authorizer.group('iam.miloapis.com').resource('%s').namespace(%s).name(%s).check('escalate').allowed()`
+	roleNamespace   = `object.spec.roleRef.?namespace.orValue('') == '' ? request.namespace : object.spec.roleRef.namespace`
+	notWhoOwnsAll   = `!(authorizer.group('resourcemanager.miloapis.com').resource('organizations').check('escalate').allowed() &&
+authorizer.group('resourcemanager.miloapis.com').resource('projects').check('escalate').allowed())`
+)
+
+// Webhooks returns the webhooks to register at the API server.
+func (g *Guard) Webhooks() []admission.Webhook {
+	escalates := func(resource, namespace, name string) string {
+		return fmt.Sprintf(notWhoEscalates, resource, namespace, name)
+	}
+	all := []admission.Webhook{
+		newWebhook(kinds.PolicyBindings(), g.judgeBinding, somebodyGains, escalates("roles", roleNamespace, "object.spec.roleRef.name")),
+		newWebhook(kinds.IAMRoles(), g.judgeRole, specIsNew, escalates("roles", "request.namespace", "object.metadata.?name.orValue('')")),
+		newWebhook(kinds.GroupMemberships(), g.judgeMembership, specIsNew,
+			escalates("groups", "object.spec.groupRef.namespace", "object.spec.groupRef.name")),
+	}
+	for _, kind := range kinds.IAM() {
+		judge := judgeOwner(g, objectTarget, organizations)
+		if kind.GroupResource == kinds.Projects().GroupResource {
+			judge = judgeOwner(g, projectTarget, organizations)
+		}
+		w := newWebhook(kind, judge, ownersAreNew, notWhoOwnsAll)
+		w.Name = "owners." + w.Name
+		w.Rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
+		all = append(all, w)
+	}
+	return append(all, g.ofOthers(), g.ofParents())
+}
+
+// organizations is the text of a refusal for the resources on which a user must have escalate.
+const organizations = "organizations.resourcemanager.miloapis.com and projects, all of them"
+
+// ofOthers returns the webhook for updates of other kinds that add an organization or a project as owner.
+func (g *Guard) ofOthers() admission.Webhook {
+	var ours []string
+	for _, kind := range kinds.IAM() {
+		ours = append(ours, "'"+kind.Resource+"."+kind.Group+"'")
+	}
+	about := fmt.Sprintf(othersGetAnOwner, strings.Join(ours, ", "))
+	return admission.Webhook{Judge: judgeOwner(g, objectTarget, organizations), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+		Name: "owners.iam.miloapis.com", Rules: []admissionregistrationv1.RuleWithOperations{updateRule("*", "*/*")},
+		MatchConditions: []admissionregistrationv1.MatchCondition{inOne(about, notWhoOwnsAll)},
+	}}
+}
+
+// updateRule returns a rule for updates of the resources, in any scope.
+func updateRule(group string, resources ...string) admissionregistrationv1.RuleWithOperations {
+	everywhere := admissionregistrationv1.AllScopes
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources, Scope: &everywhere,
+		},
+	}
+}
+
+// inOne joins two conditions into one. The API server evaluates all conditions of a webhook. In a single one, it calls
+// its authorizer only for updates to which the first part applies.
+func inOne(about, who string) admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{Name: "it-may-give-something", Expression: about + " &&\n" + who}
+}
+
+func newWebhook(kind kinds.Kind, judge admission.Judge, about, who string) admission.Webhook {
+	scope := admissionregistrationv1.NamespacedScope
+	if kind.Global {
+		scope = admissionregistrationv1.ClusterScope
+	}
+	return admission.Webhook{Judge: judge, ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+		Name: kind.Resource + "." + kind.Group,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{kind.Group}, APIVersions: []string{"*"}, Resources: []string{kind.Resource}, Scope: &scope,
+			},
+		}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "it-may-give-something", Expression: about}, {Name: "not-who-may-escalate", Expression: who},
+		},
+	}}
+}
