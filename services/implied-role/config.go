@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/internal/admission"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/setup"
 )
 
 // Config holds the settings of implied-role. Start from [Defaults].

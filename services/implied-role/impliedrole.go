@@ -17,9 +17,9 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/internal/projection"
 	"github.com/entail-dev/entail/services/implied-role/internal/query"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/entail-dev/entail/services/implied-role/internal/validating"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	"github.com/entail-dev/entail/services/implied-role/internal/validating"
 	"github.com/entail-dev/entail/services/internal/admission"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/service"
-	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // webhooks checks the authors of rules and bindings from the start of the process, even without NATS. The guard and the

@@ -44,7 +44,8 @@ func plannedObjects(objects []object, server string, p *passwords, groups map[st
 			Created: o.value.GetCreationTimestamp().Time, Leaving: o.isDeleting(), Gone: o.isGone(),
 			Obstacle: cmp.Or(o.obstacleVerdict(groups), misreadObstacle(o, o.value.Entity())),
 			Adopt:    o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.hadEntity(server),
-			Synced: o.isConditionTrue(opensearchv1.Ready) || o.isConditionTrue(opensearchv1.OtherController), InStep: o.inStep(server), Body: plan.BodyOf(o.value),
+			Synced: o.isConditionTrue(opensearchv1.Ready) || o.isConditionTrue(opensearchv1.OtherController), InStep: o.inStep(server),
+			Body: plan.BodyOf(o.value),
 		}
 		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok {
 			in.Approval = plan.Approval(user)

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 

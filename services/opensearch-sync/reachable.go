@@ -13,10 +13,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 )
 
@@ -36,7 +36,9 @@ type reachability struct {
 }
 
 // writeReachable writes the condition Reachable of a cluster if its status or reason has changed.
-func (r *reachability) writeReachable(ctx context.Context, p *controller.Request[Key], cluster informer.Object[opensearchv1.OpenSearchCluster], reason, message string) {
+func (r *reachability) writeReachable(ctx context.Context, p *controller.Request[Key],
+	cluster informer.Object[opensearchv1.OpenSearchCluster], reason, message string,
+) {
 	is := condition.New(opensearchv1.Reachable, reason == answers, reason, message)
 	has := cluster.Value.Status.Conditions
 	was := meta.FindStatusCondition(has, is.Type)

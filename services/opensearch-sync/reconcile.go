@@ -169,7 +169,8 @@ func (r *reconciler) cleanUpIn(ctx context.Context, p *controller.Request[Key], 
 		unrecorded: obstacles{},
 	})
 	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
-		return errors.Join(err, r.statuses.reportWaiting(ctx, p, slices.DeleteFunc(objects, func(o object) bool { return !o.isDeleting() }), unavailableVerdict(err)))
+		return errors.Join(err, r.statuses.reportWaiting(ctx, p, slices.DeleteFunc(objects, func(o object) bool { return !o.isDeleting() }),
+			unavailableVerdict(err)))
 	}
 	return err
 }
@@ -355,7 +356,8 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.Kind, w syncInpu
 		d.trusted = slices.DeleteFunc(others, func(o object) bool { return !made.Outcomes[string(o.value.GetUID())].Trusted })
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = outcome{
-				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisionedEntries(o.Before), after: provisionedEntries(o.After), unseen: o.Unseen,
+				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisionedEntries(o.Before),
+				after: provisionedEntries(o.After), unseen: o.Unseen,
 			}
 		}
 		d.actions, d.again = made.Actions, made.Again

@@ -14,12 +14,12 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/controller"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/setup"
+	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 

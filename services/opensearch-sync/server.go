@@ -13,9 +13,9 @@ import (
 	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
 	resources "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -80,7 +80,9 @@ func (s *server) listEntities(ctx context.Context, ref *opensearchv1.ClusterRef,
 }
 
 // reachCluster returns the cluster of a request and the connection to it.
-func (s *server) reachCluster(ctx context.Context, ref *opensearchv1.ClusterRef) (cluster informer.Object[resources.OpenSearchCluster], to *connection, err error) {
+func (s *server) reachCluster(ctx context.Context, ref *opensearchv1.ClusterRef) (cluster informer.Object[resources.OpenSearchCluster],
+	to *connection, err error,
+) {
 	key := clusterKey(s.cluster, ref.GetNamespace(), ref.GetName())
 	found, err := rpc.Find(s.complete, s.state.liveCluster, key)
 	switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/entail-dev/entail/services/internal/admission"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/discovery"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )

@@ -5,10 +5,10 @@ import (
 	"errors"
 
 	"github.com/entail-dev/entail/services/internal/controller"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/store-sync/apimodule"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store"

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/setup"
 )
 
 // Config holds the settings of tuple-sync. Start from [Defaults].

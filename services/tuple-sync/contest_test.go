@@ -11,9 +11,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/declared"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 func TestWhatAnotherMayStillTakeAwayIsNotSaidToBeThere(t *testing.T) {

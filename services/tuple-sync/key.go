@@ -12,7 +12,7 @@ import (
 type Key struct{ is unique.Handle[any] }
 
 func ofLedger(k declared.Key) Key { return Key{unique.Make[any](k)} }
-func ofMirror(k derived.Key) Key { return Key{unique.Make[any](k)} }
+func ofMirror(k derived.Key) Key  { return Key{unique.Make[any](k)} }
 
 // ledgerKey returns the key of the ledger, or the zero value for a key of the mirror.
 func (k Key) ledgerKey() declared.Key {

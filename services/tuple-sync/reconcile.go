@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/entail-dev/entail/services/internal/controller"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/tuple-sync/declared"
 	"github.com/entail-dev/entail/services/tuple-sync/derived"
 )

@@ -12,14 +12,14 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/tuple-sync/internal/query"
 	"github.com/entail-dev/entail/services/tuple-sync/declared"
 	"github.com/entail-dev/entail/services/tuple-sync/derived"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/query"
 )
 
 // Run runs tuple-sync until ctx ends or a part fails.

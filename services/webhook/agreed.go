@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/authz"
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 

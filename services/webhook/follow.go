@@ -6,10 +6,10 @@ import (
 	"time"
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
-	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/authz"
-	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
 // following is the interval between two questions to a decider that may lag behind the index.

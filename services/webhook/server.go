@@ -11,10 +11,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // TestWhileTheBusIsReadNobodyIsAnswered verifies that no query gets an index during a reload. A query that already

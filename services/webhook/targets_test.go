@@ -12,8 +12,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // woods is a state in which a user may get the tree oak with the UID "new". The plural of its kind is "trees".

@@ -8,9 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/entail-dev/entail/services/internal/authz"
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/truncate"
-	"github.com/entail-dev/entail/services/internal/authz"
 )
 
 const (

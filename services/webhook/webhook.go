@@ -12,11 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/webhook/internal/authorizer"
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )

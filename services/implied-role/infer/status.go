@@ -99,7 +99,8 @@ func (rs *RuleSet) syncedCondition(r EvaluatedRule, obstacles []Obstacle) condit
 	}
 	worst := Obstacle{}
 	for _, o := range obstacles {
-		if (o.Parent == r.Parent || o.Parent == Role{} || rs.graph.CanReach(o.Parent, r.Parent)) && (o.Child == r.Child || rs.graph.CanReach(r.Child, o.Child)) &&
+		if (o.Parent == r.Parent || o.Parent == Role{} || rs.graph.CanReach(o.Parent, r.Parent)) &&
+			(o.Child == r.Child || rs.graph.CanReach(r.Child, o.Child)) &&
 			(worst.Reason == "" || o.Compare(worst) < 0) {
 			worst = o
 		}

@@ -148,7 +148,8 @@ func (s *Server) InForce() error {
 
 func (s *Server) serveTLS(ctx context.Context) error {
 	server := &http.Server{
-		Handler: http.MaxBytesHandler(s.routeRequests(), maxReview), MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+		Handler: http.MaxBytesHandler(s.routeRequests(), maxReview), MaxHeaderBytes: maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.selectCertificate},
 	}

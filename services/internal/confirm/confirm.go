@@ -17,9 +17,9 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/reconcile"
-	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // ErrContradicted means that the API server returns another state of an object than the stream, or cannot return one.

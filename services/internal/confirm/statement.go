@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
 // Statement is the state of one object on which a decision is based. The state can be that the object does not exist.

@@ -19,9 +19,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // takeover shortens the takeovers, because these tests wait for many of them.

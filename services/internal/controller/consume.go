@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 // A Reconciler brings a backend to the state that the view declares, one key at a time.

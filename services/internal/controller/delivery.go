@@ -10,10 +10,10 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
-	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
 // delivery is one message on its way through the engine.

@@ -18,9 +18,9 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 // stalled is a bus of which somebody reads a stream only as far as pass lets them, as a process that is
@@ -70,7 +70,9 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	var gate sync.Mutex
-	f := b.feed(func(c *informer.Config) { c.JS = stalled{b.js, topology.Sync, func() { gate.Lock(); defer gate.Unlock() }} })
+	f := b.feed(func(c *informer.Config) {
+		c.JS = stalled{b.js, topology.Sync, func() { gate.Lock(); defer gate.Unlock() }}
+	})
 	f.await(t, "a ")
 	f.eventually(t, func() error {
 		b.beat(0)

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // derived is what is worked out from all Stores, and then kept by changes.

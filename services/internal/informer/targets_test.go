@@ -11,8 +11,8 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 func trees() kinds.Kind {

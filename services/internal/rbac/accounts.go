@@ -32,8 +32,9 @@ func watcherAccount() Account {
 	}
 	group := coordinationv1.GroupName
 	return Account{
-		Service:    topology.Watcher,
-		Everywhere: slices.Concat(commonRights(), rightsOnKinds("Every change is published; a replay reads one object.", verbList("get", "list", "watch"), all)),
+		Service: topology.Watcher,
+		Everywhere: slices.Concat(commonRights(), rightsOnKinds("Every change is published; a replay reads one object.",
+			verbList("get", "list", "watch"), all)),
 		Own: []Right{
 			resourceRight("Replicas elect a leader by a Lease, which has no name while it is made.", verbList("create"), group, "leases"),
 			rightOnName(resourceRight("The leader renews it.", verbList("get", "update"), group, "leases"), Lease),
@@ -55,14 +56,17 @@ func storeSync() Account {
 			resourceRight("The Store of IAM is made for want of one.", verbList("create"), group, corev1alpha1.Stores),
 			resourceRight("The Store of IAM says whose it is: admission asks who declares that.", verbList("adopt"), group, corev1alpha1.Stores),
 			resourceRight("A label, an APIBinding or a document may extend any: admission asks who writes it.", verbList("extend"), group, corev1alpha1.Stores),
-			resourceRight("Modules of APIs and policies are AuthorizationModels.", verbList("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
-			resourceRight("Where a Store has more modules than its status lists, the others are found here.", verbList("list"), group, corev1alpha1.AuthorizationModels),
+			resourceRight("Modules of APIs and policies are AuthorizationModels.", verbList("create", "patch", "delete"), group,
+				corev1alpha1.AuthorizationModels),
+			resourceRight("Where a Store has more modules than its status lists, the others are found here.", verbList("list"), group,
+				corev1alpha1.AuthorizationModels),
 			statusRight(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			resourceRight("OpenFGA stores and live texts are recorded in them: admission asks who does it.", verbList("record"), group,
 				corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			statusRight(documents.Group, documents.Resource),
 			statusRight(protected.Group, protected.Resource),
-			resourceRight("What a ProtectedResource has is recorded there: admission asks who says so.", verbList("record"), protected.Group, protected.Resource),
+			resourceRight("What a ProtectedResource has is recorded there: admission asks who says so.", verbList("record"),
+				protected.Group, protected.Resource),
 			resourceRight("No message takes a kind away which the API server still has.", verbList("list"), protected.Group, protected.Resource),
 			resourceRight("A ProtectedResource is let go that software which is gone holds.", verbList("patch"), protected.Group, protected.Resource),
 			resourceRight("An APIBinding is held by a finalizer while modules are made from it.", verbList("patch"), bindings.Group, bindings.Resource),
@@ -90,7 +94,8 @@ func tupleSync() Account {
 			resourceRight("Whom software holds that is gone is let go.", verbList("patch"), iam.Group,
 				iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.Users().Resource, kinds.IAMServiceAccounts().Resource),
 			resourceRight("The same of what belongs to an organization.", verbList("patch"), kinds.Projects().Group, kinds.Projects().Resource),
-			resourceRight("In a membership is recorded for which User it is: admission asks who says so.", verbList("record"), iam.Group, kinds.GroupMemberships().Resource),
+			resourceRight("In a membership is recorded for which User it is: admission asks who says so.", verbList("record"), iam.Group,
+				kinds.GroupMemberships().Resource),
 			resourceRight("In a project to whom it belongs.", verbList("record"), kinds.Projects().Group, kinds.Projects().Resource),
 			statusRight(kinds.Projects().Group, kinds.Projects().Resource, kinds.Organizations().Resource),
 			statusRight(iam.Group, iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.ProtectedResources().Resource,
@@ -107,7 +112,8 @@ func impliedRole() Account {
 			eventsRight(),
 			statusRight(rules.Group, rules.Resource),
 			resourceRight("A query compares what is there with what follows from the rules.", verbList("list"), rules.Group, rules.Resource),
-			resourceRight("The same of RoleBindings, which are made where they follow.", verbList("list", "create", "patch", "delete"), bindings.Group, bindings.Resource),
+			resourceRight("The same of RoleBindings, which are made where they follow.", verbList("list", "create", "patch", "delete"),
+				bindings.Group, bindings.Resource),
 			resourceRight("Any role may follow from a rule: admission asks who writes it. Nothing is changed in a role.",
 				verbList("bind"), roles.Group, roles.Resource, kinds.ClusterRoles().Resource),
 			resourceRight("Who writes a rule or binds a role may hold what follows by these.", verbList("list"), roles.Group,
@@ -149,7 +155,8 @@ func opensearchSync() Account {
 			opensearchv1.GroupVersion.Group, declared...))
 	return Account{
 		Service: topology.OpensearchSync, Everywhere: slices.Concat(commonRights(), consumerRights(topology.OpensearchSync), rights),
-		Secrets: []Right{resourceRight("Users have their passwords in Secrets, and clusters how they are reached.", verbList("get"), corev1.GroupName, "secrets")},
+		Secrets: []Right{resourceRight("Users have their passwords in Secrets, and clusters how they are reached.", verbList("get"),
+			corev1.GroupName, "secrets")},
 	}
 }
 
@@ -157,7 +164,8 @@ func opensearchSync() Account {
 func commonRights() []Right {
 	create := verbList("create")
 	return []Right{
-		rightOnName(resourceRight("The UID of this namespace is the cluster's identity.", verbList("get"), corev1.GroupName, "namespaces"), metav1.NamespaceSystem),
+		rightOnName(resourceRight("The UID of this namespace is the cluster's identity.", verbList("get"), corev1.GroupName, "namespaces"),
+			metav1.NamespaceSystem),
 		resourceRight("Who calls the query API?", create, authenticationv1.GroupName, "tokenreviews"),
 		resourceRight("May they ask this?", create, authorizationv1.GroupName, "subjectaccessreviews"),
 	}

@@ -49,7 +49,8 @@ func Roles() []Role {
 			slices.Concat([]event.GroupResource{stores, models, documents, rules}, iam, search))},
 		{"entail-edit", "edit", rightsOnKinds("A service registers its part of a policy, which gives nobody anything.", write,
 			[]event.GroupResource{documents})},
-		{"entail-admin", "admin", rightsOnKinds("Whoever binds roles also says which imply which; implied-role asks whether they could bind what follows.", write,
+		{"entail-admin", "admin", rightsOnKinds(
+			"Whoever binds roles also says which imply which; implied-role asks whether they could bind what follows.", write,
 			[]event.GroupResource{rules})},
 		{"entail-stores", "", append(rightsOnKinds("Tuples give whatever a store is asked about: this is for whom you trust with every store.", all,
 			[]event.GroupResource{stores, models}), extend)},

@@ -24,14 +24,14 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/controller"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/informer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -82,7 +82,7 @@ func runtime(t *testing.T) *service.Runtime {
 // idle has nothing to do.
 type idle struct{}
 
-func (idle) Keys(event.Key) []string                                   { return nil }
+func (idle) Keys(event.Key) []string                                      { return nil }
 func (idle) Reconcile(context.Context, *controller.Request[string]) error { return nil }
 
 func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
+	"github.com/entail-dev/entail/services/internal/setup"
 )
 
 // Running is a service that runs in the test's process.

@@ -98,7 +98,9 @@ func (t *Traffic) countWrite(op string) {
 }
 
 // interceptUnary passes calls to OpenFGA. It is a [grpc.UnaryClientInterceptor].
-func (t *Traffic) interceptUnary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (t *Traffic) interceptUnary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	op := path.Base(method)
 	if list, ok := req.(*openfgav1.ListStoresRequest); ok && list.GetPageSize().GetValue() == 1 {
 		op = "" // A health probe; its time is random.

@@ -93,9 +93,11 @@ func Approval(o opensearchv1.Declared) string {
 	parts := [][]string{{string(o.GetUID()), o.Entity()}}
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchUser:
-		parts = append(parts, []string{o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key}, sortUnique(o.Spec.BackendRoles), sortUnique(o.Spec.OpendistroSecurityRoles))
+		parts = append(parts, []string{o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key}, sortUnique(o.Spec.BackendRoles),
+			sortUnique(o.Spec.OpendistroSecurityRoles))
 	case *opensearchv1.OpensearchUserRoleBinding:
-		parts = append(parts, sortUnique(o.Spec.Roles), sortUnique(o.Spec.Users), sortUnique(o.Spec.BackendRoles), sortUnique(o.Spec.Hosts), sortUnique(o.Spec.AndBackendRoles))
+		parts = append(parts, sortUnique(o.Spec.Roles), sortUnique(o.Spec.Users), sortUnique(o.Spec.BackendRoles), sortUnique(o.Spec.Hosts),
+			sortUnique(o.Spec.AndBackendRoles))
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", parts)))
 }

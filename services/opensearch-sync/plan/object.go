@@ -148,7 +148,8 @@ func (n named) isOwnedBy(o Object) bool {
 	if !n.there {
 		return n.kind != Users && o.Existing != nil && !*o.Existing
 	}
-	return n.hasOwnEntity(o) || !o.Leaving && o.Existing == nil && slices.ContainsFunc(n.objects, func(before Object) bool { return before.Gone && n.hasOwnEntity(before) })
+	return n.hasOwnEntity(o) || !o.Leaving && o.Existing == nil &&
+		slices.ContainsFunc(n.objects, func(before Object) bool { return before.Gone && n.hasOwnEntity(before) })
 }
 
 // IsOwner reports whether an entity in OpenSearch belongs to an object.
@@ -346,7 +347,8 @@ func (n named) foreignOutcome() Outcome {
 		}}
 	}
 	if uid := n.attributeOf(opensearchv1.UIDAttribute); uid != "" {
-		return Outcome{Verdict: failedVerdict(Foreign, fmt.Sprintf("the user belongs to another object (%s is %.64q): %s", opensearchv1.UIDAttribute, uid, hint))}
+		return Outcome{Verdict: failedVerdict(Foreign, fmt.Sprintf("the user belongs to another object (%s is %.64q): %s",
+			opensearchv1.UIDAttribute, uid, hint))}
 	}
 	return Outcome{Verdict: failedVerdict(Foreign, "the user is in OpenSearch already, made by others: "+hint)}
 }

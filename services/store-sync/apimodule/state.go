@@ -10,8 +10,8 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/module"
 )
@@ -141,7 +141,8 @@ func (s *state) collectState(store event.Key, template plan.Template) *snapshot 
 		}
 	}
 	for _, m := range found.input.Has {
-		if key := s.definitionKey(m.Annotations[corev1alpha1.ResourceAnnotation]); m.Annotations[corev1alpha1.ExportAnnotation] == "" && !found.hasLabelOf(key) {
+		if key := s.definitionKey(m.Annotations[corev1alpha1.ResourceAnnotation]); m.Annotations[corev1alpha1.ExportAnnotation] == "" &&
+			!found.hasLabelOf(key) {
 			d, _ := s.definitions.Last(key)
 			d.Key = key
 			found.addStatements(definitionStatement(d))

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/controller"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
@@ -112,7 +112,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, to controller.Reporter, key 
 // after a restore of OpenFGA.
 func (r *Reconciler) takeSnapshot(ctx context.Context, p *pass) (*snapshot, error) {
 	storeID := p.key.StoreID
-	s := &snapshot{input: plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.orphanedWrites(storeID)}, objects: map[string]*object{}, begun: r.now()}
+	s := &snapshot{
+		input:   plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.orphanedWrites(storeID)},
+		objects: map[string]*object{}, begun: r.now(),
+	}
 	declared, thorough, first := false, p.resync, r.records.isFirstPass(storeID)
 	objects := r.relatedObjects(p)
 	modelID := modelOf(storeID, objects)

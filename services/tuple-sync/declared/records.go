@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 // records holds the records that this process has verified: found at its first look at a store, written, or compared

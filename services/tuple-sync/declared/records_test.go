@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 // Undeclared returns the tuples of an OpenFGA store that no object declares, with their fate. written is when OpenFGA

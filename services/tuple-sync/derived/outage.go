@@ -10,10 +10,10 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/controller"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/setup"
 )
 
 // WriteOutage writes into the declared objects that wait for a key that OpenFGA is unavailable. It skips objects that
@@ -61,7 +61,10 @@ func (r *Reconciler) outageStatus(ctx context.Context, k event.Key, message stri
 	if !live || !f.alive {
 		return f, nil
 	}
-	s := r.buildStatus(nil, k, condition.Condition{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: message})
+	s := r.buildStatus(nil, k, condition.Condition{
+		Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown,
+		Reason: corev1alpha1.BackendUnavailable, Message: message,
+	})
 	if s == nil {
 		return f, nil
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
-	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/informer"
-	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 // interval is the time between two runs of the tail, which reads the changes of others.

@@ -63,7 +63,10 @@ func (r *Reconciler) removeTuples(ctx context.Context, p Pass, n *snapshot, remo
 	if len(removeTuples) == 0 {
 		return nil
 	}
-	_, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: convertAll(removeTuples), Sure: true, Turn: p.Reporter.Turn()})
+	_, err := r.Writer.Write(ctx, tuple.Write{
+		StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: convertAll(removeTuples), Sure: true,
+		Turn: p.Reporter.Turn(),
+	})
 	switch {
 	case isLost(err):
 		r.copy.forgetCopy()

@@ -8,8 +8,8 @@ import (
 
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // BenchmarkTargets measures the cost of objects of a registered kind. One in a hundred belongs to a project, and none

@@ -17,7 +17,9 @@ func TestAKindIsNotFollowedOnceARefusalLasts(t *testing.T) {
 		o := &observed{
 			names: map[event.GroupResource]string{}, scopes: map[event.GroupResource]scope{}, types: map[string]scope{},
 			problems: map[event.GroupResource]string{}, forbidden: map[event.GroupResource]unreadable{}, told: newNews(),
-			of: func(event.GroupResource) informer.Observation { return informer.Observation{Kind: "Doc", Observed: true} },
+			of: func(event.GroupResource) informer.Observation {
+				return informer.Observation{Kind: "Doc", Observed: true}
+			},
 		}
 		want := func(when string, followed bool, problem string) {
 			t.Helper()

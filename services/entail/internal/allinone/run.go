@@ -48,7 +48,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if ctx.Err() != nil {
 		err = nil // The caller ended ctx, perhaps during the start.
 	}
-	m.printText("stopping")
+	m.printTextf("stopping")
 	return errors.Join(err, m.stopAll())
 }
 
@@ -65,7 +65,7 @@ type machine struct {
 	services   []*worker
 }
 
-func (m *machine) printText(format string, args ...any) {
+func (m *machine) printTextf(format string, args ...any) {
 	_, _ = fmt.Fprintf(m.cfg.Progress, format+"\n", args...)
 }
 
@@ -80,16 +80,16 @@ func (m *machine) startAll(ctx context.Context) error {
 	if err := m.prepareAuthorizer(); err != nil {
 		return err
 	}
-	m.printText("starting servers: %s", strings.Join(m.cfg.serverNames(), ", "))
+	m.printTextf("starting servers: %s", strings.Join(m.cfg.serverNames(), ", "))
 	if m.servers, err = startServers(ctx, m.cfg, m.dir, m.logs); err != nil {
 		return err
 	}
 	go m.watchServers(ctx)
-	m.printText("applying CRDs, admission policies and accounts of services to %s", m.servers.kube.Host)
+	m.printTextf("applying CRDs, admission policies and accounts of services to %s", m.servers.kube.Host)
 	if err := m.applyManifests(ctx); err != nil {
 		return err
 	}
-	m.printText("starting services")
+	m.printTextf("starting services")
 	if m.services, err = m.startServices(ctx); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (m *machine) createSamples(ctx context.Context) error {
 	}
 	created, err := createSamples(ctx, m.servers.kube, samples{path: m.cfg.Samples, openSearch: m.cfg.OpenSearch})
 	if len(created) > 0 {
-		m.printText("created %s", strings.Join(created, ", "))
+		m.printTextf("created %s", strings.Join(created, ", "))
 	}
 	return err
 }

@@ -168,7 +168,8 @@ func (t *trial) checkKnown(q question) error {
 		return fmt.Errorf("the policy has no type %q: it has %s", typeOf(q.object), joinNames(t.Policy.Types, func(x *policy.Type) string { return x.Name }))
 	}
 	if kind.Binding(q.action) == nil {
-		return fmt.Errorf("type %s has no action %q: it has %s", kind.Name, q.action, joinNames(kind.Bindings, func(b *policy.Binding) string { return b.Action }))
+		return fmt.Errorf("type %s has no action %q: it has %s", kind.Name, q.action,
+			joinNames(kind.Bindings, func(b *policy.Binding) string { return b.Action }))
 	}
 	return nil
 }

@@ -24,7 +24,8 @@ func newDrift(around IOStreams) *cobra.Command {
 	q := inferenceQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		drift, err := askServer(cmd, q, inferencev1connect.InferenceServiceClient.CheckDrift, &inferencev1.CheckDriftRequest{Namespace: namespace}, report.Page.Drift)
+		drift, err := askServer(cmd, q, inferencev1connect.InferenceServiceClient.CheckDrift,
+			&inferencev1.CheckDriftRequest{Namespace: namespace}, report.Page.Drift)
 		if err == nil && !drift.GetInStep() {
 			err = errDrift
 		}

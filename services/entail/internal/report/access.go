@@ -9,7 +9,7 @@ import (
 // Role explains why a subject holds a role.
 func (p Page) Role(m *inferencev1.ExplainRoleResponse) {
 	if !m.GetHeld() {
-		p.writeLine("They do not hold it.")
+		p.writeLinef("They do not hold it.")
 		return
 	}
 	for _, r := range m.GetReasons() {
@@ -17,7 +17,7 @@ func (p Page) Role(m *inferencev1.ExplainRoleResponse) {
 		if len(r.GetPath()) > 0 {
 			by = "They hold it as %s by %s (%s), whose role implies it:"
 		}
-		p.writeLine(by, subjectName(r.GetSubject()), bindingName(r.GetBinding()), bindingState(r.GetState()))
+		p.writeLinef(by, subjectName(r.GetSubject()), bindingName(r.GetBinding()), bindingState(r.GetState()))
 		p.listSteps(r.GetPath())
 	}
 	p.writeMore(m.GetTruncated())
@@ -34,7 +34,7 @@ func bindingName(name string) string {
 // listSteps lists the implications of a path.
 func (p Page) listSteps(path []*inferencev1.Step) {
 	for _, step := range path {
-		p.writeLine("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
+		p.writeLinef("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
 			andMore(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal()))
 	}
 }
@@ -42,7 +42,7 @@ func (p Page) listSteps(path []*inferencev1.Step) {
 // EffectiveRoles lists the roles that a subject holds.
 func (p Page) EffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) {
 	if len(m.GetRoles()) == 0 {
-		p.writeLine("They hold no role here.")
+		p.writeLinef("They hold no role here.")
 		return
 	}
 	rows := make([]row, len(m.GetRoles()))
@@ -61,13 +61,13 @@ func originText(o inferencev1.Origin) string {
 // Drift lists the RoleBindings that differ from the rules, and the rules and bindings whose author was never checked.
 func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
 	for _, rule := range m.GetUnjudged() {
-		p.writeLine("Rule %s was written while nobody judged who writes rules.", rule)
+		p.writeLinef("Rule %s was written while nobody judged who writes rules.", rule)
 	}
 	for _, binding := range m.GetUnjudgedBindings() {
-		p.writeLine("RoleBinding %s was last written before the webhooks were in force; check whether its author may give what follows from it.", binding)
+		p.writeLinef("RoleBinding %s was last written before the webhooks were in force; check whether its author may give what follows from it.", binding)
 	}
 	if m.GetInStep() {
-		p.writeLine("All is as it should be.")
+		p.writeLinef("All is as it should be.")
 		return
 	}
 	var rows []row
@@ -92,12 +92,12 @@ func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
 // Watched prints one message of a watch.
 func (p Page) Watched(m *inferencev1.WatchInferencesResponse) {
 	for _, in := range m.GetUpserted() {
-		p.writeLine("%s: %s implies %s", in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal()))
+		p.writeLinef("%s: %s implies %s", in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal()))
 	}
 	for _, k := range m.GetRemoved() {
-		p.writeLine("%s: %s implies nothing any more", k.GetNamespace(), roleName(k.GetParent()))
+		p.writeLinef("%s: %s implies nothing any more", k.GetNamespace(), roleName(k.GetParent()))
 	}
 	if m.GetType() == inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END {
-		p.writeLine("That is all so far.")
+		p.writeLinef("That is all so far.")
 	}
 }

@@ -13,7 +13,7 @@ const maxReason = 100
 // DeadLetters lists dead letters.
 func (p Page) DeadLetters(letters []*syncv1.DeadLetter) {
 	if len(letters) == 0 {
-		p.writeLine("no dead letters")
+		p.writeLinef("no dead letters")
 		return
 	}
 	rows := make([]row, 0, len(letters))
@@ -37,15 +37,15 @@ func (p Page) DeadLetter(m *syncv1.GetDeadLetterResponse) {
 		{"parked", fmt.Sprintf("%s (%s)", p.clockText(l.GetParkedAt()), p.agoText(l.GetParkedAt()))},
 		{"reason", l.GetReason()},
 	} {
-		p.writeLine("%-9s %s", field[0], field[1])
+		p.writeLinef("%-9s %s", field[0], field[1])
 	}
 	if m.GetChangeJson() == "" {
-		p.writeLine("%-9s %d bytes that do not decode: %.200q", "message", len(m.GetData()), m.GetData())
+		p.writeLinef("%-9s %d bytes that do not decode: %.200q", "message", len(m.GetData()), m.GetData())
 		return
 	}
-	p.writeLine("message")
+	p.writeLinef("message")
 	if Document(p.Out, JSON, []byte(m.GetChangeJson())) != nil {
-		p.writeLine("%s", m.GetChangeJson())
+		p.writeLinef("%s", m.GetChangeJson())
 	}
 }
 
@@ -65,15 +65,15 @@ func shortenText(s string) string {
 
 // Replayed prints the object that was published again.
 func (p Page) Replayed(m *syncv1.ReplayResponse) {
-	p.writeLine("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
+	p.writeLinef("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
 }
 
 // Discarded prints the dead letter that was discarded.
 func (p Page) Discarded(m *syncv1.DiscardDeadLetterResponse) {
 	l := m.GetDeadLetter()
 	if m.GetMessageRemoved() {
-		p.writeLine("dead letter %d of %s discarded; message %d was no change, and has left the bus", l.GetId(), l.GetService(), l.GetOriginalSequence())
+		p.writeLinef("dead letter %d of %s discarded; message %d was no change, and has left the bus", l.GetId(), l.GetService(), l.GetOriginalSequence())
 		return
 	}
-	p.writeLine("dead letter %d of %s discarded", l.GetId(), l.GetService())
+	p.writeLinef("dead letter %d of %s discarded", l.GetId(), l.GetService())
 }

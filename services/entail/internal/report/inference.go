@@ -10,7 +10,7 @@ import (
 // Inferences lists the roles that each role implies.
 func (p Page) Inferences(m *inferencev1.ListInferencesResponse) {
 	if len(m.GetInferences()) == 0 {
-		p.writeLine("No role implies another.")
+		p.writeLinef("No role implies another.")
 		return
 	}
 	rows := make([]row, len(m.GetInferences()))
@@ -22,13 +22,13 @@ func (p Page) Inferences(m *inferencev1.ListInferencesResponse) {
 
 // Binding explains why a RoleBinding exists, or which ones it implies.
 func (p Page) Binding(m *inferencev1.ExplainBindingResponse) {
-	p.writeLine("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()),
+	p.writeLinef("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()),
 		andMore(subjectNames(m.GetSubjects()), len(m.GetSubjects()), m.GetSubjectsTotal()))
 	if !m.GetGenerated() {
 		p.writeImplied(m)
 		return
 	}
-	p.writeLine("It was generated because of RoleBinding %s (%s):", m.GetSource(), bindingState(m.GetState()))
+	p.writeLinef("It was generated because of RoleBinding %s (%s):", m.GetSource(), bindingState(m.GetState()))
 	for _, reason := range m.GetReasons() {
 		p.listSteps(reason.GetPath())
 	}
@@ -37,7 +37,7 @@ func (p Page) Binding(m *inferencev1.ExplainBindingResponse) {
 
 func (p Page) writeImplied(m *inferencev1.ExplainBindingResponse) {
 	if len(m.GetImplied()) == 0 {
-		p.writeLine("Nothing follows from it.")
+		p.writeLinef("Nothing follows from it.")
 		return
 	}
 	rows := make([]row, len(m.GetImplied()))
@@ -58,14 +58,14 @@ func (p Page) writeImplied(m *inferencev1.ExplainBindingResponse) {
 
 func (p Page) writeMore(truncated bool) {
 	if truncated {
-		p.writeLine("There is more.")
+		p.writeLinef("There is more.")
 	}
 }
 
 // Holders lists the subjects that hold a role.
 func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) {
 	if len(m.GetHolders()) == 0 {
-		p.writeLine("Nobody holds it.")
+		p.writeLinef("Nobody holds it.")
 		return
 	}
 	rows := make([]row, len(m.GetHolders()))
@@ -104,7 +104,7 @@ func (p Page) Preview(m *inferencev1.Preview) {
 		lines = append(lines, fmt.Sprintf("Rule %s would not count (%s): %s", r.GetName(), r.GetReason(), r.GetMessage()))
 	}
 	for _, line := range lines {
-		p.writeLine("%s", line)
+		p.writeLinef("%s", line)
 	}
 	p.writeMore(m.GetTruncated())
 }

@@ -17,11 +17,11 @@ func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) {
 		byNamespace[in.GetNamespace()][roleName(in.GetParent())] = in
 	}
 	if len(byNamespace) == 0 {
-		p.writeLine("No role implies another.")
+		p.writeLinef("No role implies another.")
 		return
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		p.writeLine("%s", namespace)
+		p.writeLinef("%s", namespace)
 		t, drawn := byNamespace[namespace], map[string]bool{}
 		for _, root := range t.rootRoles() {
 			p.drawBranch(t, drawn, twig{name: root, stem: "  "})
@@ -72,7 +72,7 @@ func (p Page) drawBranch(t tree, drawn map[string]bool, w twig) {
 	} else if t[w.name].GetTruncated() {
 		note = " (not all that it implies)"
 	}
-	p.writeLine("%s%s%s%s", w.stem, w.joint, w.name, note)
+	p.writeLinef("%s%s%s%s", w.stem, w.joint, w.name, note)
 	if again {
 		return
 	}

@@ -28,18 +28,18 @@ func (p Page) Provenance(m *storev1.GetModelResponse) {
 // ModelPreview prints the effects of a module on the model.
 func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
 	if !m.GetAccepted() {
-		p.writeLine("Rejected: %s", m.GetMessage())
+		p.writeLinef("Rejected: %s", m.GetMessage())
 		if found := Diagnostics(m.GetFindings()); len(found) > 0 {
 			p.writeText(policyreport.Text(found))
 		}
 		return
 	}
 	if m.GetMessage() != "" {
-		p.writeLine("Accepted: %s", m.GetMessage())
+		p.writeLinef("Accepted: %s", m.GetMessage())
 	}
 	for _, module := range m.GetModules() {
 		if module.GetState() == "Rejected" {
-			p.writeLine("%s would be rejected: %s", module.GetSource(), module.GetMessage())
+			p.writeLinef("%s would be rejected: %s", module.GetSource(), module.GetMessage())
 		}
 	}
 	p.ModelChanges(m.GetChanges())
@@ -48,7 +48,7 @@ func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
 // ModelChanges lists the differences between two models.
 func (p Page) ModelChanges(changes []*storev1.ModelChange) {
 	if len(changes) == 0 {
-		p.writeLine("The models mean the same.")
+		p.writeLinef("The models mean the same.")
 		return
 	}
 	rows := make([]row, len(changes))
@@ -64,7 +64,7 @@ func (p Page) ModelChanges(changes []*storev1.ModelChange) {
 // writeText writes lines unchanged, except for control characters.
 func (p Page) writeText(writeText string) {
 	for line := range strings.SplitSeq(strings.TrimSuffix(writeText, "\n"), "\n") {
-		p.writeLine("%s", line)
+		p.writeLinef("%s", line)
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 // Access prints whether a subject has access, and by which grant.
 func (p Page) Access(m *accessv1.CheckAccessResponse) {
 	if m.GetAllowed() {
-		p.writeLine("yes: %s", grantText(m.GetGrant()))
+		p.writeLinef("yes: %s", grantText(m.GetGrant()))
 		return
 	}
-	p.writeLine("no: %s", missing(m.GetPermission()))
+	p.writeLinef("no: %s", missing(m.GetPermission()))
 }
 
 func missing(permission string) string {
@@ -31,7 +31,7 @@ func (p Page) AccessTree(m *accessv1.ExplainAccessResponse) {
 		p.writeLacking(m)
 		return
 	}
-	p.writeLine("yes: it takes %s", m.GetPermission())
+	p.writeLinef("yes: it takes %s", m.GetPermission())
 	var levels []string
 	for _, place := range m.GetPath() {
 		levels = append(levels, placeText(place))
@@ -48,36 +48,36 @@ func (p Page) AccessTree(m *accessv1.ExplainAccessResponse) {
 // drawBranches draws each line as the child of the line before.
 func (p Page) drawBranches(lines []string) {
 	for i, line := range lines {
-		p.writeLine("%s└─ %s", strings.Repeat("   ", i), line)
+		p.writeLinef("%s└─ %s", strings.Repeat("   ", i), line)
 	}
 }
 
 func (p Page) writeLacking(m *accessv1.ExplainAccessResponse) {
-	p.writeLine("no: %s", missing(m.GetPermission()))
+	p.writeLinef("no: %s", missing(m.GetPermission()))
 	if m.GetUnregistered() && m.GetPermission() != "" {
-		p.writeLine("That cannot be held there.")
+		p.writeLinef("That cannot be held there.")
 	}
 	if m.GetNoSubject() {
-		p.writeLine("There is no such user or account who may act.")
+		p.writeLinef("There is no such user or account who may act.")
 	}
 	if m.GetNoObject() {
-		p.writeLine("There is no such object, as far as objects of its kind are followed.")
+		p.writeLinef("There is no such object, as far as objects of its kind are followed.")
 	}
 	if m.GetTruncated() {
-		p.writeLine("It belongs, directly or not, to more than is looked at: roles on what is farthest do not count.")
+		p.writeLinef("It belongs, directly or not, to more than is looked at: roles on what is farthest do not count.")
 	}
 	if len(m.GetLacking()) == 0 && !m.GetUnregistered() && !m.GetNoSubject() {
-		p.writeLine("They have no role where it would count: one given under another uid than theirs is somebody else's.")
+		p.writeLinef("They have no role where it would count: one given under another uid than theirs is somebody else's.")
 	}
 	for _, g := range m.GetLacking() {
-		p.writeLine("They have %s, which does not give it.", grantText(g))
+		p.writeLinef("They have %s, which does not give it.", grantText(g))
 	}
 }
 
 // WhoCan lists the subjects that have access.
 func (p Page) WhoCan(m *accessv1.WhoCanResponse) {
 	if len(m.GetHolders()) == 0 {
-		p.writeLine("Nobody: %s.", missing(m.GetPermission()))
+		p.writeLinef("Nobody: %s.", missing(m.GetPermission()))
 		return
 	}
 	rows := make([]row, len(m.GetHolders()))
@@ -94,7 +94,7 @@ func (p Page) WhoCan(m *accessv1.WhoCanResponse) {
 // WhatCan lists the access that a subject has.
 func (p Page) WhatCan(m *accessv1.WhatCanResponse) {
 	if len(m.GetRights()) == 0 {
-		p.writeLine("Nothing.")
+		p.writeLinef("Nothing.")
 		return
 	}
 	rows := make([]row, len(m.GetRights()))
@@ -110,10 +110,10 @@ func (p Page) WhatCan(m *accessv1.WhatCanResponse) {
 // Gains lists the access that a PolicyBinding would give.
 func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
 	if m.GetNoRole() {
-		p.writeLine("There is no such Role: nobody would gain anything for now.")
+		p.writeLinef("There is no such Role: nobody would gain anything for now.")
 	}
 	if m.GetNoTarget() {
-		p.writeLine("There is no such target: nobody would gain anything for now.")
+		p.writeLinef("There is no such target: nobody would gain anything for now.")
 	}
 	rows := make([]row, len(m.GetGains()))
 	for i, g := range m.GetGains() {
@@ -129,7 +129,7 @@ func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
 	}
 	p.writeTable([]string{"SUBJECT", "GAINS"}, rows)
 	if m := m.GetLacking(); m != nil {
-		p.writeLine("You do not have %s: the API server would refuse this binding from you, unless you may escalate.", missingText(m))
+		p.writeLinef("You do not have %s: the API server would refuse this binding from you, unless you may escalate.", missingText(m))
 	}
 }
 
@@ -147,7 +147,7 @@ func missingText(m *accessv1.Missing) string {
 // ProtectedResources lists the protected kinds.
 func (p Page) ProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
 	if len(m.GetResources()) == 0 {
-		p.writeLine("No kind is protected.")
+		p.writeLinef("No kind is protected.")
 		return
 	}
 	rows := make([]row, len(m.GetResources()))
@@ -163,15 +163,15 @@ func (p Page) ProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
 
 // ModelStatus prints the size of the IAM model, and whether OpenFGA has it.
 func (p Page) ModelStatus(m *accessv1.GetModelStatusResponse) {
-	p.writeLine("%s, %s: %s, %s in the model of Store %s.", countText(m.GetKinds(), "kind"), countText(m.GetPermissions(), "permission"),
+	p.writeLinef("%s, %s: %s, %s in the model of Store %s.", countText(m.GetKinds(), "kind"), countText(m.GetPermissions(), "permission"),
 		countText(m.GetTypes(), "type"), countText(m.GetBytes(), "byte"), m.GetStore())
 	switch {
 	case m.GetSynced():
-		p.writeLine("OpenFGA has it: store %s, model %s.", m.GetStoreId(), m.GetAuthorizationModelId())
+		p.writeLinef("OpenFGA has it: store %s, model %s.", m.GetStoreId(), m.GetAuthorizationModelId())
 	default:
-		p.writeLine("OpenFGA does not have it as asked for: %s", m.GetMessage())
+		p.writeLinef("OpenFGA does not have it as asked for: %s", m.GetMessage())
 	}
-	p.writeLine("Answers are from a state that is at most %s old.", m.GetAge().AsDuration().Round(time.Millisecond))
+	p.writeLinef("Answers are from a state that is at most %s old.", m.GetAge().AsDuration().Round(time.Millisecond))
 }
 
 // permissionsText groups permissions by resource: "example.com/trees: get, list".

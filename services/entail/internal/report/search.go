@@ -53,11 +53,11 @@ func (p Page) SearchMappings(m *opensearchv1.ListMappingsResponse) {
 // SearchMapping tells who put each entry of a role's mapping there.
 func (p Page) SearchMapping(m *opensearchv1.ExplainMappingResponse) {
 	if len(m.GetEntries())+len(m.GetHolders()) == 0 {
-		p.writeLine("Nobody has the role, and no binding gives it.")
+		p.writeLinef("Nobody has the role, and no binding gives it.")
 		return
 	}
 	for _, holder := range holderTexts(m.GetHolders()) {
-		p.writeLine("User %s has the role.", holder)
+		p.writeLinef("User %s has the role.", holder)
 	}
 	if len(m.GetEntries()) == 0 {
 		return
@@ -94,27 +94,28 @@ func holderTexts(of []*opensearchv1.Holder) (all []string) {
 // SearchPreview tells what would be written to an OpenSearch cluster, and said of the objects that ask for it.
 func (p Page) SearchPreview(m *opensearchv1.PreviewResponse) {
 	if len(m.GetWrites()) == 0 {
-		p.writeLine("Nothing would be written.")
+		p.writeLinef("Nothing would be written.")
 	}
 	for _, w := range m.GetWrites() {
-		p.writeLine("%s %s %s", strings.ToLower(w.GetVerb()), w.GetKind(), w.GetName())
+		p.writeLinef("%s %s %s", strings.ToLower(w.GetVerb()), w.GetKind(), w.GetName())
 		if w.GetPassword() {
-			p.writeLine("  with the password in its Secret")
+			p.writeLinef("  with the password in its Secret")
 		}
 		for _, f := range w.GetFields() {
-			p.writeLine("  %s: %s -> %s", f.GetField(), cmp.Or(f.GetBefore(), "nothing"), cmp.Or(f.GetAfter(), "nothing"))
+			p.writeLinef("  %s: %s -> %s", f.GetField(), cmp.Or(f.GetBefore(), "nothing"), cmp.Or(f.GetAfter(), "nothing"))
 		}
 	}
 	rows := make([]row, len(m.GetVerdicts()))
 	for i, v := range m.GetVerdicts() {
 		rows[i] = row{cells: []string{
-			v.GetObject().GetKind(), v.GetObject().GetName(), cmp.Or(v.GetState(), "deleted"), cmp.Or(v.GetReason(), "-"), cmp.Or(shortenText(v.GetMessage()), "-"),
+			v.GetObject().GetKind(), v.GetObject().GetName(), cmp.Or(v.GetState(), "deleted"), cmp.Or(v.GetReason(), "-"),
+			cmp.Or(shortenText(v.GetMessage()), "-"),
 		}}
 		if v.GetState() == "ERROR" {
 			rows[i].ink = bad
 		}
 	}
-	p.writeLine("")
+	p.writeLinef("")
 	p.writeTable([]string{"KIND", "NAME", headState, "REASON", "WHY"}, rows)
 }
 

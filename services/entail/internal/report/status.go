@@ -21,10 +21,10 @@ func (p Page) Status(m *syncv1.GetStatusResponse) {
 		services = append(services, letters)
 	}
 	p.writeTable([]string{"SERVICE", "PENDING", "IN FLIGHT", "REDELIVERED", "LAST ACK", "DEAD LETTERS"}, services)
-	p.writeLine("")
+	p.writeLinef("")
 	p.writeTable([]string{"RESOURCE", "CLUSTER", "SWEPT", "FOUND", headState}, p.snapshotRows(m.GetSnapshots()))
-	p.writeLine("")
-	p.writeLine("%s on the bus, last sequence %d, %s",
+	p.writeLinef("")
+	p.writeLinef("%s on the bus, last sequence %d, %s",
 		countText(m.GetObjects(), "object"), m.GetLastSequence(), countText(m.GetDeadLetters(), "dead letter"))
 }
 

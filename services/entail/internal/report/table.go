@@ -61,8 +61,8 @@ func (p Page) writeTable(headings []string, rows []row) {
 	_ = table.Flush()
 }
 
-// writeLine writes one line of text.
-func (p Page) writeLine(format string, args ...any) {
+// writeLinef writes one line of text.
+func (p Page) writeLinef(format string, args ...any) {
 	fmt.Fprintln(p.Out, sanitizeText(fmt.Sprintf(format, args...)))
 }
 

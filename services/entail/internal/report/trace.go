@@ -17,7 +17,7 @@ func (p Page) Trace(m *syncv1.TraceObjectResponse) {
 	if m.GetOperation() == eventv1.Operation_OPERATION_DELETE {
 		fate = ", deleted"
 	}
-	p.writeLine("%s, generation %d%s", ObjectName(m.GetRef()), m.GetGeneration(), fate)
+	p.writeLinef("%s, generation %d%s", ObjectName(m.GetRef()), m.GetGeneration(), fate)
 	p.writeTable([]string{"TIME", "AFTER", "STEP"}, p.timelineRows(m))
 }
 

@@ -10,7 +10,7 @@ import (
 // Tuples lists declared tuples.
 func (p Page) Tuples(m *tuplev1.ListTuplesResponse) {
 	if len(m.GetTuples()) == 0 {
-		p.writeLine("No such tuple is declared.")
+		p.writeLinef("No such tuple is declared.")
 		return
 	}
 	var rows []row
@@ -31,7 +31,7 @@ func (p Page) Tuples(m *tuplev1.ListTuplesResponse) {
 // UndeclaredTuples lists the tuples that no object declares.
 func (p Page) UndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 	if len(m.GetTuples()) == 0 {
-		p.writeLine("All that the store holds is declared.")
+		p.writeLinef("All that the store holds is declared.")
 		return
 	}
 	rows := make([]row, len(m.GetTuples()))
@@ -51,12 +51,12 @@ func (p Page) UndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 // Adoption lists the tuples that are deleted when the IAM store is taken over.
 func (p Page) Adoption(m *tuplev1.PreviewAdoptionResponse) {
 	if m.GetAdopted() {
-		p.writeLine("OpenFGA store %s of Store %s is this cluster's: tuple-sync removes undeclared tuples by itself.", m.GetStoreId(), m.GetStore())
+		p.writeLinef("OpenFGA store %s of Store %s is this cluster's: tuple-sync removes undeclared tuples by itself.", m.GetStoreId(), m.GetStore())
 	} else {
-		p.writeLine("OpenFGA store %s of Store %s is not taken over. %s", m.GetStoreId(), m.GetStore(), m.GetMessage())
+		p.writeLinef("OpenFGA store %s of Store %s is not taken over. %s", m.GetStoreId(), m.GetStore(), m.GetMessage())
 	}
 	if len(m.GetTuples()) == 0 {
-		p.writeLine("No tuple would be deleted.")
+		p.writeLinef("No tuple would be deleted.")
 		p.writeMore(m.GetNextPageToken() != "")
 		return
 	}

@@ -153,8 +153,10 @@ func (s *Server) compareNamespace(namespace string, c infer.Comparison) infer.De
 func previewMessage(d infer.Delta) *inferencev1.Preview {
 	m := &inferencev1.Preview{
 		Created: int64(d.Verbs[infer.Create]), Updated: int64(d.Verbs[infer.Update]), Deleted: int64(d.Verbs[infer.Delete]),
-		Bindings: fitMessages(d.Bindings, maxList, bindingChange), Inferences: fitMessages(d.Rows, maxList, rowChange), Subjects: fitMessages(d.Subjects, maxList, subjectChange),
-		NewCycles: fitMessages(d.Begun, maxList, cycleMessage), ResolvedCycles: fitMessages(d.Ended, maxList, cycleMessage), Refusals: fitMessages(d.Refused, maxList, refusalMessage),
+		Bindings: fitMessages(d.Bindings, maxList, bindingChange), Inferences: fitMessages(d.Rows, maxList, rowChange),
+		Subjects:  fitMessages(d.Subjects, maxList, subjectChange),
+		NewCycles: fitMessages(d.Begun, maxList, cycleMessage), ResolvedCycles: fitMessages(d.Ended, maxList, cycleMessage),
+		Refusals: fitMessages(d.Refused, maxList, refusalMessage),
 	}
 	m.Writes = m.GetCreated() + m.GetUpdated() + m.GetDeleted() + int64(d.Statuses)
 	m.Truncated = d.More ||

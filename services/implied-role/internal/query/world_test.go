@@ -24,8 +24,8 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // world is a view with a server that answers from it.

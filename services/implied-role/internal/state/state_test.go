@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // fixture is a state whose objects the test sets.

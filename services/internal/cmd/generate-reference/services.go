@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/entail-dev/entail/services/internal/deployspec"
 	"github.com/entail-dev/entail/services/internal/natsauth"
 	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/deployspec"
 )
 
 // servicesPage returns a page with the kinds, APIs and rights of each service. It uses the tables from which the manifests

@@ -18,7 +18,8 @@ func (s *Server) SecurityAdmin(ctx context.Context) error {
 	tools := filepath.Join(s.cfg.Home, "plugins", plugin)
 	libraries := strings.Join([]string{filepath.Join(tools, "*"), filepath.Join(s.cfg.Home, "lib", "*")}, string(os.PathListSeparator))
 	credentials := filepath.Join(s.cfg.Dir, secrets)
-	command := exec.CommandContext(ctx, javaProgram(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.apache.logging.log4j.simplelog.StatusLogger.level=OFF",
+	command := exec.CommandContext(ctx, javaProgram(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+		"-Dorg.apache.logging.log4j.simplelog.StatusLogger.level=OFF",
 		"-cp", libraries, "org.opensearch.security.tools.SecurityAdmin",
 		"-cd", filepath.Join(s.cfg.Dir, security), "-icl", "-h", "localhost", "-p", strconv.Itoa(s.cfg.Port),
 		"-cacert", filepath.Join(credentials, "ca.pem"), "-cert", filepath.Join(credentials, "admin.pem"), "-key", filepath.Join(credentials, "admin-key.pem"))

@@ -25,7 +25,10 @@ type Request struct {
 
 // Ask returns a random request, usually one that concerns a binding.
 func (w *World) Ask() Request {
-	q := Request{Permission: w.randomPermission(), Type: pickRandom(w, kindsOfWorlds()).typ, Namespace: w.randomNamespace(), Name: pickRandom(w, []string{"", "x", "y", "q"})}
+	q := Request{
+		Permission: w.randomPermission(), Type: pickRandom(w, kindsOfWorlds()).typ, Namespace: w.randomNamespace(),
+		Name: pickRandom(w, []string{"", "x", "y", "q"}),
+	}
 	if b := w.likelyBinding(); b != nil && !w.hasChance(10) {
 		w.askAbout(&q, b)
 	}

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
 // maxReason bounds a quotation of OpenSearch's answer, in bytes.

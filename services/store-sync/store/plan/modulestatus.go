@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
@@ -54,7 +54,8 @@ func moduleStatuses(in Input, c storeChoice) []corev1alpha1.ModuleStatus {
 	list := make([]corev1alpha1.ModuleStatus, len(reports))
 	for i, r := range reports {
 		list[i] = corev1alpha1.ModuleStatus{
-			Name: r.Module, Source: sourceName(in, r.Origin), State: corev1alpha1.ModuleState(r.State), Message: truncate.Text(r.Message, maxMessage), Digest: r.Digest,
+			Name: r.Module, Source: sourceName(in, r.Origin), State: corev1alpha1.ModuleState(r.State),
+			Message: truncate.Text(r.Message, maxMessage), Digest: r.Digest,
 		}
 	}
 	return list

@@ -9,8 +9,8 @@ import (
 
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/derived"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 // IAM returns the effect of adopting the IAM store.

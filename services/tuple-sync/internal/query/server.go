@@ -17,12 +17,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/internal/informer"
-	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/declared"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 // OpenFGA holds the calls to OpenFGA.
@@ -61,7 +61,8 @@ func New(cfg Config) *Server { return &Server{cfg: cfg} }
 
 // Handler returns the RPC handler of s. A caller needs the right to read the Store in question.
 func (s *Server) Handler() rpc.Handler {
-	return rpc.NewHandler[tuplev1connect.TupleServiceHandler](tuplev1connect.TupleServiceName, tuplev1connect.NewTupleServiceHandler, s, accessRules(s.cfg.IAMStore))
+	return rpc.NewHandler[tuplev1connect.TupleServiceHandler](tuplev1connect.TupleServiceName, tuplev1connect.NewTupleServiceHandler, s,
+		accessRules(s.cfg.IAMStore))
 }
 
 func accessRules(iamStore string) map[string]rpc.Access {

@@ -10,8 +10,8 @@ import (
 
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	"github.com/entail-dev/entail/services/internal/rpc"
-	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
 // lookedAt is the default number of tuples that one page reads.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/entail-dev/entail/services/internal/truncate"
 	"github.com/entail-dev/entail/services/internal/authz"
+	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
 // maxText bounds each text of an answer, in bytes.
