@@ -9,7 +9,7 @@ import (
 )
 
 func TestEveryMutantDies(t *testing.T) {
-	mutant.Kill(t, ".", mutants(), []string{".", "./internal/guard"})
+	mutant.Kill(t, ".", mutants(), []string{".", "./internal/validating"})
 }
 
 func TestEveryMutantOfTheReviewDies(t *testing.T) {

@@ -29,7 +29,7 @@ func TestNothingIsEmbeddedToBorrowItsMethods(t *testing.T) {
 
 // exempt are folders that hold no part of a service: the library of the policy language, the
 // beds of tests, and the example of this test.
-func exempt() []string { return []string{"policy", "testbed", "testdata"} }
+func exempt() []string { return []string{"policy", "testenv", "testdata"} }
 
 // embedding is an embedded field that lends methods.
 type embedding struct {

@@ -34,8 +34,8 @@ func TestEveryServiceHasTheSameRooms(t *testing.T) {
 func TestEveryServiceHasARightsSuite(t *testing.T) {
 	for _, name := range names() {
 		file := filepath.Join(root, name, "rights_integration_test.go")
-		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "testbed.RightsSuite{") {
-			t.Errorf("%s declares no testbed.RightsSuite: %v", file, err)
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "testenv.RightsSuite{") {
+			t.Errorf("%s declares no testenv.RightsSuite: %v", file, err)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (c *cluster) ensureStarted(ctx context.Context) (*cluster, error) {
 	}
 	var err error
 	if c.root == "" {
-		if c.root, err = os.MkdirTemp("", "entail-testbed-"); err != nil {
+		if c.root, err = os.MkdirTemp("", "entail-testenv-"); err != nil {
 			return nil, fmt.Errorf("making a directory for kube-local: %w", err)
 		}
 		c.dir = filepath.Join(c.root, "kube")
