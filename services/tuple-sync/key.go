@@ -14,24 +14,24 @@ type Key struct{ is unique.Handle[any] }
 func ofLedger(k declared.Key) Key { return Key{unique.Make[any](k)} }
 func ofMirror(k derived.Key) Key  { return Key{unique.Make[any](k)} }
 
-// ledgerKey returns the key of the ledger, or the zero value for a key of the mirror.
-func (k Key) ledgerKey() declared.Key {
+// declaredKey returns the key of declared tuples, or the zero value for a key of derived ones.
+func (k Key) declaredKey() declared.Key {
 	of, _ := k.is.Value().(declared.Key)
 	return of
 }
 
-// mirrorKey returns the key of the mirror, and whether it is one.
-func (k Key) mirrorKey() (of derived.Key, is bool) {
+// derivedKey returns the key of derived tuples, and whether it is one.
+func (k Key) derivedKey() (of derived.Key, is bool) {
 	of, is = k.is.Value().(derived.Key)
 	return of, is
 }
 
 // String returns a description for people.
 func (k Key) String() string {
-	if of, is := k.mirrorKey(); is {
+	if of, is := k.derivedKey(); is {
 		return of.String()
 	}
-	return k.ledgerKey().String()
+	return k.declaredKey().String()
 }
 
 // MarshalText returns [Key.String], for logs.

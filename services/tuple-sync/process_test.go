@@ -83,7 +83,7 @@ func (n noting) RequeueWithBackoff(why error) { n.process.later = why }
 // reconcile runs one pass.
 func (p *process) reconcile(k Key, resync bool) (*controller.Request[Key], error) {
 	pass := controller.NewPass(p.view, k, resync)
-	return pass, p.ledger.Reconcile(context.Background(), noting{pass, p}, k.ledgerKey(), resync)
+	return pass, p.declared.Reconcile(context.Background(), noting{pass, p}, k.declaredKey(), resync)
 }
 
 // settling bounds how long calls of a dead process may take effect.
@@ -95,7 +95,7 @@ var errCrash = errors.New("the process is dead")
 func start(w *world, bus map[event.Key]event.Change) *process {
 	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
 	log, state, models := slog.New(slog.DiscardHandler), declared.NewState(v, event.Key{}, ""), newModelCache(w)
-	r := &reconciler{ledger: declared.New(declared.Config{
+	r := &reconciler{declared: declared.New(declared.Config{
 		State: state, View: v, Home: "local", Cluster: w, Status: setup.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Settling: settling, Replica: w.newReplica(),
 		Retention: time.Hour, Restored: func(int) {},
 		Writer: &writer{

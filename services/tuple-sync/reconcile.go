@@ -10,24 +10,24 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/derived"
 )
 
-// reconciler passes objects and keys to the ledger and the mirror.
+// reconciler passes objects and keys to the reconcilers of declared and derived tuples.
 type reconciler struct {
-	ledger *declared.Reconciler
-	// mirror is nil if the tuples of IAM are not kept.
-	mirror  *derived.Reconciler
+	declared *declared.Reconciler
+	// derived is nil if the tuples of IAM are not kept.
+	derived *derived.Reconciler
 	outages *setup.Outages[Key]
 }
 
 // Keys implements [setup.Reconciler].
 func (r *reconciler) Keys(object event.Key) []Key {
 	var keys []Key
-	for _, k := range r.ledger.Keys(object) {
+	for _, k := range r.declared.Keys(object) {
 		keys = append(keys, ofLedger(k))
 	}
-	if r.mirror == nil {
+	if r.derived == nil {
 		return keys
 	}
-	for _, k := range r.mirror.Keys(object) {
+	for _, k := range r.derived.Keys(object) {
 		keys = append(keys, ofMirror(k))
 	}
 	return keys
@@ -35,21 +35,21 @@ func (r *reconciler) Keys(object event.Key) []Key {
 
 // Priority implements [setup.Prioritizer].
 func (r *reconciler) Priority(k Key) int {
-	if of, is := k.mirrorKey(); is {
-		return r.mirror.Priority(of)
+	if of, is := k.derivedKey(); is {
+		return r.derived.Priority(of)
 	}
 	return 0
 }
 
 // Reconcile implements [setup.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[Key]) error {
-	if of, is := p.Key.mirrorKey(); is {
+	if of, is := p.Key.derivedKey(); is {
 		pass := derived.Pass{Key: of, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...derived.Key) {
 			for _, k := range keys {
 				p.Enqueue(priority, ofMirror(k))
 			}
 		}}
-		return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.mirror.Reconcile(ctx, pass) })
+		return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.derived.Reconcile(ctx, pass) })
 	}
-	return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.ledger.Reconcile(ctx, p, p.Key.ledgerKey(), p.Resync) })
+	return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.declared.Reconcile(ctx, p, p.Key.declaredKey(), p.Resync) })
 }

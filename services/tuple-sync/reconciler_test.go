@@ -396,7 +396,7 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	key := event.Key{Cluster: "west", GroupResource: kinds.AuthorizationModels().GroupResource, Name: "guest"}
 	s.receive(event.Change{Key: key, UID: "guest", ResourceVersion: "1", Generation: 1, Epoch: "w", Object: mustJSON(s, guest)})
 	got := s.reconcile()["guest"]
-	if err := s.ledger.WriteOutage(t.Context(), declared.Key{StoreID: "S1"}, setup.Outage{}); err != nil {
+	if err := s.declared.WriteOutage(t.Context(), declared.Key{StoreID: "S1"}, setup.Outage{}); err != nil {
 		t.Error(err)
 	}
 	s.expect("doc:1#viewer@user:1")

@@ -2,7 +2,7 @@
 // It leaves tuples of other software as they are. In the IAM store it also keeps the tuples of roles, bindings, groups
 // and users; it removes all other tuples of their types.
 //
-// Packages ledger and mirror do the work. This package assembles the service, and holds what both share: the writer and
+// Packages declared and derived do the work. This package assembles the service, and holds what both share: the writer and
 // the model cache.
 package tuplesync
 
@@ -51,25 +51,25 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	confirmer.InBulk(parts.Kube, max(1, cfg.Workers-free))
 	metrics := newMetrics(rt.Metrics, state.Unreadable)
 	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: metrics}
-	r := &reconciler{ledger: declared.New(declared.Config{
+	r := &reconciler{declared: declared.New(declared.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
 		Replica: parts.Replica, Now: bootclock.Now, Settling: cfg.Takeover.Settling, Writer: writer,
 		Retention: cfg.RemovedTuplesRetention, Restored: func(n int) { metrics.restored.Add(float64(n)) },
-	}), mirror: derived.New(derived.Config{
+	}), derived: derived.New(derived.Config{
 		State: iam, View: parts.View, Confirmer: confirmer,
 		Cluster: parts.Kube, Status: parts.Status,
 		OpenFGA: parts.OpenFGA, Writer: &batchWriter{writer: writer}, Models: models, Log: rt.Log, Metrics: rt.Metrics,
 	})}
-	state.KeepUntil(r.mirror.IsEmptied)
+	state.KeepUntil(r.derived.IsEmptied)
 	r.outages = setup.NewOutages(rt.Log, func(ctx context.Context, key Key, why setup.Outage) error {
-		if of, is := key.mirrorKey(); is {
-			return r.mirror.WriteOutage(ctx, of, why)
+		if of, is := key.derivedKey(); is {
+			return r.derived.WriteOutage(ctx, of, why)
 		}
-		return r.ledger.WriteOutage(ctx, key.ledgerKey(), why)
+		return r.declared.WriteOutage(ctx, key.declaredKey(), why)
 	})
 	answers := query.New(query.Config{
 		State: state, Cluster: cfg.Cluster, Complete: parts.View.Complete, Models: models, OpenFGA: parts.OpenFGA,
-		IAMStore: cfg.IAMStore, IAM: r.mirror,
+		IAMStore: cfg.IAMStore, IAM: r.derived,
 	})
 	app := setup.App(parts, r, answers.Handler())
 	app.Tasks = append(app.Tasks, r.outages.Run)

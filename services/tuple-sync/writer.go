@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// writer writes to OpenFGA stores for the ledger and the mirror, and announces each change.
+// writer writes to OpenFGA stores for declared and derived tuples, and announces each change.
 type writer struct {
 	openFGA  tupleWriter
 	announce func(*eventv1.StoreChanged)

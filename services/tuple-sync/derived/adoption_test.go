@@ -46,7 +46,7 @@ func namesOwner(t *openfgav1.Tuple) bool {
 	return iam.IsOwnerTuple(iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}) || strings.HasPrefix(k.GetObject(), "store:")
 }
 
-// gauge returns the value of a metric of the mirror.
+// gauge returns the value of a metric of the derived tuples.
 func (b *bed) gauge(name string) float64 {
 	b.t.Helper()
 	families, err := b.metrics.Gather()

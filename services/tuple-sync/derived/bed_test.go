@@ -47,7 +47,7 @@ const (
 	getProject  = "resourcemanager.miloapis.com/projects.get"
 )
 
-// bed is a mirror between an API server and an OpenFGA store, both in memory.
+// bed is a reconciler between an API server and an OpenFGA store, both in memory.
 type bed struct {
 	*Reconciler
 
@@ -67,7 +67,7 @@ type bed struct {
 	model  *plan.Model
 	// backwards reverses the order of keys of one priority.
 	backwards bool
-	// passing means that the mirror is the writer.
+	// passing means that the reconciler is the writer.
 	passing bool
 	// fail is what becomes of a call that changes something.
 	fail func() error
@@ -107,7 +107,7 @@ func protect(typ, plural string, parents ...string) *iamv1alpha1.ProtectedResour
 	return p
 }
 
-// open starts a mirror that knows nothing, and tells it of all that is, or was, there.
+// open starts a reconciler without state, and passes all existing and deleted objects to it.
 func (b *bed) open() {
 	b.t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -449,7 +449,7 @@ func (b *bed) bind(name, role string, subjects ...iamv1alpha1.Subject) {
 	b.put(kinds.PolicyBindings(), name, p)
 }
 
-// follow looks at the store as the mirror does every second.
+// follow reads the store as the reconciler does every second.
 func (b *bed) follow() {
 	b.t.Helper()
 	b.ask(Key{sort: tail})

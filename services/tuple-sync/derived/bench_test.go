@@ -83,7 +83,7 @@ func (b *bed) drain() (passes int) {
 	return passes
 }
 
-// What a restart costs the mirror with all in step: the view that it reads, and all of its passes, without the servers.
+// A restart with nothing to change: the informer's load and all passes, without the servers.
 func BenchmarkStart(b *testing.B) {
 	for _, bindings := range []int{20_000, 100_000} {
 		b.Run(fmt.Sprint(bindings), func(b *testing.B) {

@@ -56,7 +56,7 @@ func TestAProjectBelongsToTheOrganizationThatWasFirstFound(t *testing.T) {
 	}
 }
 
-// The mirror does not overwrite a Ready condition of other software.
+// The reconciler does not overwrite a Ready condition of other software.
 func TestWhatOthersSayOfWhetherAnObjectIsReadyStands(t *testing.T) {
 	for reason, want := range map[string]string{"Unknown": "True/Reconciled", "SigningUp": "Unknown/SigningUp"} {
 		b := newBed(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// Whatever changes and fails, the store finally holds what follows from the objects. A mirror that then starts again
+// Whatever changes and fails, the store finally holds what follows from the objects. A reconciler that then starts again
 // writes nothing.
 func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
 	for seed := range seeds.Range(t, 150) {
