@@ -5,8 +5,7 @@ import (
 	"time"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/confirm"
-	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -49,8 +48,6 @@ type decision struct {
 	outcomes map[string]outcome
 	actions  []plan.Action
 	again    bool
-	// trusted holds bindings of other cluster objects for whose sake the plan leaves entries that no object here gives.
-	trusted []object
 }
 
 // outcome is the decision about one object. before is the record that it must have before any write, after is the
@@ -71,26 +68,21 @@ func (d decision) isUncertain(w syncInput) bool {
 	return slices.ContainsFunc(w.objects, func(o object) bool { return !o.isGone() && d.outcomes[string(o.value.GetUID())].unseen })
 }
 
-// statementsFor returns the states on which writes depend, for confirmation by the API server. It leaves out the states in
-// confirmed.
-func (s *state) statementsFor(kind plan.Kind, w syncInput, d decision, confirmed map[string]bool) (all []confirm.Statement) {
-	touched := d.touchedUIDs()
-	for _, o := range d.trusted {
-		touched[o.UID] = true
-	}
-	for _, o := range slices.Concat(w.objects, d.trusted) {
-		if !touched[o.UID] || confirmed[stateOf(o.Change)] {
-			continue
+// expectedForDeletes returns the expected states of the objects whose entity is deleted.
+func (s *state) expectedForDeletes(kind plan.Kind, w syncInput, d decision) (all []verify.Expected) {
+	deleted := map[string]bool{}
+	for _, a := range d.actions {
+		for _, uid := range a.For {
+			deleted[uid] = deleted[uid] || a.Body == nil
 		}
-		if statement, ok := s.tables[kind].statementOf(o); ok {
-			all = append(all, statement)
+	}
+	for _, o := range w.objects {
+		if deleted[o.UID] {
+			all = append(all, s.tables[kind].expected(o))
 		}
 	}
 	return all
 }
-
-// stateOf returns a key for one state of an object.
-func stateOf(c event.Change) string { return c.UID + "/" + c.ResourceVersion }
 
 // touchedUIDs returns the UIDs of objects for which there is an action.
 func (d decision) touchedUIDs() map[string]bool {

@@ -14,10 +14,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/verify"
 )
 
 // Run runs opensearch-sync until ctx ends or a part of it fails.
@@ -38,11 +38,11 @@ func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App
 	secrets, state := secrets{parts.Kube}, newState(parts.View, cfg.Legacy)
 	rivals, contests := newRivals(time.Now, state.hasLive), newContests(time.Now, cfg.Takeover.Settling)
 	schemas := newSchemas(rt.Metrics, rt.Log)
-	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
+	verifier := verify.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	metrics := newMetrics(rt.Metrics)
 	r := &reconciler{
 		drift: cfg.DriftInterval, drifts: &drifts{metrics: metrics, notes: parts.Status, log: rt.Log},
-		state: state, secrets: secrets, confirmer: confirmer, rivals: rivals, contests: contests, poll: cfg.SecretInterval, log: rt.Log,
+		state: state, secrets: secrets, verifier: verifier, rivals: rivals, contests: contests, poll: cfg.SecretInterval, log: rt.Log,
 		connections: &connections{
 			secrets: secrets, local: cfg.Local, forbidden: apiServers(ctx, rt.Kube.Host), guard: parts.Engine.Place.Guard,
 			needed: state.isNeeded, log: rt.Log, open: map[string]*connection{},
@@ -54,7 +54,7 @@ func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App
 		},
 	}
 	r.reachability = &reachability{writer: parts.Status, log: rt.Log}
-	answers := &server{state: r.state, connections: r.connections, confirmer: confirmer, cluster: cfg.Cluster, complete: parts.View.Complete}
+	answers := &server{state: r.state, connections: r.connections, verifier: verifier, cluster: cfg.Cluster, complete: parts.View.Complete}
 	app := setup.App(parts, r, answers.rpcHandler())
 	app.Ready = append(app.Ready, service.Check{Name: "definitions", Err: schemas.readyError})
 	end := app.Close

@@ -13,6 +13,7 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -50,8 +51,8 @@ func newPasswords() *passwords {
 }
 
 // readPasswords returns the passwords of users that are not being deleted. It reads the Secrets that have changed, and all
-// of them in a resync. If the view does not follow a Secret, or reading it is forbidden, it schedules another run after
-// r.poll.
+// of them in a resync. Before it reads a Secret, it verifies the users that name it. If the view does not follow a
+// Secret, or reading it is forbidden, it schedules another run after r.poll.
 func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Key], w syncInput) (*passwords, error) {
 	key, err := w.to.key()
 	if err != nil {
@@ -71,7 +72,11 @@ func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Ke
 		}
 		allTold = allTold && live
 	}
+	expected := r.state.expectedUsers(w.objects)
 	err = forEach(ctx, unread, func(name string) error {
+		if err := r.verifier.Verify(ctx, expected[name]...); err != nil {
+			return err
+		}
 		secret, err := r.secrets.getSecret(ctx, p.Key.Cluster.Namespace, name)
 		if err != nil && !errors.Is(err, errNoSecret) && !errors.Is(err, errSecretForbidden) {
 			return err
@@ -95,13 +100,27 @@ func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Ke
 	return known, nil
 }
 
+func needsPassword(o object) bool { return !o.isDeleting() && o.obstacle == nil }
+
 // stayingUsers returns the users that are not being deleted and have no obstacle, by the names of their Secrets.
 func stayingUsers(objects []object) map[string][]*opensearchv1.OpensearchUser {
 	all := map[string][]*opensearchv1.OpensearchUser{}
 	for _, o := range objects {
-		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok && !o.isDeleting() && o.obstacle == nil {
+		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok && needsPassword(o) {
 			name := user.Spec.PasswordFrom.Name
 			all[name] = append(all[name], user)
+		}
+	}
+	return all
+}
+
+// expectedUsers returns the expected states of the users that need a password, by the names of their Secrets.
+func (s *state) expectedUsers(objects []object) map[string][]verify.Expected {
+	all := map[string][]verify.Expected{}
+	for _, o := range objects {
+		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok && needsPassword(o) {
+			name := user.Spec.PasswordFrom.Name
+			all[name] = append(all[name], s.tables[plan.Users].expected(o))
 		}
 	}
 	return all

@@ -1,14 +1,22 @@
 package opensearchsync
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
 	"maps"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -19,11 +27,58 @@ func withPassword(name, secret string) *opensearchv1.OpensearchUser {
 	return u
 }
 
-func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
-	w, v := newTold(t), newVault()
-	r := &reconciler{state: w.state, secrets: secrets{v}}
+// apiServer holds the users at the API server.
+type apiServer map[event.Key]event.Change
+
+func (a apiServer) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.Change, error) {
+	now, found := a[c.Key]
+	if !found {
+		c.Deleted = true
+		return c, nil
+	}
+	return now, nil
+}
+
+// withVerifier returns a reconciler of passwords that verifies users at an API server.
+func (w *told) withVerifier(api apiServer, v *vault) *reconciler {
+	log := slog.New(slog.DiscardHandler)
+	return &reconciler{state: w.state, secrets: secrets{v}, verifier: verify.New(w.view, api, "local", log, prometheus.NewRegistry())}
+}
+
+// create stores a user at the API server, and returns the object that a view holds of it.
+func (a apiServer) create(w *told, user *opensearchv1.OpensearchUser) object {
+	w.t.Helper()
+	data, err := json.Marshal(user)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := event.Change{Key: w.key(user.Name), UID: string(user.UID), ResourceVersion: "1", Object: data}
+	a[c.Key] = c
+	return object{Change: c, kind: kinds.OpenSearchUsers(), value: user}
+}
+
+func TestSecretIsReadOnlyForAUserThatTheAPIServerReturns(t *testing.T) {
+	w, v, api := newTold(t), newVault(), apiServer{}
+	r := w.withVerifier(api, v)
+	v.put("one", map[string]string{"key": "cobalt"})
 	to := &connection{key: func() ([]byte, error) { return []byte("key"), nil }}
-	users := []object{{value: withPassword("anna", "one")}, {value: withPassword("ben", "two")}, {value: withPassword("kim", "two")}}
+	anna := api.create(w, withPassword("anna", "one"))
+	for secret, want := range map[string]error{"one": nil, "two": reconcile.ErrStale} {
+		api.create(w, withPassword("anna", secret))
+		v.reads = map[string]int{}
+		key := Key{clusterKey("local", "default", "search"), plan.Users}
+		_, err := r.readPasswords(t.Context(), controller.NewPass(w.view, key, true), syncInput{objects: []object{anna}, to: to})
+		if !errors.Is(err, want) || (v.reads["one"] == 0) != (want != nil) {
+			t.Errorf("the API server names %s: got %v and reads %v, want %v", secret, err, v.reads, want)
+		}
+	}
+}
+
+func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
+	w, v, api := newTold(t), newVault(), apiServer{}
+	r := w.withVerifier(api, v)
+	to := &connection{key: func() ([]byte, error) { return []byte("key"), nil }}
+	users := []object{api.create(w, withPassword("anna", "one")), api.create(w, withPassword("ben", "two")), api.create(w, withPassword("kim", "two"))}
 	key := Key{clusterKey("local", "default", "search"), plan.Users}
 	change := func(secret, value string) {
 		v.put(secret, map[string]string{"key": value})
@@ -75,9 +130,9 @@ func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
 	w.of(kinds.Secrets(), &metav1.PartialObjectMetadata{ObjectMeta: named("one")}, false)
 	reads("once the bus tells", false, map[string]int{"one": 1})
 
-	users[1] = object{value: withPassword("ben", "one")}
+	users[1] = api.create(w, withPassword("ben", "one"))
 	reads("of another Secret", false, map[string]int{"one": 1})
-	users = append(users, object{value: withPassword("lee", "three")})
+	users = append(users, api.create(w, withPassword("lee", "three")))
 	v.put("three", map[string]string{"key": "orbit"})
 	for range 2 {
 		reads("of one that is not followed", false, map[string]int{"three": 1})
@@ -90,8 +145,8 @@ func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
 // A read may return a newer version of the Secret than the view holds. The tag then counts for the version in the view,
 // so the next event causes another read.
 func TestAPasswordIsOfTheStateThatTheBusHadToldOf(t *testing.T) {
-	w, v := newTold(t), newVault()
-	r := &reconciler{state: w.state, secrets: secrets{v}}
+	w, v, api := newTold(t), newVault(), apiServer{}
+	r := w.withVerifier(api, v)
 	to := &connection{key: func() ([]byte, error) { return []byte("key"), nil }}
 	tells := func() string {
 		return w.of(kinds.Secrets(), &metav1.PartialObjectMetadata{ObjectMeta: named("one")}, false).ResourceVersion
@@ -103,7 +158,7 @@ func TestAPasswordIsOfTheStateThatTheBusHadToldOf(t *testing.T) {
 	v.secrets["one"] = newer
 	for range 2 {
 		key := Key{clusterKey("local", "default", "search"), plan.Users}
-		if _, err := r.readPasswords(t.Context(), controller.NewPass(w.view, key, false), syncInput{objects: []object{{value: withPassword("anna", "one")}}, to: to}); err != nil {
+		if _, err := r.readPasswords(t.Context(), controller.NewPass(w.view, key, false), syncInput{objects: []object{api.create(w, withPassword("anna", "one"))}, to: to}); err != nil {
 			t.Fatal(err)
 		}
 		if v.reads["one"] == 1 && tells() != "2" {

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
@@ -42,7 +42,7 @@ type reconciler struct {
 	statuses     *statuses
 	documents    documents
 	reachability *reachability
-	confirmer    *confirm.Confirmer
+	verifier     *verify.Verifier
 	rivals       *foreignWriters
 	contests     *uncertainWrites
 	// poll is the interval at which Secrets that the watcher does not follow are read again.
@@ -77,7 +77,7 @@ func (r *reconciler) runPass(ctx context.Context, p *controller.Request[Key], un
 	}
 	objects := r.statuses.membersOf(cluster, all)
 	r.setObstacles(p, objects, unrecorded)
-	if err := r.confirmer.Confirm(ctx, statedCluster(declared)); err != nil {
+	if err := r.verifier.Verify(ctx, expectCluster(declared)); err != nil {
 		return err
 	}
 	to, err := r.connections.connectTo(ctx, cluster)
@@ -177,7 +177,7 @@ func (r *reconciler) cleanUpIn(ctx context.Context, p *controller.Request[Key], 
 
 // wayTo returns the connection to a cluster that is no longer declared: the open one, or one made from the last state
 // of the cluster. The API server cannot confirm that state. Instead the record of an object of any kind must hold its
-// digest, and the API server must confirm that object.
+// digest, and that object is verified.
 func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (*connection, error) {
 	if to := r.connections.lastConnection(uid); to != nil {
 		return to, nil
@@ -190,8 +190,7 @@ func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (
 				if !ok || kept.Cluster != uid || kept.Connection != digestOf(was.Value) {
 					continue
 				}
-				statement, _ := r.state.tables[kind].statementOf(o)
-				if err = r.confirmer.Confirm(ctx, statement); err == nil {
+				if err = r.verifier.Verify(ctx, r.state.tables[kind].expected(o)); err == nil {
 					return r.connections.connectTo(ctx, was.Value)
 				}
 			}
@@ -227,7 +226,7 @@ func (r *reconciler) syncServer(ctx context.Context, p *controller.Request[Key],
 	if err != nil {
 		return err
 	}
-	if len(recorded) > 0 { // Decide again, so that the plan merges the newest listing.
+	if recorded { // Decide again, so that the plan merges the newest listing.
 		if w, decided, err = r.planAgain(ctx, p, w, known); err != nil {
 			return err
 		}
@@ -236,7 +235,7 @@ func (r *reconciler) syncServer(ctx context.Context, p *controller.Request[Key],
 		w.to.tags = nil
 		return reconcile.ErrStale
 	}
-	if err := r.confirmer.Confirm(ctx, r.state.statementsFor(p.Key.Kind, w, decided, recorded)...); err != nil {
+	if err := r.verifier.Verify(ctx, r.state.expectedForDeletes(p.Key.Kind, w, decided)...); err != nil {
 		return err
 	}
 	done, err := r.applier.applyActions(ctx, p, w, decided.actions, known)
@@ -350,10 +349,9 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.Kind, w syncInpu
 		return d, markUnavailable(err)
 	}
 	if kind == plan.Mappings {
-		others := r.state.bindingsSharing(r.connections.clustersSharing(w.to))
-		all := append(planBindings(w.objects, w.server, plan.Undecided(referred)), bindingsElsewhere(others, w.server)...)
+		others := bindingsElsewhere(r.state.bindingsSharing(r.connections.clustersSharing(w.to)), w.server)
+		all := append(planBindings(w.objects, w.server, plan.Undecided(referred)), others...)
 		made := plan.MappingsOf(all, actual, entityNames(referred), w.contest > 0)
-		d.trusted = slices.DeleteFunc(others, func(o object) bool { return !made.Outcomes[string(o.value.GetUID())].Trusted })
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = outcome{
 				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisionedEntries(o.Before),

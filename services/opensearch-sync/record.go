@@ -123,27 +123,25 @@ func (s *statuses) hasUnrecorded(w syncInput, d decision) bool {
 	return len(objectsLackingRecord(w, d)) > 0
 }
 
-// writeRecords writes the records and finalizers that must exist before the actions run. It returns the states that the API
-// server has confirmed by these writes.
-func (s *statuses) writeRecords(ctx context.Context, p *controller.Request[Key], w syncInput, d decision) (recorded map[string]bool, err error) {
+// writeRecords writes the records and finalizers that must exist before the actions run. It reports whether any was lacking.
+func (s *statuses) writeRecords(ctx context.Context, p *controller.Request[Key], w syncInput, d decision) (recorded bool, err error) {
 	var mu sync.Mutex
-	recorded = map[string]bool{}
-	return recorded, forEach(ctx, objectsLackingRecord(w, d), func(o object) error {
+	all := objectsLackingRecord(w, d)
+	return len(all) > 0, forEach(ctx, all, func(o object) error {
 		is := d.outcomes[string(o.value.GetUID())]
 		f := recordOf(o, w, is)
 		now, err := s.putStatus(ctx, p, o, f, setup.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written"})
 		if kept := copyOf(o, w, f); err == nil && (isUnheld(o, is) || !hasCopy(o, kept)) {
 			held := o
 			held.Change = now
-			now, err = s.writeCopy(ctx, p, held, kept, isUnheld(o, is))
+			_, err = s.writeCopy(ctx, p, held, kept, isUnheld(o, is))
 		}
-		mu.Lock()
-		defer mu.Unlock()
 		if errors.Is(err, kube.ErrTooLarge) { // The next attempt plans without this object.
+			mu.Lock()
+			defer mu.Unlock()
 			w.unrecorded[string(o.value.GetUID())] = recordTooLarge()
 			return fmt.Errorf("recording %s: %w", o.Key, reconcile.ErrStale)
 		}
-		recorded[stateOf(now)] = now.ResourceVersion != o.ResourceVersion // Only a real write confirms the state.
 		return err
 	})
 }

@@ -12,10 +12,10 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/gen/entail/opensearch/v1"
 	"github.com/entail-dev/entail/gen/entail/opensearch/v1/opensearchv1connect"
 	resources "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -23,7 +23,7 @@ import (
 type server struct {
 	state       *state
 	connections *connections
-	confirmer   *confirm.Confirmer
+	verifier    *verify.Verifier
 	// cluster is the Kubernetes cluster whose objects the service answers for.
 	cluster string
 	// complete returns nil once the view is complete.
@@ -91,7 +91,7 @@ func (s *server) reachCluster(ctx context.Context, ref *opensearchv1.ClusterRef)
 	case found.Value.DeletionTimestamp != nil:
 		return found, nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("the OpenSearchCluster is being deleted"))
 	}
-	if err := s.confirmer.Confirm(ctx, statedCluster(found)); err != nil {
+	if err := s.verifier.Verify(ctx, expectCluster(found)); err != nil {
 		return found, nil, err
 	}
 	to, err = s.connections.connectTo(ctx, found.Value)

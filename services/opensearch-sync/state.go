@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -132,9 +132,9 @@ type table interface {
 	objectsOf(cluster event.Key, uid string) []object
 	// goneObjects returns the deleted objects that named a cluster.
 	goneObjects(cluster event.Key) []object
-	// statementOf returns the state of an object for confirmation by the API server. It reports false for a gone object
-	// whose name is taken again, because its state can no longer be read.
-	statementOf(o object) (confirm.Statement, bool)
+	// expected returns the state that the API server must hold under the name of an object. If o is gone and its name is
+	// taken again, that is the state of the newer object.
+	expected(o object) verify.Expected
 	// parseManifest decodes a manifest and rejects unknown fields. live returns the object of a name.
 	parseManifest(manifest []byte) (opensearchv1.Declared, error)
 	liveObject(k event.Key) (object, bool)
@@ -234,14 +234,14 @@ func (t tableOf[T, P]) toObjects(cluster event.Key, rows []informer.Object[T]) (
 	return all
 }
 
-func (t tableOf[T, P]) statementOf(o object) (confirm.Statement, bool) {
-	if _, taken := t.rows.Get(o.Key); taken && o.isGone() {
-		return confirm.Statement{}, false
+func (t tableOf[T, P]) expected(o object) verify.Expected {
+	if newer, taken := t.liveObject(o.Key); taken && o.isGone() {
+		o = newer
 	}
 	value, _ := o.value.(P)
-	return confirm.NewStatement(informer.Object[T]{Change: o.Change, Value: (*T)(value)}, func(value *T) (declared, recorded any) {
+	return verify.Expect(informer.Object[T]{Change: o.Change, Value: (*T)(value)}, func(value *T) (declared, recorded any) {
 		return relevantFields(P(value)), nil
-	}), true
+	})
 }
 
 func (t tableOf[T, P]) parseManifest(manifest []byte) (opensearchv1.Declared, error) {
@@ -291,10 +291,9 @@ func relevantFields(o opensearchv1.Declared) any {
 	return all
 }
 
-// statedCluster returns the state of a cluster for confirmation by the API server, as far as its connection depends on
-// it.
-func statedCluster(o informer.Object[opensearchv1.OpenSearchCluster]) confirm.Statement {
-	return confirm.NewStatement(o, func(c *opensearchv1.OpenSearchCluster) (declared, recorded any) {
+// expectCluster returns the expected state of a cluster: the fields on which its connection depends.
+func expectCluster(o informer.Object[opensearchv1.OpenSearchCluster]) verify.Expected {
+	return verify.Expect(o, func(c *opensearchv1.OpenSearchCluster) (declared, recorded any) {
 		return []any{c.Spec, c.Status.Phase, c.Annotations[opensearchv1.ConnectionAnnotation], c.DeletionTimestamp != nil}, nil
 	})
 }

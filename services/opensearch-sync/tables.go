@@ -1,8 +1,8 @@
 package opensearchsync
 
 import (
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/verify"
 )
 
 // tables holds the tables of one OpenSearch kind, one for each API group.
@@ -34,6 +34,6 @@ func (all tables) tableIn(group event.GroupResource) table {
 	return all[0]
 }
 
-func (all tables) statementOf(o object) (confirm.Statement, bool) {
-	return all.tableIn(o.kind.GroupResource).statementOf(o)
+func (all tables) expected(o object) verify.Expected {
+	return all.tableIn(o.kind.GroupResource).expected(o)
 }

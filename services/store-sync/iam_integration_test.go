@@ -240,38 +240,9 @@ func TestNoModuleTouchesProtectedKindsAndAPreviewSaysSo(t *testing.T) {
 	}
 }
 
-// An attacker with the watcher's rights on NATS publishes a kind that no user registered.
-func TestNoKindIsProtectedOnTheWordOfTheBus(t *testing.T) {
-	b := newBed(t)
-	b.serve()
-	b.Reflector()
-	b.protect("widget", "a.example/Widget", "widgets")
-	b.awaitProtected("widget", configured)
-	b.Settled()
-	f := testenv.Forgery{Kind: kinds.ProtectedResources(), Name: "widget", Edit: func(c *event.Change, o map[string]any) {
-		c.Generation++
-		field(o, "spec")["permissions"] = []any{"get", "list", "steal"}
-	}}
-	before := b.answers(f)
-	b.Forge(f, 1000)
-	testenv.Eventually(t, soon, func() error {
-		if b.answers(f) == before {
-			return errors.New("the API server was not asked")
-		}
-		return nil
-	})
-	b.CaughtUp(topology.StoreSync) // Whatever follows from the message is done.
-	m, err := b.hand.LatestModel(t.Context(), b.store("iam").Status.StoreID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(m.String(), iam.Relation("a.example/widgets.steal")) {
-		t.Error("a permission is in the model that nobody declared")
-	}
-}
-
-// An attacker with the watcher's rights publishes that a kind is gone or in deletion. All grants on it would go too.
-func TestNoKindGoesOnTheWordOfTheBus(t *testing.T) {
+// A change that removes a kind, and that the API server does not know, changes no model. All grants on the kind would go
+// too.
+func TestAKindIsDroppedOnlyIfTheAPIServerListsItNoMore(t *testing.T) {
 	for name, edit := range map[string]func(c *event.Change, o map[string]any){
 		"it is gone": func(c *event.Change, _ map[string]any) { c.Deleted = true },
 		"it is to go": func(_ *event.Change, o map[string]any) {

@@ -50,7 +50,7 @@ func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[event.
 			return err
 		})
 		members, errs = append(members, provided...), append(errs, err)
-		if _, _, ready := provider.Modules(p.Key); !ready {
+		if _, ready := provider.Modules(p.Key); !ready {
 			return errors.Join(errs...)
 		}
 	}

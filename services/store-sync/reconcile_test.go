@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -26,11 +25,7 @@ func (r *restless) Sync(context.Context, controller.Reporter, event.Key) ([]modu
 	return nil, nil
 }
 
-func (r *restless) Missing(context.Context, event.Key) ([]confirm.Statement, error) { return nil, nil }
-
-func (r *restless) Modules(event.Key) ([]model.Module, []confirm.Statement, bool) {
-	return nil, nil, false
-}
+func (r *restless) Modules(event.Key) ([]model.Module, bool) { return nil, false }
 
 func TestAProviderPlansAgainWhatChangesUnderIt(t *testing.T) {
 	provider := &restless{changes: 2}

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
-	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
@@ -21,7 +23,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
 	"github.com/entail-dev/entail/services/store-sync/internal/validating"
-	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
 const (
@@ -116,9 +117,11 @@ func (r *rights) uses() map[string]testenv.RightUse {
 		"patch stores": store, "patch stores/status": store, "record stores": store, "create events": store,
 		"create authorizationmodels": generated, "patch authorizationmodels": generated,
 		"patch authorizationmodels/status": merged, "record authorizationmodels": merged,
-		"list authorizationmodels": {Prepare: r.addModules, Need: func(c testenv.RightCase) {
-			r.applyStore(c.Name, func(s *corev1alpha1.StoreSpec) { s.CoreModule = strings.Replace(coreV1, "owner", "holder", 1) })
-		}},
+		"list authorizationmodels": { // A live module leaves the model.
+			Prepare: func(c testenv.RightCase) { merged.Need(c); merged.Done(c) },
+			Need:    func(c testenv.RightCase) { r.Delete(kinds.AuthorizationModels(), c.Name) },
+			Done:    func(c testenv.RightCase) { r.awaitTypes("-" + c.Name) },
+		},
 		"delete authorizationmodels": {
 			Prepare: func(c testenv.RightCase) { generated.Need(c); generated.Done(c) },
 			Need:    func(c testenv.RightCase) { r.define(newPart(c, "")) },
@@ -128,7 +131,12 @@ func (r *rights) uses() map[string]testenv.RightUse {
 			Need: func(c testenv.RightCase) { r.register(c.Name, "plain", projectPart) },
 			Done: func(c testenv.RightCase) { r.awaitDocument(c.Name, partMerged) },
 		},
-		"list protectedresources": protected, "record protectedresources": protected, "patch protectedresources/status": protected,
+		"list protectedresources": { // A live kind leaves the model.
+			Prepare: func(c testenv.RightCase) { protected.Need(c); protected.Done(c) },
+			Need:    func(c testenv.RightCase) { r.Delete(kinds.ProtectedResources(), c.Name) },
+			Done:    func(c testenv.RightCase) { r.awaitUnprotected("a.example/" + strings.ReplaceAll(c.Name, "p", "P")) },
+		},
+		"record protectedresources": protected, "patch protectedresources/status": protected,
 		"patch protectedresources": { // A finalizer of software that does not run holds it.
 			Need: func(c testenv.RightCase) {
 				r.SetFinalizers(c.Kind, "", "widget", iamv1alpha1.ProtectedResourceFinalizer)
@@ -150,18 +158,15 @@ func newPart(c testenv.RightCase, store string) definition {
 // partType returns the type that the module of [newPart] defines.
 func partType(c testenv.RightCase) string { return c.Name + "_example_part" }
 
-// addModules creates a Store with as many modules as its status lists.
-func (r *rights) addModules(c testenv.RightCase) {
+// awaitUnprotected waits until the model of IAM lacks a type.
+func (r *rights) awaitUnprotected(typ string) {
 	r.T.Helper()
-	r.applyStore(c.Name)
-	for i := range plan.MaxModules {
-		r.applyModule(fmt.Sprint(c.Name, "-", i), c.Name, dsl(fmt.Sprint("m", i)))
-	}
 	testenv.Eventually(r.T, soon, func() error {
-		if n := len(r.store(c.Name).Status.Modules); n < plan.MaxModules {
-			return fmt.Errorf("%d modules are listed", n)
+		latest, err := r.hand.LatestModel(r.T.Context(), r.store("iam").Status.StoreID)
+		if err == nil && slices.ContainsFunc(latest.GetTypeDefinitions(), func(t *openfgav1.TypeDefinition) bool { return t.GetType() == typ }) {
+			err = fmt.Errorf("the model still has %s", typ)
 		}
-		return nil
+		return err
 	})
 }
 

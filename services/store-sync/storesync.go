@@ -12,12 +12,12 @@ import (
 
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/syntax"
 	"github.com/entail-dev/entail/services/store-sync/apimodule"
@@ -45,14 +45,14 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 		return service.App{}, err
 	}
 	shared := module.NewState(parts.View, cfg.Cluster)
-	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
-	applier := &module.Applier{State: shared, Kube: parts.Kube, Confirmer: confirmer, Log: rt.Log}
+	verifier := verify.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
+	applier := &module.Applier{State: shared, Kube: parts.Kube, Log: rt.Log}
 	apis, policies := apimodule.New(parts.View, cfg.Discovery, applier), policymodule.New(parts.View, applier)
 	protected := iammodule.New(parts.View, cfg.IAMStore, applier)
 	state, merges := store.NewState(shared, apis, policies, protected), store.NewMergeCache(cfg.Limits)
 	policies.Beside(state.MergedBy(merges))
 	rt.Metrics.MustRegister(store.NewMetrics(state))
-	syncer := store.New(parts, state, merges, confirmer, rt.Log)
+	syncer := store.New(parts, state, merges, verifier, protected)
 	r := &reconciler{
 		apis: apis, providers: []module.Provider{apis, policies, protected}, state: state, stores: syncer,
 		outages: setup.NewOutages(rt.Log, func(ctx context.Context, key event.Key, why setup.Outage) error {

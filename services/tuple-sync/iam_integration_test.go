@@ -221,17 +221,6 @@ func (b *iamBed) ready(kind kinds.Kind, name, reason string) {
 	b.AwaitCondition(kind.In(b.namespaceOf(kind)), name, iamv1alpha1.Ready, reason)
 }
 
-// awaitAsked waits until the API server was asked more often than so.
-func (b *iamBed) awaitAsked(op string, before int) {
-	b.T.Helper()
-	testenv.Eventually(b.T, soon, func() error {
-		if n := b.Kube.CallsByOp()[op]; n <= before {
-			return fmt.Errorf("%s was asked %d times", op, n)
-		}
-		return nil
-	})
-}
-
 func (b *iamBed) awaitNone(kind kinds.Kind, name string) {
 	b.T.Helper()
 	b.AwaitGone(kind.In(b.namespaceOf(kind)), name)

@@ -3,19 +3,13 @@
 package tuplesync_test
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
@@ -23,8 +17,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testenv"
-	"github.com/entail-dev/entail/services/internal/topology"
-	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
 
 const mapType = "core.miloapis.com/ConfigMap"
@@ -73,7 +65,6 @@ func iamObject(m metav1.ObjectMeta) string { return iam.Object(mapType, m.Namesp
 // A binding on one object gives something as long as that very object is there, and people are told why it does not.
 func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
 	b := newIAMBed(t)
-	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
 	b.register("configmap", mapType, "configmaps")
 	b.remodel()
 	reflector := b.Reflector()
@@ -115,7 +106,6 @@ func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
 // Whose an object is, its owner reference says.
 func TestAnObjectOfAnotherKindBelongsToTheProjectThatOwnsIt(t *testing.T) {
 	b := newIAMBed(t)
-	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
 	b.register("configmap", mapType, "configmaps", projectType)
 	b.remodel()
 	reflector := b.Reflector()
@@ -139,89 +129,6 @@ func TestAnObjectOfAnotherKindBelongsToTheProjectThatOwnsIt(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// An object that was told of in a version which is served no more is asked about in the one that is.
-func TestABindingActsOnAnObjectWhoseKindIsServedInAnotherVersion(t *testing.T) {
-	b := newIAMBed(t)
-	const group, plural = "ver.example", "widgets"
-	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{plural}, Verbs: []string{"get"}})
-	b.register("widget", group+"/Widget", plural)
-	b.remodel()
-	served := func(version string) kinds.Kind {
-		t.Helper()
-		versions := []any{}
-		for _, v := range []string{"v1alpha1", "v1"} {
-			versions = append(versions, map[string]any{
-				"name": v, "served": v == version, "storage": v == "v1",
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-			})
-		}
-		b.Kube.Apply(t, kinds.Definitions(), plural+"."+group, map[string]any{
-			"group": group, "scope": "Cluster", "names": map[string]any{"plural": plural, "kind": "Widget", "singular": "widget"}, "versions": versions,
-		})
-		kind := kinds.Target(event.GroupResource{Group: group, Resource: plural}, version, "Widget")
-		kind.Global = true
-		testenv.Eventually(t, soon, func() error { _, err := b.Resource(kind).List(t.Context(), metav1.ListOptions{}); return err })
-		return kind
-	}
-	t.Cleanup(func() {
-		_ = b.Resource(kinds.Definitions()).Delete(context.WithoutCancel(t.Context()), plural+"."+group, metav1.DeleteOptions{})
-	})
-	before := served("v1alpha1")
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": group + "/v1alpha1", "kind": "Widget", "metadata": map[string]any{"name": "one"},
-	}}
-	var err error
-	testenv.Eventually(t, soon, func() error { u, err = b.Resource(before).Create(t.Context(), u, metav1.CreateOptions{}); return err })
-	reflector := b.Reflector()
-	b.serve()
-	reflector.Observe(before, "")
-	b.observed("widget", iamv1alpha1.Followed)
-	now := served("v1")
-	testenv.Eventually(t, soon, func() error {
-		if _, err := b.Resource(before).List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the version before is served still: %w", err)
-		}
-		return nil
-	})
-	reflector.Observe(now, "")
-	b.role("viewer", nil, group+"/"+plural+".get")
-	b.bind("one", "viewer", on(group+"/Widget", metav1.ObjectMeta{Name: "one", UID: u.GetUID()}), user(b.user("alice")))
-	b.ready(kinds.PolicyBindings(), "one", bound)
-	b.grants(true, iam.Object(group+"/Widget", "", "one"))
-}
-
-// A right that tuple-sync lacks is one condition and one line in the log, however many bindings need it.
-func TestAKindThatTupleSyncMayNotReadIsNotFollowed(t *testing.T) {
-	b := newIAMBed(t)
-	b.register("configmap", mapType, "configmaps")
-	b.remodel()
-	reflector, log := b.Reflector(), &testenv.Log{}
-	b.serve(func(c *tuplesync.Config) { c.Embed.Log = log.Logger(t, slog.LevelWarn) })
-	alice := b.user("alice")
-	b.role("viewer", nil, "core.miloapis.com/configmaps.get")
-	reflector.Observe(configMaps(), "")
-	var objects []metav1.ObjectMeta
-	for i := range 5 {
-		m := b.configMap(fmt.Sprint("unread", i), nil)
-		b.bind(m.Name, "viewer", on(mapType, m), user(alice))
-		objects = append(objects, m)
-	}
-	for _, m := range objects {
-		b.ready(kinds.PolicyBindings(), m.Name, iamv1alpha1.ResourceSelectorValidationFailed)
-	}
-	b.observed("configmap", iamv1alpha1.NotFollowed, `tuple-sync may not read it: User "`)
-	b.Settled()
-	if lines := bytes.Count(log.Bytes(), []byte("cannot get resource")); lines != 1 {
-		t.Errorf("got %d lines about the right, want 1", lines)
-	}
-	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
-	b.observed("configmap", iamv1alpha1.Followed)
-	for _, m := range objects {
-		b.ready(kinds.PolicyBindings(), m.Name, bound)
-		b.grants(true, iamObject(m))
-	}
 }
 
 // Clients that the kinds' authors publish read conditions by position.

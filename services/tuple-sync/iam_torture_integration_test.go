@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +29,6 @@ func TestTupleSyncConvergesOnIAMUnderRandomFaults(t *testing.T) {
 	b := newIAMBed(t)
 	foreign := "store:other#owner@user:eve"
 	b.write(b.id, []string{foreign}, nil)
-	b.Kube.Grant(t, topology.TupleSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
 	b.register("configmap", mapType, "configmaps", projectType)
 	b.remodel()
 	reflector := b.Reflector(configMaps())

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,7 +89,6 @@ func (r *rights) uses() map[string]testenv.RightUse {
 	uses := map[string]testenv.RightUse{
 		"patch stores": store, "patch stores/status": store, "record stores": store,
 		"patch authorizationmodels": model, "patch authorizationmodels/status": model, "record authorizationmodels": model,
-		"list *":   {Elsewhere: "TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList"},
 		"record *": judged,
 		"patch *": {
 			Need: func(c testenv.RightCase) {
@@ -169,73 +166,4 @@ func (r *rights) judged(c testenv.RightCase) {
 		}
 		return nil
 	})
-}
-
-// TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList revokes all rights to list, where there is much to confirm. The
-// service reports them, and gives everything all the same. With the rights, it lists the objects of each kind.
-func TestTupleSyncReadsObjectsOneByOneWithoutTheRightToList(t *testing.T) {
-	const many, registered = 60, "iam.miloapis.com/ProtectedResource" // More than are read one by one anyway.
-	var log testenv.Log
-	b := newIAMBed(t)
-	b.register("registered", registered, "protectedresources")
-	var everybody [many][]iamv1alpha1.Subject
-	atOnce(many, func(i int) {
-		name := fmt.Sprint("part", i)
-		kind := b.apply(kinds.ProtectedResources(), name, iamv1alpha1.ProtectedResourceSpec{
-			ServiceRef: iamv1alpha1.ServiceReference{Name: "a.example"}, Kind: fmt.Sprint("P", i), Plural: fmt.Sprintf("p%ds", i), Singular: fmt.Sprint("p", i),
-			Permissions: []string{"get"},
-		})
-		org, who := b.org(name), b.user(name)
-		b.project(name, name)
-		robot := b.apply(kinds.IAMServiceAccounts(), name, nil)
-		team := b.apply(kinds.Groups(), name, nil)
-		b.join(name, name, team)
-		b.role(name, nil, getProject, "iam.miloapis.com/protectedresources.get")
-		account := iamv1alpha1.Subject{Kind: iamv1alpha1.ServiceAccountKind, Name: name, UID: string(robot.UID)}
-		everybody[i] = []iamv1alpha1.Subject{user(who), account, group(team)}
-		b.bind(name, name, on(orgType, org), user(who), account)
-		b.bind(name+"-kind", name, on(registered, kind), group(team))
-	})
-	// One object that names many needs a list of them, however slow the machine is.
-	b.bind("everybody", "part0", on(orgType, b.org("part0")), slices.Concat(everybody[:]...)...)
-	b.remodel()
-	b.Reflector()
-	loseTuples := b.OpenFGA.Backup(t)
-	var lists []testenv.Right
-	var restore []func()
-	for _, right := range testenv.Rights(topology.TupleSync) {
-		if right.Verb == "list" {
-			lists = append(lists, right)
-			restore = append(restore, b.Kube.Revoke(t, topology.TupleSync, right))
-		}
-	}
-	running := b.serve(guarded(t, &log))
-	for _, right := range lists {
-		testenv.Eventually(t, soon, func() error { return log.Warns(0, right.Denial()) })
-	}
-	b.ready(kinds.PolicyBindings(), "everybody", bound)
-	for i := range many {
-		b.ready(kinds.PolicyBindings(), fmt.Sprint("part", i), bound)
-	}
-
-	running.Stop()
-	loseTuples() // Otherwise there is nothing to confirm.
-	for _, f := range slices.Backward(restore) {
-		f()
-	}
-	before, logged := b.Kube.CallsByOp(), len(log.Bytes())
-	b.serve(guarded(t, &log))
-	for _, right := range lists {
-		testenv.Eventually(t, soon, func() error {
-			for op, n := range b.Kube.CallsByOp() {
-				if strings.HasPrefix(op, "GET /apis/"+right.Group+"/") && strings.HasSuffix(op, "/"+right.Resource) && n > before[op] {
-					return nil
-				}
-			}
-			return fmt.Errorf("no request needed the right to %s", right)
-		})
-		if log.Warns(logged, right.Denial()) == nil {
-			t.Errorf("the right to %s is still missing", right)
-		}
-	}
 }

@@ -11,12 +11,12 @@ import (
 	"fmt"
 
 	"github.com/entail-dev/entail/services/internal/bootclock"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/tuple-sync/declared"
 	"github.com/entail-dev/entail/services/tuple-sync/derived"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/query"
@@ -32,9 +32,6 @@ func Run(ctx context.Context, cfg Config) error {
 	})
 }
 
-// free is the number of workers that never wait for a list of the API server, so that large grants delay no revocation.
-const free = 2
-
 func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	parts, err := setup.Open(rt, cfg.Config, setup.Needs{OpenFGA: &cfg.OpenFGA})
 	if err != nil {
@@ -47,8 +44,6 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	store := event.Key{Cluster: cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: cfg.IAMStore}
 	state, models := declared.NewState(parts.View, store, accountType), newModelCache(parts.OpenFGA)
 	iam := derived.NewState(parts.View, state.Stores, store, cfg.UnobservedTargets == trust)
-	confirmer := confirm.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
-	confirmer.InBulk(parts.Kube, max(1, cfg.Workers-free))
 	metrics := newMetrics(rt.Metrics, state.Unreadable)
 	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: metrics}
 	r := &reconciler{declared: declared.New(declared.Config{
@@ -56,7 +51,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 		Replica: parts.Replica, Now: bootclock.Now, Settling: cfg.Takeover.Settling, Writer: writer,
 		Retention: cfg.RemovedTuplesRetention, Restored: func(n int) { metrics.restored.Add(float64(n)) },
 	}), derived: derived.New(derived.Config{
-		State: iam, View: parts.View, Confirmer: confirmer,
+		State: iam, View: parts.View, Verifier: verify.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics),
 		Cluster: parts.Kube, Status: parts.Status,
 		OpenFGA: parts.OpenFGA, Writer: &batchWriter{writer: writer}, Models: models, Log: rt.Log, Metrics: rt.Metrics,
 	})}

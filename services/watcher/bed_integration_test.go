@@ -141,7 +141,7 @@ func (b *bed) equal() error {
 	for _, u := range list.Items {
 		want[store(u.GetName())] = u
 	}
-	for head, err := range b.p.Heads(ctx, "local", kinds.Stores().GroupResource) {
+	for head, err := range b.p.All(ctx, "local", kinds.Stores().GroupResource, false) {
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (b *bed) order() {
 	}
 	newest := map[string]event.Change{}
 	consuming, err := consumer.Consume(func(msg jetstream.Msg) {
-		if topology.IsWake(msg.Subject()) {
+		if topology.IsWake(msg.Subject()) || topology.IsBarrier(msg.Subject()) {
 			return
 		}
 		c, err := topology.DecodeChange(msg)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/topology"
+	"github.com/entail-dev/entail/services/watcher/internal/reflector"
 )
 
 // These constants bound the change of leaders. A standby takes over at once after a clean stop of the leader. It
@@ -74,7 +75,7 @@ func randomIdentity() string {
 func (e *election) runElection(ctx context.Context, lead func(context.Context) error) error {
 	for ctx.Err() == nil {
 		err := e.runTerm(ctx, lead)
-		if errors.Is(err, errUnanswered) {
+		if errors.Is(err, errUnanswered) || errors.Is(err, reflector.ErrDeposed) {
 			backoff.Sleep(ctx, abstention)
 		} else if err != nil {
 			return err

@@ -21,7 +21,9 @@ type lease struct {
 	mu     sync.Mutex
 	heard  time.Time
 	holder string
-	err    error
+	// transitions is the number of changes of holders, by the last record that this replica wrote.
+	transitions int
+	err         error
 	// refused is the error if this replica may not write the Lease, else nil.
 	refused error
 }
@@ -60,6 +62,9 @@ func (l *lease) recordWrite(record resourcelock.LeaderElectionRecord, err error)
 	if l.refused = nil; apierrors.IsForbidden(err) {
 		l.refused = err
 	}
+	if err == nil {
+		l.transitions = record.LeaderTransitions
+	}
 	l.mu.Unlock()
 	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 		l.recordHolder(record.HolderIdentity, err)
@@ -72,6 +77,13 @@ func (l *lease) recordHolder(holder string, err error) {
 	if l.err = err; err == nil {
 		l.heard, l.holder = time.Now(), holder
 	}
+}
+
+// term numbers the term of this replica. A later holder of the Lease has a higher number.
+func (l *lease) term() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return uint64(max(l.transitions, 0))
 }
 
 // Err returns nil while a leader is known and this replica could lead.

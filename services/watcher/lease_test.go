@@ -76,3 +76,16 @@ func TestAReplicaIsReadyWhileItKnowsWhoLeads(t *testing.T) {
 		wants("")
 	})
 }
+
+func TestLeaseNumbersTermsByItsTransitions(t *testing.T) {
+	a := &answers{}
+	l := &lease{Interface: a}
+	if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaderTransitions: 3}); err != nil {
+		t.Fatal(err)
+	}
+	a.err = errors.New("no answer")
+	_ = l.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaderTransitions: 4})
+	if got := l.term(); got != 3 {
+		t.Errorf("got term %d, want 3", got)
+	}
+}

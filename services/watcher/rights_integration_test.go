@@ -94,7 +94,7 @@ func (r *rights) awaitCurrent() {
 	r.suite.T.Helper()
 	began := time.Now()
 	testenv.Eventually(r.suite.T, within, func() error {
-		h, err := r.p.LastHeartbeat(r.suite.T.Context(), "local")
+		h, _, err := r.p.LastBarrier(r.suite.T.Context(), "local")
 		if err != nil {
 			return err
 		}

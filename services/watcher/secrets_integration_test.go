@@ -240,19 +240,19 @@ func (b *secretBed) untold(namespace, name string) {
 	}
 }
 
-// beat returns the newest heartbeat.
-func (b *secretBed) beat() (*eventv1.Heartbeat, time.Time) {
+// beat returns the newest barrier.
+func (b *secretBed) beat() (*eventv1.Barrier, time.Time) {
 	b.t.Helper()
-	stream, err := b.js.Stream(b.t.Context(), topology.Sync)
+	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	var msg *jetstream.RawStreamMsg
 	testenv.Eventually(b.t, within, func() (err error) {
-		msg, err = stream.GetLastMsgForSubject(b.t.Context(), topology.HeartbeatSubject("local"))
+		msg, err = stream.GetLastMsgForSubject(b.t.Context(), topology.BarrierSubject("local"))
 		return err
 	})
-	var h eventv1.Heartbeat
+	var h eventv1.Barrier
 	if err := proto.Unmarshal(msg.Data, &h); err != nil {
 		b.t.Fatal(err)
 	}
@@ -435,7 +435,7 @@ func TestANamespaceThatMayNotBeFollowedHoldsUpNothing(t *testing.T) {
 	testenv.Eventually(t, within, func() error {
 		h, at := b.beat()
 		if behind := h.GetBehind().AsDuration(); behind > 5*time.Second || time.Since(at) > 5*time.Second {
-			return fmt.Errorf("a heartbeat of %s says that the bus is %s behind", at, behind)
+			return fmt.Errorf("a barrier of %s says that the bus is %s behind", at, behind)
 		}
 		return nil
 	})

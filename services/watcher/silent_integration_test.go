@@ -80,15 +80,15 @@ func TestAWatchThatIsSilentAloneIsNoticed(t *testing.T) {
 	b.apply("probe", "while the watch is silent")
 	began, behind := time.Now(), time.Duration(0)
 	testenv.Eventually(t, 3*time.Minute, func() error {
-		h, err := b.p.LastHeartbeat(t.Context(), "local")
+		h, _, err := b.p.LastBarrier(t.Context(), "local")
 		if err != nil {
 			return err
 		}
 		behind = max(behind, h.GetBehind().AsDuration())
 		return b.equal()
 	})
-	t.Logf("on the bus after %s; heartbeats said up to %s", time.Since(began).Round(time.Millisecond), behind.Round(time.Millisecond))
+	t.Logf("on the bus after %s; barriers said up to %s", time.Since(began).Round(time.Millisecond), behind.Round(time.Millisecond))
 	if behind < time.Minute {
-		t.Errorf("heartbeats said %s behind at most: they vouched for the silent watch", behind)
+		t.Errorf("barriers said %s behind at most: they vouched for the silent watch", behind)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
@@ -64,9 +65,16 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 		identity: identity, lease: newLease(leases.CoordinationV1(), cfg, identity), unanswered: stream.Health.Unanswered, unread: stream.Health.Unread,
 		log: rt.Log, metrics: newMetrics(rt.Metrics),
 	}
+	events, err := kube.New(rt.Kube, cfg.Cluster, rt.Name)
+	if err != nil {
+		return service.App{}, fmt.Errorf("client of Events: %w", err)
+	}
+	halted := &halt{leases: leases.CoordinationV1().Leases(cfg.LeaseNamespace), name: cfg.LeaseName, log: rt.Log}
+	stream.Halt, stream.Event = halted, events.Event
 	letters := trail.New(rt.JS)
 	answers := query.New(query.Config{
 		Source: cluster, Publisher: publisher, Trail: letters, Cluster: cfg.Cluster, Kinds: kinds, TombstoneTTL: cfg.TombstoneTTL,
+		Resume: halted.Resume,
 	})
 	return service.App{
 		Handlers: []rpc.Handler{answers.Handler()},
@@ -79,7 +87,10 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 		Tasks: []func(context.Context) error{
 			func(ctx context.Context) error {
 				return leader.runElection(ctx, func(ctx context.Context) error {
+					halted.load(ctx)
+					go halted.run(ctx)
 					term := stream
+					term.Term = leader.lease.term()
 					term.Source = secrets.New(cluster, stream.Kinds, rt.Log) // References from an earlier term do not matter.
 					return reflector.Run(ctx, term)
 				})

@@ -256,7 +256,7 @@ func TestNobodyIsToldAnythingByWhatMayBeTooOld(t *testing.T) {
 	testenv.Eventually(t, soon, func() error {
 		_, err := b.get("alice", "web", nil)
 		if connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "--max-staleness") {
-			return fmt.Errorf("without heartbeats there is still an answer, or another error: %w", err)
+			return fmt.Errorf("without barriers there is still an answer, or another error: %w", err)
 		}
 		return nil
 	})

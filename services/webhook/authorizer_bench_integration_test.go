@@ -90,7 +90,6 @@ func BenchmarkReviews(b *testing.B) {
 	var clients func(bool) *http.Client
 	bed := &bed{Env: testenv.NewBed(b), set: func(c *webhook.Config) { set(c); clients = secured(b, c) }}
 	bed.publish(bindings)
-	bed.beat()
 	bed.serve()
 	url, all := "https://"+address+"/core/v1alpha/webhook", puzzles()
 	reviewed := func(client *http.Client) func() error {

@@ -13,7 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/nats-io/nats.go"
+
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
@@ -92,12 +93,13 @@ func (a *asker) more(t *testing.T) {
 	})
 }
 
-// refused waits until webhook repeatedly returns 503, although it receives heartbeats of the watcher.
+// refused waits until webhook repeatedly returns 503, although it receives barriers of the watcher.
 func (a *asker) refused(t *testing.T, b *bed) {
 	t.Helper()
 	before := a.failures.Load()
+	barriers := testenv.NewBarriers(publish.New(b.JS), "local")
 	testenv.Eventually(t, soon, func() error {
-		if err := publish.New(b.JS).Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "local"}); err != nil {
+		if err := barriers.Write(t.Context(), 0); err != nil {
 			return err
 		}
 		if code, answer := asks(t, a.address); code != http.StatusServiceUnavailable {
@@ -217,7 +219,7 @@ func (b *bed) again(c event.Change) {
 	b.T.Helper()
 	data, err := c.Marshal()
 	if err == nil {
-		_, err = b.JS.Publish(b.T.Context(), topology.ChangeSubject(c.Key), data)
+		_, err = b.JS.PublishMsg(b.T.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: data})
 	}
 	if err != nil {
 		b.T.Fatal(err)

@@ -3,12 +3,10 @@
 package webhook_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,11 +15,9 @@ import (
 
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -47,7 +43,6 @@ func BenchmarkStart(b *testing.B) {
 func start(b *testing.B, bindings int) {
 	bed := &bed{Env: testenv.NewBed(b)}
 	bed.publish(bindings)
-	bed.beat()
 	b.Setenv("GOMEMLIMIT", memoryLimit)
 	var start, list time.Duration
 	n := 0
@@ -98,22 +93,6 @@ func resident(b *testing.B, p testenv.Process) (peak, now float64) {
 		return kib / 1024
 	}
 	return read("VmHWM"), read("VmRSS")
-}
-
-// beat publishes heartbeats, as a watcher does.
-func (b *bed) beat() {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
-	var beating sync.WaitGroup
-	b.T.Cleanup(func() { cancel(); beating.Wait() })
-	beating.Go(func() {
-		for ctx.Err() == nil {
-			_ = publish.New(b.JS).Heartbeat(ctx, &eventv1.Heartbeat{Cluster: "local"}) // An error does not matter, because the next one comes soon.
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
-		}
-	})
 }
 
 // holderOf returns the user of a binding.

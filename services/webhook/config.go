@@ -69,7 +69,7 @@ const (
 // ByUIDOrName identifies a caller without a UID by name.
 const ByUIDOrName = review.ByUIDOrName
 
-// minStaleness is the smallest MaxStaleness. It allows for the interval of the watcher's heartbeats, one second.
+// minStaleness is the smallest MaxStaleness. It allows for the interval of the watcher's barriers, one second.
 const minStaleness = 2 * time.Second
 
 // Defaults returns the default of every setting.
@@ -88,7 +88,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.UnobservedTargets, "unobserved-targets", c.UnobservedTargets,
 		"refuse or trust: whether bindings on single objects of kinds that are not followed act, as tuple-sync is told")
 	fs.DurationVar(&c.MaxStaleness, "max-staleness", c.MaxStaleness,
-		"how old the state may be that is answered from, by the watcher's heartbeats; beyond it nothing is answered")
+		"how old the state may be that is answered from, by the watcher's barriers; beyond it nothing is answered")
 	c.Admission.BindFlags(fs)
 	fs.StringVar(&c.Subject, "subject", c.Subject,
 		"uid or uid-or-name: whether a caller without a UID is the User of their name")

@@ -20,6 +20,7 @@ import (
 	accessv1 "github.com/entail-dev/entail/gen/entail/access/v1"
 	"github.com/entail-dev/entail/gen/entail/access/v1/accessv1connect"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -155,7 +156,7 @@ func (r *replica) metric(t *testing.T, name string) float64 {
 }
 
 // TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile stops a replica and continues it after the watcher
-// has fallen silent. The replica then reads old heartbeats, which must count as old.
+// has fallen silent. The replica then reads old barriers, which must count as old.
 func TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile(t *testing.T) {
 	r := newReplicated(t)
 	r.second.Signal(syscall.SIGSTOP)
@@ -178,24 +179,20 @@ func TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile(t *testin
 	r.second.says(t, "bob", true)
 }
 
-// beats waits for n heartbeats.
+// beats waits for n barriers.
 func (r *replicated) beats(n uint64) {
 	r.T.Helper()
 	first := uint64(0)
 	testenv.Eventually(r.T, soon, func() error {
-		stream, err := r.JS.Stream(r.T.Context(), topology.Sync)
-		if err != nil {
-			return err
-		}
-		last, err := stream.GetLastMsgForSubject(r.T.Context(), topology.HeartbeatSubject("local"))
+		last, _, err := publish.New(r.JS).LastBarrier(r.T.Context(), "local")
 		if err != nil {
 			return err
 		}
 		if first == 0 {
-			first = last.Sequence
+			first = last.GetNumber()
 		}
-		if more := last.Sequence - first; more < n {
-			return fmt.Errorf("%d heartbeats", more)
+		if more := last.GetNumber() - first; more < n {
+			return fmt.Errorf("%d barriers", more)
 		}
 		return nil
 	})

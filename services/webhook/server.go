@@ -111,7 +111,7 @@ func (s *server) checkFresh() error {
 		return err
 	}
 	if age := s.view.Age(); age > s.staleness {
-		return fmt.Errorf("%w: it may be older than %s (--max-staleness), by the heartbeats of the watcher", informer.ErrIncomplete, s.staleness)
+		return fmt.Errorf("%w: it may be older than %s (--max-staleness), by the barriers of the watcher", informer.ErrIncomplete, s.staleness)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -50,6 +51,7 @@ func newBus(t *testing.T) *bus {
 	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
+	testenv.WriteBarriers(t, b.js, "local")
 	return b
 }
 
@@ -110,9 +112,18 @@ func (b *bus) put(c event.Change) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if _, err := b.js.Publish(b.t.Context(), topology.ChangeSubject(c.Key), data); err != nil {
+	if _, err := b.js.PublishMsg(b.t.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: data}); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// awaitConsumer waits until a service has its durable consumer.
+func (b *bus) awaitConsumer() {
+	b.t.Helper()
+	eventually(b.t, func() error {
+		_, err := b.js.Consumer(b.t.Context(), topology.Changes, "test")
+		return err
+	})
 }
 
 // replay publishes the newest state of an object again.
@@ -127,7 +138,7 @@ func (b *bus) replay(name string) {
 		b.t.Fatal(err)
 	}
 	again := nats.NewMsg(last.Subject)
-	again.Data = last.Data
+	again.Data, again.Header = last.Data, last.Header
 	again.Header.Set(topology.ReplayHeader, "1")
 	if _, err := b.js.PublishMsg(b.t.Context(), again); err != nil {
 		b.t.Fatal(err)

@@ -103,10 +103,18 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 		spoil  func(b *bus, s *service)
 		reason string
 	}{
-		"rubbish on the stream": {func(b *bus, _ *service) {
+		"rubbish that the watcher replaces": {func(b *bus, _ *service) {
+			b.awaitConsumer()
 			if _, err := b.js.Publish(b.t.Context(), topology.ChangeSubject(storeKey("bad")), []byte("\xffrubbish")); err != nil {
 				b.t.Fatal(err)
 			}
+			eventually(b.t, func() error {
+				if len(b.letters()) == 0 {
+					return errors.New("no dead letter")
+				}
+				return nil
+			})
+			b.publish("bad", "bad", 1)
 		}, "decode change"},
 		"a subject that names no object": {func(b *bus, _ *service) {
 			subject := strings.TrimSuffix(topology.ChangesFilter("local", kinds.Stores().GroupResource), ">") + "x"

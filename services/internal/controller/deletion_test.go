@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
 
@@ -73,7 +74,8 @@ func TestATombstoneSaysNothingOfWhoHasTheNameNow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.js.Publish(t.Context(), topology.TombstoneSubject(former.Key, former.UID), data); err != nil {
+	msg := &nats.Msg{Subject: topology.TombstoneSubject(former.Key, former.UID), Header: topology.Headers(former), Data: data}
+	if _, err := b.js.PublishMsg(t.Context(), msg); err != nil {
 		t.Fatal(err)
 	}
 	b.settled()

@@ -16,6 +16,7 @@ func TestAMessageTooLargeForALetterIsParkedWithoutItsBody(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
 	b.start(b.js)
+	b.awaitConsumer()
 	largest := make([]byte, b.js.Conn().MaxPayload()-50)
 	if _, err := b.js.Publish(t.Context(), topology.ChangeSubject(storeKey("bad")), largest); err != nil {
 		t.Fatal(err)
@@ -41,6 +42,7 @@ func TestWhyALetterCannotBeParkedIsLogged(t *testing.T) {
 	}
 	var log journal
 	b.start(b.js, func(c *controller.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	b.awaitConsumer()
 	if _, err := b.js.Publish(t.Context(), topology.ChangeSubject(storeKey("bad")), []byte("?")); err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,9 @@ type Change struct {
 	Epoch       string
 	ObservedAt  time.Time
 	Traceparent string
+	// Sequence is the position in the stream. It is 0 for an answer of the API server, and for a tombstone on a subject
+	// of its own. It is not encoded.
+	Sequence uint64
 	// PublishedAt is the time at which the stream stored the change, or this process wrote it. ExpiresAt is the time at
 	// which the stream drops a tombstone. Both are not encoded; zero means unknown.
 	PublishedAt, ExpiresAt time.Time
@@ -120,7 +123,16 @@ func (k Key) internStrings() Key {
 
 func intern(text string) string { return unique.Make(text).Value() }
 
-// IsNewerThan reports whether c replaces old, a change of the same key. It compares epoch and version. An epoch of
+// Replaces reports whether c replaces old, a change of the same key. The stream orders two states that it brought on
+// the subject of the key in one life. Otherwise the versions of the API server decide, as in [Change.IsNewerThan].
+func (c Change) Replaces(old Change) bool {
+	if c.Sequence > 0 && old.Sequence > 0 {
+		return c.Sequence > old.Sequence
+	}
+	return c.IsNewerThan(old)
+}
+
+// IsNewerThan reports whether c is newer than old, a change of the same key. It compares epoch and version. An epoch of
 // another cluster and a version that is not comparable count as newer, so that nothing is lost.
 func (c Change) IsNewerThan(old Change) bool {
 	if order, ok := CompareEpochs(c.Epoch, old.Epoch); !ok || order != 0 {

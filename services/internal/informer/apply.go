@@ -20,8 +20,8 @@ func (v *Informer) Apply(ctx context.Context, c event.Change) error {
 	if !newer || v.cfg.Cluster != "" && v.cfg.Cluster != c.Key.Cluster {
 		return nil
 	}
-	load := strconv.FormatUint(v.loads.Load(), 10)
-	state := strings.Join([]string{load, c.Key.Tokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
+	load, sequence := strconv.FormatUint(v.loads.Load(), 10), strconv.FormatUint(c.Sequence, 10)
+	state := strings.Join([]string{load, sequence, c.Key.Tokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
 	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.acceptChange(ctx, t, c) })
 	return err
 }

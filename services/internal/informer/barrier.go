@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -22,8 +23,10 @@ const (
 	// maxUnverified bounds the time since the last successful check. After it the view counts as incomplete.
 	maxUnverified = 6 * time.Second
 	// current bounds the age of a view for callers that must not decide from an old state. The watcher writes a
-	// heartbeat every second.
+	// barrier every second.
 	current = 2 * time.Second
+	// maxRefusal bounds the time since a message was refused. After it the view loads again.
+	maxRefusal = 10 * time.Second
 	// maxStuck bounds failed checks in a row while the feed brings nothing. Then the feed ends and begins again.
 	maxStuck = 2
 )
@@ -36,12 +39,12 @@ var (
 	errCutShort = errors.New("the stream of changes has lost its end")
 )
 
-// publishBarrier writes a message to the end of the stream and returns its sequence. A consumer may read from a server that
-// lags behind, so its position proves nothing. A view that has read the barrier has read everything before it.
-func (v *Informer) publishBarrier(ctx context.Context) (sequence uint64, err error) {
+// markEnd writes a message to the end of the stream and returns its sequence. A consumer may read from a server that lags
+// behind, so its position proves nothing. A view that has read the mark has read everything before it.
+func (v *Informer) markEnd(ctx context.Context) (sequence uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
-	mark, err := v.cfg.JS.Publish(ctx, topology.BarrierSubject(v.cfg.Service), nil)
+	mark, err := v.cfg.JS.Publish(ctx, topology.EndSubject(v.cfg.Service), nil)
 	if err != nil {
 		return 0, fault.Unavailable(fmt.Errorf("marking the end of stream %s: %w", topology.Changes, err))
 	}
@@ -51,8 +54,8 @@ func (v *Informer) publishBarrier(ctx context.Context) (sequence uint64, err err
 // CatchUp waits until the view holds everything that the stream holds now. The error is [fault.Unavailable] if that
 // takes longer than catchUpTimeout.
 func (v *Informer) CatchUp(ctx context.Context) error {
-	now, before := v.currentSyncPoint(), v.currentPosition()
-	sequence, err := v.publishBarrier(ctx)
+	now, before := bootclock.Now(), v.currentPosition()
+	sequence, err := v.markEnd(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,7 +77,7 @@ func (v *Informer) CatchUp(ctx context.Context) error {
 }
 
 // Current returns nil if the view is complete, holds everything that the stream's leader has now, and the watcher's
-// last heartbeat is new. Callers that must not decide from an old state use it.
+// last barrier is new. Callers that must not decide from an old state use it.
 func (v *Informer) Current(ctx context.Context) error {
 	if err := v.Complete(); err != nil {
 		return err
@@ -107,32 +110,31 @@ func (p position) isBeyond(stream *jetstream.StreamInfo, last uint64) bool {
 }
 
 // hasReached reports whether the view holds everything up to a sequence, in the same life of the stream. If so, it records
-// then, the moment at which the stream ended there.
-func (v *Informer) hasReached(incarnation string, sequence uint64, then syncPoint) bool {
+// then, the time at which the stream ended there.
+func (v *Informer) hasReached(incarnation string, sequence uint64, then time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.loading || v.streamID != incarnation || v.position < sequence {
 		return false
 	}
-	if then.at > v.syncedAt.at {
-		v.syncedAt = then
-	}
+	v.syncedAt = max(v.syncedAt, then)
 	return true
 }
 
-// verifyLoop checks repeatedly that the view misses nothing: after each heartbeat, and at least every verifyInterval. If
-// the feed has delivered everything up to the last sequence, a check costs one request. Otherwise it writes a barrier.
-// verify returns an error, which ends the feed, if the stream lost its end, or if the feed delivers nothing although
-// the stream holds more.
+// verifyLoop checks repeatedly that the view misses nothing: after each barrier, and at least every verifyInterval. While the
+// feed brings barriers, a check costs one request. Otherwise it marks the end of the stream. verify returns an error,
+// which ends the feed, if the stream lost its end, or if the feed delivers nothing although the stream holds more.
 func (v *Informer) verifyLoop(ctx context.Context) error {
 	for stuck := 0; v.waitForHeartbeat(ctx); {
-		v.readClock(ctx)
-		now, brought, before := v.currentSyncPoint(), v.brought.Load(), v.currentPosition()
+		if v.hasOldRefusal() {
+			return errReplaced
+		}
+		brought, before := v.brought.Load(), v.currentPosition()
 		stream, err := v.openStream(ctx)
-		if err == nil && (before.isBeyond(stream, stream.State.LastSeq) || !v.hasReached(topology.Incarnation(stream), stream.State.LastSeq, now)) {
+		if err == nil && (before.isBeyond(stream, stream.State.LastSeq) || !v.isFresh()) {
 			err = v.CatchUp(ctx)
 		}
-		if errors.Is(err, errCutShort) { // A server that lost contact with the others accepts no barrier, so CatchUp cannot find this out.
+		if errors.Is(err, errCutShort) { // A server that lost contact with the others accepts no mark, so CatchUp cannot find this out.
 			return err
 		}
 		if err != nil {
@@ -148,7 +150,14 @@ func (v *Informer) verifyLoop(ctx context.Context) error {
 	return nil
 }
 
-// waitForHeartbeat waits for a heartbeat, verifyInterval at most. It returns false once ctx has ended.
+// isFresh reports whether a barrier, or a mark of the end, that was written within verifyInterval was read.
+func (v *Informer) isFresh() bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return bootclock.Since(v.syncedAt) <= verifyInterval
+}
+
+// waitForHeartbeat waits for a barrier, verifyInterval at most. It returns false once ctx has ended.
 func (v *Informer) waitForHeartbeat(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

@@ -12,13 +12,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -36,6 +36,9 @@ type bus struct {
 	t  *testing.T
 	js jetstream.JetStream
 	*publish.Publisher
+	barriers *testenv.Barriers
+	// others writes the barriers of another cluster; nil if it has no watcher.
+	others *testenv.Barriers
 }
 
 func newBus(t *testing.T) *bus {
@@ -69,7 +72,8 @@ func newBusOf(t *testing.T, s nats.InProcessConnProvider) *bus {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bus{t, js, publish.New(js)}
+	publisher := publish.New(js)
+	b := &bus{t: t, js: js, Publisher: publisher, barriers: testenv.NewBarriers(publisher, "c")}
 	b.must(topology.Ensure(t.Context(), js, 1))
 	return b
 }
@@ -81,10 +85,10 @@ func (b *bus) must(err error) {
 	}
 }
 
-// beat tells how far the stream is behind the cluster "c".
+// beat writes a barrier of the cluster "c" that states how far the stream is behind.
 func (b *bus) beat(behind time.Duration) {
 	b.t.Helper()
-	b.must(b.Heartbeat(b.t.Context(), &eventv1.Heartbeat{Cluster: "c", Behind: durationpb.New(behind)}))
+	b.must(b.barriers.Write(b.t.Context(), behind))
 }
 
 // put publishes states, and returns where the last of them is.
@@ -131,6 +135,7 @@ func (b *bus) replace() {
 // fed is a view that follows the bus until the test ends.
 type fed struct {
 	*informer.Informer
+	bus     *bus
 	stores  *informer.Lister[object]
 	reloads *atomic.Int32
 	derived derived
@@ -149,7 +154,7 @@ func (b *bus) feedOf(others []kinds.Kind, edit ...func(*informer.Config)) *fed {
 		f(&cfg)
 	}
 	v := informer.New(cfg)
-	f := &fed{Informer: v, stores: informer.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }}), reloads: &atomic.Int32{}}
+	f := &fed{Informer: v, bus: b, stores: informer.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }}), reloads: &atomic.Int32{}}
 	for _, kind := range others {
 		informer.Register[object](v, kind, nil)
 	}
@@ -167,11 +172,11 @@ func (b *bus) feedOf(others []kinds.Kind, edit ...func(*informer.Config)) *fed {
 	return f
 }
 
-// await waits until the view is complete and holds these Stores.
+// await writes barriers until the view is complete and holds these Stores.
 func (f *fed) await(t *testing.T, want string) {
 	t.Helper()
 	f.eventually(t, func() error {
-		if err := f.Complete(); err != nil {
+		if err := f.complete(); err != nil {
 			return err
 		}
 		if got := names(f.stores.All()); got != want {
@@ -179,6 +184,18 @@ func (f *fed) await(t *testing.T, want string) {
 		}
 		return nil
 	})
+}
+
+// complete returns nil if the view is complete. Otherwise it writes a barrier.
+func (f *fed) complete() error {
+	err := f.Complete()
+	if err != nil {
+		_ = f.bus.barriers.Write(f.bus.t.Context(), 0) // NATS may be down. The next attempt writes another one.
+	}
+	if err != nil && f.bus.others != nil {
+		_ = f.bus.others.Write(f.bus.t.Context(), 0)
+	}
+	return err
 }
 
 // incomplete waits until the view has taken in the state of an object, and wants it not to be relied on.

@@ -24,15 +24,15 @@ func (t *Lister[T]) isNewer(c event.Change) bool {
 	live := t.writing.live.objects[c.Key]
 	if c.Deleted {
 		gone := t.writing.gone.getTombstone(c.Key, c.UID)
-		return (gone == nil || c.IsNewerThan(gone.Change)) &&
-			(live == nil || live.UID != c.UID || live.Epoch != c.Epoch || c.IsNewerThan(live.Change))
+		return (gone == nil || c.Replaces(gone.Change)) &&
+			(live == nil || live.UID != c.UID || live.Epoch != c.Epoch || c.Replaces(live.Change))
 	}
 	for gone := range t.writing.gone.tombstonesOf(c.Key) {
-		if !c.IsNewerThan(gone.Change) {
+		if !c.Replaces(gone.Change) {
 			return false
 		}
 	}
-	return live == nil || c.IsNewerThan(live.Change)
+	return live == nil || c.Replaces(live.Change)
 }
 
 func (t *Lister[T]) decodeChange(c event.Change, blank bool) (func() bool, error) {
@@ -91,7 +91,7 @@ func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
 	switch {
 	case !o.Deleted:
 		c.replaceLive(was, o)
-	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.IsNewerThan(was.Change):
+	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.Replaces(was.Change):
 		if c.live.removeKey(o.Key); was.UID != o.UID { // It was deleted before the object that o deletes was created.
 			c.gone.displaceObject(was, o.Change)
 		}

@@ -13,6 +13,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/bootclock"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -35,32 +36,42 @@ func (v *Informer) runFeed(ctx context.Context) error {
 	return group.Wait()
 }
 
+// openStream returns the state of the stream, and sets the clock by it.
 func (v *Informer) openStream(ctx context.Context) (*jetstream.StreamInfo, error) {
+	asked := bootclock.Now()
 	stream, err := v.cfg.JS.Stream(ctx, topology.Changes)
 	if err != nil {
 		return nil, fmt.Errorf("look up stream %s: %w", topology.Changes, err)
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clock = clock{asked, stream.CachedInfo().TimeStamp}
 	return stream.CachedInfo(), nil
 }
 
 func (v *Informer) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) error {
 	filters := v.subjectFilters(func(k event.GroupResource) string { return topology.ChangesFilter(v.cfg.Cluster, k) })
-	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes, orderedConsumerConfig(append(filters, topology.WakeFilter())))
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes,
+		orderedConsumerConfig(append(filters, topology.BarrierSubject(v.cfg.Cluster), topology.EndSubject(v.cfg.Service))))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Changes, err)
 	}
-	now := v.currentSyncPoint()
-	last, err := v.publishBarrier(ctx)
+	v.consumer = consumer.CachedInfo().Name
+	now := bootclock.Now()
+	end, err := v.markEnd(ctx)
 	if err != nil {
 		return err
 	}
 	loaded := false
 	return forEachMessage(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
-		if err := v.applyMessage(ctx, msg); err != nil {
+		if !v.continues(meta.Consumer) {
+			return errReplaced
+		}
+		if err := v.applyMessage(ctx, msg, meta, end); err != nil {
 			return err
 		}
 		v.setReadSequence(msg.Subject(), meta.Sequence.Stream)
-		if !loaded && meta.Sequence.Stream >= last {
+		if !loaded && meta.Sequence.Stream >= end {
 			loaded = true
 			v.finishLoad(ctx, stream, now)
 		}
@@ -72,7 +83,7 @@ func (v *Informer) feedChanges(ctx context.Context, stream *jetstream.StreamInfo
 func (v *Informer) setReadSequence(subject string, sequence uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.position = sequence; topology.IsWake(subject) {
+	if v.position = sequence; topology.IsWake(subject) || topology.IsBarrier(subject) {
 		return
 	}
 	v.changed = sequence
@@ -83,10 +94,13 @@ func (v *Informer) setReadSequence(subject string, sequence uint64) {
 
 // applyMessage applies one message. It skips a change that cannot be decoded, or stores it without a value ([Config.KeepUndecodable]):
 // the consumer of the service receives it too, and makes it a dead letter. It retries other errors until ctx ends.
-func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg) error {
+func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg, meta *jetstream.MsgMetadata, end uint64) error {
 	v.brought.Add(1)
-	if topology.IsWake(msg.Subject()) {
-		return nil // A barrier has no content; only its sequence counts.
+	switch {
+	case topology.IsWake(msg.Subject()):
+		return nil // A mark of the end has no content; only its sequence counts.
+	case topology.IsBarrier(msg.Subject()):
+		return v.prove(msg, meta, end)
 	}
 	err := v.takeOnce(ctx, msg)
 	if err != nil && !fault.IsTerminal(err) {
@@ -118,9 +132,36 @@ func (v *Informer) setBlocked(err error) {
 func (v *Informer) takeOnce(ctx context.Context, msg jetstream.Msg) error {
 	change, err := topology.DecodeChange(msg)
 	if err != nil {
+		v.noteRefusal(msg.Subject())
 		return err
 	}
-	return v.Apply(ctx, change)
+	err = v.Apply(ctx, change)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.refused, msg.Subject())
+	return err
+}
+
+// noteRefusal records that the last message about an object was refused. It ignores a tombstone on a subject of its own,
+// which is about an earlier object of the name.
+func (v *Informer) noteRefusal(subject string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, uid, err := topology.ParseChangeSubject(subject); err == nil && uid == "" {
+		v.refused[subject] = bootclock.Now()
+	}
+}
+
+// hasOldRefusal reports whether a message was refused long ago and no other followed. It may have been removed since.
+func (v *Informer) hasOldRefusal() bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for _, at := range v.refused {
+		if bootclock.Since(at) > maxRefusal {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *Informer) beginLoad() {
@@ -129,6 +170,8 @@ func (v *Informer) beginLoad() {
 	v.position, v.changed, v.loading, v.marked = 0, 0, true, false
 	clear(v.epochs)
 	clear(v.targeted)
+	clear(v.proofs)
+	clear(v.refused)
 	v.loads.Add(1)
 	for _, t := range v.tables {
 		t.beginLoad()
@@ -138,8 +181,8 @@ func (v *Informer) beginLoad() {
 	}
 }
 
-// finishLoad publishes the loaded content to readers. The content is everything that the stream held at the moment then.
-func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo, then syncPoint) {
+// finishLoad publishes the loaded content to readers. The content is everything that the stream held at a time.
+func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo, then time.Duration) {
 	again := v.publishLoaded()
 	v.mu.Lock()
 	v.streamID, v.read, v.loading = topology.Incarnation(stream), stream.TimeStamp, false
@@ -173,20 +216,13 @@ func (v *Informer) publishLoaded() (again bool) {
 
 func (v *Informer) feedMarkers(ctx context.Context, life string) error {
 	filters := v.subjectFilters(func(k event.GroupResource) string { return topology.SyncSubject(v.cfg.Cluster, k) })
-	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, orderedConsumerConfig(append(filters, topology.HeartbeatSubject(v.cfg.Cluster))))
+	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, orderedConsumerConfig(filters))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
 	}
-	v.readClock(ctx)
 	v.readMarkers(consumer.CachedInfo().NumPending)
-	beating := map[string]bool{}
 	return forEachMessage(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		defer v.readMarkers(meta.NumPending)
-		if topology.IsHeartbeat(msg.Subject()) {
-			v.readHeartbeat(msg, meta.Timestamp, !beating[msg.Subject()])
-			beating[msg.Subject()] = true
-			return nil
-		}
 		var m eventv1.SnapshotMarker
 		if err := proto.Unmarshal(msg.Data(), &m); err != nil {
 			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))

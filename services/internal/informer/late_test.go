@@ -15,11 +15,13 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -65,19 +67,19 @@ func (m stalledMessages) Next(opts ...jetstream.NextOpt) (jetstream.Msg, error) 
 	return msg, err
 }
 
-// Whoever was held still has heartbeats before them of a watcher that may have died long ago.
-func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
+// A process that was paused then reads barriers of a watcher that may have died long ago.
+func TestBarrierThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	var gate sync.Mutex
 	f := b.feed(func(c *informer.Config) {
-		c.JS = stalled{b.js, topology.Sync, func() { gate.Lock(); defer gate.Unlock() }}
+		c.JS = stalled{b.js, topology.Changes, func() { gate.Lock(); defer gate.Unlock() }}
 	})
 	f.await(t, "a ")
 	f.eventually(t, func() error {
 		b.beat(0)
 		if f.Age() > time.Second {
-			return errors.New("no heartbeat was read")
+			return errors.New("no barrier was read")
 		}
 		return nil
 	})
@@ -89,7 +91,7 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	written := time.Now()
 	f.eventually(t, func() error {
 		if f.Age() < 4*time.Second {
-			return errors.New("there were heartbeats a moment ago")
+			return errors.New("there were barriers a moment ago")
 		}
 		return nil
 	})
@@ -100,58 +102,7 @@ func TestAHeartbeatThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 		case over < 0:
 			return errors.New("it is not read")
 		case over < late:
-			t.Errorf("a heartbeat of %s ago is taken for one of %s ago", late, over)
-		}
-		return nil
-	})
-}
-
-// What a heartbeat tells of comes by another stream, and may come later: a heartbeat that was read says nothing of it until it is there.
-func TestAHeartbeatTellsNothingOfWhatIsNotReadYet(t *testing.T) {
-	b := newBus(t)
-	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
-	var gate sync.Mutex
-	var read atomic.Int64
-	f := b.feed(func(c *informer.Config) {
-		changes := stalled{b.js, topology.Changes, func() { gate.Lock(); defer gate.Unlock() }}
-		c.JS = stalled{changes, topology.Sync, func() { read.Add(1) }}
-	})
-	f.await(t, "a ")
-	beat := func(behind time.Duration) { // The stream keeps the last: each is to be read before the next.
-		t.Helper()
-		before := read.Load()
-		b.beat(behind)
-		f.eventually(t, func() error {
-			if read.Load() == before {
-				return errors.New("the heartbeat was not read")
-			}
-			return nil
-		})
-	}
-	const told = time.Hour // The watcher was held.
-	f.eventually(t, func() error {
-		beat(told)
-		if age := f.Age(); age < told || age == math.MaxInt64 {
-			return fmt.Errorf("the age is %s", age)
-		}
-		return nil
-	})
-	gate.Lock()
-	release := sync.OnceFunc(gate.Unlock)
-	t.Cleanup(release)
-	b.put(change("b", 2))
-	beat(0)
-	beat(0) // Once this is read, the one before it was taken.
-	if age := f.Age(); age < told {
-		t.Errorf("what was published before the heartbeat is not there, and the age is %s", age)
-	}
-	release()
-	f.eventually(t, func() error {
-		if age := f.Age(); age > told {
-			return fmt.Errorf("the age is %s", age)
-		}
-		if _, ok := f.stores.Get(key("b")); !ok {
-			t.Error("the view is young, and lacks what was published before")
+			t.Errorf("a barrier of %s ago is taken for one of %s ago", late, over)
 		}
 		return nil
 	})
@@ -161,8 +112,8 @@ func TestAHeartbeatTellsNothingOfWhatIsNotReadYet(t *testing.T) {
 func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
-	b.mark(kinds.Roles(), 1, 0, func(m *eventv1.SnapshotMarker) { m.Cluster = "other" })
-	b.must(b.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "other"}))
+	b.mark(kinds.Stores(), 0, 0, func(m *eventv1.SnapshotMarker) { m.Cluster = "other" })
+	b.must(testenv.NewBarriers(b.Publisher, "other").Write(t.Context(), 0))
 	markers := make(chan struct{}, 1)
 	f := b.feed(func(c *informer.Config) { c.JS = stalled{b.js, topology.Sync, func() { <-markers }} })
 	release := sync.OnceFunc(func() { close(markers) })
@@ -170,6 +121,7 @@ func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	markers <- struct{}{}
 	f.incomplete(t, "a")
 	for range 200 {
+		b.beat(0)
 		if f.Complete() == nil {
 			t.Fatal("it is complete, and has not heard of the other cluster")
 		}
@@ -177,8 +129,8 @@ func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	}
 	release()
 	f.eventually(t, func() error {
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), `in cluster "other"`) {
-			return err
+		if err := f.complete(); err == nil || !strings.Contains(err.Error(), `cluster "other"`) {
+			return fmt.Errorf("got %w", err)
 		}
 		return nil
 	})
@@ -227,8 +179,52 @@ func TestAStreamThatHasLostItsEndIsReadAnew(t *testing.T) {
 		if _, there := f.stores.Get(key("a")); there {
 			return errors.New("it has not heard that a is gone")
 		}
-		return f.Complete()
+		return f.complete()
 	})
+}
+
+func TestViewIsIncompleteAfterALostConnectionUntilTheNextBarrier(t *testing.T) {
+	var server recovering
+	dir := server.next(t, t.TempDir())
+	b := newBusOf(t, &server)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	f := b.feed()
+	f.await(t, "a ")
+	server.next(t, dir) // It has lost nothing.
+	b.reconnected()
+	f.eventually(t, func() error {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "no barrier of cluster") {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
+	f.await(t, "a ")
+}
+
+func TestViewLoadsAgainAfterABarrierThatDoesNotNameTheLastOne(t *testing.T) {
+	b := newBus(t)
+	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
+	f := b.feed()
+	f.await(t, "a ")
+	for number := range uint64(20) {
+		b.beat(0)
+		if f.reloads.Load() > 0 {
+			t.Fatalf("it loads again after barrier %d that names all others", number)
+		}
+	}
+	data, err := proto.Marshal(&eventv1.Barrier{Cluster: "c", Run: "another", Number: 1})
+	b.must(err)
+	b.raw(topology.BarrierSubject("c"), string(data))
+	f.eventually(t, func() error {
+		if f.reloads.Load() == 0 {
+			return errors.New("it goes on")
+		}
+		return nil
+	})
+	if err := f.Complete(); !errors.Is(err, informer.ErrIncomplete) {
+		t.Errorf("got %v after the load, want it incomplete", err)
+	}
+	f.await(t, "a ")
 }
 
 // reconnected waits until the bus answers again.
@@ -265,7 +261,7 @@ func TestAViewThatIsReadAnewIsIncompleteUntilAllIsRead(t *testing.T) {
 	f.eventually(t, func() error {
 		b.beat(0)
 		if f.Age() > soon {
-			return errors.New("no heartbeat was read")
+			return errors.New("no barrier was read")
 		}
 		return nil
 	})
@@ -301,7 +297,7 @@ func TestAViewIsNotBelievedWhoseStreamAnotherTookThePlaceOf(t *testing.T) {
 		stream, err := b.js.Stream(t.Context(), topology.Changes)
 		b.must(err)
 		b.reaches(stream.CachedInfo().State.LastSeq)
-		return f.Complete()
+		return f.complete()
 	})
 	b.replace()
 	f.eventually(t, func() error {

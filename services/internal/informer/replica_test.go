@@ -52,7 +52,7 @@ func (b *bus) reaches(sequence uint64) {
 		copied := nats.NewMsg(replicaPrefix + "overwritten")
 		msg, err := leader.GetMsg(b.t.Context(), at)
 		if err == nil {
-			copied.Subject, copied.Data = replicaPrefix+strings.TrimPrefix(msg.Subject, subjectPrefix), msg.Data
+			copied.Subject, copied.Data, copied.Header = replicaPrefix+strings.TrimPrefix(msg.Subject, subjectPrefix), msg.Data, msg.Header
 		} else if !errors.Is(err, jetstream.ErrMsgNotFound) {
 			b.t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestAViewIsLoadedWhenItHoldsWhatTheLeaderDoes(t *testing.T) {
 		stream, err := b.js.Stream(t.Context(), topology.Changes)
 		b.must(err)
 		b.reaches(stream.CachedInfo().State.LastSeq)
-		return f.Complete()
+		return f.complete()
 	})
 	if got := names(f.stores.All()); got != "a b c " {
 		t.Errorf("held are %s", got)

@@ -17,7 +17,7 @@ func (v *Informer) Revision() string {
 	return topology.Revision(v.position, v.streamID)
 }
 
-// Changed returns the sequence of the last change that the view holds. Unlike the position, which barriers of replicas
+// Changed returns the sequence of the last change that the view holds. Unlike the position, which barriers
 // advance, it is equal on all replicas while nothing changes.
 func (v *Informer) Changed() uint64 {
 	v.mu.RLock()

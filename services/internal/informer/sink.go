@@ -36,6 +36,8 @@ func titleOf(k event.Key) localName { return localName{k.Namespace, k.Name} }
 type state struct {
 	uid, version string
 	epoch        unique.Handle[string]
+	// sequence is the position of the change in the stream that the load read.
+	sequence uint64
 	// load is the load that brought this state, or found it again.
 	load uint32
 	// blank means that this load brought an older state, so the callback does not have the known one.
@@ -47,6 +49,14 @@ type tombstoneIndex struct {
 	event.Change
 
 	load uint32
+}
+
+// in returns the tombstone as a change, without the sequence of an earlier load.
+func (m tombstoneIndex) in(load uint32) event.Change {
+	if m.load != load {
+		m.Sequence = 0
+	}
+	return m.Change
 }
 
 // RegisterSink declares a sink of one kind. take receives the new state of an object with its change, and nil if the
@@ -69,6 +79,7 @@ func (s *Stream[T]) Get(k event.Key) (c event.Change, live bool) {
 	return held.toChange(k), true
 }
 
+// findState returns the known version of a live object. It returns no sequence of an earlier load.
 func (s *Stream[T]) findState(k event.Key) (held state, live bool) {
 	held, live = s.live[k.Cluster][titleOf(k)]
 	return held, live
@@ -86,7 +97,7 @@ func (s *Stream[T]) keyOf(cluster string, n localName) event.Key {
 }
 
 func (h state) toChange(k event.Key) event.Change {
-	return event.Change{Key: k, UID: h.uid, ResourceVersion: h.version, Epoch: h.epoch.Value()}
+	return event.Change{Key: k, UID: h.uid, ResourceVersion: h.version, Epoch: h.epoch.Value(), Sequence: h.sequence}
 }
 
 func (h state) isNewerThan(c event.Change) bool { return h.toChange(c.Key).IsNewerThan(c) }
@@ -102,19 +113,19 @@ func (s *Stream[T]) isNewer(c event.Change) bool {
 	held, live := s.findState(c.Key)
 	if c.Deleted {
 		i := s.tombstoneIndex(c.Key, c.UID)
-		return (i < 0 || c.IsNewerThan(s.gone[c.Key][i].Change)) &&
-			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || held.load != s.loads || c.IsNewerThan(held.toChange(c.Key)))
+		return (i < 0 || c.Replaces(s.gone[c.Key][i].in(s.loads))) &&
+			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || held.load != s.loads || c.Replaces(held.toChange(c.Key)))
 	}
 	if live && s.isOutlived(held, c) { // A state that is found again is accepted, unless a tombstone of this load is newer.
-		return !slices.ContainsFunc(s.gone[c.Key], func(m tombstoneIndex) bool { return m.load == s.loads && !c.IsNewerThan(m.Change) })
+		return !slices.ContainsFunc(s.gone[c.Key], func(m tombstoneIndex) bool { return m.load == s.loads && !c.Replaces(m.Change) })
 	}
 	another := live && s.canForget(held.load, held.epoch.Value(), c)
 	for _, gone := range s.gone[c.Key] {
-		if !s.canForget(gone.load, gone.Epoch, c) && (!another || gone.UID != held.uid) && !c.IsNewerThan(gone.Change) {
+		if !s.canForget(gone.load, gone.Epoch, c) && (!another || gone.UID != held.uid) && !c.Replaces(gone.in(s.loads)) {
 			return false
 		}
 	}
-	return !live || held.load != s.loads || c.IsNewerThan(held.toChange(c.Key)) || held.blank && !held.isNewerThan(c)
+	return !live || held.load != s.loads || c.Replaces(held.toChange(c.Key)) || held.blank && !held.isNewerThan(c)
 }
 
 // isOutlived reports whether a state of an earlier load is newer than c.
@@ -152,7 +163,7 @@ func (s *Stream[T]) passOn(c event.Change, value *T) (taken bool) {
 	case c.Deleted:
 		s.deleteObject(c, was, live)
 	case live && s.isOutlived(was, c):
-		was.load, was.blank = s.loads, true
+		was.load, was.blank, was.sequence = s.loads, true, 0
 		s.holdState(c.Key, was)
 		if was.uid != c.UID { // It went before what outlives it came.
 			c.Deleted = true
@@ -167,7 +178,7 @@ func (s *Stream[T]) passOn(c event.Change, value *T) (taken bool) {
 }
 
 func (s *Stream[T]) deleteObject(c event.Change, was state, live bool) {
-	if live && (was.uid == c.UID || was.epoch.Value() == c.Epoch) && c.IsNewerThan(was.toChange(c.Key)) {
+	if live && (was.uid == c.UID || was.epoch.Value() == c.Epoch) && c.Replaces(was.toChange(c.Key)) {
 		s.dropState(c.Key, was)
 		if was.uid != c.UID { // It went before the one that is deleted came.
 			s.displaceState(was, c)
@@ -188,7 +199,7 @@ func (s *Stream[T]) replaceLive(c event.Change, was state, live bool) {
 	if i := s.tombstoneIndex(c.Key, c.UID); i >= 0 && s.gone[c.Key][i].Epoch == c.Epoch {
 		s.removeTombstone(c.Key, i)
 	}
-	s.holdState(c.Key, state{uid: c.UID, version: c.ResourceVersion, epoch: unique.Make(c.Epoch), load: s.loads})
+	s.holdState(c.Key, state{uid: c.UID, version: c.ResourceVersion, epoch: unique.Make(c.Epoch), sequence: c.Sequence, load: s.loads})
 	s.sum ^= digestState(c)
 }
 
@@ -206,7 +217,7 @@ func (s *Stream[T]) displaceState(was state, by event.Change) {
 
 // rememberTombstone buries an object, unless a newer tombstone of it is known.
 func (s *Stream[T]) rememberTombstone(gone event.Change) {
-	if i := s.tombstoneIndex(gone.Key, gone.UID); i < 0 || gone.IsNewerThan(s.gone[gone.Key][i].Change) {
+	if i := s.tombstoneIndex(gone.Key, gone.UID); i < 0 || gone.Replaces(s.gone[gone.Key][i].in(s.loads)) {
 		s.addTombstone(gone)
 	}
 }
@@ -240,7 +251,7 @@ func (s *Stream[T]) finishLoad() {
 	}
 	for _, all := range s.gone {
 		for i := range all {
-			all[i].load = s.loads
+			all[i] = tombstoneIndex{all[i].in(s.loads), s.loads}
 		}
 	}
 }

@@ -180,38 +180,47 @@ func (t *Lister[T]) beginLoad() {
 	t.writing = &contents[T]{live, newTombstones(t.extract), map[event.Key]*Object[T]{}}
 }
 
-// finishLoad makes the loaded content visible. It keeps what readers saw before and the stream does not hold yet, because
-// this process wrote it itself, and tombstones that the stream may not bring again. Objects of another epoch become
-// tombstones.
+// finishLoad makes the loaded content visible. It keeps answers of the API server that the stream does not hold yet, because
+// this process wrote them itself, and tombstones that the stream may not bring again. Objects of another epoch become
+// tombstones. Other states of the last load are dropped: that stream may have been another one.
 func (t *Lister[T]) finishLoad() {
 	before, loaded := t.shown, t.writing
 	for k, is := range loaded.live.objects {
 		was := before.live.objects[k]
 		switch {
 		case was == nil:
-		case was.Epoch == is.Epoch && was.IsNewerThan(is.Change):
+		case was.Epoch == is.Epoch && was.Sequence == 0 && was.IsNewerThan(is.Change):
 			t.putAsIs(was)
 		case was.UID != is.UID || was.Epoch != is.Epoch:
-			loaded.gone.displaceObject(was, is.Change)
+			loaded.gone.displaceObject(unordered(was), is.Change)
 		}
 	}
 	for k, denied := range before.denied {
 		if is := loaded.live.objects[k]; is != nil && is.Epoch != denied.Epoch {
-			loaded.gone.displaceObject(denied, is.Change)
+			loaded.gone.displaceObject(unordered(denied), is.Change)
 		} else {
-			loaded.denied[k] = denied
+			loaded.denied[k] = unordered(denied)
 		}
 	}
 	for at, gone := range before.gone.shelf.objects {
 		is := loaded.live.objects[at.Key]
-		if is != nil && is.UID == gone.UID && is.Epoch != gone.Epoch {
+		written := gone.Sequence == 0
+		switch gone = unordered(gone); {
+		case is != nil && is.UID == gone.UID && is.Epoch != gone.Epoch:
 			loaded.gone.displaceObject(gone, gone.Change)
-		} else {
+		case is == nil || is.UID != gone.UID || written:
 			t.putObject(gone)
 		}
 	}
 	loaded.live.changed += before.live.changed + 1
 	t.shown = loaded
+}
+
+// unordered returns a copy of an object of an earlier load. Sequences of two loads cannot be compared.
+func unordered[T any](o *Object[T]) *Object[T] {
+	earlier := *o
+	earlier.Sequence = 0
+	return &earlier
 }
 
 func (t *Lister[T]) expireTombstones(now time.Time) {

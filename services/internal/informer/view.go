@@ -2,8 +2,9 @@
 // Services decide from it.
 //
 // A view is complete once it holds, for every kind, everything that the watcher's snapshot marker covers. Before that,
-// no service may conclude that an object does not exist. A view also bounds its age: it checks against the stream and
-// reads the watcher's heartbeats.
+// no service may conclude that an object does not exist, and none may grant. A view is also complete only after a
+// barrier that the watcher wrote after the load began. It bounds its age by barriers, and loads again when a barrier does
+// not name the last one that it has read.
 package informer
 
 import (
@@ -71,15 +72,20 @@ type Informer struct {
 	targeted map[snapshot]uint64
 	// brought counts messages that the feed delivered, and attempts to store them.
 	brought atomic.Uint64
-	// syncedAt is the last moment at which the view is known to have held everything that the stream held.
-	syncedAt syncPoint
-	// beats holds the last heartbeats by cluster, dated by clock. beaten signals a new one.
-	beats   map[string]progress
-	beaten  chan struct{}
-	clock   clock
-	markers map[snapshot]marker
+	// syncedAt is the last time, by [bootclock.Now], at which the view is known to have held everything that the stream
+	// held.
+	syncedAt time.Duration
+	// proofs holds the last barriers since the load by cluster, dated by clock. beaten signals a new one.
+	proofs map[string]proof
+	beaten chan struct{}
+	// consumer is the name of the consumer that feeds the view. Only the feed uses it.
+	consumer string
+	clock    clock
+	markers  map[snapshot]marker
 	// marked is true once a feed has read all markers that existed when it began.
 	marked bool
+	// refused holds the subjects whose last message was refused, each with the time, by [bootclock.Now].
+	refused map[string]time.Duration
 	// epochs holds the newest epoch of each cluster.
 	epochs map[string]string
 	// loading is true until a feed has read everything that the stream held when the feed began.
@@ -127,8 +133,8 @@ type marker struct {
 func New(cfg Config) *Informer {
 	return &Informer{
 		cfg: cfg, tables: map[event.GroupResource]table{}, named: map[event.GroupResource]bool{},
-		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, epochs: map[string]string{},
-		beats: map[string]progress{}, beaten: make(chan struct{}, 1),
+		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, refused: map[string]time.Duration{}, epochs: map[string]string{},
+		proofs: map[string]proof{}, beaten: make(chan struct{}, 1),
 	}
 }
 
@@ -177,8 +183,11 @@ func (v *Informer) checkComplete() error {
 	if v.streamID == "" || v.loading || !v.marked {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}
-	if old := bootclock.Since(v.syncedAt.at); old > maxUnverified {
+	if old := bootclock.Since(v.syncedAt); old > maxUnverified {
 		return fmt.Errorf("%w: nothing was heard of the stream of changes for %s", ErrIncomplete, old.Round(time.Second))
+	}
+	for subject := range v.refused {
+		return fmt.Errorf("%w: the message on %.200s was refused; the watcher publishes the object again", ErrIncomplete, subject)
 	}
 	for _, cluster := range v.listClusters() {
 		for kind := range v.tables {
@@ -194,17 +203,20 @@ func (v *Informer) checkComplete() error {
 				return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, of, v.position, m.message.GetLastSequence())
 			}
 		}
+		if err := v.proven(cluster); err != nil {
+			return err
+		}
 	}
 	return v.targetsComplete()
 }
 
-// listClusters lists the clusters that have a marker or a heartbeat; if there is none, the configured one.
+// listClusters lists the clusters that have a marker or a barrier; if there is none, the configured one.
 func (v *Informer) listClusters() []string {
 	known := map[string]bool{}
 	for s := range v.markers {
 		known[s.cluster] = true
 	}
-	for cluster := range v.beats {
+	for cluster := range v.proofs {
 		known[cluster] = true
 	}
 	if len(known) == 0 {
@@ -230,16 +242,6 @@ func (v *Informer) HasLive(k event.Key) bool {
 	defer v.mu.RUnlock()
 	t, ok := v.tableOf(k.GroupResource)
 	return ok && t.hasLive(k)
-}
-
-// Size returns the number of live objects of a kind in all clusters.
-func (v *Informer) Size(of event.GroupResource) int {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if t, ok := v.tableOf(of); ok {
-		return int(t.countCovered(snapshot{kind: of}))
-	}
-	return 0
 }
 
 // tableOf returns the table of a kind. All kinds of targets share one.

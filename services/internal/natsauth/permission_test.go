@@ -45,7 +45,7 @@ func TestOnlyTheWatcherMayChangeStreams(t *testing.T) {
 		for _, right := range user.Publish {
 			for _, subject := range right.Subjects {
 				changes := strings.HasPrefix(subject, "$JS.API.STREAM.") && !strings.HasPrefix(subject, "$JS.API.STREAM.INFO.") ||
-					strings.HasPrefix(subject, "entail.changes") || strings.HasPrefix(subject, "entail.sync")
+					strings.HasPrefix(subject, "entail.changes") || strings.HasPrefix(subject, "entail.barrier") || strings.HasPrefix(subject, "entail.sync")
 				if changes && user.Service != topology.Watcher || subject == ">" || strings.HasPrefix(subject, "$JS.API.>") {
 					t.Errorf("%s may publish on %s", user.Service, subject)
 				}

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/natsauth"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -118,14 +119,15 @@ func TestAStolenCredentialIsRefused(t *testing.T) {
 	for _, service := range slices.Concat(topology.Services(), topology.Readers()) {
 		thief := connect(t, s, service.Name)
 		transform, err := json.Marshal(map[string]any{
-			"name": topology.Changes, "subjects": []string{"entail.changes.>", "entail.wake.*"},
+			"name": topology.Changes, "subjects": []string{"entail.changes.>", "entail.barrier.*", "entail.wake.*"},
 			"subject_transform": map[string]string{"src": topology.WakeSubject(service.Name), "dest": change},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		tries := map[string]string{
-			"publishing a change": change, "publishing a marker": "entail.sync.local.g.r",
+			"publishing a change": change, "publishing a target": strings.Replace(change, ".changes.", ".objects.", 1),
+			"publishing a marker": topology.SyncSubject("local", kinds.Stores().GroupResource), "publishing a barrier": topology.BarrierSubject("local"),
 			"writing to another's inbox": topology.InboxPrefix(topology.Watcher) + ".x", "waking another": "entail.wake.watcher",
 			"restoring a stream": "$JS.API.STREAM.RESTORE.ENTAIL_CHANGES", "another stream": "$JS.API.STREAM.CREATE.MINE",
 			"reading any message":       "$JS.API.STREAM.MSG.GET.ENTAIL_CHANGES",
@@ -170,7 +172,7 @@ func TestAReaderTellsNobodyAnything(t *testing.T) {
 		for what, subject := range map[string]string{
 			"a result": "entail.results." + service.Name + ".x", "a dead letter": "entail.deadletters." + service.Name + ".x",
 			"an announcement": "entail.announce.x", "a wake": topology.WakeSubject(service.Name), "whose turn it is": topology.TurnSubject(service.Name),
-			"a barrier of another": topology.BarrierSubject(topology.TupleSync), "an acknowledgement": "$JS.ACK.ENTAIL_CHANGES." + service.Name + ".1.1.1.1.1",
+			"a pulse of another": topology.PulseSubject(topology.TupleSync), "an acknowledgement": "$JS.ACK.ENTAIL_CHANGES." + service.Name + ".1.1.1.1.1",
 			"anything else": "anything",
 		} {
 			thief.mayNot(service.Name+": "+what, thief.publish(subject, []byte("x")))

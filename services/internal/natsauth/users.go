@@ -41,10 +41,10 @@ func watcherUser() User {
 			inspectRight(),
 			subjectsRight("The watcher alone makes streams, and gives them their configuration back.", slices.Concat(
 				prefixNames(streamAPI+"CREATE.", topology.Streams()...), prefixNames(streamAPI+"UPDATE.", topology.Streams()...))...),
-			subjectsRight("What is published: changes, and markers.", "entail.changes.>", "entail.objects.>", "entail.sync.>"),
-			subjectsRight("Does the bus take anything?", topology.BarrierSubject(topology.Watcher)),
-			subjectsRight("A sweep reads what the stream holds.",
-				append(readSubjects(changes, "entail.changes.>"), readSubjects(changes, "entail.objects.>")...)...),
+			subjectsRight("What is published: changes, barriers, and markers.", "entail.changes.>", "entail.objects.>", "entail.barrier.*", "entail.sync.>"),
+			subjectsRight("Does the bus take anything?", topology.PulseSubject(topology.Watcher)),
+			subjectsRight("A sweep reads what the stream holds.", append(readSubjects(changes, "entail.changes.>"), readSubjects(changes, "entail.objects.>")...)...),
+			subjectsRight("Changes of all kinds are audited.", consumerAPI+"CREATE."+changes+".*"),
 			subjectsRight("One message is read: a change, a marker, a result, a dead letter.",
 				direct+changes, direct+changes+".entail.changes.>", direct+changes+".entail.objects.>",
 				direct+sync+".entail.sync.>", direct+results+".entail.results.>", direct+letters),
@@ -70,7 +70,7 @@ func viewRights(service string) []Right {
 		inspectRight(),
 		subjectsRight("A view is fed from changes and markers.", append(readSubjects(changes, "entail.changes.>"), readSubjects(sync, "entail.sync.>")...)...),
 		subjectsRight("Of several kinds at once; also how a durable is made.", prefixNames(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
-		subjectsRight("How far a view has to read.", topology.BarrierSubject(service)),
+		subjectsRight("How far a view has to read, and whether NATS accepts messages.", topology.EndSubject(service), topology.PulseSubject(service)),
 	}
 }
 

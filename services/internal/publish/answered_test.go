@@ -102,7 +102,7 @@ func TestWithoutItsStreamNothingIsReadOrTakenAway(t *testing.T) {
 	if _, err := p.LastMarker(t.Context(), "local", r); !errors.Is(err, ErrNone) {
 		t.Errorf("the last marker: %v", err)
 	}
-	for _, err := range p.Heads(t.Context(), "local", r) {
+	for _, err := range p.All(t.Context(), "local", r, false) {
 		if !errors.Is(err, jetstream.ErrStreamNotFound) {
 			t.Errorf("what the stream holds: %v", err)
 		}

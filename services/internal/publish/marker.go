@@ -28,38 +28,6 @@ func (p *Publisher) Marker(ctx context.Context, m *eventv1.SnapshotMarker) error
 	return nil
 }
 
-// Heartbeat publishes a heartbeat.
-func (p *Publisher) Heartbeat(ctx context.Context, h *eventv1.Heartbeat) error {
-	data, err := proto.Marshal(h)
-	if err != nil {
-		return fmt.Errorf("encode heartbeat: %w", err)
-	}
-	if _, err := p.js.Publish(ctx, topology.HeartbeatSubject(h.GetCluster()), data); err != nil {
-		return fault.Unavailable(fmt.Errorf("publish heartbeat: %w", err))
-	}
-	return nil
-}
-
-// LastHeartbeat returns the newest heartbeat of a cluster, or [ErrNone].
-func (p *Publisher) LastHeartbeat(ctx context.Context, cluster string) (*eventv1.Heartbeat, error) {
-	stream, err := p.openAtLeader(ctx, topology.Sync)
-	if err != nil {
-		return nil, fault.Unavailable(err)
-	}
-	msg, err := stream.GetLastMsgForSubject(ctx, topology.HeartbeatSubject(cluster))
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, fmt.Errorf("read the last heartbeat: %w", ErrNone)
-	}
-	if err != nil {
-		return nil, fault.Unavailable(fmt.Errorf("read the last heartbeat: %w", err))
-	}
-	var h eventv1.Heartbeat
-	if err := proto.Unmarshal(msg.Data, &h); err != nil {
-		return nil, fmt.Errorf("read the last heartbeat: %w: %w", ErrMalformed, err)
-	}
-	return &h, nil
-}
-
 // LastMarker returns the newest snapshot marker of a resource. The error is [ErrNone] if there is none, and
 // [ErrMalformed] if it cannot be decoded.
 func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.GroupResource) (*eventv1.SnapshotMarker, error) {

@@ -52,27 +52,6 @@ func TestAMarkerReadsBackUntilItIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestTheLastHeartbeatReadsBack(t *testing.T) {
-	p := New(bus(t, 0))
-	if h, err := p.LastHeartbeat(t.Context(), "local"); !errors.Is(err, ErrNone) {
-		t.Errorf("before there is one it is %v, %v; want ErrNone", h, err)
-	}
-	for _, epoch := range []string{"first", "last"} {
-		if err := p.Heartbeat(t.Context(), &eventv1.Heartbeat{Cluster: "local", Epoch: epoch}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if h, err := p.LastHeartbeat(t.Context(), "local"); err != nil || h.GetEpoch() != "last" {
-		t.Errorf("it is %v, %v; want the last", h, err)
-	}
-	if _, err := p.js.Publish(t.Context(), topology.HeartbeatSubject("local"), []byte("not protobuf")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.LastHeartbeat(t.Context(), "local"); !errors.Is(err, ErrMalformed) {
-		t.Errorf("of another message it is %v, want ErrMalformed", err)
-	}
-}
-
 func TestAStreamMadeAgainHasAnotherIncarnation(t *testing.T) {
 	js := bus(t, 0)
 	before := incarnation(t, js)

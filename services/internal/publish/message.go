@@ -10,18 +10,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Headers of a change. They repeat what a sweep compares, so that it reads no bodies.
+// Headers of a change, beside those of package topology.
 const (
 	// HeaderSchema holds the version of the wire format.
 	HeaderSchema = "Entail-Schema"
-	// HeaderEpoch holds the epoch of the change.
-	HeaderEpoch = "Entail-Epoch"
-	// HeaderUID holds the UID of the object.
-	HeaderUID = "Entail-Uid"
-	// HeaderVersion holds the resourceVersion of the object.
-	HeaderVersion = "Entail-Resource-Version"
-	// HeaderOperation holds "upsert" or "delete".
-	HeaderOperation = "Entail-Operation"
 	// HeaderMeaning holds [Options.ContentHash].
 	HeaderMeaning = "Entail-Meaning"
 
@@ -32,8 +24,6 @@ const (
 const (
 	schema      = "1"
 	contentType = "application/protobuf"
-	upsert      = "upsert"
-	deleted     = "delete"
 	// overhead bounds the size of all headers. The server counts them, too.
 	overhead = 4 << 10
 )
@@ -58,8 +48,8 @@ func (h Entry) Change() event.Change {
 
 func headOf(key event.Key, sequence uint64, header nats.Header) Entry {
 	return Entry{
-		Key: key, Sequence: sequence, Epoch: header.Get(HeaderEpoch), UID: header.Get(HeaderUID), Version: header.Get(HeaderVersion),
-		Deleted: header.Get(HeaderOperation) == deleted, ContentHash: header.Get(HeaderMeaning),
+		Key: key, Sequence: sequence, Epoch: header.Get(topology.EpochHeader), UID: header.Get(topology.UIDHeader),
+		Version: header.Get(topology.VersionHeader), Deleted: header.Get(topology.OperationHeader) == topology.Delete, ContentHash: header.Get(HeaderMeaning),
 	}
 }
 
@@ -75,13 +65,9 @@ func (p *Publisher) encodeMessage(subject string, c event.Change, opts Options) 
 			return nil, err
 		}
 	}
-	msg := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
+	msg := &nats.Msg{Subject: subject, Data: data, Header: topology.Headers(c)}
 	msg.Header.Set(headerContentType, contentType)
 	msg.Header.Set(HeaderSchema, schema)
-	msg.Header.Set(HeaderEpoch, c.Epoch)
-	msg.Header.Set(HeaderUID, c.UID)
-	msg.Header.Set(HeaderVersion, c.ResourceVersion)
-	msg.Header.Set(HeaderOperation, operationOf(c))
 	if opts.ContentHash != "" {
 		msg.Header.Set(HeaderMeaning, opts.ContentHash)
 	}
@@ -92,13 +78,6 @@ func (p *Publisher) encodeMessage(subject string, c event.Change, opts Options) 
 		msg.Header.Set(topology.ReplayHeader, time.Now().UTC().Format(time.RFC3339Nano))
 	}
 	return msg, nil
-}
-
-func operationOf(c event.Change) string {
-	if c.Deleted {
-		return deleted
-	}
-	return upsert
 }
 
 func publishConditions(c event.Change, id string, expected uint64, opts Options) []jetstream.PublishOpt {

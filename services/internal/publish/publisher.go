@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,12 +25,20 @@ var (
 	// ErrMalformed means that a message is not a valid change of its subject.
 	ErrMalformed = errors.New("malformed message on the bus")
 
+	// ErrRefused means that the stream holds another barrier than the expected one.
+	ErrRefused = errors.New("the stream holds another barrier")
+
 	errContended = errors.New("other writers are faster")
 )
 
-// Publisher writes changes, snapshot markers and heartbeats.
+// Publisher writes changes, snapshot markers and barriers.
 type Publisher struct {
 	js jetstream.JetStream
+	// uncovered is 1 + the number of the oldest connection over which a change was acknowledged since the last barrier. It
+	// is 0 if the stream acknowledged none.
+	uncovered atomic.Uint64
+	// onAck is set by [Publisher.OnAck].
+	onAck atomic.Pointer[func(uint64)]
 }
 
 // New returns a publisher.
@@ -41,6 +50,9 @@ type Options struct {
 	ContentHash string
 	// Replay publishes a state that is already stored once more, so that consumers process it again.
 	Replay bool
+	// Force stores the change whatever version the subject holds. It still expects the last sequence of the subject.
+	// Only the leader may use it, to correct the stream.
+	Force bool
 	// MetadataOnly keeps the bodies of objects out of tombstones.
 	MetadataOnly bool
 	// TTL bounds the life of a tombstone; 0 means [topology.TombstoneTTL]. Other changes do not expire.
@@ -81,10 +93,11 @@ func (p *Publisher) publishOnce(ctx context.Context, subject string, c event.Cha
 		return Ack{}, err
 	}
 	id := c.ID()
-	if opts.Replay {
+	if opts.Replay || opts.Force {
 		id = uniqueID(c)
 	}
 	for range attempts {
+		connection := p.connection()
 		pub, err := p.js.PublishMsg(ctx, msg, publishConditions(c, id, expected, opts)...)
 		switch {
 		case err == nil && pub.Duplicate && pub.Sequence != expected:
@@ -93,6 +106,8 @@ func (p *Publisher) publishOnce(ctx context.Context, subject string, c event.Cha
 			id = uniqueID(c)
 			continue
 		case err == nil:
+			p.uncover(connection)
+			p.acknowledged(pub.Sequence)
 			return Ack{Entry: headOf(c.Key, pub.Sequence, msg.Header)}, nil
 		case !isConflict(err):
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, err))
@@ -109,9 +124,10 @@ func (p *Publisher) publishOnce(ctx context.Context, subject string, c event.Cha
 	return Ack{}, fault.Unavailable(fmt.Errorf("publish %s, %d attempts: %w", c.Key, attempts, errContended))
 }
 
-// publishReplaced stores a tombstone of the state that c replaces, if no other message holds that state.
+// publishReplaced stores a tombstone of the state that c replaces, if no other message holds that state. A forged state
+// leaves none: it would outlive the correction.
 func (p *Publisher) publishReplaced(ctx context.Context, old, c event.Change, opts Options) error {
-	if old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
+	if opts.Force || old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
 		return nil
 	}
 	if !old.Deleted {
@@ -127,6 +143,8 @@ func resolveConflict(c event.Change, stored Stored, err error, opts Options) (do
 		return false, nil
 	case err != nil:
 		return false, err
+	case opts.Force:
+		return false, nil
 	case opts.Replay:
 		return stored.Change.IsNewerThan(c), nil
 	default:

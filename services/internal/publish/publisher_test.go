@@ -26,7 +26,7 @@ func TestAPublishedChangeReadsBackWithItsHeaders(t *testing.T) {
 	}
 	for header, want := range map[string]string{
 		"Nats-Msg-Id": "local/epoch/uid-a.b/7/upsert", "Content-Type": "application/protobuf", HeaderSchema: "1",
-		HeaderEpoch: "epoch", HeaderUID: "uid-a.b", HeaderVersion: "7", HeaderOperation: "upsert", HeaderMeaning: "m", "traceparent": c.Traceparent,
+		topology.EpochHeader: "epoch", topology.UIDHeader: "uid-a.b", topology.VersionHeader: "7", topology.OperationHeader: "upsert", HeaderMeaning: "m", "traceparent": c.Traceparent,
 	} {
 		if got := msg.Header.Get(header); got != want {
 			t.Errorf("header %s is %q, want %q", header, got, want)
@@ -56,12 +56,13 @@ func TestAConflictIsResolvedByWhatIsNewer(t *testing.T) {
 		"an object made again replaces its deletion":         {there: gone("x", 5), mine: state("x", 6), wantVersion: "6"},
 		"versions of two epochs do not compare":              {there: state("x", 5), mine: otherEpoch, wantVersion: "3"},
 		"a replay goes over the same state":                  {there: state("x", 5), mine: state("x", 5), opts: replayed, wantVersion: "5"},
+		"a forced state replaces a newer one":                {there: state("x", 6), mine: state("x", 5), opts: Options{Force: true}, wantVersion: "5"},
 		"a replay does not bring back an older state":        {there: state("x", 6), mine: state("x", 5), opts: replayed, wantStale: true, wantVersion: "6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := New(bus(t, 0))
 			first := mustPublish(t, p, tc.there, 0, Options{ContentHash: "there"})
-			ack := mustPublish(t, p, tc.mine, 99, Options{ContentHash: "mine", Replay: tc.opts.Replay})
+			ack := mustPublish(t, p, tc.mine, 99, Options{ContentHash: "mine", Replay: tc.opts.Replay, Force: tc.opts.Force})
 			stored := mustLast(t, p, "x")
 			if ack.Stale != tc.wantStale || ack.Entry != stored.Entry || stored.Version != tc.wantVersion {
 				t.Errorf("acknowledged %+v, stored %+v, want stale %v and version %s", ack, stored.Entry, tc.wantStale, tc.wantVersion)

@@ -64,7 +64,7 @@ func TestHeadsTellsWhatTheLeaderHoldsAlsoFromAReplicaThatLags(t *testing.T) {
 	js.reaches("a")
 	js.reaches("b")
 	var got []string
-	for head, err := range p.Heads(t.Context(), "local", kinds.Stores().GroupResource) {
+	for head, err := range p.All(t.Context(), "local", kinds.Stores().GroupResource, false) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,6 +41,8 @@ type Stored struct {
 	Change event.Change
 	// PublishedAt is the time at which the stream stored it.
 	PublishedAt time.Time
+	// Refused is the error of [topology.Decode]. Then Change is empty, and only Key and Sequence of Head are reliable.
+	Refused error
 }
 
 // Last returns the newest message of k. The error is [ErrNone] if there is none, and [ErrMalformed] if it cannot be
@@ -62,12 +64,9 @@ func (p *Publisher) lastStored(ctx context.Context, subject string, k event.Key)
 		return Stored{}, fault.Unavailable(fmt.Errorf("read last change of %s: %w", k, err))
 	}
 	stored := Stored{Entry: headOf(k, msg.Sequence, msg.Header), PublishedAt: msg.Time}
-	if stored.Change, err = event.Unmarshal(k, msg.Data); err != nil {
-		return stored, fmt.Errorf("sequence %d: %w: %w", msg.Sequence, ErrMalformed, err)
+	if stored.Change, stored.Refused = topology.Decode(msg.Subject, msg.Header, msg.Data); stored.Refused != nil {
+		return stored, fmt.Errorf("sequence %d: %w: %w", msg.Sequence, ErrMalformed, stored.Refused)
 	}
-	// The body counts: a replayed old message may lack our headers.
-	stored.Epoch, stored.UID = stored.Change.Epoch, stored.Change.UID
-	stored.Version, stored.Deleted = stored.Change.ResourceVersion, stored.Change.Deleted
 	return stored, nil
 }
 
@@ -96,11 +95,7 @@ func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequenc
 	if err != nil {
 		return false, fault.Unavailable(fmt.Errorf("read message %d of %s: %w", sequence, topology.Changes, err))
 	}
-	key, _, err := topology.ParseChangeSubject(subject)
-	if err == nil {
-		_, err = event.Unmarshal(key, msg.Data)
-	}
-	if err == nil || msg.Subject != subject {
+	if _, err = topology.Decode(subject, msg.Header, msg.Data); err == nil || msg.Subject != subject {
 		return false, nil
 	}
 	return true, p.Remove(ctx, sequence)

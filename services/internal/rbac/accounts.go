@@ -33,8 +33,8 @@ func watcherAccount() Account {
 	group := coordinationv1.GroupName
 	return Account{
 		Service: topology.Watcher,
-		Everywhere: slices.Concat(commonRights(), rightsOnKinds("Every change is published; a replay reads one object.",
-			verbList("get", "list", "watch"), all)),
+		Everywhere: slices.Concat(commonRights(), []Right{eventsRight()},
+			rightsOnKinds("Every change is published; a replay reads one object.", verbList("get", "list", "watch"), all)),
 		Own: []Right{
 			resourceRight("Replicas elect a leader by a Lease, which has no name while it is made.", verbList("create"), group, "leases"),
 			rightOnName(resourceRight("The leader renews it.", verbList("get", "update"), group, "leases"), Lease),
@@ -56,18 +56,15 @@ func storeSync() Account {
 			resourceRight("The Store of IAM is made for want of one.", verbList("create"), group, corev1alpha1.Stores),
 			resourceRight("The Store of IAM says whose it is: admission asks who declares that.", verbList("adopt"), group, corev1alpha1.Stores),
 			resourceRight("A label, an APIBinding or a document may extend any: admission asks who writes it.", verbList("extend"), group, corev1alpha1.Stores),
-			resourceRight("Modules of APIs and policies are AuthorizationModels.", verbList("create", "patch", "delete"), group,
-				corev1alpha1.AuthorizationModels),
-			resourceRight("Where a Store has more modules than its status lists, the others are found here.", verbList("list"), group,
-				corev1alpha1.AuthorizationModels),
+			resourceRight("Modules of APIs and policies are AuthorizationModels.", verbList("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
+			resourceRight("A live module leaves a model only if the API server lists it no more.", verbList("list"), group, corev1alpha1.AuthorizationModels),
 			statusRight(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			resourceRight("OpenFGA stores and live texts are recorded in them: admission asks who does it.", verbList("record"), group,
 				corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			statusRight(documents.Group, documents.Resource),
 			statusRight(protected.Group, protected.Resource),
-			resourceRight("What a ProtectedResource has is recorded there: admission asks who says so.", verbList("record"),
-				protected.Group, protected.Resource),
-			resourceRight("No message takes a kind away which the API server still has.", verbList("list"), protected.Group, protected.Resource),
+			resourceRight("What a ProtectedResource has is recorded there: admission asks who says so.", verbList("record"), protected.Group, protected.Resource),
+			resourceRight("A live kind leaves the model only if the API server lists it no more.", verbList("list"), protected.Group, protected.Resource),
 			resourceRight("A ProtectedResource is let go that software which is gone holds.", verbList("patch"), protected.Group, protected.Resource),
 			resourceRight("An APIBinding is held by a finalizer while modules are made from it.", verbList("patch"), bindings.Group, bindings.Resource),
 			registrationRight("entail-store-sync"),
@@ -79,14 +76,9 @@ func storeSync() Account {
 func tupleSync() Account {
 	group, owners := corev1alpha1.GroupVersion.Group, []string{corev1alpha1.Stores, corev1alpha1.AuthorizationModels}
 	iam := kinds.IAMRoles().GroupResource
-	var given []event.GroupResource
-	for _, kind := range kinds.IAM() {
-		given = append(given, kind.GroupResource)
-	}
-	listed := rightsOnKinds("What is given for many objects is confirmed by one list.", verbList("list"), given)
 	return Account{
-		Service: topology.TupleSync, Targets: true,
-		Everywhere: slices.Concat(commonRights(), consumerRights(topology.TupleSync), listed, []Right{
+		Service: topology.TupleSync,
+		Everywhere: slices.Concat(commonRights(), consumerRights(topology.TupleSync), []Right{
 			eventsRight(),
 			resourceRight("Who declares tuples is held by a finalizer while they are there.", verbList("patch"), group, owners...),
 			statusRight(group, owners...),

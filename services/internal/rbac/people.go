@@ -79,6 +79,7 @@ func Roles() []Role {
 			pathRight("Does everything run, and what could not be processed?", "get", "/entail/status", "/entail/deadletters"),
 			pathRight("What asks for nothing any more is put away.", "delete", "/entail/deadletters"),
 			pathRight("What is as it should be can be processed again.", "post", "/entail/replay"),
+			pathRight("After forged messages services go on once somebody has dealt with them.", "post", "/entail/bus/resume"),
 		}},
 	}
 }

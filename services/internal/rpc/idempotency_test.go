@@ -20,7 +20,7 @@ import (
 )
 
 func TestWhatOnlyReadsSaysSo(t *testing.T) {
-	changing, seen := []string{"DiscardDeadLetter", "Replay"}, 0
+	changing, seen := []string{"DiscardDeadLetter", "Replay", "Resume"}, 0
 	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()

@@ -76,7 +76,7 @@ func (p *pulse) Run(ctx context.Context) error {
 func (p *pulse) isAnswered(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
-	_, err := p.js.Publish(ctx, topology.BarrierSubject(p.service), nil)
+	_, err := p.js.Publish(ctx, topology.PulseSubject(p.service), nil)
 	if errors.Is(err, jetstream.ErrNoStreamResponse) { // The stream may not exist.
 		_, err = p.js.Stream(ctx, topology.Changes)
 		return errors.Is(err, jetstream.ErrStreamNotFound)

@@ -45,6 +45,7 @@ type Parts struct {
 	backlog *backlog
 	// Announcer publishes to caches that a store changed.
 	Announcer *publish.Announcer
+	Log       *slog.Logger
 }
 
 // Open creates the parts of the service in rt. It opens no connection.
@@ -56,7 +57,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{Replica: place.Replica(), Kube: api, Announcer: publish.NewAnnouncer(rt.JS, rt.Log)}
+	p := &Parts{Replica: place.Replica(), Kube: api, Announcer: publish.NewAnnouncer(rt.JS, rt.Log), Log: rt.Log}
 	if needs.OpenFGA != nil {
 		server := *needs.OpenFGA
 		server.Log, server.Tracer = rt.Log, rt.Tracer

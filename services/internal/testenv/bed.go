@@ -3,6 +3,7 @@ package testenv
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +31,8 @@ type Env struct {
 	JS      jetstream.JetStream
 	Objects dynamic.Interface
 	Typed   kubernetes.Interface
+
+	filled sync.Once
 }
 
 // NewBed starts the servers and creates the streams.

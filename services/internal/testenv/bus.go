@@ -2,7 +2,9 @@ package testenv
 
 import (
 	"errors"
+	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -52,20 +54,31 @@ func (r *Reflector) Repeat() {
 		b.T.Fatal(err)
 	}
 	before := r.repeated
-	r.repeated = map[string][]byte{}
+	r.repeated = map[string]*nats.Msg{}
 	for subject := range info.State.Subjects {
 		last, err := stream.GetLastMsgForSubject(b.T.Context(), subject)
 		if err != nil {
 			b.T.Fatal(err)
 		}
-		r.repeated[subject] = last.Data
-		for _, data := range [][]byte{before[subject], last.Data} {
-			if data == nil {
+		r.repeated[subject] = plain(last)
+		for _, msg := range []*nats.Msg{before[subject], r.repeated[subject]} {
+			if msg == nil {
 				continue
 			}
-			if _, err := b.JS.Publish(b.T.Context(), subject, data); err != nil {
+			if _, err := b.JS.PublishMsg(b.T.Context(), msg); err != nil {
 				b.T.Fatal(err)
 			}
 		}
 	}
+}
+
+// plain returns a stored message without the headers that NATS interprets.
+func plain(stored *jetstream.RawStreamMsg) *nats.Msg {
+	msg := &nats.Msg{Subject: stored.Subject, Data: stored.Data, Header: nats.Header{}}
+	for name, values := range stored.Header {
+		if strings.HasPrefix(name, "Entail-") {
+			msg.Header[name] = values
+		}
+	}
+	return msg
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // Fill publishes objects as a watcher does, whether or not the API server has them. It then publishes snapshot markers
-// that cover them.
+// that cover them, and barriers.
 func (b *Env) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object))) {
 	b.T.Helper()
 	counts := map[event.GroupResource]int{}
@@ -50,6 +51,7 @@ func (b *Env) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object)
 			b.T.Fatal(err)
 		}
 	}
+	b.filled.Do(func() { WriteBarriers(b.T, b.JS, local) })
 }
 
 func (b *Env) putOnBus(kind kinds.Kind, object metav1.Object, version int) {
@@ -66,7 +68,7 @@ func (b *Env) putOnBus(kind kinds.Kind, object metav1.Object, version int) {
 	}
 	wire, err := c.Marshal()
 	if err == nil {
-		_, err = b.JS.PublishAsync(topology.ChangeSubject(c.Key), wire)
+		_, err = b.JS.PublishMsgAsync(&nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: wire})
 	}
 	if err != nil {
 		b.T.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -36,6 +38,9 @@ func (b *Env) Forge(f Forgery, later int) {
 	}
 	c.Key, c.ResourceVersion = key, strconv.Itoa(version+later)
 	f.Edit(&c, object)
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		metadata["name"], metadata["uid"], metadata["resourceVersion"] = f.Name, c.UID, c.ResourceVersion
+	}
 	if c.Object = nil; !c.Omitted {
 		c.Object, err = json.Marshal(object)
 	}
@@ -50,7 +55,7 @@ func (b *Env) Forge(f Forgery, later int) {
 	if c.Deleted && c.UID != uid {
 		subject = topology.TombstoneSubject(key, c.UID)
 	}
-	if _, err := b.JS.Publish(b.T.Context(), subject, data); err != nil {
+	if _, err := b.JS.PublishMsg(b.T.Context(), &nats.Msg{Subject: subject, Header: topology.Headers(c), Data: data}); err != nil {
 		b.T.Fatal(err)
 	}
 }

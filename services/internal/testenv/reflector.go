@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,9 +24,6 @@ const local = "local"
 // retryPause is the wait before another attempt at NATS or the API server.
 const retryPause = 50 * time.Millisecond
 
-// beatInterval is the time between two heartbeats.
-const beatInterval = time.Second
-
 // Reflector publishes the objects in Kubernetes and their changes as the watcher does, for tests of services that
 // cannot import the watcher. A test can pause it, or let it publish everything again.
 type Reflector struct {
@@ -39,7 +37,7 @@ type Reflector struct {
 	gate    sync.Mutex
 	waiting atomic.Int64
 	// repeated holds the messages that Repeat published last, by subject.
-	repeated map[string][]byte
+	repeated map[string]*nats.Msg
 }
 
 // Reflector starts a reflector for all kinds that services watch, and for the given ones, until the test ends.
@@ -98,17 +96,18 @@ func (r *Reflector) publishMarker(kind kinds.Kind, m *eventv1.SnapshotMarker) {
 	}
 }
 
-// publishHeartbeats publishes heartbeats, except while the reflector is paused or a change waits.
+// publishHeartbeats writes barriers, except while the reflector is paused or a change waits.
 func (r *Reflector) publishHeartbeats(ctx context.Context) {
+	barriers := NewBarriers(r.publisher, r.origin.Cluster)
 	for ctx.Err() == nil {
 		r.gate.Lock()
 		if r.waiting.Load() == 0 {
-			_ = r.publisher.Heartbeat(ctx, &eventv1.Heartbeat{Cluster: r.origin.Cluster}) // Another one follows soon.
+			_ = barriers.Write(ctx, 0) // Another one follows soon.
 		}
 		r.gate.Unlock()
 		select {
 		case <-ctx.Done():
-		case <-time.After(beatInterval):
+		case <-time.After(barrierInterval):
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,7 +54,7 @@ func TestADifferenceSaysWhatItIs(t *testing.T) {
 func TestNoTwoServicesShareASubject(t *testing.T) {
 	owners := map[string]string{}
 	for _, service := range append(Services(), Service{Name: Watcher}) {
-		for _, subject := range []string{WakeSubject(service.Name), BarrierSubject(service.Name), TurnSubject(service.Name), InboxPrefix(service.Name)} {
+		for _, subject := range []string{WakeSubject(service.Name), EndSubject(service.Name), PulseSubject(service.Name), TurnSubject(service.Name), InboxPrefix(service.Name)} {
 			if other := owners[subject]; other != "" {
 				t.Errorf("%s is of %s and of %s", subject, other, service.Name)
 			}
@@ -94,41 +95,67 @@ func (message) Metadata() (*jetstream.MsgMetadata, error) {
 	return nil, jetstream.ErrNotJSMessage
 }
 
-func TestAMessageThatIsNoChangeOfItsSubjectWillNeverBeOne(t *testing.T) {
-	change := event.Change{
-		Key: event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"}, UID: "u1", ResourceVersion: "5",
-	}
-	wire := func(c event.Change) []byte {
-		t.Helper()
-		data, err := c.Marshal()
-		if err != nil {
-			t.Fatal(err)
+func TestDecodeRefusesMessagesWhosePartsDisagree(t *testing.T) {
+	stored := func(edit func(*event.Change)) event.Change {
+		c := event.Change{
+			Key: event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"}, UID: "u1", ResourceVersion: "5", Epoch: "e",
+			Object: []byte(`{"metadata":{"name":"demo","uid":"u1","resourceVersion":"5"},"Metadata":{"name":"other"}}`),
 		}
-		return data
+		edit(&c)
+		return c
 	}
-	deleted, other := change, change
-	deleted.Deleted, other.Key.Name = true, "other"
+	metadata := func(of string) func(*event.Change) {
+		return func(c *event.Change) { c.Object = []byte(`{"metadata":` + of + `}`) }
+	}
+	change := stored(func(*event.Change) {})
+	deleted := stored(func(c *event.Change) { c.Deleted, c.ResourceVersion = true, "7" })
+	other := stored(func(c *event.Change) { c.Key.Name, c.Object = "other", nil })
+	secret := stored(func(c *event.Change) { c.Key.GroupResource, c.ResourceVersion = kinds.Secrets().GroupResource, "9" })
 	for name, test := range map[string]struct {
 		subject string
-		data    []byte
+		change  event.Change
+		header  nats.Header
+		data    string
 		want    string
 	}{
-		"a change":                    {ChangeSubject(change.Key), wire(change), ""},
-		"a tombstone":                 {TombstoneSubject(change.Key, "u1"), wire(deleted), ""},
-		"no subject of changes":       {"entail.results.x", wire(change), "is not one of changes"},
-		"a subject of no object":      {"entail.changes.local", wire(change), "subject"},
-		"no change":                   {ChangeSubject(change.Key), []byte("x"), "decode change"},
-		"a change of another object":  {ChangeSubject(change.Key), wire(other), "speaks of"},
-		"a tombstone of another UID":  {TombstoneSubject(change.Key, "u2"), wire(deleted), "the tombstone of UID u2"},
-		"a tombstone of what lives":   {TombstoneSubject(change.Key, "u1"), wire(change), "deleted is false"},
-		"a tombstone without its UID": {ChangeSubject(change.Key) + "._", wire(deleted), "subject"},
+		"a change":                    {change: change},
+		"a deletion":                  {change: deleted},
+		"a tombstone":                 {change: deleted, subject: TombstoneSubject(change.Key, "u1")},
+		"a Secret":                    {change: secret},
+		"no subject of changes":       {change: change, subject: "entail.results.x", want: "is not one of changes"},
+		"a subject of no object":      {change: change, subject: "entail.changes.local", want: "subject"},
+		"no change":                   {change: change, data: "x", want: "decode change"},
+		"a change of another object":  {change: other, subject: ChangeSubject(change.Key), want: "speaks of"},
+		"a tombstone of another UID":  {change: deleted, subject: TombstoneSubject(change.Key, "u2"), want: "the tombstone of UID u2"},
+		"a tombstone of what lives":   {change: change, subject: TombstoneSubject(change.Key, "u1"), want: "deleted is false"},
+		"a tombstone without its UID": {change: deleted, subject: ChangeSubject(change.Key) + "._", want: "subject"},
+		"no headers":                  {change: change, header: nats.Header{}, want: "header Entail-"},
+		"another epoch":               {change: change, header: Headers(stored(func(c *event.Change) { c.Epoch = "f" })), want: "header Entail-Epoch"},
+		"another UID":                 {change: change, header: Headers(stored(func(c *event.Change) { c.UID = "u2" })), want: "header Entail-Uid"},
+		"another version":             {change: change, header: Headers(stored(func(c *event.Change) { c.ResourceVersion = "99999" })), want: "header Entail-Resource-Version"},
+		"another operation":           {change: change, header: Headers(stored(func(c *event.Change) { c.Deleted = true })), want: "header Entail-Operation"},
+		"another name within":         {change: stored(metadata(`{"name":"x"}`)), want: "metadata.name"},
+		"a namespace within":          {change: stored(metadata(`{"namespace":"x"}`)), want: "metadata.namespace"},
+		"another UID within":          {change: stored(metadata(`{"uid":"u2"}`)), want: "metadata.uid"},
+		"another version within":      {change: stored(metadata(`{"resourceVersion":"6"}`)), want: "metadata.resourceVersion"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := DecodeChange(message{subject: test.subject, data: test.data})
+			data, err := test.change.Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			msg := message{subject: cmp.Or(test.subject, ChangeSubject(test.change.Key)), data: data, header: test.header}
+			if msg.header == nil {
+				msg.header = Headers(test.change)
+			}
+			if test.data != "" {
+				msg.data = []byte(test.data)
+			}
+			got, err := DecodeChange(msg)
 			switch {
 			case test.want == "" && (err != nil || got.UID != "u1" || !got.ExpiresAt.IsZero()):
 				t.Errorf("got %+v, %v", got, err)
-			case test.want != "" && (!fault.IsTerminal(err) || !strings.Contains(err.Error(), test.want)):
+			case test.want != "" && (!fault.IsTerminal(err) || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), test.want)):
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})

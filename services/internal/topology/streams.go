@@ -86,7 +86,7 @@ func streamConfigs(replicas int) []jetstream.StreamConfig {
 	letters := newest(DeadLetters, "what could not be processed", deadLettersPrefix+">")
 	letters.MaxMsgsPerSubject, letters.MaxAge = -1, deadLetterAge
 	return []jetstream.StreamConfig{
-		newest(Changes, "the newest state of every object", changesPrefix+">", targetsPrefix+">", wakePrefix+"*"),
+		newest(Changes, "the newest state of every object", changesPrefix+">", targetsPrefix+">", barrierPrefix+"*", wakePrefix+"*"),
 		newest(Sync, "snapshot markers", syncPrefix+">"),
 		newest(Results, "what services did with objects", resultsPrefix+">"),
 		announce, letters,
@@ -139,16 +139,9 @@ func Incarnation(info *jetstream.StreamInfo) string {
 	return info.Created.UTC().Format(time.RFC3339Nano)
 }
 
-// DecodeChange decodes a message of [Changes]. The error is terminal, because the message will never be valid.
+// DecodeChange decodes a message of [Changes], with the times at which it was stored and expires. See [Decode].
 func DecodeChange(msg jetstream.Msg) (event.Change, error) {
-	key, uid, err := ParseChangeSubject(msg.Subject())
-	if err != nil {
-		return event.Change{}, fault.Terminal(err)
-	}
-	change, err := event.Unmarshal(key, msg.Data())
-	if err == nil && uid != "" && (change.UID != uid || !change.Deleted) {
-		err = fmt.Errorf("the tombstone of UID %s of %s says that of %s: deleted is %v", uid, key, change.UID, change.Deleted)
-	}
+	change, err := Decode(msg.Subject(), msg.Headers(), msg.Data())
 	if err != nil {
 		return event.Change{}, fault.Terminal(err)
 	}
@@ -156,7 +149,9 @@ func DecodeChange(msg jetstream.Msg) (event.Change, error) {
 	if err != nil {
 		return change, nil //nolint:nilerr // The change is readable; when it was published cannot be told.
 	}
-	change.PublishedAt = meta.Timestamp
+	if change.PublishedAt = meta.Timestamp; msg.Subject() == ChangeSubject(change.Key) {
+		change.Sequence = meta.Sequence.Stream
+	}
 	if ttl, err := time.ParseDuration(msg.Headers().Get(jetstream.MsgTTLHeader)); err == nil {
 		change.ExpiresAt = meta.Timestamp.Add(ttl)
 	}

@@ -14,11 +14,11 @@ const (
 	targetsPrefix     = "entail.objects."
 	syncPrefix        = "entail.sync."
 	targetsSuffix     = ".objects"
-	heartbeatSuffix   = ".heartbeat"
 	resultsPrefix     = "entail.results."
 	announcePrefix    = "entail.announce."
 	deadLettersPrefix = "entail.deadletters."
 	wakePrefix        = "entail.wake."
+	barrierPrefix     = "entail.barrier."
 )
 
 // ChangeSubject returns the subject for the newest state of one object.
@@ -76,6 +76,11 @@ func ChangesFilter(cluster string, r event.GroupResource) string {
 	return subjectPrefix(r) + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
 }
 
+// ClusterFilters matches the changes of all kinds in one cluster.
+func ClusterFilters(cluster string) []string {
+	return []string{changesPrefix + event.Token(cluster) + ".>", targetsPrefix + event.Token(cluster) + ".>"}
+}
+
 // HeadsFilter matches these changes without the tombstones on subjects of their own.
 func HeadsFilter(cluster string, r event.GroupResource) string {
 	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + "*.*"
@@ -110,16 +115,12 @@ func ParseTargetMarker(subject string) (event.GroupResource, error) {
 	return event.GroupResource{Group: group, Resource: resource, Target: true}, errors.Join(err, err2)
 }
 
-// HeartbeatSubject returns the subject for the newest heartbeat of one cluster; it matches all clusters if cluster is
-// empty.
-func HeartbeatSubject(cluster string) string {
-	return syncPrefix + clusterToken(cluster) + heartbeatSuffix
-}
+// BarrierSubject returns the subject for the newest barrier of one cluster; it matches all clusters if cluster is empty.
+// Only the watcher may publish on it. No durable consumer receives barriers.
+func BarrierSubject(cluster string) string { return barrierPrefix + clusterToken(cluster) }
 
-// IsHeartbeat reports whether a subject is that of a heartbeat. The subject of a marker has one more token.
-func IsHeartbeat(subject string) bool {
-	return strings.Count(subject, ".") == strings.Count(HeartbeatSubject(""), ".")
-}
+// IsBarrier reports whether a subject is that of a barrier.
+func IsBarrier(subject string) bool { return strings.HasPrefix(subject, barrierPrefix) }
 
 // ResultSubject returns the subject for the newest result of one service for one object. Service "*" matches all
 // services.
@@ -151,14 +152,14 @@ func DeadLettersFilter(service string) string {
 // ENTAIL_CHANGES, so that only the pinned replica receives it.
 func WakeSubject(service string) string { return wakePrefix + service }
 
-// BarrierSubject returns the subject on which the view of a service publishes barriers to ENTAIL_CHANGES. A view that
-// has read a barrier has read everything before it. No durable consumer receives barriers.
-func BarrierSubject(service string) string { return wakePrefix + "view-" + service }
+// EndSubject returns the subject on which the view of a service marks the end of ENTAIL_CHANGES. A view that has read
+// its mark has read everything before it. No durable consumer receives such marks.
+func EndSubject(service string) string { return wakePrefix + "end-" + service }
 
-// WakeFilter matches the messages that services publish to ENTAIL_CHANGES: wakes, barriers and claims.
-func WakeFilter() string { return wakePrefix + "*" }
+// PulseSubject returns the subject on which a service publishes to find out whether NATS accepts messages.
+func PulseSubject(service string) string { return wakePrefix + "view-" + service }
 
-// IsWake reports whether WakeFilter matches a subject.
+// IsWake reports whether services publish on a subject of ENTAIL_CHANGES: wakes, claims, pulses and marks of its end.
 func IsWake(subject string) bool { return strings.HasPrefix(subject, wakePrefix) }
 
 // TurnSubject returns the subject on which the active replica of a service claims its turn, or gives it up.

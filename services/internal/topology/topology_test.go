@@ -210,14 +210,14 @@ func TestAnObjectsSubjectIsInItsKindsFilterAndNoOther(t *testing.T) {
 	}
 }
 
-func TestAHeartbeatIsToldFromMarkers(t *testing.T) {
+func TestBarrierSubjectIsNoSubjectOfChanges(t *testing.T) {
 	t.Parallel()
-	beat, marker := topology.HeartbeatSubject("c.1"), topology.SyncSubject("c.1", kinds.Stores().GroupResource)
-	if !topology.IsHeartbeat(beat) || topology.IsHeartbeat(marker) {
-		t.Errorf("%s and %s are taken for each other", beat, marker)
+	barrier := topology.BarrierSubject("c.1")
+	if !topology.IsBarrier(barrier) || topology.IsWake(barrier) || topology.IsBarrier(topology.EndSubject("watcher")) {
+		t.Errorf("%s is no barrier", barrier)
 	}
-	if !server.SubjectsCollide(beat, topology.HeartbeatSubject("")) || server.SubjectsCollide(beat, topology.SyncSubject("", kinds.Stores().GroupResource)) {
-		t.Errorf("%s is where it does not belong", beat)
+	if !server.SubjectsCollide(barrier, topology.BarrierSubject("")) || server.SubjectsCollide(barrier, topology.ChangesFilter("", kinds.Stores().GroupResource)) {
+		t.Errorf("%s collides with the wrong subjects", barrier)
 	}
 }
 

@@ -46,8 +46,6 @@ type BindingOutcome struct {
 	Verdict
 	// Before is the record that the binding must have before any write. After is the record once all writes are done.
 	Before, After map[string]Entries
-	// Trusted means that the plan leaves an entry to this binding elsewhere, or removes one of its entries.
-	Trusted bool
 	// Unseen means that the record has entries that are neither wanted nor on the server. An earlier write may still
 	// create them.
 	Unseen bool
@@ -157,7 +155,6 @@ func (m mapping) decideMapping(d *MappingDecision) {
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
 		record := b.Record[m.role]
-		outcome.Trusted = outcome.Trusted || m.trusts(b, want)
 		var stays Entries // Recorded entries that may still appear.
 		if m.contested {
 			stays = record
@@ -185,14 +182,6 @@ func (m mapping) decideMapping(d *MappingDecision) {
 	acts := len(d.Actions)
 	m.addAction(d, want, owners)
 	d.Again = d.Again || changing && len(d.Actions) > acts
-}
-
-// trusts reports whether the plan leaves an entry to a binding elsewhere, or removes one of its entries.
-func (m mapping) trusts(b Binding, want Entries) bool {
-	record := b.Record[m.role]
-	return b.Elsewhere && (!record.intersect(m.presentEntries()).minus(want).isEmpty() || slices.ContainsFunc(m.bindings, func(ours Binding) bool {
-		return !ours.Elsewhere && !m.dropped(ours).intersect(record).isEmpty()
-	}))
 }
 
 // ownerUIDs returns the UIDs of the bindings that are decided here.

@@ -394,30 +394,3 @@ func TestMappingsOfGivesUndecidedRoleOnlyWithApproval(t *testing.T) {
 		})
 	}
 }
-
-// The API server must confirm a binding elsewhere before an entry is left to it.
-func TestMappingsOfMarksTheBindingsThatItTrusts(t *testing.T) {
-	anna, ben := Entries{Users: []string{"anna"}}, Entries{Users: []string{"ben"}}
-	for name, c := range map[string]struct {
-		b           Binding
-		otherLeaves bool
-		want        bool
-	}{
-		"the other leaves":      {Binding{Roles: []string{"logs"}, Entries: ben}, true, true},
-		"an entry goes":         {Binding{Roles: []string{"logs"}, Entries: ben, Record: map[string]Entries{"logs": anna}}, false, true},
-		"the role goes":         {Binding{Record: map[string]Entries{"logs": anna}}, false, true},
-		"the binding leaves":    {Binding{Leaving: true, Record: map[string]Entries{"logs": anna}}, false, true},
-		"both give it":          {Binding{Roles: []string{"logs"}, Entries: anna, Record: map[string]Entries{"logs": anna}}, false, false},
-		"another entry goes":    {Binding{Leaving: true, Record: map[string]Entries{"logs": ben}}, false, false},
-		"something is in a way": {Binding{Record: map[string]Entries{"logs": anna}, Obstacle: new(pendingVerdict("Obstacle", ""))}, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			other := Binding{UID: "other", Roles: []string{"logs"}, Entries: anna, Record: map[string]Entries{"logs": anna}, Elsewhere: true}
-			c.b.UID, other.Leaving = "1", c.otherLeaves
-			d := MappingsOf([]Binding{c.b, other}, map[string]Entity{"logs": mapped(anna)}, map[string]bool{"logs": true}, false)
-			if got := d.Outcomes["other"].Trusted; got != c.want || d.Outcomes["1"].Trusted {
-				t.Errorf("got trusted %t, want %t", got, c.want)
-			}
-		})
-	}
-}

@@ -11,7 +11,6 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
@@ -101,7 +100,7 @@ func (p *Provider) isConcerned(definition event.Key) bool {
 // discovered. It applies none for a Store in deletion.
 func (p *Provider) Sync(ctx context.Context, r controller.Reporter, store event.Key) ([]module.Member, error) {
 	discoverErr := p.refreshResources(ctx, store)
-	if _, _, ready := p.Modules(store); !ready {
+	if _, ready := p.Modules(store); !ready {
 		return nil, discoverErr
 	}
 	found := p.state.collectState(store, p.moduleTemplate())
@@ -131,15 +130,14 @@ func (p *Provider) refreshResources(ctx context.Context, store event.Key) error 
 	return nil
 }
 
-// Modules returns the modules of the API server's own resources, if the Store is in this cluster and uses them. They
-// need no statements, because the API server itself listed the resources.
-func (p *Provider) Modules(store event.Key) ([]model.Module, []confirm.Statement, bool) {
+// Modules returns the modules of the API server's own resources, if the Store is in this cluster and uses them.
+func (p *Provider) Modules(store event.Key) (modules []model.Module, ready bool) {
 	s, ok := p.discoveringStore(store)
 	if !ok {
-		return nil, nil, true
+		return nil, true
 	}
-	modules, ready := p.discovery.Modules()
-	return p.markYielding(store, modules), nil, ready || s.Value.DeletionTimestamp != nil
+	modules, ready = p.discovery.Modules()
+	return p.markYielding(store, modules), ready || s.Value.DeletionTimestamp != nil
 }
 
 // markYielding returns the modules, and sets Yields on those of resources for which the Store gets AuthorizationModels. The
@@ -162,9 +160,6 @@ func (p *Provider) markYielding(store event.Key, modules []model.Module) []model
 	}
 	return marked
 }
-
-// Missing returns nothing: the modules of [Provider.Modules] come from the API server itself.
-func (p *Provider) Missing(context.Context, event.Key) ([]confirm.Statement, error) { return nil, nil }
 
 // discoveringStore returns a Store of this cluster whose model contains the API server's own resources.
 func (p *Provider) discoveringStore(store event.Key) (module.Store, bool) {

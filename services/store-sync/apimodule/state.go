@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -134,34 +133,15 @@ func (s *state) collectState(store event.Key, template plan.Template) *snapshot 
 	if store.Cluster == s.shared.Cluster {
 		for _, d := range s.definitions.By(byLabel, store.Name) {
 			if wanted, ok := plan.OfDefinition(d.Value); ok && d.Key.Cluster == s.shared.Cluster {
-				found.addStatements(definitionStatement(d))
 				found.addWanted(d.Change, wanted)
 				found.definitions = append(found.definitions, d.Change)
 			}
-		}
-	}
-	for _, m := range found.input.Has {
-		if key := s.definitionKey(m.Annotations[corev1alpha1.ResourceAnnotation]); m.Annotations[corev1alpha1.ExportAnnotation] == "" &&
-			!found.hasLabelOf(key) {
-			d, _ := s.definitions.Last(key)
-			d.Key = key
-			found.addStatements(definitionStatement(d))
 		}
 	}
 	for _, export := range s.exportsHere(found.input.Has) {
 		s.addBindings(found, store, export)
 	}
 	return found
-}
-
-// addStatements adds statements on objects from which the plan will be made.
-func (f *snapshot) addStatements(statements ...confirm.Statement) {
-	f.carriers.Statements = append(f.carriers.Statements, statements...)
-}
-
-// hasLabelOf reports whether the label of a definition names the Store.
-func (f *snapshot) hasLabelOf(definition event.Key) bool {
-	return slices.ContainsFunc(f.definitions, func(d event.Change) bool { return d.Key == definition })
 }
 
 // addBindings adds the modules that the bindings of an export in this cluster need. A binding without a known
@@ -172,20 +152,12 @@ func (s *state) addBindings(found *snapshot, store event.Key, export string) {
 		if b.Value.Status.ExportCluster != s.shared.Cluster || len(stores) > 0 && !slices.Contains(stores, store) {
 			continue
 		}
-		bound := s.boundAPI(b)
-		found.addStatements(slices.DeleteFunc(bound.statements, s.isElsewhere)...)
-		wanted, all := plan.OfBinding(bound.Bound)
+		wanted, all := plan.OfBinding(s.boundAPI(b))
 		found.addWanted(b.Change, wanted...)
 		if !all {
 			found.input.Unsure[s.shared.Cluster+"/"+export] = true
 		}
 	}
-}
-
-// isElsewhere reports whether a statement is about an object of another cluster. This service cannot read that API
-// server, so it trusts the message of that cluster's watcher.
-func (s *state) isElsewhere(of confirm.Statement) bool {
-	return of.Change().Key.Cluster != s.shared.Cluster
 }
 
 func (f *snapshot) addWanted(cause event.Change, wanted ...plan.Wanted) {
@@ -195,17 +167,11 @@ func (f *snapshot) addWanted(cause event.Change, wanted ...plan.Wanted) {
 	f.input.Wanted = append(f.input.Wanted, wanted...)
 }
 
-// bound holds a binding with the objects that it leads to, and statements on all of them.
-type bound struct {
-	plan.Bound
-
-	statements []confirm.Statement
-}
-
-func (s *state) boundAPI(b informer.Object[plan.Binding]) bound {
-	found := bound{Bound: plan.Bound{Binding: b.Value, Schemas: map[string]*plan.Schema{}}, statements: []confirm.Statement{bindingStatement(b)}}
+// boundAPI returns a binding with the objects that it leads to.
+func (s *state) boundAPI(b informer.Object[plan.Binding]) plan.Bound {
+	found := plan.Bound{Binding: b.Value, Schemas: map[string]*plan.Schema{}}
 	if i, known := s.accounts.Get(accountOf(b.Key.Cluster)); known {
-		found.Account, found.statements = i.Value, append(found.statements, accountStatement(i))
+		found.Account = i.Value
 	}
 	at := func(kind kinds.Kind, name string) event.Key {
 		return event.Key{Cluster: b.Value.Status.ExportCluster, GroupResource: kind.GroupResource, Name: name}
@@ -214,10 +180,10 @@ func (s *state) boundAPI(b informer.Object[plan.Binding]) bound {
 	if !known {
 		return found
 	}
-	found.Export, found.statements = e.Value, append(found.statements, exportStatement(e))
+	found.Export = e.Value
 	for _, name := range e.Value.Schemas() {
 		if schema, known := s.schemas.Get(at(kinds.ResourceSchemas(), name)); known {
-			found.Schemas[name], found.statements = schema.Value, append(found.statements, schemaStatement(schema))
+			found.Schemas[name] = schema.Value
 		}
 	}
 	return found

@@ -126,11 +126,6 @@ func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 	if len(g.input.Wanted) != 1 || g.input.Wanted[0].Store != (corev1alpha1.StoreRef{Name: "acme", Cluster: "orgs"}) || len(g.input.Unsure) != 0 {
 		t.Errorf("wanted is %+v, unsure %v", g.input.Wanted, g.input.Unsure)
 	}
-	for _, of := range g.carriers.Statements { // No API server could confirm one of another cluster.
-		if k := of.Change().Key; k.Cluster != moduletest.Cluster {
-			t.Errorf("%s is to be confirmed", k)
-		}
-	}
 	if g := f.snapshot(storeKey("acme")); len(g.input.Wanted) != 0 {
 		t.Errorf("a Store of the name here wants %+v", g.input.Wanted)
 	}
@@ -162,7 +157,7 @@ func TestDiscoveryIsDoneForStoresThatWantItAndWhenADefinitionChanged(t *testing.
 	expect := func(what string, store event.Key, want int) {
 		t.Helper()
 		err := f.provider.refreshResources(t.Context(), store)
-		if _, _, ready := f.provider.Modules(store); err != nil || !ready || api.asked != want {
+		if _, ready := f.provider.Modules(store); err != nil || !ready || api.asked != want {
 			t.Errorf("%s: ready %t, asked %d times, want %d (%v)", what, ready, api.asked, want, err)
 		}
 	}

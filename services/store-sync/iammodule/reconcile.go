@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -18,6 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/store-sync/iammodule/plan"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module"
@@ -82,7 +82,7 @@ func membersOf(found []resource) (membersOf []module.Member) {
 	judge := registryFunc(all)
 	for _, o := range found {
 		membersOf = append(membersOf, module.Member{
-			Change: o.Change, Kind: kinds.ProtectedResources(), Statement: statementOf(o), Carrier: o.Key,
+			Change: o.Change, Kind: kinds.ProtectedResources(), Expected: expect(o), Carrier: o.Key,
 			Status: func(v moduleplan.Verdict) moduleplan.Status {
 				return plan.Status(o.Value, judge(v.Room).Finding(o.Key.Name), v)
 			},
@@ -114,9 +114,6 @@ func (p *Provider) createStore(ctx context.Context, r controller.Reporter, cause
 	if _, there := p.applier.State.Stores.Get(p.state.store); there {
 		return nil
 	}
-	if err := p.applier.Confirmer.Confirm(ctx, statementOf(cause)); err != nil {
-		return err
-	}
 	cluster, err := p.applier.Kube.Epoch(ctx)
 	if err != nil {
 		return err
@@ -145,9 +142,9 @@ func (p *Provider) removeFinalizers(ctx context.Context, r controller.Reporter) 
 	return fault.Join(errs...)
 }
 
-// Missing returns statements on the ProtectedResources that the API server holds alive but the view does not. Each such
-// gap would drop a kind with all grants on it.
-func (p *Provider) Missing(ctx context.Context, store event.Key) (out []confirm.Statement, err error) {
+// Missing lists the ProtectedResources at the API server. It returns the state in the view of those that are alive there
+// and that the IAM store's model leaves out.
+func (p *Provider) Missing(ctx context.Context, store event.Key) (out []verify.Expected, err error) {
 	if store != p.state.store {
 		return nil, nil
 	}
@@ -157,7 +154,7 @@ func (p *Provider) Missing(ctx context.Context, store event.Key) (out []confirm.
 	}
 	err = event.Each(p.applier.Kube.List(ctx, kinds.ProtectedResources(), ""), func(r *iamv1alpha1.ProtectedResource) {
 		if !known[r.Name] && r.DeletionTimestamp == nil {
-			out = append(out, statementOf(p.state.lastState(r.Name)))
+			out = append(out, expect(p.state.lastState(r.Name)))
 		}
 	})
 	if errors.Is(err, kube.ErrNotServed) {
@@ -168,17 +165,17 @@ func (p *Provider) Missing(ctx context.Context, store event.Key) (out []confirm.
 
 // Modules returns the module with the types. Without a ProtectedResource it holds no type, and still reserves the names
 // that such types would have.
-func (p *Provider) Modules(store event.Key) (modules []model.Module, made []confirm.Statement, ready bool) {
+func (p *Provider) Modules(store event.Key) (modules []model.Module, ready bool) {
 	if store != p.state.store {
-		return nil, nil, true
+		return nil, true
 	}
 	var all types
 	for _, o := range p.state.liveResources() {
-		all, made = append(all, relevantFields(o.Value)), append(made, statementOf(o))
+		all = append(all, relevantFields(o.Value))
 	}
 	m := model.Module{Origin: model.Origin{Kind: model.IAM}, Types: model.None{}}
 	if len(all) > 0 {
 		m.Types = all
 	}
-	return []model.Module{m}, made, true
+	return []model.Module{m}, true
 }

@@ -38,7 +38,7 @@ func (f fixture) put(cluster, name string, edit ...func(*iamv1alpha1.ProtectedRe
 // typesOf returns the types that a Store's model gets within the room.
 func (f fixture) typesOf(t *testing.T, store string, count int) []string {
 	t.Helper()
-	modules, _, ready := f.provider.Modules(module.StoreKey(store, moduletest.Cluster))
+	modules, ready := f.provider.Modules(module.StoreKey(store, moduletest.Cluster))
 	if !ready {
 		t.Fatal("there are no modules yet")
 	}
@@ -57,7 +57,7 @@ func TestAProtectedResourceIsPartOfTheIAMStoreAlone(t *testing.T) {
 		t.Errorf("with nothing registered the Store has %v", got)
 	}
 	for store, want := range map[string]int{"iam": 1, "demo": 0} {
-		if got, _, _ := f.provider.Modules(module.StoreKey(store, moduletest.Cluster)); len(got) != want {
+		if got, _ := f.provider.Modules(module.StoreKey(store, moduletest.Cluster)); len(got) != want {
 			t.Errorf("with nothing registered %s has the modules %v", store, got)
 		}
 	}
@@ -86,7 +86,7 @@ func TestTheAnswerIsTheSameUntilSomethingMatters(t *testing.T) {
 	asked := 0
 	cache := module.NewCache(func([]model.Module) (int, error) { asked++; return asked, nil })
 	ask := func() int {
-		modules, _, _ := f.provider.Modules(f.provider.state.store)
+		modules, _ := f.provider.Modules(f.provider.state.store)
 		answer, _ := cache.Get(f.provider.state.store, modules)
 		return answer
 	}

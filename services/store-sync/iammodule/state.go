@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/verify"
 )
 
 type resource = informer.Object[iamv1alpha1.ProtectedResource]
@@ -43,9 +43,9 @@ func (s *state) lastState(name string) resource {
 	return o
 }
 
-// statementOf returns a statement on the fields of a ProtectedResource on which the model depends.
-func statementOf(o resource) confirm.Statement {
-	return confirm.NewStatement(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
+// expect returns the expected state of a ProtectedResource: the fields on which the model depends.
+func expect(o resource) verify.Expected {
+	return verify.Expect(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
 		b := relevantFields(p)
 		return []any{b.ObjectMeta, b.Spec}, b.Status
 	})

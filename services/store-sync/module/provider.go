@@ -5,10 +5,10 @@ package module
 import (
 	"context"
 
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module/plan"
 )
@@ -20,12 +20,8 @@ type Provider interface {
 	// Sync applies the AuthorizationModels that carry the provider's modules in a Store, and lists the objects behind
 	// them. An error for one of them does not stop the others.
 	Sync(ctx context.Context, p controller.Reporter, store event.Key) ([]Member, error)
-	// Modules returns the modules that go into the Store's model directly, with statements on the objects from which
-	// they were made. Until ready is true, no model can be made.
-	Modules(store event.Key) (modules []model.Module, made []confirm.Statement, ready bool)
-	// Missing states, for the objects that Modules leaves out, that they do not exist or are in deletion. It lists the
-	// objects at the API server, so a forged or lost message cannot remove a part of the model.
-	Missing(ctx context.Context, store event.Key) ([]confirm.Statement, error)
+	// Modules returns the modules that go into the Store's model directly. Until ready is true, no model can be made.
+	Modules(store event.Key) (modules []model.Module, ready bool)
 }
 
 // Member is an object whose status reports the state of its module.
@@ -33,8 +29,8 @@ type Member struct {
 	event.Change
 
 	Kind kinds.Kind
-	// Statement states the object from which the module was made.
-	Statement confirm.Statement
+	// Expected is the state of the object from which the module was made.
+	Expected verify.Expected
 	// Carrier is the AuthorizationModel that holds the module. It is zero if none does.
 	Carrier event.Key
 	// Status returns the desired status of this object for the verdict on its carrier.

@@ -2,14 +2,12 @@ package module
 
 import (
 	"cmp"
-	"strings"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/store-sync/model"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
@@ -19,7 +17,6 @@ const (
 	byStoreID  = "store id"
 	byHolder   = "holder"
 	byStoreRef = "store ref"
-	byDocument = "document"
 	byExport   = "export"
 )
 
@@ -42,9 +39,6 @@ func NewState(v *informer.Informer, cluster string) *State {
 		}),
 		Models: informer.Register(v, kinds.AuthorizationModels(), map[string]func(*corev1alpha1.AuthorizationModel) []string{
 			byStoreRef: func(m *corev1alpha1.AuthorizationModel) []string { return []string{m.Spec.StoreRef.Name} },
-			byDocument: func(m *corev1alpha1.AuthorizationModel) []string {
-				return []string{m.Annotations[corev1alpha1.DocumentAnnotation]}
-			},
 			byExport: func(m *corev1alpha1.AuthorizationModel) []string {
 				return []string{m.Annotations[corev1alpha1.ExportAnnotation]}
 			},
@@ -78,71 +72,15 @@ func (s *State) ModelsOf(store event.Key) []Model {
 	return found
 }
 
-// Statement returns the current statement on a Store or an AuthorizationModel, and false if it does not exist.
-func (s *State) Statement(k event.Key) (confirm.Statement, bool) {
+// Expected returns the present state of a Store or an AuthorizationModel, and false if it does not exist.
+func (s *State) Expected(k event.Key) (verify.Expected, bool) {
 	if o, ok := s.Stores.Get(k); ok {
-		return StoreStatement(o), true
+		return ExpectStore(o), true
 	}
 	if o, ok := s.Models.Get(k); ok {
-		return ModelStatement(o), true
+		return ExpectModel(o), true
 	}
-	return confirm.Statement{}, false
-}
-
-// Parts returns statements on all objects from which a Store's model is made. These are the Store and the
-// AuthorizationModels of its cluster that refer to it. They also include the AuthorizationModels that its status or
-// named lists as parts of the model, and that no longer refer to it.
-func (s *State) Parts(store Store, models []Model, named ...string) []confirm.Statement {
-	statements, known := []confirm.Statement{StoreStatement(store)}, map[string]bool{}
-	for _, m := range models {
-		if m.Key.Cluster == store.Key.Cluster {
-			statements, known[m.Key.Name] = append(statements, ModelStatement(m)), true
-		}
-	}
-	if store.Value == nil {
-		return statements
-	}
-	for _, was := range store.Value.Status.Modules {
-		named = append(named, was.Source)
-	}
-	for _, source := range named {
-		for _, o := range s.modelsFrom(source) {
-			switch {
-			case known[o.Key.Name]:
-				continue
-			case o.UID != "" && !o.Deleted && StoreOf(o) == store.Key:
-				statements = append(statements, confirm.Outdated(o.Change))
-			default:
-				statements = append(statements, ModelStatement(o))
-			}
-			known[o.Key.Name] = true
-		}
-	}
-	return statements
-}
-
-// modelsFrom lists the AuthorizationModels of this cluster that a source in a Store's status stands for, in their last
-// states.
-func (s *State) modelsFrom(source string) []Model {
-	kind, name, _ := strings.Cut(source, "/")
-	switch kind {
-	case model.AuthorizationModel.String():
-		if strings.Contains(name, "/") {
-			return nil // It belongs to another cluster, which this service cannot confirm.
-		}
-		o, _ := s.Models.Last(s.ModelKey(name))
-		o.Key = s.ModelKey(name)
-		return []Model{o}
-	case model.Policy.String():
-		var found []Model
-		for _, o := range append(s.Models.By(byDocument, name), s.Models.GoneBy(byDocument, name)...) {
-			if last, _ := s.Models.Last(o.Key); o.Key.Cluster == s.Cluster { // A newer object may have the name by now.
-				found = append(found, last)
-			}
-		}
-		return found
-	}
-	return nil
+	return verify.Expected{}, false
 }
 
 // ModelsFor lists the AuthorizationModels that were generated for an APIExport, given as cluster/name.

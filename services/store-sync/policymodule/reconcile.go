@@ -6,7 +6,6 @@ import (
 	"context"
 
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
@@ -92,7 +91,7 @@ func (p *Provider) Registered(store event.Key, previewed ...plan.Document) []pla
 }
 
 func (p *Provider) memberFor(d document, v plan.Validation) module.Member {
-	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Statement: statementOf(d), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
+	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Expected: expect(d), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
 		return plan.Status(d.Value, v, verdict)
 	}}
 	if v.AuthorizationModel != "" {
@@ -102,12 +101,7 @@ func (p *Provider) memberFor(d document, v plan.Validation) module.Member {
 }
 
 // Modules returns nothing: AuthorizationModels carry all modules of documents.
-func (p *Provider) Modules(event.Key) ([]model.Module, []confirm.Statement, bool) {
-	return nil, nil, true
-}
-
-// Missing returns nothing: the status of the Store lists the AuthorizationModels of its model.
-func (p *Provider) Missing(context.Context, event.Key) ([]confirm.Statement, error) { return nil, nil }
+func (p *Provider) Modules(event.Key) ([]model.Module, bool) { return nil, true }
 
 // Documents returns the documents that refer to a Store, valid or not, and the options of its policy. With accepted it
 // returns only the accepted part of each.

@@ -2,17 +2,15 @@ package policymodule
 
 import (
 	"cmp"
-	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/store-sync/model"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
@@ -58,7 +56,6 @@ func (s *state) collectState(store event.Key, previewed ...plan.Document) *snaps
 		if storeOf(d) != store || d.Key.Cluster != store.Cluster {
 			continue
 		}
-		found.carriers.Statements = append(found.carriers.Statements, statementOf(d))
 		name := d.Key.Path()
 		found.documents, found.carriers.Causes[name] = append(found.documents, d), d.Change
 		found.input.Documents = append(found.input.Documents, plan.Document{
@@ -70,14 +67,8 @@ func (s *state) collectState(store event.Key, previewed ...plan.Document) *snaps
 	}
 	for _, m := range found.carriers.Models {
 		found.input.Has = append(found.input.Has, relevantFields(m))
-		if key, ok := documentKey(store, m.Annotations[corev1alpha1.DocumentAnnotation]); ok && !found.hasReference(key) {
-			found.carriers.Statements = append(found.carriers.Statements, s.goneStatement(key))
-		}
 	}
-	o, ok := s.shared.Stores.Last(store)
-	o.Key = store
-	found.carriers.Statements = append(found.carriers.Statements, s.shared.Parts(o, s.shared.ModelsOf(store))...)
-	if ok {
+	if o, ok := s.shared.Stores.Last(store); ok {
 		found.input.Roles, found.carriers.Otherwise = o.Value.Annotations[iaplv1alpha1.RolesAnnotation], o.Change
 	}
 	if s.merged != nil && !found.isEmpty() {
@@ -102,29 +93,9 @@ func relevantFields(m *corev1alpha1.AuthorizationModel) *corev1alpha1.Authorizat
 	return b
 }
 
-// statementOf returns a statement on the fields of a document on which a policy depends.
-func statementOf(d document) confirm.Statement {
-	return confirm.NewStatement(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
+// expect returns the expected state of a document: the fields on which a policy depends.
+func expect(d document) verify.Expected {
+	return verify.Expect(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
 		return []any{d.UID, d.CreationTimestamp, d.Spec}, nil
 	})
-}
-
-// goneStatement returns the statement that a document, which is live in a Store, does not refer to it any more.
-func (s *state) goneStatement(key event.Key) confirm.Statement {
-	d, _ := s.documents.Last(key)
-	d.Key = key
-	return statementOf(d)
-}
-
-// hasReference reports whether a document refers to the Store.
-func (f *snapshot) hasReference(key event.Key) bool {
-	return slices.ContainsFunc(f.documents, func(d document) bool { return d.Key == key })
-}
-
-// documentKey returns the key of a document of the Store's cluster from namespace/name, and false for any other text.
-func documentKey(store event.Key, name string) (event.Key, bool) {
-	namespace, name, ok := strings.Cut(name, "/")
-	return event.Key{
-		Cluster: store.Cluster, GroupResource: kinds.PolicyDocuments().GroupResource, Namespace: namespace, Name: name,
-	}, ok && !strings.Contains(name, "/")
 }

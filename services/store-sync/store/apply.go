@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/lru"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -25,9 +24,8 @@ import (
 
 // applier carries out actions. No other code in this package writes to OpenFGA.
 type applier struct {
-	kube      *kube.Client
-	fga       *fga.Client
-	confirmer *confirm.Confirmer
+	kube *kube.Client
+	fga  *fga.Client
 	// made holds the ids of the OpenFGA stores that this process created.
 	made *lru.Cache
 	log  *slog.Logger
@@ -158,9 +156,6 @@ func (a *applier) addFinalizers(ctx context.Context, p controller.Reporter, in p
 	}
 	now, err := a.kube.AddFinalizers(ctx, kinds.Stores(), seen, plan.Finalizers(in.Store)...)
 	if err != nil {
-		return err
-	}
-	if _, err := a.confirmer.Hear(ofStore(in), now); err != nil {
 		return err
 	}
 	return p.RecordWrite(ctx, in.Change, now)

@@ -1,6 +1,5 @@
 // Package store keeps the OpenFGA store of each Store in step. It exists as long as the Store does, and its latest
-// model is the merge of all modules. Package plan makes the decisions; this package confirms them with the API server
-// and carries them out.
+// model is the merge of all modules. Package plan makes the decisions; this package carries them out.
 package store
 
 import (
@@ -12,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
 
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
@@ -20,6 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/internal/setup"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
@@ -29,18 +28,26 @@ type Reconciler struct {
 	state     *State
 	view      *informer.Informer
 	merges    *MergeCache
-	confirmer *confirm.Confirmer
+	verifier  *verify.Verifier
+	resources resources
 	applier   *applier
 	statuses  *statuses
 }
 
+// resources finds the ProtectedResources that the view lacks.
+type resources interface {
+	// Missing lists the ProtectedResources at the API server. It returns the state in the view of those that are alive
+	// there and that a Store's model leaves out.
+	Missing(ctx context.Context, store event.Key) ([]verify.Expected, error)
+}
+
 // New returns a reconciler.
-func New(parts *setup.Parts, state *State, merges *MergeCache, confirmer *confirm.Confirmer, log *slog.Logger) *Reconciler {
+func New(parts *setup.Parts, state *State, merges *MergeCache, verifier *verify.Verifier, protected resources) *Reconciler {
 	return &Reconciler{
-		state: state, view: parts.View, merges: merges, confirmer: confirmer,
-		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, confirmer: confirmer, made: lru.New(maxMade), log: log},
+		state: state, view: parts.View, merges: merges, verifier: verifier, resources: protected,
+		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, made: lru.New(maxMade), log: parts.Log},
 		statuses: &statuses{
-			cluster: state.Shared.Cluster, state: state.Shared, writer: parts.Status, confirmer: confirmer, announce: parts.Announcer.Announce,
+			cluster: state.Shared.Cluster, state: state.Shared, writer: parts.Status, verifier: verifier, announce: parts.Announcer.Announce,
 		},
 	}
 }
@@ -76,7 +83,7 @@ func (r *Reconciler) runPlan(ctx context.Context, p *controller.Request[event.Ke
 	}
 	for range maxActions {
 		action := plan.Next(in, *obs)
-		err := r.confirmAction(ctx, action, in, *obs)
+		err := r.verify(ctx, action, in, *obs)
 		switch verb := action.Verb; {
 		case err != nil:
 		case verb == plan.Record:

@@ -2,13 +2,11 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/store-sync/model"
@@ -90,7 +88,7 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 				in.Earlier = append(in.Earlier, o.Value)
 			}
 		}
-		in.Provided, _ = s.providedModules(key)
+		in.Provided = s.providedModules(key)
 	case key.Cluster == s.Shared.Cluster:
 		for _, o := range s.Shared.Stores.Gone(key) {
 			switch {
@@ -116,25 +114,13 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 	return in
 }
 
-// providedModules returns the modules that providers give directly, with statements on their sources.
-func (s *State) providedModules(store event.Key) (modules []model.Module, made []confirm.Statement) {
+// providedModules returns the modules that providers give directly.
+func (s *State) providedModules(store event.Key) (modules []model.Module) {
 	for _, p := range s.providers {
-		m, from, _ := p.Modules(store)
-		modules, made = append(modules, m...), append(made, from...)
+		m, _ := p.Modules(store)
+		modules = append(modules, m...)
 	}
-	return modules, made
-}
-
-// missingSources returns statements on the objects that providers leave out of the model.
-func (s *State) missingSources(ctx context.Context, store event.Key) (statements []confirm.Statement, err error) {
-	for _, p := range s.providers {
-		out, err := p.Missing(ctx, store)
-		if err != nil {
-			return nil, err
-		}
-		statements = append(statements, out...)
-	}
-	return statements, nil
+	return modules
 }
 
 // MergedBy returns a function that merges the modules of a live Store as they are once a plan is carried out. It returns

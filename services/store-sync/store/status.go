@@ -5,13 +5,13 @@ import (
 	"errors"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/internal/setup"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/store-sync/module"
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
@@ -23,25 +23,27 @@ type statuses struct {
 	cluster string
 	state   *module.State
 	writer  *setup.StatusWriter
-	// confirmer records the API server's answers to status writes.
-	confirmer *confirm.Confirmer
-	announce  func(*eventv1.StoreChanged)
+	// verifier compares the API server's answers to status writes.
+	verifier *verify.Verifier
+	announce func(*eventv1.StoreChanged)
 }
 
-// object is an object whose status is written, with the statement on which the decision was based.
+// object is an object whose status is written, with the state on which the decision was based.
 type object struct {
 	kind kinds.Kind
-	is   confirm.Statement
+	is   verify.Expected
 }
 
-func storeObject(in plan.Input) object { return object{kinds.Stores(), ofStore(in)} }
+func storeObject(in plan.Input) object { return object{kinds.Stores(), expectStore(in)} }
 
-func moduleObject(m plan.Module) object { return object{kinds.AuthorizationModels(), ofModule(m)} }
+func moduleObject(m plan.Module) object {
+	return object{kinds.AuthorizationModels(), module.ExpectModel(module.Model(m))}
+}
 
 // newestState returns o with the latest state of the object, if the basis of the decision is unchanged. tuple-sync writes to
 // the same object.
 func (w *statuses) newestState(o object) object {
-	if now, ok := w.state.Statement(o.is.Change().Key); ok && now.IsSame(o.is) {
+	if now, ok := w.state.Expected(o.is.Change().Key); ok && now.Equals(o.is) {
 		o.is = now
 	}
 	return o
@@ -67,7 +69,7 @@ func (w *statuses) writeStatuses(ctx context.Context, p controller.Reporter, in 
 	}
 	for _, m := range members {
 		// A member that changed meanwhile gets a pass for its own event.
-		_, err := w.writeStatus(ctx, p, object{m.Kind, m.Statement}, m.Status(plan.Verdict(in, obs, m.Carrier)))
+		_, err := w.writeStatus(ctx, p, object{m.Kind, m.Expected}, m.Status(plan.Verdict(in, obs, m.Carrier)))
 		if err != nil && !errors.Is(err, reconcile.ErrStale) {
 			return err
 		}
@@ -138,7 +140,7 @@ func (w *statuses) writeOutage(ctx context.Context, p controller.Reporter, in pl
 		}
 	}
 	for _, m := range waiting {
-		write(object{m.Kind, m.Statement}, m.Status(plan.OutageVerdict(in, why.Message())).Fields)
+		write(object{m.Kind, m.Expected}, m.Status(plan.OutageVerdict(in, why.Message())).Fields)
 	}
 	return fault.Join(errs...)
 }
@@ -146,13 +148,10 @@ func (w *statuses) writeOutage(ctx context.Context, p controller.Reporter, in pl
 // applyFields writes status fields that the pass needs to continue. If the object is gone, the pass is stale.
 func (w *statuses) applyFields(ctx context.Context, p controller.Reporter, o object, fields any) error {
 	o = w.newestState(o)
-	if err := w.confirmer.ConfirmRecord(ctx, o.is); err != nil {
-		return err
-	}
 	now, err := w.writer.Apply(ctx, p, o.kind, o.is.Change(), fields)
 	switch {
 	case err == nil:
-		return w.confirmer.Learn(ctx, o.is, now)
+		return w.verifier.VerifyAnswer(ctx, o.is, now)
 	case errors.Is(err, kube.ErrNotFound):
 		return w.writer.Refresh(ctx, o.kind, o.is.Change())
 	default:
@@ -174,20 +173,14 @@ func (w *statuses) writeStore(ctx context.Context, p controller.Reporter, in pla
 	return err
 }
 
-// writeStatus writes a status unless the object already has it, or is gone. The write repeats what we recorded before, so
-// that record is confirmed first.
+// writeStatus writes a status unless the object already has it, or is gone.
 func (w *statuses) writeStatus(ctx context.Context, p controller.Reporter, o object, s moduleplan.Status) (written bool, err error) {
 	o = w.newestState(o)
-	if !s.Same {
-		if err := w.confirmer.ConfirmRecord(ctx, o.is); err != nil {
-			return false, err
-		}
-	}
 	now, err := w.writer.Write(ctx, p, setup.Status{
 		Kind: o.kind, Object: o.is.Change(), Fields: s.Fields, Same: s.Same, Outcome: s.Outcome, Message: s.Message, Notes: s.Notes,
 	})
 	if err != nil || now.ResourceVersion == o.is.Change().ResourceVersion {
 		return false, err
 	}
-	return true, w.confirmer.Learn(ctx, o.is, now)
+	return true, w.verifier.VerifyAnswer(ctx, o.is, now)
 }

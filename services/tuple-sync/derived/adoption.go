@@ -104,8 +104,8 @@ func (r *Reconciler) adoptStore(ctx context.Context, store informer.Object[corev
 	h := newHome(store)
 	adopted, refusal := iam.Adoption(store.Value, owner, named)
 	if h.adopted = adopted; adopted {
-		if err := r.Confirmer.Confirm(ctx, storeSays(store)); err != nil {
-			return err // A store is adopted only after the API server confirmed the Store.
+		if err := r.Verifier.Verify(ctx, expectStore(store)); err != nil {
+			return err // An adopted store loses all tuples that no object declares.
 		}
 	} else if r.emptied.Store(true); refusal != "" {
 		h.obstacle = &condition.Condition{

@@ -161,8 +161,8 @@ func TestAStoreIsOursOnceItSaysSo(t *testing.T) {
 	b.wantAll("False/" + iamv1alpha1.NotAdopted)
 }
 
-// A forged message must not delete tuples of others.
-func TestNobodyTakesAStoreOverOnTheWordOfTheBus(t *testing.T) {
+// A store with tuples of others is adopted only if the API server returns the Store that asks for it.
+func TestAdoptionIsVerifiedAtTheAPIServer(t *testing.T) {
 	b, theirs := foreign(t)
 	b.declare(corev1alpha1.StoreSpec{})
 	is := b.api[b.keyOf(kinds.Stores(), "iam")]

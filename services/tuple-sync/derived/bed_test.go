@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -23,7 +22,6 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -32,6 +30,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/setup"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
@@ -57,8 +56,8 @@ type bed struct {
 	api, gone map[event.Key]event.Change
 	notes     []condition.Note
 	version   int
-	// reads and lists count requests to the API server, by kind.
-	reads, lists map[event.GroupResource]int
+	// reads counts requests to the API server, by kind.
+	reads map[event.GroupResource]int
 	// dirty are the keys that are asked for, with their priorities, and done those that had their turn. routes are the keys
 	// that objects had last.
 	dirty  map[Key]int
@@ -81,7 +80,7 @@ func newBed(t testing.TB) *bed {
 	t.Helper()
 	b := &bed{
 		t: t, openFGA: &server{}, api: map[event.Key]event.Change{}, gone: map[event.Key]event.Change{}, fail: func() error { return nil },
-		reads: map[event.GroupResource]int{}, lists: map[event.GroupResource]int{},
+		reads: map[event.GroupResource]int{},
 	}
 	b.openFGA.fail = func() error { return b.fail() }
 	b.open()
@@ -114,7 +113,7 @@ func (b *bed) open() {
 	v := informer.New(informer.Config{Log: log})
 	b.dirty, b.routes, b.metrics = map[Key]int{}, map[event.Key][]Key{}, prometheus.NewRegistry()
 	b.Reconciler = New(Config{
-		State: newState(v, b), View: v, Confirmer: confirm.New(v, b, cluster, log, prometheus.NewRegistry()),
+		State: newState(v, b), View: v, Verifier: verify.New(v, b, cluster, log, prometheus.NewRegistry()),
 		Cluster: b, Status: setup.NewStatusWriter(b, v, log),
 		OpenFGA: b.openFGA, Writer: b.openFGA, Models: b, Log: log, Metrics: b.metrics,
 	})
@@ -278,7 +277,7 @@ func (w watcher) Watch(objects ...event.Key) bool {
 	return false
 }
 
-// Newest, List, RemoveFinalizer, Epoch, ApplyStatus and Event implement the API server.
+// Newest, RemoveFinalizer, Epoch, ApplyStatus and Event implement the API server.
 func (b *bed) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.Change, error) {
 	b.reads[c.Key.GroupResource]++
 	now, there := b.api[c.Key]
@@ -287,18 +286,6 @@ func (b *bed) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.Cha
 		return c, nil
 	}
 	return now, nil
-}
-
-func (b *bed) List(_ context.Context, kind kinds.Kind, _ string) iter.Seq2[event.Change, error] {
-	b.lists[kind.GroupResource]++
-	return func(yield func(event.Change, error) bool) {
-		for k, c := range b.api {
-			listed := event.Change{Key: event.Key{Cluster: cluster, GroupResource: kind.GroupResource}, Object: c.Object}
-			if k.GroupResource == kind.GroupResource && !yield(listed, nil) {
-				return
-			}
-		}
-	}
 }
 
 func (b *bed) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, finalizer string) (event.Change, error) {

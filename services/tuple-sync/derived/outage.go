@@ -30,10 +30,7 @@ func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why setup.Outage)
 			return err
 		}
 		kind, _ := kinds.Of(k.GroupResource)
-		err := r.Confirmer.ConfirmRecord(ctx, s.says)
-		if err == nil {
-			_, err = r.Status.Apply(ctx, p, kind, f.change, s.fields)
-		}
+		_, err := r.Status.Apply(ctx, p, kind, f.change, s.fields)
 		errs = append(errs, err)
 	}
 	return fault.Join(errs...)

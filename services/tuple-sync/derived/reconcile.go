@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
@@ -19,6 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/setup"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
@@ -28,16 +28,16 @@ const interval = time.Second
 
 // Config of a [Reconciler]. All fields are required.
 type Config struct {
-	State     *State
-	View      *informer.Informer
-	Confirmer *confirm.Confirmer
-	Cluster   Cluster
-	Status    *setup.StatusWriter
-	OpenFGA   OpenFGA
-	Writer    Writer
-	Models    Models
-	Log       *slog.Logger
-	Metrics   prometheus.Registerer
+	State    *State
+	View     *informer.Informer
+	Verifier *verify.Verifier
+	Cluster  Cluster
+	Status   *setup.StatusWriter
+	OpenFGA  OpenFGA
+	Writer   Writer
+	Models   Models
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
 }
 
 // Cluster holds the calls to the API server other than status writes.
@@ -192,7 +192,6 @@ type snapshot struct {
 	of      basis
 	model   *plan.Model
 	objects *iam.Lookup
-	says    confirm.Statement
 	store   event.Change
 }
 
@@ -214,7 +213,7 @@ func (r *Reconciler) declaredSnapshot(ctx context.Context) (*snapshot, error) {
 		r.missed.Store(true) // The tail enqueues everything once a store exists.
 		return nil, nil      //nolint:nilnil // That there is none is an answer.
 	}
-	n := &snapshot{of: r.State.basisOf(store), says: storeSays(store), store: store.Change}
+	n := &snapshot{of: r.State.basisOf(store), store: store.Change}
 	n.moment = moment{changes, n.of}
 	var err error
 	if n.model, err = r.Models.Get(ctx, n.of.storeID, n.of.modelID); err != nil {

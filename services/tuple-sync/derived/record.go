@@ -41,9 +41,6 @@ func (r *Reconciler) bindUID(ctx context.Context, p Pass) error {
 		if u == nil {
 			return nil
 		}
-		if err := r.Confirmer.Confirm(ctx, u.says); err != nil {
-			return err
-		}
 		uid, err := r.readPresentUID(ctx, u.named)
 		if uid == "" || err != nil {
 			return err
@@ -59,7 +56,7 @@ func (r *Reconciler) bindUID(ctx context.Context, p Pass) error {
 			p.Enqueue(changes, Key{sort: tuples, object: object})
 		}
 		p.Enqueue(statuses, Key{sort: status, owner: p.Key.owner})
-		return r.Confirmer.Learn(ctx, u.says, now)
+		return r.Verifier.VerifyAnswer(ctx, u.expected, now)
 	})
 }
 

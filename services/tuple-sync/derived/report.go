@@ -11,11 +11,11 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/internal/setup"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/tuple-sync/derived/plan"
 )
 
@@ -41,7 +41,7 @@ type (
 
 // statusUpdate holds the present and the next status of an object.
 type statusUpdate struct {
-	says          confirm.Statement
+	expected      verify.Expected
 	has, fields   any
 	before, after []metav1.Condition
 }
@@ -116,7 +116,7 @@ func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Con
 			return nil
 		}
 		s := newSaid(o.Generation, o.Value.Status.Conditions, []string{iamv1alpha1.Observed}, r.State.observedCondition(o.Value))
-		s.says = r.State.resources.statementOf(o)
+		s.expected = r.State.resources.expected(o)
 		s.has, s.fields = conditionsStatus{s.before}, conditionsStatus{s.after}
 		return s
 	case kinds.IAMRoles().GroupResource:
@@ -129,7 +129,7 @@ func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Con
 			effective, set = plan.Role(n.objects, o.Value)
 		}
 		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.RoleTypes(), set...)
-		s.says = r.State.roles.statementOf(o)
+		s.expected = r.State.roles.expected(o)
 		s.has = roleStatus{o.Value.Status.EffectivePermissions, o.Value.Status.ObservedGeneration, s.before}
 		s.fields = roleStatus{effective, o.Generation, s.after}
 		return s
@@ -143,7 +143,7 @@ func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Con
 			set = plan.PolicyBinding(n.objects, o.Value)
 		}
 		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.PolicyBindingTypes(), set...)
-		s.says = r.State.bindings.statementOf(o)
+		s.expected = r.State.bindings.expected(o)
 		s.has, s.fields = bindingStatus{o.Value.Status.ObservedGeneration, s.before}, bindingStatus{o.Generation, s.after}
 		return s
 	case kinds.GroupMemberships().GroupResource:
@@ -156,7 +156,7 @@ func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Con
 			set = plan.GroupMembership(n.objects, o.Value)
 		}
 		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.GroupMembershipTypes(), set...)
-		s.says = r.State.memberships.statementOf(o)
+		s.expected = r.State.memberships.expected(o)
 		s.has, s.fields = membershipStatus{o.Value.Status.User, s.before}, membershipStatus{o.Value.Status.User, s.after}
 		return s
 	case kinds.Users().GroupResource:
@@ -198,7 +198,7 @@ func readyOnlyStatus[T any, P conditioned[T]](t *table[T, P], k event.Key, judge
 		set = []condition.Condition{judge(o.Value)}
 	}
 	s := newSaid(o.Generation, has, []string{iamv1alpha1.Ready}, set...)
-	s.says = t.statementOf(o)
+	s.expected = t.expected(o)
 	s.has, s.fields = conditionsStatus{s.before}, conditionsStatus{s.after}
 	return s
 }
@@ -232,14 +232,9 @@ func (r *Reconciler) applyStatus(ctx context.Context, p Pass, f found, s *status
 			status.Notes = []condition.Note{{Warning: true, Reason: c.Reason, Message: c.Message}}
 		}
 	}
-	if !status.Same {
-		if err := r.Confirmer.ConfirmRecord(ctx, s.says); err != nil {
-			return err
-		}
-	}
 	now, err := r.Status.Write(ctx, p.Reporter, status)
 	if err != nil || now.ResourceVersion == f.change.ResourceVersion {
 		return err
 	}
-	return r.Confirmer.Learn(ctx, s.says, now)
+	return r.Verifier.VerifyAnswer(ctx, s.expected, now)
 }

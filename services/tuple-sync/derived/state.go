@@ -13,11 +13,11 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/verify"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
@@ -331,17 +331,9 @@ func firstOf[T any](all []*T) *T {
 	return all[0]
 }
 
-// objectAt returns the declared object behind an OpenFGA object.
-func (s *State) objectAt(object string) (found, bool) {
-	if kind := s.ofType(iam.TypeOf(object)); kind != nil {
-		return kind.foundAt(object)
-	}
-	return found{}, false
-}
-
-// storeSays returns the statement about the Store: its deletion, its adoption, its OpenFGA store and its model.
-func storeSays(o informer.Object[corev1alpha1.Store]) confirm.Statement {
-	return confirm.NewStatement(o, func(s *corev1alpha1.Store) (declared, recorded any) {
+// expectStore returns the expected state of the Store: its deletion, its adoption, its OpenFGA store and its model.
+func expectStore(o informer.Object[corev1alpha1.Store]) verify.Expected {
+	return verify.Expect(o, func(s *corev1alpha1.Store) (declared, recorded any) {
 		return []any{s.DeletionTimestamp, s.Spec.Adoption}, []any{s.Status.StoreID, s.Status.AuthorizationModelID}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/entail-dev/entail/services/internal/condition"
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/iam"
@@ -57,8 +56,7 @@ func isLost(err error) bool {
 	return errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)
 }
 
-// removeTuples removes tuples without asking the API server. A forged message on NATS can therefore remove access, but never
-// grant it.
+// removeTuples removes tuples by one write.
 func (r *Reconciler) removeTuples(ctx context.Context, p Pass, n *snapshot, removeTuples []iam.Tuple) error {
 	if len(removeTuples) == 0 {
 		return nil
@@ -87,36 +85,20 @@ const (
 	chunks = 10
 )
 
-// addTuples adds tuples after the API server confirmed the objects that they follow from. It returns more if the bound of one
-// pass left some.
+// addTuples adds tuples. It returns more if the bound of one pass left some.
 func (r *Reconciler) addTuples(ctx context.Context, p Pass, n *snapshot, addTuples []iam.Tuple) (more bool, err error) {
-	if len(addTuples) == 0 {
-		return false, nil
-	}
 	now := addTuples[:min(len(addTuples), chunks*chunk)]
-	sources := r.State.sourcesOf(n.objects, p.Key.object, now)
 	for some := range slices.Chunk(now, chunk) {
-		statements, stated := []confirm.Statement{n.says}, map[string]bool{}
-		for _, t := range some {
-			if len(sources[t.User]) == 0 {
-				return false, fmt.Errorf("%s: %w", p.Key, reconcile.ErrStale) // The tuple is no longer wanted.
-			}
-			if !stated[t.User] { // Users of a role object share their statements.
-				stated[t.User], statements = true, append(statements, sources[t.User]...)
-			}
-		}
-		if err := r.confirmAndAdd(ctx, p, n, statements, some); err != nil {
+		if err := r.addChunk(ctx, p, n, some); err != nil {
 			return false, err
 		}
 	}
 	return len(now) < len(addTuples), nil
 }
 
-// confirmAndAdd confirms all statements, then adds the tuples.
-func (r *Reconciler) confirmAndAdd(ctx context.Context, p Pass, n *snapshot, statements []confirm.Statement, add []iam.Tuple) error {
-	if err := r.Confirmer.Confirm(ctx, statements...); err != nil {
-		return r.handleForbidden(err)
-	}
+// addChunk adds tuples by one write. If OpenFGA refuses some, it remembers them with the model, and the key is planned
+// again.
+func (r *Reconciler) addChunk(ctx context.Context, p Pass, n *snapshot, add []iam.Tuple) error {
 	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add), Turn: p.Reporter.Turn()})
 	switch {
 	case isLost(err):

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/entail-dev/entail/services/internal/confirm"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/verify"
 )
 
 // Indexes that the tables of all kinds have.
@@ -34,14 +34,13 @@ type found struct {
 	meta   *metav1.ObjectMeta
 	target iam.Target
 	alive  bool
-	// says is the statement to confirm before anything is granted because of it.
-	says confirm.Statement
+	// expected is the state with which answers to our writes are compared.
+	expected verify.Expected
 }
 
 // followed is a table of any kind.
 type followed interface {
 	lastFound(k event.Key) (o found, live bool)
-	foundAt(object string) (found, bool)
 	targetOf(object string) (t iam.Target, alive bool)
 	ownedBy(owner string) []found
 	// isOwner reports whether an owner has objects.
@@ -78,7 +77,7 @@ type config[T any] struct {
 	typ func(*T) string
 	// target describes an object as a target or a parent.
 	target func(*T) (iam.Target, bool)
-	// matters returns the fields that decisions depend on; see [confirm.NewStatement].
+	// matters returns the fields that decisions depend on; see [verify.Expect].
 	matters func(*T) (declared, recorded any)
 	indexes map[string]func(*T) []string
 	// unsure reports whether the objects of a kind may be outdated; nil for tables that never are.
@@ -199,13 +198,13 @@ func (t *table[T, P]) allVersions(k event.Key) (all []*T) {
 }
 
 func (t *table[T, P]) toFound(o informer.Object[T]) found {
-	f := found{change: o.Change, object: t.objectName(o.Value), meta: metaOf[T, P](o.Value), says: t.statementOf(o)}
+	f := found{change: o.Change, object: t.objectName(o.Value), meta: metaOf[T, P](o.Value), expected: t.expected(o)}
 	f.target, f.alive = t.cfg.target(o.Value)
 	return f
 }
 
-func (t *table[T, P]) statementOf(o informer.Object[T]) confirm.Statement {
-	return confirm.NewStatement(o, t.relevantFields)
+func (t *table[T, P]) expected(o informer.Object[T]) verify.Expected {
+	return verify.Expect(o, t.relevantFields)
 }
 
 // relevantFields returns the fields that decisions depend on. It leaves out labels and most of the status.
@@ -233,27 +232,12 @@ func (t *table[T, P]) mayRemove(was, is *T) bool {
 
 func (t *table[T, P]) changeCount() uint64 { return t.rows.Changes() }
 
-// statementsOf returns the statement of a live object, or none.
-func (t *table[T, P]) statementsOf(namespace, name string) []confirm.Statement {
-	if o, ok := t.rows.Get(t.keyOf(namespace, name)); ok {
-		return []confirm.Statement{t.statementOf(o)}
-	}
-	return nil
-}
-
 func (t *table[T, P]) lastFound(k event.Key) (found, bool) {
 	o, live := t.rows.Last(k)
 	if o.Value == nil || k.Cluster != t.cfg.cluster {
 		return found{}, false
 	}
 	return t.toFound(o), live
-}
-
-func (t *table[T, P]) foundAt(object string) (found, bool) {
-	for _, o := range t.objectsNamed(object) {
-		return t.toFound(o), true
-	}
-	return found{}, false
 }
 
 // objectsNamed returns the live objects behind an OpenFGA object, without kinds that may be outdated.

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/iam"
-	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
 // syncStore examines the store as a whole, and runs again after interval.
@@ -33,7 +31,6 @@ func (r *Reconciler) syncStore(ctx context.Context, p Pass) error {
 			kind.resetDrained()
 		}
 	}
-	r.readForbidden(ctx)
 	told := r.State.observed.changesSinceLast()
 	if missed, loaded := r.missed.Swap(false), r.copy.loadCount(); missed || r.swept != n.of || r.loaded != loaded {
 		r.enqueueAll(n, p)
@@ -91,8 +88,8 @@ func (r *Reconciler) enqueueAll(n *snapshot, p Pass) {
 	for _, object := range r.copy.knownObjects() {
 		objects[object] = true
 	}
-	for of, kind := range r.State.kinds {
-		r.enqueueKeys(p, of, kind.liveKeys(), objects)
+	for _, kind := range r.State.kinds {
+		r.enqueueKeys(p, kind.liveKeys(), objects)
 	}
 	for _, object := range r.State.ownedTargets() {
 		objects[object] = true
@@ -100,34 +97,14 @@ func (r *Reconciler) enqueueAll(n *snapshot, p Pass) {
 	r.enqueueObjects(n, p, objects)
 }
 
-// enqueueKeys adds the OpenFGA objects of declared objects to objects, and enqueues their statuses. It also announces to the
-// Confirmer how many will need a read.
-func (r *Reconciler) enqueueKeys(p Pass, of event.GroupResource, keys []event.Key, objects map[string]bool) {
-	lacking := 0
+// enqueueKeys adds the OpenFGA objects of declared objects to objects, and enqueues their statuses.
+func (r *Reconciler) enqueueKeys(p Pass, keys []event.Key, objects map[string]bool) {
 	for _, k := range keys {
-		lacks := false
 		for _, object := range r.State.affectedHolders(k) {
 			objects[object] = true
-			lacks = lacks || isGranting(of, object) && r.copy.tupleCount(object) == 0
-		}
-		if lacks {
-			lacking++
 		}
 		r.requeueStatus(p, k)
 	}
-	r.Confirmer.Expect(of, lacking)
-}
-
-// isGranting reports whether objects of a kind grant something by an OpenFGA object of this type. If such an object is
-// empty, the API server must confirm them.
-func isGranting(kind event.GroupResource, object string) bool {
-	switch iam.TypeOf(object) {
-	case iam.GrantType:
-		return kind == kinds.PolicyBindings().GroupResource
-	case iam.GroupType:
-		return kind == kinds.GroupMemberships().GroupResource
-	}
-	return false
 }
 
 // enqueueObjects enqueues OpenFGA objects, those that lose tuples first.

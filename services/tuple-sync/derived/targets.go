@@ -28,8 +28,6 @@ type observed struct {
 	types  map[string]scope
 	// problems holds why the watcher does not follow a kind.
 	problems map[event.GroupResource]string
-	// forbidden holds, for each kind that the API server does not let tuple-sync read, one object.
-	forbidden map[event.GroupResource]unreadable
 	// told holds the changes since the last call of news. revision counts changes.
 	told     news
 	revision atomic.Uint64
@@ -43,7 +41,7 @@ type scope struct{ namespaced, followed bool }
 func (s *State) followTargets(v *informer.Informer, cluster string) {
 	s.observed = &observed{
 		names: map[event.GroupResource]string{}, scopes: map[event.GroupResource]scope{}, types: map[string]scope{},
-		problems: map[event.GroupResource]string{}, forbidden: map[event.GroupResource]unreadable{}, told: newNews(),
+		problems: map[event.GroupResource]string{}, told: newNews(),
 		of: func(kind event.GroupResource) informer.Observation { return v.Observation(cluster, kind) },
 	}
 	s.targets = registerTable(v, s, config[metav1.PartialObjectMetadata]{
@@ -60,7 +58,7 @@ func (s *State) followTargets(v *informer.Informer, cluster string) {
 
 // storeObservation stores a new observation of a kind. The tail enqueues everything that depends on it.
 func (o *observed) storeObservation(kind event.GroupResource) {
-	is := o.observationOf(kind)
+	is := o.of(kind)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	typ, before, now := iam.Type(kind.Group, is.Kind), o.names[kind], scope{is.Namespaced, is.Observed}
@@ -131,10 +129,10 @@ func (r *Reconciler) enqueueObserved(n *snapshot, p Pass, told news) {
 		for _, b := range r.State.bindings.objectsBy(byTargetType, typ) {
 			bindings = append(bindings, b.Key)
 		}
-		r.enqueueKeys(p, kinds.PolicyBindings().GroupResource, bindings, objects)
+		r.enqueueKeys(p, bindings, objects)
 		for _, kind := range r.State.allTables() {
 			for _, k := range kind.keysByType(typ) {
-				r.enqueueKeys(p, k.GroupResource, []event.Key{k}, objects)
+				r.enqueueKeys(p, []event.Key{k}, objects)
 			}
 		}
 	}
@@ -213,7 +211,7 @@ func (r *Reconciler) isIdle(k event.Key) bool {
 // observedCondition returns the condition Observed of a registered kind.
 func (s *State) observedCondition(p *iamv1alpha1.ProtectedResource) condition.Condition {
 	typ, of := iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind), iam.TargetsOf(p.Spec)
-	is := s.observed.observationOf(of)
+	is := s.observed.of(of)
 	followed := s.types[typ] != nil || is.Observed && iam.Type(of.Group, is.Kind) == typ
 	if is.Observed && !followed {
 		is.Problem = "the API server calls the kind of " + of.Resource + " " + is.Kind + ": is spec.kind right?"

@@ -544,36 +544,47 @@ func (x *SnapshotMarker) GetVersion() string {
 	return ""
 }
 
-// Heartbeat says how far ENTAIL_CHANGES follows the API server. The watcher writes one every second,
-// as long as it leads and all resources have a snapshot.
-type Heartbeat struct {
+// Barrier proves how far ENTAIL_CHANGES follows the API server. The watcher's leader writes one to that stream every
+// second, once all resources have a snapshot. Each barrier expects the one before it and names all earlier ones, so that
+// a reader notices a stream that was restored, purged or truncated.
+type Barrier struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Cluster string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	Epoch   string                 `protobuf:"bytes,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// By resource and group, as in "stores.core.platform-mesh.io": the newest resourceVersion that the
-	// API server told of, by an object or a bookmark.
+	// API server returned, in an object or a bookmark.
 	ResourceVersions map[string]string `protobuf:"bytes,3,rep,name=resource_versions,json=resourceVersions,proto3" json:"resource_versions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// For how long the stream may lack something that the API server has.
-	Behind        *durationpb.Duration   `protobuf:"bytes,4,opt,name=behind,proto3" json:"behind,omitempty"`
-	WrittenAt     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
+	Behind    *durationpb.Duration   `protobuf:"bytes,4,opt,name=behind,proto3" json:"behind,omitempty"`
+	WrittenAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
+	// Orders the terms of leaders: the number of changes of leaders by the Lease.
+	Term uint64 `protobuf:"varint,6,opt,name=term,proto3" json:"term,omitempty"`
+	// Random name of an unbroken run of barriers.
+	Run string `protobuf:"bytes,7,opt,name=run,proto3" json:"run,omitempty"`
+	// Position in the run, from 1.
+	Number uint64 `protobuf:"varint,8,opt,name=number,proto3" json:"number,omitempty"`
+	// The runs before this one, the newest first, 32 at most.
+	Earlier []*BarrierRun `protobuf:"bytes,9,rep,name=earlier,proto3" json:"earlier,omitempty"`
+	// Why all services are halted: they grant nothing and remove nothing. Empty while they work.
+	Halted        string `protobuf:"bytes,10,opt,name=halted,proto3" json:"halted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Heartbeat) Reset() {
-	*x = Heartbeat{}
+func (x *Barrier) Reset() {
+	*x = Barrier{}
 	mi := &file_entail_event_v1_event_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Heartbeat) String() string {
+func (x *Barrier) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Heartbeat) ProtoMessage() {}
+func (*Barrier) ProtoMessage() {}
 
-func (x *Heartbeat) ProtoReflect() protoreflect.Message {
+func (x *Barrier) ProtoReflect() protoreflect.Message {
 	mi := &file_entail_event_v1_event_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -585,44 +596,133 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
-func (*Heartbeat) Descriptor() ([]byte, []int) {
+// Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
+func (*Barrier) Descriptor() ([]byte, []int) {
 	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *Heartbeat) GetCluster() string {
+func (x *Barrier) GetCluster() string {
 	if x != nil {
 		return x.Cluster
 	}
 	return ""
 }
 
-func (x *Heartbeat) GetEpoch() string {
+func (x *Barrier) GetEpoch() string {
 	if x != nil {
 		return x.Epoch
 	}
 	return ""
 }
 
-func (x *Heartbeat) GetResourceVersions() map[string]string {
+func (x *Barrier) GetResourceVersions() map[string]string {
 	if x != nil {
 		return x.ResourceVersions
 	}
 	return nil
 }
 
-func (x *Heartbeat) GetBehind() *durationpb.Duration {
+func (x *Barrier) GetBehind() *durationpb.Duration {
 	if x != nil {
 		return x.Behind
 	}
 	return nil
 }
 
-func (x *Heartbeat) GetWrittenAt() *timestamppb.Timestamp {
+func (x *Barrier) GetWrittenAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.WrittenAt
 	}
 	return nil
+}
+
+func (x *Barrier) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Barrier) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *Barrier) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Barrier) GetEarlier() []*BarrierRun {
+	if x != nil {
+		return x.Earlier
+	}
+	return nil
+}
+
+func (x *Barrier) GetHalted() string {
+	if x != nil {
+		return x.Halted
+	}
+	return ""
+}
+
+// BarrierRun names the barriers of one run up to a number.
+type BarrierRun struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// The last number of the run that the stream held when the next run began.
+	LastNumber    uint64 `protobuf:"varint,2,opt,name=last_number,json=lastNumber,proto3" json:"last_number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BarrierRun) Reset() {
+	*x = BarrierRun{}
+	mi := &file_entail_event_v1_event_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BarrierRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BarrierRun) ProtoMessage() {}
+
+func (x *BarrierRun) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_event_v1_event_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BarrierRun.ProtoReflect.Descriptor instead.
+func (*BarrierRun) Descriptor() ([]byte, []int) {
+	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *BarrierRun) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *BarrierRun) GetLastNumber() uint64 {
+	if x != nil {
+		return x.LastNumber
+	}
+	return 0
 }
 
 // ResourceResult is the newest word of one service on one object.
@@ -650,7 +750,7 @@ type ResourceResult struct {
 
 func (x *ResourceResult) Reset() {
 	*x = ResourceResult{}
-	mi := &file_entail_event_v1_event_proto_msgTypes[4]
+	mi := &file_entail_event_v1_event_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +762,7 @@ func (x *ResourceResult) String() string {
 func (*ResourceResult) ProtoMessage() {}
 
 func (x *ResourceResult) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_event_v1_event_proto_msgTypes[4]
+	mi := &file_entail_event_v1_event_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +775,7 @@ func (x *ResourceResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceResult.ProtoReflect.Descriptor instead.
 func (*ResourceResult) Descriptor() ([]byte, []int) {
-	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{4}
+	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ResourceResult) GetRef() *ObjectRef {
@@ -770,7 +870,7 @@ type StoreChanged struct {
 
 func (x *StoreChanged) Reset() {
 	*x = StoreChanged{}
-	mi := &file_entail_event_v1_event_proto_msgTypes[5]
+	mi := &file_entail_event_v1_event_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -782,7 +882,7 @@ func (x *StoreChanged) String() string {
 func (*StoreChanged) ProtoMessage() {}
 
 func (x *StoreChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_event_v1_event_proto_msgTypes[5]
+	mi := &file_entail_event_v1_event_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -795,7 +895,7 @@ func (x *StoreChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreChanged.ProtoReflect.Descriptor instead.
 func (*StoreChanged) Descriptor() ([]byte, []int) {
-	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{5}
+	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StoreChanged) GetStoreId() string {
@@ -867,17 +967,28 @@ const file_entail_event_v1_event_proto_rawDesc = "" +
 	"namespaced\x12\x18\n" +
 	"\aproblem\x18\x0e \x01(\tR\aproblem\x12\x1c\n" +
 	"\twithdrawn\x18\x0f \x01(\bR\twithdrawn\x12\x18\n" +
-	"\aversion\x18\x10 \x01(\tR\aversion\"\xcd\x02\n" +
-	"\tHeartbeat\x12\x18\n" +
+	"\aversion\x18\x10 \x01(\tR\aversion\"\xd6\x03\n" +
+	"\aBarrier\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\tR\x05epoch\x12]\n" +
-	"\x11resource_versions\x18\x03 \x03(\v20.entail.event.v1.Heartbeat.ResourceVersionsEntryR\x10resourceVersions\x121\n" +
+	"\x05epoch\x18\x02 \x01(\tR\x05epoch\x12[\n" +
+	"\x11resource_versions\x18\x03 \x03(\v2..entail.event.v1.Barrier.ResourceVersionsEntryR\x10resourceVersions\x121\n" +
 	"\x06behind\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06behind\x129\n" +
 	"\n" +
-	"written_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\x1aC\n" +
+	"written_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\x12\x12\n" +
+	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x10\n" +
+	"\x03run\x18\a \x01(\tR\x03run\x12\x16\n" +
+	"\x06number\x18\b \x01(\x04R\x06number\x125\n" +
+	"\aearlier\x18\t \x03(\v2\x1b.entail.event.v1.BarrierRunR\aearlier\x12\x16\n" +
+	"\x06halted\x18\n" +
+	" \x01(\tR\x06halted\x1aC\n" +
 	"\x15ResourceVersionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb7\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"?\n" +
+	"\n" +
+	"BarrierRun\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1f\n" +
+	"\vlast_number\x18\x02 \x01(\x04R\n" +
+	"lastNumber\"\xb7\x03\n" +
 	"\x0eResourceResult\x12,\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1a.entail.event.v1.ObjectRefR\x03ref\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x10\n" +
@@ -924,37 +1035,39 @@ func file_entail_event_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_entail_event_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_entail_event_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_entail_event_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_entail_event_v1_event_proto_goTypes = []any{
 	(Operation)(0),                // 0: entail.event.v1.Operation
 	(Outcome)(0),                  // 1: entail.event.v1.Outcome
 	(*ObjectRef)(nil),             // 2: entail.event.v1.ObjectRef
 	(*ResourceChange)(nil),        // 3: entail.event.v1.ResourceChange
 	(*SnapshotMarker)(nil),        // 4: entail.event.v1.SnapshotMarker
-	(*Heartbeat)(nil),             // 5: entail.event.v1.Heartbeat
-	(*ResourceResult)(nil),        // 6: entail.event.v1.ResourceResult
-	(*StoreChanged)(nil),          // 7: entail.event.v1.StoreChanged
-	nil,                           // 8: entail.event.v1.Heartbeat.ResourceVersionsEntry
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
+	(*Barrier)(nil),               // 5: entail.event.v1.Barrier
+	(*BarrierRun)(nil),            // 6: entail.event.v1.BarrierRun
+	(*ResourceResult)(nil),        // 7: entail.event.v1.ResourceResult
+	(*StoreChanged)(nil),          // 8: entail.event.v1.StoreChanged
+	nil,                           // 9: entail.event.v1.Barrier.ResourceVersionsEntry
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
 }
 var file_entail_event_v1_event_proto_depIdxs = []int32{
 	2,  // 0: entail.event.v1.ResourceChange.ref:type_name -> entail.event.v1.ObjectRef
 	0,  // 1: entail.event.v1.ResourceChange.operation:type_name -> entail.event.v1.Operation
-	9,  // 2: entail.event.v1.ResourceChange.observed_at:type_name -> google.protobuf.Timestamp
-	9,  // 3: entail.event.v1.SnapshotMarker.written_at:type_name -> google.protobuf.Timestamp
-	8,  // 4: entail.event.v1.Heartbeat.resource_versions:type_name -> entail.event.v1.Heartbeat.ResourceVersionsEntry
-	10, // 5: entail.event.v1.Heartbeat.behind:type_name -> google.protobuf.Duration
-	9,  // 6: entail.event.v1.Heartbeat.written_at:type_name -> google.protobuf.Timestamp
-	2,  // 7: entail.event.v1.ResourceResult.ref:type_name -> entail.event.v1.ObjectRef
-	1,  // 8: entail.event.v1.ResourceResult.outcome:type_name -> entail.event.v1.Outcome
-	9,  // 9: entail.event.v1.ResourceResult.observed_at:type_name -> google.protobuf.Timestamp
-	9,  // 10: entail.event.v1.ResourceResult.finished_at:type_name -> google.protobuf.Timestamp
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	10, // 2: entail.event.v1.ResourceChange.observed_at:type_name -> google.protobuf.Timestamp
+	10, // 3: entail.event.v1.SnapshotMarker.written_at:type_name -> google.protobuf.Timestamp
+	9,  // 4: entail.event.v1.Barrier.resource_versions:type_name -> entail.event.v1.Barrier.ResourceVersionsEntry
+	11, // 5: entail.event.v1.Barrier.behind:type_name -> google.protobuf.Duration
+	10, // 6: entail.event.v1.Barrier.written_at:type_name -> google.protobuf.Timestamp
+	6,  // 7: entail.event.v1.Barrier.earlier:type_name -> entail.event.v1.BarrierRun
+	2,  // 8: entail.event.v1.ResourceResult.ref:type_name -> entail.event.v1.ObjectRef
+	1,  // 9: entail.event.v1.ResourceResult.outcome:type_name -> entail.event.v1.Outcome
+	10, // 10: entail.event.v1.ResourceResult.observed_at:type_name -> google.protobuf.Timestamp
+	10, // 11: entail.event.v1.ResourceResult.finished_at:type_name -> google.protobuf.Timestamp
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_entail_event_v1_event_proto_init() }
@@ -968,7 +1081,7 @@ func file_entail_event_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_event_v1_event_proto_rawDesc), len(file_entail_event_v1_event_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -300,9 +300,11 @@ type GetStatusResponse struct {
 	Services  []*Service             `protobuf:"bytes,1,rep,name=services,proto3" json:"services,omitempty"`
 	Snapshots []*Snapshot            `protobuf:"bytes,2,rep,name=snapshots,proto3" json:"snapshots,omitempty"`
 	// Objects (and recent deletions) in ENTAIL_CHANGES.
-	Objects       uint64 `protobuf:"varint,3,opt,name=objects,proto3" json:"objects,omitempty"`
-	LastSequence  uint64 `protobuf:"varint,4,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
-	DeadLetters   uint64 `protobuf:"varint,5,opt,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
+	Objects      uint64 `protobuf:"varint,3,opt,name=objects,proto3" json:"objects,omitempty"`
+	LastSequence uint64 `protobuf:"varint,4,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
+	DeadLetters  uint64 `protobuf:"varint,5,opt,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
+	// Why all services are halted; empty while they work.
+	Halted        string `protobuf:"bytes,6,opt,name=halted,proto3" json:"halted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -372,6 +374,94 @@ func (x *GetStatusResponse) GetDeadLetters() uint64 {
 	return 0
 }
 
+func (x *GetStatusResponse) GetHalted() string {
+	if x != nil {
+		return x.Halted
+	}
+	return ""
+}
+
+type ResumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeRequest) Reset() {
+	*x = ResumeRequest{}
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeRequest) ProtoMessage() {}
+
+func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
+func (*ResumeRequest) Descriptor() ([]byte, []int) {
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{5}
+}
+
+type ResumeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why all services were halted; empty if they were not.
+	Halted        string `protobuf:"bytes,1,opt,name=halted,proto3" json:"halted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeResponse) Reset() {
+	*x = ResumeResponse{}
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeResponse) ProtoMessage() {}
+
+func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
+func (*ResumeResponse) Descriptor() ([]byte, []int) {
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ResumeResponse) GetHalted() string {
+	if x != nil {
+		return x.Halted
+	}
+	return ""
+}
+
 // Service is one consumer of the changes.
 type Service struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -389,7 +479,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[5]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -401,7 +491,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[5]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -414,7 +504,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{5}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Service) GetName() string {
@@ -470,7 +560,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[6]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +572,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[6]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +585,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{6}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Snapshot) GetMarker() *v1.SnapshotMarker {
@@ -525,7 +615,7 @@ type ListDeadLettersRequest struct {
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[7]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +627,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[7]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +640,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{7}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListDeadLettersRequest) GetService() string {
@@ -584,7 +674,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[8]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +686,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[8]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +699,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{8}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListDeadLettersResponse) GetDeadLetters() []*DeadLetter {
@@ -645,7 +735,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[9]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +747,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[9]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +760,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{9}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeadLetter) GetId() uint64 {
@@ -731,7 +821,7 @@ type GetDeadLetterRequest struct {
 
 func (x *GetDeadLetterRequest) Reset() {
 	*x = GetDeadLetterRequest{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[10]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +833,7 @@ func (x *GetDeadLetterRequest) String() string {
 func (*GetDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[10]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +846,7 @@ func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{10}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetDeadLetterRequest) GetId() uint64 {
@@ -779,7 +869,7 @@ type GetDeadLetterResponse struct {
 
 func (x *GetDeadLetterResponse) Reset() {
 	*x = GetDeadLetterResponse{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[11]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +881,7 @@ func (x *GetDeadLetterResponse) String() string {
 func (*GetDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[11]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +894,7 @@ func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{11}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetDeadLetterResponse) GetDeadLetter() *DeadLetter {
@@ -837,7 +927,7 @@ type DiscardDeadLetterRequest struct {
 
 func (x *DiscardDeadLetterRequest) Reset() {
 	*x = DiscardDeadLetterRequest{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[12]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +939,7 @@ func (x *DiscardDeadLetterRequest) String() string {
 func (*DiscardDeadLetterRequest) ProtoMessage() {}
 
 func (x *DiscardDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[12]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +952,7 @@ func (x *DiscardDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*DiscardDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{12}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DiscardDeadLetterRequest) GetId() uint64 {
@@ -884,7 +974,7 @@ type DiscardDeadLetterResponse struct {
 
 func (x *DiscardDeadLetterResponse) Reset() {
 	*x = DiscardDeadLetterResponse{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[13]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -896,7 +986,7 @@ func (x *DiscardDeadLetterResponse) String() string {
 func (*DiscardDeadLetterResponse) ProtoMessage() {}
 
 func (x *DiscardDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[13]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -909,7 +999,7 @@ func (x *DiscardDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*DiscardDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{13}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DiscardDeadLetterResponse) GetDeadLetter() *DeadLetter {
@@ -939,7 +1029,7 @@ type ReplayRequest struct {
 
 func (x *ReplayRequest) Reset() {
 	*x = ReplayRequest{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[14]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +1041,7 @@ func (x *ReplayRequest) String() string {
 func (*ReplayRequest) ProtoMessage() {}
 
 func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[14]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +1054,7 @@ func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRequest) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{14}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReplayRequest) GetWhat() isReplayRequest_What {
@@ -1021,7 +1111,7 @@ type ReplayResponse struct {
 
 func (x *ReplayResponse) Reset() {
 	*x = ReplayResponse{}
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[15]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1123,7 @@ func (x *ReplayResponse) String() string {
 func (*ReplayResponse) ProtoMessage() {}
 
 func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_sync_v1_sync_proto_msgTypes[15]
+	mi := &file_entail_sync_v1_sync_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1136,7 @@ func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayResponse.ProtoReflect.Descriptor instead.
 func (*ReplayResponse) Descriptor() ([]byte, []int) {
-	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{15}
+	return file_entail_sync_v1_sync_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReplayResponse) GetRef() *v1.ObjectRef {
@@ -1092,13 +1182,17 @@ const file_entail_sync_v1_sync_proto_rawDesc = "" +
 	"\x04Step\x127\n" +
 	"\x06result\x18\x01 \x01(\v2\x1f.entail.event.v1.ResourceResultR\x06result\x12\x18\n" +
 	"\acurrent\x18\x02 \x01(\bR\acurrent\"\x12\n" +
-	"\x10GetStatusRequest\"\xe2\x01\n" +
+	"\x10GetStatusRequest\"\xfa\x01\n" +
 	"\x11GetStatusResponse\x123\n" +
 	"\bservices\x18\x01 \x03(\v2\x17.entail.sync.v1.ServiceR\bservices\x126\n" +
 	"\tsnapshots\x18\x02 \x03(\v2\x18.entail.sync.v1.SnapshotR\tsnapshots\x12\x18\n" +
 	"\aobjects\x18\x03 \x01(\x04R\aobjects\x12#\n" +
 	"\rlast_sequence\x18\x04 \x01(\x04R\flastSequence\x12!\n" +
-	"\fdead_letters\x18\x05 \x01(\x04R\vdeadLetters\"\xd5\x01\n" +
+	"\fdead_letters\x18\x05 \x01(\x04R\vdeadLetters\x12\x16\n" +
+	"\x06halted\x18\x06 \x01(\tR\x06halted\"\x0f\n" +
+	"\rResumeRequest\"(\n" +
+	"\x0eResumeResponse\x12\x16\n" +
+	"\x06halted\x18\x01 \x01(\tR\x06halted\"\xd5\x01\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\apending\x18\x02 \x01(\x04R\apending\x12\x1b\n" +
@@ -1147,14 +1241,15 @@ const file_entail_sync_v1_sync_proto_rawDesc = "" +
 	"\x04what\x12\x05\xbaH\x02\b\x01\"Z\n" +
 	"\x0eReplayResponse\x12,\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1a.entail.event.v1.ObjectRefR\x03ref\x12\x1a\n" +
-	"\bsequence\x18\x02 \x01(\x04R\bsequence2\xc0\x04\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence2\x89\x05\n" +
 	"\vSyncService\x12[\n" +
 	"\vTraceObject\x12\".entail.sync.v1.TraceObjectRequest\x1a#.entail.sync.v1.TraceObjectResponse\"\x03\x90\x02\x01\x12U\n" +
 	"\tGetStatus\x12 .entail.sync.v1.GetStatusRequest\x1a!.entail.sync.v1.GetStatusResponse\"\x03\x90\x02\x01\x12g\n" +
 	"\x0fListDeadLetters\x12&.entail.sync.v1.ListDeadLettersRequest\x1a'.entail.sync.v1.ListDeadLettersResponse\"\x03\x90\x02\x01\x12a\n" +
 	"\rGetDeadLetter\x12$.entail.sync.v1.GetDeadLetterRequest\x1a%.entail.sync.v1.GetDeadLetterResponse\"\x03\x90\x02\x01\x12h\n" +
 	"\x11DiscardDeadLetter\x12(.entail.sync.v1.DiscardDeadLetterRequest\x1a).entail.sync.v1.DiscardDeadLetterResponse\x12G\n" +
-	"\x06Replay\x12\x1d.entail.sync.v1.ReplayRequest\x1a\x1e.entail.sync.v1.ReplayResponseB8Z6github.com/entail-dev/entail/gen/entail/sync/v1;syncv1b\x06proto3"
+	"\x06Replay\x12\x1d.entail.sync.v1.ReplayRequest\x1a\x1e.entail.sync.v1.ReplayResponse\x12G\n" +
+	"\x06Resume\x12\x1d.entail.sync.v1.ResumeRequest\x1a\x1e.entail.sync.v1.ResumeResponseB8Z6github.com/entail-dev/entail/gen/entail/sync/v1;syncv1b\x06proto3"
 
 var (
 	file_entail_sync_v1_sync_proto_rawDescOnce sync.Once
@@ -1168,62 +1263,66 @@ func file_entail_sync_v1_sync_proto_rawDescGZIP() []byte {
 	return file_entail_sync_v1_sync_proto_rawDescData
 }
 
-var file_entail_sync_v1_sync_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_entail_sync_v1_sync_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_entail_sync_v1_sync_proto_goTypes = []any{
 	(*TraceObjectRequest)(nil),        // 0: entail.sync.v1.TraceObjectRequest
 	(*TraceObjectResponse)(nil),       // 1: entail.sync.v1.TraceObjectResponse
 	(*Step)(nil),                      // 2: entail.sync.v1.Step
 	(*GetStatusRequest)(nil),          // 3: entail.sync.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),         // 4: entail.sync.v1.GetStatusResponse
-	(*Service)(nil),                   // 5: entail.sync.v1.Service
-	(*Snapshot)(nil),                  // 6: entail.sync.v1.Snapshot
-	(*ListDeadLettersRequest)(nil),    // 7: entail.sync.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),   // 8: entail.sync.v1.ListDeadLettersResponse
-	(*DeadLetter)(nil),                // 9: entail.sync.v1.DeadLetter
-	(*GetDeadLetterRequest)(nil),      // 10: entail.sync.v1.GetDeadLetterRequest
-	(*GetDeadLetterResponse)(nil),     // 11: entail.sync.v1.GetDeadLetterResponse
-	(*DiscardDeadLetterRequest)(nil),  // 12: entail.sync.v1.DiscardDeadLetterRequest
-	(*DiscardDeadLetterResponse)(nil), // 13: entail.sync.v1.DiscardDeadLetterResponse
-	(*ReplayRequest)(nil),             // 14: entail.sync.v1.ReplayRequest
-	(*ReplayResponse)(nil),            // 15: entail.sync.v1.ReplayResponse
-	(*v1.ObjectRef)(nil),              // 16: entail.event.v1.ObjectRef
-	(v1.Operation)(0),                 // 17: entail.event.v1.Operation
-	(*timestamppb.Timestamp)(nil),     // 18: google.protobuf.Timestamp
-	(*v1.ResourceResult)(nil),         // 19: entail.event.v1.ResourceResult
-	(*v1.SnapshotMarker)(nil),         // 20: entail.event.v1.SnapshotMarker
+	(*ResumeRequest)(nil),             // 5: entail.sync.v1.ResumeRequest
+	(*ResumeResponse)(nil),            // 6: entail.sync.v1.ResumeResponse
+	(*Service)(nil),                   // 7: entail.sync.v1.Service
+	(*Snapshot)(nil),                  // 8: entail.sync.v1.Snapshot
+	(*ListDeadLettersRequest)(nil),    // 9: entail.sync.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),   // 10: entail.sync.v1.ListDeadLettersResponse
+	(*DeadLetter)(nil),                // 11: entail.sync.v1.DeadLetter
+	(*GetDeadLetterRequest)(nil),      // 12: entail.sync.v1.GetDeadLetterRequest
+	(*GetDeadLetterResponse)(nil),     // 13: entail.sync.v1.GetDeadLetterResponse
+	(*DiscardDeadLetterRequest)(nil),  // 14: entail.sync.v1.DiscardDeadLetterRequest
+	(*DiscardDeadLetterResponse)(nil), // 15: entail.sync.v1.DiscardDeadLetterResponse
+	(*ReplayRequest)(nil),             // 16: entail.sync.v1.ReplayRequest
+	(*ReplayResponse)(nil),            // 17: entail.sync.v1.ReplayResponse
+	(*v1.ObjectRef)(nil),              // 18: entail.event.v1.ObjectRef
+	(v1.Operation)(0),                 // 19: entail.event.v1.Operation
+	(*timestamppb.Timestamp)(nil),     // 20: google.protobuf.Timestamp
+	(*v1.ResourceResult)(nil),         // 21: entail.event.v1.ResourceResult
+	(*v1.SnapshotMarker)(nil),         // 22: entail.event.v1.SnapshotMarker
 }
 var file_entail_sync_v1_sync_proto_depIdxs = []int32{
-	16, // 0: entail.sync.v1.TraceObjectResponse.ref:type_name -> entail.event.v1.ObjectRef
-	17, // 1: entail.sync.v1.TraceObjectResponse.operation:type_name -> entail.event.v1.Operation
-	18, // 2: entail.sync.v1.TraceObjectResponse.observed_at:type_name -> google.protobuf.Timestamp
-	18, // 3: entail.sync.v1.TraceObjectResponse.published_at:type_name -> google.protobuf.Timestamp
+	18, // 0: entail.sync.v1.TraceObjectResponse.ref:type_name -> entail.event.v1.ObjectRef
+	19, // 1: entail.sync.v1.TraceObjectResponse.operation:type_name -> entail.event.v1.Operation
+	20, // 2: entail.sync.v1.TraceObjectResponse.observed_at:type_name -> google.protobuf.Timestamp
+	20, // 3: entail.sync.v1.TraceObjectResponse.published_at:type_name -> google.protobuf.Timestamp
 	2,  // 4: entail.sync.v1.TraceObjectResponse.steps:type_name -> entail.sync.v1.Step
-	19, // 5: entail.sync.v1.Step.result:type_name -> entail.event.v1.ResourceResult
-	5,  // 6: entail.sync.v1.GetStatusResponse.services:type_name -> entail.sync.v1.Service
-	6,  // 7: entail.sync.v1.GetStatusResponse.snapshots:type_name -> entail.sync.v1.Snapshot
-	18, // 8: entail.sync.v1.Service.last_ack_at:type_name -> google.protobuf.Timestamp
-	20, // 9: entail.sync.v1.Snapshot.marker:type_name -> entail.event.v1.SnapshotMarker
-	9,  // 10: entail.sync.v1.ListDeadLettersResponse.dead_letters:type_name -> entail.sync.v1.DeadLetter
-	16, // 11: entail.sync.v1.DeadLetter.ref:type_name -> entail.event.v1.ObjectRef
-	18, // 12: entail.sync.v1.DeadLetter.parked_at:type_name -> google.protobuf.Timestamp
-	9,  // 13: entail.sync.v1.GetDeadLetterResponse.dead_letter:type_name -> entail.sync.v1.DeadLetter
-	9,  // 14: entail.sync.v1.DiscardDeadLetterResponse.dead_letter:type_name -> entail.sync.v1.DeadLetter
-	16, // 15: entail.sync.v1.ReplayRequest.ref:type_name -> entail.event.v1.ObjectRef
-	16, // 16: entail.sync.v1.ReplayResponse.ref:type_name -> entail.event.v1.ObjectRef
+	21, // 5: entail.sync.v1.Step.result:type_name -> entail.event.v1.ResourceResult
+	7,  // 6: entail.sync.v1.GetStatusResponse.services:type_name -> entail.sync.v1.Service
+	8,  // 7: entail.sync.v1.GetStatusResponse.snapshots:type_name -> entail.sync.v1.Snapshot
+	20, // 8: entail.sync.v1.Service.last_ack_at:type_name -> google.protobuf.Timestamp
+	22, // 9: entail.sync.v1.Snapshot.marker:type_name -> entail.event.v1.SnapshotMarker
+	11, // 10: entail.sync.v1.ListDeadLettersResponse.dead_letters:type_name -> entail.sync.v1.DeadLetter
+	18, // 11: entail.sync.v1.DeadLetter.ref:type_name -> entail.event.v1.ObjectRef
+	20, // 12: entail.sync.v1.DeadLetter.parked_at:type_name -> google.protobuf.Timestamp
+	11, // 13: entail.sync.v1.GetDeadLetterResponse.dead_letter:type_name -> entail.sync.v1.DeadLetter
+	11, // 14: entail.sync.v1.DiscardDeadLetterResponse.dead_letter:type_name -> entail.sync.v1.DeadLetter
+	18, // 15: entail.sync.v1.ReplayRequest.ref:type_name -> entail.event.v1.ObjectRef
+	18, // 16: entail.sync.v1.ReplayResponse.ref:type_name -> entail.event.v1.ObjectRef
 	0,  // 17: entail.sync.v1.SyncService.TraceObject:input_type -> entail.sync.v1.TraceObjectRequest
 	3,  // 18: entail.sync.v1.SyncService.GetStatus:input_type -> entail.sync.v1.GetStatusRequest
-	7,  // 19: entail.sync.v1.SyncService.ListDeadLetters:input_type -> entail.sync.v1.ListDeadLettersRequest
-	10, // 20: entail.sync.v1.SyncService.GetDeadLetter:input_type -> entail.sync.v1.GetDeadLetterRequest
-	12, // 21: entail.sync.v1.SyncService.DiscardDeadLetter:input_type -> entail.sync.v1.DiscardDeadLetterRequest
-	14, // 22: entail.sync.v1.SyncService.Replay:input_type -> entail.sync.v1.ReplayRequest
-	1,  // 23: entail.sync.v1.SyncService.TraceObject:output_type -> entail.sync.v1.TraceObjectResponse
-	4,  // 24: entail.sync.v1.SyncService.GetStatus:output_type -> entail.sync.v1.GetStatusResponse
-	8,  // 25: entail.sync.v1.SyncService.ListDeadLetters:output_type -> entail.sync.v1.ListDeadLettersResponse
-	11, // 26: entail.sync.v1.SyncService.GetDeadLetter:output_type -> entail.sync.v1.GetDeadLetterResponse
-	13, // 27: entail.sync.v1.SyncService.DiscardDeadLetter:output_type -> entail.sync.v1.DiscardDeadLetterResponse
-	15, // 28: entail.sync.v1.SyncService.Replay:output_type -> entail.sync.v1.ReplayResponse
-	23, // [23:29] is the sub-list for method output_type
-	17, // [17:23] is the sub-list for method input_type
+	9,  // 19: entail.sync.v1.SyncService.ListDeadLetters:input_type -> entail.sync.v1.ListDeadLettersRequest
+	12, // 20: entail.sync.v1.SyncService.GetDeadLetter:input_type -> entail.sync.v1.GetDeadLetterRequest
+	14, // 21: entail.sync.v1.SyncService.DiscardDeadLetter:input_type -> entail.sync.v1.DiscardDeadLetterRequest
+	16, // 22: entail.sync.v1.SyncService.Replay:input_type -> entail.sync.v1.ReplayRequest
+	5,  // 23: entail.sync.v1.SyncService.Resume:input_type -> entail.sync.v1.ResumeRequest
+	1,  // 24: entail.sync.v1.SyncService.TraceObject:output_type -> entail.sync.v1.TraceObjectResponse
+	4,  // 25: entail.sync.v1.SyncService.GetStatus:output_type -> entail.sync.v1.GetStatusResponse
+	10, // 26: entail.sync.v1.SyncService.ListDeadLetters:output_type -> entail.sync.v1.ListDeadLettersResponse
+	13, // 27: entail.sync.v1.SyncService.GetDeadLetter:output_type -> entail.sync.v1.GetDeadLetterResponse
+	15, // 28: entail.sync.v1.SyncService.DiscardDeadLetter:output_type -> entail.sync.v1.DiscardDeadLetterResponse
+	17, // 29: entail.sync.v1.SyncService.Replay:output_type -> entail.sync.v1.ReplayResponse
+	6,  // 30: entail.sync.v1.SyncService.Resume:output_type -> entail.sync.v1.ResumeResponse
+	24, // [24:31] is the sub-list for method output_type
+	17, // [17:24] is the sub-list for method input_type
 	17, // [17:17] is the sub-list for extension type_name
 	17, // [17:17] is the sub-list for extension extendee
 	0,  // [0:17] is the sub-list for field type_name
@@ -1234,7 +1333,7 @@ func file_entail_sync_v1_sync_proto_init() {
 	if File_entail_sync_v1_sync_proto != nil {
 		return
 	}
-	file_entail_sync_v1_sync_proto_msgTypes[14].OneofWrappers = []any{
+	file_entail_sync_v1_sync_proto_msgTypes[16].OneofWrappers = []any{
 		(*ReplayRequest_DeadLetterId)(nil),
 		(*ReplayRequest_Ref)(nil),
 	}
@@ -1244,7 +1343,7 @@ func file_entail_sync_v1_sync_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_sync_v1_sync_proto_rawDesc), len(file_entail_sync_v1_sync_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

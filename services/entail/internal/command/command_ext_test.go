@@ -44,6 +44,10 @@ func (answers) GetStatus(context.Context, *syncv1.GetStatusRequest) (*syncv1.Get
 	return &syncv1.GetStatusResponse{Services: []*syncv1.Service{{Name: "store-sync"}}}, nil
 }
 
+func (answers) Resume(context.Context, *syncv1.ResumeRequest) (*syncv1.ResumeResponse, error) {
+	return &syncv1.ResumeResponse{Halted: "three forgeries"}, nil
+}
+
 func (answers) GetDeadLetter(_ context.Context, r *syncv1.GetDeadLetterRequest) (*syncv1.GetDeadLetterResponse, error) {
 	return &syncv1.GetDeadLetterResponse{DeadLetter: &syncv1.DeadLetter{Id: r.GetId(), Reason: "no sense"}}, nil
 }
@@ -246,6 +250,13 @@ func TestReplayNamesALetterOrAnObject(t *testing.T) {
 	run(t, nil, "replay", "store/demo", "--server", server)
 	if ref := asked.GetRef(); ref.GetName() != "demo" || ref.GetCluster() != "local" {
 		t.Errorf("asked %v", asked)
+	}
+}
+
+func TestBusResumePrintsWhyServicesWereHalted(t *testing.T) {
+	server := serve(t, answers{}, nil)
+	if got := run(t, nil, "bus", "resume", "--server", server); got.out != "services are resumed; they were halted: three forgeries\n" {
+		t.Errorf("got %q %q", got.out, got.err)
 	}
 }
 

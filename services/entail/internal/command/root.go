@@ -66,7 +66,7 @@ func newRoot(around IOStreams) *cobra.Command {
 		newExplain(around), newPreview(around))
 	addGroup(root, "Look at declared objects:", newModel(around), newTuples(around), newInferences(around), newIAM(around), newOpenSearch(around),
 		policycommand.New(policyServer(around)))
-	addGroup(root, "Follow changes:", newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around))
+	addGroup(root, "Follow changes:", newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around), newBus(around))
 	return root
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"google.golang.org/protobuf/proto"
@@ -86,6 +87,7 @@ func newCrowd(b *testing.B) *crowdBed {
 	for _, kind := range kinds.All() {
 		c.mark(b, kind.GroupResource, counts[kind.Resource])
 	}
+	testenv.WriteBarriers(b, c.js, "local")
 	return c
 }
 
@@ -192,7 +194,8 @@ func (c *crowdBed) publish(b *testing.B, p *pattern, i int) int {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := c.js.PublishAsync(topology.ChangeSubject(change.Key), data, jetstream.WithStallWait(time.Minute)); err != nil {
+			msg := &nats.Msg{Subject: topology.ChangeSubject(change.Key), Header: topology.Headers(change), Data: data}
+			if _, err := c.js.PublishMsgAsync(msg, jetstream.WithStallWait(time.Minute)); err != nil {
 				b.Fatal(err)
 			}
 		}

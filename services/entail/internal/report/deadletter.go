@@ -68,6 +68,15 @@ func (p Page) Replayed(m *syncv1.ReplayResponse) {
 	p.writeLinef("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
 }
 
+// Resumed prints why services were halted.
+func (p Page) Resumed(m *syncv1.ResumeResponse) {
+	if m.GetHalted() == "" {
+		p.writeLinef("services are not halted")
+		return
+	}
+	p.writeLinef("services are resumed; they were halted: %s", m.GetHalted())
+}
+
 // Discarded prints the dead letter that was discarded.
 func (p Page) Discarded(m *syncv1.DiscardDeadLetterResponse) {
 	l := m.GetDeadLetter()

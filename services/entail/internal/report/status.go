@@ -8,6 +8,10 @@ import (
 
 // Status prints the progress of every service.
 func (p Page) Status(m *syncv1.GetStatusResponse) {
+	if m.GetHalted() != "" {
+		p.writeLinef("All services are halted: %s", m.GetHalted())
+		p.writeLinef("")
+	}
 	services := make([]row, 0, len(m.GetServices()))
 	for _, s := range m.GetServices() {
 		letters := row{ink: plain}

@@ -68,8 +68,8 @@ type Rival struct {
 }
 
 // Sources returns the modules of the Store's model with their last live texts: the core module, then the others in
-// canonical order. It leaves out modules of other clusters, because this cluster's API server cannot confirm them. An
-// AuthorizationModel replaces a provided module for the same API that yields, and takes over its live text.
+// canonical order. It leaves out modules of other clusters. An AuthorizationModel replaces a provided module for the
+// same API that yields, and takes over its live text.
 func Sources(in Input) (core model.Module, others []model.Module) {
 	core = model.Module{DSL: in.Store.Spec.CoreModule}
 	if live := in.Store.Status.Live; live != nil {

@@ -125,39 +125,7 @@ func (in Input) isOurs(m Module) bool {
 // isTaking reports whether the next model removes a live part before its object's status records that. After a crash at
 // that point, an invalid edit would restore the removed part.
 func (in Input) isTaking() bool {
-	return len(Taken(in)) > 0
-}
-
-// Unrecorded returns the objects of this cluster whose status must record a live text and does not yet.
-func Unrecorded(in Input, obs Observed) []event.Key {
-	if in.Store == nil || in.isDeleting() || modelProblem(in, obs, chooseStore(in, obs)) != nil {
-		return nil
-	}
-	var keys []event.Key
-	if in.nextLiveCore() != in.Store.Status.Live {
-		keys = append(keys, in.Key)
-	}
-	for _, m := range in.Modules {
-		if live := in.nextLive(m); live != nil && in.isOurs(m) && live != in.recordedLive(m) {
-			keys = append(keys, m.Key)
-		}
-	}
-	return keys
-}
-
-// Taken returns the objects of this cluster whose status must record a loss before the model removes something from
-// them.
-func Taken(in Input) []event.Key {
-	var keys []event.Key
-	if in.isTakingFromCore() {
-		keys = append(keys, in.Key)
-	}
-	for _, m := range in.Modules {
-		if in.isTakingFrom(m) {
-			keys = append(keys, m.Key)
-		}
-	}
-	return keys
+	return in.isTakingFromCore() || slices.ContainsFunc(in.Modules, in.isTakingFrom)
 }
 
 // LiveRecords returns the statuses to write before the model. They equal the present ones, except for the new live

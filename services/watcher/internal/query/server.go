@@ -36,6 +36,8 @@ type Config struct {
 	Cluster      string
 	Kinds        []kinds.Kind
 	TombstoneTTL time.Duration
+	// Resume ends the halt of all services, and returns its reason.
+	Resume func(ctx context.Context) (reason string, err error)
 }
 
 // Server implements SyncService.
@@ -58,7 +60,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // Handler returns the handler with the rights that callers need. A caller that may read an object may trace it. The
-// paths /entail/status, /entail/deadletters and /entail/replay guard the other calls.
+// paths /entail/status, /entail/deadletters, /entail/replay and /entail/bus/resume guard the other calls.
 func (s *Server) Handler() rpc.Handler {
 	return rpc.NewHandler(syncv1connect.SyncServiceName, syncv1connect.NewSyncServiceHandler, syncv1connect.SyncServiceHandler(s), map[string]rpc.Access{
 		syncv1connect.SyncServiceTraceObjectProcedure:       s.mayTrace,
@@ -67,6 +69,7 @@ func (s *Server) Handler() rpc.Handler {
 		syncv1connect.SyncServiceGetDeadLetterProcedure:     rpc.CanPath("get", "/entail/deadletters"),
 		syncv1connect.SyncServiceDiscardDeadLetterProcedure: rpc.CanPath("delete", "/entail/deadletters"),
 		syncv1connect.SyncServiceReplayProcedure:            rpc.CanPath("post", "/entail/replay"),
+		syncv1connect.SyncServiceResumeProcedure:            rpc.CanPath("post", "/entail/bus/resume"),
 	})
 }
 
@@ -149,6 +152,9 @@ func (s *Server) GetStatus(ctx context.Context, _ *syncv1.GetStatusRequest) (*sy
 		return nil, err
 	}
 	response := &syncv1.GetStatusResponse{Objects: bus.Objects, LastSequence: bus.LastSequence}
+	if last, _, err := s.cfg.Publisher.LastBarrier(ctx, s.cfg.Cluster); err == nil {
+		response.Halted = last.GetHalted()
+	}
 	for _, p := range progress {
 		service := &syncv1.Service{
 			Name: p.Service, Pending: p.Pending, InFlight: p.InFlight, Redelivered: p.Redelivered, DeadLetters: p.Letters,

@@ -71,6 +71,7 @@ func newBed(t *testing.T) *bed {
 	c := &cluster{objects: map[string]source.Object{}}
 	return &bed{t: t, js: js, cluster: c, Server: New(Config{
 		Source: c, Publisher: publish.New(js), Trail: trail.New(js), Cluster: "local", Kinds: kinds.All(), TombstoneTTL: time.Hour,
+		Resume: func(context.Context) (string, error) { return "forged", nil },
 	})}
 }
 

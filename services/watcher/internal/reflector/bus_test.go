@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/devserver"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -35,6 +38,11 @@ func TestMain(m *testing.M) {
 
 // bus is a real NATS server that can be stopped and started again.
 type bus struct {
+	// published counts the changes that were published, terms the runs of a reflector.
+	published, terms atomic.Uint64
+	// events counts Events about forged messages.
+	events atomic.Uint64
+
 	t    testing.TB
 	dir  string
 	port int
@@ -65,8 +73,24 @@ func newBus(t testing.TB) *bus {
 	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := nc.Subscribe(">", b.counter()); err != nil {
+		t.Fatal(err)
+	}
 	b.p = publish.New(b.js)
 	return b
+}
+
+// counter returns a handler of all messages. It counts the changes that the stream accepts.
+func (b *bus) counter() nats.MsgHandler {
+	changes := map[string]bool{} // By the subject of their acknowledgement.
+	return func(m *nats.Msg) {
+		switch {
+		case strings.HasPrefix(m.Subject, "entail.changes."):
+			changes[m.Reply] = true
+		case changes[m.Subject] && !bytes.Contains(m.Data, []byte(`"error"`)):
+			b.published.Add(1)
+		}
+	}
 }
 
 func (b *bus) start() {
@@ -96,8 +120,6 @@ func (b *bus) stream(name string) jetstream.Stream {
 	return s
 }
 
-func (b *bus) lastSequence() uint64 { return b.stream(topology.Changes).CachedInfo().State.LastSeq }
-
 func (b *bus) marker() (*eventv1.SnapshotMarker, error) {
 	return b.p.LastMarker(b.t.Context(), "local", kinds.Stores().GroupResource)
 }
@@ -107,7 +129,9 @@ func (b *bus) config(c Source) Config {
 	return Config{
 		Source: c, Publisher: b.p, Cluster: "local", Kinds: []kinds.Kind{kinds.Stores()}, StreamReplicas: 1, Workers: 8,
 		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Resync: time.Hour, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
-		Metrics: NewMetrics(prometheus.NewRegistry()), Rewinds: NewRewinds(), Health: &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
+		Metrics: NewMetrics(prometheus.NewRegistry()), Rewinds: NewRewinds(), Halt: &halted{},
+		Event:  func(context.Context, event.Change, condition.Note) error { b.events.Add(1); return nil },
+		Health: &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
 	}
 }
 
@@ -116,7 +140,15 @@ func (b *bus) run(cfg Config) (stop func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Run(ctx, cfg) }()
+	go func() {
+		err := ErrDeposed
+		for errors.Is(err, ErrDeposed) { // As the election does, another term begins.
+			term := cfg
+			term.Term = b.terms.Add(1)
+			err = Run(ctx, term)
+		}
+		done <- err
+	}()
 	ended := false
 	stop = func() {
 		if ended {
@@ -140,7 +172,7 @@ func (b *bus) becomes(c *cluster) {
 
 func (b *bus) equal(c *cluster) error {
 	living := map[event.Key]bool{}
-	for head, err := range b.p.Heads(b.t.Context(), "local", kinds.Stores().GroupResource) {
+	for head, err := range b.p.All(b.t.Context(), "local", kinds.Stores().GroupResource, false) {
 		if err != nil {
 			return err
 		}
@@ -179,6 +211,25 @@ func (b *bus) equal(c *cluster) error {
 	return nil
 }
 
+// settles waits for several barriers of one run.
+func (b *bus) settles() {
+	b.t.Helper()
+	var first *eventv1.Barrier
+	eventually(b.t, func() error {
+		last, _, err := b.p.LastBarrier(b.t.Context(), "local")
+		switch {
+		case err != nil:
+			return err
+		case first.GetRun() != last.GetRun():
+			first = last
+		}
+		if n := last.GetNumber() - first.GetNumber(); n < 5 {
+			return fmt.Errorf("%d barriers", n)
+		}
+		return nil
+	})
+}
+
 // tombstones returns the tombstones of an object's name, oldest first.
 func (b *bus) tombstones(name string) (found []publish.Stored) {
 	b.t.Helper()
@@ -204,12 +255,12 @@ func (b *bus) tombstones(name string) (found []publish.Stored) {
 	return found
 }
 
-// quiet waits until nothing was published for a while, and returns the last sequence.
+// quiet waits until no change was published for a while, and returns the number of changes since the bus exists.
 func (b *bus) quiet() uint64 {
 	b.t.Helper()
-	last, since := b.lastSequence(), time.Now()
+	last, since := b.published.Load(), time.Now()
 	eventually(b.t, func() error {
-		if now := b.lastSequence(); now != last {
+		if now := b.published.Load(); now != last {
 			last, since = now, time.Now()
 		}
 		if time.Since(since) < 200*time.Millisecond {

@@ -46,7 +46,7 @@ func (k *kindReflector) checkKind(ctx context.Context, incarnation string) error
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	k.mu.Lock()
-	synced, stream, restart, due := k.sweep == nil && k.stream != "", k.stream, k.restart, time.Now().After(k.due)
+	synced, stream, restart, due := k.sweep == nil && k.stream != "" && !k.doubted, k.stream, k.restart, time.Now().After(k.due)
 	probe, silent := k.selectProbe(), k.isSilent(time.Now())
 	k.mu.Unlock()
 	if !synced {
@@ -61,12 +61,12 @@ func (k *kindReflector) checkKind(ctx context.Context, incarnation string) error
 		return nil
 	}
 	if stream != incarnation {
-		restart(errAgain)
+		k.sweepAgain()
 		return nil
 	}
 	marked, err := k.hasMarker(ctx, incarnation)
 	if err == nil && !marked {
-		restart(errAgain)
+		k.sweepAgain()
 	}
 	if err != nil || !marked || probe.name.Name == "" {
 		return err

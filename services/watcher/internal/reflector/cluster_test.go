@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -185,6 +186,29 @@ func (c *cluster) List(_ context.Context, _ kinds.Kind, token string) (source.Pa
 		page.Next = token
 	}
 	return page, nil
+}
+
+func (c *cluster) ListNamed(_ context.Context, _ kinds.Kind, name string) (source.Page, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	page := source.Page{Version: strconv.Itoa(c.version)}
+	if o, exists := c.objects[name]; exists {
+		page.Objects = append(page.Objects, o)
+	}
+	switch {
+	case c.down:
+		return source.Page{}, errDown
+	case c.unserved:
+		return source.Page{}, source.ErrNotServed
+	}
+	return page, nil
+}
+
+// Meaning returns the fingerprint of the UID and the field spec.
+func (c *cluster) Meaning(_ kinds.Kind, published event.Change) (string, error) {
+	var object struct{ Spec string }
+	err := json.Unmarshal(published.Object, &object)
+	return fmt.Sprint(published.UID, maphash.String(c.seed, object.Spec)), err
 }
 
 func (c *cluster) Watch(ctx context.Context, _ kinds.Kind, version string) iter.Seq2[source.Event, error] {

@@ -75,6 +75,7 @@ func TestARestoredClusterIsPublishedAnewAsOfAnotherEpoch(t *testing.T) {
 			made := c.uid("made")
 			b.becomes(c)
 			if tc.down {
+				b.hasBarrier(c)
 				stop()
 			}
 			restore()
@@ -182,7 +183,7 @@ func TestAnAPIServerThatLagsForAMomentIsNotBelieved(t *testing.T) {
 	}
 }
 
-func TestAVersionFromTheFutureIsToldOfAndOvercome(t *testing.T) {
+func TestAVersionFromTheFutureIsCorrected(t *testing.T) {
 	for name, later := range map[string]func(c *cluster){
 		"of an object that is deleted": func(c *cluster) { c.remove("a") },
 		"of an object that changes":    func(c *cluster) { c.apply("a", "v2", "") },
@@ -195,12 +196,12 @@ func TestAVersionFromTheFutureIsToldOfAndOvercome(t *testing.T) {
 			b.run(cfg)
 			b.becomes(c)
 			forged := event.Change{Key: c.key("a"), UID: c.uid("a"), ResourceVersion: "999999999", Epoch: "epoch", Object: []byte(`{"spec":"mine"}`)}
-			if _, err := b.p.Publish(t.Context(), forged, 0, publish.Options{}); err != nil {
+			if _, err := publish.New(b.js).Publish(t.Context(), forged, 0, publish.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			later(c)
-			told(t, cfg)
-			b.enters(c, cfg, "epoch/1")
+			b.corrects(cfg, causeVersion, 1)
+			b.enters(c, cfg, "epoch")
 		})
 	}
 }

@@ -29,8 +29,8 @@ func wants(t *testing.T, err error, text string) {
 	}
 }
 
-func TestWhatIsNamedHoldsUpNeitherReadinessNorHeartbeats(t *testing.T) {
-	h, r := &Health{}, &reflector{targets: &targets{}}
+func TestWhatIsNamedHoldsUpNeitherReadinessNorBarriers(t *testing.T) {
+	h, r := &Health{}, &reflector{cfg: Config{Halt: &halted{}}, targets: &targets{}, barriers: written()}
 	stores, secrets := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.Secrets().In("team-a"), nil)
 	r.kinds = []*kindReflector{stores, secrets}
 	defer h.beginTerm(r.kinds)()
@@ -39,8 +39,8 @@ func TestWhatIsNamedHoldsUpNeitherReadinessNorHeartbeats(t *testing.T) {
 	wants(t, h.Cluster(), "")
 	defer stores.openWatch()()
 	stores.stream = "one"
-	if _, ok := r.heartbeatAt(time.Now()); !ok {
-		t.Error("there is no heartbeat")
+	if _, ok := r.barrier(time.Now()); !ok {
+		t.Error("there is no barrier")
 	}
 	if secrets.kindLabel() != "secrets/team-a" {
 		t.Errorf("it is called %s", secrets.kindLabel())

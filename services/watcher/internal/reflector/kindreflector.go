@@ -40,6 +40,8 @@ type kindReflector struct {
 	heads map[types.NamespacedName]head
 	// waiting holds the states that are not published yet.
 	waiting map[types.NamespacedName]state
+	// suspects holds the objects about which another client wrote a message.
+	suspects map[types.NamespacedName]finder
 	// arrived numbers the states in the order of arrival.
 	arrived uint64
 	// round numbers the sweeps. An acknowledgement from an earlier round proves nothing, because the stream may have
@@ -51,6 +53,8 @@ type kindReflector struct {
 	sweep *relist
 	// stream is the stream ID in the last marker. It is empty before the first.
 	stream string
+	// doubted means that the stream may have lost messages of the kind since that marker.
+	doubted bool
 	// due is the time of the next regular sweep.
 	due time.Time
 	// restart ends the work in progress and starts a new sweep.
@@ -66,7 +70,7 @@ type kindReflector struct {
 	bookmarked bool
 }
 
-// head is a [publish.Entry] without the fields that follow from its place.
+// head is a [publish.Entry] without the fields that follow from its place. version is empty if the message was refused.
 type head struct {
 	sequence                     uint64
 	uid, epoch, version, meaning string
@@ -78,10 +82,14 @@ type message struct {
 	sequence uint64
 }
 
-// hasMeaning reports whether h has the meaning of o. In an earlier epoch only the very same version counts, because
-// consumers write by the version they received.
+// hasMeaning reports whether h has the meaning of o and no later version. In an earlier epoch only the very same version
+// counts, because consumers write by the version they received.
 func (h head) hasMeaning(o source.Object) bool {
-	return h.meaning == o.Meaning && (h.epoch == o.Epoch || h.version == o.ResourceVersion)
+	if h.meaning != o.Meaning || h.version == o.ResourceVersion {
+		return h.meaning == o.Meaning
+	}
+	order, err := compareVersions(h.version, o.ResourceVersion)
+	return h.epoch == o.Epoch && err == nil && order < 0
 }
 
 // state is the state of one object that waits for publication.
@@ -120,7 +128,7 @@ func newKindReflector(r *reflector, kind kinds.Kind, on *lane) *kindReflector {
 	return &kindReflector{
 		cfg: r.cfg, reflector: r, lane: on, kind: kind, restart: func(error) {}, marked: func(*eventv1.SnapshotMarker) {},
 		right: func(*eventv1.SnapshotMarker) bool { return true }, heard: time.Now(),
-		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{},
+		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{}, suspects: map[types.NamespacedName]finder{},
 	}
 }
 
@@ -184,6 +192,9 @@ func (k *kindReflector) runTask(ctx context.Context, name types.NamespacedName) 
 	if name.Name == "" {
 		return k.publishDueMarker(ctx)
 	}
+	if err := k.correctSuspect(ctx, name); err != nil {
+		return err
+	}
 	k.mu.Lock()
 	s, ok := k.waiting[name]
 	on, round := k.heads[name], k.round
@@ -204,6 +215,28 @@ func (k *kindReflector) runTask(ctx context.Context, name types.NamespacedName) 
 	k.recordHead(ack)
 	k.dequeueState(name, s)
 	return nil
+}
+
+// correctSuspect compares an object about which another client wrote a message with the API server.
+func (k *kindReflector) correctSuspect(ctx context.Context, name types.NamespacedName) error {
+	k.mu.Lock()
+	by := k.suspects[name]
+	delete(k.suspects, name)
+	round := k.round
+	k.mu.Unlock()
+	if by == byNone {
+		return nil
+	}
+	head, err := k.correct(ctx, name, by)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case err != nil:
+		k.suspects[name] = max(k.suspects[name], by)
+	case round == k.round && head.Sequence > 0:
+		k.recordHead(head)
+	}
+	return err
 }
 
 // recordHead stores the message on the stream. It copies the strings, because they would keep the whole message in memory.
@@ -237,6 +270,13 @@ func (k *kindReflector) dequeueState(name types.NamespacedName, s state) {
 	if k.sweep != nil && k.sweep.canMark(name, s.order) {
 		k.lane.fresh.Add(task{on: k})
 	}
+}
+
+// isSwept reports whether the kind has a marker that this term wrote and did not withdraw.
+func (k *kindReflector) isSwept() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.stream != "" && !k.doubted
 }
 
 func (k *kindReflector) kindLabel() string {

@@ -22,6 +22,9 @@ type Metrics struct {
 	rewound   *prometheus.GaugeVec
 	epochs    prometheus.Counter
 	restored  *prometheus.CounterVec
+	doubts    prometheus.Counter
+	// corrections counts by cause.
+	corrections *prometheus.CounterVec
 }
 
 // byKind is the label of most metrics.
@@ -54,6 +57,9 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "entail_watcher_sweep_seconds", Help: "From the start of a sweep to its snapshot marker.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
 		}, []string{byKind}),
+		doubts: made.NewCounter(prometheus.CounterOpts{
+			Name: "entail_watcher_doubts_total", Help: "Times that all was compared again because the stream was restored, purged or truncated.",
+		}),
 		rewound: made.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "entail_watcher_rewound", Help: "1 while the API server is at an earlier resource version than it, or the stream, was before.",
 		}, []string{byKind}),
@@ -63,6 +69,10 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		restored: made.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_streams_restored_total", Help: "Streams that were missing, or had another configuration, and were restored.",
 		}, []string{"stream"}),
+		corrections: made.NewCounterVec(prometheus.CounterOpts{
+			Name: "entail_watcher_corrections_total",
+			Help: "Messages that contradicted the API server and were replaced: old states, and forgeries (refused, version, content).",
+		}, []string{"cause"}),
 		differing: made.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "entail_watcher_sweep_differences", Help: "Objects of which the stream did not hold the newest state at the end of a sweep's list.",
 			Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 16384},
@@ -70,6 +80,9 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	}
 	for _, stream := range topology.Streams() { // A rate needs a value before the first increase.
 		m.restored.WithLabelValues(stream)
+	}
+	for _, cause := range []string{causeOld, causeRefused, causeVersion, causeContent} {
+		m.corrections.WithLabelValues(cause)
 	}
 	return m
 }

@@ -14,11 +14,11 @@ import (
 // is on the stream of those goes.
 
 // publishedHeads returns the messages of the kind on the stream, in its namespace if it has one.
-func (k *kindReflector) publishedHeads(ctx context.Context) iter.Seq2[publish.Entry, error] {
+func (k *kindReflector) publishedHeads(ctx context.Context, bodies bool) iter.Seq2[publish.Stored, error] {
 	if k.kind.Namespace != "" {
-		return k.cfg.Publisher.HeadsIn(ctx, k.cfg.Cluster, k.kind.GroupResource, k.kind.Namespace)
+		return k.cfg.Publisher.AllIn(ctx, k.cfg.Cluster, k.kind.GroupResource, k.kind.Namespace, bodies)
 	}
-	return k.cfg.Publisher.Heads(ctx, k.cfg.Cluster, k.kind.GroupResource)
+	return k.cfg.Publisher.All(ctx, k.cfg.Cluster, k.kind.GroupResource, bodies)
 }
 
 // isElsewhere reports whether another reflector keeps an object.

@@ -25,14 +25,22 @@ func (k *kindReflector) publishState(ctx context.Context, s state, on head) (pub
 		return k.publishDeletion(ctx, s)
 	}
 	there := publish.Entry{Key: s.Key, Sequence: on.sequence, UID: on.uid, Version: on.version, ContentHash: on.meaning, Epoch: on.epoch}
-	if on.version != "" && (!s.Deleted && on.hasMeaning(s.Object) || !s.IsNewerThan(there.Change())) {
+	switch {
+	case on.sequence == 0:
+	case !s.Deleted && on.hasMeaning(s.Object):
 		return there, nil
+	case on.version == "" || !s.IsNewerThan(there.Change()):
+		return k.correct(ctx, nameOf(s.Key), bySweep)
 	}
 	expected := on.sequence
 	if on.uid != s.UID || on.epoch != s.Epoch {
 		expected = 0 // The publisher must read the present message.
 	}
-	return k.sendChange(ctx, s.Change, expected, s.Meaning)
+	stored, err := k.sendChange(ctx, s.Change, expected, k.publishOptions(s.Meaning))
+	if err == nil && (stored.Version != s.ResourceVersion || stored.Deleted != s.Deleted) {
+		return k.correct(ctx, nameOf(s.Key), bySweep) // The stream held a state that is as new.
+	}
+	return stored, err
 }
 
 // publishOptions returns the options of a publication.
@@ -40,8 +48,7 @@ func (k *kindReflector) publishOptions(meaning string) publish.Options {
 	return publish.Options{ContentHash: meaning, MetadataOnly: k.kind.MetadataOnly, TTL: k.cfg.TombstoneTTL}
 }
 
-// publishDeletion publishes the deletion of an object whose last state only the stream holds. It removes a message that
-// is no state of an object.
+// publishDeletion publishes the deletion of an object whose last state only the stream holds.
 func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.Entry, error) {
 	nothing := publish.Entry{Key: s.Key}
 	last, err := k.cfg.Publisher.Last(ctx, s.Key)
@@ -49,8 +56,7 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.E
 	case errors.Is(err, publish.ErrNone):
 		return nothing, nil
 	case errors.Is(err, publish.ErrMalformed):
-		k.cfg.Log.WarnContext(ctx, "message on the subject of an object that does not exist removed", "key", s.Key.String(), "error", err)
-		return nothing, k.cfg.Publisher.Remove(ctx, last.Sequence)
+		return k.correct(ctx, nameOf(s.Key), bySweep)
 	case err != nil:
 		return publish.Entry{}, err
 	case last.Deleted:
@@ -62,13 +68,13 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.E
 		c.ResourceVersion = s.ResourceVersion
 	}
 	if !c.IsNewerThan(last.Change) {
-		return last.Entry, nil // Another watcher saw the object after our list.
+		return k.correct(ctx, nameOf(s.Key), bySweep)
 	}
-	return k.sendChange(ctx, c, last.Sequence, "")
+	return k.sendChange(ctx, c, last.Sequence, k.publishOptions(""))
 }
 
 // sendChange publishes c as part of a trace that began when it was observed.
-func (k *kindReflector) sendChange(ctx context.Context, c event.Change, expected uint64, meaning string) (publish.Entry, error) {
+func (k *kindReflector) sendChange(ctx context.Context, c event.Change, expected uint64, opts publish.Options) (publish.Entry, error) {
 	ctx, span := k.cfg.Tracer.Tracer("entail/watcher").Start(ctx, "publish "+k.kindLabel(),
 		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(c.ObservedAt))
 	defer span.End()
@@ -78,7 +84,7 @@ func (k *kindReflector) sendChange(ctx context.Context, c event.Change, expected
 
 	k.cfg.Metrics.inFlight.Inc()
 	defer k.cfg.Metrics.inFlight.Dec()
-	ack, err := k.cfg.Publisher.Publish(ctx, c, expected, k.publishOptions(meaning))
+	ack, err := k.cfg.Publisher.Publish(ctx, c, expected, opts)
 	k.cfg.Metrics.countPublication(k.kindLabel(), c, ack, err)
 	if err != nil {
 		span.RecordError(err)

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -28,6 +29,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/barrier"
+	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -57,18 +60,24 @@ var ErrForeign = errors.New("the bus holds another cluster's objects under this 
 type Source interface {
 	Epoch(ctx context.Context) (string, error)
 	List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error)
+	// ListNamed lists the objects with a name.
+	ListNamed(ctx context.Context, kind kinds.Kind, name string) (source.Page, error)
 	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
 	// Find returns the served kind with a name, for use as a kind of targets.
 	Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error)
+	// Meaning returns the fingerprint of an object that was published.
+	Meaning(kind kinds.Kind, published event.Change) (string, error)
 	// Version returns the current version of the kind.
 	Version(ctx context.Context, kind kinds.Kind) (string, error)
 }
 
 // Config holds the settings of a reflector. All fields are required.
 type Config struct {
-	Source         Source
-	Publisher      *publish.Publisher
-	Cluster        string
+	Source    Source
+	Publisher *publish.Publisher
+	Cluster   string
+	// Term orders the terms of leaders. A later term has a higher number.
+	Term           uint64
 	Kinds          []kinds.Kind
 	StreamReplicas int
 	// Workers bounds the concurrent publications.
@@ -79,10 +88,13 @@ type Config struct {
 	// [versionEvery] of them.
 	CheckInterval time.Duration
 	// Resync is the time between two regular sweeps. A random part of up to a tenth is subtracted.
-	Resync     time.Duration
-	Log        *slog.Logger
-	Metrics    *Metrics
-	Rewinds    *Rewinds
+	Resync  time.Duration
+	Log     *slog.Logger
+	Metrics *Metrics
+	Rewinds *Rewinds
+	Halt    Halt
+	// Event records an Event about an object.
+	Event      func(context.Context, event.Change, condition.Note) error
 	Health     *Health
 	Tracer     trace.TracerProvider
 	Propagator propagation.TextMapPropagator
@@ -92,10 +104,15 @@ type Config struct {
 type reflector struct {
 	cfg Config
 
-	epoch    epoch
-	lane     *lane
-	kinds    []*kindReflector
-	targets  *targets
+	epoch     epoch
+	audit     *audit
+	forgeries forgeries
+	lane      *lane
+	kinds     []*kindReflector
+	targets   *targets
+	barriers  *barrier.Writer
+	// doubt is set while everything must be compared again before the next barrier.
+	doubt    atomic.Pointer[doubt]
 	warnings rate.Sometimes
 	// restoring is held while streams are checked and restored: one request at a time.
 	restoring sync.Mutex
@@ -135,7 +152,9 @@ func Run(ctx context.Context, cfg Config) error {
 	registered := newRegistrations(cfg.Source)
 	cfg.Source = registered
 	r := &reflector{cfg: cfg, lane: newLane(), warnings: rate.Sometimes{First: 1, Interval: time.Second}, copies: map[string]bool{}}
-	r.targets = newTargets(r, registered)
+	r.targets, r.audit = newTargets(r, registered), newAudit(r)
+	cfg.Publisher.OnAck(r.audit.ack)
+	defer cfg.Publisher.OnAck(nil)
 	for _, kind := range cfg.Kinds {
 		r.kinds = append(r.kinds, newKindReflector(r, kind, r.lane))
 	}
@@ -180,7 +199,8 @@ func (r *reflector) runAll(ctx context.Context, group *errgroup.Group) error {
 	}
 	group.Go(func() error { r.targets.runTargets(ctx); return nil })
 	group.Go(func() error { r.checkVersions(ctx); return nil })
-	group.Go(func() error { r.publishHeartbeats(ctx); return nil })
+	group.Go(func() error { return r.publishHeartbeats(ctx) })
+	group.Go(func() error { r.audit.run(ctx); return nil })
 	r.checkStreams(ctx)
 	return nil
 }
@@ -210,6 +230,12 @@ func (r *reflector) identifyCluster(ctx context.Context) error {
 		return err
 	}
 	if _, err := r.ensureStreamID(ctx); err != nil {
+		return err
+	}
+	if err := r.audit.begin(ctx); err != nil {
+		return err
+	}
+	if err := r.beginBarriers(ctx); err != nil {
 		return err
 	}
 	for _, kind := range r.cfg.Kinds {

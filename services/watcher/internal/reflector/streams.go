@@ -59,32 +59,22 @@ func (r *reflector) compareStreams(ctx context.Context) ([]topology.Difference, 
 	return differences, err
 }
 
-// restoreOne restores one stream. Another configuration may have lost messages. If those were changes or markers, the
-// markers are not valid any more.
+// restoreOne restores one stream. Another configuration may have lost messages. If those were changes or markers, all
+// is compared again.
 func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error {
 	if !d.NeedsRestore() {
 		return nil
 	}
 	doubtful := !d.Missing && (d.Stream == topology.Changes || d.Stream == topology.Sync)
-	for _, k := range r.allKinds() {
-		if !doubtful {
-			break
-		}
-		if err := k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource); err != nil {
-			return err
-		}
+	if doubtful {
+		r.distrust(errRestored)
 	}
 	if err := r.cfg.Publisher.Restore(ctx, d); err != nil {
 		return err
 	}
 	r.tellRestored(ctx, d)
-	if doubtful {
-		r.targets.forgetMarkers()
-	}
-	for _, k := range r.allKinds() {
-		if doubtful {
-			k.sweepAgain()
-		}
+	if doubtful { // The sweeps for the first doubt may have begun before.
+		r.distrust(errRestored)
 	}
 	return nil
 }
@@ -103,8 +93,11 @@ func (r *reflector) tellRestored(ctx context.Context, d topology.Difference) {
 	r.cfg.Log.WarnContext(ctx, "stream was deleted and is made again; dead letters and announcements in it are lost", "stream", d.Stream)
 }
 
+// sweepAgain starts another sweep of the kind, because the stream may have lost something. No barrier follows before the
+// marker of that sweep. A sweep in progress does not write its marker.
 func (k *kindReflector) sweepAgain() {
 	k.mu.Lock()
+	k.doubted, k.sweep = true, nil
 	restart := k.restart
 	k.mu.Unlock()
 	restart(errAgain)

@@ -20,8 +20,11 @@ import (
 type relist struct {
 	began       time.Time
 	incarnation string
-	// newest is the highest resource version on the stream.
+	// newest is the API server's version in the last barrier. Without a barrier it is the highest version on the
+	// stream.
 	newest string
+	// above counts the objects of which the stream holds a later version than the API server.
+	above int
 	// seen holds the objects that the list has returned so far. It is nil once the list is complete.
 	seen map[types.NamespacedName]struct{}
 	// open holds the objects to publish before the marker, each with the lowest order that counts.
@@ -43,7 +46,8 @@ func (s *relist) canMark(name types.NamespacedName, order uint64) bool {
 	return s.marker != nil && len(s.open) == 0
 }
 
-// beginRelist starts a sweep and reads the messages on the stream.
+// beginRelist starts a sweep and reads the messages on the stream. The first sweep of a term and each regular one read their
+// bodies: a forged body may have right headers.
 func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
 	if _, err := k.cfg.Source.Epoch(ctx); err != nil {
 		return nil, err
@@ -57,17 +61,23 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
 	if err != nil {
 		return nil, err
 	}
-	for head, err := range k.publishedHeads(ctx) {
-		if err == nil && k.isElsewhere(head) {
+	newest, recorded := k.recorded(ctx, epoch)
+	k.mu.Lock()
+	bodies := k.stream == "" || time.Now().After(k.due)
+	k.mu.Unlock()
+	s.newest = newest
+	for stored, err := range k.publishedHeads(ctx, bodies) {
+		if err == nil && k.isElsewhere(stored.Entry) {
 			continue
 		}
+		head := k.headOf(stored)
 		if err == nil {
 			err = k.reflector.checkEpoch(head)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if head.Epoch == epoch {
+		if head.Epoch == epoch && !recorded {
 			s.newest = laterVersion(head.Version, s.newest)
 		}
 		k.mu.Lock()
@@ -75,6 +85,17 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
 		k.mu.Unlock()
 	}
 	return s, nil
+}
+
+// recorded returns the API server's version of the kind in the last barrier, if that is of the epoch. One forged
+// message raises no version there.
+func (k *kindReflector) recorded(ctx context.Context, epoch string) (version string, ok bool) {
+	last, _, err := k.cfg.Publisher.LastBarrier(ctx, k.cfg.Cluster)
+	if err != nil || last.GetEpoch() != epoch {
+		return "", false
+	}
+	version, ok = last.GetResourceVersions()[k.kindLabel()]
+	return version, ok
 }
 
 // enterEpoch makes s the kind's sweep, in the current epoch.
@@ -130,7 +151,7 @@ func (k *kindReflector) listKind(ctx context.Context, s *relist) (version string
 			return "", 0, err
 		}
 		k.markEvent()
-		if err := k.checkPageVersion(page, s.newest); err != nil {
+		if err := k.checkPageVersion(page, s); err != nil {
 			return "", 0, err
 		}
 		for _, o := range page.Objects {
@@ -144,16 +165,23 @@ func (k *kindReflector) listKind(ctx context.Context, s *relist) (version string
 	return page.Version, count, nil
 }
 
+// maxAbove bounds the objects of which the stream may hold a later version than a list. More of them mean that the
+// cluster was restored; a few are forged.
+const maxAbove = 2
+
 // checkPageVersion returns [errRewound] if a page is older than the known versions.
-func (k *kindReflector) checkPageVersion(page source.Page, newest string) error {
+func (k *kindReflector) checkPageVersion(page source.Page, s *relist) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.compare(page.Version, laterVersion(newest, k.seen)); err != nil {
+	if err := k.compare(page.Version, laterVersion(s.newest, k.seen)); err != nil {
 		return err
 	}
 	for _, o := range page.Objects {
 		on := k.heads[nameOf(o.Key)]
 		if order, err := compareVersions(o.ResourceVersion, on.version); err == nil && order < 0 && on.uid == o.UID && on.epoch == k.epoch {
+			s.above++
+		}
+		if s.above > maxAbove {
 			return fmt.Errorf("%s is at version %s, the stream has %s: %w", o.Key, o.ResourceVersion, on.version, errRewound)
 		}
 	}
@@ -249,7 +277,7 @@ func (k *kindReflector) isCompleted(s *relist) bool {
 	if k.sweep != s {
 		return false
 	}
-	k.sweep, k.stream = nil, s.incarnation
+	k.sweep, k.stream, k.doubted = nil, s.incarnation, false
 	k.due = time.Now().Add(k.cfg.Resync - rand.N(k.cfg.Resync/10+1))
 	return true
 }

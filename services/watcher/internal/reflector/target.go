@@ -90,8 +90,8 @@ func (t *target) resumeTarget(ctx context.Context) {
 	}
 	if incarnation, err := cfg.Publisher.Incarnation(ctx); m.GetProblem() == "" && (err != nil || m.GetStream() == incarnation) {
 		var sure time.Time
-		if beat, err := cfg.Publisher.LastHeartbeat(ctx, cfg.Cluster); err == nil {
-			sure = beat.GetWrittenAt().AsTime().Add(-beat.GetBehind().AsDuration())
+		if last, _, err := cfg.Publisher.LastBarrier(ctx, cfg.Cluster); err == nil {
+			sure = last.GetWrittenAt().AsTime().Add(-last.GetBehind().AsDuration())
 		}
 		t.mu.Lock()
 		t.sure = sure
@@ -153,6 +153,12 @@ func (t *target) currentReflector() *kindReflector {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.k
+}
+
+// isCompared reports whether a sweep of the kind is complete, or its marker states a problem.
+func (t *target) isCompared() bool {
+	k := t.currentReflector()
+	return t.refusalText() != "" || k != nil && k.isSwept()
 }
 
 // withdrawKind removes the objects of the kind from the stream, although they may still exist.

@@ -188,6 +188,19 @@ func (t *targets) isSettled(now time.Time) bool {
 	return true
 }
 
+// areCompared reports whether each registered kind was compared with the API server since the last doubt, or is not
+// observed.
+func (t *targets) areCompared() bool {
+	wanted, _ := t.wantedKinds()
+	all := t.followedTargets()
+	for _, kind := range wanted {
+		if one := all[kind]; one == nil || !one.isCompared() {
+			return false
+		}
+	}
+	return true
+}
+
 // forgetMarkers records that the markers of all kinds may be missing on the stream.
 func (t *targets) forgetMarkers() {
 	for _, one := range t.followedTargets() {

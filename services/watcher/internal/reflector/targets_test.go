@@ -133,11 +133,11 @@ func (b *bus) tells(plural, problem string) {
 	})
 }
 
-// beat waits for a heartbeat that was written after a time.
+// beat waits for a barrier that was written after a time.
 func (b *bus) beat(after time.Time) {
 	b.t.Helper()
 	eventually(b.t, func() error {
-		h, err := b.p.LastHeartbeat(b.t.Context(), "local")
+		h, _, err := b.p.LastBarrier(b.t.Context(), "local")
 		if err == nil && !h.GetWrittenAt().AsTime().After(after) {
 			err = fmt.Errorf("the last is %v", h)
 		}
@@ -145,9 +145,9 @@ func (b *bus) beat(after time.Time) {
 	})
 }
 
-// A heartbeat states that the stream follows the API server. It must not come while the stream still holds objects from
+// A barrier states that the stream follows the API server. It must not come while the stream still holds objects from
 // a time before the present watch of their kind.
-func TestNoHeartbeatComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *testing.T) {
+func TestNoBarrierComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *testing.T) {
 	b, r := newBus(t), newRealm()
 	oaks := r.serve("oaks", "Oak")
 	oaks.apply("one", "v1", "")
@@ -159,7 +159,7 @@ func TestNoHeartbeatComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *test
 	oaks.remove("one")
 	release := r.hold()
 	defer release()
-	h, err := b.p.LastHeartbeat(t.Context(), "local")
+	h, _, err := b.p.LastBarrier(t.Context(), "local")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestNoHeartbeatComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *test
 	b.follow(r)
 	b.beat(again)
 	if m, err := b.p.LastMarker(t.Context(), "local", trees("oaks")); err != nil || m.GetProblem() == "" {
-		t.Errorf("there is a heartbeat, and it tells %v, %v", m, err)
+		t.Errorf("there is a barrier, and it tells %v, %v", m, err)
 	}
 	release()
 	b.tells("oaks", "")
@@ -182,10 +182,10 @@ func TestNoHeartbeatComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *test
 	}
 }
 
-// No heartbeat comes either before the marker states that the objects are not observed.
-func TestAHeartbeatWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
-	cfg := Config{CheckInterval: time.Second, Metrics: NewMetrics(prometheus.NewRegistry())}
-	r := &reflector{cfg: cfg}
+// No barrier comes either before the marker states that the objects are not observed.
+func TestABarrierWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
+	cfg := Config{CheckInterval: time.Second, Metrics: NewMetrics(prometheus.NewRegistry()), Halt: &halted{}}
+	r := &reflector{cfg: cfg, barriers: written()}
 	k := newKindReflector(r, kinds.Stores(), nil)
 	k.stream = "one"
 	defer k.openWatch()()
@@ -202,12 +202,12 @@ func TestAHeartbeatWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
 		"nothing was told of it yet":     {beats: true},
 	} {
 		one.told, one.problem = c.told, c.problem
-		if _, beats := r.heartbeatAt(time.Now()); beats != c.beats {
-			t.Errorf("%s: there is a heartbeat: %v", name, beats)
+		if _, beats := r.barrier(time.Now()); beats != c.beats {
+			t.Errorf("%s: there is a barrier: %v", name, beats)
 		}
 	}
 	one.told, one.problem, one.sure = asOf{"one", "epoch"}, "", time.Now()
-	if _, beats := r.heartbeatAt(time.Now()); !beats {
+	if _, beats := r.barrier(time.Now()); !beats {
 		t.Error("there is none though the bus is up to date")
 	}
 }

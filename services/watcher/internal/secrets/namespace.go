@@ -38,16 +38,23 @@ func (s *namespaced) listPage(ctx context.Context, token string) (source.Page, e
 	return s.reducePage(page), nil
 }
 
-// reducePage reduces a page to the named Secrets. Their version becomes that of the read.
+// reducePage reduces a page to the named Secrets, and remembers them.
 func (s *namespaced) reducePage(page source.Page) source.Page {
+	page = s.named(page)
+	for _, o := range page.Objects {
+		s.rememberChange(o.Change)
+	}
+	return page
+}
+
+// named reduces a page to the named Secrets. Their version becomes that of the read.
+func (s *namespaced) named(page source.Page) source.Page {
 	page.Objects = slices.DeleteFunc(page.Objects, func(o source.Object) bool {
 		named, _ := s.references.stateOf(s.kind.Namespace, o.Key.Name)
 		return !named
 	})
 	for i := range page.Objects {
-		o := &page.Objects[i]
-		o.ResourceVersion = page.Version
-		s.rememberChange(o.Change)
+		page.Objects[i].ResourceVersion = page.Version
 	}
 	return page
 }

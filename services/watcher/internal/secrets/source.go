@@ -31,6 +31,7 @@ type server interface {
 	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
 	Version(ctx context.Context, kind kinds.Kind) (string, error)
 	Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error)
+	Meaning(kind kinds.Kind, published event.Change) (string, error)
 }
 
 // Source is the API server as the reflector reads it.
@@ -79,6 +80,19 @@ func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (sourc
 	}
 	page, err := of.listPage(ctx, token)
 	return page, s.withRefusal(ctx, of, err, source.ErrNotServed)
+}
+
+// ListNamed lists the objects with a name: a Secret only if another object names it.
+func (s *Source) ListNamed(ctx context.Context, kind kinds.Kind, name string) (source.Page, error) {
+	if !kind.Named {
+		return s.server.ListNamed(ctx, kind, name)
+	}
+	of, err := s.namespaceOf(kind)
+	if err != nil {
+		return source.Page{}, err
+	}
+	page, err := s.server.ListNamed(ctx, kind, name)
+	return of.named(page), s.withRefusal(ctx, of, err, source.ErrNotServed)
 }
 
 // Watch yields the changes after a version.

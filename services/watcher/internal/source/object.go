@@ -35,6 +35,15 @@ func (s *Source) toObject(kind kinds.Kind, raw []byte) (Object, error) {
 	return Object{Meaning: contentHash(kind, o.Top, o.Metadata), Change: o.Change}, nil
 }
 
+// Meaning returns the fingerprint of an object in its published form.
+func (*Source) Meaning(kind kinds.Kind, published event.Change) (string, error) {
+	o, err := kube.Origin{}.Read(kind, published.Object)
+	if err != nil {
+		return "", err
+	}
+	return contentHash(kind, o.Top, o.Metadata), nil
+}
+
 // contentHash leaves out the fields that every write changes, and the status if no consumer reads it. For a kind published
 // without content every write counts. For targets, only identity and ownership count.
 func contentHash(kind kinds.Kind, top, metadata kube.Fields) string {

@@ -1,8 +1,10 @@
 package checker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,8 +25,8 @@ const (
 	// askEvery is the pause after an answer of one server. All but one of askCycle questions are hot, so a replica
 	// receives each hot question more often than every 50 ms from each source.
 	askEvery, askCycle = 8 * time.Millisecond, 4
-	// heatEvery is the time after which other questions become hot.
-	heatEvery = 5 * time.Second
+	// heatEvery is the time after which other questions become hot. They are among the lastRevoked ones.
+	heatEvery, lastRevoked = 5 * time.Second, 30
 	// maxPending bounds the answers that wait for a judgement, about 80 bytes each. The recorder asks nothing above it.
 	maxPending = 1 << 18
 	// kept is the time for which old changes are kept, to describe a wrong answer.
@@ -61,9 +63,9 @@ type Recorder struct {
 	pending []history.Answer
 	// settled is the time from which no older state may count.
 	settled time.Time
-	// once holds the questions that were allowed at some time, allowed those that are allowed now, hot those that are
-	// asked most.
-	once         map[int]bool
+	// once holds the questions that were allowed at some time, with the number of choices of hot questions since.
+	once map[int]int
+	// allowed holds the questions that are allowed now, hot those that are asked most.
 	allowed, hot []int
 	lie          lie
 	counts       Counts
@@ -100,7 +102,7 @@ func NewRecorder(objects dynamic.Interface, sources []Source, report func(error)
 	questions := allQuestions()
 	return &Recorder{
 		follower: follower{objects: objects, latest: map[history.Key]uint64{}},
-		sources:  sources, report: report, questions: questions, asked: historyQuestions(questions), once: map[int]bool{},
+		sources:  sources, report: report, questions: questions, asked: historyQuestions(questions), once: map[int]int{},
 	}
 }
 
@@ -132,20 +134,22 @@ func (r *Recorder) Wrote(gvr schema.GroupVersionResource, o *unstructured.Unstru
 	r.follower.wrote(gvr, o)
 }
 
-// heat chooses the hot questions among those whose access was revoked.
+// heat chooses the hot questions at random among those whose access was revoked last.
 func (r *Recorder) heat(ctx context.Context) {
 	for ; ctx.Err() == nil; wait(ctx, heatEvery) {
 		allowed := r.follower.verifier(r.asked, time.Time{}).Now()
 		r.mu.Lock()
-		for _, i := range allowed {
-			r.once[i] = true
-		}
-		r.allowed, r.hot = allowed, r.hot[:0]
 		for i := range r.once {
-			if !slices.Contains(allowed, i) && len(r.hot) < askCycle-1 { // The order of a map is random.
-				r.hot = append(r.hot, i)
-			}
+			r.once[i]++
 		}
+		for _, i := range allowed {
+			r.once[i] = 0
+		}
+		revoked := slices.SortedFunc(maps.Keys(r.once), func(a, b int) int { return cmp.Compare(r.once[a], r.once[b]) })
+		revoked = slices.DeleteFunc(revoked, func(i int) bool { return r.once[i] == 0 })
+		revoked = revoked[:min(len(revoked), lastRevoked)]
+		rand.Shuffle(len(revoked), func(i, j int) { revoked[i], revoked[j] = revoked[j], revoked[i] })
+		r.allowed, r.hot = allowed, revoked[:min(len(revoked), askCycle-1)]
 		r.mu.Unlock()
 	}
 }

@@ -60,7 +60,7 @@ type Blow struct {
 
 // Blows returns all blows.
 func Blows() []Blow {
-	return slices.Concat(kills(), freezes(), paths(), streams(), objects())
+	return slices.Concat(kills(), freezes(), paths(), streams(), rewinds(), objects())
 }
 
 // Safe returns the blows without a known fault.
@@ -127,7 +127,7 @@ func (n *Nemesis) Round() []Strike {
 // with a wipe of the streams. If the streams are wiped before any service reads the deletion, no trace of the object is
 // left; see docs/design/reliability.md.
 func excluded(a, b Blow) bool {
-	wipes := []string{Wipe, DropStreams, DropStream, Limits}
+	wipes := []string{Wipe, DropStreams, DropStream, Limits, Purge}
 	return a.Name == Strip && slices.Contains(wipes, b.Name) || b.Name == Strip && slices.Contains(wipes, a.Name) ||
 		a.Lasting && (b.Lasting || strikesNATS(b.Name)) || b.Lasting && strikesNATS(a.Name)
 }

@@ -91,6 +91,31 @@ func (s *System) WipeNode(i int) error {
 	return nil
 }
 
+func (s *System) backupDir(i int) string { return s.natsDir(i) + ".backup" }
+
+// Backup kills all NATS servers, copies their data, and starts them.
+func (s *System) Backup() error { return s.exchange(s.natsDir, s.backupDir) }
+
+// Restore kills all NATS servers, replaces their data by that of the last [System.Backup], and starts them.
+func (s *System) Restore() error { return s.exchange(s.backupDir, s.natsDir) }
+
+// exchange replaces one directory of each NATS server by a copy of another while no server runs.
+func (s *System) exchange(from, to func(i int) string) error {
+	for _, n := range s.Nodes {
+		n.Kill()
+	}
+	for i := range s.Nodes {
+		err := os.RemoveAll(to(i))
+		if err == nil {
+			err = os.CopyFS(to(i), os.DirFS(from(i)))
+		}
+		if err != nil {
+			return fmt.Errorf("copying the data of nats-%d: %w", i, err)
+		}
+	}
+	return s.startNodes()
+}
+
 // admin is the user with all rights.
 const admin = "admin"
 

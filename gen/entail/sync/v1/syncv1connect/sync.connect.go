@@ -50,6 +50,8 @@ const (
 	SyncServiceDiscardDeadLetterProcedure = "/entail.sync.v1.SyncService/DiscardDeadLetter"
 	// SyncServiceReplayProcedure is the fully-qualified name of the SyncService's Replay RPC.
 	SyncServiceReplayProcedure = "/entail.sync.v1.SyncService/Replay"
+	// SyncServiceResumeProcedure is the fully-qualified name of the SyncService's Resume RPC.
+	SyncServiceResumeProcedure = "/entail.sync.v1.SyncService/Resume"
 )
 
 // SyncServiceClient is a client for the entail.sync.v1.SyncService service.
@@ -68,6 +70,8 @@ type SyncServiceClient interface {
 	// Replay publishes the present state of an object again, so that every service
 	// processes it anew. It never brings back an older state.
 	Replay(context.Context, *v1.ReplayRequest) (*v1.ReplayResponse, error)
+	// Resume ends the halt that follows forged messages on the bus.
+	Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error)
 }
 
 // NewSyncServiceClient constructs a client for the entail.sync.v1.SyncService service. By default,
@@ -121,6 +125,12 @@ func NewSyncServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(syncServiceMethods.ByName("Replay")),
 			connect.WithClientOptions(opts...),
 		),
+		resume: connect.NewClient[v1.ResumeRequest, v1.ResumeResponse](
+			httpClient,
+			baseURL+SyncServiceResumeProcedure,
+			connect.WithSchema(syncServiceMethods.ByName("Resume")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -132,6 +142,7 @@ type syncServiceClient struct {
 	getDeadLetter     *connect.Client[v1.GetDeadLetterRequest, v1.GetDeadLetterResponse]
 	discardDeadLetter *connect.Client[v1.DiscardDeadLetterRequest, v1.DiscardDeadLetterResponse]
 	replay            *connect.Client[v1.ReplayRequest, v1.ReplayResponse]
+	resume            *connect.Client[v1.ResumeRequest, v1.ResumeResponse]
 }
 
 // TraceObject calls entail.sync.v1.SyncService.TraceObject.
@@ -188,6 +199,15 @@ func (c *syncServiceClient) Replay(ctx context.Context, req *v1.ReplayRequest) (
 	return nil, err
 }
 
+// Resume calls entail.sync.v1.SyncService.Resume.
+func (c *syncServiceClient) Resume(ctx context.Context, req *v1.ResumeRequest) (*v1.ResumeResponse, error) {
+	response, err := c.resume.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // SyncServiceHandler is an implementation of the entail.sync.v1.SyncService service.
 type SyncServiceHandler interface {
 	// TraceObject tells an object's way: observed, published, applied by whom and when.
@@ -204,6 +224,8 @@ type SyncServiceHandler interface {
 	// Replay publishes the present state of an object again, so that every service
 	// processes it anew. It never brings back an older state.
 	Replay(context.Context, *v1.ReplayRequest) (*v1.ReplayResponse, error)
+	// Resume ends the halt that follows forged messages on the bus.
+	Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error)
 }
 
 // NewSyncServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -253,6 +275,12 @@ func NewSyncServiceHandler(svc SyncServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(syncServiceMethods.ByName("Replay")),
 		connect.WithHandlerOptions(opts...),
 	)
+	syncServiceResumeHandler := connect.NewUnaryHandlerSimple(
+		SyncServiceResumeProcedure,
+		svc.Resume,
+		connect.WithSchema(syncServiceMethods.ByName("Resume")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/entail.sync.v1.SyncService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case SyncServiceTraceObjectProcedure:
@@ -267,6 +295,8 @@ func NewSyncServiceHandler(svc SyncServiceHandler, opts ...connect.HandlerOption
 			syncServiceDiscardDeadLetterHandler.ServeHTTP(w, r)
 		case SyncServiceReplayProcedure:
 			syncServiceReplayHandler.ServeHTTP(w, r)
+		case SyncServiceResumeProcedure:
+			syncServiceResumeHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -298,4 +328,8 @@ func (UnimplementedSyncServiceHandler) DiscardDeadLetter(context.Context, *v1.Di
 
 func (UnimplementedSyncServiceHandler) Replay(context.Context, *v1.ReplayRequest) (*v1.ReplayResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.sync.v1.SyncService.Replay is not implemented"))
+}
+
+func (UnimplementedSyncServiceHandler) Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.sync.v1.SyncService.Resume is not implemented"))
 }

@@ -7,13 +7,13 @@ import (
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/confirm"
+	"github.com/entail-dev/entail/services/internal/verify"
 )
 
-// StoreStatement returns a statement on the fields of a Store on which its model and its OpenFGA store depend. They
+// ExpectStore returns the expected state of a Store: the fields on which its model and its OpenFGA store depend. They
 // include our finalizer, but not tuple-sync's, which grants nothing.
-func StoreStatement(o Store) confirm.Statement {
-	return confirm.NewStatement(o, func(s *corev1alpha1.Store) (declared, recorded any) {
+func ExpectStore(o Store) verify.Expected {
+	return verify.Expect(o, func(s *corev1alpha1.Store) (declared, recorded any) {
 		declared = []any{
 			objectTimes(s.ObjectMeta), slices.Contains(s.Finalizers, corev1alpha1.StoreFinalizer), s.Annotations[iaplv1alpha1.RolesAnnotation],
 			s.Spec.CoreModule, s.Spec.Discovery, s.Spec.DeletionPolicy, s.Spec.Adoption,
@@ -22,9 +22,9 @@ func StoreStatement(o Store) confirm.Statement {
 	})
 }
 
-// ModelStatement returns a statement on the fields of an AuthorizationModel on which the Store's model depends.
-func ModelStatement(o Model) confirm.Statement {
-	return confirm.NewStatement(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) {
+// ExpectModel returns the expected state of an AuthorizationModel: the fields on which the Store's model depends.
+func ExpectModel(o Model) verify.Expected {
+	return verify.Expect(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) {
 		var generated []string
 		for _, name := range corev1alpha1.GeneratedAnnotations() {
 			generated = append(generated, m.Annotations[name])

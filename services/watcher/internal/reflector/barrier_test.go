@@ -13,24 +13,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/barrier"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// behind returns how long the stream may lack changes by the next heartbeat, or -1 without a heartbeat.
+// written returns a writer whose first barrier was accepted.
+func written() *barrier.Writer {
+	w := barrier.NewWriter(1, nil, 0)
+	w.Next(&eventv1.Barrier{})
+	w.Written(1)
+	return w
+}
+
+// behind returns how long the stream may lack changes by the next barrier, or -1 without a barrier.
 func behind(r *reflector) time.Duration {
-	h, ok := r.heartbeatAt(time.Now())
+	h, ok := r.barrier(time.Now())
 	if !ok {
 		return -1
 	}
 	return h.GetBehind().AsDuration()
 }
 
-func TestAHeartbeatSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
+func TestABarrierSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reflector{targets: &targets{}}
+		r := &reflector{cfg: Config{Halt: &halted{}}, targets: &targets{}, barriers: written()}
 		k := newKindReflector(r, kinds.Stores(), nil)
 		r.kinds = []*kindReflector{k}
 		wait := func(d time.Duration) { <-time.After(d) }
@@ -66,9 +75,9 @@ func TestAHeartbeatSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 }
 
 // A watch that is silent alone counts as current only as long as its next bookmark may still come.
-func TestAHeartbeatDoesNotVouchForASilentWatch(t *testing.T) {
+func TestABarrierDoesNotVouchForASilentWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reflector{targets: &targets{}}
+		r := &reflector{cfg: Config{Halt: &halted{}}, targets: &targets{}, barriers: written()}
 		silent, other := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.AuthorizationModels(), nil)
 		r.kinds = []*kindReflector{silent, other}
 		for _, k := range r.kinds {
@@ -114,12 +123,12 @@ func TestARefusalIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsStopWhileReadsAreNotAnswered(t *testing.T) {
+func TestBarriersStopWhileReadsAreNotAnswered(t *testing.T) {
 	b := newBus(t)
 	c := newCluster()
 	b.run(b.config(c))
 	last := func() uint64 {
-		msg, err := b.stream(topology.Sync).GetLastMsgForSubject(t.Context(), topology.HeartbeatSubject("local"))
+		msg, err := b.stream(topology.Changes).GetLastMsgForSubject(t.Context(), topology.BarrierSubject("local"))
 		if err != nil {
 			return 0
 		}
@@ -129,7 +138,7 @@ func TestHeartbeatsStopWhileReadsAreNotAnswered(t *testing.T) {
 		before := last()
 		<-time.After(200 * time.Millisecond) // Ten intervals.
 		if last() == before {
-			return errors.New("there is no further heartbeat")
+			return errors.New("there is no further barrier")
 		}
 		return nil
 	}
@@ -137,7 +146,7 @@ func TestHeartbeatsStopWhileReadsAreNotAnswered(t *testing.T) {
 	c.set(func(c *cluster) { c.unread = true })
 	eventually(t, func() error {
 		if more() == nil {
-			return errors.New("heartbeats go on")
+			return errors.New("barriers go on")
 		}
 		return nil
 	})
@@ -145,18 +154,18 @@ func TestHeartbeatsStopWhileReadsAreNotAnswered(t *testing.T) {
 	eventually(t, more)
 }
 
-func TestHeartbeatsGoOnWhileAllIsWell(t *testing.T) {
+func TestBarriersGoOnWhileAllIsWell(t *testing.T) {
 	b := newBus(t)
 	c := newCluster()
 	c.apply("a", "1", "")
 	b.run(b.config(c))
-	var first *eventv1.Heartbeat
+	var first *eventv1.Barrier
 	eventually(t, func() error {
-		msg, err := b.stream(topology.Sync).GetLastMsgForSubject(t.Context(), topology.HeartbeatSubject("local"))
+		msg, err := b.stream(topology.Changes).GetLastMsgForSubject(t.Context(), topology.BarrierSubject("local"))
 		if err != nil {
 			return err
 		}
-		var h eventv1.Heartbeat
+		var h eventv1.Barrier
 		if err := proto.Unmarshal(msg.Data, &h); err != nil {
 			return err
 		}
@@ -164,11 +173,61 @@ func TestHeartbeatsGoOnWhileAllIsWell(t *testing.T) {
 			first = &h
 		}
 		if !h.GetWrittenAt().AsTime().After(first.GetWrittenAt().AsTime()) {
-			return errors.New("there is one heartbeat")
+			return errors.New("there is one barrier")
 		}
 		if version := h.GetResourceVersions()[kinds.Stores().GroupResource.String()]; version == "" || h.GetBehind().AsDuration() != 0 {
 			return fmt.Errorf("it says %v", &h)
 		}
 		return nil
 	})
+}
+
+// publishBarrier publishes a barrier whatever the stream holds.
+func (b *bus) publishBarrier(o *eventv1.Barrier) {
+	b.t.Helper()
+	data, err := proto.Marshal(o)
+	if err == nil {
+		_, err = b.js.Publish(b.t.Context(), topology.BarrierSubject("local"), data)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestLeaderEndsItsTermWhenALaterLeaderWritesBarriers(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	cfg := b.config(c)
+	cfg.Term = 1
+	ended := make(chan error, 1)
+	go func() { ended <- Run(t.Context(), cfg) }()
+	b.settles()
+	b.publishBarrier(&eventv1.Barrier{Cluster: "local", Term: 2, Run: "later", Number: 1})
+	if err := <-ended; !errors.Is(err, ErrDeposed) {
+		t.Errorf("got %v, want ErrDeposed", err)
+	}
+	if last, _, err := b.p.LastBarrier(t.Context(), "local"); err != nil || last.GetRun() != "later" {
+		t.Errorf("the newest barrier is %v, %v; want that of the later leader", last, err)
+	}
+}
+
+func TestLeaderComparesEverythingAfterABarrierOfAnotherClient(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	cfg := b.config(c)
+	b.run(cfg)
+	b.settles()
+	before, _, err := b.p.LastBarrier(t.Context(), "local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.publishBarrier(&eventv1.Barrier{Cluster: "local", Run: "forged", Number: 1})
+	b.settles()
+	after, _, err := b.p.LastBarrier(t.Context(), "local")
+	if err != nil || after.GetRun() == before.GetRun() || after.GetRun() == "forged" {
+		t.Errorf("the run is %q, %v; before it was %q", after.GetRun(), err, before.GetRun())
+	}
+	if got := value(t, cfg.Metrics.doubts); got != 1 {
+		t.Errorf("%v doubts counted, want 1", got)
+	}
+	b.becomes(c)
 }

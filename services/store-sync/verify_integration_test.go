@@ -3,23 +3,29 @@
 package storesync_test
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testenv"
-	"github.com/entail-dev/entail/services/store-sync/store/plan"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
+
+// get returns the operation with which store-sync reads the object from the API server.
+func get(f testenv.Forgery) string {
+	return "GET /apis/" + f.Kind.Group + "/" + f.Kind.Version + "/" + f.Kind.Resource + "/" + f.Name
+}
+
+func field(object map[string]any, name string) map[string]any {
+	inner, _ := object[name].(map[string]any)
+	return inner
+}
 
 // ofStore returns a forgery of the Store demo.
 func ofStore(edit func(c *event.Change, object map[string]any)) testenv.Forgery {
@@ -155,89 +161,35 @@ func TestWhatWasAdoptedIsKeptWhateverTheBusTellsOfIt(t *testing.T) {
 	}
 }
 
-func TestAStoreIsLetGoOnlyIfTheAPIServerSaysSo(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve()
-	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.DeletionPolicy = corev1alpha1.DeletionRetain })
-	b.await("demo", "ModelSynced=True/Merged")
-	b.Settled()
-	f := ofStore(ending)
-	asked, writes := b.Kube.CallsByOp()[get(f)], b.Kube.Writes()
-	b.Forge(f, 1)
-	b.awaitAsked(get(f), asked)
-	b.Settled()
-	if has := b.store("demo").Finalizers; !slices.Contains(has, corev1alpha1.StoreFinalizer) || b.Kube.Writes() != writes {
-		t.Errorf("the Store is held by %v, after %d writes", has, b.Kube.Writes()-writes)
-	}
-}
-
-func TestWhatTheBusTellsOfAStatusIsNotWrittenToItInAnOutage(t *testing.T) {
-	models := kinds.AuthorizationModels()
-	for what, f := range map[string]testenv.Forgery{
-		"of a Store": ofStore(func(_ *event.Change, o map[string]any) {
-			field(o, "status")["storeId"] = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-			field(field(o, "status"), "live")["coreModule"] = evil(coreV1)
-		}),
-		"of a module": {Kind: models, Name: "docs", Edit: func(_ *event.Change, o map[string]any) {
-			field(field(o, "status"), "live")["model"] = evil(dsl("folder"))
-		}},
+// A change that removes a live module, and that the API server does not know, changes no model.
+func TestALiveModuleIsDroppedOnlyIfTheAPIServerListsItNoMore(t *testing.T) {
+	const list = "GET /apis/core.platform-mesh.io/v1alpha1/authorizationmodels"
+	for what, edit := range map[string]func(*event.Change, map[string]any){
+		"it is said to be gone": func(c *event.Change, _ map[string]any) { c.Deleted = true },
+		"it is said to refer to another Store": func(_ *event.Change, o map[string]any) {
+			field(field(o, "spec"), "storeRef")["name"] = "other"
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := newBed(t)
 			b.Reflector()
-			r := b.serve()
+			b.serve()
 			b.applyStore("demo")
 			b.applyModule("docs", "demo", dsl("folder"))
 			b.awaitModule("docs", "Merged=True/Merged")
-			id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
+			model := b.await("demo", "ModelSynced=True/Merged").Status.AuthorizationModelID
 			b.Settled()
-			r.Stop()
-			b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.CoreModule += "type team\n" })
-			b.applyModule("docs", "demo", dsl("folder")+"    define writer: [user]\n")
-			b.awaitTold(kinds.Stores(), "demo")
-			b.awaitTold(models, "docs")
-			b.Forge(f, 0)
-			asked := b.Kube.CallsByOp()[get(f)]
-			b.OpenFGA.FailBefore(func(context.Context, string) error { return status.Error(codes.Unavailable, "away") })
-			b.serve()
-			b.awaitAsked(get(f), asked)
-			b.await("demo", "ModelSynced=Unknown/BackendUnavailable")
-			b.awaitModule("docs", "Merged=Unknown/BackendUnavailable")
-			b.expectNothingEvil()
-			if is := b.store("demo").Status.StoreID; is != id {
-				t.Errorf("the status names OpenFGA store %s, not %s", is, id)
+			listed := b.Kube.CallsByOp()[list]
+			b.Forge(testenv.Forgery{Kind: kinds.AuthorizationModels(), Name: "docs", Edit: edit}, 1_000_000)
+			b.awaitAsked(list, listed)
+			b.CaughtUp(topology.StoreSync)
+			b.Settled()
+			if is := b.store("demo").Status.AuthorizationModelID; is != model {
+				t.Errorf("the model is %s, want %s", is, model)
 			}
+			b.applyModule("honest", "demo", dsl("honest"))
+			b.awaitModule("honest", "Merged=True/Merged")
+			b.awaitTypes("honest", "folder")
 		})
 	}
-}
-
-func TestAModuleThatTheStatusDoesNotListGoesOnlyIfTheAPIServerSaysSo(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	r := b.serve()
-	b.applyStore("demo")
-	b.applyModule("docs", "demo", dsl("folder"))
-	b.awaitModule("docs", "Merged=True/Merged")
-	b.await("demo", "ModelSynced=True/Merged")
-	b.Settled()
-	r.Stop()
-	full := make([]corev1alpha1.ModuleStatus, plan.MaxModules)
-	for i := range full {
-		full[i] = corev1alpha1.ModuleStatus{Name: "others", Source: fmt.Sprintf("authorizationmodel/other-%d", i), State: "Merged"}
-	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"modules": full}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.patch(string(patch), "status")
-	b.applyModule("honest", "demo", dsl("honest"))
-	b.awaitTold(kinds.Stores(), "demo")
-	b.awaitTold(kinds.AuthorizationModels(), "honest")
-	end := testenv.Forgery{Kind: kinds.AuthorizationModels(), Name: "docs", Edit: ended}
-	b.Forge(end, 1)
-	asked := b.Kube.CallsByOp()[get(end)]
-	b.serve()
-	b.awaitAsked(get(end), asked)
-	b.awaitTypes("honest", "folder")
 }

@@ -13,53 +13,54 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// headsStall bounds the time without progress of a read. headsHeartbeat is shorter, so that the client asks a silent
+// readStall bounds the time without progress of a read. readHeartbeat is shorter, so that the client asks a silent
 // server again before.
 const (
-	headsStall     = 5 * time.Second
-	headsHeartbeat = time.Second
+	readStall     = 5 * time.Second
+	readHeartbeat = time.Second
 )
 
-// Heads reads the headers of everything that the stream holds of one resource, tombstones included: all that the leader
-// of the stream holds when the read begins, whichever replica delivers it. It skips subjects that name no object. An
-// error ends it.
-func (p *Publisher) Heads(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		if err := p.forEachHead(ctx, topology.HeadsFilter(cluster, r), yield); err != nil {
-			yield(Entry{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
+// All reads everything that the stream holds of one resource, deletions included: all that the leader of the stream
+// holds when the read begins, whichever replica delivers it. It skips subjects that name no object, and tombstones on
+// subjects of their own. Without bodies, only the headers count, and Change is empty. An error
+// ends it.
+func (p *Publisher) All(ctx context.Context, cluster string, r event.GroupResource, bodies bool) iter.Seq2[Stored, error] {
+	return func(yield func(Stored, error) bool) {
+		if err := p.all(ctx, topology.HeadsFilter(cluster, r), bodies, yield); err != nil {
+			yield(Stored{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
 		}
 	}
 }
 
-// HeadsIn reads the same as [Publisher.Heads] in one namespace.
-func (p *Publisher) HeadsIn(ctx context.Context, cluster string, r event.GroupResource, namespace string) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		if err := p.forEachHead(ctx, topology.HeadsFilterIn(cluster, r, namespace), yield); err != nil {
-			yield(Entry{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
+// AllIn reads the same as [Publisher.All] in one namespace.
+func (p *Publisher) AllIn(ctx context.Context, cluster string, r event.GroupResource, namespace string, bodies bool) iter.Seq2[Stored, error] {
+	return func(yield func(Stored, error) bool) {
+		if err := p.all(ctx, topology.HeadsFilterIn(cluster, r, namespace), bodies, yield); err != nil {
+			yield(Stored{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
 		}
 	}
 }
 
-func (p *Publisher) forEachHead(ctx context.Context, filter string, yield func(Entry, error) bool) error {
+func (p *Publisher) all(ctx context.Context, filter string, bodies bool, yield func(Stored, error) bool) error {
 	newest, err := p.newestSequence(ctx, filter)
 	if err != nil || newest == 0 {
 		return err
 	}
 	consumer, err := p.js.OrderedConsumer(ctx, topology.Changes, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{filter}, DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: true,
-		InactiveThreshold: 2 * headsStall,
+		FilterSubjects: []string{filter}, DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: !bodies,
+		InactiveThreshold: 2 * readStall,
 	})
 	if err != nil {
 		return err
 	}
 	defer p.deleteConsumer(ctx, consumer)
-	messages, err := consumer.Messages(jetstream.PullHeartbeat(headsHeartbeat))
+	messages, err := consumer.Messages(jetstream.PullHeartbeat(readHeartbeat))
 	if err != nil {
 		return err
 	}
 	defer messages.Stop()
 	for {
-		at, goOn, err := nextHead(ctx, messages, yield)
+		at, goOn, err := next(ctx, messages, bodies, yield)
 		if err != nil || !goOn || at.NumPending == 0 && at.Sequence.Stream >= newest {
 			return err
 		}
@@ -90,8 +91,8 @@ func (p *Publisher) deleteConsumer(ctx context.Context, consumer jetstream.Consu
 	_ = p.js.DeleteConsumer(ctx, topology.Changes, consumer.CachedInfo().Name) // On error the server deletes it later.
 }
 
-func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield func(Entry, error) bool) (*jetstream.MsgMetadata, bool, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, headsStall, errStalled)
+func next(ctx context.Context, messages jetstream.MessagesContext, bodies bool, yield func(Stored, error) bool) (*jetstream.MsgMetadata, bool, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readStall, errStalled)
 	defer cancel()
 	msg, err := messages.Next(jetstream.NextContext(ctx))
 	if err != nil {
@@ -105,7 +106,12 @@ func nextHead(ctx context.Context, messages jetstream.MessagesContext, yield fun
 	if err != nil {
 		return meta, true, nil
 	}
-	return meta, yield(headOf(key, meta.Sequence.Stream, msg.Headers()), nil), nil
+	stored := Stored{Entry: headOf(key, meta.Sequence.Stream, msg.Headers()), PublishedAt: meta.Timestamp}
+	if !bodies {
+		return meta, yield(stored, nil), nil
+	}
+	stored.Change, stored.Refused = topology.Decode(msg.Subject(), msg.Headers(), msg.Data())
+	return meta, yield(stored, nil), nil
 }
 
 var errStalled = errors.New("the stream stopped sending")

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestHeadsTellsEverySubjectOfOneResourceOnce(t *testing.T) {
+func TestAllYieldsEverySubjectOfOneResourceOnce(t *testing.T) {
 	p := New(bus(t, 0))
 	want := map[event.Key]Entry{}
 	for i := range 1500 {
@@ -37,14 +37,17 @@ func TestHeadsTellsEverySubjectOfOneResourceOnce(t *testing.T) {
 	}
 
 	got := map[event.Key]Entry{}
-	for head, err := range p.Heads(t.Context(), "local", kinds.Stores().GroupResource) {
+	for head, err := range p.All(t.Context(), "local", kinds.Stores().GroupResource, true) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, twice := got[head.Key]; twice {
 			t.Errorf("%s is told twice", head.Key)
 		}
-		got[head.Key] = head
+		got[head.Key] = head.Entry
+		if isRefused := head.Refused != nil; isRefused != (head.Key == key("squatter")) || !isRefused && string(head.Change.Object) == "" {
+			t.Errorf("%s: refused %v, object %q", head.Key, head.Refused, head.Change.Object)
+		}
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d heads, want %d", len(got), len(want))
@@ -56,7 +59,7 @@ func TestHeadsTellsEverySubjectOfOneResourceOnce(t *testing.T) {
 	}
 }
 
-func TestHeadsInANamespaceAreThoseOfNoOther(t *testing.T) {
+func TestAllInYieldsOneNamespace(t *testing.T) {
 	p := New(bus(t, 0))
 	in := func(namespace string) event.Change {
 		c := state("x", 7)
@@ -68,28 +71,28 @@ func TestHeadsInANamespaceAreThoseOfNoOther(t *testing.T) {
 		mustPublish(t, p, in(other), 0, Options{})
 	}
 	var got []Entry
-	for head, err := range p.HeadsIn(t.Context(), "local", kinds.Stores().GroupResource, "a") {
+	for head, err := range p.AllIn(t.Context(), "local", kinds.Stores().GroupResource, "a", true) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, head)
+		got = append(got, head.Entry)
 	}
 	if !slices.Equal(got, []Entry{want}) {
 		t.Errorf("heads are %+v, want %+v", got, want)
 	}
-	for head := range p.HeadsIn(t.Context(), "local", kinds.Stores().GroupResource, "none") {
+	for head := range p.AllIn(t.Context(), "local", kinds.Stores().GroupResource, "none", true) {
 		t.Errorf("in a namespace with nothing is %+v", head)
 	}
 }
 
-func TestHeadsOfAnEmptyStreamEndAtOnce(t *testing.T) {
+func TestAllOfAnEmptyStreamEndsAtOnce(t *testing.T) {
 	p := New(bus(t, 0))
-	for head, err := range p.Heads(t.Context(), "local", kinds.Stores().GroupResource) {
+	for head, err := range p.All(t.Context(), "local", kinds.Stores().GroupResource, true) {
 		t.Errorf("got %+v, %v", head, err)
 	}
 }
 
-func TestHeadsEndsWithItsCaller(t *testing.T) {
+func TestAllEndsWithItsCaller(t *testing.T) {
 	p := New(bus(t, 0))
 	for i := range 10 {
 		mustPublish(t, p, state(fmt.Sprint(i), 1), 0, Options{})
@@ -97,14 +100,14 @@ func TestHeadsEndsWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
-	for _, err := range p.Heads(ctx, "local", kinds.Stores().GroupResource) {
+	for _, err := range p.All(ctx, "local", kinds.Stores().GroupResource, true) {
 		cancel()
 		last = err
 	}
 	if !errors.Is(last, context.Canceled) {
 		t.Errorf("error is %v, want that of the context", last)
 	}
-	for range p.Heads(t.Context(), "local", kinds.Stores().GroupResource) {
+	for range p.All(t.Context(), "local", kinds.Stores().GroupResource, true) {
 		break
 	}
 	if info, err := stream(t, p.js).Info(t.Context()); err != nil || info.State.Consumers != 0 {

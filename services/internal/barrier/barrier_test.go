@@ -1,0 +1,159 @@
+package barrier
+
+import (
+	"testing"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+)
+
+// stream is the newest barrier of a stream that accepts barriers by compare-and-swap.
+type stream struct {
+	newest   *eventv1.Barrier
+	sequence uint64
+}
+
+// write writes the next barrier of w. It reports whether the stream accepted it.
+func (s *stream) write(w *Writer) (b *eventv1.Barrier, accepted bool) {
+	b = &eventv1.Barrier{}
+	if w.Next(b) != s.sequence {
+		return b, false
+	}
+	s.newest, s.sequence = b, s.sequence+1
+	w.Written(s.sequence)
+	return b, true
+}
+
+// writes writes n barriers, and returns the last one.
+func (s *stream) writes(t *testing.T, w *Writer, n int) (b *eventv1.Barrier) {
+	t.Helper()
+	for range n {
+		var accepted bool
+		if b, accepted = s.write(w); !accepted {
+			t.Fatalf("barrier %d was refused", b.GetNumber())
+		}
+	}
+	return b
+}
+
+func TestBarrierNamesTheEarlierOnesOfItsRunAndOfEarlierRuns(t *testing.T) {
+	var s stream
+	first := s.writes(t, NewWriter(1, nil, 0), 3)
+	second := s.writes(t, NewWriter(2, s.newest, s.sequence), 2)
+	for name, c := range map[string]struct {
+		by   *eventv1.Barrier
+		at   Position
+		want bool
+	}{
+		"itself":                              {second, Of(second), true},
+		"one before it":                       {second, Position{second.GetRun(), 1}, true},
+		"one behind it":                       {second, Position{second.GetRun(), 3}, false},
+		"the last one of the run before":      {second, Of(first), true},
+		"an earlier one of the run before":    {second, Position{first.GetRun(), 1}, true},
+		"one that the run before lost":        {second, Position{first.GetRun(), 4}, false},
+		"one of a later run":                  {first, Of(second), false},
+		"one of another run":                  {second, Position{"another", 1}, false},
+		"no barrier":                          {second, Position{}, false},
+		"a barrier without a number":          {second, Position{second.GetRun(), 0}, false},
+		"no barrier, by one that has no runs": {&eventv1.Barrier{}, Position{}, false},
+	} {
+		if got := Names(c.by, c.at); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestWriterDecidesByTheNewestBarrierAfterARefusal(t *testing.T) {
+	for name, c := range map[string]struct {
+		// change changes the stream after the writer of term 2 wrote two barriers behind one of term 1.
+		change func(t *testing.T, s *stream, before, w *Writer)
+		want   Verdict
+	}{
+		"its own attempt, the acknowledgement was lost": {func(_ *testing.T, s *stream, _, w *Writer) {
+			b := &eventv1.Barrier{}
+			w.Next(b)
+			s.newest, s.sequence = b, s.sequence+1
+		}, GoOn},
+		"its own earlier barrier, the stream was rewound": {func(_ *testing.T, s *stream, _, w *Writer) {
+			s.newest, s.sequence = &eventv1.Barrier{Term: 2, Run: w.run, Number: 1}, s.sequence-1
+		}, Doubt},
+		"one of the term before, the stream was rewound": {func(_ *testing.T, s *stream, before, _ *Writer) {
+			s.newest, s.sequence = &eventv1.Barrier{Term: 1, Run: before.run, Number: 1}, 1
+		}, Doubt},
+		"a further one of the term before": {func(_ *testing.T, s *stream, before, _ *Writer) {
+			s.newest, s.sequence = &eventv1.Barrier{Term: 1, Run: before.run, Number: 2}, s.sequence+1
+		}, Doubt},
+		"one of a later term": {func(t *testing.T, s *stream, _, _ *Writer) {
+			s.writes(t, NewWriter(3, s.newest, s.sequence), 1)
+		}, Deposed},
+		"one of the same term":        {func(t *testing.T, s *stream, _, _ *Writer) { s.writes(t, NewWriter(2, s.newest, s.sequence), 1) }, Doubt},
+		"none, the stream was purged": {func(_ *testing.T, s *stream, _, _ *Writer) { s.newest, s.sequence = nil, 0 }, Doubt},
+		"one of another client":       {func(_ *testing.T, s *stream, _, _ *Writer) { s.newest, s.sequence = &eventv1.Barrier{}, s.sequence+1 }, Doubt},
+	} {
+		var s stream
+		before := NewWriter(1, nil, 0)
+		s.writes(t, before, 1)
+		w := NewWriter(2, s.newest, s.sequence)
+		s.writes(t, w, 2)
+		c.change(t, &s, before, w)
+		if _, accepted := s.write(w); accepted {
+			t.Errorf("%s: the stream accepted the barrier", name)
+		}
+		got := w.Refused(s.newest, s.sequence)
+		if got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+		if got == Doubt {
+			w.Begin(s.newest, s.sequence)
+		}
+		if _, accepted := s.write(w); accepted != (got != Deposed) {
+			t.Errorf("%s: the next barrier is accepted: %v", name, accepted)
+		}
+	}
+}
+
+func TestFirstBarrierOfATermFollowsThePreviousLeader(t *testing.T) {
+	var s stream
+	before := NewWriter(1, nil, 0)
+	s.writes(t, before, 1)
+	w := NewWriter(2, s.newest, s.sequence)
+	last := s.writes(t, before, 2)
+	if _, accepted := s.write(w); accepted {
+		t.Fatal("the stream accepted a barrier that expects another one")
+	}
+	if got := w.Refused(s.newest, s.sequence); got != GoOn {
+		t.Fatalf("got %v, want GoOn", got)
+	}
+	if b := s.writes(t, w, 1); !Names(b, Of(last)) {
+		t.Errorf("%v does not name %v", b, last)
+	}
+}
+
+func TestReaderOfALostBarrierLoadsAgain(t *testing.T) {
+	var s stream
+	w := NewWriter(1, nil, 0)
+	s.writes(t, w, 2)
+	backup := s
+	lost := s.writes(t, w, 2)
+	s = backup
+	if _, accepted := s.write(w); accepted || w.Refused(s.newest, s.sequence) != Doubt {
+		t.Fatal("the writer goes on behind a stream that was rewound")
+	}
+	w.Begin(s.newest, s.sequence)
+	b := s.writes(t, w, 5)
+	if Names(b, Of(lost)) {
+		t.Errorf("%v names a barrier that the stream lost", b)
+	}
+	if !Names(b, Of(backup.newest)) {
+		t.Errorf("%v does not name the barrier of the backup", b)
+	}
+}
+
+func TestBarrierNamesABoundedNumberOfRuns(t *testing.T) {
+	var s stream
+	for range 3 * maxEarlier {
+		s.writes(t, NewWriter(1, s.newest, s.sequence), 1)
+	}
+	if got := len(s.newest.GetEarlier()); got != maxEarlier {
+		t.Errorf("got %d earlier runs, want %d", got, maxEarlier)
+	}
+}

@@ -1,0 +1,106 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+var (
+	errDisconnected = errors.New("no connection to NATS")
+	errUnproven     = errors.New("the connection to NATS was lost since the last change")
+)
+
+// Barrier publishes a barrier. The stream accepts it only behind the barrier with the expected sequence; otherwise the
+// error is [ErrRefused]. Barrier sends nothing without a connection, because the client would send it at any later time.
+// It sends nothing in the state of [Publisher.IsUnproven] either.
+func (p *Publisher) Barrier(ctx context.Context, b *eventv1.Barrier, expected uint64) (sequence uint64, err error) {
+	data, err := proto.Marshal(b)
+	if err != nil {
+		return 0, fmt.Errorf("encode barrier: %w", err)
+	}
+	connection, before := p.connection(), p.uncovered.Swap(0)
+	switch {
+	case before > 0 && before <= connection:
+		err = errUnproven
+	case !p.js.Conn().IsConnected():
+		err = errDisconnected
+	default:
+		sequence, err = p.send(ctx, b.GetCluster(), data, expected)
+	}
+	if before > 0 && (err != nil || p.connection() != connection) {
+		p.uncover(before - 1)
+	}
+	if err != nil && !errors.Is(err, ErrRefused) {
+		err = fault.Unavailable(err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("publish barrier: %w", err)
+	}
+	return sequence, nil
+}
+
+func (p *Publisher) send(ctx context.Context, cluster string, data []byte, expected uint64) (sequence uint64, err error) {
+	connection := p.connection()
+	ack, err := p.js.Publish(ctx, topology.BarrierSubject(cluster), data, jetstream.WithExpectLastSequencePerSubject(expected))
+	switch {
+	case err == nil:
+		return ack.Sequence, nil
+	case isConflict(err):
+		return 0, ErrRefused
+	}
+	p.uncover(connection) // The stream may have stored it, and may lose it again.
+	return 0, fmt.Errorf("wait for the acknowledgement: %w", err)
+}
+
+// uncover records that the stream stored a message over a connection, and that no barrier covers the message yet.
+func (p *Publisher) uncover(connection uint64) {
+	for {
+		oldest := p.uncovered.Load()
+		if oldest > 0 && oldest <= connection+1 || p.uncovered.CompareAndSwap(oldest, connection+1) {
+			return
+		}
+	}
+}
+
+// IsUnproven reports whether the stream may have lost acknowledged messages: the connection was lost since one was
+// acknowledged, and no barrier followed. The server may have restarted without its last writes. The next barrier cannot
+// find that out, because it expects only the last barrier.
+func (p *Publisher) IsUnproven() bool {
+	uncovered := p.uncovered.Load()
+	return uncovered > 0 && uncovered <= p.connection()
+}
+
+// Cover ends the state of [Publisher.IsUnproven], because the caller compares the stream with the API server from now on.
+func (p *Publisher) Cover() { p.uncovered.Store(0) }
+
+// connection numbers the connection to NATS.
+func (p *Publisher) connection() uint64 { return p.js.Conn().Stats().Reconnects }
+
+// LastBarrier returns the newest barrier of a cluster and its sequence. The error is [ErrNone] if there is none, and
+// [ErrMalformed] if it cannot be decoded; then the sequence is set.
+func (p *Publisher) LastBarrier(ctx context.Context, cluster string) (b *eventv1.Barrier, sequence uint64, err error) {
+	stream, err := p.openAtLeader(ctx, topology.Changes)
+	if err != nil {
+		return nil, 0, fault.Unavailable(err)
+	}
+	msg, err := stream.GetLastMsgForSubject(ctx, topology.BarrierSubject(cluster))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, 0, fmt.Errorf("read the last barrier: %w", ErrNone)
+	}
+	if err != nil {
+		return nil, 0, fault.Unavailable(fmt.Errorf("read the last barrier: %w", err))
+	}
+	b = &eventv1.Barrier{}
+	if err := proto.Unmarshal(msg.Data, b); err != nil {
+		return nil, msg.Sequence, fmt.Errorf("read the last barrier: %w: %w", ErrMalformed, err)
+	}
+	return b, msg.Sequence, nil
+}

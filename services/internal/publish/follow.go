@@ -1,0 +1,61 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// OnAck sets the function that is called with the sequence of each change that the stream acknowledges. It replaces the
+// one before; nil removes it.
+func (p *Publisher) OnAck(f func(sequence uint64)) {
+	p.onAck.Store(&f)
+}
+
+// acknowledged calls the function of [Publisher.OnAck].
+func (p *Publisher) acknowledged(sequence uint64) {
+	if f := p.onAck.Load(); f != nil && *f != nil {
+		(*f)(sequence)
+	}
+}
+
+// LastSequence returns the last sequence of the stream of changes.
+func (p *Publisher) LastSequence(ctx context.Context) (uint64, error) {
+	stream, err := p.js.Stream(ctx, topology.Changes)
+	if err != nil {
+		return 0, fmt.Errorf("look up stream %s: %w", topology.Changes, err)
+	}
+	return stream.CachedInfo().State.LastSeq, nil
+}
+
+// Follow passes the subject and the sequence of every change of a cluster behind a sequence to take, until an error. It
+// reads no bodies.
+func (p *Publisher) Follow(ctx context.Context, cluster string, behind uint64, take func(subject string, sequence uint64)) error {
+	consumer, err := p.js.OrderedConsumer(ctx, topology.Changes, jetstream.OrderedConsumerConfig{
+		FilterSubjects: topology.ClusterFilters(cluster), DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: behind + 1,
+		HeadersOnly: true, InactiveThreshold: 2 * readStall, MaxResetAttempts: 1,
+	})
+	if err != nil {
+		return fmt.Errorf("follow stream %s: %w", topology.Changes, err)
+	}
+	defer p.deleteConsumer(ctx, consumer)
+	messages, err := consumer.Messages(jetstream.PullHeartbeat(readHeartbeat))
+	if err != nil {
+		return fmt.Errorf("follow stream %s: %w", topology.Changes, err)
+	}
+	defer messages.Stop()
+	for {
+		msg, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return fmt.Errorf("follow stream %s: %w", topology.Changes, err)
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return fmt.Errorf("follow stream %s: %w", topology.Changes, err)
+		}
+		take(msg.Subject(), meta.Sequence.Stream)
+	}
+}

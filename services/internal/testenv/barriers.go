@@ -1,0 +1,75 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/barrier"
+	"github.com/entail-dev/entail/services/internal/publish"
+)
+
+// barrierInterval is the time between two barriers. It is shorter than the watcher's, so that tests need not wait.
+const barrierInterval = 250 * time.Millisecond
+
+// Barriers writes the barriers of one cluster, for tests without a watcher.
+type Barriers struct {
+	// Halted is the reason for a halt in the next barriers.
+	Halted string
+
+	publisher *publish.Publisher
+	cluster   string
+	writer    *barrier.Writer
+}
+
+// NewBarriers returns the writer of the barriers of a cluster.
+func NewBarriers(p *publish.Publisher, cluster string) *Barriers {
+	return &Barriers{publisher: p, cluster: cluster}
+}
+
+// Write writes one barrier. After a refusal it begins another run, as if everything had been compared again.
+func (b *Barriers) Write(ctx context.Context, behind time.Duration) error {
+	next := &eventv1.Barrier{Cluster: b.cluster, Behind: durationpb.New(behind), WrittenAt: timestamppb.Now(), Halted: b.Halted}
+	for {
+		if b.writer == nil {
+			newest, sequence, err := b.publisher.LastBarrier(ctx, b.cluster)
+			if err != nil && !errors.Is(err, publish.ErrNone) {
+				return err
+			}
+			b.writer = barrier.NewWriter(0, newest, sequence)
+		}
+		sequence, err := b.publisher.Barrier(ctx, next, b.writer.Next(next))
+		if err == nil {
+			b.writer.Written(sequence)
+		}
+		if !errors.Is(err, publish.ErrRefused) {
+			return err
+		}
+		b.writer = nil
+	}
+}
+
+// WriteBarriers writes the barriers of a cluster until the test ends, for tests without a watcher.
+func WriteBarriers(t testing.TB, js jetstream.JetStream, cluster string) {
+	t.Helper()
+	barriers := NewBarriers(publish.New(js), cluster)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for ctx.Err() == nil {
+			_ = barriers.Write(ctx, 0) // Another one follows soon.
+			select {
+			case <-ctx.Done():
+			case <-time.After(barrierInterval):
+			}
+		}
+	})
+	t.Cleanup(func() { cancel(); writing.Wait() })
+}

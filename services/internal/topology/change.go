@@ -1,0 +1,95 @@
+package topology
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// ErrRefused means that a message is no valid change of its subject. Its object counts as unknown until the watcher
+// publishes it again.
+var ErrRefused = errors.New("refused")
+
+// Decode decodes a message of [Changes]. Its subject, headers, fields and the metadata of its object must agree. The
+// error is [ErrRefused], because the message will never be valid.
+func Decode(subject string, header nats.Header, data []byte) (event.Change, error) {
+	key, uid, err := ParseChangeSubject(subject)
+	if err != nil {
+		return event.Change{}, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	change, err := event.Unmarshal(key, data)
+	if err == nil && uid != "" && (change.UID != uid || !change.Deleted) {
+		err = fmt.Errorf("the tombstone of UID %s of %s says that of %s: deleted is %v", uid, key, change.UID, change.Deleted)
+	}
+	if err == nil {
+		err = cmp.Or(compareHeader(change, header), compareMetadata(change))
+	}
+	if err != nil {
+		return event.Change{}, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return change, nil
+}
+
+// Headers returns the headers that repeat the fields of c.
+func Headers(c event.Change) nats.Header {
+	operation := Upsert
+	if c.Deleted {
+		operation = Delete
+	}
+	header := nats.Header{}
+	header.Set(EpochHeader, c.Epoch)
+	header.Set(UIDHeader, c.UID)
+	header.Set(VersionHeader, c.ResourceVersion)
+	header.Set(OperationHeader, operation)
+	return header
+}
+
+// compareHeader returns an error if the headers differ from the fields of c.
+func compareHeader(c event.Change, header nats.Header) error {
+	want := Headers(c)
+	for name := range want {
+		if got := header.Get(name); got != want.Get(name) {
+			return fmt.Errorf("header %s of %s is %.200q, its field is %.200q", name, c.Key, got, want.Get(name))
+		}
+	}
+	return nil
+}
+
+// compareMetadata returns an error if a field in the metadata of the object differs from the field of c. The version of
+// a deletion may be later than that of the last state, and the version of a Secret is that of its last read.
+func compareMetadata(c event.Change) error {
+	if len(c.Object) == 0 {
+		return nil
+	}
+	var object struct {
+		Metadata struct {
+			Name            string `json:"name"`
+			Namespace       string `json:"namespace"`
+			UID             string `json:"uid"`
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := event.DecodeExactly(c.Object, &object); err != nil {
+		return nil //nolint:nilerr // Services report that the object cannot be decoded.
+	}
+	has := object.Metadata
+	if c.Deleted || c.Key.GroupResource == kinds.Secrets().GroupResource {
+		has.ResourceVersion = ""
+	}
+	for _, field := range []struct{ name, got, want string }{
+		{"name", has.Name, c.Key.Name},
+		{"namespace", has.Namespace, c.Key.Namespace},
+		{"uid", has.UID, c.UID},
+		{"resourceVersion", has.ResourceVersion, c.ResourceVersion},
+	} {
+		if field.got != "" && field.got != field.want {
+			return fmt.Errorf("metadata.%s of %s is %.200q, its field is %.200q", field.name, c.Key, field.got, field.want)
+		}
+	}
+	return nil
+}

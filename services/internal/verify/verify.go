@@ -1,0 +1,122 @@
+// Package verify compares objects with the API server before an action that cannot be undone, or that sends a
+// credential.
+//
+// NATS is trusted as Kubernetes trusts etcd, and a view proves its age by barriers. So no grant needs a read. A service
+// verifies an object before it deletes an OpenFGA store or an entity of OpenSearch, adopts a store, reads a Secret, or
+// connects to a server. It also compares the answers to its own writes. Nothing is cached.
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/reconcile"
+)
+
+// ErrContradicted means that the API server returns another state of an object than the stream, or cannot return one.
+// It counts as an outage, because the watcher corrects the stream.
+var ErrContradicted = errors.New("the API server returns another state of it than the stream")
+
+// Verifier compares objects of one cluster with its API server.
+type Verifier struct {
+	cluster      string
+	api          reader
+	view         *informer.Informer
+	log          *slog.Logger
+	contradicted *prometheus.CounterVec
+}
+
+// reader reads from the API server.
+type reader interface {
+	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
+}
+
+// New returns a verifier, and registers its metric.
+func New(v *informer.Informer, api reader, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Verifier {
+	r := &Verifier{
+		cluster: cluster, api: api, view: v, log: log,
+		contradicted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "entail_contradicted_total", Help: "Times that the API server returned another state of an object than the stream.",
+		}, []string{"resource"}),
+	}
+	metrics.MustRegister(r.contradicted)
+	v.OnLoad(func() { // A rate shows an increase only if the counter existed before.
+		for _, kind := range v.Kinds() {
+			r.contradicted.WithLabelValues(kind.Resource)
+		}
+	})
+	return r
+}
+
+// Verify reads each object once, and returns nil if the API server returns the expected states. Another state means
+// that a change is still on its way or that the stream is wrong. Verify then stores that state in the view and returns
+// [reconcile.ErrStale].
+func (r *Verifier) Verify(ctx context.Context, expected ...Expected) error {
+	for _, e := range expected {
+		if err := r.verify(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Verifier) verify(ctx context.Context, e Expected) error {
+	held, err := e.held()
+	if err != nil {
+		return err
+	}
+	kind, ok := kinds.Of(e.change.Key.GroupResource)
+	if !ok || e.change.Key.Cluster != r.cluster {
+		return r.contradict(e.change)
+	}
+	if e.change.Version == kind.Older && kind.Older != "" {
+		kind.Version = kind.Older
+	}
+	now, err := r.api.Newest(ctx, kind, e.change)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", e.change.Key, err)
+	}
+	now = r.view.WithCurrentEpoch(now)
+	if is, err := e.read(now); err != nil || is == held {
+		return err
+	}
+	if !now.Deleted && !now.IsNewerThan(e.change) {
+		r.warn(ctx, e.change)
+	}
+	if err := r.view.ApplyAuthoritative(ctx, e.change, now); err != nil {
+		return fmt.Errorf("storing %s: %w", now.Key, err)
+	}
+	return fmt.Errorf("%s: %w", now.Key, reconcile.ErrStale)
+}
+
+// VerifyAnswer compares the API server's answer to a write with the state on which the write was based. The error is
+// [reconcile.ErrStale] if the declared fields differ. The view already holds the answer.
+func (r *Verifier) VerifyAnswer(ctx context.Context, e Expected, answer event.Change) error {
+	held, err := e.held()
+	if err != nil {
+		return err
+	}
+	is, err := e.read(answer)
+	if err != nil || is.declared == held.declared {
+		return err
+	}
+	r.warn(ctx, e.change)
+	return fmt.Errorf("%s: %w", e.change.Key, reconcile.ErrStale)
+}
+
+func (r *Verifier) warn(ctx context.Context, held event.Change) {
+	r.log.WarnContext(ctx, "the API server contradicts the stream; planning again", slog.Any("error", r.contradict(held)))
+}
+
+func (r *Verifier) contradict(held event.Change) error {
+	r.contradicted.WithLabelValues(held.Key.Resource).Inc()
+	return fault.Unavailable(fmt.Errorf("%s: %w", held.Key, ErrContradicted))
+}

@@ -1,0 +1,191 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// ackGrace bounds how long a message may precede its acknowledgement. After it the message counts as another client's.
+const ackGrace = 250 * time.Millisecond
+
+// audit reads the headers of all messages that the stream stores during a term. It compares each one that no
+// acknowledgement of this term returned with the API server.
+type audit struct {
+	reflector *reflector
+
+	mu sync.Mutex
+	// position is the last sequence that was read.
+	position uint64
+	// acked holds acknowledged sequences that were not read yet, foreign the messages that were read and not
+	// acknowledged yet.
+	acked   map[uint64]struct{}
+	foreign map[uint64]foreign
+}
+
+// foreign is a message that no acknowledgement returned so far.
+type foreign struct {
+	subject  string
+	sequence uint64
+	read     time.Time
+}
+
+func newAudit(r *reflector) *audit {
+	return &audit{reflector: r, acked: map[uint64]struct{}{}, foreign: map[uint64]foreign{}}
+}
+
+// ack records an acknowledgement.
+func (a *audit) ack(sequence uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if delete(a.foreign, sequence); sequence > a.position {
+		a.acked[sequence] = struct{}{}
+	}
+}
+
+// take records a message on the stream.
+func (a *audit) take(subject string, sequence uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, own := a.acked[sequence]; !own {
+		a.foreign[sequence] = foreign{strings.Clone(subject), sequence, time.Now()}
+	}
+	a.position = sequence
+}
+
+// due removes and returns the foreign messages that were read a while ago. It drops acknowledgements of messages that
+// were replaced before they were read.
+func (a *audit) due(now time.Time) []foreign {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []foreign
+	for sequence, f := range a.foreign {
+		if now.Sub(f.read) >= ackGrace {
+			all = append(all, f)
+			delete(a.foreign, sequence)
+		}
+	}
+	for sequence := range a.acked {
+		if sequence <= a.position {
+			delete(a.acked, sequence)
+		}
+	}
+	return all
+}
+
+// begin records the end of the stream: sweeps read everything before it.
+func (a *audit) begin(ctx context.Context) error {
+	last, err := a.reflector.cfg.Publisher.LastSequence(ctx)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.position = last
+	return nil
+}
+
+// run reads the stream until ctx ends. If the stream was cut short, all kinds are swept, and the audit goes on at its
+// end.
+func (a *audit) run(ctx context.Context) {
+	go a.compare(ctx)
+	for ctx.Err() == nil {
+		err := a.follow(ctx)
+		if errors.Is(err, errCut) && a.begin(ctx) == nil {
+			for _, k := range a.reflector.allKinds() {
+				k.sweepAgain()
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			a.reflector.warnings.Do(func() {
+				a.reflector.cfg.Log.WarnContext(ctx, "the stream cannot be audited; trying again", "error", err)
+			})
+		}
+		retryBackoff().Wait(ctx, 1)
+	}
+}
+
+// errCut means that the stream ends before the last message that was read.
+var errCut = errors.New("the stream lost its end")
+
+// follow reads the stream behind the position until an error.
+func (a *audit) follow(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return a.reflector.cfg.Publisher.Follow(ctx, a.reflector.cfg.Cluster, a.last(), a.take)
+	})
+	group.Go(func() error {
+		for backoff.Sleep(ctx, a.reflector.cfg.CheckInterval) {
+			read := a.last()
+			if last, err := a.reflector.cfg.Publisher.LastSequence(ctx); err == nil && last < read {
+				return errCut
+			}
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+func (a *audit) last() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.position
+}
+
+// compare has foreign messages compared with the API server, until ctx ends.
+func (a *audit) compare(ctx context.Context) {
+	for backoff.Sleep(ctx, ackGrace/2) {
+		for _, f := range a.due(time.Now()) {
+			if err := a.reflector.suspect(ctx, f); err != nil && ctx.Err() == nil {
+				a.reflector.cfg.Log.WarnContext(ctx, "a message of another client was not compared with the API server",
+					"subject", f.subject, "sequence", f.sequence, "error", err)
+			}
+		}
+	}
+}
+
+// suspect enqueues the comparison of a foreign message with the API server. It removes a message that is about no object
+// of a followed kind, and a tombstone on a subject of its own if its object exists.
+func (r *reflector) suspect(ctx context.Context, f foreign) error {
+	key, uid, err := topology.ParseChangeSubject(f.subject)
+	k := r.keeper(key)
+	if err != nil || k == nil {
+		return r.cfg.Publisher.Remove(ctx, f.sequence)
+	}
+	by := byAudit
+	if uid != "" {
+		present, _, err := k.find(ctx, nameOf(key))
+		if err != nil || present.UID != uid {
+			return err // A tombstone of an object that does not exist changes nothing.
+		}
+		if err := r.cfg.Publisher.Remove(ctx, f.sequence); err != nil {
+			return err
+		}
+		by = byTombstone
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.suspects[nameOf(key)] = max(k.suspects[nameOf(key)], by)
+	k.lane.changed.Add(task{on: k, name: nameOf(key)})
+	return nil
+}
+
+// keeper returns the reflector that keeps an object, or nil.
+func (r *reflector) keeper(key event.Key) *kindReflector {
+	for _, k := range r.allKinds() {
+		if k.kind.GroupResource == key.GroupResource &&
+			(k.kind.Namespace == "" && !k.isElsewhere(publish.Entry{Key: key}) || k.kind.Namespace != "" && k.kind.Namespace == key.Namespace) {
+			return k
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package reflector
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+func TestAuditCorrectsAForgeryWithinASecond(t *testing.T) {
+	for name, test := range forgedMessages() {
+		t.Run(name, func(t *testing.T) {
+			b, c := newBus(t), newCluster()
+			c.apply("a", "v1", "")
+			c.apply("b", "v1", "")
+			cfg := b.config(c)
+			stop := b.run(cfg)
+			b.becomes(c)
+			b.forge(c.key("a"), test.edit)
+			began := time.Now()
+			b.corrects(cfg, test.cause, 1)
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("the correction took %s", took)
+			}
+			b.staysRight(c, stop)
+			if n := testutil.ToFloat64(cfg.Metrics.epochs); n != 0 {
+				t.Errorf("%v epochs began", n)
+			}
+		})
+	}
+}
+
+// corrects waits until n corrections are counted.
+func (b *bus) corrects(cfg Config, cause string, n float64) {
+	b.t.Helper()
+	eventually(b.t, func() error {
+		if got := testutil.ToFloat64(cfg.Metrics.corrections.WithLabelValues(cause)); got != n {
+			return fmt.Errorf("%v corrections are counted as %s, want %v", got, cause, n)
+		}
+		return nil
+	})
+}
+
+func TestAuditRemovesAForgedTombstone(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	cfg := b.config(c)
+	stop := b.run(cfg)
+	b.becomes(c)
+	last, err := b.p.Last(t.Context(), c.key("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := last.Change
+	forged.Deleted, forged.ResourceVersion = true, "99999"
+	data, err := forged.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := topology.TombstoneSubject(forged.Key, forged.UID)
+	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: subject, Header: topology.Headers(forged), Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	b.corrects(cfg, causeVersion, 1)
+	if found := b.tombstones("a"); len(found) > 0 {
+		t.Errorf("the stream holds the tombstones %+v", found)
+	}
+	if now, err := b.p.Last(t.Context(), c.key("a")); err != nil || now.Sequence <= last.Sequence {
+		t.Errorf("the object is at %+v, %v; want it published again", now, err)
+	}
+	b.staysRight(c, stop)
+}
+
+func TestAuditCountsNoOtherPublisher(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	cfg := b.config(c)
+	stop := b.run(cfg)
+	b.becomes(c)
+	b.forge(c.key("a"), func(*nats.Msg, *event.Change) {}) // As a replay by another replica.
+	if _, err := b.js.Publish(t.Context(), "entail.changes.local.no.object.of.any.followed.kind", nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if n := b.stream(topology.Changes).CachedInfo().State.NumDeleted; n == 0 {
+			return errors.New("the message about no followed kind is still there")
+		}
+		return nil
+	})
+	b.staysRight(c, stop)
+	for _, cause := range []string{causeRefused, causeVersion, causeContent} {
+		b.corrects(cfg, cause, 0)
+	}
+}
+
+func TestAuditKeepsNoAcknowledgements(t *testing.T) {
+	a := newAudit(nil)
+	for i := range uint64(10) {
+		a.ack(i + 1) // All but the last are replaced before they are read.
+	}
+	a.take("subject", 10)
+	a.take("other", 11)
+	a.ack(11) // After it was read.
+	if due := a.due(time.Now().Add(time.Minute)); len(due) != 0 || len(a.acked) != 0 || len(a.foreign) != 0 {
+		t.Errorf("due are %v; %d acknowledgements and %d messages are kept", due, len(a.acked), len(a.foreign))
+	}
+	a.take("foreign", 12)
+	if due := a.due(time.Now()); len(due) != 0 {
+		t.Errorf("a message is foreign before its acknowledgement could come: %v", due)
+	}
+	if due := a.due(time.Now().Add(ackGrace)); len(due) != 1 || due[0].sequence != 12 {
+		t.Errorf("due are %v, want sequence 12", due)
+	}
+}
+
+// halted is a halt in memory.
+type halted struct{ reason atomic.Pointer[string] }
+
+func (h *halted) Begin(reason string) { h.reason.Store(&reason) }
+
+func (h *halted) Reason() string {
+	if reason := h.reason.Load(); reason != nil {
+		return *reason
+	}
+	return ""
+}
+
+func TestThreeForgeriesInAMinuteHaltServices(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	c.apply("a", "v1", "")
+	cfg := b.config(c)
+	b.run(cfg)
+	b.becomes(c)
+	for n := 1; n <= maxForgeries; n++ {
+		if reason := cfg.Halt.Reason(); reason != "" {
+			t.Fatalf("halted after %d forgeries: %s", n-1, reason)
+		}
+		b.forge(c.key("a"), func(_ *nats.Msg, c *event.Change) { c.ResourceVersion = "99999" })
+		b.corrects(cfg, causeVersion, float64(n))
+	}
+	eventually(t, func() error {
+		last, _, err := b.p.LastBarrier(t.Context(), "local")
+		if err == nil && !strings.Contains(last.GetHalted(), "entail bus resume") {
+			err = fmt.Errorf("the last barrier is halted for %q", last.GetHalted())
+		}
+		return err
+	})
+	if n := b.events.Load(); n != maxForgeries {
+		t.Errorf("%d Events, want %d", n, maxForgeries)
+	}
+}
+
+func TestForgeriesFarApartHaltNothing(t *testing.T) {
+	var f forgeries
+	now := time.Now()
+	for _, after := range []time.Duration{0, 40 * time.Second, 70 * time.Second, 110 * time.Second} {
+		if f.add(now.Add(after)) {
+			t.Errorf("halted after %s", after)
+		}
+	}
+	if !f.add(now.Add(112 * time.Second)) {
+		t.Error("three forgeries within a minute do not halt")
+	}
+}

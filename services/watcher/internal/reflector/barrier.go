@@ -1,0 +1,246 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/barrier"
+	"github.com/entail-dev/entail/services/internal/publish"
+)
+
+const (
+	// opening is how long a watch must have been open before it counts: one that is refused ends at once.
+	opening = 2 * time.Second
+	// maxSilence is how long a watch that has sent bookmarks may send nothing: the API server sends one about every minute.
+	maxSilence = 90 * time.Second
+	// maxUnread bounds the time without an answer of the API server to a read. After it barriers stop.
+	maxUnread = 2 * time.Second
+	// firstBarriers is the number of attempts in one check interval while the first barrier of a run is due.
+	firstBarriers = 10
+)
+
+// ErrDeposed ends a term because the leader of a later term writes barriers.
+var ErrDeposed = errors.New("a later leader writes barriers")
+
+// errRestored is the cause of a sweep of all kinds: the stream may lack what it held before.
+var errRestored = errors.New("the stream was restored, purged or truncated, or another client wrote a barrier")
+
+// publishHeartbeats writes barriers until ctx ends or another leader has replaced this one. It writes none while the API server does
+// not answer reads on the transport of the watches. The Lease shows less: its requests may take another connection.
+func (r *reflector) publishHeartbeats(ctx context.Context) error {
+	for {
+		pause := r.cfg.CheckInterval
+		if !r.barriers.HasWritten() {
+			pause /= firstBarriers
+		}
+		if !backoff.Sleep(ctx, pause) {
+			return nil
+		}
+		err := r.writeBarrier(ctx)
+		if errors.Is(err, ErrDeposed) {
+			return err
+		}
+		if err != nil && ctx.Err() == nil {
+			r.warnings.Do(func() { r.cfg.Log.WarnContext(ctx, "barrier not written", "error", err) })
+		}
+	}
+}
+
+// beginBarriers reads the barrier that the first one of the term will expect.
+func (r *reflector) beginBarriers(ctx context.Context) error {
+	r.cfg.Publisher.Cover()
+	newest, sequence, err := r.cfg.Publisher.LastBarrier(ctx, r.cfg.Cluster)
+	if err != nil && !isNoMessage(err) {
+		return err
+	}
+	r.barriers = barrier.NewWriter(r.cfg.Term, newest, sequence)
+	return nil
+}
+
+// writeBarrier writes a barrier unless the stream may lack something. After a doubt it begins another run.
+func (r *reflector) writeBarrier(ctx context.Context) error {
+	if r.cfg.Publisher.IsUnproven() {
+		r.distrust(errRestored)
+	}
+	if cause := r.doubt.Swap(nil); cause != nil {
+		return r.beginRun(ctx, cause)
+	}
+	b, ok := r.barrier(time.Now())
+	if !ok || r.cfg.Health.Unread() > maxUnread {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	sequence, err := r.cfg.Publisher.Barrier(ctx, b, r.barriers.Next(b))
+	switch {
+	case err == nil:
+		r.barriers.Written(sequence)
+	case errors.Is(err, publish.ErrRefused):
+		return r.refused(ctx)
+	}
+	return err
+}
+
+// refused decides by the newest barrier on the stream.
+func (r *reflector) refused(ctx context.Context) error {
+	newest, sequence, err := r.cfg.Publisher.LastBarrier(ctx, r.cfg.Cluster)
+	if err != nil && !isNoMessage(err) {
+		return err
+	}
+	switch r.barriers.Refused(newest, sequence) {
+	case barrier.Deposed:
+		return ErrDeposed
+	case barrier.Doubt:
+		r.distrust(errRestored)
+		return nil
+	default:
+		return nil
+	}
+}
+
+// distrust requires that everything is compared with the API server before the next barrier.
+func (r *reflector) distrust(cause error) { r.doubt.CompareAndSwap(nil, &doubt{cause}) }
+
+// doubt is the reason why everything must be compared again.
+type doubt struct{ cause error }
+
+// beginRun withdraws all markers, sweeps all kinds and begins another run of barriers. No barrier follows before every
+// kind has its marker again. After an error the doubt remains.
+func (r *reflector) beginRun(ctx context.Context, why *doubt) error {
+	if err := r.withdrawMarkers(ctx); err != nil {
+		r.doubt.CompareAndSwap(nil, why)
+		return err
+	}
+	r.cfg.Metrics.doubts.Inc()
+	r.cfg.Log.WarnContext(ctx, "the stream is compared with the API server again", "cause", why.cause)
+	r.targets.forgetMarkers()
+	for _, k := range r.allKinds() {
+		k.sweepAgain()
+	}
+	return nil
+}
+
+// withdrawMarkers begins another run of barriers, and removes the markers of all kinds.
+func (r *reflector) withdrawMarkers(ctx context.Context) error {
+	if err := r.beginBarriers(ctx); err != nil {
+		return err
+	}
+	for _, k := range r.allKinds() {
+		if err := k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probeAPIServer reads again and again from the API server, by the transport of the watches, until ctx ends.
+func (r *reflector) probeAPIServer(ctx context.Context) {
+	for backoff.Sleep(ctx, r.cfg.CheckInterval/2) {
+		began := time.Now()
+		attempt, cancel := context.WithTimeout(ctx, maxUnread)
+		_, err := r.cfg.Source.Epoch(attempt)
+		cancel()
+		if isAnswer(err) {
+			r.cfg.Health.wasRead(began)
+		}
+	}
+}
+
+// isAnswer reports whether the API server answered a read, be it with a refusal.
+func isAnswer(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
+}
+
+// barrier returns the barrier for a time. It returns false before every kind has a snapshot. It also returns false while
+// a kind of targets is late and its marker does not report that yet.
+func (r *reflector) barrier(now time.Time) (b *eventv1.Barrier, ok bool) {
+	oldest, versions, epoch := now, map[string]string{}, r.epoch.currentEpoch()
+	for _, k := range r.kinds {
+		if k.kind.Named { // No decision depends on the presence of these.
+			continue
+		}
+		version, current := k.currentVersion(now)
+		if current.IsZero() {
+			return nil, false
+		}
+		if current.Before(oldest) {
+			oldest = current
+		}
+		if k.present() == epoch {
+			versions[k.kindLabel()] = version
+		}
+	}
+	if !r.targets.isSettled(now) || !r.barriers.HasWritten() && !r.targets.areCompared() {
+		return nil, false
+	}
+	return &eventv1.Barrier{
+		Cluster: r.cfg.Cluster, Epoch: epoch, ResourceVersions: versions,
+		Behind: durationpb.New(now.Sub(oldest)), WrittenAt: timestamppb.New(now), Halted: r.cfg.Halt.Reason(),
+	}, true
+}
+
+// currentVersion returns the API server's newest version, and the time up to which the stream holds all its changes. The time
+// is zero before the first snapshot, and after a doubt until the next one.
+func (k *kindReflector) currentVersion(now time.Time) (version string, at time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stream == "" || k.doubted {
+		return "", time.Time{}
+	}
+	at = k.lastSure(now)
+	if k.opened.IsZero() || now.Sub(k.opened) < opening {
+		at = k.closed
+	}
+	return k.seen, k.unpublishedSince(at)
+}
+
+// lastSure returns up to when an open watch is known to have sent everything: the last message of a watch that is silent. The
+// caller holds the lock.
+func (k *kindReflector) lastSure(now time.Time) time.Time {
+	if k.isSilent(now) {
+		return k.heard
+	}
+	return now
+}
+
+// isSilent reports whether a watch has sent nothing for longer than bookmarks allow; the caller holds the lock.
+func (k *kindReflector) isSilent(now time.Time) bool {
+	return k.bookmarked && !k.opened.IsZero() && now.Sub(k.heard) > maxSilence
+}
+
+// unpublishedSince returns at, or the time of the oldest unpublished change if that is earlier.
+func (k *kindReflector) unpublishedSince(at time.Time) time.Time {
+	for _, s := range k.waiting {
+		if s.ObservedAt.Before(at) {
+			at = s.ObservedAt
+		}
+	}
+	return at
+}
+
+// openWatch records that a watch is open, which yields every change from now on. The returned function records its end.
+func (k *kindReflector) openWatch() (end func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.opened = time.Now()
+	if k.closed.IsZero() {
+		k.closed = k.opened
+	}
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if now := time.Now(); now.Sub(k.opened) >= opening {
+			k.closed = k.lastSure(now)
+		}
+		k.opened = time.Time{}
+	}
+}

@@ -1,0 +1,171 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/watcher/internal/source"
+)
+
+// These are the causes of a correction.
+const (
+	// causeOld means that the stream held an earlier state: an acknowledgement was lost, or a leader before wrote it.
+	causeOld = "old"
+	// causeRefused means that the parts of the message did not agree.
+	causeRefused = "refused"
+	// causeVersion means that its version was above that of the API server, causeContent that it had other content at the
+	// same version.
+	causeVersion = "version"
+	causeContent = "content"
+)
+
+// finder is the part of the reflector that found a message to correct.
+type finder int
+
+const (
+	// byNone means that no message was found.
+	byNone finder = iota
+	// bySweep means that a sweep or a publication met the message, byAudit that another client wrote it in this term.
+	bySweep
+	byAudit
+	// byTombstone means that another client wrote a tombstone on a subject of its own, which was removed.
+	byTombstone
+)
+
+// unknownUID is the UID in the tombstone that replaces a refused message.
+const unknownUID = "unknown"
+
+// headOf returns the head of a stored message. The meaning is that of the body, if it was read: a forged one may have any
+// headers. The
+// head of a refused message has no version.
+func (k *kindReflector) headOf(stored publish.Stored) publish.Entry {
+	head := stored.Entry
+	if stored.Refused != nil {
+		return publish.Entry{Key: head.Key, Sequence: head.Sequence}
+	}
+	if !head.Deleted && len(stored.Change.Object) > 0 {
+		head.ContentHash, _ = k.cfg.Source.Meaning(k.kind, stored.Change) // An object that cannot be decoded has no meaning.
+	}
+	return head
+}
+
+// correct compares the message about an object with the API server, and replaces it if the two differ, or if a forged
+// tombstone was removed. It returns the message that the stream then holds.
+func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, by finder) (publish.Entry, error) {
+	last, err := k.cfg.Publisher.Last(ctx, k.keyOf(name))
+	if err != nil && !isNoMessage(err) {
+		return publish.Entry{}, err
+	}
+	present, version, err := k.find(ctx, name)
+	if err != nil {
+		return publish.Entry{}, err
+	}
+	on := k.headOf(last)
+	on.Key = k.keyOf(name)
+	if by != byTombstone && k.agrees(on, present, version) {
+		return on, nil
+	}
+	want, opts := present.Change, k.publishOptions(present.Meaning)
+	if want.UID == "" {
+		want = deletion(last, version)
+		want.Key, want.Epoch, want.ObservedAt = on.Key, k.present(), time.Now()
+	}
+	cause := causeOf(last, want)
+	if by == byTombstone {
+		cause = causeVersion
+	}
+	opts.Force = cause != causeOld
+	expected := last.Sequence
+	if !opts.Force && (last.UID != want.UID || last.Epoch != want.Epoch) {
+		expected = 0 // The publisher must read the present message.
+	}
+	head, err := k.sendChange(ctx, want, expected, opts)
+	if err == nil {
+		k.corrected(ctx, last, want, cause, by)
+	}
+	return head, err
+}
+
+// find reads an object from the API server, and the version of the answer. The UID is empty if the object does not
+// exist.
+func (k *kindReflector) find(ctx context.Context, name types.NamespacedName) (o source.Object, version string, err error) {
+	page, err := k.cfg.Source.ListNamed(ctx, k.kind, name.Name)
+	if err != nil && !errors.Is(err, source.ErrNotServed) {
+		return o, "", fmt.Errorf("compare %s with the stream: %w", k.keyOf(name), err)
+	}
+	for _, found := range page.Objects {
+		if nameOf(found.Key) == name {
+			found.Epoch = k.present()
+			return found, page.Version, nil
+		}
+	}
+	return o, page.Version, nil
+}
+
+// present returns the kind's epoch.
+func (k *kindReflector) present() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.epoch
+}
+
+// agrees reports whether a message holds the state of an object at the API server, which answered with a version. The
+// UID of present is empty if the object does not exist.
+func (k *kindReflector) agrees(on publish.Entry, present source.Object, version string) bool {
+	if present.UID != "" {
+		is := head{on.Sequence, on.UID, on.Epoch, on.Version, on.ContentHash}
+		return !on.Deleted && on.UID == present.UID && is.hasMeaning(present)
+	}
+	order, err := compareVersions(on.Version, version)
+	return on.Sequence == 0 || on.Deleted && err == nil && (order <= 0 || version == "")
+}
+
+// deletion returns the tombstone for the object of a message. version is that of the API server, if it is known.
+func deletion(last publish.Stored, version string) event.Change {
+	c := last.Change
+	if last.Refused != nil {
+		c = event.Change{UID: unknownUID, ResourceVersion: "1"}
+	}
+	c.Deleted = true
+	if version != "" {
+		c.ResourceVersion = version
+	}
+	return c
+}
+
+// causeOf returns why a message must be replaced by a state.
+func causeOf(last publish.Stored, want event.Change) string {
+	was := last.Change
+	order, err := compareVersions(was.ResourceVersion, want.ResourceVersion)
+	switch {
+	case last.Refused != nil:
+		return causeRefused
+	case last.Sequence == 0 || was.Epoch != want.Epoch && want.IsNewerThan(was):
+		return causeOld
+	case err != nil || order > 0 || was.Epoch != want.Epoch:
+		return causeVersion
+	case order == 0 && !want.Deleted:
+		return causeContent
+	}
+	return causeOld
+}
+
+// corrected counts and logs a correction.
+func (k *kindReflector) corrected(ctx context.Context, last publish.Stored, is event.Change, cause string, by finder) {
+	k.cfg.Metrics.corrections.WithLabelValues(cause).Inc()
+	if cause == causeOld {
+		return
+	}
+	k.mu.Lock()
+	k.ahead = ""
+	k.mu.Unlock()
+	k.cfg.Log.ErrorContext(ctx, "a message contradicted the API server and was replaced: the watcher's NATS account may be stolen",
+		"key", is.Key.String(), "cause", cause, "sequence", last.Sequence, "version", last.Version, "is", is.ResourceVersion, "refused", last.Refused)
+	k.reflector.forged(ctx, is, cause, by != bySweep || cause == causeVersion)
+}

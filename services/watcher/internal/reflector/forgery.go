@@ -1,0 +1,57 @@
+package reflector
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/condition"
+	"github.com/entail-dev/entail/services/internal/event"
+)
+
+// maxForgeries within forgeryWindow halt all services.
+const (
+	maxForgeries  = 3
+	forgeryWindow = time.Minute
+)
+
+// Halt keeps all services from granting.
+type Halt interface {
+	// Reason returns why services are halted, or an empty string.
+	Reason() string
+	Begin(reason string)
+}
+
+// forgeries holds the times of the last forgeries.
+type forgeries struct {
+	mu    sync.Mutex
+	times []time.Time
+}
+
+// add records a forgery, and reports whether there were too many.
+func (f *forgeries) add(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.times = slices.DeleteFunc(append(f.times, now), func(at time.Time) bool { return now.Sub(at) >= forgeryWindow })
+	if len(f.times) < maxForgeries {
+		return false
+	}
+	f.times = nil
+	return true
+}
+
+// forged reports a forged message about an object with an Event. counts means that it counts towards a halt: other
+// contents and refused messages from before a term may stem from an earlier release.
+func (r *reflector) forged(ctx context.Context, is event.Change, cause string, counts bool) {
+	note := condition.Note{Warning: true, Reason: "ForgedChange", Message: fmt.Sprintf(
+		"A message on the bus contradicted the API server (%s) and was replaced: the watcher's NATS account may be stolen.", cause)}
+	if err := r.cfg.Event(ctx, is, note); err != nil {
+		r.cfg.Log.WarnContext(ctx, "no Event about a forged message", "key", is.Key.String(), "error", err)
+	}
+	if counts && r.forgeries.add(time.Now()) {
+		r.cfg.Halt.Begin(fmt.Sprintf("%d messages were forged within %s, the last about %s; replace the NATS keys, then run: entail bus resume",
+			maxForgeries, forgeryWindow, is.Key))
+	}
+}
