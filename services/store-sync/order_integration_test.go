@@ -36,7 +36,7 @@ func (b *bed) heap() []func() {
 	return objects
 }
 
-// published waits until the stream holds everything.
+// published waits until the stream holds everything. Barriers keep coming, so it looks at changes alone.
 func (b *bed) published() {
 	b.T.Helper()
 	var last uint64
@@ -46,8 +46,12 @@ func (b *bed) published() {
 		if err != nil {
 			return err
 		}
-		if now := stream.CachedInfo().State.LastSeq; now != last {
-			last, since = now, time.Now()
+		newest, err := stream.GetLastMsgForSubject(b.T.Context(), topology.ClusterFilters("local")[0])
+		if err != nil {
+			return err
+		}
+		if newest.Sequence != last {
+			last, since = newest.Sequence, time.Now()
 		}
 		if time.Since(since) < calm {
 			return errors.New("still busy")

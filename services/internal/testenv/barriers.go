@@ -34,10 +34,15 @@ func NewBarriers(p *publish.Publisher, cluster string) *Barriers {
 	return &Barriers{publisher: p, cluster: cluster}
 }
 
-// Write writes one barrier. After a refusal it begins another run, as if everything had been compared again.
+// Write writes one barrier. After a refusal, and after the connection was lost since a change, it begins another run, as
+// if everything had been compared again.
 func (b *Barriers) Write(ctx context.Context, behind time.Duration) error {
 	next := &eventv1.Barrier{Cluster: b.cluster, Behind: durationpb.New(behind), WrittenAt: timestamppb.Now(), Halted: b.Halted}
 	for {
+		if b.publisher.IsUnproven() {
+			b.publisher.Cover()
+			b.writer = nil
+		}
 		if b.writer == nil {
 			newest, sequence, err := b.publisher.LastBarrier(ctx, b.cluster)
 			if err != nil && !errors.Is(err, publish.ErrNone) {
