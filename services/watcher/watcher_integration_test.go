@@ -159,6 +159,10 @@ func TestTheBusMayBeWiped(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.becomes()
+		testenv.Eventually(t, within, func() error { // Without a barrier, no view is complete again.
+			_, _, err := b.p.LastBarrier(t.Context(), "local")
+			return err
+		})
 	}
 }
 

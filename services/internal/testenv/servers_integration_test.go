@@ -10,8 +10,12 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
+	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/topology"
 )
 
 const deadline = 10 * time.Second
@@ -41,6 +45,26 @@ func TestNATSComesBackWithItsStreamsToTheSameClients(t *testing.T) {
 	if server.URL() != url {
 		t.Errorf("it moved from %s to %s", url, server.URL())
 	}
+}
+
+func TestBarriersGoOnAfterALostConnection(t *testing.T) {
+	server := NATS(t)
+	js := server.JetStream(t)
+	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+		t.Fatal(err)
+	}
+	publisher := publish.New(js)
+	barriers := NewBarriers(publisher, local)
+	if err := barriers.Write(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	key := event.Key{Cluster: local, GroupResource: kinds.Stores().GroupResource, Name: "a"}
+	if _, err := publisher.Publish(t.Context(), event.Change{Key: key, UID: "u", ResourceVersion: "1", Epoch: "e", Object: []byte("{}")}, 0, publish.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	server.Start(t)
+	Eventually(t, deadline, func() error { return barriers.Write(t.Context(), 0) })
 }
 
 func TestOpenFGAComesBackWithItsStoresToTheSameClients(t *testing.T) {
