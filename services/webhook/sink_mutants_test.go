@@ -11,8 +11,8 @@ import (
 func sinkMutants() map[string]mutant.Mutant {
 	return map[string]mutant.Mutant{
 		"the index of before answers while the bus is read":     {"state.go", "	s.shown.Store(nil)\n", ""},
-		"what was is kept when the bus is read":                 {"state.go", "	s.made = authz.New(s.isTrusted)\n", "	if s.made == nil {\n		s.made = decide.New(s.isTrusted)\n	}\n"},
-		"what is read is shown before all of it is":             {"state.go", "	s.shown.Store(nil)\n	s.made = authz.New(s.isTrusted)\n", "	s.made = decide.New(s.isTrusted)\n	s.shown.Store(s.made)\n"},
+		"what was is kept when the bus is read":                 {"state.go", "	s.made = authz.New(s.isTrusted)\n", "	if s.made == nil {\n		s.made = authz.New(s.isTrusted)\n	}\n"},
+		"what is read is shown before all of it is":             {"state.go", "	s.shown.Store(nil)\n	s.made = authz.New(s.isTrusted)\n", "	s.made = authz.New(s.isTrusted)\n	s.shown.Store(s.made)\n"},
 		"nobody is told of what tables hold":                    {"state.go", "				kind.tellAll(s.made)\n", "				_ = kind.tellAll\n"},
 		"nobody is told of targets when all is read":            {"state.go", "			s.tellTarget(s.made, s.targets.told[key.GroupResource].typ, key)\n", "			_ = key\n"},
 		"changes of targets are not told":                       {"state.go", "		s.tellTarget(x, s.targets.told[key.GroupResource].typ, key)\n", "		_ = key\n"},
