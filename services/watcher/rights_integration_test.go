@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/nats-io/nats.go"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -18,6 +19,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rbac"
 	"github.com/entail-dev/entail/services/internal/rpc"
@@ -74,6 +76,13 @@ func (r *rights) uses() map[string]testenv.RightUse {
 	return map[string]testenv.RightUse{
 		"create leases": makesLease, "get leases": leads, "update leases": leads,
 		"list *": follows, "watch *": follows,
+		"create events": { // They report forged messages.
+			Prepare: func(c testenv.RightCase) { r.apply(c.Name, "honest"); r.becomes() },
+			Need: func(c testenv.RightCase) {
+				r.forge(c.Name, func(_ *nats.Msg, forged *event.Change) { falsify(forged, "99999") })
+			},
+			Done: func(testenv.RightCase) { r.becomes() },
+		},
 		"get *": {
 			Need: func(c testenv.RightCase) { r.replays(c, connect.CodeUnavailable) },
 			Done: func(c testenv.RightCase) { r.replays(c, connect.CodeNotFound) },
