@@ -27,6 +27,8 @@ var (
 
 	// ErrRefused means that the stream holds another barrier than the expected one.
 	ErrRefused = errors.New("the stream holds another barrier")
+	// ErrChanged means that the subject of a forced change does not hold the expected message any more.
+	ErrChanged = errors.New("the message to correct was replaced meanwhile")
 
 	errContended = errors.New("other writers are faster")
 )
@@ -50,7 +52,8 @@ type Options struct {
 	ContentHash string
 	// Replay publishes a state that is already stored once more, so that consumers process it again.
 	Replay bool
-	// Force stores the change whatever version the subject holds. It still expects the last sequence of the subject.
+	// Force stores the change whatever version the expected message has. If the subject holds another message, the error
+	// is [ErrChanged]: the caller must read the API server again, because that message may be newer than the change.
 	// Only the leader may use it, to correct the stream.
 	Force bool
 	// MetadataOnly keeps the bodies of objects out of tombstones.
@@ -111,6 +114,8 @@ func (p *Publisher) publishOnce(ctx context.Context, subject string, c event.Cha
 			return Ack{Entry: headOf(c.Key, pub.Sequence, msg.Header)}, nil
 		case !isConflict(err):
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, err))
+		case opts.Force:
+			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, ErrChanged))
 		}
 		stored, err := p.lastStored(ctx, subject, c.Key)
 		if done, err := resolveConflict(c, stored, err, opts); done || err != nil {
@@ -124,10 +129,9 @@ func (p *Publisher) publishOnce(ctx context.Context, subject string, c event.Cha
 	return Ack{}, fault.Unavailable(fmt.Errorf("publish %s, %d attempts: %w", c.Key, attempts, errContended))
 }
 
-// publishReplaced stores a tombstone of the state that c replaces, if no other message holds that state. A forged state
-// leaves none: it would outlive the correction.
+// publishReplaced stores a tombstone of the state that c replaces, if no other message holds that state.
 func (p *Publisher) publishReplaced(ctx context.Context, old, c event.Change, opts Options) error {
-	if opts.Force || old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
+	if old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
 		return nil
 	}
 	if !old.Deleted {
@@ -143,8 +147,6 @@ func resolveConflict(c event.Change, stored Stored, err error, opts Options) (do
 		return false, nil
 	case err != nil:
 		return false, err
-	case opts.Force:
-		return false, nil
 	case opts.Replay:
 		return stored.Change.IsNewerThan(c), nil
 	default:

@@ -56,13 +56,12 @@ func TestAConflictIsResolvedByWhatIsNewer(t *testing.T) {
 		"an object made again replaces its deletion":         {there: gone("x", 5), mine: state("x", 6), wantVersion: "6"},
 		"versions of two epochs do not compare":              {there: state("x", 5), mine: otherEpoch, wantVersion: "3"},
 		"a replay goes over the same state":                  {there: state("x", 5), mine: state("x", 5), opts: replayed, wantVersion: "5"},
-		"a forced state replaces a newer one":                {there: state("x", 6), mine: state("x", 5), opts: Options{Force: true}, wantVersion: "5"},
 		"a replay does not bring back an older state":        {there: state("x", 6), mine: state("x", 5), opts: replayed, wantStale: true, wantVersion: "6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := New(bus(t, 0))
 			first := mustPublish(t, p, tc.there, 0, Options{ContentHash: "there"})
-			ack := mustPublish(t, p, tc.mine, 99, Options{ContentHash: "mine", Replay: tc.opts.Replay, Force: tc.opts.Force})
+			ack := mustPublish(t, p, tc.mine, 99, Options{ContentHash: "mine", Replay: tc.opts.Replay})
 			stored := mustLast(t, p, "x")
 			if ack.Stale != tc.wantStale || ack.Entry != stored.Entry || stored.Version != tc.wantVersion {
 				t.Errorf("acknowledged %+v, stored %+v, want stale %v and version %s", ack, stored.Entry, tc.wantStale, tc.wantVersion)

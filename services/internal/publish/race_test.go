@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -55,6 +56,21 @@ func TestHoweverManyLeadersPublishNoObjectGoesBackInTime(t *testing.T) {
 			t.Errorf("at the end %s is at version %s, deleted %v", name, last.Version, last.Deleted)
 		}
 		seen.await(t, last)
+	}
+}
+
+// A forced change may rest on an old answer of the API server.
+func TestForcedChangeReplacesOnlyTheExpectedMessage(t *testing.T) {
+	p := New(bus(t, 0))
+	forged := mustPublish(t, p, state("a", 99999), 0, Options{})
+	newest := mustPublish(t, p, state("a", 7), forged.Sequence, Options{Force: true})
+	for name, c := range map[string]event.Change{"an older state": state("a", 6), "a deletion": gone("a", 6)} {
+		if _, err := p.Publish(t.Context(), c, forged.Sequence, Options{Force: true}); !errors.Is(err, ErrChanged) {
+			t.Errorf("%s: got %v, want ErrChanged", name, err)
+		}
+		if last := mustLast(t, p, "a"); last.Sequence != newest.Sequence {
+			t.Errorf("%s replaced the newest state by %+v", name, last.Entry)
+		}
 	}
 }
 

@@ -56,7 +56,8 @@ func (k *kindReflector) headOf(stored publish.Stored) publish.Entry {
 }
 
 // correct compares the message about an object with the API server, and replaces it if the two differ, or if a forged
-// tombstone was removed. It returns the message that the stream then holds.
+// tombstone was removed. It returns the message that the stream then holds. After [publish.ErrChanged] the caller must
+// call it again, so that the next attempt reads the API server again.
 func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, by finder) (publish.Entry, error) {
 	last, err := k.cfg.Publisher.Last(ctx, k.keyOf(name))
 	if err != nil && !isNoMessage(err) {
