@@ -1,22 +1,36 @@
 package watcher
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/barrier"
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// haltAnnotation of the Lease holds the reason while all services are halted. NATS does not hold it: forgeries come from
-// there.
-const haltAnnotation = "entail.dev/halted"
+// Annotations of the Lease. NATS does not hold them: forgeries come from there.
+const (
+	// haltAnnotation holds the reason while all services are halted, and keyAnnotation the key of that halt.
+	haltAnnotation = "entail.dev/halted"
+	keyAnnotation  = "entail.dev/halt-key"
+	// resumedAnnotation holds the keys of the last halts that were resumed, the newest first. Only a key in it ends a halt.
+	resumedAnnotation = "entail.dev/resumed"
+	// maxResumed bounds these keys.
+	maxResumed = 8
+)
 
 // maxResumeConflicts bounds the conflicts of a resume with renewals of the Lease.
 const maxResumeConflicts = 20
@@ -27,10 +41,12 @@ type halt struct {
 	name   string
 	log    *slog.Logger
 
-	mu     sync.Mutex
-	reason string
-	// written means that the Lease holds the reason.
+	mu          sync.Mutex
+	reason, key string
+	// written means that the Lease holds the halt.
 	written bool
+	// resumed holds the keys of earlier halts.
+	resumed []string
 }
 
 // Reason returns why services are halted, or an empty string.
@@ -45,8 +61,30 @@ func (h *halt) Begin(reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.reason == "" {
-		h.reason, h.written = reason, false
+		h.reason, h.key, h.written = reason, rand.Text(), false
 		h.log.Error("all services are halted", slog.String("reason", reason))
+	}
+}
+
+// Announce sets the fields of a barrier by which services halt or resume. The digest follows only once the Lease holds the
+// key: services stay halted until they read the key.
+func (h *halt) Announce(b *eventv1.Barrier) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b.Halted, b.ResumeKeys = h.reason, h.resumed
+	if h.written && h.key != "" {
+		b.HaltDigest = barrier.HaltDigest(h.key)
+	}
+}
+
+// Adopt begins the halt that a barrier of an earlier term announces, unless the Lease shows that it was resumed. The
+// leader before may have ended before it wrote the Lease, or the Lease was deleted.
+func (h *halt) Adopt(b *eventv1.Barrier) {
+	h.mu.Lock()
+	resumed := slices.ContainsFunc(h.resumed, func(key string) bool { return barrier.HaltDigest(key) == b.GetHaltDigest() })
+	h.mu.Unlock()
+	if b.GetHalted() != "" && !resumed {
+		h.Begin(b.GetHalted())
 	}
 }
 
@@ -55,9 +93,7 @@ func (h *halt) load(ctx context.Context) {
 	for ctx.Err() == nil {
 		lease, err := h.leases.Get(ctx, h.name, metav1.GetOptions{})
 		if err == nil {
-			h.mu.Lock()
-			h.reason, h.written = lease.Annotations[haltAnnotation], true
-			h.mu.Unlock()
+			h.merge(lease)
 			return
 		}
 		h.log.WarnContext(ctx, "the Lease cannot be read; trying again", slog.Any("error", err))
@@ -65,7 +101,7 @@ func (h *halt) load(ctx context.Context) {
 	}
 }
 
-// run writes a new halt to the Lease, and ends one that the Lease no longer holds, until ctx ends.
+// run writes a new halt to the Lease, and ends one that was resumed, until ctx ends.
 func (h *halt) run(ctx context.Context) {
 	for backoff.Sleep(ctx, leaseRetry) {
 		if err := h.compare(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
@@ -75,29 +111,46 @@ func (h *halt) run(ctx context.Context) {
 }
 
 func (h *halt) compare(ctx context.Context) error {
-	h.mu.Lock()
-	reason, written := h.reason, h.written
-	h.mu.Unlock()
-	if reason == "" {
+	if h.Reason() == "" {
 		return nil
 	}
 	lease, err := h.leases.Get(ctx, h.name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	if lease.Annotations[haltAnnotation] == "" && !written {
-		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, haltAnnotation, reason)
-		lease, err = h.leases.Update(ctx, lease, metav1.UpdateOptions{})
-	}
-	if err != nil {
+	if err != nil || h.merge(lease) {
 		return err
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.reason, h.written = lease.Annotations[haltAnnotation], true; h.reason == "" {
-		h.log.InfoContext(ctx, "services are resumed")
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, haltAnnotation, h.reason)
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, keyAnnotation, h.key)
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, resumedAnnotation, strings.Join(h.resumed, " "))
+	h.mu.Unlock()
+	if lease, err = h.leases.Update(ctx, lease, metav1.UpdateOptions{}); err == nil {
+		h.merge(lease)
 	}
-	return nil
+	return err
+}
+
+// merge takes over the halt of the Lease. A halt that the Lease does not hold goes on until the Lease shows that it was
+// resumed: the Lease may not hold it yet, or may have been deleted. merge reports whether the Lease holds the same state.
+func (h *halt) merge(lease *coordinationv1.Lease) (same bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if keys := strings.Fields(lease.Annotations[resumedAnnotation]); len(keys) > 0 {
+		h.resumed = keys
+	}
+	switch reason := lease.Annotations[haltAnnotation]; {
+	case reason != "":
+		key := lease.Annotations[keyAnnotation]
+		h.reason, h.key, h.written = reason, cmp.Or(key, h.key, rand.Text()), key != ""
+		return h.written
+	case h.reason == "":
+	case slices.Contains(h.resumed, h.key):
+		h.log.Info("services are resumed")
+		h.reason, h.key, h.written = "", "", false
+	default:
+		h.written = false
+		return false
+	}
+	return true
 }
 
 // Resume ends the halt, and returns its reason. The leader, which may be another replica, tells services.
@@ -110,7 +163,10 @@ func (h *halt) Resume(ctx context.Context) (reason string, err error) {
 		if reason = lease.Annotations[haltAnnotation]; reason == "" {
 			return "", nil
 		}
+		keys := append([]string{lease.Annotations[keyAnnotation]}, strings.Fields(lease.Annotations[resumedAnnotation])...)
+		lease.Annotations[resumedAnnotation] = strings.Join(keys[:min(maxResumed, len(keys))], " ")
 		delete(lease.Annotations, haltAnnotation)
+		delete(lease.Annotations, keyAnnotation)
 		_, err = h.leases.Update(ctx, lease, metav1.UpdateOptions{})
 		if err == nil {
 			return reason, nil

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -84,6 +86,18 @@ func (l *lease) term() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return uint64(max(l.transitions, 0))
+}
+
+// readTerm reads the term of the present holder from the API server.
+func readTerm(ctx context.Context, leases coordination.LeaseInterface, name string) (uint64, error) {
+	lease, err := leases.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("read the Lease: %w", err)
+	}
+	if lease.Spec.LeaseTransitions == nil {
+		return 0, nil
+	}
+	return uint64(max(*lease.Spec.LeaseTransitions, 0)), nil
 }
 
 // Err returns nil while a leader is known and this replica could lead.

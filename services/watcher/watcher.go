@@ -70,6 +70,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 		return service.App{}, fmt.Errorf("client of Events: %w", err)
 	}
 	halted := &halt{leases: leases.CoordinationV1().Leases(cfg.LeaseNamespace), name: cfg.LeaseName, log: rt.Log}
+	stream.LeaseTerm = func(ctx context.Context) (uint64, error) { return readTerm(ctx, halted.leases, halted.name) }
 	stream.Halt, stream.Event = halted, events.Event
 	letters := trail.New(rt.JS)
 	answers := query.New(query.Config{

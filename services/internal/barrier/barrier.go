@@ -8,6 +8,11 @@ package barrier
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 )
@@ -40,6 +45,9 @@ func Names(b *eventv1.Barrier, p Position) bool {
 	return false
 }
 
+// maxForeign bounds the barriers of the leader before that one term may meet: it writes one a second until it is replaced.
+const maxForeign = 16
+
 // Verdict says how a writer goes on after the stream refused a barrier.
 type Verdict int
 
@@ -48,10 +56,26 @@ const (
 	GoOn Verdict = iota
 	// Deposed means that a later term writes barriers: the writer must end its term, and write nothing.
 	Deposed
-	// Doubt means that the stream was rewound, purged or forged: the writer must withdraw the snapshot markers, compare
-	// everything again, and begin another run.
+	// Doubt means that the stream was rewound or purged: the writer must withdraw the snapshot markers, compare everything
+	// again, and begin another run.
 	Doubt
+	// Forged means that another client wrote a barrier, and no holder of the Lease can have. The writer must do the same.
+	Forged
 )
+
+// digest is a fingerprint of a barrier.
+type digest [sha256.Size]byte
+
+func digestOf(b *eventv1.Barrier) digest {
+	data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(b) // A barrier can always be encoded.
+	return sha256.Sum256(data)
+}
+
+// HaltDigest returns the digest that announces a halt with a key. Only the key proves that the halt was resumed.
+func HaltDigest(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
 
 // Writer writes the barriers of one term. It is not safe for concurrent use.
 type Writer struct {
@@ -59,10 +83,14 @@ type Writer struct {
 	run  string
 	// attempted is the number of the last barrier that was sent, written the number of the last one that was accepted.
 	attempted, written uint64
-	earlier            []*eventv1.BarrierRun
+	// attempts holds the digests of the barriers that were sent since the last one that was accepted.
+	attempts map[digest]bool
+	earlier  []*eventv1.BarrierRun
 	// base is the barrier that the first one of the run expects.
 	base     Position
 	expected uint64
+	// foreign counts the barriers of an earlier term that this one met.
+	foreign int
 }
 
 // NewWriter returns the writer of a term. newest is the newest barrier on the stream, or nil, and sequence its sequence.
@@ -74,7 +102,7 @@ func NewWriter(term uint64, newest *eventv1.Barrier, sequence uint64) *Writer {
 
 // Begin begins another run behind the newest barrier on the stream.
 func (w *Writer) Begin(newest *eventv1.Barrier, sequence uint64) {
-	w.run, w.attempted, w.written = rand.Text(), 0, 0
+	w.run, w.attempted, w.written, w.attempts = rand.Text(), 0, 0, map[digest]bool{}
 	w.follow(newest, sequence)
 }
 
@@ -94,6 +122,7 @@ func (w *Writer) follow(newest *eventv1.Barrier, sequence uint64) {
 func (w *Writer) Next(b *eventv1.Barrier) (expected uint64) {
 	w.attempted = w.written + 1
 	b.Term, b.Run, b.Number, b.Earlier = w.term, w.run, w.attempted, w.earlier
+	w.attempts[digestOf(b)] = true
 	return w.expected
 }
 
@@ -103,20 +132,37 @@ func (w *Writer) HasWritten() bool { return w.written > 0 }
 // Written records that the stream accepted the last barrier.
 func (w *Writer) Written(sequence uint64) {
 	w.written, w.expected = w.attempted, sequence
+	clear(w.attempts)
 }
 
-// Refused decides after the stream refused the last barrier. newest is the newest barrier on the stream, or nil.
-func (w *Writer) Refused(newest *eventv1.Barrier, sequence uint64) Verdict {
+// Refused decides after the stream refused the last barrier. newest is the newest barrier on the stream, or nil. current is
+// the term of the Lease's holder.
+func (w *Writer) Refused(newest *eventv1.Barrier, sequence, current uint64) Verdict {
 	at := Of(newest)
 	switch {
-	case at.Run == w.run && at.Number > w.written && at.Number <= w.attempted:
-		w.written, w.expected = at.Number, sequence // The acknowledgement was lost.
+	case w.attempts[digestOf(newest)]:
+		w.Written(sequence) // The acknowledgement was lost.
 		return GoOn
-	case w.written == 0 && at.Run != "" && at.Run == w.base.Run && at.Number > w.base.Number:
+	case newest.GetTerm() > w.term && newest.GetTerm() <= current:
+		return Deposed
+	case sequence <= w.expected:
+		return Doubt // The stream ends before the expected barrier, or has none.
+	case w.written > 0 || newest.GetTerm() >= w.term || w.foreign >= maxForeign:
+		return Forged
+	}
+	w.foreign++
+	if at.Run != "" && at.Run == w.base.Run && at.Number > w.base.Number && w.isEarlier(newest.GetEarlier()) {
 		w.follow(newest, sequence) // The leader before still wrote.
 		return GoOn
-	case newest.GetTerm() > w.term:
-		return Deposed
 	}
 	return Doubt
+}
+
+// isEarlier reports whether the run of the base has these earlier runs.
+func (w *Writer) isEarlier(earlier []*eventv1.BarrierRun) bool {
+	base := w.earlier[1:]
+	if len(earlier) < len(base) {
+		return false
+	}
+	return slices.EqualFunc(base, earlier[:len(base)], func(a, b *eventv1.BarrierRun) bool { return proto.Equal(a, b) })
 }

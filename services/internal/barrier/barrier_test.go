@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"math"
 	"testing"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -10,6 +11,8 @@ import (
 type stream struct {
 	newest   *eventv1.Barrier
 	sequence uint64
+	// holder is the term of the Lease's holder.
+	holder uint64
 }
 
 // write writes the next barrier of w. It reports whether the stream accepted it.
@@ -81,15 +84,27 @@ func TestWriterDecidesByTheNewestBarrierAfterARefusal(t *testing.T) {
 		}, Doubt},
 		"a further one of the term before": {func(_ *testing.T, s *stream, before, _ *Writer) {
 			s.newest, s.sequence = &eventv1.Barrier{Term: 1, Run: before.run, Number: 2}, s.sequence+1
-		}, Doubt},
+		}, Forged},
 		"one of a later term": {func(t *testing.T, s *stream, _, _ *Writer) {
 			s.writes(t, NewWriter(3, s.newest, s.sequence), 1)
+			s.holder = 3
 		}, Deposed},
-		"one of the same term":        {func(t *testing.T, s *stream, _, _ *Writer) { s.writes(t, NewWriter(2, s.newest, s.sequence), 1) }, Doubt},
+		"one of a term that the Lease does not show": {func(t *testing.T, s *stream, _, _ *Writer) {
+			s.writes(t, NewWriter(math.MaxUint64, s.newest, s.sequence), 1)
+		}, Forged},
+		"one at the position of its own attempt, with other content": {func(_ *testing.T, s *stream, _, w *Writer) {
+			s.newest, s.sequence = &eventv1.Barrier{Halted: "no"}, s.sequence+1
+			w.Next(s.newest)
+			delete(w.attempts, digestOf(s.newest))
+		}, Forged},
+		"its own earlier barrier, written again": {func(_ *testing.T, s *stream, _, w *Writer) {
+			s.newest, s.sequence = &eventv1.Barrier{Term: 2, Run: w.run, Number: 1}, s.sequence+1
+		}, Forged},
+		"one of the same term":        {func(t *testing.T, s *stream, _, _ *Writer) { s.writes(t, NewWriter(2, s.newest, s.sequence), 1) }, Forged},
 		"none, the stream was purged": {func(_ *testing.T, s *stream, _, _ *Writer) { s.newest, s.sequence = nil, 0 }, Doubt},
-		"one of another client":       {func(_ *testing.T, s *stream, _, _ *Writer) { s.newest, s.sequence = &eventv1.Barrier{}, s.sequence+1 }, Doubt},
+		"one of another client":       {func(_ *testing.T, s *stream, _, _ *Writer) { s.newest, s.sequence = &eventv1.Barrier{}, s.sequence+1 }, Forged},
 	} {
-		var s stream
+		s := stream{holder: 2}
 		before := NewWriter(1, nil, 0)
 		s.writes(t, before, 1)
 		w := NewWriter(2, s.newest, s.sequence)
@@ -98,11 +113,11 @@ func TestWriterDecidesByTheNewestBarrierAfterARefusal(t *testing.T) {
 		if _, accepted := s.write(w); accepted {
 			t.Errorf("%s: the stream accepted the barrier", name)
 		}
-		got := w.Refused(s.newest, s.sequence)
+		got := w.Refused(s.newest, s.sequence, s.holder)
 		if got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
-		if got == Doubt {
+		if got == Doubt || got == Forged {
 			w.Begin(s.newest, s.sequence)
 		}
 		if _, accepted := s.write(w); accepted != (got != Deposed) {
@@ -120,11 +135,39 @@ func TestFirstBarrierOfATermFollowsThePreviousLeader(t *testing.T) {
 	if _, accepted := s.write(w); accepted {
 		t.Fatal("the stream accepted a barrier that expects another one")
 	}
-	if got := w.Refused(s.newest, s.sequence); got != GoOn {
+	if got := w.Refused(s.newest, s.sequence, s.holder); got != GoOn {
 		t.Fatalf("got %v, want GoOn", got)
 	}
 	if b := s.writes(t, w, 1); !Names(b, Of(last)) {
 		t.Errorf("%v does not name %v", b, last)
+	}
+}
+
+func TestForgedBarriersBeforeTheFirstOneAreFound(t *testing.T) {
+	for name, forge := range map[string]func(before *eventv1.Barrier) *eventv1.Barrier{
+		"of the run before": func(b *eventv1.Barrier) *eventv1.Barrier {
+			return &eventv1.Barrier{Term: 1, Run: b.GetRun(), Number: b.GetNumber() + 1}
+		},
+		"of another run": func(*eventv1.Barrier) *eventv1.Barrier { return &eventv1.Barrier{Term: 1, Run: "x", Number: 1} },
+		"of a term that the Lease does not show": func(b *eventv1.Barrier) *eventv1.Barrier {
+			return &eventv1.Barrier{Term: math.MaxUint64, Run: b.GetRun(), Number: b.GetNumber() + 1}
+		},
+	} {
+		s := stream{holder: 2}
+		s.writes(t, NewWriter(1, nil, 0), 1)
+		w, got := NewWriter(2, s.newest, s.sequence), GoOn
+		for range maxForeign + 1 {
+			s.newest, s.sequence = forge(s.newest), s.sequence+1
+			if s.write(w); got != Forged {
+				got = w.Refused(s.newest, s.sequence, s.holder)
+			}
+			if got == Doubt {
+				w.Begin(s.newest, s.sequence)
+			}
+		}
+		if got != Forged {
+			t.Errorf("%s: got %v, want Forged", name, got)
+		}
 	}
 }
 
@@ -135,7 +178,7 @@ func TestReaderOfALostBarrierLoadsAgain(t *testing.T) {
 	backup := s
 	lost := s.writes(t, w, 2)
 	s = backup
-	if _, accepted := s.write(w); accepted || w.Refused(s.newest, s.sequence) != Doubt {
+	if _, accepted := s.write(w); accepted || w.Refused(s.newest, s.sequence, s.holder) != Doubt {
 		t.Fatal("the writer goes on behind a stream that was rewound")
 	}
 	w.Begin(s.newest, s.sequence)

@@ -29,6 +29,20 @@ type proof struct {
 	halted string
 }
 
+// maxHalts bounds the halts that a view keeps.
+const maxHalts = 64
+
+// latch keeps the halt of a barrier until a barrier holds its key. A later barrier without the halt does not end it. The
+// caller holds the lock.
+func (v *Informer) latch(b *eventv1.Barrier) {
+	for _, key := range b.GetResumeKeys() {
+		delete(v.halts, barrier.HaltDigest(key))
+	}
+	if b.GetHaltDigest() != "" && len(v.halts) < maxHalts {
+		v.halts[b.GetHaltDigest()] = b.GetHalted()
+	}
+}
+
 // Age returns how old the content of the view may be: it equals the state of the API server that long ago, or a later
 // one. It returns the longest duration while this is not known, such as before the first barrier.
 func (v *Informer) Age() time.Duration {
@@ -61,12 +75,16 @@ func (c clock) toBootTime(written time.Time) time.Duration {
 // holds a part of the stream that was lost.
 func (v *Informer) prove(msg jetstream.Msg, meta *jetstream.MsgMetadata, end uint64) error {
 	var b eventv1.Barrier
-	if err := proto.Unmarshal(msg.Data(), &b); err != nil || topology.BarrierSubject(b.GetCluster()) != msg.Subject() || b.GetRun() == "" {
+	if err := proto.Unmarshal(msg.Data(), &b); err != nil || topology.BarrierSubject(b.GetCluster()) != msg.Subject() {
 		v.cfg.Log.Warn("unusable barrier skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
 		return nil
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.latch(&b)
+	if b.GetRun() == "" { // It only announces a halt.
+		return nil
+	}
 	last, proven := v.proofs[b.GetCluster()]
 	switch {
 	case !proven && meta.Sequence.Stream < end:

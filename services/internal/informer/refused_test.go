@@ -1,10 +1,16 @@
 package informer_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/barrier"
+	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -64,4 +70,42 @@ func TestViewIsIncompleteWhileServicesAreHalted(t *testing.T) {
 	})
 	b.barriers.Halted = ""
 	f.eventually(t, func() error { b.beat(0); return f.Complete() })
+}
+
+func TestViewStaysHaltedUntilABarrierHoldsTheKey(t *testing.T) {
+	b := newBus(t)
+	last := b.put(change("a", 1))
+	b.mark(kinds.Stores(), 1, last)
+	f := b.feed()
+	f.await(t, "a ")
+	barrierOf := func(o *eventv1.Barrier) {
+		t.Helper()
+		o.Cluster = "c"
+		data, err := proto.Marshal(o)
+		b.must(err)
+		b.raw(topology.BarrierSubject("c"), string(data))
+	}
+	barrierOf(&eventv1.Barrier{Halted: "forged", HaltDigest: barrier.HaltDigest("key")})
+	f.eventually(t, func() error {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "all services are halted: forged") {
+			return fmt.Errorf("the view reports %v", err)
+		}
+		return nil
+	})
+	for name, forged := range map[string]*eventv1.Barrier{
+		"a barrier without the halt":    {Run: "forged", Number: 1},
+		"the digest in place of a key":  {Run: "forged", Number: 2, ResumeKeys: []string{barrier.HaltDigest("key")}},
+		"another halt, and its own key": {Run: "other", Number: 1, Halted: "other", HaltDigest: barrier.HaltDigest("own"), ResumeKeys: []string{"own"}},
+	} {
+		barrierOf(forged)
+		b.beat(0) // The view loads again, and reads barriers without the halt.
+		if err := f.Current(t.Context()); err == nil || !errors.Is(err, informer.ErrIncomplete) {
+			t.Errorf("%s lifts the halt: %v", name, err)
+		}
+	}
+	f.eventually(t, func() error {
+		barrierOf(&eventv1.Barrier{ResumeKeys: []string{"later", "own", "key"}})
+		b.beat(0)
+		return f.Complete()
+	})
 }

@@ -77,6 +77,8 @@ type Informer struct {
 	syncedAt time.Duration
 	// proofs holds the last barriers since the load by cluster, dated by clock. beaten signals a new one.
 	proofs map[string]proof
+	// halts holds the reasons of the halts that were not resumed, by their digests. They survive a reload.
+	halts map[string]string
 	beaten chan struct{}
 	// consumer is the name of the consumer that feeds the view. Only the feed uses it.
 	consumer string
@@ -134,7 +136,7 @@ func New(cfg Config) *Informer {
 	return &Informer{
 		cfg: cfg, tables: map[event.GroupResource]table{}, named: map[event.GroupResource]bool{},
 		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, refused: map[string]time.Duration{}, epochs: map[string]string{},
-		proofs: map[string]proof{}, beaten: make(chan struct{}, 1),
+		proofs: map[string]proof{}, halts: map[string]string{}, beaten: make(chan struct{}, 1),
 	}
 }
 
@@ -185,6 +187,9 @@ func (v *Informer) checkComplete() error {
 	}
 	if old := bootclock.Since(v.syncedAt); old > maxUnverified {
 		return fmt.Errorf("%w: nothing was heard of the stream of changes for %s", ErrIncomplete, old.Round(time.Second))
+	}
+	for _, reason := range v.halts {
+		return fmt.Errorf("%w: all services are halted: %s", ErrIncomplete, reason)
 	}
 	for subject := range v.refused {
 		return fmt.Errorf("%w: the message on %.200s was refused; the watcher publishes the object again", ErrIncomplete, subject)

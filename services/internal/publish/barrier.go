@@ -60,6 +60,19 @@ func (p *Publisher) send(ctx context.Context, cluster string, data []byte, expec
 	return 0, fmt.Errorf("wait for the acknowledgement: %w", err)
 }
 
+// HaltBarrier publishes a barrier that only announces a halt. It expects no barrier.
+func (p *Publisher) HaltBarrier(ctx context.Context, b *eventv1.Barrier) (sequence uint64, err error) {
+	data, err := proto.Marshal(b)
+	if err != nil {
+		return 0, fmt.Errorf("encode barrier: %w", err)
+	}
+	ack, err := p.js.Publish(ctx, topology.BarrierSubject(b.GetCluster()), data)
+	if err != nil {
+		return 0, fault.Unavailable(fmt.Errorf("publish the halt: %w", err))
+	}
+	return ack.Sequence, nil
+}
+
 // uncover records that the stream stored a message over a connection, and that no barrier covers the message yet.
 func (p *Publisher) uncover(connection uint64) {
 	for {

@@ -566,7 +566,12 @@ type Barrier struct {
 	// The runs before this one, the newest first, 32 at most.
 	Earlier []*BarrierRun `protobuf:"bytes,9,rep,name=earlier,proto3" json:"earlier,omitempty"`
 	// Why all services are halted: they grant nothing and remove nothing. Empty while they work.
-	Halted        string `protobuf:"bytes,10,opt,name=halted,proto3" json:"halted,omitempty"`
+	Halted string `protobuf:"bytes,10,opt,name=halted,proto3" json:"halted,omitempty"`
+	// SHA-256 of the key of the halt, in hex. Empty before the watcher has stored the halt. A reader of it stays halted until
+	// a barrier holds the key.
+	HaltDigest string `protobuf:"bytes,11,opt,name=halt_digest,json=haltDigest,proto3" json:"halt_digest,omitempty"`
+	// The keys of the last halts that were resumed, the newest first, 8 at most.
+	ResumeKeys    []string `protobuf:"bytes,12,rep,name=resume_keys,json=resumeKeys,proto3" json:"resume_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -669,6 +674,20 @@ func (x *Barrier) GetHalted() string {
 		return x.Halted
 	}
 	return ""
+}
+
+func (x *Barrier) GetHaltDigest() string {
+	if x != nil {
+		return x.HaltDigest
+	}
+	return ""
+}
+
+func (x *Barrier) GetResumeKeys() []string {
+	if x != nil {
+		return x.ResumeKeys
+	}
+	return nil
 }
 
 // BarrierRun names the barriers of one run up to a number.
@@ -967,7 +986,7 @@ const file_entail_event_v1_event_proto_rawDesc = "" +
 	"namespaced\x12\x18\n" +
 	"\aproblem\x18\x0e \x01(\tR\aproblem\x12\x1c\n" +
 	"\twithdrawn\x18\x0f \x01(\bR\twithdrawn\x12\x18\n" +
-	"\aversion\x18\x10 \x01(\tR\aversion\"\xd6\x03\n" +
+	"\aversion\x18\x10 \x01(\tR\aversion\"\x98\x04\n" +
 	"\aBarrier\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\tR\x05epoch\x12[\n" +
@@ -980,7 +999,11 @@ const file_entail_event_v1_event_proto_rawDesc = "" +
 	"\x06number\x18\b \x01(\x04R\x06number\x125\n" +
 	"\aearlier\x18\t \x03(\v2\x1b.entail.event.v1.BarrierRunR\aearlier\x12\x16\n" +
 	"\x06halted\x18\n" +
-	" \x01(\tR\x06halted\x1aC\n" +
+	" \x01(\tR\x06halted\x12\x1f\n" +
+	"\vhalt_digest\x18\v \x01(\tR\n" +
+	"haltDigest\x12\x1f\n" +
+	"\vresume_keys\x18\f \x03(\tR\n" +
+	"resumeKeys\x1aC\n" +
 	"\x15ResourceVersionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"?\n" +

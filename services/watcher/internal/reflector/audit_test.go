@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -125,6 +126,14 @@ func TestAuditKeepsNoAcknowledgements(t *testing.T) {
 type halted struct{ reason atomic.Pointer[string] }
 
 func (h *halted) Begin(reason string) { h.reason.Store(&reason) }
+
+func (h *halted) Announce(b *eventv1.Barrier) { b.Halted = h.Reason() }
+
+func (h *halted) Adopt(b *eventv1.Barrier) {
+	if b.GetHalted() != "" {
+		h.Begin(b.GetHalted())
+	}
+}
 
 func (h *halted) Reason() string {
 	if reason := h.reason.Load(); reason != nil {

@@ -54,15 +54,19 @@ func (r *reflector) publishHeartbeats(ctx context.Context) error {
 	}
 }
 
-// beginBarriers reads the barrier that the first one of the term will expect.
-func (r *reflector) beginBarriers(ctx context.Context) error {
+// beginBarriers returns the barrier that the first one of the run will expect. It is nil if there is none.
+func (r *reflector) beginBarriers(ctx context.Context) (*eventv1.Barrier, error) {
 	r.cfg.Publisher.Cover()
 	newest, sequence, err := r.cfg.Publisher.LastBarrier(ctx, r.cfg.Cluster)
 	if err != nil && !isNoMessage(err) {
-		return err
+		return nil, err
 	}
-	r.barriers = barrier.NewWriter(r.cfg.Term, newest, sequence)
-	return nil
+	if r.barriers == nil {
+		r.barriers = barrier.NewWriter(r.cfg.Term, newest, sequence)
+	} else {
+		r.barriers.Begin(newest, sequence)
+	}
+	return newest, nil
 }
 
 // writeBarrier writes a barrier unless the stream may lack something. After a doubt it begins another run.
@@ -71,14 +75,16 @@ func (r *reflector) writeBarrier(ctx context.Context) error {
 		r.distrust(errRestored)
 	}
 	if cause := r.doubt.Swap(nil); cause != nil {
-		return r.beginRun(ctx, cause)
-	}
-	b, ok := r.barrier(time.Now())
-	if !ok || r.cfg.Health.Unread() > maxUnread {
-		return nil
+		if err := r.beginRun(ctx, cause); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
+	b, ok := r.barrier(time.Now())
+	if !ok || r.cfg.Health.Unread() > maxUnread {
+		return r.writeHalt(ctx)
+	}
 	sequence, err := r.cfg.Publisher.Barrier(ctx, b, r.barriers.Next(b))
 	switch {
 	case err == nil:
@@ -89,15 +95,41 @@ func (r *reflector) writeBarrier(ctx context.Context) error {
 	return err
 }
 
-// refused decides by the newest barrier on the stream.
+// writeHalt announces a halt while no barrier of the run can be written. It expects no barrier, so that no other client can
+// prevent it.
+func (r *reflector) writeHalt(ctx context.Context) error {
+	if r.cfg.Halt.Reason() == "" || r.barriers.HasWritten() {
+		return nil
+	}
+	b := &eventv1.Barrier{Cluster: r.cfg.Cluster, Term: r.cfg.Term, WrittenAt: timestamppb.Now()}
+	r.cfg.Halt.Announce(b)
+	sequence, err := r.cfg.Publisher.HaltBarrier(ctx, b)
+	if err == nil {
+		r.barriers.Begin(nil, sequence)
+	}
+	return err
+}
+
+// refused decides by the newest barrier on the stream, and by the Lease.
 func (r *reflector) refused(ctx context.Context) error {
+	current, err := r.cfg.LeaseTerm(ctx)
+	if err != nil {
+		return err
+	}
 	newest, sequence, err := r.cfg.Publisher.LastBarrier(ctx, r.cfg.Cluster)
 	if err != nil && !isNoMessage(err) {
 		return err
 	}
-	switch r.barriers.Refused(newest, sequence) {
+	switch r.barriers.Refused(newest, sequence, current) {
 	case barrier.Deposed:
 		return ErrDeposed
+	case barrier.Forged:
+		r.cfg.Metrics.corrections.WithLabelValues(causeBarrier).Inc()
+		r.cfg.Log.ErrorContext(ctx, "another client wrote a barrier: the watcher's NATS account may be stolen",
+			"sequence", sequence, "term", newest.GetTerm(), "lease_term", current)
+		r.countForgery("a barrier")
+		r.distrust(errRestored)
+		return r.writeHalt(ctx)
 	case barrier.Doubt:
 		r.distrust(errRestored)
 		return nil
@@ -130,7 +162,7 @@ func (r *reflector) beginRun(ctx context.Context, why *doubt) error {
 
 // withdrawMarkers begins another run of barriers, and removes the markers of all kinds.
 func (r *reflector) withdrawMarkers(ctx context.Context) error {
-	if err := r.beginBarriers(ctx); err != nil {
+	if _, err := r.beginBarriers(ctx); err != nil {
 		return err
 	}
 	for _, k := range r.allKinds() {
@@ -182,10 +214,11 @@ func (r *reflector) barrier(now time.Time) (b *eventv1.Barrier, ok bool) {
 	if !r.targets.isSettled(now) || !r.barriers.HasWritten() && !r.targets.areCompared() {
 		return nil, false
 	}
-	return &eventv1.Barrier{
-		Cluster: r.cfg.Cluster, Epoch: epoch, ResourceVersions: versions,
-		Behind: durationpb.New(now.Sub(oldest)), WrittenAt: timestamppb.New(now), Halted: r.cfg.Halt.Reason(),
-	}, true
+	b = &eventv1.Barrier{
+		Cluster: r.cfg.Cluster, Epoch: epoch, ResourceVersions: versions, Behind: durationpb.New(now.Sub(oldest)), WrittenAt: timestamppb.New(now),
+	}
+	r.cfg.Halt.Announce(b)
+	return b, true
 }
 
 // currentVersion returns the API server's newest version, and the time up to which the stream holds all its changes. The time

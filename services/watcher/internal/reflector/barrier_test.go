@@ -1,12 +1,17 @@
 package reflector
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"google.golang.org/protobuf/proto"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -201,6 +206,7 @@ func TestLeaderEndsItsTermWhenALaterLeaderWritesBarriers(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- Run(t.Context(), cfg) }()
 	b.settles()
+	b.terms.Store(2)
 	b.publishBarrier(&eventv1.Barrier{Cluster: "local", Term: 2, Run: "later", Number: 1})
 	if err := <-ended; !errors.Is(err, ErrDeposed) {
 		t.Errorf("got %v, want ErrDeposed", err)
@@ -220,7 +226,7 @@ func TestLeaderComparesEverythingAfterABarrierOfAnotherClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.publishBarrier(&eventv1.Barrier{Cluster: "local", Run: "forged", Number: 1})
+	b.publishBarrier(&eventv1.Barrier{Cluster: "local", Term: math.MaxUint64, Run: "forged", Number: 1})
 	b.settles()
 	after, _, err := b.p.LastBarrier(t.Context(), "local")
 	if err != nil || after.GetRun() == before.GetRun() || after.GetRun() == "forged" {
@@ -229,5 +235,48 @@ func TestLeaderComparesEverythingAfterABarrierOfAnotherClient(t *testing.T) {
 	if got := value(t, cfg.Metrics.doubts); got != 1 {
 		t.Errorf("%v doubts counted, want 1", got)
 	}
+	if terms := b.terms.Load(); terms != 1 {
+		t.Errorf("%d terms began, want 1", terms)
+	}
+	b.corrects(cfg, causeBarrier, 1)
 	b.becomes(c)
+}
+
+// Another client may write a barrier behind each one of the leader.
+func TestHaltIsAnnouncedWhileAnotherClientWritesBarriers(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	cfg := b.config(c)
+	b.run(cfg)
+	b.settles()
+	ctx, end := context.WithCancel(t.Context())
+	var forging sync.WaitGroup
+	defer forging.Wait()
+	defer end()
+	read := make(chan string, 1)
+	subscription, err := b.js.Conn().Subscribe(topology.BarrierSubject("local"), func(m *nats.Msg) {
+		var o eventv1.Barrier
+		if proto.Unmarshal(m.Data, &o) == nil && o.GetHalted() != "" {
+			select {
+			case read <- o.GetHalted():
+			default:
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer subscription.Unsubscribe() //nolint:errcheck // The connection ends with the test.
+	forging.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = b.js.Publish(ctx, topology.BarrierSubject("local"), []byte("\x0a\x05local"))
+		}
+	})
+	select {
+	case reason := <-read:
+		if !strings.Contains(reason, "the last a barrier") {
+			t.Errorf("halted for %q", reason)
+		}
+	case <-time.After(time.Minute):
+		t.Error("no barrier announces a halt")
+	}
 }

@@ -23,6 +23,8 @@ const (
 	// same version.
 	causeVersion = "version"
 	causeContent = "content"
+	// causeBarrier means that another client wrote a barrier.
+	causeBarrier = "barrier"
 )
 
 // finder is the part of the reflector that found a message to correct.

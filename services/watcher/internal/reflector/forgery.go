@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/condition"
 	"github.com/entail-dev/entail/services/internal/event"
 )
@@ -22,6 +23,10 @@ type Halt interface {
 	// Reason returns why services are halted, or an empty string.
 	Reason() string
 	Begin(reason string)
+	// Announce sets the fields of a barrier by which services halt or resume.
+	Announce(*eventv1.Barrier)
+	// Adopt begins the halt that a barrier of an earlier term announces, if nothing shows that it was resumed.
+	Adopt(*eventv1.Barrier)
 }
 
 // forgeries holds the times of the last forgeries.
@@ -50,8 +55,15 @@ func (r *reflector) forged(ctx context.Context, is event.Change, cause string, c
 	if err := r.cfg.Event(ctx, is, note); err != nil {
 		r.cfg.Log.WarnContext(ctx, "no Event about a forged message", "key", is.Key.String(), "error", err)
 	}
-	if counts && r.forgeries.add(time.Now()) {
-		r.cfg.Halt.Begin(fmt.Sprintf("%d messages were forged within %s, the last about %s; replace the NATS keys, then run: entail bus resume",
-			maxForgeries, forgeryWindow, is.Key))
+	if counts {
+		r.countForgery("about " + is.Key.String())
+	}
+}
+
+// countForgery counts a forgery, and halts all services after too many. what describes the last one.
+func (r *reflector) countForgery(what string) {
+	if r.forgeries.add(time.Now()) {
+		r.cfg.Halt.Begin(fmt.Sprintf("%d messages were forged within %s, the last %s; replace the NATS keys, then run: entail bus resume",
+			maxForgeries, forgeryWindow, what))
 	}
 }

@@ -71,7 +71,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		}, []string{"stream"}),
 		corrections: made.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_corrections_total",
-			Help: "Messages that contradicted the API server and were replaced: old states, and forgeries (refused, version, content).",
+			Help: "Messages that contradicted the API server and were replaced: old states, and forgeries (refused, version, content, barrier).",
 		}, []string{"cause"}),
 		differing: made.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "entail_watcher_sweep_differences", Help: "Objects of which the stream did not hold the newest state at the end of a sweep's list.",
@@ -81,7 +81,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	for _, stream := range topology.Streams() { // A rate needs a value before the first increase.
 		m.restored.WithLabelValues(stream)
 	}
-	for _, cause := range []string{causeOld, causeRefused, causeVersion, causeContent} {
+	for _, cause := range []string{causeOld, causeRefused, causeVersion, causeContent, causeBarrier} {
 		m.corrections.WithLabelValues(cause)
 	}
 	return m

@@ -77,7 +77,9 @@ type Config struct {
 	Publisher *publish.Publisher
 	Cluster   string
 	// Term orders the terms of leaders. A later term has a higher number.
-	Term           uint64
+	Term uint64
+	// LeaseTerm reads the term of the present holder of the Lease from the API server.
+	LeaseTerm      func(context.Context) (uint64, error)
 	Kinds          []kinds.Kind
 	StreamReplicas int
 	// Workers bounds the concurrent publications.
@@ -235,9 +237,11 @@ func (r *reflector) identifyCluster(ctx context.Context) error {
 	if err := r.audit.begin(ctx); err != nil {
 		return err
 	}
-	if err := r.beginBarriers(ctx); err != nil {
+	newest, err := r.beginBarriers(ctx)
+	if err != nil {
 		return err
 	}
+	r.cfg.Halt.Adopt(newest)
 	for _, kind := range r.cfg.Kinds {
 		head, err := r.cfg.Publisher.First(ctx, r.cfg.Cluster, kind.GroupResource)
 		if err == nil {

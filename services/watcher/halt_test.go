@@ -1,0 +1,152 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
+	"github.com/entail-dev/entail/services/internal/barrier"
+)
+
+// oneLease is an API server that holds one Lease.
+type oneLease struct {
+	coordination.LeaseInterface
+
+	lease coordinationv1.Lease
+	err   error
+}
+
+func (l *oneLease) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
+	return l.lease.DeepCopy(), l.err
+}
+
+func (l *oneLease) Update(_ context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	if l.err == nil {
+		l.lease = *lease.DeepCopy()
+	}
+	return lease, l.err
+}
+
+// replica returns the halt of a replica that reads the Lease.
+func (l *oneLease) replica(t *testing.T) *halt {
+	t.Helper()
+	return &halt{leases: l, name: "watcher", log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+}
+
+func announced(h *halt) *eventv1.Barrier {
+	b := &eventv1.Barrier{}
+	h.Announce(b)
+	return b
+}
+
+func TestHaltSurvives(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, l *oneLease, h *halt) *halt{
+		"another term before it is written": func(t *testing.T, _ *oneLease, h *halt) *halt { h.load(t.Context()); return h },
+		"a restart before it is written": func(t *testing.T, l *oneLease, h *halt) *halt {
+			next := l.replica(t)
+			next.load(t.Context())
+			next.Adopt(announced(h))
+			return next
+		},
+		"a restart after it is written": func(t *testing.T, l *oneLease, h *halt) *halt {
+			_ = h.compare(t.Context())
+			next := l.replica(t)
+			next.load(t.Context())
+			return next
+		},
+		"the deletion of the Lease": func(t *testing.T, l *oneLease, h *halt) *halt {
+			_ = h.compare(t.Context())
+			l.lease = coordinationv1.Lease{}
+			_ = h.compare(t.Context())
+			return h
+		},
+		"the deletion of the Lease, and a restart": func(t *testing.T, l *oneLease, h *halt) *halt {
+			_ = h.compare(t.Context())
+			l.lease = coordinationv1.Lease{}
+			next := l.replica(t)
+			next.load(t.Context())
+			next.Adopt(announced(h))
+			return next
+		},
+		"a Lease that loses its annotations": func(t *testing.T, l *oneLease, h *halt) *halt {
+			_ = h.compare(t.Context())
+			l.lease.Annotations = nil
+			h.load(t.Context())
+			return h
+		},
+	} {
+		l := &oneLease{}
+		h := l.replica(t)
+		h.Begin("forged")
+		h = change(t, l, h)
+		if h.Reason() == "" {
+			t.Errorf("%s ends the halt", name)
+			continue
+		}
+		if err := h.compare(t.Context()); err != nil || l.lease.Annotations[haltAnnotation] == "" {
+			t.Errorf("%s: the Lease holds %v, %v", name, l.lease.Annotations, err)
+		}
+		if _, err := l.replica(t).Resume(t.Context()); err != nil {
+			t.Error(err)
+		}
+		digest := announced(h).GetHaltDigest()
+		if err := h.compare(t.Context()); err != nil || h.Reason() != "" {
+			t.Errorf("%s: after Resume the halt is %q, %v", name, h.Reason(), err)
+		}
+		if keys := announced(h).GetResumeKeys(); digest == "" || len(keys) != 1 || barrier.HaltDigest(keys[0]) != digest {
+			t.Errorf("%s: the halt %s is resumed by the keys %q", name, digest, keys)
+		}
+	}
+}
+
+func TestResumedHaltIsNotAdopted(t *testing.T) {
+	l := &oneLease{}
+	h := l.replica(t)
+	h.Begin("forged")
+	_ = h.compare(t.Context())
+	last := announced(h)
+	if _, err := h.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	next := l.replica(t)
+	next.load(t.Context())
+	if next.Adopt(last); next.Reason() != "" {
+		t.Errorf("a halt that was resumed begins again: %s", next.Reason())
+	}
+}
+
+func TestHaltHasNoDigestBeforeTheLeaseHoldsItsKey(t *testing.T) {
+	l := &oneLease{err: errors.New("down")}
+	h := l.replica(t)
+	h.Begin("forged")
+	_ = h.compare(t.Context())
+	if b := announced(h); b.GetHalted() == "" || b.GetHaltDigest() != "" {
+		t.Errorf("the barrier announces %q with the digest %q", b.GetHalted(), b.GetHaltDigest())
+	}
+}
+
+func TestLeaseHoldsABoundedNumberOfKeys(t *testing.T) {
+	l := &oneLease{}
+	h := l.replica(t)
+	var keys []string
+	for range maxResumed + 2 {
+		h.Begin("forged")
+		_ = h.compare(t.Context())
+		keys = append(keys, h.key)
+		if _, err := h.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_ = h.compare(t.Context())
+	}
+	slices.Reverse(keys)
+	if got := announced(h).GetResumeKeys(); !slices.Equal(got, keys[:maxResumed]) {
+		t.Errorf("got the keys %q, want %q", got, keys[:maxResumed])
+	}
+}
