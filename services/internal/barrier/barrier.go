@@ -45,8 +45,8 @@ func Names(b *eventv1.Barrier, p Position) bool {
 	return false
 }
 
-// maxForeign bounds the barriers of the leader before that one term may meet: it writes one a second until it is replaced.
-const maxForeign = 16
+// maxForeign bounds the barriers of an earlier term that one term may meet. A leader ends its term before another begins.
+const maxForeign = 3
 
 // Verdict says how a writer goes on after the stream refused a barrier.
 type Verdict int
