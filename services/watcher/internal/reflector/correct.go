@@ -19,8 +19,8 @@ const (
 	causeOld = "old"
 	// causeRefused means that the parts of the message did not agree.
 	causeRefused = "refused"
-	// causeVersion means that its version was above that of the API server, causeContent that it had other content at the
-	// same version.
+	// causeVersion means that its version was above that of the API server, or its epoch of another cluster. causeContent
+	// means that it had other content at the same version.
 	causeVersion = "version"
 	causeContent = "content"
 	// causeBarrier means that another client wrote a barrier.
@@ -44,11 +44,10 @@ const (
 const unknownUID = "unknown"
 
 // headOf returns the head of a stored message. The meaning is that of the body, if it was read: a forged one may have any
-// headers. The
-// head of a refused message has no version.
+// headers. The head of a message that was refused, or is of another cluster, has no version.
 func (k *kindReflector) headOf(stored publish.Stored) publish.Entry {
 	head := stored.Entry
-	if stored.Refused != nil {
+	if stored.Refused != nil || k.reflector.isForeign(head.Epoch) {
 		return publish.Entry{Key: head.Key, Sequence: head.Sequence}
 	}
 	if !head.Deleted && len(stored.Change.Object) > 0 {
@@ -80,6 +79,9 @@ func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, 
 		want.Key, want.Epoch, want.ObservedAt = on.Key, k.present(), time.Now()
 	}
 	cause := causeOf(last, want)
+	if k.reflector.isForeign(last.Epoch) {
+		cause = causeVersion
+	}
 	if by == byTombstone {
 		cause = causeVersion
 	}

@@ -70,11 +70,14 @@ func forgedMessages() map[string]struct {
 		cause string
 		edit  func(*nats.Msg, *event.Change)
 	}{
-		"a later version":                     {causeVersion, func(_ *nats.Msg, c *event.Change) { body(c); c.ResourceVersion = "99999" }},
-		"a later version of the same content": {causeVersion, func(_ *nats.Msg, c *event.Change) { c.ResourceVersion = "99999" }},
-		"other content at the same version":   {causeContent, func(_ *nats.Msg, c *event.Change) { body(c) }},
-		"another UID":                         {causeVersion, func(_ *nats.Msg, c *event.Change) { body(c); c.UID, c.ResourceVersion = "other", "99999" }},
-		"a deletion":                          {causeVersion, func(_ *nats.Msg, c *event.Change) { c.Deleted, c.ResourceVersion = true, "99999" }},
+		"a later version":                                               {causeVersion, func(_ *nats.Msg, c *event.Change) { body(c); c.ResourceVersion = "99999" }},
+		"a later version of the same content":                           {causeVersion, func(_ *nats.Msg, c *event.Change) { c.ResourceVersion = "99999" }},
+		"other content at the same version":                             {causeContent, func(_ *nats.Msg, c *event.Change) { body(c) }},
+		"another UID":                                                   {causeVersion, func(_ *nats.Msg, c *event.Change) { body(c); c.UID, c.ResourceVersion = "other", "99999" }},
+		"an epoch of another cluster":                                   {causeVersion, func(_ *nats.Msg, c *event.Change) { body(c); c.Epoch = "foreign" }},
+		"an epoch of another cluster, and nothing else":                 {causeVersion, func(_ *nats.Msg, c *event.Change) { c.Epoch = "foreign" }},
+		"an epoch of another cluster, of an object that does not exist": {causeVersion, func(_ *nats.Msg, c *event.Change) { c.Key.Name, c.UID, c.Epoch = "ghost", "ghost", "foreign" }},
+		"a deletion": {causeVersion, func(_ *nats.Msg, c *event.Change) { c.Deleted, c.ResourceVersion = true, "99999" }},
 		"a header that disagrees": {causeRefused, func(m *nats.Msg, c *event.Change) {
 			m.Header.Set(topology.VersionHeader, c.ResourceVersion)
 			body(c)

@@ -67,7 +67,7 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.E
 	if s.ResourceVersion != "" {
 		c.ResourceVersion = s.ResourceVersion
 	}
-	if !c.IsNewerThan(last.Change) {
+	if k.reflector.isForeign(last.Epoch) || !c.IsNewerThan(last.Change) {
 		return k.correct(ctx, nameOf(s.Key), bySweep)
 	}
 	return k.sendChange(ctx, c, last.Sequence, k.publishOptions(""))
@@ -96,7 +96,7 @@ func (k *kindReflector) sendChange(ctx context.Context, c event.Change, expected
 		k.mu.Lock()
 		k.recordForeign(ack.Entry)
 		k.mu.Unlock()
-		err = k.reflector.checkEpoch(ack.Entry)
+		k.reflector.followEpoch(ack.Entry)
 	}
 	return ack.Entry, err
 }

@@ -51,8 +51,8 @@ const (
 	publishTimeout = 3 * time.Second
 )
 
-// ErrForeign means that the stream holds objects of another cluster under this cluster's name. A sweep would declare
-// all of them deleted.
+// ErrForeign means that the stream holds objects of another cluster under this cluster's name, and nothing of this
+// cluster. A sweep would declare all of them deleted.
 var ErrForeign = errors.New("the bus holds another cluster's objects under this name: " +
 	"choose another --cluster name, or delete the stream " + topology.Changes)
 
@@ -242,31 +242,36 @@ func (r *reflector) identifyCluster(ctx context.Context) error {
 		return err
 	}
 	r.cfg.Halt.Adopt(newest)
+	epochs := []string{newest.GetEpoch()}
 	for _, kind := range r.cfg.Kinds {
 		head, err := r.cfg.Publisher.First(ctx, r.cfg.Cluster, kind.GroupResource)
-		if err == nil {
-			err = r.checkEpoch(head)
-		}
-		if err == nil || isNoMessage(err) {
-			err = r.resumeEpoch(ctx, kind)
-		}
-		if err != nil {
+		if err != nil && !isNoMessage(err) {
 			return err
 		}
+		marker, err := r.cfg.Publisher.LastMarker(ctx, r.cfg.Cluster, kind.GroupResource)
+		if err != nil && !isNoMessage(err) {
+			return err
+		}
+		r.epoch.canAdvance(marker.GetEpoch())
+		epochs = append(epochs, head.Epoch, marker.GetEpoch())
+	}
+	return r.checkOwner(epochs)
+}
+
+// checkOwner returns [ErrForeign] if some of the epochs on the stream are of another cluster, and none is of this one. If
+// one is of this cluster, others are forged.
+func (r *reflector) checkOwner(epochs []string) error {
+	epochs = slices.DeleteFunc(epochs, func(epoch string) bool { return epoch == "" })
+	if len(epochs) > 0 && !slices.ContainsFunc(epochs, func(epoch string) bool { return !r.isForeign(epoch) }) {
+		return fmt.Errorf("the stream is of cluster %s, this is %s (%q): %w", epochs[0], r.epoch.currentEpoch(), r.cfg.Cluster, ErrForeign)
 	}
 	return nil
 }
 
-// resumeEpoch continues in the epoch of a kind's last marker.
-func (r *reflector) resumeEpoch(ctx context.Context, kind kinds.Kind) error {
-	marker, err := r.cfg.Publisher.LastMarker(ctx, r.cfg.Cluster, kind.GroupResource)
-	if err == nil {
-		r.epoch.canAdvance(marker.GetEpoch())
-	}
-	if isNoMessage(err) {
-		return nil
-	}
-	return err
+// isForeign reports whether an epoch is of another cluster. A message of an earlier release has no epoch.
+func (r *reflector) isForeign(epoch string) bool {
+	_, ok := event.CompareEpochs(epoch, r.epoch.currentEpoch())
+	return epoch != "" && !ok
 }
 
 // isNoMessage reports whether no message exists, or only a malformed one.
@@ -274,21 +279,11 @@ func isNoMessage(err error) bool {
 	return errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed)
 }
 
-// checkEpoch returns [ErrForeign] for a message of another cluster, but accepts one without an epoch. A later epoch of
-// this cluster starts a new sweep of everything.
-func (r *reflector) checkEpoch(head publish.Entry) error {
-	if head.Epoch == "" {
-		return nil
-	}
-	now := r.epoch.currentEpoch()
-	order, ok := event.CompareEpochs(head.Epoch, now)
-	if !ok {
-		return fmt.Errorf("%s is of cluster %s, this is %s (%q): %w", head.Key, head.Epoch, now, r.cfg.Cluster, ErrForeign)
-	}
-	if order > 0 {
+// followEpoch starts a new sweep of everything if a message is of a later epoch of this cluster.
+func (r *reflector) followEpoch(head publish.Entry) {
+	if order, ok := event.CompareEpochs(head.Epoch, r.epoch.currentEpoch()); ok && order > 0 {
 		r.beginEpoch(head.Epoch)
 	}
-	return nil
 }
 
 // runWorker carries out the tasks of a queue until it is shut down. It retries for ever.

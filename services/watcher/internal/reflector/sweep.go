@@ -67,16 +67,14 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
 	k.mu.Unlock()
 	s.newest = newest
 	for stored, err := range k.publishedHeads(ctx, bodies) {
-		if err == nil && k.isElsewhere(stored.Entry) {
-			continue
-		}
-		head := k.headOf(stored)
-		if err == nil {
-			err = k.reflector.checkEpoch(head)
-		}
 		if err != nil {
 			return nil, err
 		}
+		if k.isElsewhere(stored.Entry) {
+			continue
+		}
+		head := k.headOf(stored)
+		k.reflector.followEpoch(head)
 		if head.Epoch == epoch && !recorded {
 			s.newest = laterVersion(head.Version, s.newest)
 		}
