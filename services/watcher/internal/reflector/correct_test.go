@@ -151,3 +151,26 @@ func TestSweepOverwritesAnOlderState(t *testing.T) {
 		}
 	}
 }
+
+// Forged versions must not pass for those of a cluster that was restored from a backup.
+func TestSweepCountsForgeriesHoweverMany(t *testing.T) {
+	b, c := newBus(t), newCluster()
+	names := []string{"a", "b", "c", "d"}
+	for _, name := range names {
+		c.apply(name, "v1", "")
+	}
+	stop := b.run(b.config(c))
+	b.becomes(c)
+	b.hasBarrier(c)
+	stop()
+	for _, name := range names {
+		b.forge(c.key(name), func(_ *nats.Msg, c *event.Change) { body(c); c.ResourceVersion = "99999" })
+	}
+	cfg := b.config(c)
+	b.run(cfg)
+	b.corrects(cfg, causeVersion, 4)
+	b.becomes(c)
+	if n := testutil.ToFloat64(cfg.Metrics.epochs); n != 0 || cfg.Halt.Reason() == "" {
+		t.Errorf("%v epochs began; halted for %q", n, cfg.Halt.Reason())
+	}
+}

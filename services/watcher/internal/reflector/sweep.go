@@ -2,7 +2,6 @@ package reflector
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -20,11 +19,9 @@ import (
 type relist struct {
 	began       time.Time
 	incarnation string
-	// newest is the API server's version in the last barrier. Without a barrier it is the highest version on the
-	// stream.
+	// newest is the API server's version in the last barrier or marker. Versions of messages do not count: a forged one may
+	// have any.
 	newest string
-	// above counts the objects of which the stream holds a later version than the API server.
-	above int
 	// seen holds the objects that the list has returned so far. It is nil once the list is complete.
 	seen map[types.NamespacedName]struct{}
 	// open holds the objects to publish before the marker, each with the lowest order that counts.
@@ -61,11 +58,10 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
 	if err != nil {
 		return nil, err
 	}
-	newest, recorded := k.recorded(ctx, epoch)
+	s.newest = k.recorded(ctx, epoch)
 	k.mu.Lock()
 	bodies := k.stream == "" || time.Now().After(k.due)
 	k.mu.Unlock()
-	s.newest = newest
 	for stored, err := range k.publishedHeads(ctx, bodies) {
 		if err != nil {
 			return nil, err
@@ -75,9 +71,6 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
 		}
 		head := k.headOf(stored)
 		k.reflector.followEpoch(head)
-		if head.Epoch == epoch && !recorded {
-			s.newest = laterVersion(head.Version, s.newest)
-		}
 		k.mu.Lock()
 		k.recordHead(head)
 		k.mu.Unlock()
@@ -85,15 +78,15 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
 	return s, nil
 }
 
-// recorded returns the API server's version of the kind in the last barrier, if that is of the epoch. One forged
-// message raises no version there.
-func (k *kindReflector) recorded(ctx context.Context, epoch string) (version string, ok bool) {
-	last, _, err := k.cfg.Publisher.LastBarrier(ctx, k.cfg.Cluster)
-	if err != nil || last.GetEpoch() != epoch {
-		return "", false
+// recorded returns the API server's version of the kind in the last barrier or marker of the epoch.
+func (k *kindReflector) recorded(ctx context.Context, epoch string) (version string) {
+	if last, _, err := k.cfg.Publisher.LastBarrier(ctx, k.cfg.Cluster); err == nil && last.GetEpoch() == epoch {
+		version = last.GetResourceVersions()[k.kindLabel()]
 	}
-	version, ok = last.GetResourceVersions()[k.kindLabel()]
-	return version, ok
+	if m, err := k.cfg.Publisher.LastMarker(ctx, k.cfg.Cluster, k.kind.GroupResource); err == nil && m.GetEpoch() == epoch {
+		version = laterVersion(version, m.GetResourceVersion())
+	}
+	return version
 }
 
 // enterEpoch makes s the kind's sweep, in the current epoch.
@@ -163,25 +156,12 @@ func (k *kindReflector) listKind(ctx context.Context, s *relist) (version string
 	return page.Version, count, nil
 }
 
-// maxAbove bounds the objects of which the stream may hold a later version than a list. More of them mean that the
-// cluster was restored; a few are forged.
-const maxAbove = 2
-
 // checkPageVersion returns [errRewound] if a page is older than the known versions.
 func (k *kindReflector) checkPageVersion(page source.Page, s *relist) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.compare(page.Version, laterVersion(s.newest, k.seen)); err != nil {
 		return err
-	}
-	for _, o := range page.Objects {
-		on := k.heads[nameOf(o.Key)]
-		if order, err := compareVersions(o.ResourceVersion, on.version); err == nil && order < 0 && on.uid == o.UID && on.epoch == k.epoch {
-			s.above++
-		}
-		if s.above > maxAbove {
-			return fmt.Errorf("%s is at version %s, the stream has %s: %w", o.Key, o.ResourceVersion, on.version, errRewound)
-		}
 	}
 	k.seen = page.Version
 	return nil
