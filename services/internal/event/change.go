@@ -36,6 +36,8 @@ type Change struct {
 	// Sequence is the position in the stream. It is 0 for an answer of the API server, and for a tombstone on a subject
 	// of its own. It is not encoded.
 	Sequence uint64
+	// TombstoneSequence is the position of a tombstone on a subject of its own. It is not encoded.
+	TombstoneSequence uint64
 	// PublishedAt is the time at which the stream stored the change, or this process wrote it. ExpiresAt is the time at
 	// which the stream drops a tombstone. Both are not encoded; zero means unknown.
 	PublishedAt, ExpiresAt time.Time
@@ -124,10 +126,14 @@ func (k Key) internStrings() Key {
 func intern(text string) string { return unique.Make(text).Value() }
 
 // Replaces reports whether c replaces old, a change of the same key. The stream orders two states that it brought on
-// the subject of the key in one life. Otherwise the versions of the API server decide, as in [Change.IsNewerThan].
+// the subject of the key in one life, and a state that came behind a tombstone on a subject of its own: that one precedes
+// the state that replaces its object. Otherwise the versions of the API server decide, as in [Change.IsNewerThan].
 func (c Change) Replaces(old Change) bool {
-	if c.Sequence > 0 && old.Sequence > 0 {
+	switch {
+	case c.Sequence > 0 && old.Sequence > 0:
 		return c.Sequence > old.Sequence
+	case c.Sequence > old.TombstoneSequence && old.TombstoneSequence > 0 && !c.Deleted:
+		return true
 	}
 	return c.IsNewerThan(old)
 }

@@ -54,7 +54,7 @@ type tombstoneIndex struct {
 // in returns the tombstone as a change, without the sequence of an earlier load.
 func (m tombstoneIndex) in(load uint32) event.Change {
 	if m.load != load {
-		m.Sequence = 0
+		m.Sequence, m.TombstoneSequence = 0, 0
 	}
 	return m.Change
 }

@@ -204,10 +204,11 @@ func (t *Lister[T]) finishLoad() {
 	}
 	for at, gone := range before.gone.shelf.objects {
 		is := loaded.live.objects[at.Key]
-		written := gone.Sequence == 0
+		written := gone.Sequence == 0 && gone.TombstoneSequence == 0
 		switch gone = unordered(gone); {
 		case is != nil && is.UID == gone.UID && is.Epoch != gone.Epoch:
 			loaded.gone.displaceObject(gone, gone.Change)
+		case is != nil && !written && gone.IsNewerThan(is.Change): // It was forged, or of a stream that was lost.
 		case is == nil || is.UID != gone.UID || written:
 			t.putObject(gone)
 		}
@@ -219,7 +220,7 @@ func (t *Lister[T]) finishLoad() {
 // unordered returns a copy of an object of an earlier load. Sequences of two loads cannot be compared.
 func unordered[T any](o *Object[T]) *Object[T] {
 	earlier := *o
-	earlier.Sequence = 0
+	earlier.Sequence, earlier.TombstoneSequence = 0, 0
 	return &earlier
 }
 

@@ -41,6 +41,15 @@ func (p *Publisher) AllIn(ctx context.Context, cluster string, r event.GroupReso
 	}
 }
 
+// Tombstones reads the headers of the tombstones on subjects of their own of one resource.
+func (p *Publisher) Tombstones(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Stored, error] {
+	return func(yield func(Stored, error) bool) {
+		if err := p.all(ctx, topology.TombstonesFilter(cluster, r), false, yield); err != nil {
+			yield(Stored{}, fmt.Errorf("read the tombstones of %s in %s: %w", r, topology.Changes, err))
+		}
+	}
+}
+
 func (p *Publisher) all(ctx context.Context, filter string, bodies bool, yield func(Stored, error) bool) error {
 	newest, err := p.newestSequence(ctx, filter)
 	if err != nil || newest == 0 {

@@ -70,6 +70,25 @@ func (p *Publisher) lastStored(ctx context.Context, subject string, k event.Key)
 	return stored, nil
 }
 
+// Tombstone returns the tombstone on a subject of its own at a sequence. The error is [ErrNone] if it is gone.
+func (p *Publisher) Tombstone(ctx context.Context, subject string, sequence uint64) (Stored, error) {
+	stream, err := p.openAtLeader(ctx, topology.Changes)
+	if err != nil {
+		return Stored{}, fault.Unavailable(err)
+	}
+	msg, err := stream.GetMsg(ctx, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && msg.Subject != subject {
+		return Stored{}, fmt.Errorf("read message %d: %w", sequence, ErrNone)
+	}
+	if err != nil {
+		return Stored{}, fault.Unavailable(fmt.Errorf("read message %d of %s: %w", sequence, topology.Changes, err))
+	}
+	stored := Stored{PublishedAt: msg.Time}
+	stored.Change, stored.Refused = topology.Decode(msg.Subject, msg.Header, msg.Data)
+	stored.Entry = headOf(stored.Change.Key, msg.Sequence, msg.Header)
+	return stored, nil
+}
+
 // openAtLeader opens a stream so that its leader answers reads. Otherwise any replica may answer, and a message that is missing
 // there proves nothing.
 func (p *Publisher) openAtLeader(ctx context.Context, name string) (jetstream.Stream, error) {

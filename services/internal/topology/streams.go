@@ -151,6 +151,8 @@ func DecodeChange(msg jetstream.Msg) (event.Change, error) {
 	}
 	if change.PublishedAt = meta.Timestamp; msg.Subject() == ChangeSubject(change.Key) {
 		change.Sequence = meta.Sequence.Stream
+	} else {
+		change.TombstoneSequence = meta.Sequence.Stream
 	}
 	if ttl, err := time.ParseDuration(msg.Headers().Get(jetstream.MsgTTLHeader)); err == nil {
 		change.ExpiresAt = meta.Timestamp.Add(ttl)

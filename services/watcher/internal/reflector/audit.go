@@ -62,6 +62,13 @@ func (a *audit) take(subject string, sequence uint64) {
 	a.position = sequence
 }
 
+// add adds a message to compare.
+func (a *audit) add(f foreign) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.foreign[f.sequence] = f
+}
+
 // due removes and returns the foreign messages that were read a while ago. It drops acknowledgements of messages that
 // were replaced before they were read.
 func (a *audit) due(now time.Time) []foreign {
@@ -146,7 +153,8 @@ func (a *audit) compare(ctx context.Context) {
 	for backoff.Sleep(ctx, ackGrace/2) {
 		for _, f := range a.due(time.Now()) {
 			if err := a.reflector.suspect(ctx, f); err != nil && ctx.Err() == nil {
-				a.reflector.cfg.Log.WarnContext(ctx, "a message of another client was not compared with the API server",
+				a.add(f)
+				a.reflector.cfg.Log.WarnContext(ctx, "a message of another client is not compared with the API server; trying again",
 					"subject", f.subject, "sequence", f.sequence, "error", err)
 			}
 		}
@@ -154,7 +162,7 @@ func (a *audit) compare(ctx context.Context) {
 }
 
 // suspect enqueues the comparison of a foreign message with the API server. It removes a message that is about no object
-// of a followed kind, and a tombstone on a subject of its own if its object exists.
+// of a followed kind, and a forged tombstone on a subject of its own.
 func (r *reflector) suspect(ctx context.Context, f foreign) error {
 	key, uid, err := topology.ParseChangeSubject(f.subject)
 	k := r.keeper(key)
@@ -163,9 +171,9 @@ func (r *reflector) suspect(ctx context.Context, f foreign) error {
 	}
 	by := byAudit
 	if uid != "" {
-		present, _, err := k.find(ctx, nameOf(key))
-		if err != nil || present.UID != uid {
-			return err // A tombstone of an object that does not exist changes nothing.
+		forged, err := k.isForgedTombstone(ctx, f)
+		if err != nil || !forged {
+			return err
 		}
 		if err := r.cfg.Publisher.Remove(ctx, f.sequence); err != nil {
 			return err
@@ -176,6 +184,48 @@ func (r *reflector) suspect(ctx context.Context, f foreign) error {
 	defer k.mu.Unlock()
 	k.suspects[nameOf(key)] = max(k.suspects[nameOf(key)], by)
 	k.lane.changed.Add(task{on: k, name: nameOf(key)})
+	return nil
+}
+
+// isForgedTombstone reports whether a tombstone on a subject of its own contradicts the API server: its object exists, or
+// its version or epoch is later than any that the API server had. Views would ignore changes of the name with an earlier
+// version.
+func (k *kindReflector) isForgedTombstone(ctx context.Context, f foreign) (bool, error) {
+	stored, err := k.cfg.Publisher.Tombstone(ctx, f.subject, f.sequence)
+	if errors.Is(err, publish.ErrNone) {
+		return false, nil
+	}
+	if err != nil || stored.Refused != nil { // Views ignore it, but an earlier release wrote none.
+		return err == nil, err
+	}
+	present, version, err := k.find(ctx, nameOf(stored.Key))
+	return err == nil && (present.UID == stored.UID && stored.Epoch == present.Epoch || k.isAhead(stored.Entry, version)), err
+}
+
+// isAhead reports whether a message is of another cluster, of a later epoch, or of a later version than the API server's.
+func (k *kindReflector) isAhead(on publish.Entry, version string) bool {
+	order, ok := event.CompareEpochs(on.Epoch, k.present())
+	if on.Epoch == "" || ok && order < 0 {
+		return false
+	}
+	later, err := compareVersions(on.Version, version)
+	return !ok || order > 0 || err != nil || later > 0 && version != ""
+}
+
+// suspectTombstones has the audit compare the tombstones on subjects of their own that may be forged. version is that of
+// a list of the API server.
+func (k *kindReflector) suspectTombstones(ctx context.Context, version string) error {
+	for stored, err := range k.cfg.Publisher.Tombstones(ctx, k.cfg.Cluster, k.kind.GroupResource) {
+		if err != nil {
+			return err
+		}
+		k.mu.Lock()
+		on := k.heads[nameOf(stored.Key)]
+		k.mu.Unlock()
+		if on.uid == stored.UID && on.epoch == stored.Epoch || k.isAhead(stored.Entry, version) {
+			k.reflector.audit.add(foreign{topology.TombstoneSubject(stored.Key, stored.UID), stored.Sequence, time.Time{}})
+		}
+	}
 	return nil
 }
 

@@ -1,8 +1,10 @@
 package reflector
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,8 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -50,34 +54,113 @@ func (b *bus) corrects(cfg Config, cause string, n float64) {
 	})
 }
 
-func TestAuditRemovesAForgedTombstone(t *testing.T) {
+// forgedTombstones returns forged tombstones on subjects of their own.
+func forgedTombstones() map[string]func(*event.Change) {
+	return map[string]func(*event.Change){
+		"of a live object":             func(c *event.Change) { c.ResourceVersion = "99999" },
+		"of a live object, as it is":   func(*event.Change) {},
+		"of another object":            func(c *event.Change) { c.UID, c.ResourceVersion = "other", "99999" },
+		"of another cluster":           func(c *event.Change) { c.UID, c.Epoch = "other", "foreign" },
+		"of a later epoch":             func(c *event.Change) { c.UID, c.Epoch = "other", "epoch/7" },
+		"of a name that has no object": func(c *event.Change) { c.Key.Name, c.UID, c.ResourceVersion = "ghost", "ghost", "99999" },
+	}
+}
+
+// forgeTombstone publishes a tombstone of an object on a subject of its own, edited.
+func (b *bus) forgeTombstone(key event.Key, edit func(*event.Change)) {
+	b.t.Helper()
+	last, err := b.p.Last(b.t.Context(), key)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	forged := last.Change
+	forged.Deleted = true
+	edit(&forged)
+	data, err := forged.Marshal()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	subject := topology.TombstoneSubject(forged.Key, forged.UID)
+	if _, err := b.js.PublishMsg(b.t.Context(), &nats.Msg{Subject: subject, Header: topology.Headers(forged), Data: data}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestForgedTombstoneIsRemoved(t *testing.T) {
+	for name, edit := range forgedTombstones() {
+		for when, before := range map[string]bool{"under a leader": false, "before the term": true} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				b, c := newBus(t), newCluster()
+				c.apply("a", "v1", "")
+				cfg := b.config(c)
+				stop := b.run(cfg)
+				b.becomes(c)
+				view := b.view()
+				view.holds(t, c, "a")
+				if before {
+					b.hasBarrier(c)
+					stop()
+				}
+				b.forgeTombstone(c.key("a"), edit)
+				if before {
+					stop = b.run(cfg)
+				}
+				b.corrects(cfg, causeVersion, 1)
+				if found := append(b.tombstones("a"), b.tombstones("ghost")...); len(found) > 0 {
+					t.Errorf("the stream holds the tombstones %+v", found)
+				}
+				view.holds(t, c, "a")
+				c.apply("a", "v2", "")
+				view.holds(t, c, "a")
+				b.staysRight(c, stop)
+			})
+		}
+	}
+}
+
+type storeOfTest struct{ Spec string }
+
+// stores is a view of Stores that goes on while watchers change.
+type stores struct {
+	*informer.Lister[storeOfTest]
+}
+
+func (b *bus) view() stores {
+	b.t.Helper()
+	v := informer.New(informer.Config{JS: b.js, Service: "tuple-sync", Log: slog.New(slog.NewTextHandler(b.t.Output(), nil))})
+	all := stores{informer.Register[storeOfTest](v, kinds.Stores(), nil)}
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- v.Run(ctx) }()
+	b.t.Cleanup(func() { cancel(); <-done })
+	return all
+}
+
+// holds waits until the view holds the newest state of an object.
+func (s stores) holds(t *testing.T, c *cluster, name string) {
+	t.Helper()
+	eventually(t, func() error {
+		c.mu.Lock()
+		want := c.objects[name]
+		c.mu.Unlock()
+		if got, _ := s.Get(c.key(name)); got.UID != want.UID || got.ResourceVersion != want.ResourceVersion {
+			return fmt.Errorf("the view holds %q at version %q, want %q at %q", got.UID, got.ResourceVersion, want.UID, want.ResourceVersion)
+		}
+		return nil
+	})
+}
+
+func TestAuditTriesAgain(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	c.apply("a", "v1", "")
 	cfg := b.config(c)
-	stop := b.run(cfg)
+	b.run(cfg)
 	b.becomes(c)
-	last, err := b.p.Last(t.Context(), c.key("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	forged := last.Change
-	forged.Deleted, forged.ResourceVersion = true, "99999"
-	data, err := forged.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	subject := topology.TombstoneSubject(forged.Key, forged.UID)
-	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: subject, Header: topology.Headers(forged), Data: data}); err != nil {
-		t.Fatal(err)
-	}
+	c.set(func(c *cluster) { c.down = true })
+	b.forgeTombstone(c.key("a"), func(c *event.Change) { c.ResourceVersion = "99999" })
+	<-time.After(2 * ackGrace) // The first attempt fails meanwhile.
+	c.set(func(c *cluster) { c.down = false })
 	b.corrects(cfg, causeVersion, 1)
-	if found := b.tombstones("a"); len(found) > 0 {
-		t.Errorf("the stream holds the tombstones %+v", found)
-	}
-	if now, err := b.p.Last(t.Context(), c.key("a")); err != nil || now.Sequence <= last.Sequence {
-		t.Errorf("the object is at %+v, %v; want it published again", now, err)
-	}
-	b.staysRight(c, stop)
 }
 
 func TestAuditCountsNoOtherPublisher(t *testing.T) {

@@ -131,8 +131,8 @@ func (b *bus) config(c Source) Config {
 		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Resync: time.Hour, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
 		Metrics: NewMetrics(prometheus.NewRegistry()), Rewinds: NewRewinds(), Halt: &halted{},
 		LeaseTerm: func(context.Context) (uint64, error) { return b.terms.Load(), nil },
-		Event:  func(context.Context, event.Change, condition.Note) error { b.events.Add(1); return nil },
-		Health: &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
+		Event:     func(context.Context, event.Change, condition.Note) error { b.events.Add(1); return nil },
+		Health:    &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
 	}
 }
 

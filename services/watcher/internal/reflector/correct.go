@@ -74,6 +74,10 @@ func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, 
 		return on, nil
 	}
 	want, opts := present.Change, k.publishOptions(present.Meaning)
+	if want.UID == "" && last.Sequence == 0 {
+		k.corrected(ctx, last, event.Change{Key: on.Key}, causeVersion, by)
+		return on, nil
+	}
 	if want.UID == "" {
 		want = deletion(last, version)
 		want.Key, want.Epoch, want.ObservedAt = on.Key, k.present(), time.Now()

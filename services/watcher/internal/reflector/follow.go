@@ -82,6 +82,11 @@ func (k *kindReflector) followOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.bodies {
+		if err := k.suspectTombstones(ctx, version); err != nil {
+			return err
+		}
+	}
 	k.finishRelist(s, version, count, true)
 	return k.watchFrom(ctx, version)
 }

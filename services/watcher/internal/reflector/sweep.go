@@ -17,7 +17,9 @@ import (
 
 // relist is a comparison of the stream with the API server in progress.
 type relist struct {
-	began       time.Time
+	began time.Time
+	// bodies means that the sweep reads everything.
+	bodies      bool
 	incarnation string
 	// newest is the API server's version in the last barrier or marker. Versions of messages do not count: a forged one may
 	// have any.
@@ -62,6 +64,7 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
 	k.mu.Lock()
 	bodies := k.stream == "" || time.Now().After(k.due)
 	k.mu.Unlock()
+	s.bodies = bodies
 	for stored, err := range k.publishedHeads(ctx, bodies) {
 		if err != nil {
 			return nil, err
