@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// everyWorld calls f with worlds that have seen changes, and indexes that were told of them.
+// everyWorld calls f for random worlds, each after several rounds of changes, with an index that received them.
 func everyWorld(t *testing.T, f func(w *world.World, x *Index)) {
 	t.Helper()
 	for seed := range seeds.Range(t, 60) {
@@ -36,7 +36,7 @@ func TestAnExplanationSaysWhatWasDecidedAndWhy(t *testing.T) {
 			why, allowed := x.Decide(q)
 			e := x.Explain(q)
 			if e.Allowed != allowed {
-				t.Fatalf("%v, but explained as %v", allowed, e.Allowed)
+				t.Fatalf("got Allowed %v from Explain, want %v as from Decide", e.Allowed, allowed)
 			}
 			if !allowed {
 				note := map[string]bool{"unregistered": e.Unregistered, "no subject": e.NoSubject, "no object": e.NoObject, "lacking": len(e.Lacking) > 0}
@@ -48,7 +48,7 @@ func TestAnExplanationSaysWhatWasDecidedAndWhy(t *testing.T) {
 				continue
 			}
 			if first, last := e.Path[0], e.Path[len(e.Path)-1]; last != why.At || first.Type != q.Type || q.Name != "" && !first.All && first.Ref != (Ref{q.Namespace, q.Name}) {
-				t.Fatalf("%+v is allowed at %+v by the path %+v", q, why.At, e.Path)
+				t.Fatalf("%+v is allowed on %+v, but Path is %+v", q, why.At, e.Path)
 			}
 			heir := e.Inherits[0]
 			for _, inherited := range e.Inherits[1:] {
@@ -58,10 +58,10 @@ func TestAnExplanationSaysWhatWasDecidedAndWhy(t *testing.T) {
 				heir = inherited
 			}
 			if e.Inherits[0] != e.Role || !slices.Contains(x.roles[heir].included, q.Permission) {
-				t.Fatalf("%s comes by %v from %v", q.Permission, e.Inherits, e.Role)
+				t.Fatalf("%s by %v does not come from role %v", q.Permission, e.Inherits, e.Role)
 			}
 			if m := x.memberships[e.Membership]; e.Principal.Sort == Group && (m.user != q.User || m.group != e.Principal.Ref) {
-				t.Fatalf("%s is in %v by %+v", q.User, e.Principal, m)
+				t.Fatalf("membership of %s in %v is %+v", q.User, e.Principal, m)
 			}
 			found["allowed"]++
 			if len(e.Path) > 2 {
@@ -77,7 +77,7 @@ func TestAnExplanationSaysWhatWasDecidedAndWhy(t *testing.T) {
 	})
 	for _, what := range []string{"unregistered", "no subject", "no object", "lacking", "allowed", "from far above", "inherited", "by a group"} {
 		if found[what] == 0 {
-			t.Errorf("no answer was %q: %v", what, found)
+			t.Errorf("no case %q occurred: %v", what, found)
 		}
 	}
 }
@@ -105,19 +105,19 @@ func TestWhoCanListsThoseWhoMay(t *testing.T) {
 					return h.Principal == principal || principal.Sort == ServiceAccount && h.Principal == Principal{Sort: CoreServiceAccount, UID: principal.UID}
 				})
 				if got != want {
-					t.Fatalf("%+v may: %v; listed: %v", s, want, got)
+					t.Fatalf("%+v: Decide returned %v, listed by WhoCan: %v", s, want, got)
 				}
 				if want {
 					held++
 				}
 			}
 			if few, cut := x.WhoCan(q, 1); more || cut != (len(listed) > 1) || len(few) != min(1, len(listed)) {
-				t.Fatalf("of %d, one at most: %d, more: %v", len(listed), len(few), cut)
+				t.Fatalf("WhoCan of %d holders with limit 1: %d holders, more %v", len(listed), len(few), cut)
 			}
 		}
 	})
 	if held == 0 {
-		t.Error("nobody may do anything")
+		t.Error("no query was allowed, so nothing was tested")
 	}
 }
 
@@ -131,25 +131,25 @@ func TestWhatCanListsAllThatSomebodyMay(t *testing.T) {
 			if allowed && !slices.ContainsFunc(rights, func(r Right) bool {
 				return r.Why.At == why.At && r.Why.Role == why.Role && slices.Contains(x.Permissions(r.Why.Role, r.Why.At), q.Permission)
 			}) {
-				t.Fatalf("%+v, and the list has not %+v", q, why)
+				t.Fatalf("%+v: WhatCan does not list %+v", q, why)
 			}
 			for _, right := range rights {
 				at := right.Why.At
 				permissions := x.Permissions(right.Why.Role, at)
 				if len(permissions) != right.Gives {
-					t.Fatalf("%+v gives %v", right, permissions)
+					t.Fatalf("%+v: Gives differs from permissions %v", right, permissions)
 				}
 				for _, permission := range permissions {
 					listed++
 					if _, ok := x.Decide(Query{Subject: q.Subject, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}); !ok {
-						t.Fatalf("%s is listed at %+v, and is not allowed there", permission, at)
+						t.Fatalf("WhatCan lists %s on %+v, but Decide refuses it", permission, at)
 					}
 				}
 			}
 		}
 	})
 	if listed == 0 {
-		t.Error("nobody may do anything")
+		t.Error("no query was allowed, so nothing was tested")
 	}
 }
 
@@ -167,18 +167,18 @@ func TestAPreviewSaysWhatABindingGives(t *testing.T) {
 			for i, gain := range preview.Gains {
 				want := slices.DeleteFunc(after[i], func(p string) bool { return slices.Contains(before[i], p) })
 				if !slices.Equal(gain.Permissions, want) {
-					t.Fatalf("%+v is said to gain %v, and gains %v: %+v", gain.Subject, gain.Permissions, want, preview)
+					t.Fatalf("%+v: Preview lists %v, but the gain is %v: %+v", gain.Subject, gain.Permissions, want, preview)
 				}
 				gained += len(want)
 			}
 		}
 	})
 	if gained == 0 {
-		t.Error("nobody gains anything")
+		t.Error("no subject gained a permission, so nothing was tested")
 	}
 }
 
-// all are the permissions that each subject of a binding has at a place.
+// all lists the permissions that each subject of a binding has on a scope.
 func (x *Index) all(b *iamv1alpha1.PolicyBinding, at Scope) [][]string {
 	all := make([][]string, len(b.Spec.Subjects))
 	for i, s := range b.Spec.Subjects {
@@ -207,10 +207,10 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 			allowed++
 		}
 		if n := testing.AllocsPerRun(10, func() { x.Decide(q) }); n > 0 {
-			t.Fatalf("%+v takes %v allocations", q, n)
+			t.Fatalf("Decide(%+v): got %v allocations, want 0", q, n)
 		}
 	}
 	if allowed == 0 {
-		t.Error("nobody may do anything")
+		t.Error("no query was allowed, so nothing was tested")
 	}
 }

@@ -8,20 +8,21 @@ type membershipKey struct {
 	group     Ref
 }
 
-// subjectGrants is the subject of a question. A user may be in any number of groups, and a grant may name any number of groups.
-// The search goes through the shorter list of both.
+// subjectGrants holds the principals of the subject of one query. A user may be in any number of groups, and a grant
+// may name any number of groups. The search goes through the shorter list of both.
 type subjectGrants struct {
-	// own lists the principals without memberships: the User or account, and the groups of the authenticator.
+	// own lists the principals without memberships: the User or ServiceAccount, and the groups of the authenticator.
 	own  []*principal
 	user string
-	// memberships counts the memberships that name the user, 0 if none can count. groups lists the groups once listed
-	// is true.
+	// memberships counts the memberships that name the user; it is 0 if none can count. groups lists the groups of the
+	// user, but only after listed is set.
 	memberships int
 	groups      []*principal
 	listed      bool
 }
 
-// newAsker returns a subject with its own principals. An inactive subject has no principals at all.
+// newAsker returns the principals of a subject without its groups of IAM. An inactive subject has no principals at all.
+// The result reuses the memory of own.
 func (x *Index) newAsker(s Subject, own []*principal) (who subjectGrants) {
 	u := x.users[s.User]
 	if u.inactive || x.isInactive(s.Account) {
@@ -46,8 +47,8 @@ func (x *Index) newAsker(s Subject, own []*principal) (who subjectGrants) {
 	return who
 }
 
-// holderOf returns the principal as which a subject holds a grant, if the grant gives a permission; otherwise nil. Most
-// questions are refused, so it compares the principals before the permissions.
+// holderOf returns the principal by which a subject holds a grant, if the grant gives a permission; otherwise nil. Most
+// queries are refused, so it compares the principals before the permissions.
 func (x *Index) holderOf(who *subjectGrants, g *grant, permission int) *principal {
 	p := who.directGrant(g)
 	if p == nil && who.memberships == 0 || !g.contains(permission) {
@@ -59,7 +60,7 @@ func (x *Index) holderOf(who *subjectGrants, g *grant, permission int) *principa
 	return p
 }
 
-// directGrant returns the own principal that holds a grant; nil if there is none.
+// directGrant returns the own principal that holds a grant, or nil.
 func (who *subjectGrants) directGrant(g *grant) *principal { return holderAmong(who.own, g) }
 
 func holderAmong(principals []*principal, g *grant) *principal {
@@ -71,8 +72,8 @@ func holderAmong(principals []*principal, g *grant) *principal {
 	return nil
 }
 
-// groupGrant returns a group that holds a grant and has the user as a member; nil if there is none. It goes through the
-// memberships of the user if they are fewer than the groups of the grant.
+// groupGrant returns a group that holds a grant and has the user as a member, or nil. It goes through the memberships
+// of the user if they are fewer than the groups of the grant.
 func (x *Index) groupGrant(who *subjectGrants, g *grant) *principal {
 	if who.memberships >= len(g.groups) {
 		for p := range g.groups {
@@ -90,7 +91,7 @@ func (x *Index) isMember(user string, group Ref) bool {
 	return x.belongings[membershipKey{user, x.users[user].uid, group}] > 0
 }
 
-// are lists the principals of a subject, groups included, each once. Any number of memberships may lead to one group.
+// are lists the principals of a subject, including groups, each once. Several memberships may name the same group.
 func (x *Index) are(s Subject) []*principal {
 	who := x.newAsker(s, nil)
 	if who.memberships == 0 {

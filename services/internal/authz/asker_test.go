@@ -15,8 +15,8 @@ const flood = 100_000
 
 func group(i int) string { return fmt.Sprint("group", i) }
 
-// flooded is an index in which a user is in the first so many groups, and the last so many have a role on a tree, by a binding
-// of each. One group is of both.
+// flooded returns an index and a query of the user mia. She is a member of the first in groups. Each of the last given
+// groups has a role on the tree of the query, by its own binding. Exactly one group is both.
 func flooded(in, given int) (*Index, Query) {
 	x := trees()
 	x.SetUser("mia", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
@@ -31,7 +31,7 @@ func flooded(in, given int) (*Index, Query) {
 		}
 		aside := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "3"})
 		aside.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "Group", Name: group(i), Namespace: "one", UID: group(i)}}
-		x.SetBinding("one", fmt.Sprint("aside", i), aside) // Each has something somewhere.
+		x.SetBinding("one", fmt.Sprint("aside", i), aside) // Every group has a role on another tree.
 		if i >= in-1 {
 			b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "ash", UID: "2"})
 			b.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "Group", Name: group(i), Namespace: "one", UID: group(i)}}
@@ -41,7 +41,8 @@ func flooded(in, given int) (*Index, Query) {
 	return x, get("mia", "one", "ash")
 }
 
-// Of two memberships in one group one is enough, and each counts for the User that it is recorded for.
+// TestAMembershipLessIsNoMembershipLost verifies that one of two memberships in a group is enough. A membership counts
+// only for the User whose UID it records.
 func TestAMembershipLessIsNoMembershipLost(t *testing.T) {
 	x, q := flooded(1, 1)
 	second := &iamv1alpha1.GroupMembership{Status: iamv1alpha1.GroupMembershipStatus{User: &iamv1alpha1.Member{Name: "mia", UID: "1"}}}
@@ -49,23 +50,25 @@ func TestAMembershipLessIsNoMembershipLost(t *testing.T) {
 	allowed := func(when string, want bool) {
 		t.Helper()
 		if _, ok := x.Decide(q); ok != want {
-			t.Errorf("%s it is allowed: %v", when, ok)
+			t.Errorf("%s: got allowed %v, want %v", when, ok, want)
 		}
 	}
 	x.SetMembership("one", "second", second)
 	x.SetMembership("one", "m0", nil)
-	allowed("by the second", true)
+	allowed("only the second membership left", true)
 	another := second.DeepCopy()
 	another.Status.User.UID = "2"
 	x.SetMembership("one", "second", another)
-	allowed("by one of another user", false)
+	allowed("membership of another user", false)
 	x.SetUser("mia", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "2"}})
-	allowed("when that is the user", true)
-	x.SetGroup("one", group(0), &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "anew"}})
-	allowed("in another group of the name", false)
+	allowed("user with the UID of the membership", true)
+	x.SetGroup("one", group(0), &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "other"}})
+	allowed("another group of the same name", false)
 }
 
-// Of objects that nobody follows it is not known which one is there. Once it is, what was meant for others of the name is nobody's.
+// TestGrantsOnWhatMayBeThereAreToldApart binds two users to objects of one name with different UIDs. Both bindings
+// count while the type is trusted and no object is known. Once the object is known, only the binding with its UID
+// counts.
 func TestGrantsOnWhatMayBeThereAreToldApart(t *testing.T) {
 	x := plant(New(func(string) bool { return true }))
 	for i, user := range []string{"ann", "ben"} {
@@ -81,7 +84,7 @@ func TestGrantsOnWhatMayBeThereAreToldApart(t *testing.T) {
 		}
 		for i, user := range []string{"ann", "ben"} {
 			if _, ok := x.Decide(get(user, "one", "ash")); ok != want[i] {
-				t.Errorf("with %q there %s may: %v", there, user, ok)
+				t.Errorf("object with UID %q, user %s: got allowed %v, want %v", there, user, ok, want[i])
 			}
 		}
 	}

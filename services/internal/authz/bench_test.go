@@ -13,7 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// forest is an index of so many bindings, ten for each user, each on one of 26,000 trees for 100,000.
+// forest returns an index with that many bindings, ten for each user. Each binding is on one of 26,000 trees per
+// 100,000 bindings.
 func forest(bindings int) *Index {
 	x := trees()
 	for i := range 10 {
@@ -42,7 +43,8 @@ func bind(i, objects int) *iamv1alpha1.PolicyBinding {
 	return b
 }
 
-// busy reports how much of a processor's time an operation takes, whoever else wants it.
+// busy returns a function that reports the processor time of this process per operation, which other processes do not
+// affect.
 func busy(b *testing.B) (report func()) {
 	b.Helper()
 	before := processorTime(b)
@@ -131,7 +133,8 @@ func BenchmarkWhatCanOfAThousandBindings(b *testing.B) {
 	}
 }
 
-// Whoever owns a namespace makes as many roles there as they like, and lets each inherit all others.
+// BenchmarkARoleOfAThousandThatInheritEachOther measures a change of one role in a large cycle. The owner of a
+// namespace can create any number of roles, each of which inherits all others.
 func BenchmarkARoleOfAThousandThatInheritEachOther(b *testing.B) {
 	const roles = 1000
 	x := trees()
@@ -149,7 +152,8 @@ func BenchmarkARoleOfAThousandThatInheritEachOther(b *testing.B) {
 	}
 }
 
-// They also make as many groups, and bind as many roles to each.
+// BenchmarkMissingToJoin measures joining a group with very many roles. The owner of a namespace can bind any number of
+// roles to a group.
 func BenchmarkMissingToJoin(b *testing.B) {
 	const many = 3000
 	x, staff := trees(), []iamv1alpha1.Subject{{Kind: "Group", Namespace: "one", Name: "staff", UID: "3"}}
@@ -163,12 +167,12 @@ func BenchmarkMissingToJoin(b *testing.B) {
 	}
 	for b.Loop() {
 		if m, lacks := x.MissingToJoin(Subject{User: user(0)}, Ref{"one", "staff"}); lacks {
-			b.Fatalf("they lack %+v", m)
+			b.Fatalf("missing: %+v", m)
 		}
 	}
 }
 
-// And they give objects as many owners as fit into one, and these as many.
+// BenchmarkDecideBelowVeryManyOwners gives an object very many owners, which have as many owners themselves.
 func BenchmarkDecideBelowVeryManyOwners(b *testing.B) {
 	x, folders := filed(140)
 	x.SetTarget(file().Type, file().Namespace, file().Name, &iam.Target{Namespace: "one", UID: "2", Owners: folders})

@@ -7,11 +7,11 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// grant is a role at a place. Several bindings can make the same grant.
+// grant is a role on a [Scope]. Several bindings can make the same grant.
 type grant struct {
 	role *role
 	at   *scopeEntry
-	// uid is the one that the object at the place must have.
+	// uid is the UID that the object of the scope must have.
 	uid      string
 	bindings []*binding
 	// groups holds the groups that have the grant.
@@ -22,7 +22,7 @@ type grant struct {
 type binding struct {
 	Ref
 
-	// uid is that of the object which declares it.
+	// uid is the UID of the PolicyBinding.
 	uid   string
 	grant *grant
 	// index is the position in grant.bindings.
@@ -30,7 +30,7 @@ type binding struct {
 	principals []*principal
 }
 
-// SetBinding sets a PolicyBinding.
+// SetBinding adds, replaces or removes a PolicyBinding. It removes the binding if declared is nil or in deletion.
 func (x *Index) SetBinding(namespace, name string, declared *iamv1alpha1.PolicyBinding) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -64,7 +64,7 @@ func (x *Index) addBinding(b *binding, subjects []iamv1alpha1.Subject) {
 	}
 }
 
-// removeBinding removes a binding, and everything that exists only for it.
+// removeBinding removes a binding, and each grant, principal, role and scope entry that only this binding used.
 func (x *Index) removeBinding(b *binding) {
 	g := b.grant
 	delete(x.bindings, b.Ref)
@@ -108,7 +108,7 @@ func (g *grant) addGroup(p *principal) {
 
 func (g *grant) contains(permission int) bool { return g.role.effective.hasBit(permission) }
 
-// MatchesBinding reports whether the index holds the content and the owners of a binding as declared.
+// MatchesBinding reports whether the index holds the spec, the UID and the owners of a binding as declared.
 func (x *Index) MatchesBinding(declared *iamv1alpha1.PolicyBinding) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -2,9 +2,12 @@ package authz
 
 import "github.com/entail-dev/entail/services/internal/iam"
 
-// Check converts a question to OpenFGA's form, with what the index knows of objects and subjects. ok is false if no
-// answer can be yes; if the subject is both a User and an account, which are two subjects for OpenFGA; and if there are
-// more than [MostOwners] owners, because OpenFGA would follow all of them.
+// Check converts a query to a check of OpenFGA, with the contextual tuples that the index holds for objects and
+// subjects. ok is false in three cases:
+//
+// - The answer can only be no.
+// - The subject is both a User and a ServiceAccount, which are two subjects in OpenFGA.
+// - There are more than [MostOwners] owners, because OpenFGA would follow all of them.
 func (x *Index) Check(q Query) (c iam.Check, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -41,7 +44,7 @@ func (x *Index) Check(q Query) (c iam.Check, ok bool) {
 	})
 }
 
-// named holds places by the names of their objects in OpenFGA, which cannot be parsed back.
+// named maps the names of objects in OpenFGA to scopes, because these names cannot be parsed.
 type named map[string]Scope
 
 func (n named) addObject(at Scope) (object string) {
@@ -50,7 +53,8 @@ func (n named) addObject(at Scope) (object string) {
 	return object
 }
 
-// targetOf returns an object by its name in OpenFGA. Afterwards the parents of the object can be found by name, too.
+// targetOf returns an object by its name in OpenFGA. It also adds the names of the object's parents to n, so that later
+// calls find them.
 func (x *Index) targetOf(n named, object string) (iam.Target, bool) {
 	at, known := n[object]
 	t, there := x.objectAt(at)

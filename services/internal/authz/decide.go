@@ -1,32 +1,33 @@
 package authz
 
-// Query asks whether a subject may do something to an object.
+// Query is the question whether a subject has a permission on an object.
 type Query struct {
 	Subject
 
-	// Permission is the required permission. Type is the kind on which it is held: its own, or a kind above.
+	// Permission is the required permission. Type is the kind of the object: the kind that registers the permission, or
+	// a kind above it.
 	Permission, Type string
-	// Namespace is the namespace of the request. It is a parent if the kind registers namespaces as parents. A known
-	// object has its own namespace.
+	// Namespace is the namespace of the request. It counts as a parent if the kind registers namespaces as parents. For
+	// an object in the index, the namespace of that object is used instead.
 	Namespace string
 	// Name is the name of the object; empty if the request names none.
 	Name string
-	// RequireExists means that the answer is no if the object does not exist, even if a role on the whole kind would allow it.
+	// RequireExists refuses access if the object does not exist, even if a role on the whole kind would allow it.
 	RequireExists bool
-	// Parent is the parent in the request, or the parent of all objects if the request names none. It counts only for
-	// an object that is unknown, and only if its kind is above that of the object. The caller trusts the request.
+	// Parent is the parent in the request, or the parent of all objects if the request names no object. It is used only
+	// if the index has no such object, and only if the parent's kind is above Type. The caller must trust the request.
 	Parent Scope
 }
 
-// Proof is the reason for a yes: a binding gives a principal a role at a place.
+// Proof is the reason why access is allowed: Binding gives Principal the role Role on At.
 type Proof struct {
 	Binding, Role Ref
 	Principal     Principal
 	At            Scope
 }
 
-// Decide answers a question. It allocates no memory, except for subjects in very many groups, or objects below very
-// many places.
+// Decide reports whether a query is allowed, with the proof. It allocates no memory, except for subjects in very many
+// groups and objects with very many ancestors.
 func (x *Index) Decide(q Query) (why Proof, allowed bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -58,21 +59,21 @@ func (x *Index) decideIn(q Query, r *scopeSet) (why Proof, allowed bool) {
 	return why, false
 }
 
-// resolveQuestion returns the kind and the number of the permission. ok is false if the permission cannot be held on objects of
-// the kind, or if the object must exist and does not.
+// resolveQuestion returns the kind and the number of the permission. ok is false if the permission cannot be held on
+// objects of the kind, or if the object is required and does not exist.
 func (x *Index) resolveQuestion(q *Query) (k *kind, number int, ok bool) {
 	k = x.kinds[q.Type]
 	number, known := x.permissions[q.Permission]
 	return k, number, known && k != nil && k.held.hasBit(number) && (!q.RequireExists || !x.isAbsent(q))
 }
 
-// isAbsent reports whether no object has the name.
+// isAbsent reports whether the object of the query does not exist in the index.
 func (x *Index) isAbsent(q *Query) bool {
 	_, there := x.objectAt(q.scopeOf())
 	return !there
 }
 
-// collectScopes finds all places where a role counts for a question.
+// collectScopes adds all scopes on which a role counts for a query.
 func (x *Index) collectScopes(r *scopeSet, k *kind, q *Query) {
 	at := q.scopeOf()
 	x.expandScope(r, k, at, q.Namespace)

@@ -2,33 +2,33 @@ package authz
 
 import "slices"
 
-// Explanation is the reason for an answer, or what is missing.
+// Explanation is the reason for an answer. For a refusal it lists the missing parts.
 type Explanation struct {
 	Proof
 
 	Allowed bool
 	// Membership is the membership of the subject in the group that holds the role, if that is a [Group].
 	Membership Ref
-	// Inherits leads from the bound role to the role that includes the permission.
+	// Inherits is the chain of roles from the bound role to the role that includes the permission.
 	Inherits []Ref
-	// Path leads from the object to the place where the role is bound.
+	// Path is the chain of objects from the object of the query to the scope of the bound role.
 	Path []Scope
 
-	// Unregistered means that the permission cannot be held on objects of the kind.
+	// Unregistered is set if the permission cannot be held on objects of the kind.
 	Unregistered bool
-	// NoSubject means that there is no such active user or account, NoObject that there is no such object.
+	// NoSubject is set if no such active user or account exists, NoObject if no such object exists.
 	NoSubject, NoObject bool
-	// Lacking lists roles that the subject holds where they would count, but that lack the permission. The list is
-	// bounded.
+	// Lacking lists roles that the subject holds on the object or above it, but that lack the permission. It has at
+	// most mostLacking entries.
 	Lacking []Proof
-	// Truncated means that not all objects above were followed.
+	// Truncated is set if there are more than [MostOwners] owners, so that some were not followed.
 	Truncated bool
 }
 
 // mostLacking bounds Explanation.Lacking.
 const mostLacking = 20
 
-// Explain answers a question with the reason.
+// Explain decides a query and returns the reason.
 func (x *Index) Explain(q Query) Explanation {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -62,7 +62,7 @@ func (x *Index) membershipOf(user string, group Principal) Ref {
 	return Ref{}
 }
 
-// inheritancePath returns a shortest path of inheritance from a role to one that includes a permission.
+// inheritancePath returns a shortest chain of inheritance from a role to a role that includes a permission.
 func inheritancePath(r *role, permission string) []Ref {
 	heir := map[Ref]Ref{r.Ref: {}}
 	for queue := []*role{r}; len(queue) > 0; queue = queue[1:] {
@@ -79,8 +79,8 @@ func inheritancePath(r *role, permission string) []Ref {
 	return nil
 }
 
-// pathBetween returns the path from an object to a place above it. A path to a whole kind leads through an object of that
-// kind.
+// pathBetween returns the path from an object to a scope above it. A path to a whole kind leads through an object of
+// that kind.
 func (r *scopeSet) pathBetween(from, to Scope) []Scope {
 	if !to.All {
 		return followBack(r.from, to)
@@ -108,7 +108,7 @@ func followBack[T comparable](links map[T]T, to T) []T {
 	return path
 }
 
-// rolesLacking lists roles that the subject holds here.
+// rolesLacking lists roles that the subject holds on the object of the query or above it.
 func (x *Index) rolesLacking(q Query, k *kind) []Proof {
 	var r scopeSet
 	x.collectScopes(&r, k, &q)

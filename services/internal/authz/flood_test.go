@@ -13,31 +13,31 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// Whoever owns groups makes anybody a member of as many as he likes, and gives roles to as many: who asks is not gone through
-// for each.
+// TestWhoIsInManyGroupsIsNotListed verifies that a decision does not go through all groups of a user, or all groups of
+// a grant. Owners of groups can create any number of memberships and bindings.
 func TestWhoIsInManyGroupsIsNotListed(t *testing.T) {
 	for _, of := range [][2]int{{flood, 3}, {3, flood}} {
 		x, q := flooded(of[0], of[1])
 		if why, ok := x.Decide(q); !ok || why.Principal.Name != group(of[0]-1) {
-			t.Errorf("of %v groups it is decided by %+v (%v)", of, why, ok)
+			t.Errorf("groups of the user and the grant %v: decided by %+v, allowed %v", of, why, ok)
 		}
 		if n := testing.AllocsPerRun(10, func() { x.Decide(q) }); n > 0 {
-			t.Errorf("a decision of %v groups takes %v allocations", of, n)
+			t.Errorf("groups of the user and the grant %v: got %v allocations, want 0", of, n)
 		}
 		if rights := x.WhatCan(q.Subject); len(rights) != 1 || rights[0].Membership.Name != fmt.Sprint("m", of[0]-1) {
-			t.Errorf("what they may is %+v", rights)
+			t.Errorf("WhatCan returned %+v", rights)
 		}
 		for i := range of[0] {
 			x.SetMembership("one", fmt.Sprint("m", i), nil)
 		}
 		if why, ok := x.Decide(q); ok || len(x.belongings) > 0 {
-			t.Errorf("without memberships it is decided by %+v", why)
+			t.Errorf("after removal of all memberships: decided by %+v", why)
 		}
 	}
 }
 
-// What is said of a role in its status, and of all that inherit it, has nothing worked out anew: whoever owns a namespace makes as
-// many of them as he likes.
+// TestARoleThatSaysTheSameIsNotWorkedOutAgain verifies that permissions of roles are computed again only after a change
+// of spec. A status update must cost nothing, because the owner of a namespace can create any number of roles.
 func TestARoleThatSaysTheSameIsNotWorkedOutAgain(t *testing.T) {
 	x := trees()
 	reader := &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{
@@ -53,39 +53,40 @@ func TestARoleThatSaysTheSameIsNotWorkedOutAgain(t *testing.T) {
 		return at != &x.roles[Ref{"one", "heir"}].effective[0]
 	}
 	for what, change := range map[string]func(*iamv1alpha1.Role) *iamv1alpha1.Role{
-		"itself":      func(r *iamv1alpha1.Role) *iamv1alpha1.Role { return r },
-		"a status":    func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Status.EffectivePermissions = []string{"x"}; return r },
-		"a namespace": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[0].Namespace = "one"; return r },
+		"none":                   func(r *iamv1alpha1.Role) *iamv1alpha1.Role { return r },
+		"status":                 func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Status.EffectivePermissions = []string{"x"}; return r },
+		"explicit own namespace": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[0].Namespace = "one"; return r },
 	} {
 		if anew(change) {
-			t.Errorf("by %s it is worked out again what roles give", what)
+			t.Errorf("change %q: permissions of roles were computed again", what)
 		}
 	}
 	for what, change := range map[string]func(*iamv1alpha1.Role) *iamv1alpha1.Role{
-		"a permission less":  func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.IncludedPermissions = nil; return r },
+		"removed permission": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.IncludedPermissions = nil; return r },
 		"another permission": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.IncludedPermissions[0] = "a/trees.put"; return r },
-		"an inherited one less": func(r *iamv1alpha1.Role) *iamv1alpha1.Role {
+		"removed inherited role": func(r *iamv1alpha1.Role) *iamv1alpha1.Role {
 			r.Spec.InheritedRoles = r.Spec.InheritedRoles[:1]
 			return r
 		},
-		"one of another name": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[0].Name = "more"; return r },
-		"one from elsewhere":  func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[1].Namespace = ""; return r },
-		"its deletion":        func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.DeletionTimestamp = new(metav1.Now()); return r },
-		"nothing":             func(*iamv1alpha1.Role) *iamv1alpha1.Role { return nil },
+		"other inherited role":                func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[0].Name = "more"; return r },
+		"inherited role of another namespace": func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.Spec.InheritedRoles[1].Namespace = ""; return r },
+		"deletion mark":                       func(r *iamv1alpha1.Role) *iamv1alpha1.Role { r.DeletionTimestamp = new(metav1.Now()); return r },
+		"removal":                             func(*iamv1alpha1.Role) *iamv1alpha1.Role { return nil },
 	} {
 		x.SetRole("one", "reader", reader)
 		if !anew(change) {
-			t.Errorf("by %s nothing is worked out again", what)
+			t.Errorf("change %q: permissions of roles were not computed again", what)
 		}
 	}
 	x.SetBinding("one", "b", nil)
 	x.SetRole("one", "heir", nil)
 	if x.SetRole("one", "reader", nil); len(x.roles) > 0 {
-		t.Errorf("roles are %v", x.roles)
+		t.Errorf("roles left after removal: %v", x.roles)
 	}
 }
 
-// However many bindings name one group, and however often a binding names somebody, nobody is gone through for each.
+// TestWhoIsNamedOftenIsLookedAtOnce verifies that the cost of WhoCan and Preview does not grow with the number of
+// bindings on one group, or of repeated subjects in a binding.
 func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
 	const many = 10_000
 	x, oak := trees(), &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}
@@ -107,22 +108,22 @@ func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
 		}
 		q := Query{Permission: "a/trees.get", Type: "a/Tree", Namespace: "one", Name: "oak"}
 		if holders, more := x.WhoCan(q, many); len(holders) != 2 || more {
-			t.Errorf("who can is %+v (%v)", holders, more)
+			t.Errorf("WhoCan returned %+v, more %v", holders, more)
 		}
 		if p := x.Preview("one", alice, many); len(p.Gains) != n || p.More {
-			t.Errorf("a preview of %d says %+v", n, p)
+			t.Errorf("Preview of %d subjects returned %+v", n, p)
 		}
 		return testing.AllocsPerRun(3, func() { x.WhoCan(q, many) }), testing.AllocsPerRun(3, func() { x.Preview("one", alice, many) })
 	}
 	who, preview := of(10)
 	whoOfMore, previewOfMore := of(1010)
 	if whoOfMore > who+10 || previewOfMore > preview+50 {
-		t.Errorf("who can takes %v and %v allocations, a preview %v and %v", who, whoOfMore, preview, previewOfMore)
+		t.Errorf("allocations for 10 and 1010: WhoCan %v and %v, Preview %v and %v", who, whoOfMore, preview, previewOfMore)
 	}
 }
 
-// Whoever asks about themselves may name a group of theirs as often as they like, and whoever owns a group may make somebody a member
-// of it as often.
+// TestAGroupThatSomebodyIsInOftenIsLookedAtOnce repeats a group in a request, and a membership of a user in one group.
+// Each group must count once.
 func TestAGroupThatSomebodyIsInOftenIsLookedAtOnce(t *testing.T) {
 	const roles, often = 30, 1000
 	x := trees()
@@ -142,12 +143,13 @@ func TestAGroupThatSomebodyIsInOftenIsLookedAtOnce(t *testing.T) {
 	}
 	for _, who := range []Subject{{Groups: slices.Repeat([]string{"oidc:sales"}, often)}, {User: "mia"}} {
 		if n, rights := len(x.are(who)), x.WhatCan(who); n != 1 || len(rights) != roles {
-			t.Errorf("%.20s is %d, and may %d", fmt.Sprint(who), n, len(rights))
+			t.Errorf("%.20s: got %d principals and %d rights", fmt.Sprint(who), n, len(rights))
 		}
 	}
 }
 
-// An object may get very many owners at once, and these may all have the same ones.
+// TestWhatOwnersHaveInCommonIsLookedAtOnce gives an object many owners with common ancestors. Each ancestor must be
+// visited once.
 func TestWhatOwnersHaveInCommonIsLookedAtOnce(t *testing.T) {
 	x, folders := filed(30)
 	of := func(n int) float64 {
@@ -158,12 +160,12 @@ func TestWhatOwnersHaveInCommonIsLookedAtOnce(t *testing.T) {
 		})
 	}
 	if few, all := of(2), of(len(folders)); all > 2*few {
-		t.Errorf("two owners take %v allocations, thirty %v", few, all)
+		t.Errorf("allocations: two owners %v, thirty %v", few, all)
 	}
 }
 
-// Whoever makes objects gives them as many owners as they like, and these as many. What is near an object counts all the same, and
-// nobody gets what is held on what is not looked at.
+// TestOfVeryManyOwnersTheNearestCount gives an object more ancestors than [MostOwners]. Roles on the nearest ones
+// count. No subject gets access by a role on an ancestor that is not followed.
 func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
 	for _, c := range []struct {
 		owners int
@@ -180,16 +182,16 @@ func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
 			x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: kind, Namespace: "one", Name: name, UID: "2"}))
 			q := Query{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file().Type, Namespace: "one", Name: file().Name}
 			if _, ok := x.Decide(q); ok != counts {
-				t.Errorf("below %d folders of %d cabinets each, a role on %s counts: %v", c.owners, c.owners, name, ok)
+				t.Errorf("below %d folders of %d cabinets each, a role on %s: got allowed %v", c.owners, c.owners, name, ok)
 			}
 			if _, askable := x.Check(q); askable == c.cut {
-				t.Errorf("below %d folders of %d cabinets each, OpenFGA is asked: %v", c.owners, c.owners, askable)
+				t.Errorf("below %d folders of %d cabinets each, Check returned ok %v", c.owners, c.owners, askable)
 			}
 			if holders, _ := x.WhoCan(q, 10); len(holders) > 0 != counts {
-				t.Errorf("below %d folders of %d cabinets each, by a role on %s those may: %v", c.owners, c.owners, name, holders)
+				t.Errorf("below %d folders of %d cabinets each, a role on %s: WhoCan returned %v", c.owners, c.owners, name, holders)
 			}
 			if e := x.Explain(q); e.Truncated != (c.cut && !counts) {
-				t.Errorf("below %d folders of %d cabinets each, it is said of %s that there is more: %v", c.owners, c.owners, name, e.Truncated)
+				t.Errorf("below %d folders of %d cabinets each, a role on %s: got Truncated %v", c.owners, c.owners, name, e.Truncated)
 			}
 		}
 		x.SetBinding("one", "b", nil)

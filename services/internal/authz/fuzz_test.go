@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-// Whatever is asked, in whichever words, the index answers what the declared objects say.
+// FuzzQuestions verifies that the answers of the index to any query equal those of the naive implementation.
 func FuzzQuestions(f *testing.F) {
 	for seed := range uint64(20) {
 		w := world.New(seed)
@@ -32,10 +32,10 @@ func FuzzQuestions(f *testing.F) {
 		q := question(request)
 		_, got := x.Decide(q)
 		if want := world.NewNaive(w).Allows(request); got != want {
-			t.Errorf("world %d: the index says %v, the objects say %v, to %+v", seed, got, want, request)
+			t.Errorf("world %d: index %v, naive %v for %+v", seed, got, want, request)
 		}
 		if e := x.Explain(q); e.Allowed != got {
-			t.Errorf("world %d: %+v is explained by %+v", seed, request, e)
+			t.Errorf("world %d: Explain(%+v) returned %+v", seed, request, e)
 		}
 	})
 }

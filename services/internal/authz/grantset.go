@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// fewGrants bounds a linear search, which saves memory.
+// fewGrants bounds the grants that are searched linearly. A slice needs less memory than a map.
 const fewGrants = 16
 
 // grantSet holds the grants of a principal with their bindings. Most sets are small.
@@ -20,7 +20,7 @@ type entry struct {
 	binding *binding
 }
 
-// bindingOf returns a binding that makes the grant; nil if there is none.
+// bindingOf returns a binding that makes the grant, or nil.
 func (s *grantSet) bindingOf(g *grant) *binding {
 	for _, one := range s.few {
 		if one.grant == g {
@@ -50,7 +50,7 @@ func (s *grantSet) allGrants() iter.Seq2[*grant, *binding] {
 	}
 }
 
-// atLeastSize returns at least the number of grants.
+// atLeastSize returns an upper bound of the number of grants. It is 0 only if there are none.
 func (s *grantSet) atLeastSize() int { return len(s.few) + len(s.many) }
 
 func (s *grantSet) addBinding(b *binding) {
@@ -68,7 +68,7 @@ func (s *grantSet) addBinding(b *binding) {
 	s.many[b.grant] = append(s.many[b.grant], b)
 }
 
-// removeBinding removes what a binding gives.
+// removeBinding removes a binding. Its grant stays as long as another binding makes it.
 func (s *grantSet) removeBinding(b *binding) {
 	s.few = slices.DeleteFunc(s.few, func(one entry) bool { return one.binding == b })
 	if s.many == nil {

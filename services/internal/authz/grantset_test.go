@@ -11,7 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// Somebody who has few grants, and more of them than few, has each as long as one binding gives it.
+// TestEachGrantIsHadAsLongAsABindingGivesIt removes bindings one by one. Each grant must stay until its last binding is
+// removed, in small sets and in large ones.
 func TestEachGrantIsHadAsLongAsABindingGivesIt(t *testing.T) {
 	for _, many := range []int{1, fewGrants / 2, fewGrants, fewGrants + 1, 5 * fewGrants} {
 		x := trees()
@@ -22,11 +23,11 @@ func TestEachGrantIsHadAsLongAsABindingGivesIt(t *testing.T) {
 			t.Helper()
 			for i := range many {
 				if got := x.gets("alice", "one", tree(i)); got != (i >= from) {
-					t.Fatalf("of %d, %s, tree %d may be got: %v", many, when, i, got)
+					t.Fatalf("%d trees, %s: tree %d: got allowed %v", many, when, i, got)
 				}
 			}
-			if rights := x.WhatCan(Subject{User: "alice"}); len(rights) != many-from+1 { // The oak is hers, too.
-				t.Fatalf("of %d, %s, there are %d rights", many, when, len(rights))
+			if rights := x.WhatCan(Subject{User: "alice"}); len(rights) != many-from+1 { // The extra one is the right on the oak.
+				t.Fatalf("%d trees, %s: got %d rights", many, when, len(rights))
 			}
 		}
 		for i := range many {
@@ -34,22 +35,22 @@ func TestEachGrantIsHadAsLongAsABindingGivesIt(t *testing.T) {
 			x.SetBinding("one", fmt.Sprint("b", i), on(i))
 			x.SetBinding("one", fmt.Sprint("second", i), on(i))
 		}
-		have("by two bindings each", 0)
+		have("two bindings for each tree", 0)
 		for i := range many {
 			x.SetBinding("one", fmt.Sprint("b", i), nil)
-			have("by one binding less", 0)
+			have("after removal of a first binding", 0)
 		}
 		for i := range many {
 			x.SetBinding("one", fmt.Sprint("second", i), nil)
-			have("by the last binding less", i+1)
+			have("after removal of a last binding", i+1)
 		}
 		if p := x.principals[Principal{User, Ref{Name: "alice"}, "1"}]; p == nil || p.grants.atLeastSize() != 1 {
-			t.Errorf("of %d, what is left is %+v", many, p)
+			t.Errorf("%d trees: principal left after removal: %+v", many, p)
 		}
 	}
 }
 
-// delegated is an index in which a PolicyBinding is an object of a kind that is below trees.
+// delegated returns an index in which trees are parents of PolicyBindings.
 func delegated() *Index {
 	x := trees()
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bindings"}}
@@ -61,8 +62,8 @@ func delegated() *Index {
 	return x
 }
 
-// A binding is an object on which roles can be had, as others are: by its UID, and below what owns it; and for each that is there,
-// whether or not something else is known of it.
+// TestABindingIsAnObjectAsOthersAre verifies that roles can be held on a PolicyBinding. They count by its UID, and
+// through its owners, whether or not the index has an entry for its scope.
 func TestABindingIsAnObjectAsOthersAre(t *testing.T) {
 	x := delegated()
 	declare := func(uid string, owners ...iam.Owner) {
@@ -84,58 +85,58 @@ func TestABindingIsAnObjectAsOthersAre(t *testing.T) {
 	may := func(when string, want bool) {
 		t.Helper()
 		if _, ok := x.Decide(q); ok != want {
-			t.Errorf("%s bob may: %v", when, ok)
+			t.Errorf("%s: got allowed %v, want %v", when, ok, want)
 		}
 	}
 	absent := func(when string, want bool) {
 		t.Helper()
 		if e := x.Explain(q); e.NoObject != want {
-			t.Errorf("%s it is absent: %v", when, e.NoObject)
+			t.Errorf("%s: got NoObject %v, want %v", when, e.NoObject, want)
 		}
 	}
-	absent("before it is declared", true)
+	absent("before the binding is declared", true)
 	declare("u1")
-	absent("once it is declared", false)
+	absent("after the binding is declared", false)
 	if e := x.Explain(get("alice", "one", "object")); !e.NoObject {
-		t.Error("a tree of its name is there, too")
+		t.Error("a tree of the same name exists, too")
 	}
 	if len(x.places) != 2 {
-		t.Errorf("of a binding is kept more than itself: %d places", len(x.places))
+		t.Errorf("the binding has its own place: got %d places, want 2", len(x.places))
 	}
 	audit("audit", &iamv1alpha1.ResourceReference{APIGroup: "iam.miloapis.com", Kind: "PolicyBinding", Namespace: "one", Name: "object", UID: "u1"})
-	may("with a role on it", true)
+	may("role on the binding", true)
 	declare("u2")
-	may("when another has the name", false)
+	may("other binding of the same name", false)
 	declare("u1")
-	may("when it is the one again", true)
+	may("original UID again", true)
 	declare("")
-	may("when it is gone", false)
-	absent("when it is gone", true)
+	may("after removal", false)
+	absent("after removal", true)
 	declare("u1")
-	may("when it is back", true)
+	may("declared again", true)
 	x.SetBinding("one", "audit", nil)
-	may("without the role", false)
+	may("role removed", false)
 	declare("")
 	declare("u3")
 	oak := iam.Owner{Type: "a/Tree", Name: "oak", UID: "2"}
 	audit("above", &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
-	may("while it is of nothing", false)
+	may("no owner", false)
 	declare("u3", oak)
-	may("when it is of the oak", true)
+	may("owned by the oak", true)
 	declare("u3")
-	may("when it is of nothing again", false)
+	may("owner removed", false)
 	declare("u3", iam.Owner{Type: "a/Tree", Name: "oak", UID: "5"})
-	may("when it is of another oak", false)
+	may("owned by another oak", false)
 	other := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "elm", UID: "3"})
 	other.UID = "v1"
 	x.SetBinding("one", "other", other)
 	x.SetTarget(bindingType, "one", "other", &iam.Target{Namespace: "one", UID: "v2"})
 	if at := (Scope{Type: bindingType, Ref: Ref{"one", "other"}}); !x.isThere(at, "v2") || x.isThere(at, "v1") {
-		t.Error("it is the one that declared it, not the one that is there")
+		t.Error("the object has the UID of the declaration, not of the target")
 	}
 	all := binds(nil)
 	all.Spec.RoleRef.Name, all.Spec.Subjects = "auditor", []iamv1alpha1.Subject{{Kind: "User", Name: "bob", UID: "9"}}
 	all.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: "iam.miloapis.com", Kind: "PolicyBinding"}
 	x.SetBinding("one", "all", all)
-	may("with a role on all", true)
+	may("role on all bindings", true)
 }

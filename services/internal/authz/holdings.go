@@ -1,17 +1,17 @@
 package authz
 
-// heldPermissions computes what a subject holds. It computes each grant and each place once, because anybody may make many of
-// both.
+// heldPermissions computes the permissions of a subject. It computes each grant and each scope once, because users can
+// create many of both.
 type heldPermissions struct {
 	x      *Index
 	grants map[*grant]struct{}
 	// everywhere holds the permissions on all objects of their kinds.
 	everywhere bits
-	// at caches the permissions at places.
+	// at caches the permissions on each scope.
 	at map[Scope]bits
 }
 
-// permissionsHeldBy returns the holdings of a subject.
+// permissionsHeldBy returns the grants of a subject, and its permissions on whole kinds.
 func (x *Index) permissionsHeldBy(s Subject) *heldPermissions {
 	h := &heldPermissions{x: x, grants: map[*grant]struct{}{}, everywhere: x.bitsOf(nil), at: map[Scope]bits{}}
 	for _, p := range x.are(s) {
@@ -33,7 +33,7 @@ func (x *Index) permissionsHeldBy(s Subject) *heldPermissions {
 	return h
 }
 
-// addAt adds the permissions that the subject's grants at a place give.
+// addAt adds the permissions of the subject's grants on a scope.
 func (h *heldPermissions) addAt(all bits, p *scopeEntry) {
 	for _, g := range p.grants {
 		if _, mine := h.grants[g]; mine {
@@ -42,8 +42,8 @@ func (h *heldPermissions) addAt(all bits, p *scopeEntry) {
 	}
 }
 
-// permissionsOn returns the permissions on an object with a UID, or on a whole kind. If another object has the name, only
-// permissions on all objects there count.
+// permissionsOn returns the permissions on the object with a UID, or on a whole kind. If another object has the name,
+// only permissions on the whole kind count.
 func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) bits {
 	if t, there := h.x.objectAt(at); at.All || there && t.UID != uid {
 		at = Scope{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
@@ -62,7 +62,8 @@ func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) bits {
 	return has
 }
 
-// missingPermission returns a permission that a role gives on an object, or on a whole kind, and the subject lacks.
+// missingPermission returns a permission that a role gives on an object, or on a whole kind, and that the subject
+// lacks.
 func (h *heldPermissions) missingPermission(ref Ref, at Scope, uid string) (m Missing, lacks bool) {
 	r, m, lacks := h.x.permissionsGiven(ref, at)
 	if lacks {

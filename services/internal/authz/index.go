@@ -19,18 +19,18 @@ func (r Ref) String() string {
 	return r.Namespace + "/" + r.Name
 }
 
-// Index holds the content of the declared objects. Create one with [New]. It is safe for concurrent use. Set an object
-// under its name, and nil when it is gone. An object in deletion counts as gone.
+// Index holds the declared objects that decide access. Create one with [New]. It is safe for concurrent use. Each Set
+// method takes an object under its name, or nil for a deleted object. An object in deletion counts as deleted.
 type Index struct {
 	mu      sync.RWMutex
 	trusted func(typ string) bool
-	// loading means that no question is asked yet.
+	// loading is set while [Index.Load] runs, when no query is decided yet.
 	loading bool
 
 	resources map[string]*iamv1alpha1.ProtectedResource
 	registry  *iam.Registry
 	kinds     map[string]*kind
-	// permissions numbers the permissions by their position in names, while the registry is the same.
+	// permissions maps each permission to its position in names. It changes only with the registry.
 	permissions map[string]int
 	names       []string
 	// owners holds the type that registers each permission.
@@ -43,20 +43,20 @@ type Index struct {
 	accountNames map[string]string // By UID.
 	groups       map[Ref]string    // UIDs.
 	memberships  map[Ref]membership
-	// membershipsOf holds the memberships of a user, membershipsIn those in a group.
+	// membershipsOf holds the memberships of each user, membershipsIn those in each group.
 	membershipsOf multimap[string, Ref]
 	membershipsIn multimap[Ref, Ref]
 	// belongings counts the recorded memberships of a user in a group.
 	belongings map[membershipKey]int
 
-	// observed holds the types whose objects are all known.
+	// observed holds the types of which the index has all objects.
 	observed   map[string]bool
 	places     map[Scope]*scopeEntry
 	bindings   map[Ref]*binding
 	principals map[Principal]*principal
 }
 
-// New returns an index in which nobody may do anything. Objects of trusted types are not followed, so bindings on them
+// New returns an empty index, which allows nothing. Objects of trusted types are not followed, so bindings on them
 // count whether or not they exist. trusted may be nil.
 func New(trusted func(typ string) bool) *Index {
 	return &Index{
@@ -69,8 +69,8 @@ func New(trusted func(typ string) bool) *Index {
 	}
 }
 
-// Load calls tell, which sets many objects before the first question. The inherited permissions of roles are computed
-// once, at the end.
+// Load calls tell, which sets many objects before the first query. The inherited permissions of roles are computed
+// once, after that.
 func (x *Index) Load(tell func()) {
 	x.loading = true
 	tell()

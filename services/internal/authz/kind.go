@@ -17,12 +17,12 @@ type kind struct {
 	parents map[string]*kind
 }
 
-// isBelow reports whether objects of a type may be ancestors of objects of the kind.
+// isBelow reports whether objects of a type may be ancestors of objects of the kind k.
 func (k *kind) isBelow(typ string) bool {
 	return k.parents[typ] != nil || k.isBelowBeside(typ, map[*kind]bool{})
 }
 
-// isBelowBeside reports the same without the kinds that were visited.
+// isBelowBeside is isBelow without the kinds in visited, so that each kind is visited once.
 func (k *kind) isBelowBeside(typ string, visited map[*kind]bool) bool {
 	if visited[k] {
 		return false
@@ -36,7 +36,8 @@ func (k *kind) isBelowBeside(typ string, visited map[*kind]bool) bool {
 	return false
 }
 
-// SetProtectedResource sets a ProtectedResource. Their validity depends on each other, so all are judged again.
+// SetProtectedResource adds, replaces or removes a ProtectedResource. Their validity depends on each other, so all of
+// them are validated again.
 func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResource) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -51,7 +52,7 @@ func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResour
 	}
 }
 
-// registerResources judges all ProtectedResources, and computes the permissions of all roles again.
+// registerResources validates all ProtectedResources, and computes the permissions of all roles again.
 func (x *Index) registerResources() {
 	x.registry = iam.Register(slices.Collect(maps.Values(x.resources)))
 	kinds := x.registry.Kinds()
@@ -83,7 +84,7 @@ type bits []uint64
 
 const word = 64
 
-// bitsOf returns a set without unregistered permissions.
+// bitsOf returns the set of the permissions that are registered.
 func (x *Index) bitsOf(permissions []string) bits {
 	b := make(bits, len(x.permissions)/word+1)
 	for _, permission := range permissions {
@@ -112,7 +113,7 @@ func (b bits) countCommon(other bits) (n int) {
 	return n
 }
 
-// containsBeyond reports whether the set has an element of with that without lacks.
+// containsBeyond reports whether b has an element that is in with and not in without.
 func (b bits) containsBeyond(with, without bits) bool {
 	for i, w := range b[:min(len(b), len(with))] {
 		if w&with[i]&^without[i] != 0 {

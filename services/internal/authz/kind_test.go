@@ -11,8 +11,8 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// What statuses say of kinds has all roles worked out anew only where that decides which kinds there are: it may change with every
-// word of the watcher, of very many kinds.
+// TestOnlyWhatRegistersAKindHasAllWorkedOutAnew verifies that a status computes all roles again only if it decides
+// which kinds are registered. The watcher updates the statuses of very many kinds often.
 func TestOnlyWhatRegistersAKindHasAllWorkedOutAnew(t *testing.T) {
 	condition := func(typ, reason string) metav1.Condition {
 		return metav1.Condition{Type: typ, Status: metav1.ConditionFalse, Reason: reason}
@@ -21,20 +21,20 @@ func TestOnlyWhatRegistersAKindHasAllWorkedOutAnew(t *testing.T) {
 		change func(*iamv1alpha1.ProtectedResource)
 		anew   bool
 	}{
-		"nothing": {change: func(*iamv1alpha1.ProtectedResource) {}},
-		"its objects are not known": {change: func(p *iamv1alpha1.ProtectedResource) {
+		"no change": {change: func(*iamv1alpha1.ProtectedResource) {}},
+		"condition Observed": {change: func(p *iamv1alpha1.ProtectedResource) {
 			p.Status.Conditions = append(p.Status.Conditions, condition(iamv1alpha1.Observed, iamv1alpha1.NotFollowed))
 		}},
-		"its label":       {change: func(p *iamv1alpha1.ProtectedResource) { p.Labels = map[string]string{"a": "b"} }},
-		"its permissions": {func(p *iamv1alpha1.ProtectedResource) { p.Spec.Permissions = []string{"list"} }, true},
-		"its generation":  {func(p *iamv1alpha1.ProtectedResource) { p.Generation++ }, true},
-		"it is another":   {func(p *iamv1alpha1.ProtectedResource) { p.UID = "another" }, true},
-		"it is older":     {func(p *iamv1alpha1.ProtectedResource) { p.CreationTimestamp = metav1.Unix(0, 0) }, true},
-		"what is its own": {func(p *iamv1alpha1.ProtectedResource) { p.Status.Registered = &iamv1alpha1.Registration{Group: "a"} }, true},
-		"there is no room for it": {func(p *iamv1alpha1.ProtectedResource) {
+		"label":         {change: func(p *iamv1alpha1.ProtectedResource) { p.Labels = map[string]string{"a": "b"} }},
+		"permissions":   {func(p *iamv1alpha1.ProtectedResource) { p.Spec.Permissions = []string{"list"} }, true},
+		"generation":    {func(p *iamv1alpha1.ProtectedResource) { p.Generation++ }, true},
+		"UID":           {func(p *iamv1alpha1.ProtectedResource) { p.UID = "another" }, true},
+		"creation time": {func(p *iamv1alpha1.ProtectedResource) { p.CreationTimestamp = metav1.Unix(0, 0) }, true},
+		"registration":  {func(p *iamv1alpha1.ProtectedResource) { p.Status.Registered = &iamv1alpha1.Registration{Group: "a"} }, true},
+		"registration limit exceeded": {func(p *iamv1alpha1.ProtectedResource) {
 			p.Status.Conditions = []metav1.Condition{condition(iamv1alpha1.Registered, iamv1alpha1.LimitExceeded)}
 		}, true},
-		"it goes": {func(p *iamv1alpha1.ProtectedResource) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)} }, true},
+		"deletion": {func(p *iamv1alpha1.ProtectedResource) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)} }, true},
 	} {
 		x := New(nil)
 		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees", CreationTimestamp: metav1.Unix(1e9, 0)}}
@@ -44,12 +44,13 @@ func TestOnlyWhatRegistersAKindHasAllWorkedOutAnew(t *testing.T) {
 		c.change(is)
 		x.SetProtectedResource("trees", is)
 		if anew := x.Registry() != before; anew != c.anew {
-			t.Errorf("%s: worked out anew: %v", name, anew)
+			t.Errorf("%s: got recomputed %v, want %v", name, anew, c.anew)
 		}
 	}
 }
 
-// Each kind may have two parents, level upon level: up sixty levels there are more ways than anybody can go.
+// TestWhatIsAboveAKindIsFoundHoweverManyWaysLeadUp gives each kind two parents on each of sixty levels. That is 2^60
+// paths, so the search must visit each kind once.
 func TestWhatIsAboveAKindIsFoundHoweverManyWaysLeadUp(t *testing.T) {
 	const levels = 60
 	x := New(nil)
@@ -75,9 +76,9 @@ func TestWhatIsAboveAKindIsFoundHoweverManyWaysLeadUp(t *testing.T) {
 	select {
 	case is := <-found:
 		if !is {
-			t.Error("something else is above a kind than was said")
+			t.Error("isBelow disagrees with the declared parents")
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("it goes every way up")
+		t.Fatal("isBelow did not return within 10 seconds; it visits every path")
 	}
 }

@@ -7,18 +7,21 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// Missing is something that a change would give and its author lacks. Unknown things count as missing, too: a Role
-// without a permission is not declared; a permission without a registration of its kind has a place beside it; a place
-// alone is an owner that is not known to exist.
+// Missing is a part of a change that would give rights that its author lacks, usually a permission of a role. A part
+// that the index cannot resolve counts as missing, too:
+//
+// - Permission can be one that is not registered.
+// - Role without Permission and At is a role that is not declared.
+// - At without Permission is an unregistered kind, or an owner that may not exist.
 type Missing struct {
 	Role       Ref
 	Permission string
 	At         Scope
-	// Owners means that there are more than [MostOwners] owners.
+	// Owners is set if there are more than [MostOwners] owners.
 	Owners bool
 }
 
-// MissingToBind returns what a subject lacks of what a binding in a namespace would give on its target.
+// MissingToBind returns a permission that a binding in a namespace would give on its target and that the subject lacks.
 func (x *Index) MissingToBind(s Subject, namespace string, b *iamv1alpha1.PolicyBindingSpec) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -29,8 +32,8 @@ func (x *Index) MissingToBind(s Subject, namespace string, b *iamv1alpha1.Policy
 	return x.permissionsHeldBy(s).missingPermission(Ref{cmp.Or(b.RoleRef.Namespace, namespace), b.RoleRef.Name}, at, uid)
 }
 
-// MissingToJoin returns what a subject lacks of what a group holds. Grants on objects that are known not to exist do
-// not count. Grants on objects of a kind that is not observed, or not registered, do.
+// MissingToJoin returns a permission that a group holds and that the subject lacks. Grants on objects that are known
+// not to exist do not count. Grants on objects of a kind that is not observed, or not registered, do.
 func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -50,8 +53,8 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m Missing, lacks bool) {
 	return m, false
 }
 
-// MissingToInclude returns what a subject lacks, on all objects, of permissions and of what roles give: a role that
-// receives them may be bound anywhere later.
+// MissingToInclude returns one of the permissions, or of the permissions of the roles, that the subject lacks on all
+// objects. A role that includes them may later be bound to any object.
 func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -73,7 +76,8 @@ func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (
 	return m, false
 }
 
-// MissingToOwn returns what a subject lacks on an object of what is held on its new owners, and above these.
+// MissingToOwn returns a permission that others hold on the new owners of an object, or above these, and that the
+// subject lacks on the object.
 func (x *Index) MissingToOwn(s Subject, object Scope, uid string, owners []iam.Owner) (m Missing, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -81,7 +85,7 @@ func (x *Index) MissingToOwn(s Subject, object Scope, uid string, owners []iam.O
 	if k == nil {
 		return m, false
 	}
-	var above scopeSet // One for all owners, which may share any number of owners.
+	var above scopeSet // Shared by all owners, because they may have common ancestors.
 	for _, owner := range owners {
 		if k.parents[owner.Type] != nil && !x.reachOwner(&above, object, owner) {
 			return Missing{At: Scope{Type: owner.Type, Ref: Ref{Name: owner.Name}}}, true
@@ -104,7 +108,7 @@ func (x *Index) MissingToOwn(s Subject, object Scope, uid string, owners []iam.O
 	return m, false
 }
 
-// hiddenParent returns a parent that the object may have, but that is not observed.
+// hiddenParent returns a parent that the object may have, but whose type is not observed.
 func (x *Index) hiddenParent(at *scopeEntry) (above Scope, hiddenParent bool) {
 	k := x.kinds[at.Type]
 	if k == nil || at.target == nil {
@@ -119,8 +123,8 @@ func (x *Index) hiddenParent(at *scopeEntry) (above Scope, hiddenParent bool) {
 	return within, within.Name != "" && k.parents[namespaceType] != nil && !x.observed[namespaceType] && !x.canExist(within)
 }
 
-// reachOwner finds the places where a role counts for an owner, and reports whether the owner exists. An owner without
-// a known UID is the one that has the name.
+// reachOwner adds the scopes on which a role counts for an owner, and reports whether the owner exists. An owner
+// without a UID is identified by its name.
 func (x *Index) reachOwner(r *scopeSet, object Scope, owner iam.Owner) (there bool) {
 	for _, namespace := range [...]string{object.Namespace, ""} {
 		above := Scope{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
@@ -132,7 +136,8 @@ func (x *Index) reachOwner(r *scopeSet, object Scope, owner iam.Owner) (there bo
 	return there
 }
 
-// permissionsGiven returns a role if it is declared with everything that it inherits, and all its permissions are registered.
+// permissionsGiven returns a role if it and all roles that it inherits are declared, and all its permissions are
+// registered.
 func (x *Index) permissionsGiven(ref Ref, at Scope) (r *role, m Missing, lacks bool) {
 	switch r = x.roles[ref]; {
 	case r == nil || !r.declared:
@@ -145,7 +150,7 @@ func (x *Index) permissionsGiven(ref Ref, at Scope) (r *role, m Missing, lacks b
 	return r, m, false
 }
 
-// firstMissing returns the first given permission that can be held and that the subject lacks.
+// firstMissing returns the first permission that is in given and held, and not in has.
 func (x *Index) firstMissing(given, held, has bits) (name string, lacks bool) {
 	if !given.containsBeyond(held, has) {
 		return "", false

@@ -13,7 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-// Who lacks nothing to bind a role has on its target all that it gives.
+// TestWhoMayBindHasWhatIsGiven verifies that a subject for which MissingToBind returns nothing holds all permissions
+// that the role gives on the target.
 func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
 	found := map[string]int{}
 	everyWorld(t, func(w *world.World, x *Index) {
@@ -24,7 +25,7 @@ func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
 				_, known := x.permissions[m.Permission]
 				switch {
 				case lacks && known && x.may(who, m.Permission, x.meant(&b.Spec)):
-					t.Fatalf("%+v is said to lack %s on %v", who, m.Permission, m.At)
+					t.Fatalf("MissingToBind(%+v) returned %s on %v, which the subject has", who, m.Permission, m.At)
 				case lacks && known:
 					found["lacks it"]++
 				case lacks && m.Permission != "":
@@ -41,35 +42,36 @@ func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
 	})
 	for _, what := range []string{"has it", "lacks it", "unregistered permission", "no role", "unregistered kind"} {
 		if found[what] == 0 {
-			t.Errorf("nobody was told %q: %v", what, found)
+			t.Errorf("no case %q occurred: %v", what, found)
 		}
 	}
 }
 
-// gaveAll wants who may bind to have all that a binding gives, and says how much that is.
+// gaveAll fails the test unless the subject has all permissions that a binding gives. It returns their number.
 func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding) int {
 	t.Helper()
 	at, _, _ := placeOf(b.Spec.ResourceSelector)
 	role := Ref{cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name}
 	permissions, ok := x.giving(role)
 	if !ok || x.kinds[at.Type] == nil {
-		t.Fatalf("nobody has what %v will give on %v", role, at)
+		t.Fatalf("MissingToBind accepted role %v on %v, which is not resolved", role, at)
 	}
 	for _, permission := range permissions {
 		if _, known := x.permissions[permission]; !known {
-			t.Fatalf("nobody has %s", permission)
+			t.Fatalf("MissingToBind accepted the unregistered permission %s", permission)
 		}
 	}
 	gives := x.Permissions(role, at)
 	for _, permission := range gives {
 		if !x.may(who, permission, x.meant(&b.Spec)) {
-			t.Fatalf("%+v may bind %v on %v without %s", who, role, at, permission)
+			t.Fatalf("MissingToBind: %+v may bind %v on %v without %s", who, role, at, permission)
 		}
 	}
 	return len(gives)
 }
 
-// meant is what a binding is on. What somebody has on another object of the name is not had on this one.
+// meant returns the scope of a binding. If another object has the name, it returns the scope without the name, because
+// permissions on that object do not count.
 func (x *Index) meant(b *iamv1alpha1.PolicyBindingSpec) Scope {
 	at, uid, _ := placeOf(b.ResourceSelector)
 	if p := x.places[at]; p != nil && p.target != nil && p.target.UID != uid {
@@ -78,7 +80,8 @@ func (x *Index) meant(b *iamv1alpha1.PolicyBindingSpec) Scope {
 	return at
 }
 
-// Who lacks nothing to join a group, or to give a role what another has, has that.
+// TestWhoMayJoinOrIncludeHasWhatIsGiven verifies that a subject for which MissingToJoin or MissingToInclude returns
+// nothing holds the permissions of the group or the roles.
 func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 	joined, included, lacking := 0, 0, 0
 	everyWorld(t, func(w *world.World, x *Index) {
@@ -94,14 +97,14 @@ func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 				for g := range p.grants.allGrants() {
 					for _, permission := range x.Permissions(g.role.Ref, g.at.Scope) {
 						if joined++; g.at.isCounted(g.uid) && !x.may(who, permission, g.at.Scope) {
-							t.Fatalf("%+v may join %v without %s on %v", who, group, permission, g.at.Scope)
+							t.Fatalf("MissingToJoin: %+v may join %v without %s on %v", who, group, permission, g.at.Scope)
 						}
 					}
 				}
 			}
 			for _, name := range x.names {
 				if _, lacks := x.MissingToInclude(who, []string{name}, nil); lacks == x.may(who, name, Scope{}) {
-					t.Fatalf("%+v lacks %s to include it: %v", who, name, lacks)
+					t.Fatalf("MissingToInclude(%+v, %s): got lacks %v", who, name, lacks)
 				} else if !lacks {
 					included++
 				}
@@ -111,17 +114,18 @@ func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 				given, ok := x.giving(role)
 				if _, lacks := x.MissingToInclude(who, nil, []Ref{role}); !lacks && (!ok ||
 					slices.ContainsFunc(given, func(name string) bool { return !x.may(who, name, Scope{}) })) {
-					t.Fatalf("%+v may have %v inherited, and lacks some of %v", who, role, given)
+					t.Fatalf("MissingToInclude: %+v may inherit %v without some of %v", who, role, given)
 				}
 			}
 		}
 	})
 	if joined == 0 || included == 0 || lacking == 0 {
-		t.Errorf("%d were joined, %d included, %d lacking", joined, included, lacking)
+		t.Errorf("got %d joins, %d inclusions, %d refusals, want some of each", joined, included, lacking)
 	}
 }
 
-// By another owner nobody gets on an object what who gave it to that one does not have.
+// TestWhoMayGiveAnObjectAwayHasWhatOthersGet adds an owner to an object. No user may gain a permission on it that the
+// author of the change lacks.
 func TestWhoMayGiveAnObjectAwayHasWhatOthersGet(t *testing.T) {
 	gained, refused := 0, 0
 	everyWorld(t, func(w *world.World, x *Index) {
@@ -147,18 +151,18 @@ func TestWhoMayGiveAnObjectAwayHasWhatOthersGet(t *testing.T) {
 			x.SetTarget(o.Type, o.Namespace, o.Name, &is)
 			for q := range x.answers(w, k, at) {
 				if gained++; !before[q] && !has[q[1]] {
-					t.Fatalf("%+v gives %s %s on %v by the owner %+v, without having it", who, q[0], q[1], at, owner)
+					t.Fatalf("MissingToOwn: %+v gives %s %s on %v by owner %+v, but lacks it", who, q[0], q[1], at, owner)
 				}
 			}
 			x.SetTarget(o.Type, o.Namespace, o.Name, was)
 		}
 	})
 	if gained == 0 || refused == 0 {
-		t.Errorf("%d were allowed, %d refused", gained, refused)
+		t.Errorf("got %d allowed, %d refused, want some of each", gained, refused)
 	}
 }
 
-// answers are all users who may do something to an object, each with what.
+// answers returns all pairs of a user and a permission that the user has on an object.
 func (x *Index) answers(w *world.World, k *kind, at Scope) map[[2]string]bool {
 	all := map[[2]string]bool{}
 	for _, u := range w.Users {
@@ -172,7 +176,8 @@ func (x *Index) answers(w *world.World, k *kind, at Scope) map[[2]string]bool {
 	return all
 }
 
-// may asks what guards of bindings must agree with: a permission on an object or on all of a kind, or on everything that has it.
+// may reports whether a subject has a permission on a scope, or on all objects of the kind that registers it. The
+// Missing methods must agree with it.
 func (x *Index) may(s Subject, permission string, at Scope) bool {
 	q := Query{Subject: s, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
 	if _, allowed := x.Decide(q); allowed {
@@ -183,8 +188,8 @@ func (x *Index) may(s Subject, permission string, at Scope) bool {
 	return allowed
 }
 
-// giving are all permissions that a role says, registered or not, and those of all that it inherits. It is not ok if one of
-// these is not declared.
+// giving lists all permissions of a role and of all roles that it inherits, registered or not. ok is false if one of
+// these roles is not declared.
 func (x *Index) giving(of Ref) (permissions []string, ok bool) {
 	seen := map[*role]bool{}
 	for queue := []*role{x.roles[of]}; len(queue) > 0; queue = queue[1:] {
@@ -203,7 +208,8 @@ func (x *Index) giving(of Ref) (permissions []string, ok bool) {
 	return permissions, true
 }
 
-// What is not known to be there now may be there, or be found again: a watcher that was away knows nothing of objects at first.
+// TestWhatMayBeThereIsLacked verifies that grants on unobserved objects count as missing. The objects may exist,
+// because a watcher that was stopped holds no objects at first.
 func TestWhatMayBeThereIsLacked(t *testing.T) {
 	const cabinet, folder, file = "a.example/Cabinet", "a.example/Folder", "a.example/File"
 	owned := func(owners ...iam.Owner) *iam.Target { return &iam.Target{Namespace: "n", UID: "u", Owners: owners} }
@@ -220,14 +226,14 @@ func TestWhatMayBeThereIsLacked(t *testing.T) {
 	join := func(when string, want bool) {
 		t.Helper()
 		if m, lacks := x.MissingToJoin(Subject{User: "mallory"}, Ref{"n", "g"}); lacks != want {
-			t.Errorf("%s: %v, %+v", when, lacks, m)
+			t.Errorf("%s: got lacks %v, %+v, want %v", when, lacks, m, want)
 		}
 	}
 	give := func(when string, want bool) {
 		t.Helper()
 		m, lacks := x.MissingToOwn(Subject{User: "mallory"}, Scope{Type: file, Ref: Ref{"n", "it"}}, "u", []iam.Owner{{Type: folder, Name: "mine", UID: "u"}})
 		if lacks != want {
-			t.Errorf("%s: %v, %+v", when, lacks, m)
+			t.Errorf("%s: got lacks %v, %+v, want %v", when, lacks, m, want)
 		}
 	}
 	register := func(typ string, parents ...string) {
@@ -243,31 +249,31 @@ func TestWhatMayBeThereIsLacked(t *testing.T) {
 	x.SetRole("n", "r", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a.example/files.get"}}})
 	bind(cabinet, "n", "c")
 	x.SetObserved(cabinet, true)
-	join("as long as nobody registers the kind", true)
+	join("kind not registered", true)
 	register(cabinet)
 	register(folder, cabinet, namespaceType)
 	register(file, folder)
-	join("the object is not there", false)
+	join("object does not exist", false)
 	x.SetObserved(cabinet, false)
-	join("nobody looks for the object", true)
+	join("kind of the object not observed", true)
 	x.SetTarget(cabinet, "n", "c", &iam.Target{Namespace: "n", UID: "other"})
-	join("another object is there", false)
+	join("another object of the same name", false)
 	x.SetTarget(cabinet, "n", "c", nil)
 
 	x.SetTarget(file, "n", "it", owned())
 	x.SetTarget(folder, "n", "mine", owned())
-	give("the folder is nobody's", false)
+	give("folder without owner", false)
 	x.SetTarget(folder, "n", "mine", owned(iam.Owner{Type: "b.example/Other", Name: "c", UID: "u"}))
-	give("the folder is of what is no parent", false)
+	give("owner of a kind that is no parent", false)
 	x.SetTarget(folder, "n", "mine", owned(iam.Owner{Type: cabinet, Name: "c", UID: "u"}))
-	give("nobody looks for whose the folder is", true)
+	give("kind of the owner not observed", true)
 	x.SetObserved(cabinet, true)
-	give("the folder is of nothing that is there", false)
+	give("owner does not exist", false)
 	x.SetTarget(cabinet, "n", "c", owned())
-	give("others have the folder", true)
+	give("owner with grants", true)
 	x.SetTarget(cabinet, "n", "c", nil)
 	register(namespaceType)
-	give("nobody looks for namespaces", true)
+	give("namespaces not observed", true)
 	x.SetObserved(namespaceType, true)
-	give("the namespace is nobody's", false)
+	give("namespace without grants", false)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/mutant"
 )
 
-// mutants are ways in which an index can be wrong that is told of changes one by one.
+// mutants returns faults of an index that receives changes one by one.
 func mutants() map[string]mutant.Mutant {
 	return map[string]mutant.Mutant{
 		"what is in deletion counts":                         {"index.go", "return o != nil && o.GetDeletionTimestamp() == nil", "return o != nil"},

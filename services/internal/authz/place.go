@@ -12,42 +12,42 @@ import (
 // namespaceType is the type of namespaces, which are parents of the objects in them if the kind registers them.
 const namespaceType = iamv1alpha1.CoreGroup + "/Namespace"
 
-// bindingType is the type with the most objects.
+// bindingType is the type of PolicyBindings, the kind with the most objects.
 const bindingType = "iam.miloapis.com/PolicyBinding"
 
 const userType = "iam.miloapis.com/User"
 
-// Scope is where a role can be held: on one object, or on a whole kind.
+// Scope is an object, or a whole kind, on which a role can be held.
 type Scope struct {
 	// Type is the name that [iam.Type] returns.
 	Type string
 	Ref
-	// All means all objects of the kind.
+	// All selects all objects of the kind.
 	All bool
 }
 
-// scopeEntry is a Place with an object or grants.
+// scopeEntry is a [Scope] with its object and the grants on it.
 type scopeEntry struct {
 	Scope
 
 	// target is the object, if it exists.
 	target *iam.Target
-	// trusted means that grants count without a target.
+	// trusted is set if grants count without a target.
 	trusted bool
-	// grants holds the grants that count here. idle holds the others by the UID of their object, so that grants for
-	// invented UIDs slow no question down.
+	// grants holds the grants that count. idle holds the others by the UID of their object, so that grants on objects
+	// that never existed slow down no query.
 	grants []*grant
 	idle   map[string][]*grant
 }
 
-// SetObserved sets whether all objects of a type are known. Otherwise unknown objects may exist. Set the objects first.
+// SetObserved sets whether the index has all objects of a type. If not, other objects may exist. Set the objects first.
 func (x *Index) SetObserved(typ string, observed bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.observed[typ] = observed
 }
 
-// SetTarget sets an object on which roles can be held.
+// SetTarget adds, replaces or removes an object on which roles can be held.
 func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -60,10 +60,11 @@ func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
 	x.releasePlace(p)
 }
 
-// objectAt returns the object at a place, if it exists.
+// objectAt returns the object of a scope, if it exists.
 func (x *Index) objectAt(at Scope) (t iam.Target, there bool) { return x.objectOf(x.places[at], at) }
 
-// objectOf returns the object at a place. A PolicyBinding without other facts needs no place of its own.
+// objectOf returns the object of a scope with its entry p, which may be nil. A PolicyBinding that has no owners and no
+// grants on it has no entry.
 func (x *Index) objectOf(p *scopeEntry, at Scope) (t iam.Target, there bool) {
 	switch {
 	case p != nil && p.target != nil:
@@ -83,13 +84,13 @@ func (x *Index) matchesObject(typ string, m *metav1.ObjectMeta) bool {
 	return there == lives && (!lives || is.UID == want.UID && slices.Equal(is.Owners, want.Owners))
 }
 
-// isThere reports whether the object with the UID exists at the place.
+// isThere reports whether the object with the UID exists at the scope.
 func (x *Index) isThere(at Scope, uid string) bool {
 	t, there := x.objectAt(at)
 	return there && t.UID == uid
 }
 
-// setTarget sets the object at the place, and updates which grants count.
+// setTarget sets the object of the entry, and updates which grants count.
 func (p *scopeEntry) setTarget(t *iam.Target) {
 	if t != nil && p.isThere(t.UID) {
 		p.target = t
@@ -122,12 +123,12 @@ func (x *Index) RefreshTrust(typ string) {
 	}
 }
 
-// isCounted reports whether grants for a UID count here: the object exists, or need not exist.
+// isCounted reports whether grants for a UID count: the object exists, or its type is trusted.
 func (p *scopeEntry) isCounted(uid string) bool {
 	return p.All || p.isThere(uid) || p.target == nil && p.trusted
 }
 
-// grantsFor returns the grants for a UID, among others if they count.
+// grantsFor returns the list that holds the grants for a UID: grants if they count, otherwise the list in idle.
 func (p *scopeEntry) grantsFor(uid string) []*grant {
 	if p.isCounted(uid) {
 		return p.grants
@@ -160,7 +161,7 @@ func (x *Index) entryAt(at Scope) *scopeEntry {
 	return p
 }
 
-// canExist reports whether an object that is not followed may exist here.
+// canExist reports whether an object may exist at the scope although the index does not have it.
 func (x *Index) canExist(at Scope) bool {
 	return !at.All && at.Name != "" && x.trusted != nil && x.trusted(at.Type)
 }
@@ -171,10 +172,10 @@ func (x *Index) releasePlace(p *scopeEntry) {
 	}
 }
 
-// isThere reports whether the object with the UID exists here.
+// isThere reports whether the entry holds the object with the UID.
 func (p *scopeEntry) isThere(uid string) bool { return p.target != nil && p.target.UID == uid }
 
-// placeOf returns the place of a binding, and the UID that the object must have.
+// placeOf returns the scope of a binding, and the UID that the object must have.
 func placeOf(s iamv1alpha1.ResourceSelector) (at Scope, uid string, ok bool) {
 	switch {
 	case s.ResourceRef != nil:
@@ -185,30 +186,31 @@ func placeOf(s iamv1alpha1.ResourceSelector) (at Scope, uid string, ok bool) {
 	return at, "", false
 }
 
-// few bounds a linear search that needs no allocation.
+// few bounds the scopes that are searched linearly, without allocation.
 const few = 32
 
-// MostOwners bounds the owners that are followed for an answer, of the object and of everything above it, the nearest
-// first. Anybody who may create objects can give each of them many owners.
+// MostOwners bounds the owners that one query follows, of the object and of everything above it, the nearest first.
+// Every user that may create objects can give each of them many owners.
 const MostOwners = 1000
 
-// scopeSet collects all places where a role counts for a question.
+// scopeSet collects all scopes on which a role counts for a query.
 type scopeSet struct {
 	near  [few]*scopeEntry
 	count int
 	far   map[*scopeEntry]struct{}
-	// from holds the child of each object; nil unless the path is needed.
+	// from maps each object to the child from which it was reached; nil unless the path is needed.
 	from map[Scope]Scope
-	// ahead, and then further, queue the parents of visited objects: many in all, of which passed were visited.
+	// ahead and then further form a queue of parents. many counts the queued parents, passed those of them that were
+	// visited.
 	ahead        [few / 2]Scope
 	further      []Scope
 	many, passed int
-	// owners counts the followed owners. cut means that there are more than MostOwners.
+	// owners counts the followed owners. cut is set if there are more than MostOwners.
 	owners int
 	cut    bool
 }
 
-// isNewScope adds a place, and reports whether it is new.
+// isNewScope adds a scope, and reports whether it is new.
 func (r *scopeSet) isNewScope(p *scopeEntry) bool {
 	if p == nil || slices.Contains(r.near[:r.count], p) {
 		return false
@@ -228,7 +230,7 @@ func (r *scopeSet) isNewScope(p *scopeEntry) bool {
 	return true
 }
 
-// allScopes yields the places.
+// allScopes yields all scopes of the set.
 func (r *scopeSet) allScopes(yield func(*scopeEntry) bool) {
 	for _, p := range r.near[:r.count] {
 		if !yield(p) {
@@ -242,8 +244,8 @@ func (r *scopeSet) allScopes(yield func(*scopeEntry) bool) {
 	}
 }
 
-// addScopes adds the whole kind, the object, and everything above it. namespace is that of the request; a known object has
-// its own.
+// addScopes adds the whole kind, the object, and everything above it. namespace is the namespace of the request; an
+// object in the index has its own.
 func (x *Index) addScopes(r *scopeSet, k *kind, at Scope, namespace string) {
 	x.expandScope(r, k, at, namespace)
 	x.expandParents(r)

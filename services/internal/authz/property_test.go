@@ -6,14 +6,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-// How much is asked: of so many worlds, after so many changes, so often.
+// Size of the property tests: states per world, changes between two states, and queries per state.
 const (
 	states    = 6
 	changes   = 12
 	questions = 80
 )
 
-// emptied tells an index that all is gone: it must hold nothing any more.
+// emptied removes all objects from an index, and fails the test unless the index is empty then.
 func (x *Index) emptied(t *testing.T, before told) {
 	t.Helper()
 	for _, o := range before {
@@ -26,7 +26,7 @@ func (x *Index) emptied(t *testing.T, before told) {
 		"places":      len(x.places), "bindings": len(x.bindings), "principals": len(x.principals),
 	} {
 		if n > 0 {
-			t.Fatalf("%d %s are left", n, what)
+			t.Fatalf("%d %s left after removal of all objects", n, what)
 		}
 	}
 }

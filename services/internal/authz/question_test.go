@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// trees is an index in which alice may get a/Tree one/oak.
+// trees returns an index in which alice has the permission get on the a/Tree one/oak.
 func trees() *Index { return plant(New(nil)) }
 
 func plant(x *Index) *Index {
@@ -46,7 +46,7 @@ func TestAnObjectWithoutANameIsNotAllOfItsKind(t *testing.T) {
 	x := trees()
 	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree"}))
 	if !x.gets("alice", "one", "oak") || x.gets("alice", "one", "elm") || x.gets("alice", "", "") || x.gets("bob", "one", "oak") || x.gets("", "one", "oak") {
-		t.Error("a binding is on what it does not name")
+		t.Error("a binding without an object name has an effect, or the other binding has none")
 	}
 }
 
@@ -65,18 +65,18 @@ func TestARoleOnAllOfAKindIsNotOnWhatIsNotThere(t *testing.T) {
 			t.Errorf("%q: %v, %v, %+v", name, ok, holders, e)
 		}
 		if !x.gets("alice", "one", name) {
-			t.Errorf("%q, there or not, is not allowed", name)
+			t.Errorf("%q: refused without RequireExists, want allowed", name)
 		}
 	}
 }
 
-// A question of what nobody registers has no kind to look for objects of.
+// TestOfNoKindNoObjectIsSaidToBeMissing verifies that an explanation reports NoObject only for a registered kind.
 func TestOfNoKindNoObjectIsSaidToBeMissing(t *testing.T) {
 	for typ, want := range map[string]bool{"": false, "b/Tree": false, "a/Tree": true} {
 		q := get("alice", "one", "elm")
 		q.Permission, q.Type = "", typ
 		if e := trees().Explain(q); e.NoObject != want || !e.Unregistered {
-			t.Errorf("of type %q: %+v", typ, e)
+			t.Errorf("type %q: Explain returned %+v", typ, e)
 		}
 	}
 }
@@ -86,15 +86,15 @@ func TestATrustedObjectNeedNotBeThere(t *testing.T) {
 	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one"}))
 	elm := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "elm", UID: "3"})
 	if preview := x.Preview("one", elm, 1); preview.NoTarget || len(preview.Gains[0].Permissions) != 1 {
-		t.Errorf("a binding on it would give %+v", preview)
+		t.Errorf("Preview returned %+v", preview)
 	}
 	x.SetBinding("one", "c", elm)
 	if !x.gets("alice", "one", "elm") || x.gets("alice", "one", "ash") || x.gets("alice", "one", "") || x.gets("bob", "one", "elm") {
-		t.Error("a binding on a trusted object does not act, or on another")
+		t.Error("a binding on a trusted object has no effect, or affects another object")
 	}
 	x.SetTarget("a/Tree", "one", "elm", &iam.Target{Namespace: "one", UID: "4"})
 	if x.gets("alice", "one", "elm") || !x.Preview("one", elm, 1).NoTarget {
-		t.Error("another object than the one that was meant is trusted")
+		t.Error("a binding affects an object with another UID")
 	}
 }
 
@@ -108,17 +108,17 @@ func TestWhatIsTrustedNoMoreGivesNothingUnlessItIsThere(t *testing.T) {
 	trusted = false
 	x.RefreshTrust("a/Bush")
 	if !x.gets("alice", "one", "elm") {
-		t.Error("it was not asked anew, and is trusted no more")
+		t.Error("trust changed without RefreshTrust of the type")
 	}
 	x.RefreshTrust("a/Tree")
 	if x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") {
-		t.Error("what is there gives nothing, or what is not there does")
+		t.Error("want access to the existing object only")
 	}
 	x.SetBinding("one", "fir", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "fir", UID: "3"}))
 	trusted = true
 	x.RefreshTrust("a/Tree")
 	if !x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") || !x.gets("alice", "one", "fir") {
-		t.Error("it is not trusted again")
+		t.Error("objects are not trusted again after RefreshTrust")
 	}
 }
 
@@ -130,11 +130,11 @@ func TestWhatWasSaidTwiceIsGoneAtOnce(t *testing.T) {
 	x.SetBinding("one", "c", b)
 	x.SetBinding("one", "b", nil)
 	if !x.gets("alice", "one", "oak") {
-		t.Error("one of two bindings took what the other gives")
+		t.Error("removal of one of two equal bindings removed the grant")
 	}
 	x.SetBinding("one", "c", nil)
 	if x.gets("alice", "one", "oak") {
-		t.Error("a subject that is named twice has the role once more")
+		t.Error("the grant of a repeated subject is left after removal")
 	}
 }
 
@@ -152,7 +152,7 @@ func TestThereMayBeMoreThanAWordOfPermissions(t *testing.T) {
 		q := get("alice", "one", "oak")
 		q.Permission = "a/trees." + verb
 		if _, ok := x.Decide(q); ok != (verb == "get") {
-			t.Errorf("alice may %s: %v", verb, ok)
+			t.Errorf("verb %s: got allowed %v", verb, ok)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
 	below("Hill", "hills")
 	oak := &iam.Target{UID: "2", Namespace: "one"}
 	const many = 3 * few
-	for i := range many { // Every wood is on every hill: the ways are more than can be walked one by one.
+	for i := range many { // Every wood is below every hill, so there are many*many paths.
 		wood := &iam.Target{UID: "w"}
 		for j := range many {
 			wood.Owners = append(wood.Owners, iam.Owner{Type: "a/Hill", Name: fmt.Sprint("hill", j), UID: "h"})
@@ -184,14 +184,15 @@ func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
 	x.SetTarget("a/Tree", "one", "oak", oak)
 	x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Hill", Name: fmt.Sprint("hill", many-1), UID: "h"}))
 	if !x.gets("alice", "one", "oak") {
-		t.Error("a role on the last of many hills does not count")
+		t.Error("a role on the last hill does not count")
 	}
 	if path := x.Explain(get("alice", "one", "oak")).Path; len(path) != 3 {
-		t.Errorf("the way up is %v", path)
+		t.Errorf("got Path %v, want 3 objects", path)
 	}
 }
 
-// Whoever makes bindings on objects that never were slows down nobody who asks about one that is there.
+// TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough binds roles to many UIDs that never existed. Queries about the
+// object of that name must not go through these grants.
 func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
 	x := trees()
 	const many = 1000
@@ -204,11 +205,11 @@ func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
 		x.SetTarget("a/Tree", "one", "t", &iam.Target{Namespace: "one", UID: uid})
 		for _, g := range p.grants {
 			if g.uid != uid {
-				t.Errorf("on the object %s counts what was granted on %s", uid, g.uid)
+				t.Errorf("object %s: a grant on UID %s counts", uid, g.uid)
 			}
 		}
 		if want := strings.Count(uid, "never"); len(p.grants) != want || len(p.idle) != many-want {
-			t.Errorf("on the object %s %d grants count, and %d do not", uid, len(p.grants), len(p.idle))
+			t.Errorf("object %s: got %d active and %d idle grants", uid, len(p.grants), len(p.idle))
 		}
 	}
 	for i := range many {
@@ -216,7 +217,7 @@ func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
 	}
 	x.SetTarget("a/Tree", "one", "t", nil)
 	if x.places[p.Scope] != nil {
-		t.Error("the place stays although there is nothing")
+		t.Error("the place is left after removal of its object and grants")
 	}
 }
 
@@ -224,21 +225,22 @@ func TestWhoIsTwoIsNotAskedAboutAndWhatIsLongIsFound(t *testing.T) {
 	x, long := trees(), strings.Repeat("n", 250)
 	x.SetTarget("a/Tree", long, long, &iam.Target{Namespace: long, UID: "3"})
 	if _, ok := x.Check(Query{Subject: Subject{User: "alice", Account: "1"}, Permission: "a/trees.get", Type: "a/Tree"}); ok {
-		t.Error("two are asked about as one")
+		t.Error("Check accepted a subject that is both a User and an account")
 	}
 	q := get("alice", long, long)
 	if q.RequireExists = true; x.gets("alice", long, long) {
-		t.Error("alice has a tree that nobody gave her")
+		t.Error("alice is allowed without a binding")
 	}
 	c, ok := x.Check(q)
 	if want := iam.Object("a/Tree", long, long); !ok || c.Object != want || c.User != iam.User("alice") {
-		t.Errorf("asked is %+v, %v, want %s", c, ok, want)
+		t.Errorf("got check %+v, %v, want object %s", c, ok, want)
 	}
 }
 
 func file() Scope { return Scope{Type: "a/File", Ref: Ref{"one", "it"}} }
 
-// filed is an index of so many folders that are in as many cabinets each, the last one in one more that comes last.
+// filed returns an index with many folders, each of which is in the same many cabinets. The last folder is also in the
+// cabinet far, its last owner.
 func filed(many int) (x *Index, folders []iam.Owner) {
 	x = New(nil)
 	kinds := []string{"Cabinet", "Folder", "File"}

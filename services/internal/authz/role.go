@@ -17,18 +17,18 @@ type role struct {
 	heirs    map[*role]struct{}
 	// effective holds its permissions, inherited ones included.
 	effective bits
-	// unknown is one of these permissions that is not registered; empty if there is none. absent is an inherited role
-	// that is not declared.
+	// unknown is one of these permissions that is not registered, or empty. absent is an inherited role that is not
+	// declared.
 	unknown string
 	absent  Ref
 	// grants counts the grants of the role.
 	grants int
-	// step is the position on the path of a [closure], starting at one; unvisited before; zero once the permissions are
-	// known.
+	// step is the position on the path of a [closure], starting at one. It is unvisited before the visit, and zero
+	// after the permissions are computed.
 	step int
 }
 
-// SetRole sets a role.
+// SetRole adds, replaces or removes a Role.
 func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -57,8 +57,8 @@ func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 	x.releaseRole(r)
 }
 
-// matchesDeclared reports whether a role is known as declared. This is the usual case: a role is set again whenever the status of
-// it changes, such as after a change of an inherited role.
+// matchesDeclared reports whether r already equals a declared role. This is the usual case, because each status update
+// of a role sets it again, for example after a change of an inherited role.
 func (r *role) matchesDeclared(declared *iamv1alpha1.Role) bool {
 	if !r.declared || !isAlive(declared) {
 		return r.declared == isAlive(declared)
@@ -109,7 +109,8 @@ func (x *Index) computeRoles(changed []*role) {
 	}
 }
 
-// closure visits roles once, also in cycles. Roles that inherit each other in a cycle give the same permissions.
+// closure computes the permissions of roles, visiting each role once, also in cycles. All roles of a cycle have the
+// same permissions.
 type closure struct {
 	x    *Index
 	path []*role
@@ -117,8 +118,8 @@ type closure struct {
 
 const unvisited = -1
 
-// visitRole computes the permissions of a role. If the role is in a cycle with earlier roles on the path, it returns the
-// position of the first.
+// visitRole computes the permissions of a role. If the role is in a cycle with roles on the path, it returns the
+// position of the first of them.
 func (c *closure) visitRole(r *role) (first int) {
 	c.path = append(c.path, r)
 	own := len(c.path)

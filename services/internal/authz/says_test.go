@@ -9,13 +9,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// Whoever waits for a binding waits for all that matters of it, and for nothing else.
+// TestAnIndexSaysWhatItWasToldOfABinding verifies that MatchesBinding compares every field that decides access, and no
+// other field. Requests that wait for a binding rely on it.
 func TestAnIndexSaysWhatItWasToldOfABinding(t *testing.T) {
 	for what, c := range map[string]struct {
 		edit func(*iamv1alpha1.PolicyBinding)
 		says bool
 	}{
-		"as it is":       {func(*iamv1alpha1.PolicyBinding) {}, true},
+		"no change":      {func(*iamv1alpha1.PolicyBinding) {}, true},
 		"a label":        {func(b *iamv1alpha1.PolicyBinding) { b.Labels = map[string]string{"a": "b"} }, true},
 		"its status":     {func(b *iamv1alpha1.PolicyBinding) { b.Status.ObservedGeneration = 7 }, true},
 		"another object": {func(b *iamv1alpha1.PolicyBinding) { b.UID = "x" }, false},
@@ -31,10 +32,10 @@ func TestAnIndexSaysWhatItWasToldOfABinding(t *testing.T) {
 		"a kind": {func(b *iamv1alpha1.PolicyBinding) {
 			b.Spec.ResourceSelector = iamv1alpha1.ResourceSelector{ResourceKind: &iamv1alpha1.ResourceKind{APIGroup: "a", Kind: "Tree"}}
 		}, false},
-		"no target": {func(b *iamv1alpha1.PolicyBinding) { b.Spec.ResourceSelector = iamv1alpha1.ResourceSelector{} }, false},
-		"nobody":    {func(b *iamv1alpha1.PolicyBinding) { b.Spec.Subjects = nil }, false},
-		"one more":  {func(b *iamv1alpha1.PolicyBinding) { b.Spec.Subjects = append(b.Spec.Subjects, b.Spec.Subjects[0]) }, false},
-		"who is nobody": {func(b *iamv1alpha1.PolicyBinding) {
+		"no target":        {func(b *iamv1alpha1.PolicyBinding) { b.Spec.ResourceSelector = iamv1alpha1.ResourceSelector{} }, false},
+		"no subjects":      {func(b *iamv1alpha1.PolicyBinding) { b.Spec.Subjects = nil }, false},
+		"repeated subject": {func(b *iamv1alpha1.PolicyBinding) { b.Spec.Subjects = append(b.Spec.Subjects, b.Spec.Subjects[0]) }, false},
+		"subject without UID": {func(b *iamv1alpha1.PolicyBinding) {
 			b.Spec.Subjects = append(b.Spec.Subjects, iamv1alpha1.Subject{Kind: "User", Name: "x"})
 		}, true},
 	} {
@@ -45,7 +46,7 @@ func TestAnIndexSaysWhatItWasToldOfABinding(t *testing.T) {
 		x.SetTarget(bindingType, "one", "b", &iam.Target{Namespace: "one", UID: "u"})
 		b := declared.DeepCopy()
 		if c.edit(b); x.MatchesBinding(b) != c.says {
-			t.Errorf("%s is what it says: %v", what, !c.says)
+			t.Errorf("%s: got match %v, want %v", what, !c.says, c.says)
 		}
 	}
 }
@@ -56,7 +57,7 @@ func TestAnIndexSaysWhatItWasToldOfAUser(t *testing.T) {
 		edit func(*iamv1alpha1.User)
 		says bool
 	}{
-		"as it is":        {func(*iamv1alpha1.User) {}, true},
+		"no change":       {func(*iamv1alpha1.User) {}, true},
 		"a label":         {func(u *iamv1alpha1.User) { u.Labels = map[string]string{"a": "b"} }, true},
 		"another address": {func(u *iamv1alpha1.User) { u.Spec.Email = "x@example.com" }, true},
 		"another User":    {func(u *iamv1alpha1.User) { u.UID = "x" }, false},
@@ -72,7 +73,7 @@ func TestAnIndexSaysWhatItWasToldOfAUser(t *testing.T) {
 		x.SetTarget(userType, "", "mia", &iam.Target{UID: "u"})
 		u := declared.DeepCopy()
 		if c.edit(u); x.MatchesUser(u) != c.says {
-			t.Errorf("%s is what it says: %v", what, !c.says)
+			t.Errorf("%s: got match %v, want %v", what, !c.says, c.says)
 		}
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-// told is what an index was told of a world: by name, each object as it was then.
+// told holds copies of the objects that an index has received, by kind and name.
 type told map[string]metav1.Object
 
-// tell tells an index what has changed, in any order.
+// tell sets every changed object in the index, in random order, and returns the new copies.
 func (before told) tell(r *rand.Rand, x *Index, w *world.World) told {
 	now := told{}
 	note(now, w.Resources, func(o *iamv1alpha1.ProtectedResource) any { return o.DeepCopy() })
@@ -59,7 +59,7 @@ func note[T any](in told, objects []T, copied func(T) any) {
 	}
 }
 
-// set tells of an object as it is now: nil if it is gone.
+// set sets the object o in the index to its state now, which is nil after a deletion.
 func set(x *Index, o, now metav1.Object) {
 	namespace, name := o.GetNamespace(), o.GetName()
 	switch o := o.(type) {

@@ -6,7 +6,7 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// account holds the relevant part of a User or ServiceAccount.
+// account holds the UID and the state of a User or ServiceAccount.
 type account struct {
 	uid      string
 	inactive bool
@@ -24,7 +24,7 @@ type membership struct {
 	group Ref
 }
 
-// SetUser sets a User.
+// SetUser adds, replaces or removes a User.
 func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -33,8 +33,8 @@ func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
 	}
 }
 
-// accountOf returns the account of a User; empty if there is none. An inactive User stays inactive while it is being
-// deleted.
+// accountOf returns the account of a User, or an empty one for nil. An inactive User stays inactive during its
+// deletion.
 func accountOf(u *iamv1alpha1.User) (a account) {
 	if isAlive(u) {
 		a.uid = string(u.UID)
@@ -43,14 +43,14 @@ func accountOf(u *iamv1alpha1.User) (a account) {
 	return a
 }
 
-// MatchesUser reports whether the index holds the content and the owners of a User as declared.
+// MatchesUser reports whether the index holds the UID, the state and the owners of a User as declared.
 func (x *Index) MatchesUser(declared *iamv1alpha1.User) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.users[declared.Name] == accountOf(declared) && x.matchesObject(userType, &declared.ObjectMeta)
 }
 
-// SetServiceAccount sets a ServiceAccount of IAM.
+// SetServiceAccount adds, replaces or removes a ServiceAccount of IAM.
 func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -64,7 +64,7 @@ func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
 	}
 }
 
-// SetGroup sets a Group.
+// SetGroup adds, replaces or removes a Group.
 func (x *Index) SetGroup(namespace, name string, g *iamv1alpha1.Group) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -75,7 +75,7 @@ func (x *Index) SetGroup(namespace, name string, g *iamv1alpha1.Group) {
 	}
 }
 
-// SetMembership sets a GroupMembership.
+// SetMembership adds, replaces or removes a GroupMembership.
 func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.GroupMembership) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -99,7 +99,8 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 	x.countMembership(m, 1)
 }
 
-// countMembership counts a membership that is recorded for a user of its name; by is 1 or -1.
+// countMembership adds by, which is 1 or -1, to the count of a membership. A membership that is recorded for a user of
+// another name does not count.
 func (x *Index) countMembership(m membership, by int) {
 	if m.first.Name != m.user {
 		return
@@ -110,15 +111,15 @@ func (x *Index) countMembership(m membership, by int) {
 	}
 }
 
-// isCounted reports whether a membership was recorded for the active user who has the name now.
+// isCounted reports whether a membership was recorded for the active user that has the name now.
 func (x *Index) isCounted(m membership) bool {
 	return m.first.Name == m.user && x.users[m.user].hasUID(m.first.UID)
 }
 
-// Sort is the sort of a principal.
+// Sort is the kind of a principal.
 type Sort int
 
-// Sorts of principals. They are objects of IAM, except for accounts of the core API and groups of the authenticator.
+// Kinds of principals. They are objects of IAM, except for accounts of the core API and groups of the authenticator.
 const (
 	User Sort = iota + 1
 	ServiceAccount
@@ -138,11 +139,11 @@ type Principal struct {
 type principal struct {
 	Principal
 
-	// grants holds the grants that name it.
+	// grants holds the grants of the bindings that name the principal.
 	grants grantSet
 }
 
-// principalOf returns the principal of a subject. ok is false for a subject that cannot exist.
+// principalOf returns the principal of a subject. ok is false if the subject lacks a required field, such as the UID.
 func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
 	switch {
 	case s.Kind == iamv1alpha1.GroupKind && strings.Contains(s.Name, ":"):
@@ -159,7 +160,7 @@ func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
 	return Principal{Sort: CoreServiceAccount, UID: s.UID}, s.Kind == iamv1alpha1.ServiceAccountKind
 }
 
-// principalsOf returns the principals of subjects that can exist.
+// principalsOf returns the principals of subjects, without those that lack a required field.
 func principalsOf(subjects []iamv1alpha1.Subject) []Principal {
 	all := make([]Principal, 0, len(subjects))
 	for _, s := range subjects {
@@ -170,13 +171,13 @@ func principalsOf(subjects []iamv1alpha1.Subject) []Principal {
 	return all
 }
 
-// isInactive reports whether a UID is that of an inactive account of IAM.
+// isInactive reports whether an inactive ServiceAccount of IAM has the UID.
 func (x *Index) isInactive(uid string) bool {
 	name, known := x.accountNames[uid]
 	return known && x.accounts[name].inactive
 }
 
-// hasPrincipal reports whether a principal exists with its UID, and is active.
+// hasPrincipal reports whether the principal exists with its UID and is active.
 func (x *Index) hasPrincipal(p Principal) bool {
 	switch p.Sort {
 	case User:
@@ -192,9 +193,9 @@ func (x *Index) hasPrincipal(p Principal) bool {
 	return true
 }
 
-// Subject is the subject of a question.
+// Subject is the subject of a query.
 type Subject struct {
-	// User is the name of a User, Account the UID of a ServiceAccount. At most one is set.
+	// User is the name of a User, Account the UID of a ServiceAccount. Normally at most one is set.
 	User, Account string
 	// Groups lists the groups that the authenticator reports.
 	Groups []string

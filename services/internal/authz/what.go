@@ -8,18 +8,18 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Right is a role that a subject holds at a place.
+// Right is a role that a subject holds on a scope.
 type Right struct {
 	Why Proof
 	// Membership is the membership of the user in the group that holds the role.
 	Membership Ref
-	// Gives is the number of permissions; see [Index.Permissions].
+	// Gives counts the permissions of the role on the scope; see [Index.Permissions].
 	Gives int
 }
 
-// WhatCan lists the rights of a subject by place and role.
+// WhatCan lists the rights of a subject, sorted by scope and role.
 func (x *Index) WhatCan(s Subject) []Right {
-	rights := x.rightsOf(s) // There may be very many. They are sorted without the lock.
+	rights := x.rightsOf(s) // Sorted without the lock, because the list may be very long.
 	compare := func(a, b Right) int {
 		return cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal))
 	}
@@ -52,7 +52,7 @@ func (x *Index) rightsOf(s Subject) (rightsOf []Right) {
 	return rightsOf
 }
 
-// Permissions lists the permissions that a role gives at a place and below, sorted.
+// Permissions lists the permissions that a role gives on a scope and below it, sorted.
 func (x *Index) Permissions(role Ref, at Scope) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -63,26 +63,26 @@ func (x *Index) Permissions(role Ref, at Scope) []string {
 	return x.namesOf(r.effective, k.held, nil)
 }
 
-// Gain is what a binding would give to one of its subjects.
+// Gain lists the permissions that a binding would give to one of its subjects.
 type Gain struct {
 	Subject iamv1alpha1.Subject
-	// Absent means that the subject does not exist or is inactive. It would gain the permissions when that changes.
+	// Absent is set if the subject does not exist or is inactive. It would gain the permissions when that changes.
 	Absent bool
-	// Permissions lists the permissions that the subject does not hold yet.
+	// Permissions lists the new permissions, without those that the subject already holds.
 	Permissions []string
 }
 
 // Preview is the effect of a binding.
 type Preview struct {
-	// NoRole and NoTarget mean that these do not exist, so nobody would gain anything yet.
+	// NoRole and NoTarget are set if the role or the target does not exist. No subject then gains anything yet.
 	NoRole, NoTarget bool
 	Gains            []Gain
-	// More means that there are more gains than requested.
+	// More is set if Preview reached its limit and left out gains.
 	More bool
 }
 
-// Preview returns the effect of a binding. Members of a group gain what the group gains, except for what they hold.
-// Preview stops after most permissions.
+// Preview returns the effect of a binding. Members of a group gain the permissions of the group that they do not hold
+// yet. The gains list at most most permissions together.
 func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int) Preview {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -102,7 +102,7 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int
 		id, ok := principalOf(s)
 		gain := Gain{Subject: s, Absent: !ok || !x.hasPrincipal(id)}
 		if !gain.Absent && !preview.NoRole && !preview.NoTarget {
-			if had[id] == nil { // A subject may be in very many groups, and be named many times.
+			if had[id] == nil { // Computed once: a binding may name a subject many times, and the subject may be in very many groups.
 				had[id] = x.permissionsOf(id, grants)
 			}
 			gain.Permissions = x.namesOf(r.effective, k.held, had[id])
@@ -116,7 +116,7 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int
 	return preview
 }
 
-// permissionsOf returns the permissions that a principal already holds by some grants.
+// permissionsOf returns the permissions that a principal already holds by the given grants.
 func (x *Index) permissionsOf(id Principal, grants map[*grant]struct{}) bits {
 	who := x.appendPrincipal(nil, id)
 	if id.Sort == User {
@@ -131,7 +131,7 @@ func (x *Index) permissionsOf(id Principal, grants map[*grant]struct{}) bits {
 	return all
 }
 
-// activeGrants returns the grants that count at the places.
+// activeGrants returns the grants that count on the scopes.
 func (r *scopeSet) activeGrants() map[*grant]struct{} {
 	all := map[*grant]struct{}{}
 	for at := range r.allScopes {
@@ -142,7 +142,7 @@ func (r *scopeSet) activeGrants() map[*grant]struct{} {
 	return all
 }
 
-// grantsAmong yields the grants that a principal holds. It goes through the shorter of both lists.
+// grantsAmong yields those of the grants that a principal holds. It goes through the shorter list of both.
 func (p *principal) grantsAmong(grants map[*grant]struct{}) iter.Seq[*grant] {
 	return func(yield func(*grant) bool) {
 		if p.grants.atLeastSize() <= len(grants) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Holder is a principal who may do what a question is about.
+// Holder is a principal for which a query is allowed.
 type Holder struct {
 	Principal Principal
 	// Membership is the membership of the user in the group that holds the role.
@@ -14,17 +14,17 @@ type Holder struct {
 	Why        Proof
 }
 
-// Compare orders principals.
+// Compare orders principals by kind, name and UID.
 func (p Principal) Compare(other Principal) int {
 	return cmp.Or(cmp.Compare(p.Sort, other.Sort), p.Ref.Compare(other.Ref), cmp.Compare(p.UID, other.UID))
 }
 
-// Compare orders names.
+// Compare orders names by namespace and name.
 func (r Ref) Compare(other Ref) int {
 	return cmp.Or(cmp.Compare(r.Namespace, other.Namespace), cmp.Compare(r.Name, other.Name))
 }
 
-// Compare orders places.
+// Compare orders scopes by type and name, a whole kind before its objects.
 func (p Scope) Compare(other Scope) int {
 	if p.All != other.All && p.Type == other.Type {
 		if p.All {
@@ -35,8 +35,8 @@ func (p Scope) Compare(other Scope) int {
 	return cmp.Or(cmp.Compare(p.Type, other.Type), p.Ref.Compare(other.Ref))
 }
 
-// WhoCan lists the principals who may do what a question is about, each once, groups and their members. more is true if
-// there are more than most.
+// WhoCan lists the principals for which a query is allowed, each once. It lists groups and their members. more is true
+// if there are more than most.
 func (x *Index) WhoCan(q Query, most int) (holders []Holder, more bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -57,13 +57,13 @@ func (x *Index) WhoCan(q Query, most int) (holders []Holder, more bool) {
 	return slices.SortedFunc(maps.Values(found), func(a, b Holder) int { return a.Principal.Compare(b.Principal) }), more
 }
 
-// addHolders adds the holders of a grant. It returns false if they are too many.
+// addHolders adds the holders of a grant. It returns false if there are more than most.
 func (x *Index) addHolders(g *grant, found map[Principal]Holder, most int) (all bool) {
 	for _, b := range g.bindings {
 		for _, p := range b.principals {
 			why := Proof{b.Ref, g.role.Ref, p.Principal, g.at.Scope}
 			if _, known := found[p.Principal]; known || !x.hasPrincipal(p.Principal) {
-				continue // The members of a group were added with it. Any number of bindings may name the group.
+				continue // A group's members were added with the group, which many bindings may name.
 			}
 			if !canAddHolder(found, Holder{p.Principal, Ref{}, why}, most) {
 				return false
@@ -76,9 +76,9 @@ func (x *Index) addHolders(g *grant, found map[Principal]Holder, most int) (all 
 	return true
 }
 
-// addMembers adds the members of a group. It returns false if they are too many.
+// addMembers adds the members of a group. It returns false if there are more than most.
 func (x *Index) addMembers(group Ref, why Proof, found map[Principal]Holder, most int) (all bool) {
-	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) { // Sorted, so that a part of the list is the same each time.
+	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) { // Sorted, so that a truncated list is always the same.
 		m := x.memberships[ref]
 		if x.isCounted(m) && !canAddHolder(found, Holder{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, most) {
 			return false
@@ -87,7 +87,7 @@ func (x *Index) addMembers(group Ref, why Proof, found map[Principal]Holder, mos
 	return true
 }
 
-// canAddHolder adds a holder. It returns false if there are most already.
+// canAddHolder adds a holder. It returns false if there already are most holders.
 func canAddHolder(found map[Principal]Holder, h Holder, most int) bool {
 	if _, known := found[h.Principal]; known {
 		return true
