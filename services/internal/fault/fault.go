@@ -47,7 +47,7 @@ func withClass(err error, terminal bool) error {
 	return class{error: err, terminal: terminal}
 }
 
-// told bounds the errors that [Join] prints.
+// told bounds the number of errors that [Join] prints.
 const told = 3
 
 // several holds errors of which the message contains the first few.

@@ -62,7 +62,7 @@ func TestOfManyErrorsAFewAreTold(t *testing.T) {
 		t.Error("the last of them is not found")
 	}
 	if got := fault.Join(nil, io.EOF).Error(); got != io.EOF.Error() {
-		t.Errorf("one error is told as %q", got)
+		t.Errorf("one error: got text %q", got)
 	}
 	if fault.Join() != nil || fault.Join(nil, nil) != nil {
 		t.Error("nothing went wrong, and it is an error")
