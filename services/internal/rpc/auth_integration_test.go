@@ -175,7 +175,7 @@ func TestRepeatedCallsAskTheAPIServerOnce(t *testing.T) {
 		}
 	}
 	if got := c.asked.Load(); got != 2 {
-		t.Fatalf("the API server was asked %d times for 100 calls, want one review of the token and one of the right", got)
+		t.Fatalf("got %d reviews for 100 calls, want one of the token and one of the right", got)
 	}
 }
 

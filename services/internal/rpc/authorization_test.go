@@ -167,7 +167,7 @@ func TestTheAPIServerIsToldAllThatItKnowsOfACaller(t *testing.T) {
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Group: "core.platform-mesh.io", Resource: "stores", Name: "demo"},
 	}
 	if len(v.asked) != 1 || !reflect.DeepEqual(v.asked[0], want) {
-		t.Errorf("asked %+v, want %+v", v.asked, want)
+		t.Errorf("got reviews %+v, want %+v", v.asked, want)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestAnAnswerIsForOneTokenAndOneRight(t *testing.T) {
 		}
 	}
 	if len(v.tokens) != 3 || len(v.asked) != 4 {
-		t.Errorf("%d tokens and %d rights reviewed, want three, and two of each who is known", len(v.tokens), len(v.asked))
+		t.Errorf("got %d token and %d access reviews, want three and two for each known user", len(v.tokens), len(v.asked))
 	}
 }
 

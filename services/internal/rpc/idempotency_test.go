@@ -33,14 +33,14 @@ func TestWhatOnlyReadsSaysSo(t *testing.T) {
 				options, _ := method.Options().(*descriptorpb.MethodOptions)
 				reads := options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
 				if reads == slices.Contains(changing, string(method.Name())) {
-					t.Errorf("%s says that it has no side effects: %v", method.FullName(), reads)
+					t.Errorf("%s: got NO_SIDE_EFFECTS %v", method.FullName(), reads)
 				}
 			}
 		}
 		return true
 	})
 	if seen < 30 {
-		t.Errorf("only %d methods were looked at", seen)
+		t.Errorf("got only %d methods", seen)
 	}
 }
 

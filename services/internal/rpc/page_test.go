@@ -76,7 +76,7 @@ func TestPagesNeitherRepeatNorMissWhatStaysWhileOthersComeAndGo(t *testing.T) {
 		}
 		for i, key := range all {
 			if stays[i] && !slices.Contains(got, key) {
-				t.Fatalf("%q was there throughout, but is on no page of %q", key, got)
+				t.Fatalf("%q always existed, but is on no page of %q", key, got)
 			}
 		}
 	})

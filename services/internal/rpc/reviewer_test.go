@@ -47,12 +47,12 @@ func TestAnAnswerIsAskedForOnceAndBelievedForItsTime(t *testing.T) {
 		together.Wait()
 		ask()
 		if asked.Load() != 1 {
-			t.Fatalf("asked %d times for 51 calls, want once", asked.Load())
+			t.Fatalf("got %d reviews for 51 calls, want 1", asked.Load())
 		}
 		<-time.After(2 * time.Minute)
 		ask()
 		if asked.Load() != 2 {
-			t.Fatalf("asked %d times after the answer was old, want twice", asked.Load())
+			t.Fatalf("got %d reviews after the answer expired, want 2", asked.Load())
 		}
 	})
 }
@@ -88,7 +88,7 @@ func TestACallerWhoLeavesTakesNoAnswerFromTheOthers(t *testing.T) {
 		})
 		both.Wait()
 		if asked.Load() != 1 {
-			t.Errorf("asked %d times", asked.Load())
+			t.Errorf("got %d reviews", asked.Load())
 		}
 	})
 }

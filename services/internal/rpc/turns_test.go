@@ -23,7 +23,7 @@ func TestTurnsAreTakenOneAfterAnother(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		if err := <-waiting; !errors.Is(err, context.Canceled) {
-			t.Errorf("who gives up gets %v", err)
+			t.Errorf("canceled call: got %v", err)
 		}
 		first()
 		if _, err := turns.Take(t.Context()); err != nil {
