@@ -35,7 +35,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.Workers, "workers", c.Workers, "how many keys to reconcile at a time")
 }
 
-// Validate returns all errors in the settings, each with what to do.
+// Validate returns all errors in the settings, each with its remedy.
 func (c Config) Validate() error {
 	var workers error
 	if c.Workers < 1 || c.Workers > maxWorkers {

@@ -1,9 +1,9 @@
-// Package setup holds what services that consume changes share beside the loop of package consume: settings, the
-// wiring of their parts, and writing statuses.
+// Package setup connects the parts of a service that reconciles changes: its settings, informer, queue, backends and
+// statuses. Package controller holds the reconcile loop itself.
 //
-//	parts, err := controller.Open(rt, cfg.Config, controller.Needs{OpenFGA: &cfg.OpenFGA})
+//	parts, err := setup.Open(rt, cfg.Config, setup.Needs{OpenFGA: &cfg.OpenFGA})
 //	…
-//	return controller.App(parts, reconciler, handlers...), nil
+//	return setup.App(parts, reconciler, handlers...), nil
 package setup
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Needs lists what a service uses beside NATS and the API server.
+// Needs lists the backends that a service requires besides NATS and the API server.
 type Needs struct {
 	// OpenFGA is nil for a service that does not use it.
 	OpenFGA *fga.Config

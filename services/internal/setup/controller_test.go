@@ -79,7 +79,7 @@ func runtime(t *testing.T) *service.Runtime {
 	}
 }
 
-// idle has nothing to do.
+// idle is a reconciler without work.
 type idle struct{}
 
 func (idle) Keys(event.Key) []string                                      { return nil }
@@ -149,7 +149,7 @@ func TestNothingIsChangedWithoutTheTurn(t *testing.T) {
 	}
 }
 
-// wantUnready wants checks to fail, each for its reason.
+// wantUnready fails the test unless each readiness check fails with its expected reason.
 func wantUnready(t *testing.T, app service.App, want ...string) {
 	t.Helper()
 	var got []string

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// patience bounds the time without an answer from OpenFGA before statuses report it. It is also the time between
-	// two looks for objects that changed meanwhile.
+	// patience bounds the time without an answer from OpenFGA before statuses report it. It is also the interval at
+	// which objects that changed meanwhile are reported.
 	patience = 3 * time.Second
 	// outageStatuses bounds the statuses that are written for an outage, per second.
 	outageStatuses = 20
 	// abandoned bounds the time without a call before a key is dropped.
 	abandoned = 2 * time.Minute
-	// outageInterval is the time between two looks at the keys.
+	// outageInterval is the interval between two checks of the keys.
 	outageInterval = 250 * time.Millisecond
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-// hang is a pass whose call to OpenFGA gets no answer, or that makes one that gets one.
+// hang calls OpenFGA and waits until ctx ends. With silent, the call gets no answer.
 func hang(ctx context.Context, silent bool) error {
 	answered := fga.Ask(ctx)
 	if silent {
@@ -58,17 +58,17 @@ func TestAnOutageIsToldAfterAWhileAndAtAPace(t *testing.T) {
 		<-time.After(patience - time.Millisecond)
 		mu.Lock()
 		if len(told) > 0 {
-			t.Errorf("%d were told at once", len(told))
+			t.Errorf("got %d reports before the time patience", len(told))
 		}
 		mu.Unlock()
 		<-time.After(patience)
 		mu.Lock()
 		if len(told) != keys-1 {
-			t.Errorf("%d of %d are told", len(told), keys-1)
+			t.Errorf("got %d reports, want %d", len(told), keys-1)
 		}
 		for key, when := range told {
 			if when < patience {
-				t.Errorf("key %d was told after %s", key, when)
+				t.Errorf("key %d: reported after %s", key, when)
 			}
 		}
 		mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/setup"
 )
 
-// objects is an API server with one object, that refuses with err.
+// objects is a fake API server with one object. It refuses each write with err.
 type objects struct {
 	is    event.Change
 	err   error
@@ -56,7 +56,7 @@ func TestAStatusIsWrittenToTheStateThatItIsAbout(t *testing.T) {
 		is    event.Change
 		err   error
 		want  error
-		view  string // the version that the view holds then
+		view  string // the version that the informer holds after that
 		calls string
 		told  int
 	}{
