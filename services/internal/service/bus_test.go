@@ -119,7 +119,7 @@ func TestAServiceWaitsForJetStream(t *testing.T) {
 	tr.mustBecomeReady(t)
 }
 
-// streamless is a bus that the watcher has never been at.
+// streamless is a NATS server without streams, as before the first start of the watcher.
 func streamless(o *natsserver.Options) { o.StoreDir += "/empty" }
 
 func TestAServiceWaitsForTheStreamsAndTheWatcherDoesNot(t *testing.T) {

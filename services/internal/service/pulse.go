@@ -27,7 +27,7 @@ const (
 	// server gets.
 	silence   = 5 * time.Second
 	probation = pulseInterval + pulseTimeout
-	// clusterUnavailable is the error code of a server that knows no leader.
+	// clusterUnavailable is the error code of a JetStream server without a cluster leader.
 	clusterUnavailable jetstream.ErrorCode = 10008
 )
 

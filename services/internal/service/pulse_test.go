@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// relay carries connections to a server until it is told to swallow what those that are open send:
-// a machine on the path has died, and nobody is told.
+// relay forwards connections to a server. It can discard all further data of the open connections without closing them,
+// like a machine that fails on the network path.
 type relay struct {
 	url    string
 	epoch  atomic.Int32
@@ -83,10 +83,11 @@ func TestASilentConnectionIsReplaced(t *testing.T) {
 		return nil
 	})
 	tr.mustBecomeReady(t)
-	t.Logf("noticed and replaced after %s", time.Since(begun).Round(100*time.Millisecond))
+	t.Logf("connection replaced after %s", time.Since(begun).Round(100*time.Millisecond))
 }
 
-// A server that is alone answers pings, but nothing of JetStream is to be had from it.
+// TestAServerWhoseJetStreamIsSilentIsLeft connects to a server that answers pings but no JetStream requests. The
+// service must reconnect to the other server.
 func TestAServerWhoseJetStreamIsSilentIsLeft(t *testing.T) {
 	alone := startNATS(t, -1, nil)
 	better := startNATS(t, -1, nil)

@@ -63,11 +63,11 @@ func TestShutdownIsInOrderAndNoError(t *testing.T) {
 		t.Errorf("steps: %s\n want: %s", &steps, want)
 	}
 	if got := <-heard; got != "of test-sync" {
-		t.Errorf("heard %q on the bus", got)
+		t.Errorf("got message %q", got)
 	}
 }
 
-// listenTo waits for the last words of a service.
+// listenTo subscribes to the message that a service publishes at its end.
 func listenTo(t *testing.T, url string, heard chan string) {
 	t.Helper()
 	conn, err := nats.Connect(url)
@@ -93,7 +93,7 @@ func untilRefused(t *testing.T, url string) {
 	})
 }
 
-// slowShop lists stores when it is told to.
+// slowShop lists stores only after finish is closed.
 type slowShop struct {
 	storev1connect.UnimplementedStoreServiceHandler
 	entered, finish chan struct{}

@@ -26,10 +26,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what should happen at once.
+// patience bounds the wait for conditions that should hold at once.
 const patience = 60 * time.Second
 
-// startNATS runs a NATS server with JetStream and all streams. Port -1 takes a free one.
+// startNATS runs a NATS server with JetStream and all streams. With port -1 it takes a free port.
 func startNATS(t *testing.T, port int, change func(*natsserver.Options)) *natsserver.Server {
 	t.Helper()
 	options := &natsserver.Options{ServerName: "test", Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: storeDir(t), NoSigs: true, NoLog: true}
@@ -39,7 +39,7 @@ func startNATS(t *testing.T, port int, change func(*natsserver.Options)) *natsse
 	return runNATS(t, options)
 }
 
-// storeDir holds all streams: the watcher was there.
+// storeDir returns the directory of a server with all streams, as after a start of the watcher.
 func storeDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,16 +99,16 @@ func listener(t *testing.T) net.Listener {
 	return l
 }
 
-// trial is a service that runs.
+// trial is a running service.
 type trial struct {
 	url string
 	log *journal
-	// stop ends the service and tells how it ended; ended does so without stopping it.
+	// stop ends the service and returns its error. ended only waits for the end.
 	stop  func() error
 	ended func() error
 }
 
-// try runs a service on a bus. The API server is never called.
+// try runs a service with a NATS server. The service never calls the API server.
 func try(t *testing.T, natsURL string, build Build) *trial {
 	t.Helper()
 	cfg := Defaults()
@@ -142,13 +142,13 @@ func tryAs(t *testing.T, name string, cfg Config, build Build) *trial {
 		return ended()
 	}
 	t.Cleanup(func() {
-		_ = stop() // tests that care have asked
+		_ = stop() // tests that need the error called stop before
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return &trial{url: "http://" + l.Addr().String(), log: log, stop: stop, ended: ended}
 }
 
-// get gives status and text of a probe, or 0 when nobody answers.
+// get returns the status and the text of a probe, or 0 without an answer.
 func (tr *trial) get(path string) (int, string) {
 	response, err := http.Get(tr.url + path)
 	if err != nil {
@@ -172,7 +172,7 @@ func (tr *trial) mustBecomeReady(t *testing.T) {
 	})
 }
 
-// eventually polls until there is no error.
+// eventually polls until the check returns no error.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -187,7 +187,7 @@ func eventually(t *testing.T, check func() error) {
 	}
 }
 
-// journal is a log that tests read while it is written.
+// journal is a log that tests can read while it is written.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -209,7 +209,7 @@ func (j *journal) logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// sequence notes what happened in order.
+// sequence records steps in order.
 type sequence struct {
 	mu    sync.Mutex
 	steps []string
@@ -227,7 +227,7 @@ func (s *sequence) String() string {
 	return strings.Join(s.steps, ", ")
 }
 
-// waiting is a task that does nothing until it is stopped.
+// waiting is a task that only waits for its end.
 func waiting(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

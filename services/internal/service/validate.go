@@ -19,7 +19,7 @@ const (
 	maxResync      = 24 * time.Hour
 )
 
-// Validate returns all errors in the settings, each with what to do.
+// Validate returns all errors in the settings, each with its remedy.
 func (c Config) Validate() error {
 	return errors.Join(c.validateBounds(), c.NATS.validateNATS(), c.Kube.validateKube(), c.RPC.validateRPC(c.Embed.Listener != nil))
 }
