@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start runs a server with the shipped file, in which everybody's password is their name.
+// start runs a server with the shipped configuration. The password of each user is its name.
 func start(t *testing.T) *server.Server {
 	t.Helper()
 	for _, user := range natsauth.Names() {
@@ -45,7 +45,7 @@ func start(t *testing.T) *server.Server {
 	return s
 }
 
-// user is a connection with somebody's credentials.
+// user is a connection with the credentials of one user.
 type user struct {
 	t       *testing.T
 	conn    *nats.Conn
@@ -69,7 +69,7 @@ func connect(t *testing.T, s *server.Server, name string) *user {
 	return u
 }
 
-// mayNot sends, and wants the server to refuse it.
+// mayNot runs do, and fails the test unless the server refuses it with a permission violation.
 func (u *user) mayNot(what string, do func() error) {
 	u.t.Helper()
 	for len(u.refused) > 0 {
@@ -93,7 +93,7 @@ func (u *user) publish(subject string, data []byte) func() error {
 	return func() error { return u.conn.PublishRequest(subject, u.conn.NewInbox(), data) }
 }
 
-// prepare is what the watcher and the other services do at their start.
+// prepare creates the streams as the watcher does, and the consumers as the other services do at their start.
 func prepare(t *testing.T, s *server.Server) {
 	t.Helper()
 	if err := topology.Ensure(t.Context(), connect(t, s, topology.Watcher).js, 1); err != nil {
