@@ -71,7 +71,7 @@ func TestTheTimeThatCountsIsThatOfTheAPIServer(t *testing.T) {
 			}
 			s.clock.recordDate(api.date, bootclock.Now())
 			if _, err := s.Since(); err == nil {
-				t.Error("they are in force before it knows")
+				t.Error("the webhooks are in force before a date is known")
 			}
 			s.clock.recordDate(since, bootclock.Now())
 			if got, err := s.Since(); err != nil || !got.Equal(since) {

@@ -39,7 +39,7 @@ func TestWhatCannotBeJudgedPassesWhereTheWebhookSaysSo(t *testing.T) {
 	}
 	plain := &admissionregistrationv1.ValidatingWebhook{Rules: make([]admissionregistrationv1.RuleWithOperations, 1)}
 	if setDefaults(plain); *plain.FailurePolicy != admissionregistrationv1.Fail || *plain.Rules[0].Scope != admissionregistrationv1.NamespacedScope {
-		t.Errorf("of one that says nothing, registered is %+v", plain)
+		t.Errorf("webhook without options: registered %+v", plain)
 	}
 }
 

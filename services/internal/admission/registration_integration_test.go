@@ -198,7 +198,7 @@ func TestReplicasAreCalledByOnePathThatNobodyIsTold(t *testing.T) {
 	two.validity = 5 * validity
 	b.round(two, one, two, one)
 	if asked() != first {
-		t.Error("a new certificate takes other paths")
+		t.Error("the paths changed with a new certificate")
 	}
 	if err := b.typed.CoreV1().Secrets(rbac.Namespace).Delete(t.Context(), one.secretName(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -206,11 +206,11 @@ func TestReplicasAreCalledByOnePathThatNobodyIsTold(t *testing.T) {
 	two.validity = validity
 	b.round(one, two)
 	if asked() == first {
-		t.Error("whoever had the Secret knows the paths for ever")
+		t.Error("the paths did not change after the loss of the Secret")
 	}
 	for _, path := range paths {
 		if strings.Contains(log.String(), path) {
-			t.Errorf("told is %s", log.String())
+			t.Errorf("the log contains a path: %s", log.String())
 		}
 	}
 }
@@ -292,7 +292,7 @@ func TestWhatAWebhookIsAboutFollows(t *testing.T) {
 		case err != nil || since.After(time.Now()):
 			t.Errorf("it is in force since %s: %v", since, err)
 		case len(told) != 1 || told[0].Expression != "true":
-			t.Errorf("it was told of %+v", told)
+			t.Errorf("got %+v", told)
 		}
 	}
 }
