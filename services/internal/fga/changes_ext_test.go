@@ -21,11 +21,11 @@ func TestATypeIsReadWhateverItsObjectsAreCalled(t *testing.T) {
 		mustWrite(t, client, store, all[:1], nil)
 		held, err := client.ReadType(t.Context(), store, "document", func(k *openfgav1.TupleKey) bool { return k.GetObject() != "document:111" })
 		if err != nil || len(held) != 120 {
-			t.Errorf("there are %d, want 120 (%v)", len(held), err)
+			t.Errorf("got %d tuples, want 120 (%v)", len(held), err)
 		}
 		for _, typ := range []string{"user", "nothing"} {
 			if held, err := client.ReadType(t.Context(), store, typ, func(*openfgav1.TupleKey) bool { return true }); err != nil || len(held) > 0 {
-				t.Errorf("of type %s there are %d (%v)", typ, len(held), err)
+				t.Errorf("type %s: got %d tuples (%v)", typ, len(held), err)
 			}
 		}
 	})

@@ -197,16 +197,16 @@ func TestAnUnknownStoreIsNamedAsSuch(t *testing.T) {
 			}
 		}
 		if _, err := client.WriteModel(ctx, "no-id", parse(t, model)); !errors.Is(err, fga.ErrStoreNotFound) || errors.Is(err, fga.ErrInvalidModel) {
-			t.Errorf("a model for what is no store: %v; want %v", err, fga.ErrStoreNotFound)
+			t.Errorf("model of an absent store: got %v, want %v", err, fga.ErrStoreNotFound)
 		}
 		if err := client.Write(ctx, unknown, "", nil, viewers(1)); err != nil {
 			t.Errorf("deleting from it: %v; want done", err)
 		}
 		if err := client.Write(ctx, "no-id", "", nil, viewers(1)); err != nil {
-			t.Errorf("deleting from what is no store: %v; want done", err)
+			t.Errorf("deletion in an absent store: got %v, want success", err)
 		}
 		if err := client.Write(ctx, "no-id", "", viewers(1), nil); !errors.Is(err, fga.ErrStoreNotFound) {
-			t.Errorf("writing to what is no store: %v; want %v", err, fga.ErrStoreNotFound)
+			t.Errorf("write to an absent store: got %v, want %v", err, fga.ErrStoreNotFound)
 		}
 	})
 }
@@ -454,7 +454,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 			ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{under(t, viewer("document:2", "user:anne"), "in_office", nil)}},
 		})
 		if err != nil || !check.GetAllowed() {
-			t.Errorf("Check of what only the question says: %v, %v; want allowed", check, err)
+			t.Errorf("Check with contextual tuples: got %v, %v, want allowed", check, err)
 		}
 		list, err := client.ListObjects(t.Context(), &openfgav1.ListObjectsRequest{StoreId: store, Type: "document", Relation: "viewer", User: "user:anne"})
 		if err != nil || !slices.Equal(list.GetObjects(), []string{"document:1"}) {

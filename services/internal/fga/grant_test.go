@@ -68,7 +68,7 @@ func TestATokenIsReplacedWhenItExpiresOrIsRefusedLater(t *testing.T) {
 				g.forgetToken()
 			}
 			if token, err := g.getToken(t.Context()); err != nil || token != "a" || i.asked != step.asked {
-				t.Errorf("%s: %s, %v, asked %d times; want %d", step.name, token, err, i.asked, step.asked)
+				t.Errorf("%s: got %s, %v after %d requests, want %d", step.name, token, err, i.asked, step.asked)
 			}
 		}
 	})
@@ -80,7 +80,7 @@ func TestATokenThatExpiresAtOnceIsUsedUntilThereIsAnother(t *testing.T) {
 		for second := range 3 {
 			for range 10 {
 				if token, err := g.getToken(t.Context()); err != nil || token != "a" || i.asked != second+1 {
-					t.Fatalf("%q, %v, asked %d times; want a, %d times", string(token), err, i.asked, second+1)
+					t.Fatalf("got %q, %v after %d requests, want a after %d", string(token), err, i.asked, second+1)
 				}
 			}
 			backoff.Sleep(t.Context(), issuerPause)
@@ -101,7 +101,7 @@ func TestAnIssuerThatRefusesIsNotPressed(t *testing.T) {
 		}
 		before := i.asked
 		if before > 2 { // One request for each way to send the secret.
-			t.Errorf("asked %d times at once", before)
+			t.Errorf("got %d parallel requests", before)
 		}
 		backoff.Sleep(t.Context(), issuerPause+1)
 		i.answer = func(*http.Request) (int, string) { return 200, `{"access_token":"a"}` }

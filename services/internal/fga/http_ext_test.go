@@ -86,7 +86,7 @@ func TestALimitOfRateIsWaitedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 			if waited := time.Duration(passed.Load() - refused.Load()); waited < time.Second {
-				t.Errorf("asked again after %s", waited)
+				t.Errorf("repeated after %s", waited)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestAServerThatWantsToBeLeftAloneIs(t *testing.T) {
 	})
 	client := connect(t, fga.Config{Target: target, Timeout: 5 * time.Second})
 	if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) || asked.Load() != 1 {
-		t.Errorf("asked %d times, %v; what it may have done is not repeated", asked.Load(), err)
+		t.Errorf("got %d requests, %v; a call that may have succeeded must not be repeated", asked.Load(), err)
 	}
 	for range 3 {
 		if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) || !strings.Contains(err.Error(), "takes no calls for another") {
@@ -109,7 +109,7 @@ func TestAServerThatWantsToBeLeftAloneIs(t *testing.T) {
 		}
 	}
 	if asked.Load() != 1 {
-		t.Errorf("it was asked %d times", asked.Load())
+		t.Errorf("got %d requests", asked.Load())
 	}
 }
 
@@ -178,7 +178,7 @@ func TestWhoeverGuardsCallsSeesThoseOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, _ := traced.Load().(string); !strings.Contains(got, span.SpanContext().TraceID().String()) {
-		t.Errorf("the server is told of trace %q", got)
+		t.Errorf("got trace %q at the server", got)
 	}
 	before := arrived.Load()
 	closed.Store(true)

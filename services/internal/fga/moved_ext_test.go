@@ -53,7 +53,7 @@ func (s *nameServer) serve(t *testing.T) {
 		}
 		var m dnsmessage.Message
 		if err := m.Unpack(buffer[:n]); err != nil || len(m.Questions) != 1 {
-			t.Errorf("asked %v: %v", m, err)
+			t.Errorf("call %v: got %v", m, err)
 			continue
 		}
 		m.Response, m.RecursionAvailable, m.Additionals = true, true, nil

@@ -91,7 +91,7 @@ func TestTokensComeFromAnIssuerAndAreKept(t *testing.T) {
 		const want = "audience=https%3A%2F%2Ffga.example&grant_type=client_credentials&scope=read+write"
 		i.set(func() {
 			if i.asked != 1 || i.form != want {
-				t.Errorf("the issuer was asked %d times, for %s", i.asked, i.form)
+				t.Errorf("got %d token requests, the last for %s", i.asked, i.form)
 			}
 		})
 	})

@@ -97,7 +97,7 @@ func TestAClientIsHealthyWhileItsServerAnswers(t *testing.T) {
 		t.Errorf("before the first answer: %v", err)
 	}
 	if _, _, err := client.GetStore(t.Context(), unknown); fault.IsUnavailable(err) || client.Healthy() != nil {
-		t.Errorf("that there is no such store is an answer: %v, %v", err, client.Healthy())
+		t.Errorf("absent store: got error %v, health %v; want a healthy client", err, client.Healthy())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

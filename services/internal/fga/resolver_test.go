@@ -83,10 +83,10 @@ func TestANameIsLookedUpAgainSoonAndOnlyIfSomethingIsWrong(t *testing.T) {
 				}
 				r.Close()
 				if n := server.looks.Load(); n < test.min || n > test.max {
-					t.Errorf("%d looks within 10 minutes, want %d to %d", n, test.min, test.max)
+					t.Errorf("got %d lookups within 10 minutes, want %d to %d", n, test.min, test.max)
 				}
 				if told := asking.errs.Load(); (told > 0) != (test.err != nil) {
-					t.Errorf("%d errors were told", told)
+					t.Errorf("got %d reported errors", told)
 				}
 				if server.alive.Load() != 0 {
 					t.Errorf("%d resolvers are left", server.alive.Load())
