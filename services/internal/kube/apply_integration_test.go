@@ -142,7 +142,7 @@ func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := c.Apply(t.Context(), kinds.RoleBindings(), another, binding("b", "bob")); !errors.Is(err, kube.ErrConflict) {
-		t.Errorf("changing what is gone: %v", err)
+		t.Errorf("change of a deleted object: got %v, want ErrConflict", err)
 	}
 }
 
@@ -175,7 +175,8 @@ func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
 	stale("of another", now)
 }
 
-// TestWhatIsMergedReplacesListsAndKeepsTheRest replaces the owner of an object, as the client that created it.
+// TestWhatIsMergedReplacesListsAndKeepsTheRest replaces the owners of an object. The client is the one that created the
+// object.
 func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
 	server := testenv.Kube(t)
 	c := client(t, server, topology.ImpliedRole)
@@ -229,7 +230,7 @@ func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
 	}
 	key.Namespace = "absent"
 	if _, err = c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: key}, binding("b", "alice")); !errors.Is(err, kube.ErrNotFound) {
-		t.Errorf("in a namespace that is not there: %v", err)
+		t.Errorf("absent namespace: got %v, want ErrNotFound", err)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestOfANamedKindTravelsWhichItIsAndNothingElse(t *testing.T) {
 		"finalizers":["secret/x"],"ownerReferences":[{"name":"secret"}],"managedFields":[{"manager":"secret"}]}}`
 	want := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"passwords","namespace":"team-a","resourceVersion":"42","uid":"u-1"}}`
 	if is := string(read(t, kinds.Secrets(), raw).Change.Object); is != want {
-		t.Errorf("what travels is %s, want %s", is, want)
+		t.Errorf("got object %s, want %s", is, want)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestAnObjectThatNamesVeryManyOwnersTravelsAsNobodys(t *testing.T) {
 	}
 	want := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"1"}],"resourceVersion":"42","uid":"u-1"}}`
 	if is := of("n"); is != want {
-		t.Errorf("what travels is %s, want %s", is, want)
+		t.Errorf("got object %s, want %s", is, want)
 	}
 	if is := of(strings.Repeat("n", maxOwners)); is != `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","resourceVersion":"42","uid":"u-1"}}` {
 		t.Errorf("of one with very many owners travels %.200s", is)

@@ -120,7 +120,7 @@ func TestTwoServicesShareAStatus(t *testing.T) {
 	}
 	status := store(t, after).Status
 	if status.StoreID != "s-1" || len(status.ManagedTuples) != 1 || len(status.Conditions) != 2 {
-		t.Errorf("got %+v; want what both say", status)
+		t.Errorf("got %+v, want the fields of both writers", status)
 	}
 	if after.UID != obj.UID || !after.IsNewerThan(obj) || after.Generation != 1 {
 		t.Errorf("got %+v; want a newer state of the same generation", after)

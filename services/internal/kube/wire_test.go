@@ -207,7 +207,7 @@ func TestAFinalizerIsWrittenByWhoSawTheNewestState(t *testing.T) {
 				t.Errorf("deleted is %t, want %t", now.Deleted, test.deleted)
 			}
 			if n > 2*attempts {
-				t.Errorf("asked %d times", n)
+				t.Errorf("got %d requests", n)
 			}
 			var calls []string
 			for _, r := range w.requests {
@@ -230,7 +230,7 @@ func TestSeveralFinalizersAreAddedByOneCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(w.requests) != 1 || fmt.Sprint(w.requests[0].field("metadata", "finalizers")) != fmt.Sprint([]any{"a", "b/b", "c/c"}) {
-		t.Errorf("asked with %+v", w.requests)
+		t.Errorf("got requests %+v", w.requests)
 	}
 }
 
@@ -254,22 +254,22 @@ func TestWhatIsAppliedIsForTheStateThatWasSeen(t *testing.T) {
 	}
 	first, second := w.requests[0], w.requests[1]
 	if first.path != "/apis/core.platform-mesh.io/v1alpha1/stores/demo" || first.method != http.MethodPatch {
-		t.Errorf("asked %s %s", first.method, first.path)
+		t.Errorf("got request %s %s", first.method, first.path)
 	}
 	if first.query["fieldManager"] != "tester" || first.query["force"] != "true" {
-		t.Errorf("asked with %v", first.query)
+		t.Errorf("got request %v", first.query)
 	}
 	if first.field("metadata", "uid") != "u1" || first.field("metadata", "resourceVersion") != "5" || first.field("kind") != "Store" || first.field("spec", "a") != 1.0 {
-		t.Errorf("applied is %v", first.body)
+		t.Errorf("got body %v", first.body)
 	}
 	if second.field("metadata", "uid") != nil || second.field("metadata", "resourceVersion") != never {
-		t.Errorf("of an object that must not be there, applied is %v", second.body)
+		t.Errorf("creation: got body %v", second.body)
 	}
 	if w.epochs != 1 {
-		t.Errorf("the cluster's identity was asked for %d times", w.epochs)
+		t.Errorf("got %d reads of the cluster UID, want 1", w.epochs)
 	}
 	if _, err := c.Apply(t.Context(), kinds.Stores(), fresh, make(chan int)); err == nil || !strings.Contains(err.Error(), "encoding stores.core.platform-mesh.io/demo") {
-		t.Errorf("what cannot be encoded: %v", err)
+		t.Errorf("value that cannot be encoded: got %v", err)
 	}
 }
 
@@ -285,10 +285,10 @@ func TestAStatusIsAppliedToTheStatusAlone(t *testing.T) {
 	}
 	r := w.requests[0]
 	if r.path != "/apis/core.platform-mesh.io/v1alpha1/stores/demo/status" || r.field("metadata", "resourceVersion") != "5" || r.field("spec") != nil || r.field("status", "storeId") != "01" {
-		t.Errorf("asked %s with %v", r.path, r.body)
+		t.Errorf("got request to %s with %v", r.path, r.body)
 	}
 	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), seen(t, nil), make(chan int)); err == nil || len(w.requests) != 1 {
-		t.Errorf("what cannot be encoded: %v", err)
+		t.Errorf("value that cannot be encoded: got %v", err)
 	}
 }
 
@@ -307,7 +307,7 @@ func TestOnlyTheStateThatWasSeenIsDeleted(t *testing.T) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 			if r := w.requests[0]; r.field("preconditions", "uid") != "u1" || r.field("preconditions", "resourceVersion") != "5" {
-				t.Errorf("asked with %v", r.body)
+				t.Errorf("got request %v", r.body)
 			}
 		})
 	}
@@ -329,14 +329,14 @@ func TestAListEndsWithItsErrorOrWithItsReader(t *testing.T) {
 		t.Errorf("read %v, %v", names, last)
 	}
 	if path := w.requests[0].path; path != "/apis/rbac.authorization.k8s.io/v1/namespaces/team-a/rolebindings" {
-		t.Errorf("asked %s", path)
+		t.Errorf("got path %s", path)
 	}
 	before := len(w.requests)
 	for range c.List(t.Context(), kinds.RoleBindings(), "team-a") {
 		break
 	}
 	if len(w.requests) != before+1 {
-		t.Errorf("%d pages for a reader who wants one object", len(w.requests)-before)
+		t.Errorf("got %d pages for one object", len(w.requests)-before)
 	}
 }
 
@@ -354,7 +354,7 @@ func TestWhatWasTooLargeForTheBusIsReadOfItsOwnClusterOnly(t *testing.T) {
 	gone := key
 	gone.Name = "gone"
 	if data, err := c.Fetch(t.Context(), gone); err != nil || data != nil {
-		t.Errorf("of what is gone: %s, %v", data, err)
+		t.Errorf("deleted object: got %s, %v", data, err)
 	}
 	asked := len(w.requests)
 	other, unknown := key, key
@@ -375,7 +375,7 @@ func TestWhatIsGoneIsItsLastStateDeleted(t *testing.T) {
 	}
 	c, _ = dial(t, func(request) (int, any) { return failure(http.StatusForbidden, metav1.StatusReasonForbidden) })
 	if now, err := c.Newest(t.Context(), kinds.Stores(), before); !errors.Is(err, ErrForbidden) || now.Deleted {
-		t.Errorf("of what must not be read: %+v, %v", now, err)
+		t.Errorf("forbidden object: got %+v, %v", now, err)
 	}
 }
 
@@ -396,14 +396,14 @@ func TestANoteNamesItsObjectAndIsBounded(t *testing.T) {
 	first, second := w.requests[0], w.requests[1]
 	message, _ := first.field("message").(string)
 	if first.path != "/api/v1/namespaces/default/events" || first.field("type") != "Warning" || len(message) > maxMessage || first.field("involvedObject", "name") != long.Key.Name {
-		t.Errorf("asked %s with %v", first.path, first.body)
+		t.Errorf("got request to %s with %v", first.path, first.body)
 	}
 	if name := fmt.Sprint(first.field("metadata", "generateName")); name != strings.Repeat("n", maxPrefix)+"." {
 		t.Errorf("its name begins with %s", name)
 	}
 	if second.path != "/api/v1/namespaces/team-a/events" || second.field("type") != "Normal" || second.field("reportingComponent") != "tester" ||
 		second.field("involvedObject", "apiVersion") != "core.platform-mesh.io/v1alpha1" || second.field("involvedObject", "uid") != "u1" {
-		t.Errorf("asked %s with %v", second.path, second.body)
+		t.Errorf("got request to %s with %v", second.path, second.body)
 	}
 	for range 3 * eventBurst {
 		if err := c.Event(t.Context(), spaced, condition.Note{Reason: "Again"}); err != nil {
@@ -431,13 +431,13 @@ func TestResourcesAreAskedForWhereTheirGroupIs(t *testing.T) {
 			c, w := dial(t, func(request) (int, any) { return test.answer() })
 			found, err := c.Resources(t.Context(), test.groupVersion)
 			if !errors.Is(err, test.want) || (err == nil) != (len(found) == 1) || w.requests[0].path != test.path {
-				t.Errorf("asked %s: %v, %v", w.requests[0].path, found, err)
+				t.Errorf("path %s: got %v, %v", w.requests[0].path, found, err)
 			}
 		})
 	}
 	c, _ := dial(t, func(request) (int, any) { return http.StatusOK, []string{"no list"} })
 	if _, err := c.Resources(t.Context(), "v1"); err == nil || !strings.Contains(err.Error(), "discovering v1") {
-		t.Errorf("of what is no list: %v", err)
+		t.Errorf("response without a list: got %v", err)
 	}
 }
 
