@@ -22,15 +22,15 @@ func TestARoleThatIsToGoGivesNothing(t *testing.T) {
 	w.Roles = []*iamv1alpha1.Role{viewer, heir}
 	o := objects(w)
 	if is := o.RoleOfBinding(b); is != viewer || len(o.Effective(heir).All) != 1 {
-		t.Fatalf("as long as it is there, the binding has %v", is)
+		t.Fatalf("before the deletion: got role %v", is)
 	}
 	viewer.DeletionTimestamp = new(metav1.Now())
 	o = objects(w) // The cache holds the roles before the change.
 	if is := o.RoleOfBinding(b); is != nil {
-		t.Error("a binding has it still")
+		t.Error("the binding still has the deleted role")
 	}
 	if gives := o.Effective(heir); len(gives.All) > 0 || len(gives.Missing) != 1 {
-		t.Errorf("who inherits it has %+v", gives)
+		t.Errorf("heir of the deleted role: got %+v", gives)
 	}
 }
 

@@ -26,11 +26,11 @@ func TestNamesOfObjectsAreNeverMistaken(t *testing.T) {
 		t.Error("a user has the name of an account")
 	}
 	if Object("a/K", "n", "x") == Object("a/K", "m", "x") || Object("a/K", "n", "x") == Object("a/K", "", "n/x") {
-		t.Error("two namespaces have one object")
+		t.Error("objects of two namespaces have the same name")
 	}
 	for _, name := range []string{"", "/", "%", "%25"} {
 		if Object("a/K", "", name) == "a/K:"+collection {
-			t.Errorf("%q is what stands for no object", name)
+			t.Errorf("Object of name %q equals the object of the whole kind", name)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestWhatIsTooMuchForOneQuestionIsAskedInParts(t *testing.T) {
 			}
 		}
 		if len(parts) != len(want) || len(asked) != len(c.Context) {
-			t.Errorf("of at most %d tuples, there are %d parts with %d tuples", most, len(parts), len(asked))
+			t.Errorf("limit of %d tuples: got %d parts with %d tuples", most, len(parts), len(asked))
 		}
 	}
 }

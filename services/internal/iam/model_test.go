@@ -48,7 +48,7 @@ func TestWithoutKindsThereIsAModel(t *testing.T) {
 func TestEveryTypeIsIAMs(t *testing.T) {
 	for _, typ := range Register(world.New(1).Resources).Types() {
 		if !IsOwnType(typ.GetType()) {
-			t.Errorf("%s is somebody's", typ.GetType())
+			t.Errorf("IsOwnType(%s): got false", typ.GetType())
 		}
 	}
 	if IsOwnType("workspace") {

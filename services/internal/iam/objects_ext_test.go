@@ -72,10 +72,10 @@ func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
 	}
 	gives := o.Effective(roles[last])
 	if len(gives.Missing) != 100 || len(gives.Unknown) != 100 || len(gives.All) != 101 || !slices.Contains(gives.All, "a.example/widgets.get") {
-		t.Errorf("it gives %d permissions, of which nobody registers %d, and lacks %d roles", len(gives.All), len(gives.Unknown), len(gives.Missing))
+		t.Errorf("got %d permissions, %d unregistered, %d missing roles", len(gives.All), len(gives.Unknown), len(gives.Missing))
 	}
 	if slices.ContainsFunc(slices.Concat(gives.Missing, gives.All), func(name string) bool { return len(name) > 256 }) {
-		t.Error("names are kept that are as long as somebody likes")
+		t.Error("names longer than 256 bytes are kept")
 	}
 	// A permission takes effect when it is registered later.
 	gadget := &iamv1alpha1.ProtectedResource{}
@@ -85,11 +85,11 @@ func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
 	later := *o
 	o.Inheritance = new(iam.Inheritance)
 	if slices.Contains(o.Effective(roles[last]).All, "a.example/zz.get") {
-		t.Error("the last of what nobody registers is kept")
+		t.Error("an unregistered permission beyond the limit is kept")
 	}
 	later.Registry, later.Inheritance = iam.Register([]*iamv1alpha1.ProtectedResource{widget, gadget}), o.Inheritance
 	if !slices.Contains(later.Effective(roles[last]).All, "a.example/zz.get") {
-		t.Error("what is registered now is not given")
+		t.Error("a permission that is registered later is not given")
 	}
 }
 
@@ -129,12 +129,12 @@ func TestWhatIsSaidOfASubjectAndATarget(t *testing.T) {
 			m.Status.User = &first
 		}
 		if got, reason := o.Member(m); reason != want || (got == iam.User("u")) != (want == "") {
-			t.Errorf("the member that was first seen as %+v is %q, %q", first, got, reason)
+			t.Errorf("member recorded as %+v: got %q, %q", first, got, reason)
 		}
 	}
 	u.Status.State = iamv1alpha1.Inactive
 	if subject, reason := o.Subject(iamv1alpha1.Subject{Kind: "User", Name: "u", UID: "1"}); subject != "" || reason != "" {
-		t.Errorf("who is inactive is %q, %q", subject, reason)
+		t.Errorf("inactive user: got %q, %q", subject, reason)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestWhyThereIsNoTargetIsSaidByThePublishedNames(t *testing.T) {
 			b := &iamv1alpha1.PolicyBinding{}
 			b.Spec.ResourceSelector.ResourceRef = &ref
 			if got := o.TargetReason(b); got != want {
-				t.Errorf("of %+v it says %q, want %q", ref, got, want)
+				t.Errorf("%+v: got reason %q, want %q", ref, got, want)
 			}
 		}
 	}

@@ -52,10 +52,10 @@ func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 				q := w.Ask()
 				want := n.Allows(q)
 				if got := s.ask(t, x, q); got != want {
-					t.Fatalf("world %d: OpenFGA says %v, the objects say %v, to %+v", seed, got, want, q)
+					t.Fatalf("world %d: OpenFGA %v, naive %v for %+v", seed, got, want, q)
 				}
 				if _, got := x.Decide(asIndexed(q)); got != want {
-					t.Fatalf("world %d: the index says %v, OpenFGA says %v, to %+v", seed, got, want, q)
+					t.Fatalf("world %d: index %v, OpenFGA %v for %+v", seed, got, want, q)
 				}
 				asked++
 				if want {
@@ -69,7 +69,7 @@ func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 	}
 	t.Logf("%d questions, %d allowed", asked, allowed)
 	if allowed < asked/20 || allowed > asked/2 {
-		t.Error("the questions do not tell much")
+		t.Error("too few or too many queries are allowed")
 	}
 }
 

@@ -51,7 +51,7 @@ func TestAnEditTakesNothingFromAnybody(t *testing.T) {
 			for _, resources := range [][]*iamv1alpha1.ProtectedResource{{test.edited, test.other}, {test.other, test.edited}} {
 				r := Register(resources)
 				if got := r.Finding(test.edited.Name).Reason; got != test.want {
-					t.Errorf("who is edited is told %s, want %s", got, test.want)
+					t.Errorf("edited resource: got %s, want %s", got, test.want)
 				}
 				if got := r.Finding(test.other.Name); got.Reason != fine || !has(got.Registration, test.other.Status.Registered) {
 					t.Errorf("the other one has %+v: %s", got.Registration, got.Reason)
@@ -86,15 +86,15 @@ func TestWhatIsRecordedIsNobodyElses(t *testing.T) {
 			edited := claiming(judged(test.was, fine), test.now)
 			r := Register([]*iamv1alpha1.ProtectedResource{edited, test.other})
 			if got := r.Finding(test.other.Name).Reason; got != test.want {
-				t.Errorf("the other one is told %s, want %s", got, test.want)
+				t.Errorf("other resource: got %s, want %s", got, test.want)
 			}
 			after := Register([]*iamv1alpha1.ProtectedResource{told(edited, r.Finding(edited.Name)), test.other})
 			if got := after.Finding(test.other.Name).Reason; got != fine {
-				t.Errorf("once that is recorded it is told %s", got)
+				t.Errorf("other resource after the record: got %s", got)
 			}
 			gone := Register([]*iamv1alpha1.ProtectedResource{deleted(edited), test.other})
 			if got := gone.Finding(test.other.Name).Reason; got == test.want {
-				t.Errorf("when he who has it is to go, it is told %s", got)
+				t.Errorf("other resource after deletion of the holder: got %s", got)
 			}
 		})
 	}
@@ -113,10 +113,10 @@ func TestARecordOfAnotherKindGivesNothing(t *testing.T) {
 		edit(forged.Status.Registered)
 		r := Register([]*iamv1alpha1.ProtectedResource{forged, other, judged(tree, fine)})
 		if got := r.Finding(forged.Name).Reason; got != iamv1alpha1.AlreadyRegistered {
-			t.Errorf("by a record of another %s it is told %s", name, got)
+			t.Errorf("record of another %s: got %s", name, got)
 		}
 		if got := r.Finding(other.Name); got.Reason != fine || len(got.Registration.Parents) != 1 {
-			t.Errorf("by a record of another %s the other is told %+v", name, got)
+			t.Errorf("record of another %s: other resource: got %+v", name, got)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestAModelWithoutATypeHasNoSuchKind(t *testing.T) {
 	held, waits := claiming(judged(resource(2, "a/Tree", "trees"), fine), resource(2, "a/Bush", "bushes")), resource(1, "a/Tree", "forests")
 	r := RegisterIn([]*iamv1alpha1.ProtectedResource{held, waits}, func(typ string) bool { return typ == "a/Tree" })
 	if kinds := r.Kinds(); len(kinds) > 0 { // The model does not show which resource a/Tree belongs to.
-		t.Errorf("there is %s", kinds[0].Type)
+		t.Errorf("got kind %s, want none", kinds[0].Type)
 	}
 }
 
@@ -134,10 +134,10 @@ func TestWhoHadNoRoomIsNotThere(t *testing.T) {
 	full := judged(resource(1, "a/Tree", "trees"), iamv1alpha1.LimitExceeded)
 	r := Register([]*iamv1alpha1.ProtectedResource{full, resource(2, "a/Tree", "forests")})
 	if k, ok := r.Kind("a/Tree"); !ok || k.Resource == full || r.Finding(full.Name).Reason != iamv1alpha1.LimitExceeded {
-		t.Errorf("the kind is %+v, and it is told %+v", k, r.Finding(full.Name))
+		t.Errorf("got kind %+v, finding %+v", k, r.Finding(full.Name))
 	}
 	if _, ok := Within([]*iamv1alpha1.ProtectedResource{full}, Room{100, 1 << 20}).Kind("a/Tree"); !ok {
-		t.Error("who had no room does not get it when there is")
+		t.Error("a resource beyond the limit is not registered when room is free")
 	}
 }
 
@@ -176,7 +176,7 @@ func checkRecords(t *testing.T, all []*iamv1alpha1.ProtectedResource) {
 	owners := map[string]string{}
 	own := func(what, whose string) {
 		if other := owners[what]; other != "" && other != whose {
-			t.Errorf("%s is %s's and %s's", what, other, whose)
+			t.Errorf("%s is recorded for %s and for %s", what, other, whose)
 		}
 		owners[what] = whose
 	}

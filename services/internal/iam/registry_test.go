@@ -272,7 +272,7 @@ func TestSubresourcesHavePermissionsOfTheirOwn(t *testing.T) {
 		}
 	}
 	if _, _, ok := Register(nil).Requested("a.example", "trees", "", "get"); ok {
-		t.Error("what is registered nowhere is known")
+		t.Error("an unregistered resource has a permission")
 	}
 }
 
@@ -321,12 +321,12 @@ func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 				got = append(got, k.Type)
 			}
 			if strings.Join(got, " ") != test.want {
-				t.Errorf("there is room for %v, want %s", got, test.want)
+				t.Errorf("got kinds %v, want %s", got, test.want)
 			}
 			for _, p := range resources {
 				_, in := r.Kind("a/" + p.Spec.Kind)
 				if reason := r.Finding(p.Name).Reason; reason != map[bool]string{true: fine, false: iamv1alpha1.LimitExceeded}[in] {
-					t.Errorf("%s is told %s", p.Name, reason)
+					t.Errorf("%s: got reason %s", p.Name, reason)
 				}
 			}
 		})
@@ -352,7 +352,7 @@ func TestWhatHasNoRoomTakesNobodyElsesRoom(t *testing.T) {
 		for i, p := range resources {
 			want := map[bool]string{true: iamv1alpha1.LimitExceeded, false: fine}[i == 2]
 			if _, in := r.Kind("a/" + p.Spec.Kind); in == (i == 2) || r.Finding(p.Name).Reason != want {
-				t.Errorf("of rank %d, %s is in: %v, and is told %s", rank, p.Name, in, r.Finding(p.Name).Reason)
+				t.Errorf("rank %d, %s: got registered %v, reason %s", rank, p.Name, in, r.Finding(p.Name).Reason)
 			}
 		}
 	}
