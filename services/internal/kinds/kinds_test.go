@@ -24,7 +24,7 @@ func TestEveryKindIsFoundByItsResourceAlone(t *testing.T) {
 		}
 	}
 	if found, ok := kinds.Of(event.GroupResource{Resource: "pods"}); ok {
-		t.Errorf("nobody follows pods, yet there is %+v", found)
+		t.Errorf("pods: got %+v, want none", found)
 	}
 }
 
@@ -43,14 +43,14 @@ func TestWhatIsGlobalHasNoNamespace(t *testing.T) {
 	for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels(), kinds.PolicyDocuments(), kinds.ImpliedRoles()} {
 		definition, err := os.ReadFile("../../../deploy/crd/" + kind.Group + "_" + kind.Resource + ".yaml")
 		if err != nil || strings.Contains(string(definition), "\n  scope: Cluster\n") != kind.Global {
-			t.Errorf("%s is said to be global: %v, %v", kind, kind.Global, err)
+			t.Errorf("%s: got Global %v, %v", kind, kind.Global, err)
 		}
 	}
 	for kind, global := range map[kinds.Kind]bool{
 		kinds.Roles(): false, kinds.RoleBindings(): false, kinds.ClusterRoles(): true, kinds.ClusterRoleBindings(): true, kinds.Definitions(): true,
 	} {
 		if kind.Global != global {
-			t.Errorf("%s is said to be global: %v", kind, kind.Global)
+			t.Errorf("%s: got Global %v", kind, kind.Global)
 		}
 	}
 }
