@@ -11,7 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// may are the kinds that whoever has a role of Kubernetes may write or read by ours. The larger roles have the smaller.
+// mayBy lists the kinds for which a ClusterRole of Kubernetes gives a verb by our aggregated roles. Larger roles
+// include smaller ones.
 func mayBy(verb string, partOf ...string) []string {
 	var resources []string
 	for _, r := range Roles() {

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// rights of a as "verb resource.group/name".
+// words lists the rights of a as "verb resource.group/name".
 func (a Account) words() []string {
 	var words []string
 	for _, r := range slices.Concat(a.Everywhere, a.Own) {
@@ -28,7 +28,7 @@ func (a Account) words() []string {
 	return words
 }
 
-// changing leaves out what reads and asks.
+// changing reports whether a right allows changes, rather than reads and reviews.
 func changing(right string) bool {
 	for _, harmless := range []string{"get ", "list ", "watch ", "create tokenreviews.", "create subjectaccessreviews.", "create events"} {
 		if strings.HasPrefix(right, harmless) {
@@ -97,7 +97,7 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 	}
 }
 
-// secret tells whether a right is on secrets other than the service's own.
+// secret reports whether a right is on a Secret of another owner than the service.
 func secret(right string) bool {
 	return strings.Contains(right, "secrets") && !strings.HasSuffix(right, " secrets./entail-implied-role-admission") &&
 		!strings.HasSuffix(right, " secrets./entail-store-sync-admission") && !strings.HasSuffix(right, " secrets./entail-webhook-admission")
