@@ -47,7 +47,7 @@ func TestEveryAccountIsAWorkload(t *testing.T) {
 	}
 }
 
-// A route leads to each API that there is.
+// TestEveryContractIsServed verifies that the routes lead to every API.
 func TestEveryContractIsServed(t *testing.T) {
 	protos, err := filepath.Glob(root + "proto/entail/*/v1/*.proto")
 	if err != nil || len(protos) == 0 {
