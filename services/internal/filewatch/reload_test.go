@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// together fails unless all files say the same.
+// together joins files and returns an error unless all have equal content.
 func together(contents ...[]byte) (string, error) {
 	for _, content := range contents {
 		if !bytes.Equal(content, contents[0]) {
