@@ -59,9 +59,9 @@ func TestNobodyIsToldYesByWhatIsKnownToBeOld(t *testing.T) {
 	b.bind("new", "Project", "web", web, subjectFrom("User", "alice", alice))
 	for _, name := range []string{"old", "new"} {
 		if answer, err := b.get("alice", "web", after(kinds.PolicyBindings(), name)); connect.CodeOf(err) != connect.CodeUnavailable {
-			t.Errorf("what is not known of %s yet is answered by %v, %v", name, answer, err)
+			t.Errorf("request that must include %s: got %v, %v, want Unavailable", name, answer, err)
 		} else if !strings.Contains(err.Error(), "as the API server has it") {
-			t.Errorf("of %s: %v", name, err)
+			t.Errorf("request that must include %s: got error %v", name, err)
 		}
 	}
 	release()
@@ -98,16 +98,16 @@ func TestAnswersSayWhy(t *testing.T) {
 	}
 	if !e.GetAllowed() || e.GetGrant().GetBinding().GetName() != "on-acme" || e.GetMembership().GetName() != "alice-staff" ||
 		!slices.Equal(path, []string{projects + "/Project web", projects + "/Organization acme"}) || !slices.Equal(inherits, []string{"reader", "viewer"}) {
-		t.Errorf("it is explained as %v", e)
+		t.Errorf("got explanation %v", e)
 	}
 	e = answered(b, b.client.ExplainAccess, &accessv1.ExplainAccessRequest{Subject: &accessv1.Subject{User: "alice"}, Verb: "create", Resource: projectNamed("")})
 	if e.GetAllowed() || e.GetPermission() != projects+"/projects.create" || e.GetUnregistered() {
-		t.Errorf("what is missing is explained as %v", e)
+		t.Errorf("got explanation of a refusal %v", e)
 	}
 	revisions := []string{e.GetRevision()}
 	revisions = append(revisions, b.lists(t)...)
 	if revisions = append(revisions, b.previews(t, acme)); slices.Contains(revisions, "") {
-		t.Errorf("the answers are of the revisions %q", revisions)
+		t.Errorf("got revisions %q", revisions)
 	}
 }
 
@@ -126,19 +126,19 @@ func (b *bed) lists(t *testing.T) (revisions []string) {
 		}
 	}
 	if !slices.Equal(holders, []string{"KIND_USER alice", "KIND_GROUP staff"}) {
-		t.Errorf("who may get the project are %v", holders)
+		t.Errorf("got holders %v", holders)
 	}
 	what := answered(b, b.client.WhatCan, &accessv1.WhatCanRequest{Subject: &accessv1.Subject{User: "alice"}})
 	if len(what.GetRights()) != 1 || !slices.Equal(what.GetRights()[0].GetPermissions(), []string{projects + "/projects.get", projects + "/projects.list"}) {
-		t.Errorf("alice has %v", what)
+		t.Errorf("got rights of alice %v", what)
 	}
 	resources := answered(b, b.client.ListProtectedResources, &accessv1.ListProtectedResourcesRequest{})
 	if len(resources.GetResources()) != 2 || !slices.Equal(resources.GetResources()[1].GetParents(), []string{projects + "/Organization"}) {
-		t.Errorf("protected are %v", resources)
+		t.Errorf("got protected resources %v", resources)
 	}
 	model := answered(b, b.client.GetModelStatus, &accessv1.GetModelStatusRequest{})
 	if model.GetKinds() != 2 || model.GetPermissions() != 6 || model.GetBytes() == 0 || model.GetSynced() {
-		t.Errorf("the model is %v", model)
+		t.Errorf("got model %v", model)
 	}
 	return append(revisions, what.GetRevision(), resources.GetRevision(), model.GetRevision())
 }
@@ -166,7 +166,7 @@ func TestTheStatusOfTheModelIsThatOfTheStoreAndOfWhatIsProtected(t *testing.T) {
 			}
 			if m.GetStore() != "iam" || m.GetStoreId() != "S" || m.GetAuthorizationModelId() != "M" || m.GetSynced() != synced || !strings.Contains(m.GetMessage(), message) ||
 				int(m.GetTypes()) != len(types) || int(m.GetBytes()) != iam.Size(types) || m.GetAge().AsDuration() <= 0 || m.GetAge().AsDuration() > soon || m.GetRevision() == "" {
-				return fmt.Errorf("the model is %v", m)
+				return fmt.Errorf("got model %v", m)
 			}
 			return nil
 		})
@@ -187,7 +187,7 @@ func (b *bed) previews(t *testing.T, acme string) (revision string) {
 	})
 	if preview.GetNoRole() || preview.GetNoTarget() || len(preview.GetGains()) != 2 ||
 		len(preview.GetGains()[0].GetPermissions()) != 2 || preview.GetGains()[0].GetAbsent() || !preview.GetGains()[1].GetAbsent() {
-		t.Errorf("the binding would give %v", preview)
+		t.Errorf("got preview %v", preview)
 	}
 	return preview.GetRevision()
 }
@@ -238,7 +238,7 @@ func TestWhatCannotBeWaitedForIsUnavailable(t *testing.T) {
 		}
 	}
 	if _, err := b.get("alice", "web", after(kinds.RoleBindings(), "x")); connect.CodeOf(err) != connect.CodeInvalidArgument {
-		t.Errorf("an object that is not followed: %v", err)
+		t.Errorf("object of a kind that is not followed: got %v", err)
 	}
 }
 
@@ -256,13 +256,13 @@ func TestNobodyIsToldAnythingByWhatMayBeTooOld(t *testing.T) {
 	testenv.Eventually(t, soon, func() error {
 		_, err := b.get("alice", "web", nil)
 		if connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "--max-staleness") {
-			return fmt.Errorf("without barriers there is still an answer, or another error: %w", err)
+			return fmt.Errorf("without barriers: got %w, want Unavailable", err)
 		}
 		return nil
 	})
 	b.remove(kinds.PolicyBindings(), "old")
 	if answer, err := b.get("alice", "web", nil); connect.CodeOf(err) != connect.CodeUnavailable {
-		t.Errorf("after a revocation that nobody publishes the answer is %v, %v", answer, err)
+		t.Errorf("after an unpublished revocation: got %v, %v, want Unavailable", answer, err)
 	}
 	release()
 	b.mayGet(false, after(kinds.PolicyBindings(), "old"))
@@ -293,7 +293,7 @@ func TestObjectsOfIAMAreTargetsAsOthersAre(t *testing.T) {
 			Resource: &accessv1.Resource{ApiGroup: "iam.miloapis.com", Resource: "groups", Namespace: namespace, Name: "staff"},
 		})
 		if answer.GetAllowed() != want {
-			t.Errorf("alice may get the group: %v, want %v", answer, want)
+			t.Errorf("group: got allowed %v, want %v", answer, want)
 		}
 	}
 	may(true, nil)
@@ -314,7 +314,7 @@ func (b *bed) asksInNoNamespace(t *testing.T) {
 		why := answered(b, b.client.ExplainAccess, &accessv1.ExplainAccessRequest{Subject: alice, Verb: "get", Resource: group})
 		who := answered(b, b.client.WhoCan, &accessv1.WhoCanRequest{Verb: "get", Resource: group})
 		if may.GetNoNamespace() != want || why.GetNoNamespace() != want || who.GetNoNamespace() != want {
-			t.Errorf("asked in namespace %q are %v, %v, %v", in, may, why, who)
+			t.Errorf("namespace %q: got answers %v, %v, %v", in, may, why, who)
 		}
 	}
 }
@@ -338,17 +338,17 @@ func TestOfGroupsThatDoNotCountNobodyIsToldThatTheyMay(t *testing.T) {
 			explained := answered(b, b.client.ExplainAccess, &accessv1.ExplainAccessRequest{Subject: everybody, Verb: "get", Resource: projectNamed("web")})
 			what := answered(b, b.client.WhatCan, &accessv1.WhatCanRequest{Subject: everybody})
 			if check.GetAllowed() != wanted || explained.GetAllowed() != wanted || len(what.GetRights()) != also {
-				t.Errorf("of everybody it says %v, %v, %v", check, explained, what)
+				t.Errorf("unauthenticated group: got %v, %v, %v", check, explained, what)
 			}
 			if who := answered(b, b.client.WhoCan, &accessv1.WhoCanRequest{Verb: "get", Resource: projectNamed("web")}); len(who.GetHolders()) != 1+also {
-				t.Errorf("who may are %v", who)
+				t.Errorf("got holders %v", who)
 			}
 			preview := answered(b, b.client.PreviewBinding, &accessv1.PreviewBindingRequest{
 				Namespace: namespace, Role: &accessv1.Name{Name: "reader"}, Target: &accessv1.Target{ApiGroup: projects, Kind: "Project"},
 				Subjects: []*accessv1.BindingSubject{{Kind: "Group", Name: "system:unauthenticated"}, {Kind: "Group", Name: "oidc:other"}},
 			})
 			if g := preview.GetGains(); len(g) != 2 || g[0].GetAbsent() == wanted || (len(g[0].GetPermissions()) > 0) != wanted || g[1].GetAbsent() {
-				t.Errorf("it would give %v", g)
+				t.Errorf("got gains %v", g)
 			}
 		})
 	}
@@ -370,7 +370,7 @@ func TestAtTheEndpointOfAProjectThatIsNotThereNobodyMay(t *testing.T) {
 			Subject: &accessv1.Subject{User: "alice"}, Verb: "list", Resource: &accessv1.Resource{ApiGroup: projects, Resource: "projects", Project: project},
 		})
 		if answer.GetAllowed() != want {
-			t.Errorf("at the endpoint of %s: %v", project, answer)
+			t.Errorf("endpoint of project %s: got %v", project, answer)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// agreement bounds how long both are asked again: what has just changed is in one of them first.
+	// agreement bounds the time for which both are queried again, because a change reaches one of them first.
 	agreement     = time.Second
 	agreementStep = 50 * time.Millisecond
 )

@@ -133,7 +133,7 @@ func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
 		t.Helper()
 		testenv.Eventually(t, soon, func() error {
 			if code, err := call(path); err != nil || code != want {
-				return fmt.Errorf("%s is answered %d, %w", path, code, err)
+				return fmt.Errorf("%s: got status %d, %w", path, code, err)
 			}
 			return nil
 		})
@@ -183,7 +183,7 @@ func TestInShadowTheAPIServerLetsNobodyInByABinding(t *testing.T) {
 	testenv.Eventually(t, soon, func() error {
 		code, err := alice("/api/v1/namespaces/default/configmaps")
 		if err != nil || code != http.StatusForbidden {
-			t.Errorf("alice is answered %d, %v", code, err)
+			t.Errorf("alice: got status %d, %v", code, err)
 		}
 		if n := b.running.Metric(t, `authz_decisions_total{decision="allowed",scope="cluster"}`); n < 1 {
 			return fmt.Errorf("%v decisions would let her in", n)

@@ -171,7 +171,7 @@ func BenchmarkRevocation(b *testing.B) {
 		began := time.Now()
 		for ask(b.Context(), client, url, review, want) != nil {
 			if time.Since(began) > soon {
-				b.Fatalf("there is no %s", want)
+				b.Fatalf("%s does not exist", want)
 			}
 		}
 		return time.Since(began)
@@ -226,7 +226,7 @@ func BenchmarkThroughTheAPIServer(b *testing.B) {
 		call := caller(b, server, user)
 		return func() error {
 			if code, err := call("/api/v1/namespaces/default/configmaps/none"); err != nil || code != http.StatusNotFound {
-				return fmt.Errorf("%s is answered %d, %w", user, code, err)
+				return fmt.Errorf("%s: got status %d, %w", user, code, err)
 			}
 			return nil
 		}

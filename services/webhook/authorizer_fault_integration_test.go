@@ -73,7 +73,7 @@ func (a *asker) run(ctx context.Context, t *testing.T) {
 		case err != nil || response.StatusCode == http.StatusServiceUnavailable:
 			a.failures.Add(1)
 		case response.StatusCode != http.StatusOK || !strings.Contains(string(body), a.always):
-			t.Errorf("%s is answered %d %s", a.user, response.StatusCode, body)
+			t.Errorf("%s: got %d %s", a.user, response.StatusCode, body)
 			return
 		default:
 			a.answers.Add(1)
@@ -87,7 +87,7 @@ func (a *asker) more(t *testing.T) {
 	before := a.answers.Load()
 	testenv.Eventually(t, soon, func() error {
 		if n := a.answers.Load() - before; n < 2 {
-			return fmt.Errorf("%s is not answered", a.user)
+			return fmt.Errorf("%s: no answer yet", a.user)
 		}
 		return nil
 	})
@@ -106,7 +106,7 @@ func (a *asker) refused(t *testing.T, b *bed) {
 			return fmt.Errorf("%d %s", code, answer)
 		}
 		if n := a.failures.Load() - before; n < 1000 {
-			return fmt.Errorf("%s was answered %d times that nobody can tell", a.user, n)
+			return fmt.Errorf("%s: got status 503 %d times", a.user, n)
 		}
 		return nil
 	})
@@ -203,7 +203,7 @@ func TestReplayOfAnOldChangeEndsWithItsCorrection(t *testing.T) {
 	b.awaitReady() // The service now has everything that was written before that user.
 	until("missing permission")
 	if _, answer := asks(t, address); strings.Contains(answer, `"allowed":true`) {
-		t.Errorf("a binding of before its removal lets alice in: %s", answer)
+		t.Errorf("an old state of a removed binding allows access: %s", answer)
 	}
 	b.bind("replayed", "Project", "web", web, subjectFrom("User", "alice", alice))
 	until(`"allowed":true`)
@@ -213,7 +213,7 @@ func TestReplayOfAnOldChangeEndsWithItsCorrection(t *testing.T) {
 	b.create(kinds.Users(), "after-tombstone", map[string]any{"email": "b@example.com"})
 	b.awaitReady()
 	if code, answer := asks(t, address); code != http.StatusOK || !strings.Contains(answer, `"allowed":true`) {
-		t.Errorf("the tombstone of another life keeps alice out: %d %s", code, answer)
+		t.Errorf("the tombstone of an earlier binding removes access: %d %s", code, answer)
 	}
 }
 

@@ -25,7 +25,7 @@ func asks(t *testing.T, address string) (code int, answer string) {
 	return put(t, address, review)
 }
 
-// put gives the code and the answer of the authorizer to a review.
+// put sends a review to the authorizer and returns the status and the answer.
 func put(t *testing.T, address, of string) (code int, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/core/v1alpha/webhook", strings.NewReader(of))
@@ -68,10 +68,10 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 		t.Helper()
 		testenv.Eventually(t, soon, func() error {
 			if got, answer := asks(t, listener.Addr().String()); got != code || !strings.Contains(answer, want) {
-				return fmt.Errorf("answered is %d %s, want %d %s", got, answer, code, want)
+				return fmt.Errorf("got %d %s, want %d %s", got, answer, code, want)
 			}
 			if is, err := readiness(t, b.running.URL); err != nil || is != code {
-				return fmt.Errorf("it is ready: %d, want %d as answers are, %w", is, code, err)
+				return fmt.Errorf("readiness: got %d, want %d like the answers: %w", is, code, err)
 			}
 			return nil
 		})
@@ -89,7 +89,7 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 	until(http.StatusServiceUnavailable, "nobody can tell now")
 	b.remove(kinds.PolicyBindings(), "old")
 	if code, answer := asks(t, listener.Addr().String()); code != http.StatusServiceUnavailable {
-		t.Errorf("after a revocation that nobody publishes the answer is %d %s", code, answer)
+		t.Errorf("after an unpublished revocation: got %d %s", code, answer)
 	}
 	release()
 	until(http.StatusOK, "missing permission")
@@ -99,7 +99,7 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 	until(http.StatusOK, "missing permission")
 }
 
-// The authenticator names accounts as Milo's does.
+// TestAnAccountThatIsNotNamedAsInTheCoreAPIHasWhatItIsBoundTo uses an authenticator that names accounts as Milo does.
 func TestAnAccountThatIsNotNamedAsInTheCoreAPIHasWhatItIsBoundTo(t *testing.T) {
 	listener := testenv.Listen(t)
 	b := newBedWith(t, func(c *webhook.Config) { c.AccountNames, c.Authorizer.Listener = `sa-.+@datum\.default`, listener })
@@ -113,13 +113,13 @@ func TestAnAccountThatIsNotNamedAsInTheCoreAPIHasWhatItIsBoundTo(t *testing.T) {
 	}
 	testenv.Eventually(t, soon, func() error {
 		if code, answer := put(t, listener.Addr().String(), named("sa-one@datum.default", bot)); code != http.StatusOK || !strings.Contains(answer, `"allowed":true`) {
-			return fmt.Errorf("the answer is %d %s", code, answer)
+			return fmt.Errorf("got %d %s", code, answer)
 		}
 		return nil
 	})
 	for user, uid := range map[string]string{"alice@example.com": bot, "sa-one@datum.default": "bot", "x/sa-one@datum.default.example": bot} {
 		if code, answer := put(t, listener.Addr().String(), named(user, uid)); code != http.StatusOK || !strings.Contains(answer, "missing permission") {
-			t.Errorf("%s: the answer is %d %s", user, code, answer)
+			t.Errorf("%s: got %d %s", user, code, answer)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (b *bed) bare(all []puzzle) func() error {
 			Subject: authz.Subject{User: p.user}, Permission: projects + "/projects.get", Type: projects + "/Project", Name: p.project,
 		})
 		if !ok {
-			b.T.Fatalf("there are no words for %+v", p)
+			b.T.Fatalf("no check for %+v", p)
 		}
 		links := &openfgav1.ContextualTupleKeys{}
 		for _, t := range c.Context {

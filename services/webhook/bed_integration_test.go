@@ -171,7 +171,7 @@ func (b *bed) own(project string) {
 	}
 }
 
-// say writes a reference to an object to a field of a status.
+// say writes a reference to an object to a status field of another object.
 func (b *bed) say(kind kinds.Kind, of, field, name, uid string) {
 	b.T.Helper()
 	patch := fmt.Sprintf(`{"status":{%q:{"name":%q,"uid":%q}}}`, field, name, uid)
@@ -225,7 +225,7 @@ func (b *bed) mayGet(want bool, least *accessv1.AtLeast) {
 		return err
 	})
 	if answer.GetAllowed() != want {
-		b.T.Fatalf("alice may get web: %v, want %v", answer, want)
+		b.T.Fatalf("alice, project web: got %v, want allowed %v", answer, want)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestAnAnswerOnWhichBothAgreeIsGivenAgain(t *testing.T) {
 		g.answers.allowed = may
 		for i := range 3 {
 			if allowed, asked := g.ask(t, treeOf("alice")); allowed != may || asked != (i == 0) {
-				t.Errorf("answer %d is %t, asked %t; want %t", i, allowed, asked, may)
+				t.Errorf("answer %d: got allowed %t, OpenFGA called %t; want allowed %t", i, allowed, asked, may)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore(t *testing.T) {
 		},
 		"the model is another":            func(g *grove, _ *authz.Query) { g.store.Status.AuthorizationModelID = "N" },
 		"the index may be too old":        func(g *grove, _ *authz.Query) { g.age = maxAge + 1 },
-		"it was long ago":                 func(*grove, *authz.Query) { backoff.Sleep(context.Background(), keptFor+1) },
+		"answer expired":                  func(*grove, *authz.Query) { backoff.Sleep(context.Background(), keptFor+1) },
 		"another index allows it to none": func(g *grove, _ *authz.Query) { g.openFGA.index = newGrove().index },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,11 +101,11 @@ func TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore(t *testing.T) {
 				first, _ := g.ask(t, q)
 				_, again := g.ask(t, q)
 				if !first || again {
-					t.Fatalf("allowed %t, asked again %t", first, again)
+					t.Fatalf("got allowed %t, OpenFGA called again %t", first, again)
 				}
 				change(g, &q)
 				if _, asked := g.ask(t, q); !asked {
-					t.Error("OpenFGA is not asked")
+					t.Error("OpenFGA was not called")
 				}
 			})
 		})
@@ -117,7 +117,7 @@ func TestWhatIsTooLongForAKeyIsAskedEachTime(t *testing.T) {
 	q.Groups, g.answers.allowed = bound(g.told(), maxContext), true
 	for range 2 {
 		if _, asked := g.ask(t, q); !asked {
-			t.Error("OpenFGA is not asked")
+			t.Error("OpenFGA was not called")
 		}
 	}
 }
@@ -128,13 +128,13 @@ func TestWhatIsRevokedWhileOpenFGAAnswersIsNotKept(t *testing.T) {
 	g.answers.allowed = true
 	g.backend = during{g.answers, func() { g.bind("alice", false) }}
 	if allowed, _ := g.ask(t, treeOf("alice")); !allowed {
-		t.Fatal("OpenFGA was not listened to")
+		t.Fatal("the answer of OpenFGA was not used")
 	}
 	g.backend = g.answers
 	g.bind("alice", true) // Declared again, but OpenFGA does not have it yet.
 	g.answers.allowed = false
 	if allowed, asked := g.ask(t, treeOf("alice")); allowed || !asked {
-		t.Errorf("allowed %t, asked %t", allowed, asked)
+		t.Errorf("got allowed %t, OpenFGA called %t", allowed, asked)
 	}
 }
 
@@ -180,14 +180,14 @@ func TestKeptAnswersFollow(t *testing.T) {
 			default:
 				had := f.has[iam.User(user)]
 				if _, allowed, err := g.Decide(t.Context(), treeOf(user)); err != nil || allowed && !declared[user] && !had || allowed != had && allowed != declared[user] {
-					t.Fatalf("seed %d, step %d: %s is allowed %t (%v); declared %t, in OpenFGA %t", seed, step, user, allowed, err, declared[user], had)
+					t.Fatalf("seed %d, step %d: %s: got allowed %t (%v); declared %t, in OpenFGA %t", seed, step, user, allowed, err, declared[user], had)
 				}
 			}
 		}
 		for user, may := range declared {
 			f.has[iam.User(user)] = may
 			if _, allowed, err := g.Decide(t.Context(), treeOf(user)); err != nil || allowed != may {
-				t.Fatalf("seed %d, at rest: %s is allowed %t (%v), want %t", seed, user, allowed, err, may)
+				t.Fatalf("seed %d, at rest: %s: got allowed %t (%v), want %t", seed, user, allowed, err, may)
 			}
 		}
 	}

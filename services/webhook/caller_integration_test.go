@@ -55,11 +55,11 @@ func TestEverybodyMayAskAboutThemselvesAndWhoMayReviewAboutAll(t *testing.T) {
 	} {
 		e := answered(b, bot.ExplainAccess, &accessv1.ExplainAccessRequest{Subject: c.subject, Verb: "get", Resource: projectNamed(c.project)})
 		if e.GetAllowed() != c.allowed || e.GetNoObject() {
-			t.Errorf("about %s: %v", what, e)
+			t.Errorf("%s: got %v", what, e)
 		}
 	}
 	if what := answered(b, bot.WhatCan, &accessv1.WhatCanRequest{}); len(what.GetRights()) != 1 {
-		t.Errorf("they may %v", what)
+		t.Errorf("got rights %v", what)
 	}
 	get := func(s *accessv1.Subject, least *accessv1.AtLeast) error {
 		_, err := bot.CheckAccess(t.Context(), &accessv1.CheckAccessRequest{Subject: s, Verb: "get", Resource: projectNamed("web"), AtLeast: least})
@@ -94,18 +94,18 @@ func TestEverybodyMayAskAboutThemselvesAndWhoMayReviewAboutAll(t *testing.T) {
 			if err := ask(); connect.CodeOf(err) == connect.CodePermissionDenied {
 				return nil
 			} else if err != nil && connect.CodeOf(err) != connect.CodeUnavailable {
-				t.Fatalf("about %s: %v", what, err)
+				t.Fatalf("%s: got error %v", what, err)
 			} else if err == nil {
-				t.Fatalf("about %s is answered", what)
+				t.Fatalf("%s: got an answer, want PermissionDenied", what)
 			}
-			return fmt.Errorf("about %s is not answered yet", what)
+			return fmt.Errorf("%s: service unavailable", what)
 		})
 	}
 	e := answered(b, b.client.ExplainAccess, &accessv1.ExplainAccessRequest{
 		Subject: &accessv1.Subject{ServiceAccountUid: uid}, Verb: "get", Resource: projectNamed("other"),
 	})
 	if e.GetAllowed() || !e.GetNoObject() {
-		t.Errorf("who may review is told %v", e)
+		t.Errorf("caller with the right to review: got %v", e)
 	}
 
 	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
@@ -114,10 +114,10 @@ func TestEverybodyMayAskAboutThemselvesAndWhoMayReviewAboutAll(t *testing.T) {
 		Target: &accessv1.Target{ApiGroup: projects, Kind: "Project", Name: "web", Uid: web}, AtLeast: after(kinds.Users(), "alice"),
 	}
 	if m := answered(b, b.client.PreviewBinding, preview).GetLacking(); m.GetPermission() != projects+"/projects.get" || m.GetAt().GetObject().GetName() != "web" {
-		t.Errorf("who has nothing lacks %v", m)
+		t.Errorf("caller without rights: got lacking %v", m)
 	}
 	b.mayReview("bot")
 	if m := answered(b, bot.PreviewBinding, preview).GetLacking(); m != nil {
-		t.Errorf("who has the role there lacks %v", m)
+		t.Errorf("caller with the role: got lacking %v", m)
 	}
 }

@@ -39,7 +39,7 @@ func TestOnlyWhoAsksAboutThemselvesNeedsNoRight(t *testing.T) {
 		}
 	}
 	if s.isOwn(authenticationv1.UserInfo{Username: "alice"}, about(&accessv1.Subject{User: "alice"})) {
-		t.Error("who has no UID is taken for the User of their name")
+		t.Error("a caller without a UID counts as the User of that name")
 	}
 }
 
@@ -56,7 +56,7 @@ func TestWhoHasAnObjectLookedUpMayAskAboutOthers(t *testing.T) {
 	} {
 		for _, request := range requests {
 			if right, err := listKindsRight(request); err != nil || right.String() != want {
-				t.Errorf("%T %v takes %s, %v, want %s", request, request, right, err, want)
+				t.Errorf("%T %v: got right %s, %v, want %s", request, request, right, err, want)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func TestEveryQuestionMayAskForAtLeast(t *testing.T) {
 		},
 	} {
 		if answer, err := ask(); connect.CodeOf(err) != connect.CodeInvalidArgument {
-			t.Errorf("%s answers %v, %v", what, answer, err)
+			t.Errorf("%s: got %v, %v, want InvalidArgument", what, answer, err)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestAPageEndsWherePermissionsAreTooMany(t *testing.T) {
 		0: nil, 3: rights(1, maxPermissions-2, 1), 2: rights(1, maxPermissions-2, 2), 1: rights(2*maxPermissions, 1),
 	} {
 		if got := rowsThatFit(page); got != want {
-			t.Errorf("of %v fit %d, want %d", page, got, want)
+			t.Errorf("page %v: got %d rows, want %d", page, got, want)
 		}
 	}
 }

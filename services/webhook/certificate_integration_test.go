@@ -83,7 +83,7 @@ func TestAUIDInACertificateSaysWhoAsks(t *testing.T) {
 		call := callerWith(t, certified(t, server, name, uid))
 		testenv.Eventually(t, soon, func() error {
 			if code, err := call("/api/v1/namespaces/default/configmaps"); err != nil || code != want {
-				return fmt.Errorf("%q with UID %q is answered %d, %w", name, uid, code, err)
+				return fmt.Errorf("name %q, UID %q: got status %d, %w", name, uid, code, err)
 			}
 			return nil
 		})

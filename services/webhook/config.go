@@ -54,13 +54,13 @@ func (c *Config) needsOpenFGA() bool { return c.Decide == byOpenFGA || c.Verify 
 // maxCached bounds Cached. An answer usually takes half a kilobyte of memory.
 const maxCached = 1 << 24
 
-// Who decides.
+// Values of Config.Decide.
 const (
 	byIndex   = "index"
 	byOpenFGA = "openfga"
 )
 
-// What becomes of bindings on what cannot be looked for.
+// Values of Config.UnobservedTargets.
 const (
 	refuse = "refuse"
 	trust  = "trust"

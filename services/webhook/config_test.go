@@ -18,7 +18,7 @@ func TestFlagsSetWhatIsConfigured(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cfg.Validate(); err != nil || cfg.Store != "access" || cfg.UnobservedTargets != trust || cfg.Subject != review.ByUIDOrName || cfg.MaxStaleness != 7*time.Second {
-		t.Errorf("set were %+v, %v", cfg, err)
+		t.Errorf("got configuration %+v, %v", cfg, err)
 	}
 }
 
@@ -28,7 +28,7 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	err := Run(t.Context(), cfg)
 	for _, flag := range []string{"--iam-store", "--unobserved-targets", "--subject", "--max-staleness", "--nats-url"} {
 		if err == nil || !strings.Contains(err.Error(), flag) {
-			t.Errorf("%s is refused with %v", flag, err)
+			t.Errorf("%s: got error %v", flag, err)
 		}
 	}
 }

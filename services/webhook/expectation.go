@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// patience bounds the wait for an object that the API server has.
+	// patience bounds the wait for an object that the API server has and the index lacks.
 	patience = 2 * time.Second
 	// attention is the interval of checks for that object.
 	attention = 5 * time.Millisecond

@@ -19,7 +19,7 @@ func TestAStatusThatNobodyReadsIsNotWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !want.isMetBy(event.Change{UID: "1", ResourceVersion: "7"}, o) {
-		t.Error("it is waited for")
+		t.Error("got a wait, want none")
 	}
 }
 

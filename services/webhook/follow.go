@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-// following is the interval between two questions to a decider that may lag behind the index.
+// following is the interval between two queries of a decider that may lag behind the index.
 const following = 50 * time.Millisecond
 
 // decideAtLeast decides a question with a minimum state. The index already holds that state, but OpenFGA may receive it

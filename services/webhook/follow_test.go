@@ -54,6 +54,6 @@ func TestAnAnswerThatMustKnowOfAChangeWaitsForOpenFGA(t *testing.T) {
 	o, _ := asking(a)
 	x, _ := o.index()
 	if _, allowed, err := decideAtLeast(t.Context(), o, x, treeOf("alice"), revision); allowed || err == nil || len(a.asked) != 1 {
-		t.Errorf("OpenFGA that is down says %v, %v, asked %d times", allowed, err, len(a.asked))
+		t.Errorf("OpenFGA down: got %v, %v after %d calls", allowed, err, len(a.asked))
 	}
 }

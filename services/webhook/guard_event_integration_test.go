@@ -66,7 +66,7 @@ func takeEventOver(t *testing.T, group string) {
 	} {
 		testenv.Eventually(t, soon, func() error {
 			if err := take(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), group+"/events.delete") {
-				return fmt.Errorf("taken over by %s: %w", served, err)
+				return fmt.Errorf("API group %s: the owner was set: %w", served, err)
 			}
 			return nil
 		})

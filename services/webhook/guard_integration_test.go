@@ -172,19 +172,19 @@ func TestWhoHasLostARoleGivesItToNobodyByWhatWas(t *testing.T) {
 	b.remove(kinds.PolicyBindings(), "mallory-acme")
 	testenv.Eventually(t, soon, func() error {
 		if bind() == nil {
-			return errors.New("the guard goes by what was")
+			return errors.New("the guard still decides from the old state")
 		}
 		return nil
 	})
 	for range 20 {
 		if bind() == nil {
-			t.Fatal("it was not known whether mallory has the role, and now it is")
+			t.Fatal("the guard allows a binding while its state is stale")
 		}
 	}
 	release()
 	testenv.Eventually(t, soon, func() error {
 		if err := bind(); err == nil || !strings.Contains(err.Error(), "has the verb escalate") {
-			return fmt.Errorf("mallory gives what they have lost: %w", err)
+			return fmt.Errorf("mallory can give a lost role: %w", err)
 		}
 		return nil
 	})
@@ -203,7 +203,7 @@ func (b *bed) mayTry(t *testing.T, all map[string]attempt, pass ...string) {
 			t.Errorf("%s: refused with %q, want it to pass: %v", name, refused, passes[name])
 		}
 		if refused != "" && !strings.Contains(refused, "has the verb escalate") {
-			t.Errorf("%s: the refusal %q does not say what to do", name, refused)
+			t.Errorf("%s: the refusal %q names no remedy", name, refused)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
 				Resource: "configmaps", Namespace: namespace, Name: "one",
 			}})
 			if err != nil || len(answer.GetHolders()) > 0 != want {
-				return fmt.Errorf("holders are %v, %w", answer.GetHolders(), err)
+				return fmt.Errorf("got holders %v, %w", answer.GetHolders(), err)
 			}
 			return nil
 		})
@@ -44,17 +44,17 @@ func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
 	refused := func(when string) {
 		t.Helper()
 		if why := f.tries(kinds.GroupMemberships(), "new", join); !strings.Contains(why, "the group has") {
-			t.Errorf("%s mallory joins: %q", when, why)
+			t.Errorf("%s: got refusal %q", when, why)
 		}
 	}
 	acts(true)
-	refused("while all is known")
+	refused("all kinds observed")
 	f.reflector.Observe(maps, "the API server is silent")
 	acts(false)
-	refused("while nobody knows of the object")
+	refused("kind of the object not observed")
 	f.reflector.Observe(maps, "")
 	acts(true)
-	refused("when it is known again")
+	refused("kind observed again")
 	if err := f.Typed.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

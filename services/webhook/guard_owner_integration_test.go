@@ -51,7 +51,7 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 		return func() error {
 			_, err := b.Kube.TypedAs(t, mallory).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 			if is := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "core.miloapis.com/configmaps.delete"); is != refused || !is && err != nil {
-				return fmt.Errorf("refused: %v, want %v: %w", is, refused, err)
+				return fmt.Errorf("got refused %v, want %v: %w", is, refused, err)
 			}
 			return nil
 		}
@@ -112,7 +112,7 @@ func TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver(t *testing.T) {
 		one.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: projects + "/v1alpha1", Kind: "Project", Name: "mine", UID: types.UID(mine)}})
 		_, err = b.Kube.ObjectsAs(t, mallory).Resource(pond.Served()).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "iam.miloapis.com/ponds.delete") {
-			return fmt.Errorf("taken over: %w", err)
+			return fmt.Errorf("the owner was set: %w", err)
 		}
 		return nil
 	})

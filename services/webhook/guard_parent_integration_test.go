@@ -114,7 +114,7 @@ func (f *family) refused(owners ...metav1.OwnerReference) {
 	testenv.Eventually(f.T, soon, func() error {
 		err := f.give(owners...)
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "core.miloapis.com/configmaps.delete") {
-			return fmt.Errorf("given to %v: %w", owners, err)
+			return fmt.Errorf("owners %v were set: %w", owners, err)
 		}
 		return nil
 	})
@@ -176,7 +176,7 @@ func TestParentsAloneNeedTheGuard(t *testing.T) {
 		t.Helper()
 		testenv.Eventually(t, soon, func() error {
 			if err := f.give(owners...); err == nil || strings.Contains(err.Error(), "configmaps.delete") {
-				return fmt.Errorf("the guard can tell: %w", err)
+				return fmt.Errorf("the guard still decides: %w", err)
 			}
 			return nil
 		})

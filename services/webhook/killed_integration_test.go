@@ -72,7 +72,7 @@ func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 		b.remove(kinds.PolicyBindings(), bob)
 		testenv.Eventually(t, soon, func() error {
 			if !b.Told(kinds.PolicyBindings(), namespace, bob).Deleted {
-				return errors.New("the bus still has the binding")
+				return errors.New("the binding is still on NATS")
 			}
 			return nil
 		})

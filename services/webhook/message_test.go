@@ -36,18 +36,18 @@ func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
 	} {
 		q := s.queryOf(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Namespace: "foo", Name: "foo"})
 		if q.Permission == "" || q.Namespace != c.want || q.Name != "foo" {
-			t.Errorf("%s are asked about as %+v", plural, q)
+			t.Errorf("%s: got query %+v", plural, q)
 		}
 		if s.needsNamespace(q) {
-			t.Errorf("%s are asked about in no namespace", plural)
+			t.Errorf("%s: got needsNamespace true", plural)
 		}
 		q = s.queryOf(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo"})
 		if got := s.needsNamespace(q); got != c.lacks {
-			t.Errorf("%s in no namespace lack one: %v", plural, got)
+			t.Errorf("%s without a namespace: got needsNamespace %v", plural, got)
 		}
 		q = s.queryOf(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo", Project: "web"})
 		if s.needsNamespace(q) {
-			t.Errorf("%s at the endpoint of a project lack a namespace", plural)
+			t.Errorf("%s at the endpoint of a project: got needsNamespace true", plural)
 		}
 	}
 }
@@ -83,11 +83,11 @@ func TestPagesAreInTheOrderOfTheirLists(t *testing.T) {
 			b.Why.Role = a.Why.Role
 		}
 		if got, want := strings.Compare(rightKey(a), rightKey(b)), cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal)); got != want {
-			t.Fatalf("%+v and %+v are %d, want %d", a, b, got, want)
+			t.Fatalf("comparison of %+v and %+v: got %d, want %d", a, b, got, want)
 		}
 		p, q := authz.Holder{Principal: a.Why.Principal}, authz.Holder{Principal: b.Why.Principal}
 		if got, want := strings.Compare(holderKey(p), holderKey(q)), p.Principal.Compare(q.Principal); got != want {
-			t.Fatalf("%+v and %+v are %d, want %d", p, q, got, want)
+			t.Fatalf("comparison of %+v and %+v: got %d, want %d", p, q, got, want)
 		}
 	}
 }

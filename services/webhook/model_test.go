@@ -39,7 +39,7 @@ func TestAModelIsInStepWithTheKindsThatItWasMadeOf(t *testing.T) {
 		"nothing is merged": {nil, []string{"Widget"}, false},
 	} {
 		if got := isMadeOf(c.modules, registryOf(c.kinds...)); got != c.want {
-			t.Errorf("%s: it is in step: %v", name, got)
+			t.Errorf("%s: got in step %v", name, got)
 		}
 	}
 }

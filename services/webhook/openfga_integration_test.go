@@ -29,7 +29,8 @@ import (
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-// OpenFGA decides, and what it allows counts only if a binding says so, too.
+// TestOpenFGADecidesAndWithoutItNobodyDoes lets OpenFGA decide. A yes of OpenFGA counts only if a binding gives it,
+// too.
 func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := &bed{Env: testenv.NewBed(t)}
@@ -43,7 +44,7 @@ func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
 	b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	b.nobodyCanTell("there is no Store")
+	b.nobodyCanTell("no Store")
 
 	client := b.OpenFGA.Client(t)
 	storeID, modelID := b.iamStore(client)
@@ -60,7 +61,7 @@ func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 	}
 	write(given, nil)
 	if code, answer := asks(t, address); code != http.StatusServiceUnavailable {
-		t.Errorf("no binding allows it, and the answer is %d %s", code, answer)
+		t.Errorf("without a binding: got %d %s", code, answer)
 	}
 	b.bind("on-web", "Project", "web", web, subjectFrom("User", "alice", alice))
 	b.mayGet(true, after(kinds.PolicyBindings(), "on-web"))
@@ -119,11 +120,11 @@ func TestOpenFGAIsAskedOnceAsLongAsNothingElseIsDeclared(t *testing.T) {
 		b.mayGet(true, nil)
 	}
 	if n := b.running.Metric(t, "authz_cache_hits_total") - hits; n != often {
-		t.Errorf("OpenFGA was not asked %v times of %d", n, often)
+		t.Errorf("got %v cache hits, want %d", n, often)
 	}
 	b.remove(kinds.PolicyBindings(), "on-web")
 	if answer, err := b.get("alice", "web", after(kinds.PolicyBindings(), "on-web")); connect.CodeOf(err) != connect.CodeUnavailable {
-		t.Errorf("OpenFGA has not followed yet, and the answer is %v, %v", answer, err)
+		t.Errorf("while OpenFGA lags behind: got %v, %v", answer, err)
 	}
 	write(nil, []*openfgav1.TupleKey{by})
 	b.mayGet(false, after(kinds.PolicyBindings(), "on-web"))
@@ -226,7 +227,7 @@ func (b *bed) nobodyCanTell(why string) {
 	testenv.Eventually(b.T, soon, func() error {
 		answer, err := b.get("alice", "web", after(kinds.Projects(), "web"))
 		if err == nil {
-			b.T.Fatalf("%s, and the answer is %v", why, answer)
+			b.T.Fatalf("%s: got %v, want an error", why, answer)
 		}
 		if connect.CodeOf(err) == connect.CodeUnimplemented {
 			return err // The server does not serve the API yet.

@@ -84,12 +84,12 @@ func TestOpenFGAIsAskedByTheModelThatWasWrittenAndForWhatIsNewest(t *testing.T) 
 		a := &answers{allowed: allowed}
 		o, _ := asking(a)
 		if _, got, err := o.Decide(t.Context(), treeOf("alice")); got != allowed || err != nil || len(a.asked) != 1 {
-			t.Fatalf("got %v, %v, by %d questions", got, err, len(a.asked))
+			t.Fatalf("got %v, %v after %d checks", got, err, len(a.asked))
 		}
 		r := a.asked[0]
 		if r.GetStoreId() != "S" || r.GetAuthorizationModelId() != "M" || r.GetConsistency() != openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY ||
 			r.GetTupleKey().GetUser() != iam.User("alice") || r.GetTupleKey().GetObject() != "a/Tree:oak" {
-			t.Errorf("asked is %v", r)
+			t.Errorf("got request %v", r)
 		}
 	}
 }
@@ -103,19 +103,19 @@ func TestWhatCannotBeToldIsNeitherYesNorNo(t *testing.T) {
 		"there is no Store": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *authz.Query) {
 			o.store = func() *corev1alpha1.Store { return nil }
 		},
-		"it has no store in OpenFGA": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *authz.Query) { s.Status.StoreID = "" },
-		"it has no model": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *authz.Query) {
+		"no store in OpenFGA": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *authz.Query) { s.Status.StoreID = "" },
+		"no model": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *authz.Query) {
 			s.Status.AuthorizationModelID = ""
 		},
-		"nobody says whose it is": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.owners = nil },
-		"it is another cluster's": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.owners = []iam.Tuple{other} },
-		"it is another's, too": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) {
+		"no owner of the store":    func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.owners = nil },
+		"store of another cluster": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.owners = []iam.Tuple{other} },
+		"store of two clusters": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) {
 			a.owners = append(a.owners, other)
 		},
-		"nobody knows this cluster": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *authz.Query) {
+		"UID of the cluster unknown": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *authz.Query) {
 			o.cluster = func(context.Context) (string, error) { return "", errDown }
 		},
-		"two ask": func(_ *answers, _ *openFGA, _ *corev1alpha1.Store, q *authz.Query) { q.Account = "1" },
+		"User and account": func(_ *answers, _ *openFGA, _ *corev1alpha1.Store, q *authz.Query) { q.Account = "1" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, q := &answers{allowed: true}, treeOf("alice")
@@ -154,7 +154,7 @@ func TestWhoIsInVeryManyGroupsIsAskedAboutInParts(t *testing.T) {
 	for group, want := range map[string]bool{last[len(last)-1].Object: true, "nobody's": false} {
 		o.backend = lastGroup{a, group}
 		if _, allowed, err := o.Decide(t.Context(), q); allowed != want || err != nil {
-			t.Errorf("who is in %q is allowed %t (%v), want %t", group, allowed, err, want)
+			t.Errorf("member of %q: got allowed %t (%v), want %t", group, allowed, err, want)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestWhatNobodyCanBeAllowedIsNotAsked(t *testing.T) {
 		a := &answers{allowed: true}
 		o, _ := asking(a)
 		if _, allowed, err := o.Decide(t.Context(), q); allowed || err != nil || len(a.asked) != 0 {
-			t.Errorf("%s: got %v, %v, by %d questions", name, allowed, err, len(a.asked))
+			t.Errorf("%s: got %v, %v after %d checks", name, allowed, err, len(a.asked))
 		}
 	}
 }
@@ -183,14 +183,14 @@ func TestWhatBelongsToVeryManyTheIndexAnswers(t *testing.T) {
 		}
 		x.SetTarget("a/Tree", "", "oak", oak)
 		if _, allowed, err := o.Decide(t.Context(), treeOf("alice")); allowed != (asked == 1) || err != nil || len(a.asked) != asked {
-			t.Errorf("of %d owners: got %v, %v, by %d questions", owners, allowed, err, len(a.asked))
+			t.Errorf("%d owners: got %v, %v after %d checks", owners, allowed, err, len(a.asked))
 		}
 		a.allowed = asked == 0 // The fake answers no if it is to be called.
 		x.SetRole("n", "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
 		q := treeOf("alice")
 		q.Groups = bound(x, 1)
 		if _, allowed, err := o.Decide(t.Context(), q); allowed != (asked == 0) || err != nil || len(a.asked) != 2*asked {
-			t.Errorf("of %d owners, who has a role: got %v, %v, by %d questions", owners, allowed, err, len(a.asked))
+			t.Errorf("%d owners, subject with a role: got %v, %v after %d checks", owners, allowed, err, len(a.asked))
 		}
 	}
 }
@@ -204,7 +204,7 @@ func TestWhoIsInMoreGroupsThanAreAskedAboutTheIndexAnswers(t *testing.T) {
 		q.Groups = bound(o.told(), groups)
 		o.told().SetRole("n", "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
 		if _, allowed, err := o.Decide(t.Context(), q); allowed != (asked == 0) || err != nil || len(a.asked) != asked {
-			t.Errorf("in %d groups: got %v, %v, by %d questions", groups, allowed, err, len(a.asked))
+			t.Errorf("%d groups: got %v, %v after %d checks", groups, allowed, err, len(a.asked))
 		}
 	}
 }
@@ -233,11 +233,11 @@ func TestWhatBelongsToMoreThanIsToldTheIndexAnswers(t *testing.T) {
 		q := treeOf("alice")
 		q.Groups = bound(x, 1)
 		if _, allowed, err := o.Decide(t.Context(), q); allowed != (asked == 0) || err != nil || len(a.asked) != asked {
-			t.Errorf("of %d parents: got %v, %v, by %d questions", parents, allowed, err, len(a.asked))
+			t.Errorf("%d parents: got %v, %v after %d checks", parents, allowed, err, len(a.asked))
 		}
 		for _, r := range a.asked {
 			if n := len(r.GetContextualTuples().GetTupleKeys()); n != maxContext {
-				t.Errorf("of %d parents, OpenFGA is told %d tuples", parents, n)
+				t.Errorf("%d parents: got %d contextual tuples", parents, n)
 			}
 		}
 	}
@@ -250,17 +250,17 @@ func TestWhoseAStoreIsIsFoundOutAgain(t *testing.T) {
 		may := func() bool { _, allowed, _ := o.Decide(t.Context(), treeOf("alice")); return allowed }
 		first, second := may(), may()
 		if !first || !second || a.reads != 1 {
-			t.Errorf("it may %t and %t, and was read %d times", first, second, a.reads)
+			t.Errorf("got allowed %t and %t after %d reads, want one read", first, second, a.reads)
 		}
 		a.owners = nil
 		if store.Status.StoreID = "another"; may() {
-			t.Error("one store is taken for another")
+			t.Error("the cached ownership of another store was used")
 		}
 		if store.Status.StoreID = "S"; !may() {
-			t.Error("what was seen a moment ago is doubted")
+			t.Error("the cached ownership of the store was not used")
 		}
 		if backoff.Sleep(t.Context(), adoptionTTL); may() {
-			t.Error("a store stays this cluster's for ever")
+			t.Error("the ownership is cached longer than adoptionTTL")
 		}
 	})
 }

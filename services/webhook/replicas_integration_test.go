@@ -96,7 +96,7 @@ func (r *replica) says(t *testing.T, user string, want bool) {
 	t.Helper()
 	testenv.Eventually(t, soon, func() error {
 		if is, err := r.ask(t.Context(), user); err != nil || is != want {
-			return fmt.Errorf("%s may: %v, want %v, %w", user, is, want, err)
+			return fmt.Errorf("%s: got allowed %v, want %v, %w", user, is, want, err)
 		}
 		return nil
 	})
@@ -107,7 +107,7 @@ func (r *replica) silent(t *testing.T) {
 	t.Helper()
 	testenv.Eventually(t, soon, func() error {
 		if is, err := r.ask(t.Context(), "alice"); err == nil {
-			return fmt.Errorf("alice may: %v", is)
+			return fmt.Errorf("alice: got allowed %v", is)
 		}
 		return nil
 	})
@@ -150,7 +150,7 @@ func (r *replica) metric(t *testing.T, name string) float64 {
 	line, _, _ := strings.Cut(after, "\n")
 	value, err := strconv.ParseFloat(line, 64)
 	if !found || err != nil {
-		t.Fatalf("%s is %q, %v", name, line, err)
+		t.Fatalf("%s: got %q, %v", name, line, err)
 	}
 	return value
 }
@@ -169,7 +169,7 @@ func TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile(t *testin
 	r.second.Signal(syscall.SIGCONT)
 	testenv.Eventually(t, soon, func() error { // The replica continues and has read the stream.
 		if age := r.second.metric(t, "entail_view_age_seconds"); age < staleness.Seconds() {
-			return fmt.Errorf("its view is %v s old", age)
+			return fmt.Errorf("got view age %v s", age)
 		}
 		return r.second.reads(t, r.first)
 	})
@@ -203,7 +203,7 @@ func (r *replica) reads(t *testing.T, other *replica) error {
 	t.Helper()
 	want := other.metric(t, "entail_view_position")
 	if is := r.metric(t, "entail_view_position"); is < want {
-		return fmt.Errorf("it has read up to %v, the other up to %v", is, want)
+		return fmt.Errorf("got last change %v, want %v as in the other replica", is, want)
 	}
 	return nil
 }
@@ -221,14 +221,14 @@ func TestAReplicaThatIsCutOffIsNotAskedByWhoKnowsMore(t *testing.T) {
 	}
 	known := &accessv1.AtLeast{Revision: heard.GetRevision()}
 	if answer, err := r.second.client.CheckAccess(t.Context(), question("alice", known)); err == nil {
-		t.Errorf("who was told %s hears %v from who is at %s", heard.GetRevision(), answer.GetAllowed(), answer.GetRevision())
+		t.Errorf("revision %s required: got allowed %v at revision %s, want an error", heard.GetRevision(), answer.GetAllowed(), answer.GetRevision())
 	}
 	if behind := r.first.metric(t, "entail_view_last_change") - r.second.metric(t, "entail_view_last_change"); behind < 1 {
-		t.Errorf("by its metrics it is %v changes behind", behind)
+		t.Errorf("got a lag of %v changes in the metrics", behind)
 	}
 	r.second.silent(t)
 	if age := r.second.metric(t, "entail_view_age_seconds"); age < staleness.Seconds() {
-		t.Errorf("it cannot tell, and says that its view is %v s old", age)
+		t.Errorf("stale replica: got view age of %v s", age)
 	}
 	until := r.second.never(t, "alice")
 	mend()
@@ -242,7 +242,7 @@ func (r *replicated) alike(t *testing.T) error {
 	t.Helper()
 	for _, name := range []string{"entail_view_last_change", "entail_view_digest"} {
 		if one, other := r.first.metric(t, name), r.second.metric(t, name); one != other {
-			return fmt.Errorf("%s is %v and %v", name, one, other)
+			return fmt.Errorf("%s: got %v and %v, want equal values", name, one, other)
 		}
 	}
 	return nil

@@ -112,7 +112,7 @@ func (r *rights) idle() {
 		}
 		at, last := r.running.Metric(r.T, `entail_view_position{service="webhook"}`), stream.CachedInfo().State.LastSeq
 		if at < float64(last) {
-			return fmt.Errorf("it has read up to %g of %d", at, last)
+			return fmt.Errorf("got last change %g, want %d", at, last)
 		}
 		if err := r.ready(); err != nil {
 			return err

@@ -96,7 +96,7 @@ func (s *server) decideAtRevision(ctx context.Context, least *accessv1.AtLeast) 
 			return nil, "", err
 		}
 	}
-	if err := s.checkFresh(); err != nil { // Asked before the index is read: while the view reloads, it is never fresh.
+	if err := s.checkFresh(); err != nil { // Checked before the index is read: while the view reloads, it is never fresh.
 		return nil, "", rpc.Incomplete(err)
 	}
 	revision = s.view.Revision()

@@ -43,13 +43,13 @@ func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
 		t.Helper()
 		q := authz.Query{Subject: authz.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
 		if _, allowed, err := s.Decide(t.Context(), q); err != nil || allowed != want {
-			t.Errorf("%s %s may: %v, %v", when, user, allowed, err)
+			t.Errorf("%s user %s: got allowed %v, %v", when, user, allowed, err)
 		}
 	}
 	nobody := func(when string) {
 		t.Helper()
 		if _, allowed, err := s.Decide(t.Context(), authz.Query{}); !fault.IsUnavailable(err) || allowed {
-			t.Errorf("%s somebody is told %v, %v", when, allowed, err)
+			t.Errorf("%s got %v, %v, want Unavailable", when, allowed, err)
 		}
 	}
 	load := func(user string) {
@@ -70,9 +70,9 @@ func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	load("ben")
-	may("when it was read anew,", "ben", true)
-	may("when it was read anew,", "ann", false)
+	may("after a reload,", "ben", true)
+	may("after a reload,", "ann", false)
 	if now, err := s.currentIndex(); err != nil || now == before {
-		t.Errorf("the index is what it was, %v", err)
+		t.Errorf("the index was not replaced: %v", err)
 	}
 }

@@ -62,13 +62,13 @@ func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) 
 		t.Helper()
 		testenv.Eventually(t, soon, func() error {
 			if is, err := ask(namespace, "one"); err != nil || is != want {
-				return fmt.Errorf("%s alice may get it: %v, want %v, %w", when, is, want, err)
+				return fmt.Errorf("%s: got allowed %v, want %v, %w", when, is, want, err)
 			}
 			return nil
 		})
 		for in, name := range map[string]string{"kube-system": "one", namespace: "other"} {
 			if is, err := ask(in, name); is || err != nil {
-				t.Errorf("%s alice may get %s in %s, %v", when, name, in, err)
+				t.Errorf("%s: alice is allowed %s in %s, %v", when, name, in, err)
 			}
 		}
 	}
@@ -76,12 +76,12 @@ func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) 
 	reflector.Observe(maps, "")
 	may("once it is observed", true)
 	remove()
-	may("when it is gone", false)
+	may("after the deletion", false)
 	uid := create()
-	may("when there is another of the name", false)
+	may("other object of the same name", false)
 	bind("another", uid)
 	may("by a binding on that", true)
 	reflector.Observe(maps, "the API server is silent")
-	may("when its kind is not observed any more", false)
+	may("kind no longer observed", false)
 	remove()
 }

@@ -73,7 +73,7 @@ func (w *woods) may(when string, want bool) {
 	w.t.Helper()
 	q := authz.Query{Subject: authz.Subject{Groups: []string{"oidc:sales"}}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
 	if _, allowed := w.index().Decide(q); allowed != want {
-		w.t.Errorf("%s they may: %v", when, allowed)
+		w.t.Errorf("%s got allowed %v", when, allowed)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestWhatWasToldBeforeAllIsReadIsThereThen(t *testing.T) {
 	w.tell("trees", "new", false)
 	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
 	if _, err := w.s.currentIndex(); err == nil {
-		t.Error("there is an index before all is read")
+		t.Error("got an index before the snapshot is complete")
 	}
 	w.s.publishIndex()
 	w.may("once all is read,", true)
@@ -110,7 +110,7 @@ func TestWhatIsTrustedIsNotOnceItIsObserved(t *testing.T) {
 	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
 	w.may("once it is known that it is not there,", false)
 	w.observe("trees", informer.Observation{})
-	w.may("when nobody follows it any more,", true)
+	w.may("kind no longer followed,", true)
 }
 
 // TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind verifies that observations of IAM kinds as targets change nothing.
@@ -136,7 +136,7 @@ func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
 	w.s.applyObservation(k.GroupResource, informer.Observation{Kind: "Organization", Problem: "it is silent"})
 	q := authz.Query{Subject: authz.Subject{Groups: []string{"oidc:sales"}}, Permission: permission, Type: typ, Name: "oak"}
 	if _, allowed := x.Decide(q); !allowed {
-		t.Error("it is not there")
+		t.Error("an IAM object does not count when its kind is not observed")
 	}
 }
 
@@ -148,18 +148,18 @@ func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
 	joins := func(when string, want bool) {
 		t.Helper()
 		if m, lacks := w.index().MissingToJoin(authz.Subject{}, authz.Ref{Namespace: "n", Name: "staff"}); lacks == want {
-			t.Errorf("%s whoever joins lacks %+v", when, m)
+			t.Errorf("%s joining: got missing %+v", when, m)
 		}
 	}
 	w.tell("bushes", "old", false)
 	w.observe("bushes", informer.Observation{Kind: "Tree", Observed: true})
-	w.may("while there is another,", false)
+	w.may("other object of the same name,", false)
 	w.tell("trees", "new", false)
 	w.tell("bushes", "old", true)
 	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
 	w.may("once it is there,", true)
 	w.observe("bushes", informer.Observation{Kind: "Tree", Problem: "it is not served"})
-	w.may("when it is known by the new plural alone,", true)
+	w.may("only the new plural observed,", true)
 	w.tell("bushes", "older", false)
 	w.may("when something is told by the old one,", true)
 	joins("while it is known which there are,", true)

@@ -48,11 +48,11 @@ func TestOnlyADifferenceThatStaysIsOne(t *testing.T) {
 				var log strings.Builder
 				v.fresh, v.log = func() error { return c.fresh }, slog.New(slog.NewTextHandler(&log, nil))
 				if got := v.compareUntilEqual(t.Context(), authz.Query{Subject: authz.Subject{User: "alice", Groups: []string{"secret"}}, Name: "web"}); got != c.want {
-					t.Errorf("it is %s, want %s", got, c.want)
+					t.Errorf("got outcome %s, want %s", got, c.want)
 				}
 				told := strings.Contains(log.String(), "user=alice") && strings.Contains(log.String(), "name=web")
 				if told != (c.want == different) || strings.Contains(log.String(), "secret") {
-					t.Errorf("told is %q", log.String())
+					t.Errorf("got log %q", log.String())
 				}
 			})
 		})
@@ -76,11 +76,11 @@ func TestNobodyWaitsForWhatIsCompared(t *testing.T) {
 			synctest.Wait()
 		}
 		if time.Since(began) != 0 {
-			t.Error("answers waited")
+			t.Error("Decide waited for a comparison")
 		}
 		skips := testutil.ToFloat64(v.outcomes.WithLabelValues(skipped))
 		if skips == 0 || skips >= asked {
-			t.Errorf("%v of %d were let go", skips, asked)
+			t.Errorf("got %v of %d comparisons skipped", skips, asked)
 		}
 		close(held)
 		synctest.Wait()

@@ -1,5 +1,5 @@
 // Package webhook answers which access subjects have, and by which bindings, from the declared objects of IAM. It
-// follows them on NATS and keeps them in the in-memory index of package decide.
+// follows them on NATS and keeps them in the in-memory index of package authz.
 //
 // A question is answered only while the view is complete and fresh. Every replica answers by itself, without a leader.
 // The package writes neither objects of IAM nor tuples of OpenFGA.
@@ -105,8 +105,8 @@ func sequenceOf(revision string) float64 {
 	return float64(sequence)
 }
 
-// askOpenFGA lets OpenFGA decide, or compares a share of index answers with it. Only the first makes OpenFGA a
-// requirement for readiness.
+// askOpenFGA configures OpenFGA as the decider, or as the check for a share of index answers. Readiness requires
+// OpenFGA only if it decides.
 func (s *server) askOpenFGA(cfg Config, rt *service.Runtime, api *kube.Client, app *service.App) error {
 	cfg.OpenFGA.Log, cfg.OpenFGA.Tracer = rt.Log, rt.Tracer
 	client, err := fga.Dial(cfg.OpenFGA)

@@ -100,7 +100,7 @@ func TestReviewsAreAnsweredAtThreeURLs(t *testing.T) {
 			t.Errorf("%s: %d %s", url, answer.Code, answer.Body)
 		}
 		if f.question.RequireExists != (project != "") || project != "" && f.question.Name != project || project == "" && f.question.Name != "oak" {
-			t.Errorf("%s asks %+v", url, f.question)
+			t.Errorf("%s: got query %+v", url, f.question)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestARefusalIsNoOpinionUnlessItIsWantedToDeny(t *testing.T) {
 	}
 	unknown := strings.Replace(asked, "trees", "stones", 1)
 	if answer := (&fake{cfg: deny}).post(t, core, unknown, nil); answer.Code != http.StatusOK || strings.Contains(answer.Body.String(), "denied") {
-		t.Errorf("what is not registered is denied: %d %s", answer.Code, answer.Body)
+		t.Errorf("unregistered resource: got %d %s, want no denial", answer.Code, answer.Body)
 	}
 }
 
@@ -130,31 +130,31 @@ func TestWhatCannotBeAnsweredSaysSoByItsCode(t *testing.T) {
 		change func(*http.Request)
 		code   int
 	}{
-		"malformed":            {fake{}, core, "{", nil, http.StatusBadRequest},
-		"empty":                {fake{}, core, "", nil, http.StatusBadRequest},
-		"another media type":   {fake{}, core, asked, header("Content-Type", "application/yaml"), http.StatusUnsupportedMediaType},
-		"no media type":        {fake{}, core, asked, header("Content-Type", ""), http.StatusUnsupportedMediaType},
-		"compressed":           {fake{}, core, asked, header("Content-Encoding", "gzip"), http.StatusUnsupportedMediaType},
-		"too large":            {fake{}, core, large, nil, http.StatusRequestEntityTooLarge},
-		"too large, not said":  {fake{}, core, large, func(r *http.Request) { r.ContentLength = -1 }, http.StatusRequestEntityTooLarge},
-		"ends early":           {fake{}, core, asked, func(r *http.Request) { r.Body = io.NopCloser(broken{}) }, http.StatusBadRequest},
-		"another method":       {fake{}, core, asked, func(r *http.Request) { r.Method = http.MethodGet }, http.StatusMethodNotAllowed},
-		"another URL":          {fake{}, "/core", asked, nil, http.StatusNotFound},
-		"no certificate":       {fake{cfg: Config{ClientCA: "x", Certificate: "x", Key: "x", ClientNames: []string{"a"}}}, core, asked, nil, http.StatusForbidden},
-		"incomplete":           {fake{incomplete: true, allowed: true}, core, asked, nil, http.StatusServiceUnavailable},
-		"incomplete, unasked":  {fake{incomplete: true}, core, strings.Replace(asked, "trees", "stones", 1), nil, http.StatusServiceUnavailable},
-		"nobody can tell":      {fake{failing: true}, core, asked, nil, http.StatusServiceUnavailable},
-		"nobody can tell, yet": {fake{failing: true, cfg: Config{Shadow: true}}, core, asked, nil, http.StatusServiceUnavailable},
+		"malformed":             {fake{}, core, "{", nil, http.StatusBadRequest},
+		"empty":                 {fake{}, core, "", nil, http.StatusBadRequest},
+		"another media type":    {fake{}, core, asked, header("Content-Type", "application/yaml"), http.StatusUnsupportedMediaType},
+		"no media type":         {fake{}, core, asked, header("Content-Type", ""), http.StatusUnsupportedMediaType},
+		"compressed":            {fake{}, core, asked, header("Content-Encoding", "gzip"), http.StatusUnsupportedMediaType},
+		"too large":             {fake{}, core, large, nil, http.StatusRequestEntityTooLarge},
+		"too large, not said":   {fake{}, core, large, func(r *http.Request) { r.ContentLength = -1 }, http.StatusRequestEntityTooLarge},
+		"ends early":            {fake{}, core, asked, func(r *http.Request) { r.Body = io.NopCloser(broken{}) }, http.StatusBadRequest},
+		"another method":        {fake{}, core, asked, func(r *http.Request) { r.Method = http.MethodGet }, http.StatusMethodNotAllowed},
+		"another URL":           {fake{}, "/core", asked, nil, http.StatusNotFound},
+		"no certificate":        {fake{cfg: Config{ClientCA: "x", Certificate: "x", Key: "x", ClientNames: []string{"a"}}}, core, asked, nil, http.StatusForbidden},
+		"incomplete":            {fake{incomplete: true, allowed: true}, core, asked, nil, http.StatusServiceUnavailable},
+		"incomplete, unasked":   {fake{incomplete: true}, core, strings.Replace(asked, "trees", "stones", 1), nil, http.StatusServiceUnavailable},
+		"decider fails":         {fake{failing: true}, core, asked, nil, http.StatusServiceUnavailable},
+		"decider fails, shadow": {fake{failing: true, cfg: Config{Shadow: true}}, core, asked, nil, http.StatusServiceUnavailable},
 	} {
 		answer := c.fake.post(t, c.url, c.body, c.change)
 		if answer.Code != c.code || strings.Contains(answer.Body.String(), "allowed") || answer.Header().Get("Retry-After") != "" {
 			t.Errorf("%s: %d %s %v", what, answer.Code, answer.Body, answer.Header())
 		}
 		if c.code == http.StatusServiceUnavailable && (strings.Contains(answer.Body.String(), errDown.Error()) || !strings.Contains(c.fake.log.String(), errDown.Error())) {
-			t.Errorf("%s: the API server is told %q, the log %q", what, answer.Body, c.fake.log.String())
+			t.Errorf("%s: got body %q, log %q; want the cause in the log only", what, answer.Body, c.fake.log.String())
 		}
 		if c.code == http.StatusMethodNotAllowed && answer.Header().Get("Allow") != http.MethodPost {
-			t.Errorf("%s: nobody says how", what)
+			t.Errorf("%s: no header Allow", what)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestAShadowSaysNothingAndLogsWhatItWouldSay(t *testing.T) {
 		t.Errorf("%d %s", answer.Code, body)
 	}
 	if log := f.log.String(); !strings.Contains(log, `"decision":"allowed"`) || !strings.Contains(log, `"name":"oak"`) || !strings.Contains(log, `"uid":"alice"`) {
-		t.Errorf("logged is %q", log)
+		t.Errorf("got log %q", log)
 	}
 	if n, err := testutil.GatherAndCount(f.metrics, "authz_decisions_total"); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
@@ -181,7 +181,7 @@ func TestDecisionsAreLoggedOnlyWhereThatIsWantedAndNeverCounted(t *testing.T) {
 	f := &fake{}
 	f.post(t, core, asked, nil)
 	if f.log.Len() > 0 {
-		t.Errorf("logged is %q", f.log.String())
+		t.Errorf("got log %q", f.log.String())
 	}
 	f.cfg.DecisionLog = 1
 	f.post(t, core, strings.Replace(asked, "oak", strings.Repeat("o", 5000), 1), nil)
@@ -193,7 +193,7 @@ func TestDecisionsAreLoggedOnlyWhereThatIsWantedAndNeverCounted(t *testing.T) {
 		for _, m := range family.GetMetric() {
 			for _, label := range m.GetLabel() {
 				if strings.Contains(label.GetValue(), "o"+"oo") || strings.Contains(label.GetValue(), "secret") {
-					t.Errorf("%s has a label %s", family.GetName(), label)
+					t.Errorf("metric %s: unexpected label %s", family.GetName(), label)
 				}
 			}
 		}
@@ -233,15 +233,15 @@ func TestATraceGoesOnToWhoDecides(t *testing.T) {
 	f := &fake{allowed: true, tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))}
 	f.post(t, core, asked, nil)
 	if n := len(spans.Ended()); n > 0 || f.traced.IsValid() {
-		t.Errorf("who traces nothing has %d spans", n)
+		t.Errorf("request without a trace: got %d spans", n)
 	}
 	const id = "0af7651916cd43dd8448eb211c80319c"
 	f.post(t, core, asked, func(r *http.Request) { r.Header.Set("Traceparent", "00-"+id+"-b7ad6b7169203331-01") })
 	all := spans.Ended()
 	if len(all) != 1 || all[0].SpanContext().TraceID().String() != id || f.traced.SpanID() != all[0].SpanContext().SpanID() {
-		t.Fatalf("there are %d spans, and it is decided within %+v", len(all), f.traced)
+		t.Fatalf("got %d spans, and the decider got %+v", len(all), f.traced)
 	}
 	if said := fmt.Sprint(all[0].Attributes(), all[0].Name()); strings.Contains(said, "alice") || strings.Contains(said, "secret") || strings.Contains(said, "oak") {
-		t.Errorf("the span says %s", said)
+		t.Errorf("the span contains values of the request: %s", said)
 	}
 }

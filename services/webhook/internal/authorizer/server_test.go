@@ -141,16 +141,16 @@ func TestOnlyTheAPIServerIsHeard(t *testing.T) {
 	server, clients := newAuthority(t), newAuthority(t)
 	url, _ := served(t, server, clients)
 	if code, protocol, err := ask(t, url, server, clients, "kube-apiserver"); code != http.StatusOK || protocol != 2 || err != nil {
-		t.Errorf("the API server is answered %d by HTTP/%d, %v", code, protocol, err)
+		t.Errorf("API server: got %d over HTTP/%d, %v", code, protocol, err)
 	}
 	if code, _, err := ask(t, url, server, clients, "kubelet"); code != http.StatusForbidden || err != nil {
-		t.Errorf("another is answered %d, %v", code, err)
+		t.Errorf("other client: got %d, %v, want Forbidden", code, err)
 	}
 	if _, _, err := ask(t, url, server, server, "kube-apiserver"); err == nil {
-		t.Error("who is signed for by another authority is answered")
+		t.Error("a client certificate of another authority was accepted")
 	}
 	if _, _, err := ask(t, url, server, nil, ""); err == nil {
-		t.Error("who shows no certificate is answered")
+		t.Error("a client without a certificate was accepted")
 	}
 }
 
@@ -166,7 +166,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		t.Errorf("%d, %v", code, err)
 	}
 	if _, _, err := ask(t, url, again, clients, "kube-apiserver"); err == nil {
-		t.Error("who is signed for by the authority of before is answered")
+		t.Error("a client certificate of the previous authority was accepted")
 	}
 }
 
@@ -180,7 +180,7 @@ func TestFilesThatCannotBeUsedAreRefused(t *testing.T) {
 		{Listen: "127.0.0.1:x"},
 	} {
 		if _, err := New(cfg, (&fake{}).options()); err == nil {
-			t.Errorf("%+v is taken", cfg)
+			t.Errorf("%+v: got no error", cfg)
 		}
 	}
 }

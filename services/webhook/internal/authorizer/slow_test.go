@@ -61,12 +61,12 @@ func TestWhoSendsSlowlyIsCutOffAndHoldsUpNobody(t *testing.T) {
 		}
 		quick := listener.send(t, head+"Content-Length: 0\r\n\r\n")
 		if answer, err := io.ReadAll(quick); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400") || time.Since(began) > 0 {
-			t.Errorf("who is quick is answered %q, %v, after %s", answer, err, time.Since(began))
+			t.Errorf("fast client: got %q, %v after %s", answer, err, time.Since(began))
 		}
 		for _, conn := range slow {
 			answer, err := io.ReadAll(conn)
 			if err != nil || strings.Contains(string(answer), "200 OK") || time.Since(began) > readTimeout {
-				t.Errorf("who is slow is answered %q, %v, after %s", answer, err, time.Since(began))
+				t.Errorf("slow client: got %q, %v after %s", answer, err, time.Since(began))
 			}
 		}
 		stop()
@@ -115,20 +115,20 @@ func TestWhoSendsSlowlyOnTheConnectionOfOthersIsCutOffAndHoldsUpNobody(t *testin
 				return 0, time.Since(began)
 			}
 			if answer.ProtoMajor != 2 {
-				t.Errorf("it is asked by %s", answer.Proto)
+				t.Errorf("got protocol %s, want HTTP/2", answer.Proto)
 			}
 			_ = answer.Body.Close()
 			return answer.StatusCode, time.Since(began)
 		}
 		if code, _ := send(strings.NewReader(asked)); code != http.StatusOK {
-			t.Fatalf("the first is answered %d", code)
+			t.Fatalf("first request: got status %d", code)
 		}
 		var slow sync.WaitGroup
 		for range 20 {
 			body, writes := io.Pipe()
 			slow.Go(func() {
 				if code, took := send(body); code == http.StatusOK || took > readTimeout {
-					t.Errorf("who is slow is answered %d after %s", code, took)
+					t.Errorf("slow client: got %d after %s", code, took)
 				}
 				_ = body.Close()
 			})
@@ -136,7 +136,7 @@ func TestWhoSendsSlowlyOnTheConnectionOfOthersIsCutOffAndHoldsUpNobody(t *testin
 		}
 		synctest.Wait()
 		if code, took := send(strings.NewReader(asked)); code != http.StatusOK || took > 0 {
-			t.Errorf("who is quick is answered %d after %s", code, took)
+			t.Errorf("fast client: got %d after %s", code, took)
 		}
 		slow.Wait()
 		if code, _ := send(strings.NewReader(asked)); code != http.StatusOK || connections != 1 {

@@ -26,7 +26,7 @@ func TestWhomAnAuthenticatedUserIs(t *testing.T) {
 		"nobody":                     {"", "", ByUIDOrName, authz.Subject{Groups: ofSystem}},
 	} {
 		if got := NewRules(Rules{Subject: c.subject}).Identify(authenticationv1.UserInfo{Username: c.name, UID: c.uid, Groups: groups}); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s is %+v, want %+v", what, got, c.want)
+			t.Errorf("%s: got %+v, want %+v", what, got, c.want)
 		}
 	}
 }
@@ -68,12 +68,12 @@ func TestAnAccountIsNamedByAnExpression(t *testing.T) {
 func TestGroupsOfEverybodyCountOnlyWhereThatIsWanted(t *testing.T) {
 	anybody := authenticationv1.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated", "system:anonymous", "oidc:x"}}
 	if got := NewRules(Rules{}).Identify(anybody); len(got.Groups) > 0 || got.User != "" {
-		t.Errorf("everybody is %+v", got)
+		t.Errorf("without Anonymous: got %+v", got)
 	}
 	if got := NewRules(Rules{Anonymous: true}).Identify(anybody); len(got.Groups) != 2 {
-		t.Errorf("everybody is %+v where that is wanted", got)
+		t.Errorf("with Anonymous: got %+v", got)
 	}
 	if len(anybody.Groups) != 3 {
-		t.Error("what was asked has changed")
+		t.Error("Identify changed its argument")
 	}
 }

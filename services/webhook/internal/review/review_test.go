@@ -48,7 +48,7 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 		"more groups than there are": with(`["system:authenticated"]`, long),
 	} {
 		if got, err := Decode([]byte(body)); err == nil {
-			t.Errorf("%s is read as %+v", what, got)
+			t.Errorf("%s: got %+v, want an error", what, got)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestWhatCannotBeJudgedIsRefused(t *testing.T) {
 	}
 	for _, w := range new(Guard).Webhooks() {
 		if w.FailurePolicy != nil {
-			t.Errorf("what %s cannot judge passes", w.Name)
+			t.Errorf("webhook %s fails open", w.Name)
 		}
 		if w.Judge(t.Context(), request) == nil {
 			t.Errorf("%s judges before anything was read", w.Name)
@@ -107,7 +107,7 @@ func TestNoFieldIsTakenForTheOwnersOfAnObject(t *testing.T) {
 			}
 			judged++
 			if err := w.Judge(t.Context(), request); err == nil || !strings.Contains(err.Error(), "a.example/files.delete") {
-				t.Errorf("%s is let in: %v", what, err)
+				t.Errorf("%s: got %v, want a refusal", what, err)
 			}
 		}
 		if judged != 1 {
