@@ -22,7 +22,7 @@ func (k *kind) isBelow(typ string) bool {
 	return k.parents[typ] != nil || k.isBelowBeside(typ, map[*kind]bool{})
 }
 
-// isBelowBeside is isBelow without the kinds in visited, so that each kind is visited once.
+// isBelowBeside reports the same as isBelow, without the kinds in visited, so that each kind is visited once.
 func (k *kind) isBelowBeside(typ string, visited map[*kind]bool) bool {
 	if visited[k] {
 		return false
