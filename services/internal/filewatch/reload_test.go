@@ -53,7 +53,7 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	}
 	log.Reset()
 	if got := files.Get(); got != "a" || log.Len() > 0 {
-		t.Errorf("told twice: %q, %s", got, &log)
+		t.Errorf("second read: got %q and log %s, want no second warning", got, &log)
 	}
 	write(two, "b")
 	if got := files.Get(); got != "b" {
