@@ -43,7 +43,7 @@ func TestEveryKindOfOursIsReadByViewers(t *testing.T) {
 	slices.Sort(ours)
 	for _, verb := range []string{"get", "list", "watch"} {
 		if got := mayBy(verb, "view"); !slices.Equal(got, ours) {
-			t.Errorf("who has view may %s %v, want %v", verb, got, ours)
+			t.Errorf("role view: got %s on %v, want %v", verb, got, ours)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestWhatIsWrittenByARoleOfKubernetes(t *testing.T) {
 			{[]string{"view", "edit", "admin"}, "impliedroles policydocuments"},
 		} {
 			if got := strings.Join(mayBy(verb, tc.has...), " "); got != tc.want {
-				t.Errorf("who has %v may %s %q, want %q", tc.has, verb, got, tc.want)
+				t.Errorf("roles %v: got %s on %q, want %q", tc.has, verb, got, tc.want)
 			}
 		}
 	}
