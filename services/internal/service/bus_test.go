@@ -63,7 +63,7 @@ func TestWhatIsAwaitedAtTheStartIsSaidOnceAndLaterAsAWarning(t *testing.T) {
 			got = append(got, text)
 		}
 		if want := []string{"INFO msg=waiting error=refused", "WARN msg=waiting error=refused", "WARN msg=waiting error=unauthorized"}; !slices.Equal(got, want) {
-			t.Errorf("said is %q, want %q", got, want)
+			t.Errorf("got log %q, want %q", got, want)
 		}
 	})
 }
