@@ -108,7 +108,7 @@ func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 	}
 	wantUnready(t, app, "consumer: not bound to the durable", "openfga: has not answered yet")
 	if !slices.ContainsFunc(app.Ready, func(c service.Check) bool { return c.Name == "turn" && c.Err() == nil }) {
-		t.Error("nothing is told of the turn")
+		t.Error("no passing readiness check \"turn\"")
 	}
 	parts.Announcer.Announce(&eventv1.StoreChanged{StoreId: "s"})
 	cancel()
