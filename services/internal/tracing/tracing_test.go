@@ -48,7 +48,7 @@ func TestARequestIsASpanOfTheTraceThatLeadsToIt(t *testing.T) {
 	}
 	call(t.Context())
 	if n := len(spans.Ended()); n != 0 || told != "" {
-		t.Errorf("a call of no trace made %d spans, and told the server of %q", n, told)
+		t.Errorf("call without a trace: got %d spans and header %q", n, told)
 	}
 	call(Continue(t.Context(), parent))
 	ended := spans.Ended()
@@ -57,7 +57,7 @@ func TestARequestIsASpanOfTheTraceThatLeadsToIt(t *testing.T) {
 		t.Fatalf("spans: %v", ended)
 	}
 	if !strings.Contains(told, ended[0].SpanContext().SpanID().String()) {
-		t.Errorf("the server was told of %q", told)
+		t.Errorf("got header %q", told)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestACallIsASpanOfTheTraceThatLeadsToIt(t *testing.T) {
 	ended := spans.Ended()
 	if len(ended) != 1 || ended[0].Name() != "openfga.v1.OpenFGAService/Write" || len(ended[0].Events()) != 1 ||
 		len(told) != 1 || !strings.Contains(told[0], ended[0].SpanContext().SpanID().String()) {
-		t.Fatalf("spans: %v, told %v", ended, told)
+		t.Fatalf("got spans %v, header %v", ended, told)
 	}
 }
 
