@@ -87,7 +87,7 @@ func TestWhatAServerIsMadeOfStaysOverRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if same != password || bytes.Equal(first.ca.Certificate, late.ca.Certificate) {
-		t.Error("certificates that expire are not made anew, or the password is")
+		t.Error("expired certificates were not renewed, or the password changed")
 	}
 	if data, err := os.ReadFile(filepath.Join(cfg.Dir, security, "internal_users.yml")); err != nil || bytes.Contains(data, []byte(password)) {
 		t.Errorf("the password stands in the configuration, or that cannot be read: %v", err)
