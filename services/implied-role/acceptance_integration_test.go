@@ -61,7 +61,7 @@ func TestAcceptance(t *testing.T) {
 				b.do(s.do)
 				b.becomes(s.want)
 				if now := b.identities(s.kept); !maps.Equal(now, before) || len(now) != len(strings.Fields(s.kept)) {
-					t.Errorf("after %s: of %s there were %v and are %v", s.do, s.kept, before, now)
+					t.Errorf("after %s: UIDs of %s changed from %v to %v", s.do, s.kept, before, now)
 				}
 			}
 		})

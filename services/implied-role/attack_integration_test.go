@@ -84,10 +84,10 @@ func TestNobodyForgesAReview(t *testing.T) {
 		return fmt.Sprint(b.configuration().Webhooks[1].NamespaceSelector.MatchExpressions[0].Values)
 	}
 	if got := covered(); got != "[team]" {
-		t.Errorf("covered is %s", got)
+		t.Errorf("got covered namespaces %s", got)
 	}
 	if code := b.sendReview(to+registered.Path, "victim"); code != http.StatusOK || covered() != "[team victim]" {
-		t.Errorf("whoever knows the path is answered %d, and covered is %s", code, covered())
+		t.Errorf("review at the registered path: got %d, covered namespaces %s", code, covered())
 	}
 	judged(t, b.hands(mallory).binds("x", "dev", mallory), "Role dev implies Role secret-admin")
 }
@@ -142,7 +142,7 @@ func TestAStormInOneNamespaceIsReadOnce(t *testing.T) {
 	close(release)
 	storm.Wait()
 	if worst.Load() > 1 {
-		t.Errorf("the rules were read %d times at a time", worst.Load())
+		t.Errorf("got %d parallel reads of the rules", worst.Load())
 	}
 }
 
@@ -159,7 +159,7 @@ func TestVeryManyRulesAreNotListed(t *testing.T) {
 	release := m.Hold()
 	testenv.Eventually(t, soon, func() error {
 		if err := h.binds("x", "free", mallory); err == nil || !strings.Contains(err.Error(), "30 rules, more than the 25") {
-			return fmt.Errorf("it answers %w", err)
+			return fmt.Errorf("got %w", err)
 		}
 		return nil
 	})
@@ -190,7 +190,7 @@ func TestNamesThatAreTakenBeforehandGrantNothing(t *testing.T) {
 	b.serveGuard()
 	b.do("lead>dev one=lead{alice} two=lead{bob}")
 	if c := b.condition("lead>dev", "Synced", "NameConflict"); !strings.Contains(c.Message, name("two", "dev")) {
-		t.Errorf("it says %q", c.Message)
+		t.Errorf("got message %q", c.Message)
 	}
 	b.reported(name("two", "dev"), "NameConflict")
 	for _, taken := range []string{name("two", "dev"), name("nobody", "dev")} {
@@ -234,6 +234,6 @@ func TestWhoHasManyRolesCostsFewRequests(t *testing.T) {
 	before := reads()
 	judged(t, b.hands("nina").binds("x", "lead", "carl"))
 	if n := reads() - before; n > 5 {
-		t.Errorf("it took %d reads of roles", n)
+		t.Errorf("got %d reads of roles", n)
 	}
 }

@@ -115,7 +115,7 @@ func TestAPassPlansForWhatAChangeConcerns(t *testing.T) {
 	} {
 		w := newTracked(t)
 		if got := w.taken(); got != "all " {
-			t.Errorf("at first it is %q", got)
+			t.Errorf("at the start: got %q", got)
 		}
 		w.apply(w.next("B", w.source()))
 		w.apply(w.next(ours, w.generated()))
@@ -141,6 +141,6 @@ func (w *tracked) own(name string, object *rbacv1.RoleBinding) {
 		w.t.Fatal(err)
 	}
 	if len(w.memory.namespaceOf("ns").own) > 0 {
-		w.t.Error("what was written is remembered for ever")
+		w.t.Error("the memory still holds written states")
 	}
 }

@@ -45,7 +45,7 @@ func TestNobodyIsBoundOnTheWordOfTheBusAlone(t *testing.T) {
 			b.becomes("B1:b{u} B2:y{v}")
 			b.Settled()
 			forge(b)
-			b.do("B3=a{w}") // The service has seen what was forged when it has done this, or would have.
+			b.do("B3=a{w}") // The service has received the forged state before it generates this.
 			b.Settled()
 			list, err := b.typed.RbacV1().RoleBindings(b.namespace).List(t.Context(), metav1.ListOptions{})
 			if err != nil {
@@ -72,7 +72,7 @@ func TestWhatTheBusSaysIsGoneIsStillTaken(t *testing.T) {
 	b.Forge(testenv.Forgery{Kind: kinds.RoleBindings(), Namespace: b.namespace, Name: name("B1", "b"), Edit: func(c *event.Change, _ map[string]any) {
 		c.Deleted = true
 	}}, 1_000_000)
-	b.do("B3=a{w}") // What was forged has been acted on when this has followed.
+	b.do("B3=a{w}") // The service has acted on the forged state before it generates this.
 	b.becomes("B1:b{u} B3:b{w}")
 	b.Settled()
 	b.do("-a>b")

@@ -173,7 +173,7 @@ func TestWhatGivesIsConfirmedAndNothingElse(t *testing.T) {
 			planned := w.state.Binding("ns", "B")
 			c.change(w, a)
 			if calls, err := w.confirmed(a, planned); !errors.Is(err, c.want) || calls != c.calls {
-				t.Errorf("%v by %s, want %v by %s", err, calls, c.want, c.calls)
+				t.Errorf("got %v by calls %s, want %v by %s", err, calls, c.want, c.calls)
 			}
 		})
 	}
@@ -195,13 +195,13 @@ func TestAnObjectOfTheFutureIsForgotten(t *testing.T) {
 			}
 			w.apply(lie)
 			if calls, err := w.confirmed(a, w.state.Binding("ns", "B")); !errors.Is(err, reconcile.ErrStale) {
-				t.Errorf("%v by %s", err, calls)
+				t.Errorf("got %v by calls %s", err, calls)
 			}
 			held, _ := w.state.Bindings.Get(bindingSays("B", 1, false).Key)
 			_, rules := w.state.RuleSetAndRules("ns")
 			future := slices.ContainsFunc(rules, func(r state.Rule) bool { return r.ResourceVersion != "1" })
 			if held.ResourceVersion != "1" || future {
-				t.Errorf("the view holds version %s, and rules %+v", held.ResourceVersion, rules)
+				t.Errorf("got version %s and rules %+v in the view", held.ResourceVersion, rules)
 			}
 		})
 	}
@@ -237,7 +237,7 @@ func TestManySourcesAreListed(t *testing.T) {
 			delete(a.was, bindingSays("B0", 1, false).Key)
 			calls, err := w.confirmed(a, sources...)
 			if got := fmt.Sprintf("get %d, list %d", strings.Count(calls, "get"), strings.Count(calls, "list")); err != nil || got != c.want {
-				t.Errorf("%v by %s, want %s", err, got, c.want)
+				t.Errorf("got %v by calls %s, want %s", err, got, c.want)
 			}
 		})
 	}
@@ -273,7 +273,7 @@ func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
 	}{{ending{unfinished: true}, 1}, {ending{unfinished: true}, 1}, {ending{finished: true}, 1}, {ending{finished: true}, 2}} {
 		calls, err := w.confirmed(a, sources[i:]...)
 		if got := strings.Count(calls, "list"); err != nil || got != pass.lists {
-			t.Errorf("after pass %d there were %d lists, want %d: %v", i, got, pass.lists, err)
+			t.Errorf("pass %d: got %d lists, want %d: %v", i, got, pass.lists, err)
 		}
 		w.memory.namespaceOf("ns").endPass(pass.ending)
 	}
@@ -294,6 +294,6 @@ func TestWhatTheBusTellsAnewIsReadAnew(t *testing.T) {
 	w.apply(again)
 	n.takeChanges()
 	if _, err := w.confirmed(a, w.state.Binding("ns", "B7")); err == nil {
-		t.Error("it is confirmed by how it was listed before it went")
+		t.Error("an old listing confirmed a deleted source")
 	}
 }

@@ -31,7 +31,7 @@ func TestPeopleAreToldOnceThatARuleIsAtFault(t *testing.T) {
 	told := func() error {
 		got := b.told()
 		if !maps.Equal(got, want) {
-			return fmt.Errorf("told is %v, want %v", got, want)
+			return fmt.Errorf("got events %v, want %v", got, want)
 		}
 		return nil
 	}

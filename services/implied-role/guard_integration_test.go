@@ -157,7 +157,7 @@ func (h hands) patchesRule(name string, kind types.PatchType, patch string, opti
 func judged(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if (err == nil) != (len(words) == 0) {
-		t.Errorf("it answers %v", err)
+		t.Errorf("got %v", err)
 	}
 	for _, word := range words {
 		if err != nil && !strings.Contains(err.Error(), word) {
@@ -376,7 +376,7 @@ func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 	const covered = "In[other team]"
 	named := c.Webhooks[1].NamespaceSelector.MatchExpressions[0]
 	if got := fmt.Sprint(named.Operator, named.Values); got != covered {
-		t.Errorf("covered is %s", got)
+		t.Errorf("got covered namespaces %s", got)
 	}
 	c.Webhooks[1].NamespaceSelector.MatchExpressions[0] = metav1.LabelSelectorRequirement{Key: named.Key, Operator: metav1.LabelSelectorOpDoesNotExist}
 	if _, err := configurations.Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
@@ -389,7 +389,7 @@ func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 		}
 		is := c.Webhooks[1].NamespaceSelector.MatchExpressions[0]
 		if got := fmt.Sprint(is.Operator, is.Values); got != covered || other.hands(mallory).binds("x", "p", mallory) == nil {
-			return fmt.Errorf("what somebody took out has not been put back: covered is %s", got)
+			return fmt.Errorf("the removed namespace is not restored: covered namespaces %s", got)
 		}
 		return nil
 	})
@@ -404,7 +404,7 @@ func TestNoRuleHoldsWhereNobodyJudges(t *testing.T) {
 	b.do("a>b B=a{x}")
 	unguarded := b.serveWith(func(c *impliedrole.Config) { c.WithoutGuard = false })
 	if c := b.condition("a>b", "Accepted", "Unguarded"); !strings.Contains(c.Message, "--admission-service") {
-		t.Errorf("it says %q", c.Message)
+		t.Errorf("got message %q", c.Message)
 	}
 	b.Settled()
 	b.generates("")

@@ -139,7 +139,7 @@ func TestAClusterRoleThatGoesLeavesBindingsAndIsTold(t *testing.T) {
 	b.do("B=a{x,y}")
 	b.becomes("B:ClusterRole/going-cluster{x,y}")
 	if now := b.get(was.Name); now.UID != was.UID {
-		t.Error("the binding was made anew")
+		t.Error("the binding was recreated")
 	}
 }
 

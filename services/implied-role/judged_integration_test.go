@@ -28,7 +28,7 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	b.do("a>b")
 	running := b.serveGuard()
 	if c := b.condition("a>b", rolev1alpha1.Judged, infer.NotJudged); !strings.Contains(c.Message, "judged since") {
-		t.Errorf("it says %q", c.Message)
+		t.Errorf("got message %q", c.Message)
 	}
 	b.do("c>d e>f")
 	b.condition("c>d", rolev1alpha1.Judged, infer.JudgedByGuard)
@@ -45,7 +45,7 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	_, since, _ := strings.Cut(b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged).Message, ";")
 	testenv.Eventually(t, soon, func() error {
 		if c := b.condition("e>f", rolev1alpha1.Judged, infer.JudgedByGuard); !strings.HasSuffix(c.Message, since) {
-			return fmt.Errorf("it says %q", c.Message)
+			return fmt.Errorf("got message %q", c.Message)
 		}
 		return nil
 	})

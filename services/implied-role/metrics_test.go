@@ -57,6 +57,6 @@ func TestMetricsCountWhatIsThereAndWhatWasTried(t *testing.T) {
 		"entail_implied_rules true": 2, "entail_implied_rules false": 1,
 		"entail_implied_writes_total ok create": 2, "entail_implied_writes_total failed delete": 1,
 	}; !maps.Equal(got, want) {
-		t.Errorf("counted is %v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

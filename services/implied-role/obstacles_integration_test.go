@@ -59,7 +59,7 @@ func TestX1WhatIsDoneToAGeneratedBindingIsUndone(t *testing.T) {
 	b.patch(name("B", "b"), `{"metadata":{"labels":{"theirs":"kept"}}}`)
 	b.Quiet("a label of somebody else", func() {})
 	if got := b.get(name("B", "b")).Labels["theirs"]; got != "kept" {
-		t.Errorf("the label of somebody else is %q", got)
+		t.Errorf("label of another author: got %q, want it kept", got)
 	}
 }
 

@@ -32,28 +32,28 @@ func TestStatusesWaitForTheBindingsThatTheyTellOf(t *testing.T) {
 	n, rules := newMemory(nil).namespaceOf("ns"), noRules()
 	told := func() bool { _, known := n.listObstacles(rules); return known }
 	if told() {
-		t.Error("told of a namespace that nobody has planned for")
+		t.Error("before the first pass: got known obstacles")
 	}
 	n.beginPass(rules)
 	if told() {
-		t.Error("told while bindings are made")
+		t.Error("during a pass: got known obstacles")
 	}
 	if n.endPass(ending{unfinished: true}) || told() {
-		t.Error("told before the rest is made")
+		t.Error("after an unfinished pass: got known obstacles")
 	}
 	n.beginPass(rules)
 	if !n.endPass(ending{}) {
-		t.Error("whoever waits is forgotten")
+		t.Error("the end of a pass does not wake the waiting statuses")
 	}
 	if !told() || n.endPass(ending{}) {
-		t.Error("nothing is in the way any more")
+		t.Error("after a pass: got unknown obstacles, or a second wake-up")
 	}
 	if rules = noRules(); told() {
-		t.Error("told of rules that nobody has planned by")
+		t.Error("rules without a pass: got known obstacles")
 	}
 	n.beginPass(rules)
 	if !n.endPass(ending{finished: true}) || n.finished.IsZero() {
-		t.Error("whoever waits for other rules is forgotten")
+		t.Error("the end of a pass for other rules does not wake the waiting statuses")
 	}
 }
 
@@ -80,7 +80,7 @@ func TestASourceThatWaitsForANameIsRemembered(t *testing.T) {
 	} {
 		news, changed := n.recordObstacles("B", step.obstacles)
 		if !slices.Equal(news, step.news) || changed != step.changed {
-			t.Errorf("%v: news %v, changed %v", step.obstacles, news, changed)
+			t.Errorf("%v: got news %v, changed %v", step.obstacles, news, changed)
 		}
 		if got := n.waitingFor(map[string]struct{}{"y": {}}); len(got) == 0 != (step.waiting == "") {
 			t.Errorf("%v: for y waits %v", step.obstacles, got)

@@ -124,7 +124,7 @@ func TestNothingIsTakenBeforeWhatReplacesItIsThere(t *testing.T) {
 	}
 	for _, who := range []string{"u", "v"} {
 		if _, ok := has[grant{role("b"), subject(who)}]; !ok {
-			t.Errorf("%s lacks b: there is %s", who, b.generated())
+			t.Errorf("%s lacks role b: generated bindings %s", who, b.generated())
 		}
 	}
 	b.condition("c>b", "Synced", "Pending")
@@ -142,7 +142,7 @@ func (b *bed) calms(tried *atomic.Int32) {
 			last, since = now, time.Now()
 		}
 		if last == 0 || time.Since(since) < seldom {
-			return fmt.Errorf("tried %d times", last)
+			return fmt.Errorf("got %d attempts", last)
 		}
 		return nil
 	})

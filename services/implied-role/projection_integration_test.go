@@ -51,7 +51,7 @@ func TestChecksInOpenFGASeeWhatRolesImply(t *testing.T) {
 			StoreId: id, TupleKey: &openfgav1.CheckRequestTupleKey{Object: "role:team/viewer", Relation: "assignee", User: "user:ann"},
 		})
 		if err != nil || answer.GetAllowed() != allowed {
-			t.Errorf("ann has viewer: %v, %v; want %t", answer, err, allowed)
+			t.Errorf("ann, viewer: got %v, %v; want %t", answer, err, allowed)
 		}
 	}
 	awaitLinks(adminEdits, editorViews)
@@ -169,6 +169,6 @@ func TestAModelThatCannotHoldRulesHoldsUpNoRoleBinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := dead.CachedInfo().State.Msgs; n > 0 {
-		t.Errorf("there are %d dead letters", n)
+		t.Errorf("got %d dead letters", n)
 	}
 }

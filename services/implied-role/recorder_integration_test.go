@@ -191,7 +191,7 @@ func (w *recorder) caughtUp() {
 			seen[name] = binding.ResourceVersion
 		}
 		if !maps.Equal(live, seen) {
-			return fmt.Errorf("there is %v, seen is %v", live, seen)
+			return fmt.Errorf("got bindings %v, the recorder has %v", live, seen)
 		}
 		return nil
 	})

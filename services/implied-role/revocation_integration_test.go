@@ -173,12 +173,12 @@ func TestSubjectsGoBeforeADeletionThatMayBeDelayed(t *testing.T) {
 	for e := range states.ResultChan() {
 		if is, ok := e.Object.(*rbacv1.RoleBinding); ok && is.Name == ours && is.DeletionTimestamp != nil {
 			if len(is.Subjects) > 0 {
-				t.Errorf("it is being deleted, and grants to %v", is.Subjects)
+				t.Errorf("a binding in deletion grants to %v", is.Subjects)
 			}
 			return
 		}
 	}
-	t.Error("it was not deleted")
+	t.Error("the binding was not deleted")
 }
 
 // TestStatusesHoldUpNoRevocation blocks all status writes until a subject has lost its role. As many as possible are

@@ -224,7 +224,7 @@ func (r *rights) tries(words string) {
 	testenv.Eventually(r.T, soon, func() error {
 		_, err := r.hands(mallory).typed.RbacV1().RoleBindings(r.namespace).Create(r.T.Context(), binding("probe", "lead", mallory), metav1.CreateOptions{DryRun: dry()})
 		if !strings.Contains(fmt.Sprint(err), words) {
-			return fmt.Errorf("the answer is %v, want %s", err, words)
+			return fmt.Errorf("got %v, want %s", err, words)
 		}
 		return nil
 	})
@@ -238,7 +238,7 @@ func (r *rights) compares(unavailable bool) {
 	testenv.Eventually(r.T, soon, func() error {
 		_, err := client.CheckDrift(r.T.Context(), &inferencev1.CheckDriftRequest{Namespace: r.namespace})
 		if unavailable && connect.CodeOf(err) != connect.CodeUnavailable || !unavailable && err != nil {
-			return fmt.Errorf("the answer is %w", err)
+			return fmt.Errorf("got %w", err)
 		}
 		return nil
 	})

@@ -161,7 +161,7 @@ func TestAPreviewOfRulesIsWhatThenHappens(t *testing.T) {
 		case !ok:
 			happened[name] = "CHANGE_CREATED"
 		case was.uid != now.uid:
-			t.Errorf("%s was made anew", name)
+			t.Errorf("%s was recreated", name)
 		case was != now:
 			happened[name] = "CHANGE_UPDATED"
 		}
@@ -172,11 +172,11 @@ func TestAPreviewOfRulesIsWhatThenHappens(t *testing.T) {
 		}
 	}
 	if fmt.Sprint(predicted) != fmt.Sprint(happened) || len(happened) != 3 {
-		t.Errorf("predicted %v, happened %v", predicted, happened)
+		t.Errorf("got preview %v, but result %v", predicted, happened)
 	}
 	// The service may have received the three changes one by one, which costs more writes.
 	if n := b.Kube.Writes() - writes; n < int(preview.GetWrites()) {
-		t.Errorf("predicted %d writes, counted %d", preview.GetWrites(), n)
+		t.Errorf("got preview of %d writes, but %d writes", preview.GetWrites(), n)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestAWatchGoesOnAfterADisconnectWithoutAGap(t *testing.T) {
 	f.client = b.client(b.serve())
 	b.table(f.client, "a: b c d; c: d")
 	if err := f.until("nothing"); connect.CodeOf(err) != connect.CodeOutOfRange {
-		t.Errorf("another process took the token: %v", err)
+		t.Errorf("token of another process: got %v", err)
 	}
 }
 

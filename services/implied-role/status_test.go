@@ -26,18 +26,18 @@ func TestAStatusListsSomeChildrenAndTellsOfTheOthers(t *testing.T) {
 		}, l)
 		status, ok := write.Fields.(rolev1alpha1.ImpliedRolesStatus)
 		if !ok {
-			t.Fatalf("fields are %T", write.Fields)
+			t.Fatalf("got fields of type %T", write.Fields)
 		}
 		data, err := json.Marshal(status)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(data) > 32<<10 || len(l.names) != min(children, maxChildren) || l.more == all {
-			t.Errorf("of %d, %d are listed in %d bytes, and more: %v", children, len(l.names), len(data), l.more)
+			t.Errorf("%d children: got %d names in %d bytes, more %v", children, len(l.names), len(data), l.more)
 		}
 		accepted := meta.FindStatusCondition(status.Conditions, rolev1alpha1.Accepted)
 		if all != (accepted.Message == "") || accepted.Status != metav1.ConditionTrue {
-			t.Errorf("of %d, it says %+v", children, accepted)
+			t.Errorf("%d children: got condition %+v", children, accepted)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestAnEventTellsThatARuleHasComeToHaveAFault(t *testing.T) {
 		}
 		fields, ok := write.Fields.(rolev1alpha1.ImpliedRolesStatus)
 		if !ok {
-			t.Fatalf("fields are %T", write.Fields)
+			t.Fatalf("got fields of type %T", write.Fields)
 		}
 		rule.Status = fields
 	}

@@ -156,7 +156,7 @@ func TestWhySomebodyHasARole(t *testing.T) {
 		}
 	}
 	if reasons, more := o.Rules.Explain(Identify(subject("nobody"), nil), role("d"), w.all(), 5); len(reasons) > 0 || more {
-		t.Errorf("nobody has it because of %v", reasons)
+		t.Errorf("subject without the role: got reasons %v", reasons)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestANameIsShortLegalAndNobodyElses(t *testing.T) {
 		}
 	}
 	if got := Name("B", role("writer")); got != "ir-b-writer-om2re3cacnfoyndm" {
-		t.Errorf("the name is %s now: every generated binding would be made anew", got)
+		t.Errorf("got name %s; a new name recreates every generated binding", got)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestAGeneratedBindingSaysWhereItComesFrom(t *testing.T) {
 	uid := b.UID
 	w.settle()
 	if b = w.bindings[b.Name]; b.OwnerReferences[0].UID != w.bindings["B:1"].UID || b.UID != uid {
-		t.Errorf("after the source was made anew it belongs to %+v", b.OwnerReferences)
+		t.Errorf("recreated source: got owner %+v", b.OwnerReferences)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestForeignBindingsAreNeverTouched(t *testing.T) {
 			obstacle = change.Obstacle
 		}
 		if obstacle != c.obstacle || c.obstacle == "" && w.generated(true) != "B:b{x}" {
-			t.Errorf("%s: said %q, generated %q", name, obstacle, w.generated(true))
+			t.Errorf("%s: got obstacle %q, generated %q", name, obstacle, w.generated(true))
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestAcceptance(t *testing.T) {
 				}
 				for pair, uid := range before {
 					if now := string(w.identity(cut(pair))); now != uid || now == "" {
-						t.Errorf("after %s: %s was made anew", s.do, pair)
+						t.Errorf("after %s: %s was recreated", s.do, pair)
 					}
 				}
 			}

@@ -46,12 +46,12 @@ func TestEveryBindingYieldsAnActionOrAnObstacleOrIsInStep(t *testing.T) {
 			desired, wanted := outcome.Desired[b.Name]
 			inStep := wanted && desired.matchesBinding(b) && !b.Deleting || !wanted && len(b.Subjects) == 0
 			if _, ok := spoken[b.Name]; b.IsGenerated() && !ok && !inStep {
-				t.Fatalf("nothing is said of %s, which grants %s to %v", b.Name, b.Role, b.Subjects)
+				t.Fatalf("the plan does not mention %s, which grants %s to %v", b.Name, b.Role, b.Subjects)
 			}
 		}
 		for name := range outcome.Desired {
 			if _, ok := spoken[name]; is[name] == nil && !ok {
-				t.Fatalf("%s is missing, and nothing is said of it: %v", name, spoken)
+				t.Fatalf("%s is missing, and the plan does not mention it: %v", name, spoken)
 			}
 		}
 	})

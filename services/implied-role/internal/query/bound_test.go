@@ -219,7 +219,7 @@ func TestALargeChangeIsSentInPartsAndAVeryLargeOneAsRows(t *testing.T) {
 	}
 	fresh, err := w.reader("", "")
 	if err != nil || fresh.rows.String() != r.rows.String() {
-		t.Errorf("what was told is not what there is, %v", err)
+		t.Errorf("the followed rows differ from the current ones: %v", err)
 	}
 	for i := range 700 {
 		w.do("team", fmt.Sprintf("s%d>s%d", i, i+1))

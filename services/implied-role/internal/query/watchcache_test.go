@@ -77,12 +77,12 @@ func TestAStreamSendsAllRowsAndThenWhatChanges(t *testing.T) {
 	}
 	only, err := w.reader("other", "")
 	if err != nil || only.rows.String() != "other/x: y" {
-		t.Errorf("of one namespace %s, %v", only.rows, err)
+		t.Errorf("one namespace: got %s, %v", only.rows, err)
 	}
 	w.do("team", "-a>b")
 	w.cfg.Changes.catchUp()
 	if err := only.read(t); err != nil || only.types != "SS" {
-		t.Errorf("of another namespace it is told %s, %v", only.types, err)
+		t.Errorf("change in another namespace: got messages %s, %v", only.types, err)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestAStreamWaitsForNewsAndEndsWithTheService(t *testing.T) {
 		}
 		go follow()
 		if err := <-followed; err != nil || r.rows.String() != "team/a: b c; team/b: c" || r.types != "SSCB" {
-			t.Errorf("it was told %s: %s, %v", r.types, r.rows, err)
+			t.Errorf("got messages %s, rows %s, %v", r.types, r.rows, err)
 		}
 		go follow()
 		synctest.Wait()
