@@ -89,7 +89,7 @@ func (h *handler) serveReviews(projectOf func(*http.Request) string) http.Handle
 		}
 		h.logDecision(ctx, &d)
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body) //nolint:gosec // This is JSON, for no browser. Who hears nothing has no answer.
+		_, _ = w.Write(body) //nolint:gosec // JSON is not rendered by a browser. A client that is gone needs no answer.
 	}
 }
 

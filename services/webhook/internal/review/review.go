@@ -9,14 +9,14 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Bounds of what a review lists. Its size is for the server to bound.
+// Bounds of the lists in a review. The server bounds its size.
 const (
 	maxGroups       = 10_000
 	maxExtra        = 1_000
 	maxRequirements = 1_000
 )
 
-// The versions that there are; both are answered alike, each in its own.
+// The supported API versions. Both get the same answer, each in its own version.
 const (
 	v1      = "authorization.k8s.io/v1"
 	v1beta1 = "authorization.k8s.io/v1beta1"

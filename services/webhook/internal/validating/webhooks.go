@@ -13,22 +13,24 @@ import (
 // Name is the name of the ValidatingWebhookConfiguration.
 const Name = "entail-webhook"
 
-// What each webhook is about. Of very many subjects it is only known whether they are the same.
+// Conditions for the changes that each webhook checks. Subjects are compared one by one only in small lists, because
+// the API server bounds the cost of a condition.
 const (
 	somebodyGains = `oldObject == null || (size(object.spec.subjects) * size(oldObject.spec.subjects) < 10000 ?
 !object.spec.subjects.all(s, s in oldObject.spec.subjects) : object.spec.subjects != oldObject.spec.subjects)`
 	specIsNew    = `has(object.spec) && (oldObject == null || object.?spec != oldObject.?spec)`
 	ownersAreNew = `object.metadata.?ownerReferences.orValue([]) != oldObject.metadata.?ownerReferences.orValue([]) ||
 object.?spec.?ownerRef != oldObject.?spec.?ownerRef`
-	// Every other kind may be registered. Changes of its other owners must not depend on this service.
+	// Every other kind may be registered. Changes of its other owners must not require this service.
 	othersGetAnOwner = `!(request.resource.resource + '.' + request.resource.group in [%s]) &&
 object != null && oldObject != null && object.?metadata.?ownerReferences.orValue([]).exists(o,
 o.apiVersion.startsWith('resourcemanager.miloapis.com/') && !oldObject.?metadata.?ownerReferences.orValue([]).exists(b,
 b.apiVersion == o.apiVersion && b.kind == o.kind && b.name == o.name && b.uid == o.uid))`
 )
 
-// Who may escalate gives what they do not have. The API server knows that, and asks us of nobody else: so whoever sets a
-// cluster up needs no answer.
+// Conditions that exempt users with the verb escalate, which may give rights that they lack. The API server evaluates
+// them and does not call the webhook for such users. So the first administrator of a cluster does not depend on this
+// service.
 const (
 	notWhoEscalates = `!authorizer.group('iam.miloapis.com').resource('%s').namespace(%s).name(%s).check('escalate').allowed()`
 	roleNamespace   = `object.spec.roleRef.?namespace.orValue('') == '' ? request.namespace : object.spec.roleRef.namespace`
