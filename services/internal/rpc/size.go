@@ -53,7 +53,7 @@ func renameTooLarge(next http.Handler) http.Handler {
 type sizeStatus struct {
 	http.ResponseWriter
 
-	// told means that the answer has been written.
+	// told is set after the answer has been written.
 	told bool
 }
 
