@@ -109,7 +109,7 @@ func (n *NATS) URL(user string) string {
 	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, n.password), Host: devserver.Address(n.port)}).String()
 }
 
-// Port is what the server listens on.
+// Port is the port that the server listens on.
 func (n *NATS) Port() int { return n.port }
 
 // Stop ends the server. Streams stay on disk.

@@ -28,7 +28,7 @@ const Admin = adminName
 // URL returns the URL of the server's API.
 func (s *Server) URL() string { return "https://" + devserver.Address(s.cfg.Port) }
 
-// Port is what the server listens on.
+// Port is the port that the server listens on.
 func (s *Server) Port() int { return s.cfg.Port }
 
 // CA returns the authority that clients trust, in PEM.

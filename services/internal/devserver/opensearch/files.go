@@ -50,7 +50,7 @@ plugins.security.password.hashing.bcrypt.rounds: %d
 plugins.security.audit.type: noop
 `
 
-// What a new server begins with. The plugin's own users have passwords that everybody knows.
+// Initial configuration of a new server. The default passwords of the plugin's own users are public.
 const (
 	users = `_meta: {type: internalusers, config_version: 2}
 admin: {hash: %q, reserved: true, backend_roles: [admin], description: "Administrator"}
