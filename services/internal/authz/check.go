@@ -5,9 +5,9 @@ import "github.com/entail-dev/entail/services/internal/iam"
 // Check converts a query to a check of OpenFGA, with the contextual tuples that the index holds for objects and
 // subjects. ok is false in three cases:
 //
-// - The answer can only be no.
-// - The subject is both a User and a ServiceAccount, which are two subjects in OpenFGA.
-// - There are more than [MostOwners] owners, because OpenFGA would follow all of them.
+//   - The answer can only be no.
+//   - The subject is both a User and a ServiceAccount, which are two subjects in OpenFGA.
+//   - There are more than [MostOwners] owners, because OpenFGA would follow all of them.
 func (x *Index) Check(q Query) (c iam.Check, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -10,9 +10,9 @@ import (
 // Missing is a part of a change that would give rights that its author lacks, usually a permission of a role. A part
 // that the index cannot resolve counts as missing, too:
 //
-// - Permission can be one that is not registered.
-// - Role without Permission and At is a role that is not declared.
-// - At without Permission is an unregistered kind, or an owner that may not exist.
+//   - Permission can be one that is not registered.
+//   - Role without Permission and At is a role that is not declared.
+//   - At without Permission is an unregistered kind, or an owner that may not exist.
 type Missing struct {
 	Role       Ref
 	Permission string
