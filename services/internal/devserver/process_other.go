@@ -4,11 +4,11 @@ package devserver
 
 import "os/exec"
 
-// detach does nothing on this system.
-func detach(*exec.Cmd) {}
+// detachChild does nothing on this system.
+func detachChild(*exec.Cmd) {}
 
-// tie does nothing on this system.
-func tie(*exec.Cmd) {}
+// tieChild does nothing on this system.
+func tieChild(*exec.Cmd) {}
 
-// guard does nothing on this system.
-func guard(int) (release func(), err error) { return func() {}, nil }
+// guardChild does nothing on this system.
+func guardChild(int) (release func(), err error) { return func() {}, nil }

@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// tie detaches a child. [guard] kills it when this process ends.
-func tie(child *exec.Cmd) { detach(child) }
+// tieChild detaches a child. [guardChild] kills it when this process ends.
+func tieChild(child *exec.Cmd) { detachChild(child) }
 
-// guard starts a shell that kills a process when this process ends, because the shell's input then ends. Call release
+// guardChild starts a shell that kills a process when this process ends, because the shell's input then ends. Call release
 // after the guarded process has ended.
-func guard(pid int) (release func(), err error) {
+func guardChild(pid int) (release func(), err error) {
 	shell := exec.Command("/bin/sh", "-c", "read -r line; kill -9 "+strconv.Itoa(pid))
-	detach(shell)
+	detachChild(shell)
 	stdin, err := shell.StdinPipe()
 	if err == nil {
 		err = shell.Start()

@@ -78,7 +78,7 @@ type Informer struct {
 	// proofs holds the last barriers since the load by cluster, dated by clock. beaten signals a new one.
 	proofs map[string]proof
 	// halts holds the reasons of the halts that were not resumed, by their digests. They survive a reload.
-	halts map[string]string
+	halts  map[string]string
 	beaten chan struct{}
 	// consumer is the name of the consumer that feeds the view. Only the feed uses it.
 	consumer string

@@ -87,7 +87,9 @@ func HeadsFilter(cluster string, r event.GroupResource) string {
 }
 
 // TombstonesFilter matches the tombstones on subjects of their own.
-func TombstonesFilter(cluster string, r event.GroupResource) string { return HeadsFilter(cluster, r) + ".*" }
+func TombstonesFilter(cluster string, r event.GroupResource) string {
+	return HeadsFilter(cluster, r) + ".*"
+}
 
 // HeadsFilterIn matches the same in one namespace.
 func HeadsFilterIn(cluster string, r event.GroupResource, namespace string) string {
