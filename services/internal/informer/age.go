@@ -121,8 +121,8 @@ func (v *Informer) proven(cluster string) error {
 }
 
 // continues reports whether a message may continue what the view has read. Another consumer may read another life of the
-// stream. Then anything that came behind the last barrier may be lost, and no later message would show it. Otherwise the
-// next barrier shows whether it is the same life. The view is incomplete until then.
+// stream. Then anything that came behind the last barrier, of any cluster, may be lost, and no later message would show it.
+// Otherwise the next barriers show whether it is the same life. The view is incomplete until each cluster has one.
 func (v *Informer) continues(consumer string) bool {
 	if v.consumer == consumer {
 		return true
@@ -130,10 +130,14 @@ func (v *Informer) continues(consumer string) bool {
 	v.consumer = strings.Clone(consumer)
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	var last uint64
+	for _, p := range v.proofs {
+		last = max(last, p.sequence)
+	}
+	if v.position > last {
+		return false
+	}
 	for cluster, p := range v.proofs {
-		if v.position > p.sequence {
-			return false
-		}
 		p.unlinked = true
 		v.proofs[cluster] = p
 	}

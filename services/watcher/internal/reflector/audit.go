@@ -182,6 +182,9 @@ func (r *reflector) suspect(ctx context.Context, f foreign) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if by == byAudit && k.stream == "" { // The leader before may still write, and may run an earlier release.
+		by = bySweep
+	}
 	k.suspects[nameOf(key)] = max(k.suspects[nameOf(key)], by)
 	k.lane.changed.Add(task{on: k, name: nameOf(key)})
 	return nil

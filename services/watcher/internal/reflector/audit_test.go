@@ -150,6 +150,29 @@ func (s stores) holds(t *testing.T, c *cluster, name string) {
 	})
 }
 
+func TestAuditCountsNoOtherContentBeforeTheFirstSweep(t *testing.T) {
+	for name, test := range map[string]struct {
+		stream string
+		want   finder
+	}{"before the first sweep of the term": {"", bySweep}, "after it": {"stream", byAudit}} {
+		r := &reflector{targets: &targets{}}
+		k := newKindReflector(r, kinds.Stores(), newLane())
+		r.kinds, k.stream = []*kindReflector{k}, test.stream
+		if err := r.suspect(t.Context(), foreign{subject: topology.ChangeSubject(newCluster().key("a"))}); err != nil {
+			t.Fatal(err)
+		}
+		for _, by := range k.suspects {
+			if by != test.want {
+				t.Errorf("%s: found by %v, want %v", name, by, test.want)
+			}
+		}
+		if len(k.suspects) != 1 {
+			t.Errorf("%s: %d suspects", name, len(k.suspects))
+		}
+		k.lane.shutDown()
+	}
+}
+
 func TestAuditTriesAgain(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	c.apply("a", "v1", "")
