@@ -18,7 +18,7 @@ func mutants() map[string]mutant.Mutant {
 		"a barrier from before the load counts":                  {"age.go", "case !proven && meta.Sequence.Stream < end:", "case false:"},
 		"a barrier of another life counts":                       {"age.go", "case proven && !barrier.Names(&b, last.Position):", "case false:"},
 		"a barrier is not required":                              {"age.go", "	case !ok:\n", "	case false:\n"},
-		"another consumer continues":                             {"age.go", "		if v.position > p.sequence {\n			return false\n", "		if false {\n			return false\n"},
+		"another consumer continues":                             {"age.go", "	if v.position > last {\n		return false\n", "	if false {\n		return false\n"},
 		"another consumer is linked":                             {"age.go", "p.unlinked = true", "p.unlinked = false"},
 		"another consumer continues a load":                      {"age.go", "return !v.loading && len(v.proofs) > 0", "return true"},
 		"barriers are of when they are read":                     {"age.go", "min(bootclock.Now(), c.asked+written.Sub(c.told))", "max(bootclock.Now(), c.asked+written.Sub(c.told))"},
