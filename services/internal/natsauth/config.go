@@ -53,11 +53,11 @@ func renderAccounts(logins map[string]string) ([]byte, error) {
 var layout = template.Must(template.New("nats.conf").Parse(
 	`# Generated from the table in services/internal/natsauth by ` + "`make generate`" + `: change it there.
 #
-# What each service may do on the bus, and no more. Passwords are variables of the environment, or of a file that
-# includes this one and sets them first; they are read as configuration, so put them in quotes ("…"). A user may have
-# {nkey: $NATS_NKEY_…}, the public half of one, instead of a name and a password.
+# This file lists all rights of each service on NATS. Passwords are variables of the environment, or of a file that
+# sets them and then includes this one. NATS reads them as configuration, so put them in quotes ("…"). A user may have
+# {nkey: $NATS_NKEY_…}, a public nkey, instead of a name and a password.
 #
-# Name, addresses, TLS, routes and the directory of streams are each server's own:
+# Each server sets its own name, addresses, TLS, routes and directory of streams:
 #
 #     server_name: nats-0
 #     jetstream {store_dir: /data}
@@ -93,7 +93,7 @@ accounts {
         }
       }
 {{- end}}
-      # A person; no service.
+      # For people.
       {{"{"}}{{index .Logins .Admin}}}
     ]
   }

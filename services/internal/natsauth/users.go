@@ -39,21 +39,24 @@ func watcherUser() User {
 		Service: topology.Watcher,
 		Publish: []Right{
 			inspectRight(),
-			subjectsRight("The watcher alone makes streams, and gives them their configuration back.", slices.Concat(
+			subjectsRight("The watcher alone creates streams and restores their configuration.", slices.Concat(
 				prefixNames(streamAPI+"CREATE.", topology.Streams()...), prefixNames(streamAPI+"UPDATE.", topology.Streams()...))...),
-			subjectsRight("What is published: changes, barriers, and markers.", "entail.changes.>", "entail.objects.>", "entail.barrier.*", "entail.sync.>"),
-			subjectsRight("Does the bus take anything?", topology.PulseSubject(topology.Watcher)),
-			subjectsRight("A sweep reads what the stream holds.", append(readSubjects(changes, "entail.changes.>"), readSubjects(changes, "entail.objects.>")...)...),
-			subjectsRight("Changes of all kinds are audited.", consumerAPI+"CREATE."+changes+".*"),
-			subjectsRight("One message is read: a change, a marker, a result, a dead letter.",
+			subjectsRight("The watcher publishes changes, barriers and snapshot markers.", "entail.changes.>", "entail.objects.>", "entail.barrier.*",
+				"entail.sync.>"),
+			subjectsRight("The watcher tests that NATS accepts messages.", topology.PulseSubject(topology.Watcher)),
+			subjectsRight("A sweep reads the content of the stream.",
+				append(readSubjects(changes, "entail.changes.>"), readSubjects(changes, "entail.objects.>")...)...),
+			subjectsRight("The watcher audits changes of all kinds.", consumerAPI+"CREATE."+changes+".*"),
+			subjectsRight("The watcher reads single messages: changes, markers, results and dead letters.",
 				direct+changes, direct+changes+".entail.changes.>", direct+changes+".entail.objects.>",
 				direct+sync+".entail.sync.>", direct+results+".entail.results.>", direct+letters),
-			subjectsRight("What is missing is missing by the word of the leader.", prefixNames(streamAPI+"MSG.GET.", changes, sync)...),
-			subjectsRight("A marker is taken back, and with a kind that is registered no more its objects.", streamAPI+"PURGE."+sync,
+			subjectsRight("The stream's leader confirms that a message is missing. Other replicas may lag.",
+				prefixNames(streamAPI+"MSG.GET.", changes, sync)...),
+			subjectsRight("The watcher removes markers, and the objects of kinds that are no longer registered.", streamAPI+"PURGE."+sync,
 				streamAPI+"PURGE."+changes),
-			subjectsRight("What is no change, and a dead letter that was dealt with, are taken away.",
+			subjectsRight("The watcher deletes messages that are no changes, and settled dead letters.",
 				prefixNames(streamAPI+"MSG.DELETE.", changes, letters)...),
-			subjectsRight("How far has each service come?", prefixNames(consumerAPI+"INFO."+changes+".", durableNames()...)...),
+			subjectsRight("The watcher reads the progress of each service.", prefixNames(consumerAPI+"INFO."+changes+".", durableNames()...)...),
 		},
 		Deny: []Right{denyConsumers("")},
 	}
@@ -68,9 +71,11 @@ func viewRights(service string) []Right {
 	changes, sync := topology.Changes, topology.Sync
 	return []Right{
 		inspectRight(),
-		subjectsRight("A view is fed from changes and markers.", append(readSubjects(changes, "entail.changes.>"), readSubjects(sync, "entail.sync.>")...)...),
-		subjectsRight("Of several kinds at once; also how a durable is made.", prefixNames(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
-		subjectsRight("How far a view has to read, and whether NATS accepts messages.", topology.EndSubject(service), topology.PulseSubject(service)),
+		subjectsRight("An informer reads changes and markers.", append(readSubjects(changes, "entail.changes.>"), readSubjects(sync, "entail.sync.>")...)...),
+		subjectsRight("An informer reads several kinds at once. A service creates its durable consumer.",
+			prefixNames(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
+		subjectsRight("An informer marks the end of the stream. A service tests that NATS accepts messages.",
+			topology.EndSubject(service), topology.PulseSubject(service)),
 	}
 }
 
@@ -79,23 +84,23 @@ func consumerUser(service string) User {
 	u := User{
 		Service: service,
 		Publish: append(viewRights(service),
-			subjectsRight("The durable is looked up, its turn given up, its messages are settled.",
+			subjectsRight("The service reads its durable consumer, settles its messages and ends its term.",
 				consumerAPI+"INFO."+changes+"."+service, consumerAPI+"UNPIN."+changes+"."+service, "$JS.ACK."+changes+"."+service+".>"),
-			subjectsRight("What the service says of itself.", topology.WakeSubject(service), topology.ResultsFilter(service),
+			subjectsRight("The service publishes wake-ups, results and dead letters.", topology.WakeSubject(service), topology.ResultsFilter(service),
 				topology.DeadLettersFilter(service)),
-			subjectsRight("Whose turn it is.", topology.TurnSubject(service), direct+changes+"."+topology.TurnSubject(service)),
-			subjectsRight("Is what it said still there?", direct+results+"."+topology.ResultsFilter(service)),
+			subjectsRight("Replicas elect a leader.", topology.TurnSubject(service), direct+changes+"."+topology.TurnSubject(service)),
+			subjectsRight("The service reads its own results.", direct+results+"."+topology.ResultsFilter(service)),
 		),
 		Deny: []Right{denyConsumers(service)},
 	}
 	if service == topology.StoreSync || service == topology.TupleSync {
-		u.Publish = append(u.Publish, subjectsRight("Caches are told what changed in a store.", "entail.announce.*"))
+		u.Publish = append(u.Publish, subjectsRight("The service announces changes of a store to caches.", "entail.announce.*"))
 	}
 	return u
 }
 
 func inspectRight() Right {
-	return subjectsRight("Streams are looked at before anything is done with them.", prefixNames(streamAPI+"INFO.", topology.Streams()...)...)
+	return subjectsRight("The service reads the state of streams.", prefixNames(streamAPI+"INFO.", topology.Streams()...)...)
 }
 
 // readSubjects returns the subjects for reading a stream with an ephemeral consumer, whose name is random.
@@ -106,7 +111,7 @@ func readSubjects(stream, filter string) []string {
 // denyConsumers denies durable consumers: the wildcard for a random name also matches them. A service may create and read its
 // own, but not delete it.
 func denyConsumers(service string) Right {
-	right := Right{Why: "Durables of others; none is ever deleted."}
+	right := Right{Why: "The user never deletes a durable consumer and never uses one of another service."}
 	for _, durable := range durableNames() {
 		name := topology.Changes + "." + durable
 		right.Subjects = append(right.Subjects, consumerAPI+"DELETE."+name)

@@ -33,14 +33,14 @@ func watcherAccount() Account {
 	group := coordinationv1.GroupName
 	return Account{
 		Service: topology.Watcher,
-		Everywhere: slices.Concat(commonRights(), []Right{eventsRight()},
-			rightsOnKinds("Every change is published; a replay reads one object.", verbList("get", "list", "watch"), all)),
+		Everywhere: slices.Concat(commonRights(), []Right{eventsRight()}, rightsOnKinds("The watcher publishes every change. A replay reads one object.",
+			verbList("get", "list", "watch"), all)),
 		Own: []Right{
-			resourceRight("Replicas elect a leader by a Lease, which has no name while it is made.", verbList("create"), group, "leases"),
-			rightOnName(resourceRight("The leader renews it.", verbList("get", "update"), group, "leases"), Lease),
+			resourceRight("Replicas elect a leader by a Lease. RBAC cannot restrict a creation to a name.", verbList("create"), group, "leases"),
+			rightOnName(resourceRight("The leader renews the Lease.", verbList("get", "update"), group, "leases"), Lease),
 		},
 		Targets: true,
-		Secrets: []Right{resourceRight("That one has changed is published of those that objects name, and nothing of what is in it.",
+		Secrets: []Right{resourceRight("The watcher publishes that a Secret changed, if an object names it. It publishes no content of a Secret.",
 			verbList("list", "watch"), corev1.GroupName, "secrets")},
 	}
 }
@@ -52,21 +52,28 @@ func storeSync() Account {
 		Service: topology.StoreSync,
 		Everywhere: slices.Concat(commonRights(), consumerRights(topology.StoreSync), []Right{
 			eventsRight(),
-			resourceRight("A Store is held by a finalizer while its OpenFGA store is there.", verbList("patch"), group, corev1alpha1.Stores),
-			resourceRight("The Store of IAM is made for want of one.", verbList("create"), group, corev1alpha1.Stores),
-			resourceRight("The Store of IAM says whose it is: admission asks who declares that.", verbList("adopt"), group, corev1alpha1.Stores),
-			resourceRight("A label, an APIBinding or a document may extend any: admission asks who writes it.", verbList("extend"), group, corev1alpha1.Stores),
-			resourceRight("Modules of APIs and policies are AuthorizationModels.", verbList("create", "patch", "delete"), group, corev1alpha1.AuthorizationModels),
-			resourceRight("A live module leaves a model only if the API server lists it no more.", verbList("list"), group, corev1alpha1.AuthorizationModels),
+			resourceRight("store-sync adds a finalizer to a Store while its OpenFGA store exists.", verbList("patch"), group, corev1alpha1.Stores),
+			resourceRight("store-sync creates the Store of IAM if none exists.", verbList("create"), group, corev1alpha1.Stores),
+			resourceRight("The Store of IAM names the cluster that owns it. Admission requires this verb for that.",
+				verbList("adopt"), group, corev1alpha1.Stores),
+			resourceRight("store-sync writes modules that extend any Store. Admission requires this verb for that.",
+				verbList("extend"), group, corev1alpha1.Stores),
+			resourceRight("store-sync keeps modules of APIs and policies in AuthorizationModels.", verbList("create", "patch", "delete"), group,
+				corev1alpha1.AuthorizationModels),
+			resourceRight("store-sync confirms that a live module no longer exists before the module leaves a model.", verbList("list"), group,
+				corev1alpha1.AuthorizationModels),
 			statusRight(group, corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
-			resourceRight("OpenFGA stores and live texts are recorded in them: admission asks who does it.", verbList("record"), group,
+			resourceRight("store-sync records OpenFGA stores and live texts here. Admission requires this verb for that.", verbList("record"), group,
 				corev1alpha1.Stores, corev1alpha1.AuthorizationModels),
 			statusRight(documents.Group, documents.Resource),
 			statusRight(protected.Group, protected.Resource),
-			resourceRight("What a ProtectedResource has is recorded there: admission asks who says so.", verbList("record"), protected.Group, protected.Resource),
-			resourceRight("A live kind leaves the model only if the API server lists it no more.", verbList("list"), protected.Group, protected.Resource),
-			resourceRight("A ProtectedResource is let go that software which is gone holds.", verbList("patch"), protected.Group, protected.Resource),
-			resourceRight("An APIBinding is held by a finalizer while modules are made from it.", verbList("patch"), bindings.Group, bindings.Resource),
+			resourceRight("store-sync records the live definition of a ProtectedResource here. Admission requires this verb for that.", verbList("record"),
+				protected.Group, protected.Resource),
+			resourceRight("store-sync confirms that a kind is no longer registered before it removes the kind.",
+				verbList("list"), protected.Group, protected.Resource),
+			resourceRight("store-sync removes the finalizers that an earlier controller left on ProtectedResources.",
+				verbList("patch"), protected.Group, protected.Resource),
+			resourceRight("store-sync adds a finalizer to an APIBinding while modules depend on it.", verbList("patch"), bindings.Group, bindings.Resource),
 			registrationRight("entail-store-sync"),
 		}),
 		Own: []Right{certificateRight("entail-store-sync")},
@@ -80,15 +87,17 @@ func tupleSync() Account {
 		Service: topology.TupleSync,
 		Everywhere: slices.Concat(commonRights(), consumerRights(topology.TupleSync), []Right{
 			eventsRight(),
-			resourceRight("Who declares tuples is held by a finalizer while they are there.", verbList("patch"), group, owners...),
+			resourceRight("tuple-sync adds a finalizer to an object while tuples of the object exist.", verbList("patch"), group, owners...),
 			statusRight(group, owners...),
-			resourceRight("Tuples are recorded in them: admission asks who does it.", verbList("record"), group, owners...),
-			resourceRight("Whom software holds that is gone is let go.", verbList("patch"), iam.Group,
+			resourceRight("tuple-sync records tuples here. Admission requires this verb for that.", verbList("record"), group, owners...),
+			resourceRight("tuple-sync removes the finalizers that an earlier controller left.", verbList("patch"), iam.Group,
 				iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.Users().Resource, kinds.IAMServiceAccounts().Resource),
-			resourceRight("The same of what belongs to an organization.", verbList("patch"), kinds.Projects().Group, kinds.Projects().Resource),
-			resourceRight("In a membership is recorded for which User it is: admission asks who says so.", verbList("record"), iam.Group,
+			resourceRight("tuple-sync removes the finalizers that an earlier controller left on projects.",
+				verbList("patch"), kinds.Projects().Group, kinds.Projects().Resource),
+			resourceRight("tuple-sync records the User of a membership. Admission requires this verb for that.", verbList("record"), iam.Group,
 				kinds.GroupMemberships().Resource),
-			resourceRight("In a project to whom it belongs.", verbList("record"), kinds.Projects().Group, kinds.Projects().Resource),
+			resourceRight("tuple-sync records the owner of a project. Admission requires this verb for that.",
+				verbList("record"), kinds.Projects().Group, kinds.Projects().Resource),
 			statusRight(kinds.Projects().Group, kinds.Projects().Resource, kinds.Organizations().Resource),
 			statusRight(iam.Group, iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.ProtectedResources().Resource,
 				kinds.Users().Resource, kinds.IAMServiceAccounts().Resource, kinds.Groups().Resource),
@@ -103,12 +112,12 @@ func impliedRole() Account {
 		Everywhere: slices.Concat(commonRights(), consumerRights(topology.ImpliedRole), []Right{
 			eventsRight(),
 			statusRight(rules.Group, rules.Resource),
-			resourceRight("A query compares what is there with what follows from the rules.", verbList("list"), rules.Group, rules.Resource),
-			resourceRight("The same of RoleBindings, which are made where they follow.", verbList("list", "create", "patch", "delete"),
+			resourceRight("A query compares existing RoleBindings with those that the rules require.", verbList("list"), rules.Group, rules.Resource),
+			resourceRight("implied-role writes the RoleBindings that follow from rules. A query lists them.", verbList("list", "create", "patch", "delete"),
 				bindings.Group, bindings.Resource),
-			resourceRight("Any role may follow from a rule: admission asks who writes it. Nothing is changed in a role.",
+			resourceRight("A rule can imply any role, so implied-role must be able to bind it. Admission checks the author of the rule.",
 				verbList("bind"), roles.Group, roles.Resource, kinds.ClusterRoles().Resource),
-			resourceRight("Who writes a rule or binds a role may hold what follows by these.", verbList("list"), roles.Group,
+			resourceRight("Admission checks whether the author of a rule or binding holds the implied roles.", verbList("list"), roles.Group,
 				"clusterrolebindings", roles.Resource, kinds.ClusterRoles().Resource),
 			registrationRight("entail-implied-role"),
 		}),
@@ -125,12 +134,13 @@ func webhookAccount() Account {
 
 // registrationRight and certificate return the rights of a service with admission webhooks.
 func registrationRight(configuration string) Right {
-	return rightOnName(resourceRight("The webhooks that judge what is written are registered here.", verbList("get", "update", "patch", "create"),
+	return rightOnName(resourceRight("The service registers its admission webhooks.", verbList("get", "update", "patch", "create"),
 		admissionregistrationv1.GroupName, "validatingwebhookconfigurations"), configuration)
 }
 
 func certificateRight(configuration string) Right {
-	return rightOnName(resourceRight("Replicas share the certificate of the webhooks.", verbList("get", "patch", "create"), corev1.GroupName, "secrets"),
+	return rightOnName(resourceRight("Replicas share the certificate of the webhooks in this Secret.",
+		verbList("get", "patch", "create"), corev1.GroupName, "secrets"),
 		configuration+"-admission")
 }
 
@@ -139,15 +149,15 @@ func opensearchSync() Account {
 	rights := []Right{eventsRight()}
 	for _, group := range []string{opensearchv1.GroupVersion.Group, opensearchv1.LegacyGroup} {
 		rights = append(rights,
-			resourceRight("What asks for something in OpenSearch is held by a finalizer while that is there.", verbList("patch"), group, declared...),
+			resourceRight("opensearch-sync adds a finalizer to an object while its data in OpenSearch exists.", verbList("patch"), group, declared...),
 			statusRight(group, declared...))
 	}
 	rights = append(rights, statusRight(opensearchv1.GroupVersion.Group, opensearchv1.Clusters),
-		resourceRight("What was made for an object is recorded in an annotation: admission asks who does it.", verbList("record"),
+		resourceRight("opensearch-sync records the data of an object in an annotation. Admission requires this verb for that.", verbList("record"),
 			opensearchv1.GroupVersion.Group, declared...))
 	return Account{
 		Service: topology.OpensearchSync, Everywhere: slices.Concat(commonRights(), consumerRights(topology.OpensearchSync), rights),
-		Secrets: []Right{resourceRight("Users have their passwords in Secrets, and clusters how they are reached.", verbList("get"),
+		Secrets: []Right{resourceRight("Secrets hold the passwords of users and the credentials of clusters.", verbList("get"),
 			corev1.GroupName, "secrets")},
 	}
 }
@@ -156,10 +166,10 @@ func opensearchSync() Account {
 func commonRights() []Right {
 	create := verbList("create")
 	return []Right{
-		rightOnName(resourceRight("The UID of this namespace is the cluster's identity.", verbList("get"), corev1.GroupName, "namespaces"),
+		rightOnName(resourceRight("The UID of this namespace identifies the cluster.", verbList("get"), corev1.GroupName, "namespaces"),
 			metav1.NamespaceSystem),
-		resourceRight("Who calls the query API?", create, authenticationv1.GroupName, "tokenreviews"),
-		resourceRight("May they ask this?", create, authorizationv1.GroupName, "subjectaccessreviews"),
+		resourceRight("The service authenticates the callers of its query API.", create, authenticationv1.GroupName, "tokenreviews"),
+		resourceRight("The service checks the rights of these callers.", create, authorizationv1.GroupName, "subjectaccessreviews"),
 	}
 }
 
@@ -171,15 +181,15 @@ func consumerRights(service string) []Right {
 		kind, _ := kinds.Of(r)
 		return kind.Named
 	})
-	return rightsOnKinds("What is too large for the bus is read here.", verbList("get"), large)
+	return rightsOnKinds("The service reads objects that are too large for NATS.", verbList("get"), large)
 }
 
 func eventsRight() Right {
-	return resourceRight("People are told of what happened.", verbList("create"), corev1.GroupName, "events")
+	return resourceRight("The service reports results as Events.", verbList("create"), corev1.GroupName, "events")
 }
 
 func statusRight(group string, resources ...string) Right {
-	r := resourceRight("What became of an object is in its status.", verbList("patch"), group)
+	r := resourceRight("The service reports its results in the status.", verbList("patch"), group)
 	for _, resource := range resources {
 		r.Resources = append(r.Resources, resource+"/status")
 	}

@@ -43,43 +43,46 @@ func Roles() []Role {
 	}
 	read, write := verbList("get", "list", "watch"), verbList("create", "update", "patch", "delete", "deletecollection")
 	all := slices.Concat(read, write)
-	extend := resourceRight("Admission asks for it who writes what extends a Store.", verbList("get", "list", "watch", "extend"), stores.Group, stores.Resource)
+	extend := resourceRight("Admission requires the verb extend of authors of objects that extend a Store.",
+		verbList("get", "list", "watch", "extend"), stores.Group, stores.Resource)
 	return []Role{
-		{"entail-view", "view", rightsOnKinds("What is declared, and what became of it.", read,
+		{"entail-view", "view", rightsOnKinds("Readers see all declared objects and their statuses.", read,
 			slices.Concat([]event.GroupResource{stores, models, documents, rules}, iam, search))},
-		{"entail-edit", "edit", rightsOnKinds("A service registers its part of a policy, which gives nobody anything.", write,
+		{"entail-edit", "edit", rightsOnKinds("A service registers its part of a policy. A policy alone gives no access.", write,
 			[]event.GroupResource{documents})},
 		{"entail-admin", "admin", rightsOnKinds(
-			"Whoever binds roles also says which imply which; implied-role asks whether they could bind what follows.", write,
+			"Users that bind roles may also write rules. implied-role checks that they could bind the implied roles.", write,
 			[]event.GroupResource{rules})},
-		{"entail-stores", "", append(rightsOnKinds("Tuples give whatever a store is asked about: this is for whom you trust with every store.", all,
-			[]event.GroupResource{stores, models}), extend)},
-		{"entail-store-extender", "", append(rightsOnKinds("A part of a model says what follows from tuples: this is for whom you trust with every model.", all,
-			[]event.GroupResource{models, documents}), extend)},
+		{"entail-stores", "", append(rightsOnKinds(
+			"Tuples can give any access that a store decides. Bind this role only to users that you trust with every store.",
+			all, []event.GroupResource{stores, models}), extend)},
+		{"entail-store-extender", "", append(rightsOnKinds(
+			"A module defines which access follows from tuples. Bind this role only to users that you trust with every model.",
+			all, []event.GroupResource{models, documents}), extend)},
 		{"entail-iam-binder", "", rightsOnKinds(
-			"A binding can be on any object, of whatever namespace: only admission asks who gives what, by bind and escalate, which are given beside it.",
+			"A binding can name any object in any namespace. Only admission limits it, by the verbs bind and escalate.",
 			write, bindings)},
 		{"entail-iam", "", rightsOnKinds(
-			"Kinds, people and roles are for whom you trust with all of IAM; bind and escalate on roles, groups and organizations are given beside it.",
+			"Bind this role only to users that you trust with all of IAM. It lacks bind and escalate on roles, groups and organizations.",
 			all, iam)},
 		{"entail-opensearch", "", rightsOnKinds(
-			"Users, roles and who has them in OpenSearch: admission asks for get on Secrets and bind on roles, which are given beside it.",
+			"Users, roles and role mappings of OpenSearch. Admission also requires get on Secrets and bind on roles, which this role lacks.",
 			all, slices.DeleteFunc(slices.Clone(search), func(r event.GroupResource) bool { return r.Resource == clusters.Resource }))},
 		{"entail-opensearch-clusters", "", []Right{
 			resourceRight(
-				"Whoever says where OpenSearch is gets the passwords sent there; who takes over what is in it may do with it what they like.",
+				"The author of a cluster receives the passwords that are sent to its address. The verb adopt takes over its content.",
 				append(slices.Clone(all), "connect", "adopt"), clusters.Group, clusters.Resource),
-			resourceRight("The same of clusters that are declared as they were before; the verbs are asked of the new group.", all,
+			resourceRight("The same right on clusters of the legacy group. Admission requires the verbs connect and adopt in the new group.", all,
 				opensearchv1.LegacyGroup, clusters.Resource),
 		}},
 		{"entail-policy", "", []Right{
-			pathRight("A policy that one brings along is checked and compiled; it says nothing of this cluster.", "get", "/entail/policy"),
+			pathRight("Callers check and compile their own policy. The answer contains no data of this cluster.", "get", "/entail/policy"),
 		}},
 		{"entail-operator", "", []Right{
-			pathRight("Does everything run, and what could not be processed?", "get", "/entail/status", "/entail/deadletters"),
-			pathRight("What asks for nothing any more is put away.", "delete", "/entail/deadletters"),
-			pathRight("What is as it should be can be processed again.", "post", "/entail/replay"),
-			pathRight("After forged messages services go on once somebody has dealt with them.", "post", "/entail/bus/resume"),
+			pathRight("Operators read the progress of all services, and dead letters.", "get", "/entail/status", "/entail/deadletters"),
+			pathRight("Operators discard dead letters.", "delete", "/entail/deadletters"),
+			pathRight("Operators make services process an object again.", "post", "/entail/replay"),
+			pathRight("Operators let services go on after forged messages were found.", "post", "/entail/bus/resume"),
 		}},
 	}
 }

@@ -52,7 +52,7 @@ func TargetsManifest(of []event.GroupResource) ([]byte, error) {
 			ObjectMeta: metav1.ObjectMeta{Name: "entail-target-" + kind.String(), Labels: map[string]string{
 				"app.kubernetes.io/part-of": "entail", targetsLabel: "true",
 			}},
-			Rules: []Right{resourceRight("Which objects there are, and whose: of their content nothing is asked for.",
+			Rules: []Right{resourceRight("Services read the metadata of these objects, never their content.",
 				verbList("get", "list", "watch"), kind.Group, kind.Resource)},
 		})
 	}
