@@ -38,7 +38,7 @@ func sinkMutants() map[string]mutant.Mutant {
 		"what is told of a kind of IAM counts":                  {"targets.go", `now.typ == "" || isIAMKind(now.typ)`, `now.typ == ""`},
 		"what is incomplete answers":                            {"server.go", "	if err := s.view.Complete(); err != nil {\n		return err\n	}\n", ""},
 		"what is old answers":                                   {"server.go", "age > s.staleness", "age < 0"},
-		"people are answered by what is old":                    {"server.go", "	if err := s.checkFresh(); err != nil { // Asked", "	if err := s.checkFresh(); err != nil && false { // Asked"},
+		"people are answered by what is old":                    {"server.go", "	if err := s.checkFresh(); err != nil { // Checked", "	if err := s.checkFresh(); err != nil && false { // Checked"},
 		"the API server is answered by what is old":             {"server.go", "	if err := s.checkFresh(); err != nil {\n		return nil, err\n	}\n	x, err := s.state.currentIndex()", "	x, err := s.state.currentIndex()"},
 		"a revision need not be reached":                        {"server.go", "s.view.Await(ctx, sequence, began); err != nil", "s.view.Await(ctx, sequence, began); err != nil && false"},
 		"an object need not be known":                           {"server.go", "s.awaitObject(ctx, event.KeyOf(least.GetObject())); err != nil", "s.awaitObject(ctx, event.KeyOf(least.GetObject())); err != nil && false"},

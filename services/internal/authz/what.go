@@ -82,7 +82,7 @@ type Preview struct {
 }
 
 // Preview returns the effect of a binding. Members of a group gain the permissions of the group that they do not hold
-// yet. The gains list at most most permissions together.
+// yet. The gains hold at most that many permissions together, counted over all members.
 func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int) Preview {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

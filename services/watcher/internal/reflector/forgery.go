@@ -24,9 +24,9 @@ type Halt interface {
 	Reason() string
 	Begin(reason string)
 	// Announce sets the fields of a barrier by which services halt or resume.
-	Announce(*eventv1.Barrier)
+	Announce(b *eventv1.Barrier)
 	// Adopt begins the halt that a barrier of an earlier term announces, if nothing shows that it was resumed.
-	Adopt(*eventv1.Barrier)
+	Adopt(b *eventv1.Barrier)
 }
 
 // forgeries holds the times of the last forgeries.
