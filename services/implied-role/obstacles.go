@@ -139,11 +139,11 @@ func (n *namespace) statusDelay() time.Duration {
 	return n.pace.remainingDelay(time.Now())
 }
 
-// listObstacles returns the obstacles of all sources in order. It returns one of each reason per pair of roles, because every
+// collectObstacles returns the obstacles of all sources in order. It returns one of each reason per pair of roles, because every
 // binding may have one.
 //
 // The result known is false while obstacles may change, or if the rules have changed. Then statuses are due later.
-func (n *namespace) listObstacles(ruleSet *infer.RuleSet) (obstacles []infer.Obstacle, known bool) {
+func (n *namespace) collectObstacles(ruleSet *infer.RuleSet) (obstacles []infer.Obstacle, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.due = n.busy || !ruleSet.IsSame(n.ruleSet); n.due {
@@ -201,8 +201,9 @@ func (n *namespace) waitingFor(bindings map[string]struct{}) []string {
 	return sources
 }
 
-// isNews records the UID of a binding that falsely looks generated, or none. It reports whether the UID is new.
-func (n *namespace) isNews(source, uid string) bool {
+// recordForeignBinding records the UID of a binding that falsely looks generated, or none. It reports whether the UID is
+// new.
+func (n *namespace) recordForeignBinding(source, uid string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	known := n.foreign[source]

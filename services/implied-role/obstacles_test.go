@@ -22,7 +22,7 @@ func TestObstaclesOfManyBindingsAreToldOnce(t *testing.T) {
 		}
 	}
 	n.endPass(ending{})
-	got, known := n.listObstacles(rules)
+	got, known := n.collectObstacles(rules)
 	if !known || len(got) != 2 || got[0].Reason != infer.Forbidden || got[0].Message != "000" || got[1].Message != "000" {
 		t.Errorf("got %v", got)
 	}
@@ -30,7 +30,7 @@ func TestObstaclesOfManyBindingsAreToldOnce(t *testing.T) {
 
 func TestStatusesWaitForTheBindingsThatTheyTellOf(t *testing.T) {
 	n, rules := newMemory(nil).namespaceOf("ns"), noRules()
-	told := func() bool { _, known := n.listObstacles(rules); return known }
+	told := func() bool { _, known := n.collectObstacles(rules); return known }
 	if told() {
 		t.Error("before the first pass: got known obstacles")
 	}
@@ -94,7 +94,7 @@ func TestABindingThatClaimsToBeGeneratedIsNewsOnce(t *testing.T) {
 		uid  string
 		news bool
 	}{{"1", true}, {"1", false}, {"2", true}, {"", false}, {"2", true}} {
-		if got := n.isNews("B", c.uid); got != c.news {
+		if got := n.recordForeignBinding("B", c.uid); got != c.news {
 			t.Errorf("%d: %v", i, got)
 		}
 	}

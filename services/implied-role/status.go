@@ -69,7 +69,7 @@ func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *controller.
 		return nil
 	}
 	ruleSet, rules := r.state.RuleSetAndRules(namespace)
-	obstacles, known := n.listObstacles(ruleSet)
+	obstacles, known := n.collectObstacles(ruleSet)
 	if !known {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (r *statusReconciler) warnMisleading(ctx context.Context, namespace, source
 	if note.Reason != "" {
 		uid = string(b.UID)
 	}
-	if r.memory.namespaceOf(namespace).isNews(source, uid) {
+	if r.memory.namespaceOf(namespace).recordForeignBinding(source, uid) {
 		r.warnOf(ctx, r.state.BindingKey(namespace, source), left, note)
 	}
 }

@@ -77,7 +77,7 @@ func (a *applier) applyActions(ctx context.Context, p *controller.Request[Key], 
 		}
 		password := known.values[action.For[0]]
 		err := one([]plan.Action{action}, func() error { return w.to.client.PutUser(ctx, action.Name, action.Body, password) })
-		if !done.isRefusal(action, err) && err != nil {
+		if !done.storeRefusal(action, err) && err != nil {
 			return done, err
 		}
 	}
@@ -118,7 +118,7 @@ func (a *applier) sendBatch(actions []plan.Action, done *applied, write func([]p
 		return err
 	}
 	if len(actions) == 1 {
-		done.isRefusal(actions[0], err)
+		done.storeRefusal(actions[0], err)
 		return nil
 	}
 	half := len(actions) / 2
@@ -147,8 +147,8 @@ func (a *applier) writeOnce(ctx context.Context, key Key, do func() error) error
 	}
 }
 
-// isRefusal reports whether err is a refusal. If so, it stores the message as the verdict of the action's objects.
-func (d *applied) isRefusal(action plan.Action, err error) bool {
+// storeRefusal stores a refusal as the verdict of the action's objects. It reports whether err is one.
+func (d *applied) storeRefusal(action plan.Action, err error) bool {
 	refusal, is := errors.AsType[*search.RefusedError](err)
 	if !is {
 		return false

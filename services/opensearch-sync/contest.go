@@ -42,8 +42,8 @@ func (c *uncertainWrites) remainingTime(k Key) time.Duration {
 	return max(0, c.until[k].Sub(c.now()))
 }
 
-// inTakeover reports whether changes of the previous leader may still take effect in a term.
-func (c *uncertainWrites) inTakeover(turn uint64) bool {
+// observeTurn records when a term began. It reports whether changes of the previous leader may still take effect in it.
+func (c *uncertainWrites) observeTurn(turn uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.begun.IsZero() || c.turn != turn {

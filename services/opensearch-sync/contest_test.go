@@ -33,14 +33,14 @@ func TestATurnIsYoungWhileTheOneBeforeMayBeCarriedOut(t *testing.T) {
 	now := time.Unix(1, 0)
 	c := newContests(func() time.Time { return now }, settling)
 	for _, turn := range []uint64{0, 1, 3} {
-		if !c.inTakeover(turn) {
+		if !c.observeTurn(turn) {
 			t.Errorf("turn %d is old when it begins", turn)
 		}
-		if now = now.Add(settling - 1); !c.inTakeover(turn) {
+		if now = now.Add(settling - 1); !c.observeTurn(turn) {
 			t.Errorf("turn %d is old too early", turn)
 		}
 		for range 2 {
-			if now = now.Add(settling); c.inTakeover(turn) {
+			if now = now.Add(settling); c.observeTurn(turn) {
 				t.Errorf("turn %d is young for ever", turn)
 			}
 		}

@@ -67,7 +67,7 @@ func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Ke
 	told, allTold := map[string]event.Change{}, true
 	for name, users := range bySecret {
 		secret, live := r.state.secretState(p.Key.Cluster, name)
-		if told[name] = secret; !live || !known.canReuse(users, before, secret) {
+		if told[name] = secret; !live || !known.reuseTags(users, before, secret) {
 			unread = append(unread, name)
 		}
 		allTold = allTold && live
@@ -147,9 +147,9 @@ func (p *passwords) matchesObjects(objects []object) bool {
 	return true
 }
 
-// canReuse reuses the tags of all users of one Secret. It reports false if one of them is missing or the Secret has
+// reuseTags reuses the tags of all users of one Secret. It reports false if one of them is missing or the Secret has
 // changed.
-func (p *passwords) canReuse(users []*opensearchv1.OpensearchUser, before map[string]tag, secret event.Change) bool {
+func (p *passwords) reuseTags(users []*opensearchv1.OpensearchUser, before map[string]tag, secret event.Change) bool {
 	for _, user := range users {
 		if has, ok := before[string(user.UID)]; !ok || has.from != sourceOf(user, secret) {
 			return false

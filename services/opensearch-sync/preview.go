@@ -53,7 +53,7 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 			return nil, err
 		}
 		if of, refers := kind.References(); refers {
-			err = p.findReferred(ctx, to, of, made[of])
+			err = p.loadReferred(ctx, to, of, made[of])
 		}
 		if kind == plan.Users {
 			p.grants, err = grantsOn(ctx, to.client)
@@ -221,8 +221,8 @@ type preview struct {
 	undecided map[string]bool
 }
 
-// findReferred sets has and willHave from a listing of the kind and the actions planned for it.
-func (p *preview) findReferred(ctx context.Context, to *connection, of plan.Kind, made []plan.Action) error {
+// loadReferred sets has and willHave from a listing of the kind and the actions planned for it.
+func (p *preview) loadReferred(ctx context.Context, to *connection, of plan.Kind, made []plan.Action) error {
 	listed, err := to.client.List(ctx, of)
 	if err != nil {
 		return err

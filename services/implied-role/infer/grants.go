@@ -69,7 +69,7 @@ func (c Comparison) compareSubjects(d *Delta) {
 	}
 	left := budget(maxRoles)
 	for _, s := range slices.SortedFunc(maps.Keys(touched), CompareSubjects) {
-		if !left.canSpend(before.countRoles(s, c.Before) + after.countRoles(s, c.After)) {
+		if !left.spendRoles(before.countRoles(s, c.Before) + after.countRoles(s, c.After)) {
 			d.More = true
 			return
 		}

@@ -65,8 +65,8 @@ const maxRoles = 5_000_000
 // budget is the number of roles that may still be visited.
 type budget int
 
-// canSpend subtracts the roles from the budget and reports whether it sufficed.
-func (b *budget) canSpend(roles int) bool {
+// spendRoles subtracts the roles from the budget and reports whether it sufficed.
+func (b *budget) spendRoles(roles int) bool {
 	*b -= budget(roles + 1)
 	return *b >= 0
 }
@@ -94,7 +94,7 @@ func Compare(c Comparison) Delta {
 func (c Comparison) compareRows(d *Delta) {
 	left := budget(maxRoles)
 	for _, r := range c.After.Changed(c.Before) {
-		if !left.canSpend(c.Before.Count(r) + c.After.Count(r)) {
+		if !left.spendRoles(c.Before.Count(r) + c.After.Count(r)) {
 			d.More = true
 			return
 		}
@@ -205,7 +205,7 @@ func (c Comparison) otherRows() func(Role) bool {
 	left, known := budget(maxRoles), map[Role]bool{}
 	for _, r := range c.After.Changed(c.Before) {
 		n := c.After.Count(r)
-		known[r] = n != c.Before.Count(r) || !left.canSpend(n) || !slices.Equal(c.Before.Implied(r), c.After.Implied(r))
+		known[r] = n != c.Before.Count(r) || !left.spendRoles(n) || !slices.Equal(c.Before.Implied(r), c.After.Implied(r))
 	}
 	return func(r Role) bool { return known[r] }
 }

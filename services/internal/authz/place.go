@@ -210,8 +210,8 @@ type scopeSet struct {
 	cut    bool
 }
 
-// isNewScope adds a scope, and reports whether it is new.
-func (r *scopeSet) isNewScope(p *scopeEntry) bool {
+// addScope adds a scope, and reports whether it is new.
+func (r *scopeSet) addScope(p *scopeEntry) bool {
 	if p == nil || slices.Contains(r.near[:r.count], p) {
 		return false
 	}
@@ -260,10 +260,10 @@ func (x *Index) expandParents(r *scopeSet) {
 
 // expandScope adds the whole kind and the object, and queues its parents.
 func (x *Index) expandScope(r *scopeSet, k *kind, at Scope, namespace string) {
-	r.isNewScope(x.places[Scope{Type: k.typ, All: true}])
+	r.addScope(x.places[Scope{Type: k.typ, All: true}])
 	p := x.places[at]
 	object, known := x.objectOf(p, at)
-	if p != nil && (known || p.trusted) && !r.isNewScope(p) {
+	if p != nil && (known || p.trusted) && !r.addScope(p) {
 		return
 	}
 	if known {

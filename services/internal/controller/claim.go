@@ -197,8 +197,9 @@ type standbyWatch struct {
 // claim it.
 const maxDoublings = 5
 
-// shouldRequest reports whether a standby must request the turn now, and records the request.
-func (s *standbyWatch) shouldRequest(claim uint64, now time.Duration) bool {
+// observeClaim records a claim that a standby read. It reports whether the standby must request the turn now, and records
+// the request.
+func (s *standbyWatch) observeClaim(claim uint64, now time.Duration) bool {
 	if claim != s.claim || s.since == 0 {
 		s.claim, s.since, s.asked = claim, now, 0
 		return false
@@ -221,7 +222,7 @@ func (p *Elector) standBy(ctx context.Context, seen *standbyWatch) error {
 	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
 	defer cancel()
 	claim, _, err := p.lastClaim(ctx)
-	if err != nil || !seen.shouldRequest(claim, now) {
+	if err != nil || !seen.observeClaim(claim, now) {
 		return err
 	}
 	if seen.asked == 2 {

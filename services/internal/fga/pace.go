@@ -35,7 +35,7 @@ func (p *pace) retryInterceptor() grpc.UnaryClientInterceptor {
 				return err
 			}
 			err := invoke(ctx, method, req, reply, cc, opts...)
-			if !p.shouldPause(err) || status.Code(err) != codes.ResourceExhausted {
+			if !p.recordPause(err) || status.Code(err) != codes.ResourceExhausted {
 				return err
 			}
 		}
@@ -57,8 +57,8 @@ func (p *pace) waitAllowed(ctx context.Context) error {
 	return nil
 }
 
-// shouldPause records the pause that an error requests, and reports whether it requests one.
-func (p *pace) shouldPause(err error) bool {
+// recordPause records the pause that an error requests, and reports whether it requests one.
+func (p *pace) recordPause(err error) bool {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {
 			pause := min(max(info.GetRetryDelay().AsDuration(), minPause), maxPause)

@@ -66,14 +66,14 @@ func TestCallsKeepThePaceThatAServerAsksFor(t *testing.T) {
 func TestNoServerIsLeftAloneForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pace{}
-		if !p.shouldPause(busy(t, codes.Unavailable, 24*time.Hour)) {
+		if !p.recordPause(busy(t, codes.Unavailable, 24*time.Hour)) {
 			t.Fatal("nothing is held")
 		}
 		begun := time.Now()
 		if err := p.waitAllowed(t.Context()); err != nil || time.Since(begun) != maxPause {
 			t.Errorf("waited %s, %v", time.Since(begun), err)
 		}
-		p.shouldPause(busy(t, codes.Unavailable, time.Hour))
+		p.recordPause(busy(t, codes.Unavailable, time.Hour))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := p.waitAllowed(ctx); status.Code(err) != codes.Unavailable {

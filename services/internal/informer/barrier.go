@@ -68,7 +68,7 @@ func (v *Informer) CatchUp(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
-	for !v.hasReached(topology.Incarnation(stream), sequence, now) {
+	for !v.markSynced(topology.Incarnation(stream), sequence, now) {
 		if !backoff.Sleep(ctx, verifyInterval/1000) {
 			return fault.Unavailable(fmt.Errorf("%w %s up to %d: %w", errBehind, topology.Changes, sequence, ctx.Err()))
 		}
@@ -109,9 +109,9 @@ func (p position) isBeyond(stream *jetstream.StreamInfo, last uint64) bool {
 	return p.incarnation == topology.Incarnation(stream) && p.position > last
 }
 
-// hasReached reports whether the view holds everything up to a sequence, in the same life of the stream. If so, it records
-// then, the time at which the stream ended there.
-func (v *Informer) hasReached(incarnation string, sequence uint64, then time.Duration) bool {
+// markSynced records then, the time at which the stream ended at a sequence. It does so, and returns true, only if the
+// view holds everything up to there, in the same life of the stream.
+func (v *Informer) markSynced(incarnation string, sequence uint64, then time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.loading || v.streamID != incarnation || v.position < sequence {

@@ -21,7 +21,7 @@ func (r *Results) Run(ctx context.Context, lost func()) {
 	publishing.Go(func() { r.outbox.runOutbox(ctx) })
 	defer publishing.Wait()
 	for backoff.Sleep(ctx, r.interval) {
-		if !r.hasLost(ctx) {
+		if !r.checkLoss(ctx) {
 			continue
 		}
 		r.log.WarnContext(ctx, "results are lost; saying all of them again")
@@ -42,9 +42,9 @@ func (r *Results) Forget() {
 // Flush publishes the waiting results before the process ends.
 func (r *Results) Flush() { r.outbox.flushOnce() }
 
-// hasLost reports whether results are lost. All are lost if the stream is another one, or was emptied. It looks for one
+// checkLoss reports whether results are lost. All are lost if the stream is another one, or was emptied. It looks for one
 // random result. The result must be missing twice, because a replica of the stream may lag.
-func (r *Results) hasLost(ctx context.Context) bool {
+func (r *Results) checkLoss(ctx context.Context) bool {
 	key, ok := r.probeKey()
 	if !ok {
 		return false
@@ -53,7 +53,7 @@ func (r *Results) hasLost(ctx context.Context) bool {
 	defer cancel()
 	stream, err := r.js.Stream(ctx, topology.Results)
 	if err == nil {
-		if r.isReplaced(topology.Incarnation(stream.CachedInfo())) {
+		if r.recordIncarnation(topology.Incarnation(stream.CachedInfo())) {
 			return true
 		}
 		_, err = stream.GetLastMsgForSubject(ctx, topology.ResultSubject(r.service, key))
@@ -72,8 +72,8 @@ func (r *Results) hasLost(ctx context.Context) bool {
 	return twice
 }
 
-// isReplaced records the life of the stream, and reports whether it differs from the one before.
-func (r *Results) isReplaced(incarnation string) bool {
+// recordIncarnation records the life of the stream, and reports whether it differs from the one before.
+func (r *Results) recordIncarnation(incarnation string) bool {
 	before := r.incarnation
 	r.incarnation = incarnation
 	return before != "" && before != incarnation

@@ -82,7 +82,7 @@ type report struct {
 // expires with the tombstone.
 func (r *Results) Report(ctx context.Context, result Result) {
 	result.Message = truncate.Text(result.Message, maxMessage)
-	if !r.isNews(result) {
+	if !r.storeReport(result) {
 		return
 	}
 	c := result.Change
@@ -110,8 +110,8 @@ func resultLifetime(c event.Change) []jetstream.PublishOpt {
 	return []jetstream.PublishOpt{jetstream.WithMsgTTL(max(time.Until(c.ExpiresAt), minTTL))}
 }
 
-// isNews stores a result, and reports whether it differs from the last one of its object.
-func (r *Results) isNews(result Result) bool {
+// storeReport stores a result, and reports whether it differs from the last one of its object.
+func (r *Results) storeReport(result Result) bool {
 	c := result.Change
 	is := report{uid: c.UID, generation: c.Generation, outcome: result.Outcome, message: result.Message}
 	if c.Generation == 0 {

@@ -85,7 +85,7 @@ func (c *checker) check() {
 	c.addRoles()
 	// If the policy has errors, it is too early to report missing parts.
 	if c.valid && !c.findings.HasErrors() {
-		c.findUngranted()
+		c.reportUngranted()
 		c.warn()
 	}
 }

@@ -12,9 +12,9 @@ type waiting struct {
 	action  *action
 }
 
-// findUngranted finds the actions that no subject can ever have, whatever roles are bound. It starts with the actions
+// reportUngranted reports the actions that no subject can ever have, whatever roles are bound. It starts with the actions
 // that role bindings give. From there, grants spread backwards along relations, to the bindings that wait for them.
-func (c *checker) findUngranted() {
+func (c *checker) reportUngranted() {
 	if !c.await() {
 		return
 	}

@@ -85,7 +85,7 @@ func Of(p *policy.Policy, f Filter) *Graph {
 	}
 	for _, t := range p.Types {
 		if n := b.nodes[t]; n != nil && (!n.Beside || n.connected) {
-			n.list(t)
+			n.setActions(t)
 			g.Nodes = append(g.Nodes, &n.Node)
 		}
 	}
@@ -122,8 +122,8 @@ func (b *builder) node(t *policy.Type) *node {
 	return n
 }
 
-// list sets the list of actions from the noted ones.
-func (n *node) list(t *policy.Type) {
+// setActions sets the list of actions from the noted ones.
+func (n *node) setActions(t *policy.Type) {
 	for _, bound := range t.Bindings {
 		if n.actions[bound.Action] {
 			n.Actions = append(n.Actions, Action{Name: bound.Action, ByRole: bound.RoleBinding})

@@ -55,7 +55,7 @@ func (c *cost) countStep() error {
 			return &typesystem.InvalidRelationError{ObjectType: c.loop.typ, Relation: c.loop.rel, Cause: typesystem.ErrCycle}
 		}
 		c.spent += circle.entries + c.knots.groupCost(n)
-		c.hasEntry(n, c.relations[n].rewrite, visited{})
+		c.searchEntry(n, c.relations[n].rewrite, visited{})
 		if c.spent > maxCost {
 			return &costError{n}
 		}
@@ -118,17 +118,17 @@ func (c *cost) circleCost(n name) (*walk, bool) {
 // visited holds the relations on a walk by type, and reports for each whether the walk found a subject there.
 type visited map[string]map[string]bool
 
-// hasEntry repeats the walk that searches for a subject that could have the relation, and counts its cost.
-func (c *cost) hasEntry(at name, rewrite *openfgav1.Userset, before visited) bool {
+// searchEntry repeats the walk that searches for a subject that could have the relation, and counts its cost.
+func (c *cost) searchEntry(at name, rewrite *openfgav1.Userset, before visited) bool {
 	if c.spent > maxCost {
 		return true
 	}
 	c.spent += 10 + len(before)
 	switch rewrite.GetUserset().(type) {
 	case *openfgav1.Userset_Union:
-		return slices.ContainsFunc(childUsersets(rewrite), func(child *openfgav1.Userset) bool { return c.hasEntry(at, child, before) })
+		return slices.ContainsFunc(childUsersets(rewrite), func(child *openfgav1.Userset) bool { return c.searchEntry(at, child, before) })
 	case *openfgav1.Userset_Intersection, *openfgav1.Userset_Difference:
-		return !slices.ContainsFunc(childUsersets(rewrite), func(child *openfgav1.Userset) bool { return !c.hasEntry(at, child, before) })
+		return !slices.ContainsFunc(childUsersets(rewrite), func(child *openfgav1.Userset) bool { return !c.searchEntry(at, child, before) })
 	}
 	seen := maps.Clone(before)
 	if seen[at.typ] == nil {
@@ -137,28 +137,28 @@ func (c *cost) hasEntry(at name, rewrite *openfgav1.Userset, before visited) boo
 	seen[at.typ][at.rel] = false // The inner map is shared, so earlier steps on this type see it too.
 	switch r := rewrite.GetUserset().(type) {
 	case *openfgav1.Userset_ComputedUserset:
-		return c.canFollow(name{typ: at.typ, rel: r.ComputedUserset.GetRelation()}, seen)
+		return c.followRelation(name{typ: at.typ, rel: r.ComputedUserset.GetRelation()}, seen)
 	case *openfgav1.Userset_TupleToUserset:
 		tupleset := name{typ: at.typ, rel: r.TupleToUserset.GetTupleset().GetRelation()}
 		return slices.ContainsFunc(c.relations[tupleset].types, func(t *openfgav1.RelationReference) bool {
-			return c.canFollow(name{typ: t.GetType(), rel: r.TupleToUserset.GetComputedUserset().GetRelation()}, seen)
+			return c.followRelation(name{typ: t.GetType(), rel: r.TupleToUserset.GetComputedUserset().GetRelation()}, seen)
 		})
 	default:
-		return c.hasDirect(at, seen)
+		return c.searchDirect(at, seen)
 	}
 }
 
-// canFollow continues to a relation unless it was visited or does not exist.
-func (c *cost) canFollow(to name, seen visited) bool {
+// followRelation continues to a relation unless it was visited or does not exist.
+func (c *cost) followRelation(to name, seen visited) bool {
 	if found, known := seen[to.typ][to.rel]; known {
 		return found
 	}
 	d, exists := c.relations[to]
-	return exists && c.hasEntry(to, d.rewrite, seen)
+	return exists && c.searchEntry(to, d.rewrite, seen)
 }
 
-// hasDirect continues to the subjects that can be assigned to a relation.
-func (c *cost) hasDirect(at name, seen visited) bool {
+// searchDirect continues to the subjects that can be assigned to a relation.
+func (c *cost) searchDirect(at name, seen visited) bool {
 	return slices.ContainsFunc(c.relations[at].types, func(t *openfgav1.RelationReference) bool {
 		if t.GetRelation() == "" {
 			seen[at.typ][at.rel] = true
@@ -166,7 +166,7 @@ func (c *cost) hasDirect(at name, seen visited) bool {
 		}
 		to := name{typ: t.GetType(), rel: t.GetRelation()}
 		_, known := seen[to.typ][to.rel]
-		return !known && c.hasEntry(to, c.relations[to].rewrite, seen)
+		return !known && c.searchEntry(to, c.relations[to].rewrite, seen)
 	})
 }
 

@@ -33,7 +33,7 @@ func TestTheEstimateWalksAsOpenFGADoes(t *testing.T) {
 		m := newGraph([]*parsedModule{u}).mergeUnits(set{true})
 		c := newCost(m)
 		all := slices.SortedFunc(maps.Keys(c.relations), name.compareName)
-		nobody := slices.IndexFunc(all, func(n name) bool { return !c.hasEntry(n, c.relations[n].rewrite, visited{}) })
+		nobody := slices.IndexFunc(all, func(n name) bool { return !c.searchEntry(n, c.relations[n].rewrite, visited{}) })
 
 		_, err := typesystem.NewAndValidate(context.Background(), m)
 		var invalid *typesystem.InvalidRelationError

@@ -129,7 +129,7 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, p *pass) (*snapshot, erro
 		}
 		_, o.Unwritable = p.unwritable[o.UID]
 		declared = declared || len(o.Declared) > 0
-		thorough = r.records.needsRead(storeID, &o, first, s.begun) || thorough
+		thorough = r.records.prepareRecord(storeID, &o, first, s.begun) || thorough
 		s.wait = max(s.wait, o.Contested)
 		owner := o.Owner
 		if !o.IsStore && o.modelID > modelID {

@@ -106,9 +106,9 @@ func (r *records) startContest(storeID string, o object, until time.Duration) {
 	}
 }
 
-// needsRead reports whether the store must be read before the record of an object is used. In the first pass of a store,
-// only deleted objects and contested records need that.
-func (r *records) needsRead(storeID string, o *object, first bool, now time.Duration) (thorough bool) {
+// prepareRecord keeps the record of an object or starts its contest, and reports whether the store must be read before the
+// record is used. In the first pass of a store, only deleted objects and contested records need that.
+func (r *records) prepareRecord(storeID string, o *object, first bool, now time.Duration) (thorough bool) {
 	if o.Record.StoreID == storeID && !r.isTrusted(*o) {
 		thorough = o.Deleted || !first
 		if o.Condition.Reason == plan.Syncing {

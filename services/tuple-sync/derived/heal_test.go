@@ -126,7 +126,7 @@ func TestAReaderOfChangesThatHangsHoldsUpNoRevocation(t *testing.T) {
 func TestAKindThatComesBackAsItWasIsRegisteredAnew(t *testing.T) {
 	b := newBed(t)
 	k := b.keyOf(kinds.ProtectedResources(), "docs")
-	if b.State.isRegistrationChanged(k) {
+	if b.State.updateRegistration(k) {
 		t.Error("nothing has changed")
 	}
 	before := b.State.revision.Load()
@@ -140,7 +140,7 @@ func TestAKindThatComesBackAsItWasIsRegisteredAnew(t *testing.T) {
 	if b.State.revision.Load() == before {
 		t.Error("what was loaded is taken to be what was known")
 	}
-	if b.State.isRegistrationChanged(k) {
+	if b.State.updateRegistration(k) {
 		t.Error("what was loaded counts again once somebody tells of it")
 	}
 	b.put(kinds.ProtectedResources(), "docs", &iamv1alpha1.ProtectedResource{Spec: protect(docType, "docs").Spec})

@@ -77,7 +77,7 @@ func mutants() map[string]mutant.Mutant {
 		"nobody counts what others wrote":              {"sync.go", "	r.undeclared.Add(float64(len(doors)))\n", ""},
 		"people are told of each tuple of others":      {"sync.go", "	r.reportUnexpected(ctx, p.Key.object, doors)\n", "	for i := range doors {\n		r.reportUnexpected(ctx, p.Key.object, doors[i:i+1])\n	}\n"},
 		"what our own writes left is somebody's":       {"sync.go", "intersectTuples(strange, remove)", "append(remove, strange[:0]...)"},
-		"a kind that is registered later is not":       {"state.go", "s.isRegistrationChanged(k) {\n			s.revision.Add(1)", "s.isRegistrationChanged(k) {\n			s.revision.Add(0)"},
+		"a kind that is registered later is not":       {"state.go", "s.updateRegistration(k) {\n			s.revision.Add(1)", "s.updateRegistration(k) {\n			s.revision.Add(0)"},
 		"a finalizer stays":                            {"spread.go", "if !live || held == \"\" ||", "if !live || held != \"\" ||"},
 		"other software holds a project":               {"spread.go", "		return resourcemanagerv1alpha1.HierarchyFinalizer\n", "		return resourcemanagerv1alpha1.HierarchyFinalizer + \"-\"\n"},
 		"other software holds a binding":               {"spread.go", "		return iamv1alpha1.PolicyBindingFinalizer\n", "		return \"\"\n"},

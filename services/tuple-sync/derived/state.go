@@ -167,7 +167,7 @@ func NewState(v *informer.Informer, stores *informer.Lister[corev1alpha1.Store],
 		if s.tableOf(k.GroupResource) != nil && k.Cluster == cluster && s.isGone(k) {
 			s.markRevoking(k)
 		}
-		if k.GroupResource == kinds.ProtectedResources().GroupResource && s.isRegistrationChanged(k) {
+		if k.GroupResource == kinds.ProtectedResources().GroupResource && s.updateRegistration(k) {
 			s.revision.Add(1)
 		}
 	})
@@ -179,13 +179,13 @@ func NewState(v *informer.Informer, stores *informer.Lister[corev1alpha1.Store],
 func (s *State) recomputeRegistrations() {
 	clear(s.judged)
 	for _, k := range s.resources.rows.Keys() {
-		s.isRegistrationChanged(k)
+		s.updateRegistration(k)
 	}
 	s.revision.Add(1)
 }
 
-// isRegistrationChanged updates judged for k, and reports whether a field changed that registration depends on.
-func (s *State) isRegistrationChanged(k event.Key) bool {
+// updateRegistration updates judged for k, and reports whether a field changed that registration depends on.
+func (s *State) updateRegistration(k event.Key) bool {
 	is := ""
 	if o, ok := s.resources.rows.Get(k); ok {
 		is = fmt.Sprint(o.UID, o.Generation, o.Value.DeletionTimestamp)

@@ -78,7 +78,7 @@ func (r *reader) readPath(readPath string, found *files) error {
 
 // readNamedFolder reads a folder that the user named. It fails if the folder has no files and none below it was read before.
 func (r *reader) readNamedFolder(dir string, found *files) error {
-	if !r.isFirst(dir) {
+	if !r.addName(dir) {
 		return nil
 	}
 	before := len(found.policies) + len(found.assertions)
@@ -112,7 +112,7 @@ func (r *reader) readFolder(dir string, found *files) error {
 			continue
 		case err != nil:
 			return err
-		case info.IsDir() && r.isFirst(name):
+		case info.IsDir() && r.addName(name):
 			err = r.readFolder(name, found)
 		case info.Mode().IsRegular() && isYAML(name):
 			err = r.readInFolder(name, found)
@@ -140,7 +140,7 @@ func (r *reader) readInFolder(name string, found *files) error {
 
 // readFile reads a file. The result has no name if the file was read before.
 func (r *reader) readFile(name string) (syntax.File, error) {
-	if !r.isFirst(name) {
+	if !r.addName(name) {
 		return syntax.File{}, nil
 	}
 	content, err := input.Read(r.in, name, r.budget)
@@ -154,7 +154,7 @@ func (r *reader) readFile(name string) (syntax.File, error) {
 	return syntax.File{Name: name, Content: content}, nil
 }
 
-func (r *reader) isFirst(name string) bool {
+func (r *reader) addName(name string) bool {
 	name = fileIdentity(name)
 	if r.seen[name] {
 		return false

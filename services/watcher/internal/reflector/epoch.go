@@ -42,8 +42,8 @@ func (e *epoch) currentEpoch() string {
 	return e.name
 }
 
-// canAdvance sets the epoch if it is later than the current one, and reports whether it did.
-func (e *epoch) canAdvance(to string) bool {
+// advanceTo sets the epoch if it is later than the current one, and reports whether it did.
+func (e *epoch) advanceTo(to string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	order, ok := event.CompareEpochs(to, e.name)
@@ -56,7 +56,7 @@ func (e *epoch) canAdvance(to string) bool {
 
 // beginEpoch begins an epoch, in which everything is swept again.
 func (r *reflector) beginEpoch(epoch string) {
-	if !r.epoch.canAdvance(epoch) {
+	if !r.epoch.advanceTo(epoch) {
 		return
 	}
 	r.cfg.Metrics.epochs.Inc()

@@ -29,7 +29,7 @@ const (
 func (k *kindReflector) runKind(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
-		err := k.listAndWatch(ctx)
+		err := k.sweepAndWatch(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // What ended with ctx is no error.
@@ -53,8 +53,8 @@ func (k *kindReflector) runKind(ctx context.Context) error {
 	}
 }
 
-// listAndWatch sweeps and then watches. It returns the reason for the next sweep.
-func (k *kindReflector) listAndWatch(ctx context.Context) error {
+// sweepAndWatch sweeps and then watches. It returns the reason for the next sweep.
+func (k *kindReflector) sweepAndWatch(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	k.mu.Lock()
@@ -72,7 +72,7 @@ func (k *kindReflector) followOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	version, count, err := k.listKind(ctx, s)
+	version, count, err := k.sweepKind(ctx, s)
 	if errors.Is(err, source.ErrNotServed) {
 		if k.finishRelist(s, "", 0, false); k.kind.Target {
 			return err // The next attempt may find it in another version.

@@ -267,7 +267,7 @@ func (k *kindReflector) dequeueState(name types.NamespacedName, s state) {
 		delete(k.waiting, name)
 		k.cfg.Metrics.waiting.WithLabelValues(k.kindLabel()).Set(float64(len(k.waiting)))
 	}
-	if k.sweep != nil && k.sweep.canMark(name, s.order) {
+	if k.sweep != nil && k.sweep.recordPublished(name, s.order) {
 		k.lane.fresh.Add(task{on: k})
 	}
 }

@@ -227,7 +227,7 @@ func (r *reflector) identifyCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.epoch.canAdvance(cluster)
+	r.epoch.advanceTo(cluster)
 	if err := r.restoreStreams(ctx); err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (r *reflector) identifyCluster(ctx context.Context) error {
 		if err != nil && !isNoMessage(err) {
 			return err
 		}
-		r.epoch.canAdvance(marker.GetEpoch())
+		r.epoch.advanceTo(marker.GetEpoch())
 		epochs = append(epochs, head.Epoch, marker.GetEpoch())
 	}
 	return r.checkOwner(epochs)

@@ -37,8 +37,8 @@ func (s *relist) recordListed(name types.NamespacedName) {
 	}
 }
 
-// canMark records a publication, and reports whether the marker can follow.
-func (s *relist) canMark(name types.NamespacedName, order uint64) bool {
+// recordPublished records a publication, and reports whether the marker can follow.
+func (s *relist) recordPublished(name types.NamespacedName, order uint64) bool {
 	if needed, ok := s.open[name]; ok && order >= needed {
 		delete(s.open, name)
 	}
@@ -137,8 +137,8 @@ func compareVersions(a, b string) (int, error) {
 	return resourceversion.CompareResourceVersion(a, b)
 }
 
-// listKind compares every object with the stream and returns the version and the size of the list.
-func (k *kindReflector) listKind(ctx context.Context, s *relist) (version string, count int64, err error) {
+// sweepKind compares every object with the stream and returns the version and the size of the list.
+func (k *kindReflector) sweepKind(ctx context.Context, s *relist) (version string, count int64, err error) {
 	var page source.Page
 	for first := true; first || page.Next != ""; first = false {
 		if page, err = k.cfg.Source.List(ctx, k.kind, page.Next); err != nil {
@@ -239,7 +239,7 @@ func (k *kindReflector) publishDueMarker(ctx context.Context) error {
 	if err := k.publishMarker(ctx, m); err != nil {
 		return err
 	}
-	if !k.isCompleted(s) {
+	if !k.completeSweep(s) {
 		return k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource)
 	}
 	k.cfg.Health.recordComplete(k.kindLabel())
@@ -251,8 +251,8 @@ func (k *kindReflector) publishDueMarker(ctx context.Context) error {
 	return nil
 }
 
-// isCompleted ends s. It returns false if another sweep began meanwhile, because the stream may have lost messages.
-func (k *kindReflector) isCompleted(s *relist) bool {
+// completeSweep ends s. It returns false if another sweep began meanwhile, because the stream may have lost messages.
+func (k *kindReflector) completeSweep(s *relist) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.sweep != s {

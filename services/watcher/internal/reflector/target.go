@@ -58,7 +58,7 @@ func (t *target) runTarget(ctx context.Context) {
 			attempt = 0
 			continue
 		}
-		if t.isNewFailure(err) && t.following.Err() == nil {
+		if t.storeFailure(err) && t.following.Err() == nil {
 			t.targets.reflector.cfg.Log.Log(ctx, logLevel(err), "a kind of targets is not followed; trying again", "kind", t.kind.String(), "error", err)
 		}
 		backoff.Backoff{Min: minRefused, Max: maxRefused}.Wait(t.following, attempt)
@@ -72,8 +72,8 @@ func (t *target) runTarget(ctx context.Context) {
 	}
 }
 
-// isNewFailure records the failure, and reports whether it is new.
-func (t *target) isNewFailure(why error) bool {
+// storeFailure records the failure, and reports whether it is new.
+func (t *target) storeFailure(why error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.failure
@@ -118,7 +118,7 @@ func (t *target) followServed() error {
 	t.mu.Lock()
 	t.failure = nil
 	t.mu.Unlock()
-	return k.listAndWatch(t.following)
+	return k.sweepAndWatch(t.following)
 }
 
 // reflectBy replaces the reflector of the kind by k, which may be nil. It drops the waiting states of the previous one.

@@ -25,8 +25,8 @@ type namespaced struct {
 	refused atomic.Bool
 }
 
-// listPage reads a page and returns the Secrets in it that objects name.
-func (s *namespaced) listPage(ctx context.Context, token string) (source.Page, error) {
+// readPage reads a page and returns the Secrets in it that objects name.
+func (s *namespaced) readPage(ctx context.Context, token string) (source.Page, error) {
 	if token == "" {
 		clear(s.shown)
 		s.references.takeTurned(s.kind.Namespace) // The list covers all names of this moment.

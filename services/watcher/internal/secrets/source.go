@@ -78,7 +78,7 @@ func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (sourc
 	if err := s.references.waitListed(ctx); err != nil {
 		return source.Page{}, err
 	}
-	page, err := of.listPage(ctx, token)
+	page, err := of.readPage(ctx, token)
 	return page, s.withRefusal(ctx, of, err, source.ErrNotServed)
 }
 
