@@ -1,5 +1,8 @@
 package rooms
 
-type state struct{}
+type state struct {
+	onChange func()
+	made     func() // set in a literal
+}
 
 func (state) write(string) {}
