@@ -20,19 +20,24 @@ var (
 	returnsBool = regexp.MustCompile(`\)\s*(?:\(\s*(?:\w+\s+)?bool\s*\)|bool)\s*\{`)
 	predicate   = regexp.MustCompile(`^(?:(?i:is|has|can|should|needs?|contains?|match(es)?|equals?|allow(s|ed)?|support(s|ed)?|exists?|valid|` +
 		`must|may|include(s|d)?|enabled?|before|after|less)|(?i:in)[A-Za-z])`)
-	isAre  = regexp.MustCompile(`^\w+ (is|are)\b`)
-	inText = map[string]*regexp.Regexp{ // what is counted in the text of a whole comment
-		"headless": regexp.MustCompile(`(?:^|[.:;,] )(?:[Ww]ho|[Ww]hat|[Ww]hoever|[Ww]hose|[Oo]f (?:whom|what|which))\b|` +
-			`\b(?:is|are|for|of|by|from|to) (?:who|what|whoever|whose)\b`),
-		"somebody":      regexp.MustCompile(`(?i)\b(?:some|no|any|every)body\b|\bwhoever\b`),
-		"software-says": regexp.MustCompile(`(?i)\b(?:tells?|told|says?|said|asks?|asked|looks?|looked|knows?|known|hears?|heard|believes?|believed)\b`),
-		"phrase":        regexp.MustCompile(`(?i)\b(?:anew|by then|whom|on the word of|lets go|sees to)\b`),
-	}
-	opener      = regexp.MustCompile(`^(?:Of|Who|Whose|What|That|Nor|None)\b`)
-	sentenceEnd = regexp.MustCompile(`[.!?]["')]*\s+`)
-	startOfPart = regexp.MustCompile(`^(?:[-*•] |\d+\. |# |\s|\t)`)
-	wordOfProse = regexp.MustCompile(`[A-Za-z]`)
+	isAre    = regexp.MustCompile(`^\w+ (is|are)\b`)
+	headless = regexp.MustCompile(`(?:^|[.:;,] )(?:[Ww]ho|[Ww]hat|[Ww]hoever|[Ww]hose|[Oo]f (?:whom|what|which))\b|` +
+		`\b(?:is|are|for|of|by|from|to) (?:who|what|whoever|whose)\b`)
+	somebody     = regexp.MustCompile(`(?i)\b(?:some|no|any|every)body\b|\bwhoever\b`)
+	softwareSays = regexp.MustCompile(`(?i)\b(?:tells?|told|says?|said|asks?|asked|looks?|looked|knows?|known|hears?|heard|believes?|believed)\b`)
+	phrase       = regexp.MustCompile(`(?i)\b(?:anew|by then|whom|on the word of|lets go|sees to)\b`)
+	opener       = regexp.MustCompile(`^(?:Of|Who|Whose|What|That|Nor|None)\b`)
+	sentenceEnd  = regexp.MustCompile(`[.!?]["')]*\s+`)
+	startOfPart  = regexp.MustCompile(`^(?:[-*•] |\d+\. |# |\s|\t)`)
+	wordOfProse  = regexp.MustCompile(`[A-Za-z]`)
 )
+
+// inText returns what is counted in the text of a whole comment.
+func inText() map[string]*regexp.Regexp {
+	return map[string]*regexp.Regexp{
+		"headless": headless, "somebody": somebody, "software-says": softwareSays, "phrase": phrase,
+	}
+}
 
 const longestSentence = 25 // words
 
@@ -80,7 +85,7 @@ func checkComment(lines []string, add func(measure, text string)) {
 		trimmed[i] = strings.TrimSpace(line)
 	}
 	text := strings.Join(trimmed, " ")
-	for measure, pattern := range inText {
+	for measure, pattern := range inText() {
 		for _, at := range pattern.FindAllStringIndex(text, -1) {
 			add(measure, text[max(0, at[0]-20):min(len(text), at[1]+20)])
 		}
@@ -90,7 +95,7 @@ func checkComment(lines []string, add func(measure, text string)) {
 			add("opener", sentence)
 		}
 		words := 0
-		for _, word := range strings.Fields(sentence) {
+		for word := range strings.FieldsSeq(sentence) {
 			if wordOfProse.MatchString(word) {
 				words++
 			}
