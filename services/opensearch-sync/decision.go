@@ -78,7 +78,7 @@ func (s *state) expectedForDeletes(kind plan.Kind, w syncInput, d decision) (all
 	}
 	for _, o := range w.objects {
 		if deleted[o.UID] {
-			all = append(all, s.tables[kind].expected(o))
+			all = append(all, s.tables[kind].expectedState(o))
 		}
 	}
 	return all

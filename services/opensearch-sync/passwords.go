@@ -120,7 +120,7 @@ func (s *state) expectedUsers(objects []object) map[string][]verify.Expected {
 	for _, o := range objects {
 		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok && needsPassword(o) {
 			name := user.Spec.PasswordFrom.Name
-			all[name] = append(all[name], s.tables[plan.Users].expected(o))
+			all[name] = append(all[name], s.tables[plan.Users].expectedState(o))
 		}
 	}
 	return all

@@ -190,7 +190,7 @@ func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (
 				if !ok || kept.Cluster != uid || kept.Connection != digestOf(was.Value) {
 					continue
 				}
-				if err = r.verifier.Verify(ctx, r.state.tables[kind].expected(o)); err == nil {
+				if err = r.verifier.Verify(ctx, r.state.tables[kind].expectedState(o)); err == nil {
 					return r.connections.connectTo(ctx, was.Value)
 				}
 			}

@@ -132,9 +132,9 @@ type table interface {
 	objectsOf(cluster event.Key, uid string) []object
 	// goneObjects returns the deleted objects that named a cluster.
 	goneObjects(cluster event.Key) []object
-	// expected returns the state that the API server must hold under the name of an object. If o is gone and its name is
+	// expectedState returns the state that the API server must hold under the name of an object. If o is gone and its name is
 	// taken again, that is the state of the newer object.
-	expected(o object) verify.Expected
+	expectedState(o object) verify.Expected
 	// parseManifest decodes a manifest and rejects unknown fields. live returns the object of a name.
 	parseManifest(manifest []byte) (opensearchv1.Declared, error)
 	liveObject(k event.Key) (object, bool)
@@ -234,7 +234,7 @@ func (t tableOf[T, P]) toObjects(cluster event.Key, rows []informer.Object[T]) (
 	return all
 }
 
-func (t tableOf[T, P]) expected(o object) verify.Expected {
+func (t tableOf[T, P]) expectedState(o object) verify.Expected {
 	if newer, taken := t.liveObject(o.Key); taken && o.isGone() {
 		o = newer
 	}

@@ -34,6 +34,6 @@ func (all tables) tableIn(group event.GroupResource) table {
 	return all[0]
 }
 
-func (all tables) expected(o object) verify.Expected {
-	return all.tableIn(o.kind.GroupResource).expected(o)
+func (all tables) expectedState(o object) verify.Expected {
+	return all.tableIn(o.kind.GroupResource).expectedState(o)
 }

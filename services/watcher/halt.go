@@ -88,12 +88,12 @@ func (h *halt) Adopt(b *eventv1.Barrier) {
 	}
 }
 
-// load reads the state of earlier terms. It tries again until ctx ends.
-func (h *halt) load(ctx context.Context) {
+// loadHalt reads the state of earlier terms. It tries again until ctx ends.
+func (h *halt) loadHalt(ctx context.Context) {
 	for ctx.Err() == nil {
 		lease, err := h.leases.Get(ctx, h.name, metav1.GetOptions{})
 		if err == nil {
-			h.merge(lease)
+			h.mergeLease(lease)
 			return
 		}
 		h.log.WarnContext(ctx, "the Lease cannot be read; trying again", slog.Any("error", err))
@@ -101,21 +101,21 @@ func (h *halt) load(ctx context.Context) {
 	}
 }
 
-// run writes a new halt to the Lease, and ends one that was resumed, until ctx ends.
-func (h *halt) run(ctx context.Context) {
+// keepHalt writes a new halt to the Lease, and ends one that was resumed, until ctx ends.
+func (h *halt) keepHalt(ctx context.Context) {
 	for backoff.Sleep(ctx, leaseRetry) {
-		if err := h.compare(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
+		if err := h.compareWithLease(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
 			h.log.WarnContext(ctx, "the halt is not compared with the Lease; trying again", slog.Any("error", err))
 		}
 	}
 }
 
-func (h *halt) compare(ctx context.Context) error {
+func (h *halt) compareWithLease(ctx context.Context) error {
 	if h.Reason() == "" {
 		return nil
 	}
 	lease, err := h.leases.Get(ctx, h.name, metav1.GetOptions{})
-	if err != nil || h.merge(lease) {
+	if err != nil || h.mergeLease(lease) {
 		return err
 	}
 	h.mu.Lock()
@@ -124,14 +124,14 @@ func (h *halt) compare(ctx context.Context) error {
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, resumedAnnotation, strings.Join(h.resumed, " "))
 	h.mu.Unlock()
 	if lease, err = h.leases.Update(ctx, lease, metav1.UpdateOptions{}); err == nil {
-		h.merge(lease)
+		h.mergeLease(lease)
 	}
 	return err
 }
 
-// merge takes over the halt of the Lease. A halt that the Lease does not hold goes on until the Lease shows that it was
+// mergeLease takes over the halt of the Lease. A halt that the Lease does not hold goes on until the Lease shows that it was
 // resumed: the Lease may not hold it yet, or may have been deleted. merge reports whether the Lease holds the same state.
-func (h *halt) merge(lease *coordinationv1.Lease) (same bool) {
+func (h *halt) mergeLease(lease *coordinationv1.Lease) (same bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if keys := strings.Fields(lease.Annotations[resumedAnnotation]); len(keys) > 0 {

@@ -48,37 +48,37 @@ func announced(h *halt) *eventv1.Barrier {
 
 func TestHaltSurvives(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, l *oneLease, h *halt) *halt{
-		"another term before it is written": func(t *testing.T, _ *oneLease, h *halt) *halt { h.load(t.Context()); return h },
+		"another term before it is written": func(t *testing.T, _ *oneLease, h *halt) *halt { h.loadHalt(t.Context()); return h },
 		"a restart before it is written": func(t *testing.T, l *oneLease, h *halt) *halt {
 			next := l.replica(t)
-			next.load(t.Context())
+			next.loadHalt(t.Context())
 			next.Adopt(announced(h))
 			return next
 		},
 		"a restart after it is written": func(t *testing.T, l *oneLease, h *halt) *halt {
-			_ = h.compare(t.Context())
+			_ = h.compareWithLease(t.Context())
 			next := l.replica(t)
-			next.load(t.Context())
+			next.loadHalt(t.Context())
 			return next
 		},
 		"the deletion of the Lease": func(t *testing.T, l *oneLease, h *halt) *halt {
-			_ = h.compare(t.Context())
+			_ = h.compareWithLease(t.Context())
 			l.lease = coordinationv1.Lease{}
-			_ = h.compare(t.Context())
+			_ = h.compareWithLease(t.Context())
 			return h
 		},
 		"the deletion of the Lease, and a restart": func(t *testing.T, l *oneLease, h *halt) *halt {
-			_ = h.compare(t.Context())
+			_ = h.compareWithLease(t.Context())
 			l.lease = coordinationv1.Lease{}
 			next := l.replica(t)
-			next.load(t.Context())
+			next.loadHalt(t.Context())
 			next.Adopt(announced(h))
 			return next
 		},
 		"a Lease that loses its annotations": func(t *testing.T, l *oneLease, h *halt) *halt {
-			_ = h.compare(t.Context())
+			_ = h.compareWithLease(t.Context())
 			l.lease.Annotations = nil
-			h.load(t.Context())
+			h.loadHalt(t.Context())
 			return h
 		},
 	} {
@@ -90,14 +90,14 @@ func TestHaltSurvives(t *testing.T) {
 			t.Errorf("%s ends the halt", name)
 			continue
 		}
-		if err := h.compare(t.Context()); err != nil || l.lease.Annotations[haltAnnotation] == "" {
+		if err := h.compareWithLease(t.Context()); err != nil || l.lease.Annotations[haltAnnotation] == "" {
 			t.Errorf("%s: the Lease holds %v, %v", name, l.lease.Annotations, err)
 		}
 		if _, err := l.replica(t).Resume(t.Context()); err != nil {
 			t.Error(err)
 		}
 		digest := announced(h).GetHaltDigest()
-		if err := h.compare(t.Context()); err != nil || h.Reason() != "" {
+		if err := h.compareWithLease(t.Context()); err != nil || h.Reason() != "" {
 			t.Errorf("%s: after Resume the halt is %q, %v", name, h.Reason(), err)
 		}
 		if keys := announced(h).GetResumeKeys(); digest == "" || len(keys) != 1 || barrier.HaltDigest(keys[0]) != digest {
@@ -110,13 +110,13 @@ func TestResumedHaltIsNotAdopted(t *testing.T) {
 	l := &oneLease{}
 	h := l.replica(t)
 	h.Begin("forged")
-	_ = h.compare(t.Context())
+	_ = h.compareWithLease(t.Context())
 	last := announced(h)
 	if _, err := h.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	next := l.replica(t)
-	next.load(t.Context())
+	next.loadHalt(t.Context())
 	if next.Adopt(last); next.Reason() != "" {
 		t.Errorf("a halt that was resumed begins again: %s", next.Reason())
 	}
@@ -126,7 +126,7 @@ func TestHaltHasNoDigestBeforeTheLeaseHoldsItsKey(t *testing.T) {
 	l := &oneLease{err: errors.New("down")}
 	h := l.replica(t)
 	h.Begin("forged")
-	_ = h.compare(t.Context())
+	_ = h.compareWithLease(t.Context())
 	if b := announced(h); b.GetHalted() == "" || b.GetHaltDigest() != "" {
 		t.Errorf("the barrier announces %q with the digest %q", b.GetHalted(), b.GetHaltDigest())
 	}
@@ -138,12 +138,12 @@ func TestLeaseHoldsABoundedNumberOfKeys(t *testing.T) {
 	var keys []string
 	for range maxResumed + 2 {
 		h.Begin("forged")
-		_ = h.compare(t.Context())
+		_ = h.compareWithLease(t.Context())
 		keys = append(keys, h.key)
 		if _, err := h.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		_ = h.compare(t.Context())
+		_ = h.compareWithLease(t.Context())
 	}
 	slices.Reverse(keys)
 	if got := announced(h).GetResumeKeys(); !slices.Equal(got, keys[:maxResumed]) {

@@ -81,8 +81,8 @@ func (l *lease) recordHolder(holder string, err error) {
 	}
 }
 
-// term numbers the term of this replica. A later holder of the Lease has a higher number.
-func (l *lease) term() uint64 {
+// currentTerm numbers the term of this replica. A later holder of the Lease has a higher number.
+func (l *lease) currentTerm() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return uint64(max(l.transitions, 0))

@@ -85,7 +85,7 @@ func TestLeaseNumbersTermsByItsTransitions(t *testing.T) {
 	}
 	a.err = errors.New("no answer")
 	_ = l.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaderTransitions: 4})
-	if got := l.term(); got != 3 {
+	if got := l.currentTerm(); got != 3 {
 		t.Errorf("got term %d, want 3", got)
 	}
 }

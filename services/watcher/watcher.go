@@ -88,10 +88,10 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 		Tasks: []func(context.Context) error{
 			func(ctx context.Context) error {
 				return leader.runElection(ctx, func(ctx context.Context) error {
-					halted.load(ctx)
-					go halted.run(ctx)
+					halted.loadHalt(ctx)
+					go halted.keepHalt(ctx)
 					term := stream
-					term.Term = leader.lease.term()
+					term.Term = leader.lease.currentTerm()
 					term.Source = secrets.New(cluster, stream.Kinds, rt.Log) // References from an earlier term do not matter.
 					return reflector.Run(ctx, term)
 				})

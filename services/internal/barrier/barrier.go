@@ -103,11 +103,11 @@ func NewWriter(term uint64, newest *eventv1.Barrier, sequence uint64) *Writer {
 // Begin begins another run behind the newest barrier on the stream.
 func (w *Writer) Begin(newest *eventv1.Barrier, sequence uint64) {
 	w.run, w.attempted, w.written, w.attempts = rand.Text(), 0, 0, map[digest]bool{}
-	w.follow(newest, sequence)
+	w.continueFrom(newest, sequence)
 }
 
-// follow makes a barrier the one that the first barrier of the run expects.
-func (w *Writer) follow(newest *eventv1.Barrier, sequence uint64) {
+// continueFrom makes a barrier the one that the first barrier of the run expects.
+func (w *Writer) continueFrom(newest *eventv1.Barrier, sequence uint64) {
 	w.base, w.expected, w.earlier = Of(newest), sequence, nil
 	if w.base.Run == "" {
 		return
@@ -152,7 +152,7 @@ func (w *Writer) Refused(newest *eventv1.Barrier, sequence, current uint64) Verd
 	}
 	w.foreign++
 	if at.Run != "" && at.Run == w.base.Run && at.Number > w.base.Number && w.isEarlier(newest.GetEarlier()) {
-		w.follow(newest, sequence) // The leader before still wrote.
+		w.continueFrom(newest, sequence) // The leader before still wrote.
 		return GoOn
 	}
 	return Doubt

@@ -32,9 +32,9 @@ type proof struct {
 // maxHalts bounds the halts that a view keeps.
 const maxHalts = 64
 
-// latch keeps the halt of a barrier until a barrier holds its key. A later barrier without the halt does not end it. The
+// latchHalt keeps the halt of a barrier until a barrier holds its key. A later barrier without the halt does not end it. The
 // caller holds the lock.
-func (v *Informer) latch(b *eventv1.Barrier) {
+func (v *Informer) latchHalt(b *eventv1.Barrier) {
 	for _, key := range b.GetResumeKeys() {
 		delete(v.halts, barrier.HaltDigest(key))
 	}
@@ -70,10 +70,10 @@ func (c clock) toBootTime(written time.Time) time.Duration {
 	return min(bootclock.Now(), c.asked+written.Sub(c.told))
 }
 
-// prove stores a barrier. It ignores one that was written before the load began: end is the sequence of the mark that
+// recordBarrier stores a barrier. It ignores one that was written before the load began: end is the sequence of the mark that
 // the load wrote. It returns errReplaced if the barrier does not name the last one that the view has read: then the view
 // holds a part of the stream that was lost.
-func (v *Informer) prove(msg jetstream.Msg, meta *jetstream.MsgMetadata, end uint64) error {
+func (v *Informer) recordBarrier(msg jetstream.Msg, meta *jetstream.MsgMetadata, end uint64) error {
 	var b eventv1.Barrier
 	if err := proto.Unmarshal(msg.Data(), &b); err != nil || topology.BarrierSubject(b.GetCluster()) != msg.Subject() {
 		v.cfg.Log.Warn("unusable barrier skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
@@ -81,7 +81,7 @@ func (v *Informer) prove(msg jetstream.Msg, meta *jetstream.MsgMetadata, end uin
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.latch(&b)
+	v.latchHalt(&b)
 	if b.GetRun() == "" { // It only announces a halt.
 		return nil
 	}
@@ -106,9 +106,9 @@ func (v *Informer) prove(msg jetstream.Msg, meta *jetstream.MsgMetadata, end uin
 	return nil
 }
 
-// proven returns nil once the view has read a barrier of a cluster that was written after the load began, and after the
+// checkProven returns nil once the view has read a barrier of a cluster that was written after the load began, and after the
 // server made the consumer again. The caller holds the lock.
-func (v *Informer) proven(cluster string) error {
+func (v *Informer) checkProven(cluster string) error {
 	switch p, ok := v.proofs[cluster]; {
 	case p.halted != "":
 		return fmt.Errorf("%w: all services are halted: %s", ErrIncomplete, p.halted)
@@ -120,10 +120,10 @@ func (v *Informer) proven(cluster string) error {
 	return nil
 }
 
-// continues reports whether a message may continue what the view has read. Another consumer may read another life of the
+// canContinue reports whether a message may continue what the view has read. Another consumer may read another life of the
 // stream. Then anything that came behind the last barrier, of any cluster, may be lost, and no later message would show it.
 // Otherwise the next barriers show whether it is the same life. The view is incomplete until each cluster has one.
-func (v *Informer) continues(consumer string) bool {
+func (v *Informer) canContinue(consumer string) bool {
 	if v.consumer == consumer {
 		return true
 	}

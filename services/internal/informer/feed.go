@@ -64,7 +64,7 @@ func (v *Informer) feedChanges(ctx context.Context, stream *jetstream.StreamInfo
 	}
 	loaded := false
 	return forEachMessage(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
-		if !v.continues(meta.Consumer) {
+		if !v.canContinue(meta.Consumer) {
 			return errReplaced
 		}
 		if err := v.applyMessage(ctx, msg, meta, end); err != nil {
@@ -100,7 +100,7 @@ func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg, meta *je
 	case topology.IsWake(msg.Subject()):
 		return nil // A mark of the end has no content; only its sequence counts.
 	case topology.IsBarrier(msg.Subject()):
-		return v.prove(msg, meta, end)
+		return v.recordBarrier(msg, meta, end)
 	}
 	err := v.takeOnce(ctx, msg)
 	if err != nil && !fault.IsTerminal(err) {

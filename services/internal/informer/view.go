@@ -208,7 +208,7 @@ func (v *Informer) checkComplete() error {
 				return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, of, v.position, m.message.GetLastSequence())
 			}
 		}
-		if err := v.proven(cluster); err != nil {
+		if err := v.checkProven(cluster); err != nil {
 			return err
 		}
 	}

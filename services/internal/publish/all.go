@@ -26,7 +26,7 @@ const (
 // ends it.
 func (p *Publisher) All(ctx context.Context, cluster string, r event.GroupResource, bodies bool) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
-		if err := p.all(ctx, topology.HeadsFilter(cluster, r), bodies, yield); err != nil {
+		if err := p.readAll(ctx, topology.HeadsFilter(cluster, r), bodies, yield); err != nil {
 			yield(Stored{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
 		}
 	}
@@ -35,7 +35,7 @@ func (p *Publisher) All(ctx context.Context, cluster string, r event.GroupResour
 // AllIn reads the same as [Publisher.All] in one namespace.
 func (p *Publisher) AllIn(ctx context.Context, cluster string, r event.GroupResource, namespace string, bodies bool) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
-		if err := p.all(ctx, topology.HeadsFilterIn(cluster, r, namespace), bodies, yield); err != nil {
+		if err := p.readAll(ctx, topology.HeadsFilterIn(cluster, r, namespace), bodies, yield); err != nil {
 			yield(Stored{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
 		}
 	}
@@ -44,13 +44,13 @@ func (p *Publisher) AllIn(ctx context.Context, cluster string, r event.GroupReso
 // Tombstones reads the headers of the tombstones on subjects of their own of one resource.
 func (p *Publisher) Tombstones(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
-		if err := p.all(ctx, topology.TombstonesFilter(cluster, r), false, yield); err != nil {
+		if err := p.readAll(ctx, topology.TombstonesFilter(cluster, r), false, yield); err != nil {
 			yield(Stored{}, fmt.Errorf("read the tombstones of %s in %s: %w", r, topology.Changes, err))
 		}
 	}
 }
 
-func (p *Publisher) all(ctx context.Context, filter string, bodies bool, yield func(Stored, error) bool) error {
+func (p *Publisher) readAll(ctx context.Context, filter string, bodies bool, yield func(Stored, error) bool) error {
 	newest, err := p.newestSequence(ctx, filter)
 	if err != nil || newest == 0 {
 		return err
@@ -69,7 +69,7 @@ func (p *Publisher) all(ctx context.Context, filter string, bodies bool, yield f
 	}
 	defer messages.Stop()
 	for {
-		at, goOn, err := next(ctx, messages, bodies, yield)
+		at, goOn, err := readNext(ctx, messages, bodies, yield)
 		if err != nil || !goOn || at.NumPending == 0 && at.Sequence.Stream >= newest {
 			return err
 		}
@@ -100,7 +100,7 @@ func (p *Publisher) deleteConsumer(ctx context.Context, consumer jetstream.Consu
 	_ = p.js.DeleteConsumer(ctx, topology.Changes, consumer.CachedInfo().Name) // On error the server deletes it later.
 }
 
-func next(ctx context.Context, messages jetstream.MessagesContext, bodies bool, yield func(Stored, error) bool) (*jetstream.MsgMetadata, bool, error) {
+func readNext(ctx context.Context, messages jetstream.MessagesContext, bodies bool, yield func(Stored, error) bool) (*jetstream.MsgMetadata, bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readStall, errStalled)
 	defer cancel()
 	msg, err := messages.Next(jetstream.NextContext(ctx))

@@ -26,16 +26,16 @@ func (p *Publisher) Barrier(ctx context.Context, b *eventv1.Barrier, expected ui
 	if err != nil {
 		return 0, fmt.Errorf("encode barrier: %w", err)
 	}
-	connection, before := p.connection(), p.uncovered.Swap(0)
+	connection, before := p.connectionNumber(), p.uncovered.Swap(0)
 	switch {
 	case before > 0 && before <= connection:
 		err = errUnproven
 	case !p.js.Conn().IsConnected():
 		err = errDisconnected
 	default:
-		sequence, err = p.send(ctx, b.GetCluster(), data, expected)
+		sequence, err = p.sendBarrier(ctx, b.GetCluster(), data, expected)
 	}
-	if before > 0 && (err != nil || p.connection() != connection) {
+	if before > 0 && (err != nil || p.connectionNumber() != connection) {
 		p.uncover(before - 1)
 	}
 	if err != nil && !errors.Is(err, ErrRefused) {
@@ -47,8 +47,8 @@ func (p *Publisher) Barrier(ctx context.Context, b *eventv1.Barrier, expected ui
 	return sequence, nil
 }
 
-func (p *Publisher) send(ctx context.Context, cluster string, data []byte, expected uint64) (sequence uint64, err error) {
-	connection := p.connection()
+func (p *Publisher) sendBarrier(ctx context.Context, cluster string, data []byte, expected uint64) (sequence uint64, err error) {
+	connection := p.connectionNumber()
 	ack, err := p.js.Publish(ctx, topology.BarrierSubject(cluster), data, jetstream.WithExpectLastSequencePerSubject(expected))
 	switch {
 	case err == nil:
@@ -88,14 +88,14 @@ func (p *Publisher) uncover(connection uint64) {
 // find that out, because it expects only the last barrier.
 func (p *Publisher) IsUnproven() bool {
 	uncovered := p.uncovered.Load()
-	return uncovered > 0 && uncovered <= p.connection()
+	return uncovered > 0 && uncovered <= p.connectionNumber()
 }
 
 // Cover ends the state of [Publisher.IsUnproven], because the caller compares the stream with the API server from now on.
 func (p *Publisher) Cover() { p.uncovered.Store(0) }
 
-// connection numbers the connection to NATS.
-func (p *Publisher) connection() uint64 { return p.js.Conn().Stats().Reconnects }
+// connectionNumber numbers the connection to NATS.
+func (p *Publisher) connectionNumber() uint64 { return p.js.Conn().Stats().Reconnects }
 
 // LastBarrier returns the newest barrier of a cluster and its sequence. The error is [ErrNone] if there is none, and
 // [ErrMalformed] if it cannot be decoded; then the sequence is set.

@@ -15,8 +15,8 @@ func (p *Publisher) OnAck(f func(sequence uint64)) {
 	p.onAck.Store(&f)
 }
 
-// acknowledged calls the function of [Publisher.OnAck].
-func (p *Publisher) acknowledged(sequence uint64) {
+// recordAcknowledged calls the function of [Publisher.OnAck].
+func (p *Publisher) recordAcknowledged(sequence uint64) {
 	if f := p.onAck.Load(); f != nil && *f != nil {
 		(*f)(sequence)
 	}

@@ -100,7 +100,7 @@ func (p *Publisher) publishOnce(ctx context.Context, subject string, c event.Cha
 		id = uniqueID(c)
 	}
 	for range attempts {
-		connection := p.connection()
+		connection := p.connectionNumber()
 		pub, err := p.js.PublishMsg(ctx, msg, publishConditions(c, id, expected, opts)...)
 		switch {
 		case err == nil && pub.Duplicate && pub.Sequence != expected:
@@ -110,7 +110,7 @@ func (p *Publisher) publishOnce(ctx context.Context, subject string, c event.Cha
 			continue
 		case err == nil:
 			p.uncover(connection)
-			p.acknowledged(pub.Sequence)
+			p.recordAcknowledged(pub.Sequence)
 			return Ack{Entry: headOf(c.Key, pub.Sequence, msg.Header)}, nil
 		case !isConflict(err):
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, err))

@@ -27,8 +27,8 @@ type fields struct {
 func Expect[T any](o informer.Object[T], of func(*T) (declared, recorded any)) Expected {
 	fieldsOf := func(uid string, value *T) (f fields, err error) {
 		declared, recorded := of(value)
-		if f.declared, err = encode([]any{uid, declared}); err == nil {
-			f.recorded, err = encode(recorded)
+		if f.declared, err = encodeValue([]any{uid, declared}); err == nil {
+			f.recorded, err = encodeValue(recorded)
 		}
 		return f, err
 	}
@@ -63,7 +63,7 @@ func (e Expected) Equals(other Expected) bool {
 	return e.change.Key == other.change.Key && err == nil && otherErr == nil && is == was
 }
 
-func encode(value any) (string, error) {
+func encodeValue(value any) (string, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return "", fmt.Errorf("encoding the fields of an object: %w", err)

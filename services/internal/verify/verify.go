@@ -61,21 +61,21 @@ func New(v *informer.Informer, api reader, cluster string, log *slog.Logger, met
 // [reconcile.ErrStale].
 func (r *Verifier) Verify(ctx context.Context, expected ...Expected) error {
 	for _, e := range expected {
-		if err := r.verify(ctx, e); err != nil {
+		if err := r.verifyExpected(ctx, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Verifier) verify(ctx context.Context, e Expected) error {
+func (r *Verifier) verifyExpected(ctx context.Context, e Expected) error {
 	held, err := e.held()
 	if err != nil {
 		return err
 	}
 	kind, ok := kinds.Of(e.change.Key.GroupResource)
 	if !ok || e.change.Key.Cluster != r.cluster {
-		return r.contradict(e.change)
+		return r.contradictInformer(e.change)
 	}
 	if e.change.Version == kind.Older && kind.Older != "" {
 		kind.Version = kind.Older
@@ -89,7 +89,7 @@ func (r *Verifier) verify(ctx context.Context, e Expected) error {
 		return err
 	}
 	if !now.Deleted && !now.IsNewerThan(e.change) {
-		r.warn(ctx, e.change)
+		r.warnContradicted(ctx, e.change)
 	}
 	if err := r.view.ApplyAuthoritative(ctx, e.change, now); err != nil {
 		return fmt.Errorf("storing %s: %w", now.Key, err)
@@ -108,15 +108,15 @@ func (r *Verifier) VerifyAnswer(ctx context.Context, e Expected, answer event.Ch
 	if err != nil || is.declared == held.declared {
 		return err
 	}
-	r.warn(ctx, e.change)
+	r.warnContradicted(ctx, e.change)
 	return fmt.Errorf("%s: %w", e.change.Key, reconcile.ErrStale)
 }
 
-func (r *Verifier) warn(ctx context.Context, held event.Change) {
-	r.log.WarnContext(ctx, "the API server contradicts the stream; planning again", slog.Any("error", r.contradict(held)))
+func (r *Verifier) warnContradicted(ctx context.Context, held event.Change) {
+	r.log.WarnContext(ctx, "the API server contradicts the stream; planning again", slog.Any("error", r.contradictInformer(held)))
 }
 
-func (r *Verifier) contradict(held event.Change) error {
+func (r *Verifier) contradictInformer(held event.Change) error {
 	r.contradicted.WithLabelValues(held.Key.Resource).Inc()
 	return fault.Unavailable(fmt.Errorf("%s: %w", held.Key, ErrContradicted))
 }

@@ -82,7 +82,7 @@ func membersOf(found []resource) (membersOf []module.Member) {
 	judge := registryFunc(all)
 	for _, o := range found {
 		membersOf = append(membersOf, module.Member{
-			Change: o.Change, Kind: kinds.ProtectedResources(), Expected: expect(o), Carrier: o.Key,
+			Change: o.Change, Kind: kinds.ProtectedResources(), Expected: expectedState(o), Carrier: o.Key,
 			Status: func(v moduleplan.Verdict) moduleplan.Status {
 				return plan.Status(o.Value, judge(v.Room).Finding(o.Key.Name), v)
 			},
@@ -154,7 +154,7 @@ func (p *Provider) Missing(ctx context.Context, store event.Key) (out []verify.E
 	}
 	err = event.Each(p.applier.Kube.List(ctx, kinds.ProtectedResources(), ""), func(r *iamv1alpha1.ProtectedResource) {
 		if !known[r.Name] && r.DeletionTimestamp == nil {
-			out = append(out, expect(p.state.lastState(r.Name)))
+			out = append(out, expectedState(p.state.lastState(r.Name)))
 		}
 	})
 	if errors.Is(err, kube.ErrNotServed) {

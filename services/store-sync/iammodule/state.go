@@ -43,8 +43,8 @@ func (s *state) lastState(name string) resource {
 	return o
 }
 
-// expect returns the expected state of a ProtectedResource: the fields on which the model depends.
-func expect(o resource) verify.Expected {
+// expectedState returns the expected state of a ProtectedResource: the fields on which the model depends.
+func expectedState(o resource) verify.Expected {
 	return verify.Expect(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
 		b := relevantFields(p)
 		return []any{b.ObjectMeta, b.Spec}, b.Status

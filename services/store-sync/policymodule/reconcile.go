@@ -91,7 +91,7 @@ func (p *Provider) Registered(store event.Key, previewed ...plan.Document) []pla
 }
 
 func (p *Provider) memberFor(d document, v plan.Validation) module.Member {
-	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Expected: expect(d), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
+	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Expected: expectedState(d), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
 		return plan.Status(d.Value, v, verdict)
 	}}
 	if v.AuthorizationModel != "" {

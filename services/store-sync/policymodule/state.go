@@ -93,8 +93,8 @@ func relevantFields(m *corev1alpha1.AuthorizationModel) *corev1alpha1.Authorizat
 	return b
 }
 
-// expect returns the expected state of a document: the fields on which a policy depends.
-func expect(d document) verify.Expected {
+// expectedState returns the expected state of a document: the fields on which a policy depends.
+func expectedState(d document) verify.Expected {
 	return verify.Expect(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
 		return []any{d.UID, d.CreationTimestamp, d.Spec}, nil
 	})

@@ -83,7 +83,7 @@ func (r *Reconciler) runPlan(ctx context.Context, p *controller.Request[event.Ke
 	}
 	for range maxActions {
 		action := plan.Next(in, *obs)
-		err := r.verify(ctx, action, in, *obs)
+		err := r.verifyAction(ctx, action, in, *obs)
 		switch verb := action.Verb; {
 		case err != nil:
 		case verb == plan.Record:

@@ -14,9 +14,9 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// verify compares the basis of an action with the API server if the action adopts or deletes an OpenFGA store, or
+// verifyAction compares the basis of an action with the API server if the action adopts or deletes an OpenFGA store, or
 // removes a live module. All other actions follow from the view alone.
-func (r *Reconciler) verify(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
+func (r *Reconciler) verifyAction(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
 	switch {
 	case in.Store == nil:
 		return r.verifyGone(ctx, action, in, obs)

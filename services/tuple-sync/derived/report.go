@@ -116,7 +116,7 @@ func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Con
 			return nil
 		}
 		s := newSaid(o.Generation, o.Value.Status.Conditions, []string{iamv1alpha1.Observed}, r.State.observedCondition(o.Value))
-		s.expected = r.State.resources.expected(o)
+		s.expected = r.State.resources.expectedState(o)
 		s.has, s.fields = conditionsStatus{s.before}, conditionsStatus{s.after}
 		return s
 	case kinds.IAMRoles().GroupResource:
@@ -129,7 +129,7 @@ func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Con
 			effective, set = plan.Role(n.objects, o.Value)
 		}
 		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.RoleTypes(), set...)
-		s.expected = r.State.roles.expected(o)
+		s.expected = r.State.roles.expectedState(o)
 		s.has = roleStatus{o.Value.Status.EffectivePermissions, o.Value.Status.ObservedGeneration, s.before}
 		s.fields = roleStatus{effective, o.Generation, s.after}
 		return s
@@ -143,7 +143,7 @@ func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Con
 			set = plan.PolicyBinding(n.objects, o.Value)
 		}
 		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.PolicyBindingTypes(), set...)
-		s.expected = r.State.bindings.expected(o)
+		s.expected = r.State.bindings.expectedState(o)
 		s.has, s.fields = bindingStatus{o.Value.Status.ObservedGeneration, s.before}, bindingStatus{o.Generation, s.after}
 		return s
 	case kinds.GroupMemberships().GroupResource:
@@ -156,7 +156,7 @@ func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Con
 			set = plan.GroupMembership(n.objects, o.Value)
 		}
 		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.GroupMembershipTypes(), set...)
-		s.expected = r.State.memberships.expected(o)
+		s.expected = r.State.memberships.expectedState(o)
 		s.has, s.fields = membershipStatus{o.Value.Status.User, s.before}, membershipStatus{o.Value.Status.User, s.after}
 		return s
 	case kinds.Users().GroupResource:
@@ -198,7 +198,7 @@ func readyOnlyStatus[T any, P conditioned[T]](t *table[T, P], k event.Key, judge
 		set = []condition.Condition{judge(o.Value)}
 	}
 	s := newSaid(o.Generation, has, []string{iamv1alpha1.Ready}, set...)
-	s.expected = t.expected(o)
+	s.expected = t.expectedState(o)
 	s.has, s.fields = conditionsStatus{s.before}, conditionsStatus{s.after}
 	return s
 }

@@ -198,12 +198,12 @@ func (t *table[T, P]) allVersions(k event.Key) (all []*T) {
 }
 
 func (t *table[T, P]) toFound(o informer.Object[T]) found {
-	f := found{change: o.Change, object: t.objectName(o.Value), meta: metaOf[T, P](o.Value), expected: t.expected(o)}
+	f := found{change: o.Change, object: t.objectName(o.Value), meta: metaOf[T, P](o.Value), expected: t.expectedState(o)}
 	f.target, f.alive = t.cfg.target(o.Value)
 	return f
 }
 
-func (t *table[T, P]) expected(o informer.Object[T]) verify.Expected {
+func (t *table[T, P]) expectedState(o informer.Object[T]) verify.Expected {
 	return verify.Expect(o, t.relevantFields)
 }
 

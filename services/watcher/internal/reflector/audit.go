@@ -43,8 +43,8 @@ func newAudit(r *reflector) *audit {
 	return &audit{reflector: r, acked: map[uint64]struct{}{}, foreign: map[uint64]foreign{}}
 }
 
-// ack records an acknowledgement.
-func (a *audit) ack(sequence uint64) {
+// recordAcknowledged records an acknowledgement.
+func (a *audit) recordAcknowledged(sequence uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if delete(a.foreign, sequence); sequence > a.position {
@@ -52,8 +52,8 @@ func (a *audit) ack(sequence uint64) {
 	}
 }
 
-// take records a message on the stream.
-func (a *audit) take(subject string, sequence uint64) {
+// recordMessage records a message on the stream.
+func (a *audit) recordMessage(subject string, sequence uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, own := a.acked[sequence]; !own {
@@ -62,16 +62,16 @@ func (a *audit) take(subject string, sequence uint64) {
 	a.position = sequence
 }
 
-// add adds a message to compare.
-func (a *audit) add(f foreign) {
+// addForeign adds a message to compare.
+func (a *audit) addForeign(f foreign) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.foreign[f.sequence] = f
 }
 
-// due removes and returns the foreign messages that were read a while ago. It drops acknowledgements of messages that
+// takeDue removes and returns the foreign messages that were read a while ago. It drops acknowledgements of messages that
 // were replaced before they were read.
-func (a *audit) due(now time.Time) []foreign {
+func (a *audit) takeDue(now time.Time) []foreign {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var all []foreign
@@ -89,8 +89,8 @@ func (a *audit) due(now time.Time) []foreign {
 	return all
 }
 
-// begin records the end of the stream: sweeps read everything before it.
-func (a *audit) begin(ctx context.Context) error {
+// beginAudit records the end of the stream: sweeps read everything before it.
+func (a *audit) beginAudit(ctx context.Context) error {
 	last, err := a.reflector.cfg.Publisher.LastSequence(ctx)
 	if err != nil {
 		return err
@@ -101,13 +101,13 @@ func (a *audit) begin(ctx context.Context) error {
 	return nil
 }
 
-// run reads the stream until ctx ends. If the stream was cut short, all kinds are swept, and the audit goes on at its
+// runAudit reads the stream until ctx ends. If the stream was cut short, all kinds are swept, and the audit goes on at its
 // end.
-func (a *audit) run(ctx context.Context) {
-	go a.compare(ctx)
+func (a *audit) runAudit(ctx context.Context) {
+	go a.compareDue(ctx)
 	for ctx.Err() == nil {
-		err := a.follow(ctx)
-		if errors.Is(err, errCut) && a.begin(ctx) == nil {
+		err := a.followStream(ctx)
+		if errors.Is(err, errCut) && a.beginAudit(ctx) == nil {
 			for _, k := range a.reflector.allKinds() {
 				k.sweepAgain()
 			}
@@ -124,15 +124,15 @@ func (a *audit) run(ctx context.Context) {
 // errCut means that the stream ends before the last message that was read.
 var errCut = errors.New("the stream lost its end")
 
-// follow reads the stream behind the position until an error.
-func (a *audit) follow(ctx context.Context) error {
+// followStream reads the stream behind the position until an error.
+func (a *audit) followStream(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return a.reflector.cfg.Publisher.Follow(ctx, a.reflector.cfg.Cluster, a.last(), a.take)
+		return a.reflector.cfg.Publisher.Follow(ctx, a.reflector.cfg.Cluster, a.lastSequence(), a.recordMessage)
 	})
 	group.Go(func() error {
 		for backoff.Sleep(ctx, a.reflector.cfg.CheckInterval) {
-			read := a.last()
+			read := a.lastSequence()
 			if last, err := a.reflector.cfg.Publisher.LastSequence(ctx); err == nil && last < read {
 				return errCut
 			}
@@ -142,18 +142,18 @@ func (a *audit) follow(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (a *audit) last() uint64 {
+func (a *audit) lastSequence() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.position
 }
 
-// compare has foreign messages compared with the API server, until ctx ends.
-func (a *audit) compare(ctx context.Context) {
+// compareDue has foreign messages compared with the API server, until ctx ends.
+func (a *audit) compareDue(ctx context.Context) {
 	for backoff.Sleep(ctx, ackGrace/2) {
-		for _, f := range a.due(time.Now()) {
-			if err := a.reflector.suspect(ctx, f); err != nil && ctx.Err() == nil {
-				a.add(f)
+		for _, f := range a.takeDue(time.Now()) {
+			if err := a.reflector.checkForeign(ctx, f); err != nil && ctx.Err() == nil {
+				a.addForeign(f)
 				a.reflector.cfg.Log.WarnContext(ctx, "a message of another client is not compared with the API server; trying again",
 					"subject", f.subject, "sequence", f.sequence, "error", err)
 			}
@@ -161,11 +161,11 @@ func (a *audit) compare(ctx context.Context) {
 	}
 }
 
-// suspect enqueues the comparison of a foreign message with the API server. It removes a message that is about no object
+// checkForeign enqueues the comparison of a foreign message with the API server. It removes a message that is about no object
 // of a followed kind, and a forged tombstone on a subject of its own.
-func (r *reflector) suspect(ctx context.Context, f foreign) error {
+func (r *reflector) checkForeign(ctx context.Context, f foreign) error {
 	key, uid, err := topology.ParseChangeSubject(f.subject)
-	k := r.keeper(key)
+	k := r.reflectorOf(key)
 	if err != nil || k == nil {
 		return r.cfg.Publisher.Remove(ctx, f.sequence)
 	}
@@ -201,13 +201,13 @@ func (k *kindReflector) isForgedTombstone(ctx context.Context, f foreign) (bool,
 	if err != nil || stored.Refused != nil { // Views ignore it, but an earlier release wrote none.
 		return err == nil, err
 	}
-	present, version, err := k.find(ctx, nameOf(stored.Key))
+	present, version, err := k.readObject(ctx, nameOf(stored.Key))
 	return err == nil && (present.UID == stored.UID && stored.Epoch == present.Epoch || k.isAhead(stored.Entry, version)), err
 }
 
 // isAhead reports whether a message is of another cluster, of a later epoch, or of a later version than the API server's.
 func (k *kindReflector) isAhead(on publish.Entry, version string) bool {
-	order, ok := event.CompareEpochs(on.Epoch, k.present())
+	order, ok := event.CompareEpochs(on.Epoch, k.currentEpoch())
 	if on.Epoch == "" || ok && order < 0 {
 		return false
 	}
@@ -226,14 +226,14 @@ func (k *kindReflector) suspectTombstones(ctx context.Context, version string) e
 		on := k.heads[nameOf(stored.Key)]
 		k.mu.Unlock()
 		if on.uid == stored.UID && on.epoch == stored.Epoch || k.isAhead(stored.Entry, version) {
-			k.reflector.audit.add(foreign{topology.TombstoneSubject(stored.Key, stored.UID), stored.Sequence, time.Time{}})
+			k.reflector.audit.addForeign(foreign{topology.TombstoneSubject(stored.Key, stored.UID), stored.Sequence, time.Time{}})
 		}
 	}
 	return nil
 }
 
-// keeper returns the reflector that keeps an object, or nil.
-func (r *reflector) keeper(key event.Key) *kindReflector {
+// reflectorOf returns the reflector that keeps an object, or nil.
+func (r *reflector) reflectorOf(key event.Key) *kindReflector {
 	for _, k := range r.allKinds() {
 		if k.kind.GroupResource == key.GroupResource &&
 			(k.kind.Namespace == "" && !k.isElsewhere(publish.Entry{Key: key}) || k.kind.Namespace != "" && k.kind.Namespace == key.Namespace) {

@@ -158,7 +158,7 @@ func TestAuditCountsNoOtherContentBeforeTheFirstSweep(t *testing.T) {
 		r := &reflector{targets: &targets{}}
 		k := newKindReflector(r, kinds.Stores(), newLane())
 		r.kinds, k.stream = []*kindReflector{k}, test.stream
-		if err := r.suspect(t.Context(), foreign{subject: topology.ChangeSubject(newCluster().key("a"))}); err != nil {
+		if err := r.checkForeign(t.Context(), foreign{subject: topology.ChangeSubject(newCluster().key("a"))}); err != nil {
 			t.Fatal(err)
 		}
 		for _, by := range k.suspects {
@@ -211,19 +211,19 @@ func TestAuditCountsNoOtherPublisher(t *testing.T) {
 func TestAuditKeepsNoAcknowledgements(t *testing.T) {
 	a := newAudit(nil)
 	for i := range uint64(10) {
-		a.ack(i + 1) // All but the last are replaced before they are read.
+		a.recordAcknowledged(i + 1) // All but the last are replaced before they are read.
 	}
-	a.take("subject", 10)
-	a.take("other", 11)
-	a.ack(11) // After it was read.
-	if due := a.due(time.Now().Add(time.Minute)); len(due) != 0 || len(a.acked) != 0 || len(a.foreign) != 0 {
+	a.recordMessage("subject", 10)
+	a.recordMessage("other", 11)
+	a.recordAcknowledged(11) // After it was read.
+	if due := a.takeDue(time.Now().Add(time.Minute)); len(due) != 0 || len(a.acked) != 0 || len(a.foreign) != 0 {
 		t.Errorf("due are %v; %d acknowledgements and %d messages are kept", due, len(a.acked), len(a.foreign))
 	}
-	a.take("foreign", 12)
-	if due := a.due(time.Now()); len(due) != 0 {
+	a.recordMessage("foreign", 12)
+	if due := a.takeDue(time.Now()); len(due) != 0 {
 		t.Errorf("a message is foreign before its acknowledgement could come: %v", due)
 	}
-	if due := a.due(time.Now().Add(ackGrace)); len(due) != 1 || due[0].sequence != 12 {
+	if due := a.takeDue(time.Now().Add(ackGrace)); len(due) != 1 || due[0].sequence != 12 {
 		t.Errorf("due are %v, want sequence 12", due)
 	}
 }
@@ -277,11 +277,11 @@ func TestForgeriesFarApartHaltNothing(t *testing.T) {
 	var f forgeries
 	now := time.Now()
 	for _, after := range []time.Duration{0, 40 * time.Second, 70 * time.Second, 110 * time.Second} {
-		if f.add(now.Add(after)) {
+		if f.addForgery(now.Add(after)) {
 			t.Errorf("halted after %s", after)
 		}
 	}
-	if !f.add(now.Add(112 * time.Second)) {
+	if !f.addForgery(now.Add(112 * time.Second)) {
 		t.Error("three forgeries within a minute do not halt")
 	}
 }

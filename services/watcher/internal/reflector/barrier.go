@@ -72,7 +72,7 @@ func (r *reflector) beginBarriers(ctx context.Context) (*eventv1.Barrier, error)
 // writeBarrier writes a barrier unless the stream may lack something. After a doubt it begins another run.
 func (r *reflector) writeBarrier(ctx context.Context) error {
 	if r.cfg.Publisher.IsUnproven() {
-		r.distrust(errRestored)
+		r.beginDoubt(errRestored)
 	}
 	if cause := r.doubt.Swap(nil); cause != nil {
 		if err := r.beginRun(ctx, cause); err != nil {
@@ -81,7 +81,7 @@ func (r *reflector) writeBarrier(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	b, ok := r.barrier(time.Now())
+	b, ok := r.nextBarrier(time.Now())
 	if !ok || r.cfg.Health.Unread() > maxUnread {
 		return r.writeHalt(ctx)
 	}
@@ -90,7 +90,7 @@ func (r *reflector) writeBarrier(ctx context.Context) error {
 	case err == nil:
 		r.barriers.Written(sequence)
 	case errors.Is(err, publish.ErrRefused):
-		return r.refused(ctx)
+		return r.handleRefusal(ctx)
 	}
 	return err
 }
@@ -110,8 +110,8 @@ func (r *reflector) writeHalt(ctx context.Context) error {
 	return err
 }
 
-// refused decides by the newest barrier on the stream, and by the Lease.
-func (r *reflector) refused(ctx context.Context) error {
+// handleRefusal decides by the newest barrier on the stream, and by the Lease.
+func (r *reflector) handleRefusal(ctx context.Context) error {
 	current, err := r.cfg.LeaseTerm(ctx)
 	if err != nil {
 		return err
@@ -128,18 +128,18 @@ func (r *reflector) refused(ctx context.Context) error {
 		r.cfg.Log.ErrorContext(ctx, "another client wrote a barrier: the watcher's NATS account may be stolen",
 			"sequence", sequence, "term", newest.GetTerm(), "lease_term", current)
 		r.countForgery("a barrier")
-		r.distrust(errRestored)
+		r.beginDoubt(errRestored)
 		return r.writeHalt(ctx)
 	case barrier.Doubt:
-		r.distrust(errRestored)
+		r.beginDoubt(errRestored)
 		return nil
 	default:
 		return nil
 	}
 }
 
-// distrust requires that everything is compared with the API server before the next barrier.
-func (r *reflector) distrust(cause error) { r.doubt.CompareAndSwap(nil, &doubt{cause}) }
+// beginDoubt requires that everything is compared with the API server before the next barrier.
+func (r *reflector) beginDoubt(cause error) { r.doubt.CompareAndSwap(nil, &doubt{cause}) }
 
 // doubt is the reason why everything must be compared again.
 type doubt struct{ cause error }
@@ -192,9 +192,9 @@ func isAnswer(err error) bool {
 	return err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
-// barrier returns the barrier for a time. It returns false before every kind has a snapshot. It also returns false while
+// nextBarrier returns the barrier for a time. It returns false before every kind has a snapshot. It also returns false while
 // a kind of targets is late and its marker does not report that yet.
-func (r *reflector) barrier(now time.Time) (b *eventv1.Barrier, ok bool) {
+func (r *reflector) nextBarrier(now time.Time) (b *eventv1.Barrier, ok bool) {
 	oldest, versions, epoch := now, map[string]string{}, r.epoch.currentEpoch()
 	for _, k := range r.kinds {
 		if k.kind.Named { // No decision depends on the presence of these.
@@ -207,7 +207,7 @@ func (r *reflector) barrier(now time.Time) (b *eventv1.Barrier, ok bool) {
 		if current.Before(oldest) {
 			oldest = current
 		}
-		if k.present() == epoch {
+		if k.currentEpoch() == epoch {
 			versions[k.kindLabel()] = version
 		}
 	}

@@ -31,7 +31,7 @@ func written() *barrier.Writer {
 
 // behind returns how long the stream may lack changes by the next barrier, or -1 without a barrier.
 func behind(r *reflector) time.Duration {
-	h, ok := r.barrier(time.Now())
+	h, ok := r.nextBarrier(time.Now())
 	if !ok {
 		return -1
 	}

@@ -56,31 +56,31 @@ func (k *kindReflector) headOf(stored publish.Stored) publish.Entry {
 	return head
 }
 
-// correct compares the message about an object with the API server, and replaces it if the two differ, or if a forged
+// correctObject compares the message about an object with the API server, and replaces it if the two differ, or if a forged
 // tombstone was removed. It returns the message that the stream then holds. After [publish.ErrChanged] the caller must
 // call it again, so that the next attempt reads the API server again.
-func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, by finder) (publish.Entry, error) {
+func (k *kindReflector) correctObject(ctx context.Context, name types.NamespacedName, by finder) (publish.Entry, error) {
 	last, err := k.cfg.Publisher.Last(ctx, k.keyOf(name))
 	if err != nil && !isNoMessage(err) {
 		return publish.Entry{}, err
 	}
-	present, version, err := k.find(ctx, name)
+	present, version, err := k.readObject(ctx, name)
 	if err != nil {
 		return publish.Entry{}, err
 	}
 	on := k.headOf(last)
 	on.Key = k.keyOf(name)
-	if by != byTombstone && k.agrees(on, present, version) {
+	if by != byTombstone && k.isEqual(on, present, version) {
 		return on, nil
 	}
 	want, opts := present.Change, k.publishOptions(present.Meaning)
 	if want.UID == "" && last.Sequence == 0 {
-		k.corrected(ctx, last, event.Change{Key: on.Key}, causeVersion, by)
+		k.reportCorrection(ctx, last, event.Change{Key: on.Key}, causeVersion, by)
 		return on, nil
 	}
 	if want.UID == "" {
-		want = deletion(last, version)
-		want.Key, want.Epoch, want.ObservedAt = on.Key, k.present(), time.Now()
+		want = tombstoneOf(last, version)
+		want.Key, want.Epoch, want.ObservedAt = on.Key, k.currentEpoch(), time.Now()
 	}
 	cause := causeOf(last, want)
 	if k.reflector.isForeign(last.Epoch) {
@@ -96,37 +96,37 @@ func (k *kindReflector) correct(ctx context.Context, name types.NamespacedName, 
 	}
 	head, err := k.sendChange(ctx, want, expected, opts)
 	if err == nil {
-		k.corrected(ctx, last, want, cause, by)
+		k.reportCorrection(ctx, last, want, cause, by)
 	}
 	return head, err
 }
 
-// find reads an object from the API server, and the version of the answer. The UID is empty if the object does not
+// readObject reads an object from the API server, and the version of the answer. The UID is empty if the object does not
 // exist.
-func (k *kindReflector) find(ctx context.Context, name types.NamespacedName) (o source.Object, version string, err error) {
+func (k *kindReflector) readObject(ctx context.Context, name types.NamespacedName) (o source.Object, version string, err error) {
 	page, err := k.cfg.Source.ListNamed(ctx, k.kind, name.Name)
 	if err != nil && !errors.Is(err, source.ErrNotServed) {
 		return o, "", fmt.Errorf("compare %s with the stream: %w", k.keyOf(name), err)
 	}
 	for _, found := range page.Objects {
 		if nameOf(found.Key) == name {
-			found.Epoch = k.present()
+			found.Epoch = k.currentEpoch()
 			return found, page.Version, nil
 		}
 	}
 	return o, page.Version, nil
 }
 
-// present returns the kind's epoch.
-func (k *kindReflector) present() string {
+// currentEpoch returns the kind's epoch.
+func (k *kindReflector) currentEpoch() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.epoch
 }
 
-// agrees reports whether a message holds the state of an object at the API server, which answered with a version. The
+// isEqual reports whether a message holds the state of an object at the API server, which answered with a version. The
 // UID of present is empty if the object does not exist.
-func (k *kindReflector) agrees(on publish.Entry, present source.Object, version string) bool {
+func (k *kindReflector) isEqual(on publish.Entry, present source.Object, version string) bool {
 	if present.UID != "" {
 		is := head{on.Sequence, on.UID, on.Epoch, on.Version, on.ContentHash}
 		return !on.Deleted && on.UID == present.UID && is.hasMeaning(present)
@@ -135,8 +135,8 @@ func (k *kindReflector) agrees(on publish.Entry, present source.Object, version 
 	return on.Sequence == 0 || on.Deleted && err == nil && (order <= 0 || version == "")
 }
 
-// deletion returns the tombstone for the object of a message. version is that of the API server, if it is known.
-func deletion(last publish.Stored, version string) event.Change {
+// tombstoneOf returns the tombstone for the object of a message. version is that of the API server, if it is known.
+func tombstoneOf(last publish.Stored, version string) event.Change {
 	c := last.Change
 	if last.Refused != nil {
 		c = event.Change{UID: unknownUID, ResourceVersion: "1"}
@@ -165,8 +165,8 @@ func causeOf(last publish.Stored, want event.Change) string {
 	return causeOld
 }
 
-// corrected counts and logs a correction.
-func (k *kindReflector) corrected(ctx context.Context, last publish.Stored, is event.Change, cause string, by finder) {
+// reportCorrection counts and logs a correction.
+func (k *kindReflector) reportCorrection(ctx context.Context, last publish.Stored, is event.Change, cause string, by finder) {
 	k.cfg.Metrics.corrections.WithLabelValues(cause).Inc()
 	if cause == causeOld {
 		return
@@ -176,5 +176,5 @@ func (k *kindReflector) corrected(ctx context.Context, last publish.Stored, is e
 	k.mu.Unlock()
 	k.cfg.Log.ErrorContext(ctx, "a message contradicted the API server and was replaced: the watcher's NATS account may be stolen",
 		"key", is.Key.String(), "cause", cause, "sequence", last.Sequence, "version", last.Version, "is", is.ResourceVersion, "refused", last.Refused)
-	k.reflector.forged(ctx, is, cause, by != bySweep || cause == causeVersion)
+	k.reflector.reportForgery(ctx, is, cause, by != bySweep || cause == causeVersion)
 }

@@ -128,11 +128,11 @@ func (k *kindReflector) checkVersion(ctx context.Context) error {
 	if k.ahead == ahead {
 		k.ahead = "" // If the stream is really ahead, the next sweep finds it.
 	}
-	return k.compare(version, laterVersion(seen, ahead))
+	return k.compareVersions(version, laterVersion(seen, ahead))
 }
 
-// compare returns [errRewound] if the API server's version is before the known one.
-func (k *kindReflector) compare(version, known string) error {
+// compareVersions returns [errRewound] if the API server's version is before the known one.
+func (k *kindReflector) compareVersions(version, known string) error {
 	if order, err := compareVersions(version, known); err == nil && order < 0 {
 		return fmt.Errorf("%s is at version %s, known is %s: %w", k.kindLabel(), version, known, errRewound)
 	}

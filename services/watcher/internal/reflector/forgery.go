@@ -35,8 +35,8 @@ type forgeries struct {
 	times []time.Time
 }
 
-// add records a forgery, and reports whether there were too many.
-func (f *forgeries) add(now time.Time) bool {
+// addForgery records a forgery, and reports whether there were too many.
+func (f *forgeries) addForgery(now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.times = slices.DeleteFunc(append(f.times, now), func(at time.Time) bool { return now.Sub(at) >= forgeryWindow })
@@ -47,9 +47,9 @@ func (f *forgeries) add(now time.Time) bool {
 	return true
 }
 
-// forged reports a forged message about an object with an Event. counts means that it counts towards a halt: other
+// reportForgery reports a forged message about an object with an Event. counts means that it counts towards a halt: other
 // contents and refused messages from before a term may stem from an earlier release.
-func (r *reflector) forged(ctx context.Context, is event.Change, cause string, counts bool) {
+func (r *reflector) reportForgery(ctx context.Context, is event.Change, cause string, counts bool) {
 	note := condition.Note{Warning: true, Reason: "ForgedChange", Message: fmt.Sprintf(
 		"A message on the bus contradicted the API server (%s) and was replaced: the watcher's NATS account may be stolen.", cause)}
 	if err := r.cfg.Event(ctx, is, note); err != nil {
@@ -62,7 +62,7 @@ func (r *reflector) forged(ctx context.Context, is event.Change, cause string, c
 
 // countForgery counts a forgery, and halts all services after too many. what describes the last one.
 func (r *reflector) countForgery(what string) {
-	if r.forgeries.add(time.Now()) {
+	if r.forgeries.addForgery(time.Now()) {
 		r.cfg.Halt.Begin(fmt.Sprintf("%d messages were forged within %s, the last %s; replace the NATS keys, then run: entail bus resume",
 			maxForgeries, forgeryWindow, what))
 	}

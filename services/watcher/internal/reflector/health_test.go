@@ -39,7 +39,7 @@ func TestWhatIsNamedHoldsUpNeitherReadinessNorBarriers(t *testing.T) {
 	wants(t, h.Cluster(), "")
 	defer stores.openWatch()()
 	stores.stream = "one"
-	if _, ok := r.barrier(time.Now()); !ok {
+	if _, ok := r.nextBarrier(time.Now()); !ok {
 		t.Error("there is no barrier")
 	}
 	if secrets.kindLabel() != "secrets/team-a" {

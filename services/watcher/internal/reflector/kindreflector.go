@@ -227,7 +227,7 @@ func (k *kindReflector) correctSuspect(ctx context.Context, name types.Namespace
 	if by == byNone {
 		return nil
 	}
-	head, err := k.correct(ctx, name, by)
+	head, err := k.correctObject(ctx, name, by)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {

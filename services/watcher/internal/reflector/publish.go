@@ -30,7 +30,7 @@ func (k *kindReflector) publishState(ctx context.Context, s state, on head) (pub
 	case !s.Deleted && on.hasMeaning(s.Object):
 		return there, nil
 	case on.version == "" || !s.IsNewerThan(there.Change()):
-		return k.correct(ctx, nameOf(s.Key), bySweep)
+		return k.correctObject(ctx, nameOf(s.Key), bySweep)
 	}
 	expected := on.sequence
 	if on.uid != s.UID || on.epoch != s.Epoch {
@@ -38,7 +38,7 @@ func (k *kindReflector) publishState(ctx context.Context, s state, on head) (pub
 	}
 	stored, err := k.sendChange(ctx, s.Change, expected, k.publishOptions(s.Meaning))
 	if err == nil && (stored.Version != s.ResourceVersion || stored.Deleted != s.Deleted) {
-		return k.correct(ctx, nameOf(s.Key), bySweep) // The stream held a state that is as new.
+		return k.correctObject(ctx, nameOf(s.Key), bySweep) // The stream held a state that is as new.
 	}
 	return stored, err
 }
@@ -56,7 +56,7 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.E
 	case errors.Is(err, publish.ErrNone):
 		return nothing, nil
 	case errors.Is(err, publish.ErrMalformed):
-		return k.correct(ctx, nameOf(s.Key), bySweep)
+		return k.correctObject(ctx, nameOf(s.Key), bySweep)
 	case err != nil:
 		return publish.Entry{}, err
 	case last.Deleted:
@@ -68,7 +68,7 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.E
 		c.ResourceVersion = s.ResourceVersion
 	}
 	if k.reflector.isForeign(last.Epoch) || !c.IsNewerThan(last.Change) {
-		return k.correct(ctx, nameOf(s.Key), bySweep)
+		return k.correctObject(ctx, nameOf(s.Key), bySweep)
 	}
 	return k.sendChange(ctx, c, last.Sequence, k.publishOptions(""))
 }

@@ -155,7 +155,7 @@ func Run(ctx context.Context, cfg Config) error {
 	cfg.Source = registered
 	r := &reflector{cfg: cfg, lane: newLane(), warnings: rate.Sometimes{First: 1, Interval: time.Second}, copies: map[string]bool{}}
 	r.targets, r.audit = newTargets(r, registered), newAudit(r)
-	cfg.Publisher.OnAck(r.audit.ack)
+	cfg.Publisher.OnAck(r.audit.recordAcknowledged)
 	defer cfg.Publisher.OnAck(nil)
 	for _, kind := range cfg.Kinds {
 		r.kinds = append(r.kinds, newKindReflector(r, kind, r.lane))
@@ -202,7 +202,7 @@ func (r *reflector) runAll(ctx context.Context, group *errgroup.Group) error {
 	group.Go(func() error { r.targets.runTargets(ctx); return nil })
 	group.Go(func() error { r.checkVersions(ctx); return nil })
 	group.Go(func() error { return r.publishHeartbeats(ctx) })
-	group.Go(func() error { r.audit.run(ctx); return nil })
+	group.Go(func() error { r.audit.runAudit(ctx); return nil })
 	r.checkStreams(ctx)
 	return nil
 }
@@ -234,7 +234,7 @@ func (r *reflector) identifyCluster(ctx context.Context) error {
 	if _, err := r.ensureStreamID(ctx); err != nil {
 		return err
 	}
-	if err := r.audit.begin(ctx); err != nil {
+	if err := r.audit.beginAudit(ctx); err != nil {
 		return err
 	}
 	newest, err := r.beginBarriers(ctx)

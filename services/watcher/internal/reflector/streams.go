@@ -67,14 +67,14 @@ func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error
 	}
 	doubtful := !d.Missing && (d.Stream == topology.Changes || d.Stream == topology.Sync)
 	if doubtful {
-		r.distrust(errRestored)
+		r.beginDoubt(errRestored)
 	}
 	if err := r.cfg.Publisher.Restore(ctx, d); err != nil {
 		return err
 	}
 	r.tellRestored(ctx, d)
 	if doubtful { // The sweeps for the first doubt may have begun before.
-		r.distrust(errRestored)
+		r.beginDoubt(errRestored)
 	}
 	return nil
 }

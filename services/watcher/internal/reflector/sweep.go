@@ -60,7 +60,7 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.newest = k.recorded(ctx, epoch)
+	s.newest = k.recordedVersion(ctx, epoch)
 	k.mu.Lock()
 	bodies := k.stream == "" || time.Now().After(k.due)
 	k.mu.Unlock()
@@ -81,8 +81,8 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
 	return s, nil
 }
 
-// recorded returns the API server's version of the kind in the last barrier or marker of the epoch.
-func (k *kindReflector) recorded(ctx context.Context, epoch string) (version string) {
+// recordedVersion returns the API server's version of the kind in the last barrier or marker of the epoch.
+func (k *kindReflector) recordedVersion(ctx context.Context, epoch string) (version string) {
 	if last, _, err := k.cfg.Publisher.LastBarrier(ctx, k.cfg.Cluster); err == nil && last.GetEpoch() == epoch {
 		version = last.GetResourceVersions()[k.kindLabel()]
 	}
@@ -163,7 +163,7 @@ func (k *kindReflector) sweepKind(ctx context.Context, s *relist) (version strin
 func (k *kindReflector) checkPageVersion(page source.Page, s *relist) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.compare(page.Version, laterVersion(s.newest, k.seen)); err != nil {
+	if err := k.compareVersions(page.Version, laterVersion(s.newest, k.seen)); err != nil {
 		return err
 	}
 	k.seen = page.Version

@@ -202,12 +202,12 @@ func TestABarrierWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
 		"nothing was told of it yet":     {beats: true},
 	} {
 		one.told, one.problem = c.told, c.problem
-		if _, beats := r.barrier(time.Now()); beats != c.beats {
+		if _, beats := r.nextBarrier(time.Now()); beats != c.beats {
 			t.Errorf("%s: there is a barrier: %v", name, beats)
 		}
 	}
 	one.told, one.problem, one.sure = asOf{"one", "epoch"}, "", time.Now()
-	if _, beats := r.barrier(time.Now()); !beats {
+	if _, beats := r.nextBarrier(time.Now()); !beats {
 		t.Error("there is none though the bus is up to date")
 	}
 }
