@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -197,8 +198,7 @@ func TestReplayOfAnOldChangeEndsWithItsCorrection(t *testing.T) {
 	b.remove(kinds.PolicyBindings(), "replayed")
 	until("missing permission")
 	tombstone := b.Told(kinds.PolicyBindings(), namespace, "replayed")
-	b.again(old)
-	b.correct(tombstone)
+	b.correct(tombstone, b.again(old))
 	b.create(kinds.Users(), "after-old", map[string]any{"email": "a@example.com"})
 	b.awaitReady() // The service now has everything that was written before that user.
 	until("missing permission")
@@ -208,8 +208,7 @@ func TestReplayOfAnOldChangeEndsWithItsCorrection(t *testing.T) {
 	b.bind("replayed", "Project", "web", web, subjectFrom("User", "alice", alice))
 	until(`"allowed":true`)
 	bound := b.Told(kinds.PolicyBindings(), namespace, "replayed")
-	b.again(tombstone)
-	b.correct(bound)
+	b.correct(bound, b.again(tombstone))
 	b.create(kinds.Users(), "after-tombstone", map[string]any{"email": "b@example.com"})
 	b.awaitReady()
 	if code, answer := asks(t, address); code != http.StatusOK || !strings.Contains(answer, `"allowed":true`) {
@@ -217,22 +216,24 @@ func TestReplayOfAnOldChangeEndsWithItsCorrection(t *testing.T) {
 	}
 }
 
-// correct publishes the state of an object over any other, as the watcher does.
-func (b *bed) correct(c event.Change) {
+// correct publishes the state of an object over the message with a sequence, as the watcher does.
+func (b *bed) correct(c event.Change, over uint64) {
 	b.T.Helper()
-	if _, err := publish.New(b.JS).Publish(b.T.Context(), c, 0, publish.Options{Force: true}); err != nil {
+	if _, err := publish.New(b.JS).Publish(b.T.Context(), c, over, publish.Options{Force: true}); err != nil {
 		b.T.Fatal(err)
 	}
 }
 
-// again writes an old change of an object to NATS again.
-func (b *bed) again(c event.Change) {
+// again writes an old change of an object to NATS again, and returns the sequence of the message.
+func (b *bed) again(c event.Change) uint64 {
 	b.T.Helper()
 	data, err := c.Marshal()
+	var ack *jetstream.PubAck
 	if err == nil {
-		_, err = b.JS.PublishMsg(b.T.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: data})
+		ack, err = b.JS.PublishMsg(b.T.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: data})
 	}
 	if err != nil {
 		b.T.Fatal(err)
 	}
+	return ack.Sequence
 }
