@@ -141,12 +141,12 @@ func (b *bed) barrier() uint64 {
 	return sequence
 }
 
-// isHalted waits until the barriers halt services, or do not.
+// isHalted waits until the barriers halt services and the Lease holds the halt, or until they do not halt services.
 func (b *bed) isHalted(want bool) {
 	b.t.Helper()
 	testenv.Eventually(b.t, within, func() error {
 		last, _, err := b.p.LastBarrier(b.t.Context(), "local")
-		if err == nil && (last.GetHalted() != "") != want {
+		if err == nil && (last.GetHaltDigest() != "") != want {
 			err = fmt.Errorf("the barrier is halted for %q", last.GetHalted())
 		}
 		return err
