@@ -13,7 +13,7 @@ func TestViewOfSeveralClustersGoesOnAfterAReconnect(t *testing.T) {
 		v := New(Config{})
 		v.proofs = map[string]proof{"a": {sequence: 10}, "b": {sequence: 12}}
 		v.consumer, v.position = "before", test.position
-		if got := v.canContinue("after"); got != test.want {
+		if got := v.acceptConsumer("after"); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 		for cluster, p := range v.proofs {

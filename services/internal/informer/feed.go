@@ -64,7 +64,7 @@ func (v *Informer) feedChanges(ctx context.Context, stream *jetstream.StreamInfo
 	}
 	loaded := false
 	return forEachMessage(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
-		if !v.canContinue(meta.Consumer) {
+		if !v.acceptConsumer(meta.Consumer) {
 			return errReplaced
 		}
 		if err := v.applyMessage(ctx, msg, meta, end); err != nil {
