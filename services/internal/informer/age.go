@@ -120,9 +120,10 @@ func (v *Informer) checkProven(cluster string) error {
 	return nil
 }
 
-// acceptConsumer records the consumer of a message. It reports whether the message may continue what the view has read. Another consumer may read another life of the
-// stream. Then anything that came behind the last barrier, of any cluster, may be lost, and no later message would show it.
-// Otherwise the next barriers show whether it is the same life. The view is incomplete until each cluster has one.
+// acceptConsumer records the consumer of a message. It reports whether the message may continue what the view has read.
+// Another consumer may read another life of the stream. Then anything that came behind the last barrier, of any cluster,
+// may be lost, and no later message would show it. Otherwise the next barriers show whether it is the same life. The view
+// is incomplete until each cluster has one.
 func (v *Informer) acceptConsumer(consumer string) bool {
 	if v.consumer == consumer {
 		return true
