@@ -36,14 +36,15 @@ func mutants() map[string]mutant {
 		"implied-role drops the deletion of an ImpliedRole": {
 			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
 			service: "implied-role", file: "internal/topology/streams.go",
-			before: []string{"\tchange.PublishedAt = meta.Timestamp\n"},
-			after:  []string{"\tchange.Deleted = change.Deleted && change.Key.Resource != \"impliedroles\"\n"},
+			before: []string{"\tif change.PublishedAt = meta.Timestamp; msg"},
+			after: []string{"\tchange.Deleted = change.Deleted && change.Key.Resource != \"impliedroles\"\n" +
+				"\tif change.PublishedAt = meta.Timestamp; msg"},
 		},
 		"tuple-sync leaves a revoked tuple in OpenFGA": {
 			foundBy: byCI, shows: []checker.Kind{checker.Loss},
 			service: "tuple-sync", file: "internal/fga/write.go",
-			before: []string{"range slices.Chunk(wanted.without(remove), c.maxTuples)"},
-			after:  []string{"range slices.Chunk(wanted.without(remove[min(1, len(remove)/2):]), c.maxTuples)"},
+			before: []string{"range slices.Chunk(wanted.keysWithout(remove), c.maxTuples)"},
+			after:  []string{"range slices.Chunk(wanted.keysWithout(remove[min(1, len(remove)/2):]), c.maxTuples)"},
 		},
 		"webhook keeps a deleted target": {
 			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
@@ -78,8 +79,8 @@ func mutants() map[string]mutant {
 		"webhook brings a deleted target back for three seconds": {
 			foundBy: byNightly, shows: []checker.Kind{checker.Allow},
 			service: "webhook", file: "webhook/targets.go",
-			before: []string{"\t\"sync/atomic\"\n", "\t\tx.SetTarget(typ, key.Namespace, key.Name, s.targets.named(typ, key))\n"},
-			after: []string{"\t\"sync/atomic\"\n\t\"time\"\n", `	target := s.targets.named(typ, key)
+			before: []string{"\t\"sync/atomic\"\n", "\t\tx.SetTarget(typ, key.Namespace, key.Name, s.targets.targetNamed(typ, key))\n"},
+			after: []string{"\t\"sync/atomic\"\n\t\"time\"\n", `	target := s.targets.targetNamed(typ, key)
 	x.SetTarget(typ, key.Namespace, key.Name, target)
 	gone := s.targets.objects.Gone(key)
 	if target != nil || len(gone) == 0 {
@@ -101,19 +102,19 @@ func mutants() map[string]mutant {
 		"tuple-sync writes a revoked tuple again for three seconds": {
 			foundBy: byNightly, shows: []checker.Kind{checker.Leak, checker.Allow},
 			service: "tuple-sync", file: "internal/fga/write.go",
-			before: []string{"\t\"slices\"\n", "\tfor chunk := range slices.Chunk(wanted.without(remove), c.maxTuples) {\n"},
+			before: []string{"\t\"slices\"\n", "\tfor chunk := range slices.Chunk(wanted.keysWithout(remove), c.maxTuples) {\n"},
 			after: []string{"\t\"slices\"\n\t\"time\"\n", `	for _, late := range remove[:min(1, len(remove))] {
 		ctx := context.WithoutCancel(ctx)
 		time.AfterFunc(20*time.Second, func() {
 			if _, there, err := c.ReadTuple(ctx, storeID, late); there || err != nil {
 				return
 			}
-			_ = c.add(ctx, storeID, "", []*openfgav1.TupleKey{late})
+			_ = c.addChunk(ctx, storeID, "", []*openfgav1.TupleKey{late})
 			<-time.After(3 * time.Second)
-			_ = c.remove(ctx, storeID, tuples{}.without([]*openfgav1.TupleKey{late}))
+			_ = c.removeChunk(ctx, storeID, tuples{}.keysWithout([]*openfgav1.TupleKey{late}))
 		})
 	}
-	for chunk := range slices.Chunk(wanted.without(remove), c.maxTuples) {
+	for chunk := range slices.Chunk(wanted.keysWithout(remove), c.maxTuples) {
 `},
 		},
 	}
