@@ -65,7 +65,7 @@ func (r *Reconciler) removeTuples(ctx context.Context, p Pass, n *snapshot, remo
 	}
 	_, err := r.Writer.Write(ctx, tuple.Write{
 		StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: convertAll(removeTuples), Sure: true,
-		Turn: p.Reporter.Turn(),
+		Turn: p.Reporter.Term(),
 	})
 	switch {
 	case isLost(err):
@@ -117,7 +117,7 @@ func (r *Reconciler) confirmAndAdd(ctx context.Context, p Pass, n *snapshot, sta
 	if err := r.Confirmer.Confirm(ctx, statements...); err != nil {
 		return r.handleForbidden(err)
 	}
-	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add), Turn: p.Reporter.Turn()})
+	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add), Turn: p.Reporter.Term()})
 	switch {
 	case isLost(err):
 		r.copy.forgetCopy()
