@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
@@ -24,15 +25,8 @@ grant nothing and remove nothing. Replace the keys of NATS first, then resume.`,
 	}
 	q := syncQuestion(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dialAPI(&q.connection, q.client)
-		if err != nil {
-			return err
-		}
-		resumed, err := client.Resume(cmd.Context(), &syncv1.ResumeRequest{})
-		if err != nil {
-			return err
-		}
-		return q.writeAnswer(cmd.OutOrStdout(), resumed, func(p report.Page) { p.Resumed(resumed) })
+		_, err := askServer(cmd, q, syncv1connect.SyncServiceClient.Resume, &syncv1.ResumeRequest{}, report.Page.Resumed)
+		return err
 	}
 	return cmd
 }

@@ -26,7 +26,7 @@ func TestAuditCorrectsAForgeryWithinASecond(t *testing.T) {
 			b, c := newBus(t), newCluster()
 			c.apply("a", "v1", "")
 			c.apply("b", "v1", "")
-			cfg := b.config(c)
+			cfg := b.forgeryConfig(c)
 			stop := b.run(cfg)
 			b.becomes(c)
 			b.forge(c.key("a"), test.edit)
@@ -251,7 +251,7 @@ func (h *halted) Reason() string {
 func TestThreeForgeriesInAMinuteHaltServices(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	c.apply("a", "v1", "")
-	cfg := b.config(c)
+	cfg := b.forgeryConfig(c)
 	b.run(cfg)
 	b.becomes(c)
 	for n := 1; n <= maxForgeries; n++ {

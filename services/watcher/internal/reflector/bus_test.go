@@ -136,6 +136,14 @@ func (b *bus) config(c Source) Config {
 	}
 }
 
+// forgeryConfig returns a configuration for tests that forge later versions. After rewoundFor intervals such a version
+// counts as a restored cluster. The correction must come first, also on a busy machine.
+func (b *bus) forgeryConfig(c Source) Config {
+	cfg := b.config(c)
+	cfg.CheckInterval = time.Second
+	return cfg
+}
+
 // run runs a reflector until the test ends or the returned function is called.
 func (b *bus) run(cfg Config) (stop func()) {
 	b.t.Helper()

@@ -107,12 +107,12 @@ func TestSweepCorrectsAForgeryFromBeforeTheTerm(t *testing.T) {
 			b, c := newBus(t), newCluster()
 			c.apply("a", "v1", "")
 			c.apply("b", "v1", "")
-			stop := b.run(b.config(c))
+			stop := b.run(b.forgeryConfig(c))
 			b.becomes(c)
 			b.hasBarrier(c)
 			stop()
 			b.forge(c.key("a"), test.edit)
-			cfg := b.config(c)
+			cfg := b.forgeryConfig(c)
 			stop = b.run(cfg)
 			eventually(t, func() error {
 				if n := testutil.ToFloat64(cfg.Metrics.corrections.WithLabelValues(test.cause)); n != 1 {
@@ -159,14 +159,14 @@ func TestSweepCountsForgeriesHoweverMany(t *testing.T) {
 	for _, name := range names {
 		c.apply(name, "v1", "")
 	}
-	stop := b.run(b.config(c))
+	stop := b.run(b.forgeryConfig(c))
 	b.becomes(c)
 	b.hasBarrier(c)
 	stop()
 	for _, name := range names {
 		b.forge(c.key(name), func(_ *nats.Msg, c *event.Change) { body(c); c.ResourceVersion = "99999" })
 	}
-	cfg := b.config(c)
+	cfg := b.forgeryConfig(c)
 	b.run(cfg)
 	b.corrects(cfg, causeVersion, 4)
 	b.becomes(c)
