@@ -28,11 +28,11 @@ const (
 	keyAnnotation  = "entail.dev/halt-key"
 	// resumedAnnotation holds the keys of the last halts that were resumed, the newest first. Only a key in it ends a halt.
 	resumedAnnotation = "entail.dev/resumed"
-	// maxResumed bounds these keys.
+	// maxResumed bounds the number of keys in resumedAnnotation.
 	maxResumed = 8
 )
 
-// maxResumeConflicts bounds the conflicts of a resume with renewals of the Lease.
+// maxResumeConflicts bounds how often Resume tries again after the leader renewed the Lease in between.
 const maxResumeConflicts = 20
 
 // halt is the state in which services grant nothing, because messages were forged.
@@ -130,7 +130,7 @@ func (h *halt) compareWithLease(ctx context.Context) error {
 }
 
 // mergeLease takes over the halt of the Lease. A halt that the Lease does not hold goes on until the Lease shows that it was
-// resumed: the Lease may not hold it yet, or may have been deleted. merge reports whether the Lease holds the same state.
+// resumed: the Lease may not hold it yet, or may have been deleted. It reports whether the Lease holds the same state.
 func (h *halt) mergeLease(lease *coordinationv1.Lease) (same bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +153,7 @@ func (h *halt) mergeLease(lease *coordinationv1.Lease) (same bool) {
 	return true
 }
 
-// Resume ends the halt, and returns its reason. The leader, which may be another replica, tells services.
+// Resume ends the halt, and returns its reason. The leader, which may be another replica, announces it to services.
 func (h *halt) Resume(ctx context.Context) (reason string, err error) {
 	for range maxResumeConflicts {
 		lease, err := h.leases.Get(ctx, h.name, metav1.GetOptions{})

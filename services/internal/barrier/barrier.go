@@ -48,7 +48,7 @@ func Names(b *eventv1.Barrier, p Position) bool {
 // maxForeign bounds the barriers of an earlier term that one term may meet. A leader ends its term before another begins.
 const maxForeign = 3
 
-// Verdict says how a writer goes on after the stream refused a barrier.
+// Verdict is the next step of a writer after the stream refused a barrier.
 type Verdict int
 
 const (

@@ -18,8 +18,8 @@ import (
 // ackGrace bounds how long a message may precede its acknowledgement. After it the message counts as another client's.
 const ackGrace = 250 * time.Millisecond
 
-// audit reads the headers of all messages that the stream stores during a term. It compares each one that no
-// acknowledgement of this term returned with the API server.
+// audit reads the headers of all messages that the stream stores during a term. A message that no acknowledgement of this
+// term returned stems from another client. audit compares such messages with the API server.
 type audit struct {
 	reflector *reflector
 
@@ -215,7 +215,7 @@ func (k *kindReflector) isAhead(on publish.Entry, version string) bool {
 	return !ok || order > 0 || err != nil || later > 0 && version != ""
 }
 
-// suspectTombstones has the audit compare the tombstones on subjects of their own that may be forged. version is that of
+// suspectTombstones adds possibly forged tombstones on subjects of their own to the audit. version is that of
 // a list of the API server.
 func (k *kindReflector) suspectTombstones(ctx context.Context, version string) error {
 	for stored, err := range k.cfg.Publisher.Tombstones(ctx, k.cfg.Cluster, k.kind.GroupResource) {
