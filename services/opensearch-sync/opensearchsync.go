@@ -44,7 +44,7 @@ func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App
 		drift: cfg.DriftInterval, drifts: &drifts{metrics: metrics, notes: parts.Status, log: rt.Log},
 		state: state, secrets: secrets, verifier: verifier, rivals: rivals, contests: contests, poll: cfg.SecretInterval, log: rt.Log,
 		connections: &connections{
-			secrets: secrets, local: cfg.Local, forbidden: apiServers(ctx, rt.Kube.Host), guard: parts.Engine.Place.Guard,
+			secrets: secrets, local: cfg.Local, forbidden: apiServers(ctx, rt.Kube.Host), guard: parts.Engine.Elector.FenceTransport,
 			needed: state.isNeeded, log: rt.Log, open: map[string]*connection{},
 		},
 		applier: &applier{metrics: metrics, contests: contests, batchTime: cfg.BatchTime},

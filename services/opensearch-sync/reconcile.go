@@ -201,7 +201,7 @@ func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (
 
 // syncServer makes OpenSearch match the objects. Records are written before OpenSearch, and results after it.
 func (r *reconciler) syncServer(ctx context.Context, p *controller.Request[Key], w syncInput) error {
-	w.young = r.contests.observeTurn(p.Turn())
+	w.young = r.contests.observeTurn(p.Term())
 	known := newPasswords()
 	if p.Key.Kind == plan.Users && !w.cleanup {
 		var err error
@@ -258,7 +258,7 @@ func (r *reconciler) syncServer(ctx context.Context, p *controller.Request[Key],
 // it took effect: a refused change must not wake runs that are refused, too.
 func (r *reconciler) requestRuns(p *controller.Request[Key], w syncInput, tried, changed bool) {
 	if p.Key.Kind == plan.Users {
-		w.to.logins.scheduleFlush(p.Turn(), tried)
+		w.to.logins.scheduleFlush(p.Term(), tried)
 	}
 	if !changed {
 		return

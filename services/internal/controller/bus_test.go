@@ -21,6 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/leader"
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -34,8 +35,8 @@ type bus struct {
 	js      jetstream.JetStream
 	server  *server.Server
 	options server.Options
-	// place belongs to the replica that was started last.
-	place *controller.Elector
+	// elector belongs to the replica that was started last.
+	elector *leader.Elector
 }
 
 func newBus(t *testing.T) *bus {
@@ -272,11 +273,11 @@ func (b *bus) startAs(js jetstream.JetStream, as func(*groups) controller.Reconc
 		JS: js, Log: log, View: v, Takeover: takeover, MinDelay: 10 * time.Millisecond, MaxDelay: 50 * time.Millisecond, MaxAttempts: 3,
 		Service: topology.Service{Name: "test", Kinds: []event.GroupResource{kinds.Stores().GroupResource}},
 	}
-	cfg.Place = controller.NewPlace(js, cfg.Service.Name, takeover, log)
+	cfg.Elector = leader.NewElector(js, cfg.Service.Name, takeover, log)
 	for _, f := range edit {
 		f(&cfg)
 	}
-	b.place = cfg.Place
+	b.elector = cfg.Elector
 	var reloads atomic.Int32
 	v.OnReload(func() { reloads.Add(1) })
 	s := &service{groups: g, view: v, reloads: &reloads}
@@ -330,7 +331,7 @@ func (b *bus) durable(ok func(*jetstream.ConsumerInfo) bool) *jetstream.Consumer
 // awake waits until the service has handled its first wake and its turn has begun.
 func (b *bus) awake() {
 	b.t.Helper()
-	eventually(b.t, func() error { return held(b.place) })
+	eventually(b.t, func() error { return held(b.elector) })
 	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.AckFloor.Consumer > 0 })
 }
 

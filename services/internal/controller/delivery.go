@@ -2,18 +2,14 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
-	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/topology"
-	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
 // delivery is one message on its way through the engine.
@@ -31,8 +27,8 @@ type delivery struct {
 
 // receiveMessage stores the change of a message in the view, and enqueues the keys that it touches.
 func (e *engine[K]) receiveMessage(ctx context.Context, msg jetstream.Msg) {
-	if turn, another := e.place.beginsTurn(msg); another {
-		e.observing.Go(func() { e.takeOver(ctx, turn) })
+	if term, another := e.elector.ObservePin(msg); another {
+		e.observing.Go(func() { e.takeOver(ctx, term) })
 	}
 	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
 	e.unsettled.takeMessage(d)
@@ -55,37 +51,6 @@ func (e *engine[K]) receiveMessage(ctx context.Context, msg jetstream.Msg) {
 	}
 }
 
-// takeOver opens a turn once the previous replica has surely stopped and the view holds everything that the stream
-// holds. The view must be complete because messages of that replica are not delivered again. It then reconciles
-// everything, which completes the unfinished work of that replica.
-func (e *engine[K]) takeOver(ctx context.Context, turn uint64) {
-	for err := e.prepareTurn(ctx, turn); err != nil; err = e.prepareTurn(ctx, turn) {
-		e.cfg.Log.WarnContext(ctx, "turn not begun yet", slog.Any("error", err))
-		if !backoff.Sleep(ctx, rebind) || !e.place.isCurrent(turn) {
-			return
-		}
-	}
-	e.results.Forget()  // The replica before may have reported other results since.
-	e.enqueueAll(false) // Enqueued before the turn opens, so that later requests merge with it.
-	if !e.place.openTurn(turn) {
-		return
-	}
-	// Requests that the replica before had sent may still take effect.
-	if backoff.Sleep(ctx, e.cfg.Takeover.Settling) && e.place.isCurrent(turn) {
-		e.enqueueRecent()
-	}
-}
-
-// prepareTurn claims a turn, and waits until the replica before has stopped and the view holds everything that the stream
-// holds.
-func (e *engine[K]) prepareTurn(ctx context.Context, turn uint64) error {
-	if err := e.place.claimTurn(ctx, turn); err != nil {
-		return err
-	}
-	e.place.awaitPredecessors(ctx)
-	return e.cfg.View.CatchUp(ctx)
-}
-
 func (e *engine[K]) readDelivery(ctx context.Context, d *delivery) error {
 	change, err := topology.DecodeChange(d.msg)
 	if err != nil {
@@ -94,41 +59,6 @@ func (e *engine[K]) readDelivery(ctx context.Context, d *delivery) error {
 	d.change = change
 	d.change.Object = nil
 	return e.cfg.View.Apply(ctx, change)
-}
-
-// maxReason bounds the reason in a dead letter, in bytes.
-const maxReason = 1024
-
-// withoutBody is added to the reason if the message is too large for a dead letter.
-const withoutBody = " (the message is too large to be kept here)"
-
-// letterOverhead bounds the size of the headers that sending adds.
-const letterOverhead = 512
-
-// deadLetter copies the message to the dead letters, and only then removes it from the consumer.
-func (e *engine[K]) deadLetter(ctx context.Context, d *delivery) error {
-	meta, err := d.msg.Metadata()
-	if err != nil {
-		return fmt.Errorf("read metadata: %w", err)
-	}
-	reason := truncate.Line(d.worst.err.Error(), maxReason)
-	letter := nats.NewMsg(topology.DeadLetterSubject(e.cfg.Service.Name, d.msg.Subject()))
-	letter.Data = d.msg.Data()
-	letter.Header.Set(topology.ReasonHeader, reason)
-	letter.Header.Set(topology.SubjectHeader, d.msg.Subject())
-	letter.Header.Set(topology.ServiceHeader, e.cfg.Service.Name)
-	letter.Header.Set(topology.SequenceHeader, fmt.Sprint(meta.Sequence.Stream))
-	if int64(letter.Size()+letterOverhead) > e.cfg.JS.Conn().MaxPayload() {
-		letter.Data = nil // The headers leave no room for the body.
-		letter.Header.Set(topology.ReasonHeader, reason+withoutBody)
-	}
-	id := fmt.Sprintf("%s/%s/%d", e.cfg.Service.Name, meta.Timestamp, meta.Sequence.Stream)
-	if _, err := e.cfg.JS.PublishMsg(ctx, letter, jetstream.WithMsgID(id)); err != nil {
-		return fmt.Errorf("publish dead letter: %w", err)
-	}
-	e.cfg.Log.ErrorContext(ctx, "message given up; see the dead letters", slog.String("subject", d.msg.Subject()), slog.String("reason", reason))
-	e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_DEAD_LETTERED)
-	return d.msg.TermWithReason(reason)
 }
 
 // noteReported marks the messages for whose objects a pass reported a result.

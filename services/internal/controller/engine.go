@@ -11,6 +11,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/leader"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/tracing"
 )
@@ -24,7 +25,7 @@ type engine[K comparable] struct {
 	metrics    metrics
 	results    *publish.Results
 	echoes     echoes
-	place      *Elector
+	elector    *leader.Elector
 	unsettled  unsettled
 	// observing counts observations and takeovers in progress.
 	observing sync.WaitGroup
@@ -76,10 +77,10 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 	e := &engine[K]{
 		cfg: cfg, reconciler: reconciler,
 		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
-		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Place.isSure, cfg.Log),
+		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Elector.IsLeader, cfg.Log),
 		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
 		refusals:  newRefusals(),
-		place:     cfg.Place,
+		elector:   cfg.Elector,
 		unsettled: unsettled{open: map[*delivery]struct{}{}},
 		requests:  map[K]*pending{}, running: map[K]*pending{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
 	}
@@ -119,10 +120,10 @@ func (e *engine[K]) enqueueAll(resync bool) {
 			e.requestOf(key).removeObject(object)
 		}
 	}
-	e.askAll(slices.Collect(maps.Keys(touched)), resync)
+	e.enqueueKeys(slices.Collect(maps.Keys(touched)), resync)
 }
 
-// slack allows for the lag of a view, for requests in flight before and after a turn of another replica began, and for
+// slack allows for the lag of a view, for requests in flight before and after a term of another replica began, and for
 // different clocks.
 const slack = time.Minute
 
@@ -141,76 +142,14 @@ func (e *engine[K]) enqueueRecent() {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.askAll(slices.Collect(maps.Keys(touched)), true)
+	e.enqueueKeys(slices.Collect(maps.Keys(touched)), true)
 }
 
-// askAll enqueues keys without messages. The caller holds the lock.
-func (e *engine[K]) askAll(keys []K, resync bool) {
+// enqueueKeys enqueues keys without messages. The caller holds the lock.
+func (e *engine[K]) enqueueKeys(keys []K, resync bool) {
 	for _, key := range keys {
 		e.enqueueFor(key, e.priorityOf(key), nil, resync)
 	}
-}
-
-// routeObject returns the keys that an object touches now, or touched when it was last routed.
-func (e *engine[K]) routeObject(object event.Key) []K {
-	now := unionOf(e.reconciler.Keys(object), nil)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	touched := unionOf(now, e.routes[object])
-	if len(now) == 0 {
-		delete(e.routes, object)
-	} else {
-		e.routes[object] = now
-	}
-	return touched
-}
-
-// watchObjects makes objects touch key, and reports whether one of them did not before.
-func (e *engine[K]) watchObjects(key K, objects []event.Key) (again bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, object := range objects {
-		again = e.addRoute(object, key) || again
-	}
-	return again
-}
-
-// addRoute makes an object touch key, and reports whether it did not before. The caller holds the lock.
-func (e *engine[K]) addRoute(object event.Key, key K) bool {
-	if slices.Contains(e.routes[object], key) {
-		return false
-	}
-	e.routes[object] = append(slices.Clip(e.routes[object]), key)
-	return true
-}
-
-// keepRoutes makes the objects that a pass was about to leave touch its key again, because the pass must run again. The
-// caller holds the lock.
-func (e *engine[K]) keepRoutes(key K, asked *pending) {
-	for object := range asked.gone {
-		e.addRoute(object, key)
-	}
-}
-
-// removeRoute makes an object no longer touch key. The caller holds the lock.
-func (e *engine[K]) removeRoute(object event.Key, key K) {
-	rest := slices.DeleteFunc(slices.Clone(e.routes[object]), func(k K) bool { return k == key })
-	if e.routes[object] = rest; len(rest) == 0 {
-		delete(e.routes, object)
-	}
-}
-
-// unionOf returns the elements of both slices in order, each once.
-func unionOf[K comparable](first, second []K) []K {
-	all := make([]K, 0, len(first)+len(second))
-	for _, keys := range [][]K{first, second} {
-		for _, key := range keys {
-			if !slices.Contains(all, key) {
-				all = append(all, key)
-			}
-		}
-	}
-	return all
 }
 
 // attachDelivery makes d wait for keys, and reports whether there are any. If one of the keys wrote the state in d itself, d
@@ -288,12 +227,12 @@ func (e *engine[K]) runWorker(ctx context.Context) {
 const maxLinks = 16
 
 func (e *engine[K]) reconcileKey(ctx context.Context, key K) {
-	turn, ours := e.awaitTurn(ctx)
-	e.runPass(ctx, key, turn, ours)
+	term, ours := e.awaitTerm(ctx)
+	e.runPass(ctx, key, term, ours)
 }
 
-// runPass runs the pass that was requested for key, if the turn is ours.
-func (e *engine[K]) runPass(ctx context.Context, key K, turn uint64, ours bool) {
+// runPass runs the pass that was requested for key, if the term is ours.
+func (e *engine[K]) runPass(ctx context.Context, key K, term uint64, ours bool) {
 	e.mu.Lock()
 	r, ok := e.requests[key]
 	delete(e.requests, key)
@@ -310,12 +249,12 @@ func (e *engine[K]) runPass(ctx context.Context, key K, turn uint64, ours bool) 
 	e.mu.Unlock()
 	ctx = tracing.Continue(ctx, first)
 	if draining || !ours {
-		e.settleKey(ctx, key, r, ErrNotActive)
+		e.settleKey(ctx, key, r, leader.ErrNotLeader)
 		return
 	}
 	p := NewPass(e.cfg.View, key, r.resync)
-	p.engine, p.term = e, turn
-	err := e.runAttempt(withTurn(ctx, turn), p, others)
+	p.engine, p.term = e, term
+	err := e.runAttempt(leader.WithTerm(ctx, term), p, others)
 	e.concludePass(ctx, p, r, err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/entail-dev/entail/services/internal/controller"
+	"github.com/entail-dev/entail/services/internal/leader"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -59,7 +60,7 @@ func TestADrainGivesUpTheTurn(t *testing.T) {
 func TestAReplicaIsBoundWhileThereIsSomethingToBindTo(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
-	var active, standby controller.Binding
+	var active, standby leader.Binding
 	one := b.start(b.connect(), func(c *controller.Config) { c.Binding = &active })
 	b.publish("a", "g", 1)
 	one.becomes(t, "g", "a@1 ")
@@ -71,7 +72,7 @@ func TestAReplicaIsBoundWhileThereIsSomethingToBindTo(t *testing.T) {
 	if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
 		t.Fatal(err)
 	}
-	for _, binding := range []*controller.Binding{&active, &standby} {
+	for _, binding := range []*leader.Binding{&active, &standby} {
 		eventually(t, func() error {
 			if binding.Err() == nil {
 				return errors.New("bound to a durable that is gone")

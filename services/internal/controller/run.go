@@ -22,8 +22,8 @@ const (
 	waitLog = 10 * time.Second
 	// handBackTimeout bounds the return of fetched messages.
 	handBackTimeout = 2 * time.Second
-	// turnTimeout bounds giving up the turn. Otherwise the claim expires soon.
-	turnTimeout = 2 * time.Second
+	// resignTimeout bounds the resignation of the leader. Without it the lease expires soon.
+	resignTimeout = 2 * time.Second
 )
 
 func (e *engine[K]) runEngine(ctx context.Context) error {
@@ -34,8 +34,8 @@ func (e *engine[K]) runEngine(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var helpers, workers sync.WaitGroup
-	helpers.Go(func() { e.unsettled.renewLeases(background, e.cfg.Log, leaseRenewal(e.cfg.Takeover)) })
-	helpers.Go(func() { e.place.renewLoop(background) })
+	helpers.Go(func() { e.unsettled.extendAckWaits(background, e.cfg.Log, ackRenewal(e.cfg.Takeover)) })
+	helpers.Go(func() { e.elector.Run(background) })
 	helpers.Go(func() { e.runResyncs(ctx) })
 	helpers.Go(func() { e.results.Run(background, func() { e.enqueueAll(false) }) })
 	for range e.cfg.Workers {
@@ -54,8 +54,8 @@ func (e *engine[K]) runEngine(ctx context.Context) error {
 	return nil
 }
 
-// leaseRenewal returns the interval in which the leases of messages are renewed.
-func leaseRenewal(bounds topology.Takeover) time.Duration { return bounds.AckWait() / 3 }
+// ackRenewal returns the interval in which the server is told that messages are in progress.
+func ackRenewal(bounds topology.Takeover) time.Duration { return bounds.AckWait() / 3 }
 
 // awaitView blocks until the view is complete.
 func (e *engine[K]) awaitView(ctx context.Context) error {
@@ -87,8 +87,8 @@ func (e *engine[K]) receiveAll(ctx context.Context) error {
 		return fmt.Errorf("receive: %w", err)
 	}
 	defer handBackRest(ctx, messages)
-	e.cfg.Binding.bound.Store(true)
-	defer e.cfg.Binding.bound.Store(false)
+	e.cfg.Binding.Set(true)
+	defer e.cfg.Binding.Set(false)
 	for {
 		msg, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
@@ -109,12 +109,12 @@ func handBackRest(ctx context.Context, messages jetstream.MessagesContext) {
 		if err != nil {
 			return
 		}
-		_ = msg.Nak() // On error the lease expires.
+		_ = msg.Nak() // On error the server delivers it again after its AckWait.
 	}
 }
 
-// drainWorkers finishes the reconciliations in progress, returns all other messages, publishes the results, and gives up the
-// turn.
+// drainWorkers finishes the reconciliations in progress, returns all other messages, publishes the results, and
+// resigns.
 func (e *engine[K]) drainWorkers(ctx context.Context, workers *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Grace)
 	defer cancel()
@@ -129,12 +129,12 @@ func (e *engine[K]) drainWorkers(ctx context.Context, workers *sync.WaitGroup) {
 	}
 	for _, d := range e.unsettled.openDeliveries() {
 		e.unsettled.dropMessage(d)
-		_ = d.msg.Nak() // On error the lease expires.
+		_ = d.msg.Nak() // On error the server delivers it again after its AckWait.
 	}
-	e.results.Flush() // Results are accepted only during the turn.
-	ctx, cancel = context.WithTimeout(ctx, turnTimeout)
+	e.results.Flush() // Results are accepted only during the term.
+	ctx, cancel = context.WithTimeout(ctx, resignTimeout)
 	defer cancel()
-	if err := e.place.leaveTurn(ctx); err != nil {
+	if err := e.elector.Resign(ctx); err != nil {
 		e.cfg.Log.DebugContext(ctx, "place not given up; it will run out", slog.Any("error", err))
 	}
 }

@@ -40,7 +40,7 @@ func (e *engine[K]) settleKey(ctx context.Context, key K, r *pending, err error)
 			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
 	}
 	if d.verdict == again && fault.IsUnavailable(err) && e.unsettled.isNearLimit() {
-		// Otherwise one dependency would block messages that do not need it. After a crash the next turn reconciles
+		// Otherwise one dependency would block messages that do not need it. After a crash the next term reconciles
 		// everything.
 		d.verdict = release
 	}
@@ -53,6 +53,21 @@ func (e *engine[K]) settleKey(ctx context.Context, key K, r *pending, err error)
 	}
 	for _, delivery := range r.deliveries {
 		e.finishDelivery(ctx, delivery, d)
+	}
+}
+
+// settleLater settles a pass that succeeded but requested its key again.
+func (e *engine[K]) settleLater(ctx context.Context, key K, asked *pending, why error) {
+	e.mu.Lock()
+	delete(e.running, key)
+	e.keepRoutes(key, asked)
+	delay := e.countFailure(key, false).delay
+	e.mu.Unlock()
+	e.cfg.Log.Log(ctx, e.refusals.logLevel(why), "key is tried again later", slog.Any("key", key), slog.Any("error", why), slog.Duration("retry_in", delay))
+	e.requeueKey(key, asked.resync)
+	e.queue.keys.AddAfter(key, delay)
+	for _, d := range asked.deliveries {
+		e.finishDelivery(ctx, d, disposition{verdict: done})
 	}
 }
 
@@ -93,7 +108,7 @@ func (e *engine[K]) dispositionOf(key K, asked *pending, err error) disposition 
 	}
 	e.keepRoutes(key, asked)
 	switch {
-	case e.draining || !e.place.isOurs():
+	case e.draining || !e.elector.IsPinned():
 		delete(e.retries, key)
 		return disposition{verdict: handBack, err: err}
 	case fault.IsTerminal(err):

@@ -14,7 +14,7 @@ import (
 // unsettled holds the messages that are not settled at the server. The server delivers no more if they are too many.
 type unsettled struct {
 	mu sync.Mutex
-	// open holds the messages that this replica has not settled. Their leases are renewed.
+	// open holds the messages that this replica has not settled. The engine extends their AckWait.
 	open map[*delivery]struct{}
 	// delayed counts messages that were returned to come again later.
 	delayed int
@@ -57,8 +57,8 @@ func (u *unsettled) openDeliveries() []*delivery {
 	return slices.Collect(maps.Keys(u.open))
 }
 
-// renewLeases renews the leases of all open messages until ctx ends.
-func (u *unsettled) renewLeases(ctx context.Context, log *slog.Logger, interval time.Duration) {
+// extendAckWaits extends the AckWait of all open messages until ctx ends.
+func (u *unsettled) extendAckWaits(ctx context.Context, log *slog.Logger, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {

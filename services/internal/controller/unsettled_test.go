@@ -37,7 +37,7 @@ func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
 		done := &delivery{msg: settled}
 		u.takeMessage(done)
 		ctx, cancel := context.WithCancel(t.Context())
-		go u.renewLeases(ctx, slog.New(slog.DiscardHandler), leaseRenewal(bounds))
+		go u.extendAckWaits(ctx, slog.New(slog.DiscardHandler), ackRenewal(bounds))
 
 		<-time.After(bounds.AckWait() - time.Second)
 		u.dropMessage(done)

@@ -17,6 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kube"
+	"github.com/entail-dev/entail/services/internal/leader"
 	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
@@ -50,18 +51,18 @@ type Parts struct {
 
 // Open creates the parts of the service in rt. It opens no connection.
 func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
-	place := controller.NewPlace(rt.JS, rt.Name, cfg.Takeover, rt.Log)
+	elector := leader.NewElector(rt.JS, rt.Name, cfg.Takeover, rt.Log)
 	guarded := rest.CopyConfig(rt.Kube)
-	guarded.Wrap(place.Guard)
+	guarded.Wrap(elector.FenceTransport)
 	api, err := kube.New(guarded, cfg.Cluster, rt.Name)
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{Replica: place.Replica(), Kube: api, Announcer: publish.NewAnnouncer(rt.JS, rt.Log), Log: rt.Log}
+	p := &Parts{Replica: elector.Replica(), Kube: api, Announcer: publish.NewAnnouncer(rt.JS, rt.Log), Log: rt.Log}
 	if needs.OpenFGA != nil {
 		server := *needs.OpenFGA
 		server.Log, server.Tracer = rt.Log, rt.Tracer
-		if p.OpenFGA, err = fga.Dial(server, place.GuardCalls()); err != nil {
+		if p.OpenFGA, err = fga.Dial(server, elector.FenceCalls()); err != nil {
 			return nil, err
 		}
 	}
@@ -73,8 +74,8 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	p.Status = NewStatusWriter(api, p.View, rt.Log)
 	durable, _ := topology.ServiceNamed(rt.Name)
 	p.Engine = controller.Config{
-		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Binding: &controller.Binding{}, Tracer: rt.Tracer,
-		Service: durable, View: p.View, Place: place, Workers: cfg.Workers, Resync: cfg.Resync,
+		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Binding: &leader.Binding{}, Tracer: rt.Tracer,
+		Service: durable, View: p.View, Elector: elector, Workers: cfg.Workers, Resync: cfg.Resync,
 		Takeover: cfg.Takeover, MaxDelay: cfg.MaxDelay,
 	}
 	p.backlog = newBacklog(func(ctx context.Context) (topology.Backlog, error) { return topology.ReadBacklog(ctx, rt.JS, rt.Name) },
@@ -92,7 +93,7 @@ func App[K comparable](p *Parts, r controller.Reconciler[K], handlers ...rpc.Han
 	app := service.App{
 		Handlers: handlers,
 		Ready: []service.Check{
-			{Name: "view", Err: p.View.Complete}, {Name: "consumer", Err: p.Engine.Binding.Err}, {Name: "turn", Err: p.Engine.Place.Err},
+			{Name: "view", Err: p.View.Complete}, {Name: "consumer", Err: p.Engine.Binding.Err}, {Name: "turn", Err: p.Engine.Elector.Err},
 		},
 		Tasks: []func(context.Context) error{
 			p.View.Run,

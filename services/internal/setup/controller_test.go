@@ -28,6 +28,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/leader"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/setup"
 	"github.com/entail-dev/entail/services/internal/testenv"
@@ -140,7 +141,7 @@ func TestNothingIsChangedWithoutTheTurn(t *testing.T) {
 	store := event.Change{Key: event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}, UID: "u", ResourceVersion: "1"}
 	_, created := parts.OpenFGA.CreateStore(t.Context(), "test")
 	for what, err := range map[string]error{"OpenFGA": created, "the API server": parts.Kube.Delete(t.Context(), kinds.Stores(), store)} {
-		if err == nil || !strings.Contains(err.Error(), controller.ErrNotActive.Error()) {
+		if err == nil || !strings.Contains(err.Error(), leader.ErrNotLeader.Error()) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package controller
+package leader
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ func TestAStandbyAsksForTheTurnEverMoreSeldomIfThatHelpsNothing(t *testing.T) {
 	seen := standbyWatch{vacant: vacant}
 	var asked []time.Duration
 	for now := time.Second; now < 25*time.Minute; now += time.Second {
-		if seen.observeClaim(7, now) {
+		if seen.observeLease(7, now) {
 			asked = append(asked, now)
 		}
 	}
@@ -23,7 +23,7 @@ func TestAStandbyAsksForTheTurnEverMoreSeldomIfThatHelpsNothing(t *testing.T) {
 		t.Errorf("it asked after %s, and again after these times as long: %d", asked[0], waits)
 	}
 	begin := asked[len(asked)-1]
-	if seen.observeClaim(8, begin+time.Second) || !seen.observeClaim(8, begin+time.Second+vacant) {
+	if seen.observeLease(8, begin+time.Second) || !seen.observeLease(8, begin+time.Second+vacant) {
 		t.Error("once it was claimed, a standby does not wait as long as at first")
 	}
 }

@@ -1,4 +1,4 @@
-package controller
+package leader
 
 import (
 	"context"
@@ -24,27 +24,27 @@ func isRead(method string) bool {
 	})
 }
 
-// turnKey is the context key of the turn of a pass.
-type turnKey struct{}
+// termKey is the context key of the term of a pass.
+type termKey struct{}
 
-// withTurn binds a context to a turn. A pass that outlives its turn decided from an old state, so it must write nothing
+// WithTerm binds a context to a term. A pass that outlives its term decided from an old state, so it must write nothing
 // more.
-func withTurn(ctx context.Context, turn uint64) context.Context {
-	return context.WithValue(ctx, turnKey{}, turn)
+func WithTerm(ctx context.Context, term uint64) context.Context {
+	return context.WithValue(ctx, termKey{}, term)
 }
 
-// leftOf implements [Elector.Left] for a request with a context.
-func (p *Elector) leftOf(ctx context.Context) (time.Duration, error) {
-	if turn, ok := ctx.Value(turnKey{}).(uint64); ok && !p.isCurrent(turn) {
-		return 0, ErrNotActive
+// leaseRemainingIn implements [Elector.LeaseRemaining] for a request with a context.
+func (e *Elector) leaseRemainingIn(ctx context.Context) (time.Duration, error) {
+	if term, ok := ctx.Value(termKey{}).(uint64); ok && !e.IsCurrent(term) {
+		return 0, ErrNotLeader
 	}
-	return p.Left()
+	return e.LeaseRemaining()
 }
 
-// contextOfTurn returns a context that is cancelled when the turn is no longer surely ours, however often the claim is renewed
-// meanwhile. A request that was sent may still take effect. The caller must call end.
-func (p *Elector) contextOfTurn(ctx context.Context) (_ context.Context, end func(), err error) {
-	left, err := p.leftOf(ctx)
+// contextOfLease returns a context that is cancelled when the term is no longer surely ours, however often the lease is
+// renewed meanwhile. A request that was sent may still take effect. The caller must call end.
+func (e *Elector) contextOfLease(ctx context.Context) (_ context.Context, end func(), err error) {
+	left, err := e.leaseRemainingIn(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,10 +57,10 @@ func (p *Elector) contextOfTurn(ctx context.Context) (_ context.Context, end fun
 	timer = time.AfterFunc(left, func() {
 		mu.Lock()
 		defer mu.Unlock()
-		switch left, err := p.leftOf(ctx); {
+		switch left, err := e.leaseRemainingIn(ctx); {
 		case ended:
 		case err != nil:
-			cancel(ErrNotActive)
+			cancel(ErrNotLeader)
 		default:
 			timer.Reset(left)
 		}
@@ -73,36 +73,38 @@ func (p *Elector) contextOfTurn(ctx context.Context) (_ context.Context, end fun
 	}, nil
 }
 
-// Guard returns a transport that sends changes only while the turn is surely ours.
-func (p *Elector) Guard(next http.RoundTripper) http.RoundTripper { return guard{p, next} }
+// FenceTransport returns a transport that sends changes only while the term is surely ours.
+func (e *Elector) FenceTransport(next http.RoundTripper) http.RoundTripper {
+	return fencedTransport{e, next}
+}
 
-type guard struct {
-	place *Elector
-	next  http.RoundTripper
+type fencedTransport struct {
+	elector *Elector
+	next    http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
-		return g.next.RoundTrip(r)
+		return t.next.RoundTrip(r)
 	}
-	ctx, end, err := g.place.contextOfTurn(r.Context())
+	ctx, end, err := t.elector.contextOfLease(r.Context())
 	if err != nil {
 		return nil, fault.Unavailable(fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err))
 	}
 	defer end()
-	return g.next.RoundTrip(r.WithContext(ctx))
+	return t.next.RoundTrip(r.WithContext(ctx))
 }
 
-// GuardCalls returns the same guard for gRPC calls of OpenFGA.
-func (p *Elector) GuardCalls() grpc.DialOption {
+// FenceCalls returns the same fence for gRPC calls of OpenFGA.
+func (e *Elector) FenceCalls() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(
 		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
 		if isRead(method) {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		ctx, end, err := p.contextOfTurn(ctx)
+		ctx, end, err := e.contextOfLease(ctx)
 		if err != nil {
 			return status.Error(codes.Unavailable, fmt.Sprintf("%s: %v", method, err))
 		}

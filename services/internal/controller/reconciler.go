@@ -2,8 +2,8 @@
 // key, and one function that settles messages. A message only means "reconcile this object again".
 //
 // A message is acknowledged when every key that it touches has been reconciled, and so its effect is durable in the
-// backend. After a crash the message comes again, or the next start reconciles everything. Only the replica that holds
-// the turn writes: see [Elector].
+// backend. After a crash the message comes again, or the next start reconciles everything. Only the leader
+// writes: see [leader.Elector].
 package controller
 
 import (
@@ -18,6 +18,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/leader"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -53,12 +54,12 @@ type Config struct {
 	View    *informer.Informer
 	// Takeover bounds how soon another replica takes over. Default [topology.DefaultTakeover].
 	Takeover topology.Takeover
-	// Place holds the turn of the service. Every write to a backend must check it: see [Elector.Left]. The default is a
-	// Place that no client checks.
-	Place *Elector
+	// Elector elects the leader of the service. Every write to a backend must check it: see [leader.Elector.LeaseRemaining].
+	// The default is an Elector that no client checks.
+	Elector *leader.Elector
 
 	// Binding receives whether the engine is bound. Optional.
-	Binding *Binding
+	Binding *leader.Binding
 	// Tracer traces the passes. The default records nothing.
 	Tracer trace.TracerProvider
 	// Workers bounds the keys that are reconciled in parallel. Default 8.
@@ -82,7 +83,7 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	if c.Binding == nil {
-		c.Binding = &Binding{}
+		c.Binding = &leader.Binding{}
 	}
 	if c.Tracer == nil {
 		c.Tracer = noop.NewTracerProvider()
@@ -93,8 +94,8 @@ func (c Config) withDefaults() Config {
 	if c.Takeover == (topology.Takeover{}) {
 		c.Takeover = topology.DefaultTakeover()
 	}
-	if c.Place == nil {
-		c.Place = NewPlace(c.JS, c.Service.Name, c.Takeover, c.Log)
+	if c.Elector == nil {
+		c.Elector = leader.NewElector(c.JS, c.Service.Name, c.Takeover, c.Log)
 	}
 	if c.MaxAttempts <= 0 {
 		c.MaxAttempts = 10

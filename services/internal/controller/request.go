@@ -43,7 +43,7 @@ type Request[K comparable] struct {
 
 // Reporter is the part of a [Request] that does not depend on the type of its key.
 type Reporter interface {
-	Turn() uint64
+	Term() uint64
 	Watch(objects ...event.Key) (again bool)
 	RecordWrite(ctx context.Context, cause, now event.Change) error
 	Count(cause event.Change)
@@ -60,8 +60,8 @@ func NewPass[K comparable](v *informer.Informer, key K, resync bool) *Request[K]
 	}
 }
 
-// Turn identifies the turn in which the pass runs. Between two turns another replica may have been active.
-func (p *Request[K]) Turn() uint64 { return p.term }
+// Term identifies the term in which the pass runs. Between two terms another replica may have been active.
+func (p *Request[K]) Term() uint64 { return p.term }
 
 // Watch makes the next change of each object wake this key, even if the object does not touch it then. It serves passes
 // that read objects which touch the key only through others: a reference may lead nowhere when the engine calls Keys.
@@ -109,6 +109,14 @@ func (p *Request[K]) RequeueAfter(after time.Duration) {
 	if p.again == 0 || after < p.again {
 		p.again = after
 	}
+}
+
+// RequeueWithBackoff requests this key again after a delay that grows each time. It serves obstacles that no change
+// reports, such as a missing right. The messages of this pass are done.
+func (p *Request[K]) RequeueWithBackoff(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.later = why
 }
 
 // ShouldYield reports whether all workers are busy while keys of a higher priority wait. A long pass that may be

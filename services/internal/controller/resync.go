@@ -33,7 +33,7 @@ func (e *engine[K]) runResyncs(ctx context.Context) {
 func (e *engine[K]) handleResync(ctx context.Context, d *delivery) {
 	observer, ok := e.reconciler.(Observer[K])
 	if !ok || !d.replay {
-		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.place.hasClaimedBefore(meta.Sequence.Stream) {
+		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.elector.HasOpenedBefore(meta.Sequence.Stream) {
 			e.enqueueAll(d.replay) // Otherwise the takeover enqueues everything.
 		}
 		e.disposeMessage(ctx, d)

@@ -19,6 +19,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/leader"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
@@ -34,8 +35,8 @@ func (b *bus) repin() {
 	}
 }
 
-// claim returns the newest claim of the turn.
-func (b *bus) claim() (text string, err error) {
+// leaseHolder returns the newest claim of the turn.
+func (b *bus) leaseHolder() (text string, err error) {
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
 		return "", err
@@ -69,9 +70,9 @@ func TestATurnThatBeginsWhileTheLastIsPreparedWaitsAsLong(t *testing.T) {
 	if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte(killed)); err != nil {
 		t.Fatal(err)
 	}
-	_, place := b.placed()
+	_, elector := b.startReplica()
 	eventually(t, func() error {
-		by, err := b.claim()
+		by, err := b.leaseHolder()
 		if err == nil && by == killed {
 			err = errors.New("not claimed yet")
 		}
@@ -79,12 +80,12 @@ func TestATurnThatBeginsWhileTheLastIsPreparedWaitsAsLong(t *testing.T) {
 	})
 	b.repin()
 	b.publish("a", "g", 1)
-	eventually(t, func() error { return held(place) })
+	eventually(t, func() error { return held(elector) })
 	if waited := time.Since(before); waited < takeover.Claim {
 		t.Errorf("it waited for %s only", waited)
 	}
 	for until := time.Now().Add(takeover.Claim); time.Now().Before(until); <-time.After(time.Millisecond) {
-		if err := held(place); err != nil {
+		if err := held(elector); err != nil {
 			t.Fatalf("the turn ended with the preparation of the one before: %v", err)
 		}
 	}
@@ -96,8 +97,8 @@ func TestAPassChangesNothingInALaterTurn(t *testing.T) {
 	reached := 0
 	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 	defer api.Close()
-	replica, place := b.placed()
-	eventually(t, func() error { return held(place) })
+	replica, elector := b.startReplica()
+	eventually(t, func() error { return held(elector) })
 	refused := make(chan error, 1)
 	replica.set(func(ctx context.Context, _ *controller.Request[string]) error {
 		replica.set(nil)
@@ -108,7 +109,7 @@ func TestAPassChangesNothingInALaterTurn(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		answer, err := place.Guard(http.DefaultTransport).RoundTrip(r)
+		answer, err := elector.FenceTransport(http.DefaultTransport).RoundTrip(r)
 		if err == nil {
 			err = answer.Body.Close()
 		}
@@ -116,7 +117,7 @@ func TestAPassChangesNothingInALaterTurn(t *testing.T) {
 		return err
 	})
 	b.publish("a", "g", 1)
-	if err := <-refused; !errors.Is(err, controller.ErrNotActive) || reached > 0 {
+	if err := <-refused; !errors.Is(err, leader.ErrNotLeader) || reached > 0 {
 		t.Errorf("%v, %d requests left", err, reached)
 	}
 }
@@ -126,8 +127,8 @@ func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
 	b.snapshot(0)
 	log := slog.New(slog.DiscardHandler)
 	replica := b.start(b.connect(), func(c *controller.Config) { c.Grace, c.Log = 50*time.Millisecond, log })
-	place := b.place
-	eventually(t, func() error { return held(place) })
+	elector := b.elector
+	eventually(t, func() error { return held(elector) })
 	begun, end := make(chan struct{}), make(chan struct{})
 	defer close(end)
 	replica.set(func(context.Context, *controller.Request[string]) error {
@@ -138,7 +139,7 @@ func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
 	b.publish("a", "g", 1)
 	<-begun
 	replica.stop()
-	if by, err := b.claim(); err != nil || by == "" {
+	if by, err := b.leaseHolder(); err != nil || by == "" {
 		t.Errorf("claim %q, %v; want that of who is still at work", by, err)
 	}
 }
@@ -147,7 +148,7 @@ func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
 func (b *bus) unsure(c *controller.Config) {
 	away := b.connect()
 	away.Conn().Close()
-	c.Place = controller.NewPlace(away, c.Service.Name, takeover, c.Log)
+	c.Elector = leader.NewElector(away, c.Service.Name, takeover, c.Log)
 }
 
 // asked counts how often keys are enqueued.
@@ -191,17 +192,17 @@ func TestWhoeverIsLongInDoubtOfItsTurnSaysSo(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
 	b.start(b.connect(), b.unsure)
-	place := b.place
-	if err := place.Err(); err != nil {
+	elector := b.elector
+	if err := elector.Err(); err != nil {
 		t.Errorf("before its turn: %v", err)
 	}
 	eventually(t, func() error {
-		if place.Err() == nil {
+		if elector.Err() == nil {
 			return errors.New("it has its turn and cannot claim it, and says nothing")
 		}
 		return nil
 	})
-	if held(place) == nil {
+	if held(elector) == nil {
 		t.Error("it is sure")
 	}
 }
@@ -209,8 +210,8 @@ func TestWhoeverIsLongInDoubtOfItsTurnSaysSo(t *testing.T) {
 func TestWhoeverIsSureOfItsTurnOrStandsByIsReady(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
-	_, one := b.placed()
-	_, other := b.placed() // Either may become the active one.
+	_, one := b.startReplica()
+	_, other := b.startReplica() // Either may become the active one.
 	eventually(t, func() error {
 		if held(one) != nil && held(other) != nil {
 			return errors.New("nobody is active")
@@ -225,8 +226,8 @@ func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 	b.snapshot(0)
 	js := b.connect()
 	active := b.start(js)
-	place := b.place
-	eventually(t, func() error { return held(place) })
+	elector := b.elector
+	eventually(t, func() error { return held(elector) })
 	asked := make(chan struct{}, 1)
 	active.set(func(_ context.Context, p *controller.Request[string]) error {
 		p.RequeueAfter(time.Hour)
@@ -237,7 +238,7 @@ func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 		return nil
 	})
 	before := b.wake()
-	standby, _ := b.placed()
+	standby, _ := b.startReplica()
 	eventually(t, func() error {
 		if b.wake() == before {
 			return errors.New("the standby has not started")
@@ -255,8 +256,8 @@ func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
-	_, place := b.placed()
-	eventually(t, func() error { return held(place) })
+	_, elector := b.startReplica()
+	eventually(t, func() error { return held(elector) })
 	b.publish("c", "g", 1)
 	applied := func() error {
 		r, _, err := b.result("c")
@@ -287,8 +288,8 @@ func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
 	)
 	b := newBus(t)
 	b.snapshot(0)
-	replica, place := b.placed()
-	eventually(t, func() error { return held(place) })
+	replica, elector := b.startReplica()
+	eventually(t, func() error { return held(elector) })
 	if err := b.js.DeleteStream(t.Context(), topology.Results); err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +308,7 @@ func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
 	}
 	claims(time.Now())
 	eventually(t, func() error {
-		if held(place) == nil {
+		if held(elector) == nil {
 			return errors.New("it has not noticed that its turn is over")
 		}
 		return nil
@@ -343,7 +344,7 @@ func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, func() error { return held(b.place) })
+	eventually(t, func() error { return held(b.elector) })
 	began := time.Now()
 	eventually(t, func() error {
 		if !thorough.Load() {

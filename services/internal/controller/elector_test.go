@@ -19,27 +19,28 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/leader"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// placed starts a replica and returns its place.
-func (b *bus) placed() (*service, *controller.Elector) {
+// startReplica starts a replica and returns its elector.
+func (b *bus) startReplica() (*service, *leader.Elector) {
 	s := b.start(b.connect())
-	return s, b.place
+	return s, b.elector
 }
 
-func held(place *controller.Elector) error {
-	_, err := place.Left()
+func held(elector *leader.Elector) error {
+	_, err := elector.LeaseRemaining()
 	return err
 }
 
 func TestOneReplicaAtMostIsSureOfItsPlace(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
-	first, mine := b.placed()
+	first, mine := b.startReplica()
 	eventually(t, func() error { return held(mine) })
-	_, other := b.placed()
-	if left, err := mine.Left(); err != nil || left > takeover.Claim {
+	_, other := b.startReplica()
+	if left, err := mine.LeaseRemaining(); err != nil || left > takeover.Claim {
 		t.Errorf("%s left, %v", left, err)
 	}
 	if held(other) == nil {
@@ -56,14 +57,14 @@ func TestOneReplicaAtMostIsSureOfItsPlace(t *testing.T) {
 func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
-	replica, place := b.placed()
-	eventually(t, func() error { return held(place) })
+	replica, elector := b.startReplica()
+	eventually(t, func() error { return held(elector) })
 	overtaken := errors.New("overtaken")
 	replica.set(func(ctx context.Context, _ *controller.Request[string]) error {
 		if _, err := b.js.Publish(ctx, topology.TurnSubject("test"), []byte("another")); err != nil {
 			return err
 		}
-		for held(place) == nil {
+		for held(elector) == nil {
 			<-time.After(time.Millisecond)
 		}
 		replica.set(nil)
@@ -72,7 +73,7 @@ func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
 	b.publish("a", "g", 1)
 	eventually(t, func() error { return replica.ran("g", 1) })
 	eventually(t, func() error {
-		if held(place) == nil {
+		if held(elector) == nil {
 			return errors.New("it is sure although another has claimed the turn")
 		}
 		return nil
@@ -84,7 +85,7 @@ func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
 		if got := replica.holds("g"); got != "a@1 " {
 			return fmt.Errorf("it holds %q", got)
 		}
-		return held(place)
+		return held(elector)
 	})
 }
 
@@ -95,8 +96,8 @@ func TestATurnWaitsForWhoMayStillBeSureOfTheLast(t *testing.T) {
 	if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte("one that was killed")); err != nil {
 		t.Fatal(err)
 	}
-	_, place := b.placed()
-	eventually(t, func() error { return held(place) })
+	_, elector := b.startReplica()
+	eventually(t, func() error { return held(elector) })
 	if waited := time.Since(claimed); waited < takeover.Claim {
 		t.Errorf("it waited for %s only", waited)
 	}
@@ -111,8 +112,8 @@ func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBus(t)
 			b.snapshot(0)
-			replica, place := b.placed()
-			eventually(t, func() error { return held(place) })
+			replica, elector := b.startReplica()
+			eventually(t, func() error { return held(elector) })
 			if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +125,7 @@ func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
 				b.publish("b", fmt.Sprint("h", i), 1)
 			}
 			eventually(t, func() error {
-				if held(place) == nil {
+				if held(elector) == nil {
 					return errors.New("it is sure of a turn that nobody knows")
 				}
 				return nil
@@ -147,17 +148,17 @@ func TestWhoLeavesBeforeItsTurnHasBegunLeavesTheWaitToTheNext(t *testing.T) {
 	if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte(killed)); err != nil {
 		t.Fatal(err)
 	}
-	first, _ := b.placed()
+	first, _ := b.startReplica()
 	eventually(t, func() error {
-		by, err := b.claim()
+		by, err := b.leaseHolder()
 		if err == nil && by == killed {
 			err = errors.New("not claimed yet")
 		}
 		return err
 	})
 	first.stop()
-	_, place := b.placed()
-	eventually(t, func() error { return held(place) })
+	_, elector := b.startReplica()
+	eventually(t, func() error { return held(elector) })
 	if waited := time.Since(claimed); waited < takeover.Claim {
 		t.Errorf("it waited for %s only", waited)
 	}
@@ -167,10 +168,10 @@ func TestAStandbyActsOnNothing(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "g", 1)
 	b.snapshot(1)
-	active, place := b.placed()
-	eventually(t, func() error { return held(place) })
+	active, elector := b.startReplica()
+	eventually(t, func() error { return held(elector) })
 	eventually(t, func() error { return active.ran("g", 1) })
-	standby, _ := b.placed()
+	standby, _ := b.startReplica()
 	eventually(t, func() error { return standby.view.Complete() })
 	b.snapshot(7) // The count differs from the view, so the view is loaded again.
 	eventually(t, func() error {
@@ -191,8 +192,8 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "old", 1)
 	b.snapshot(1)
-	active, place := b.placed()
-	eventually(t, func() error { return held(place) })
+	active, elector := b.startReplica()
+	eventually(t, func() error { return held(elector) })
 	var log journal
 	standby := b.start(b.connect(), func(c *controller.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	eventually(t, func() error { return standby.view.Complete() })
@@ -234,7 +235,7 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 
 func TestChangesLeaveOnlyWhileThePlaceIsOurs(t *testing.T) {
 	b := newBus(t)
-	nobody := controller.NewPlace(b.js, "test", takeover, slog.New(slog.DiscardHandler))
+	nobody := leader.NewElector(b.js, "test", takeover, slog.New(slog.DiscardHandler))
 	reached := 0
 	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 	defer api.Close()
@@ -245,8 +246,8 @@ func TestChangesLeaveOnlyWhileThePlaceIsOurs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := nobody.Guard(http.DefaultTransport).RoundTrip(r)
-		if (err == nil) != leaves || !leaves && !errors.Is(err, controller.ErrNotActive) {
+		answer, err := nobody.FenceTransport(http.DefaultTransport).RoundTrip(r)
+		if (err == nil) != leaves || !leaves && !errors.Is(err, leader.ErrNotLeader) {
 			t.Errorf("%s: %v", method, err)
 		}
 		if answer != nil {
@@ -256,7 +257,7 @@ func TestChangesLeaveOnlyWhileThePlaceIsOurs(t *testing.T) {
 	if reached != 2 {
 		t.Errorf("%d requests left", reached)
 	}
-	conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()), nobody.GuardCalls(),
+	conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()), nobody.FenceCalls(),
 		grpc.WithChainUnaryInterceptor(func(_ context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 			return status.Error(codes.Aborted, method)
 		}))
@@ -280,8 +281,8 @@ func TestACallEndsWhenThePlaceMayBeAnothers(t *testing.T) {
 	b.snapshot(0)
 	js := b.connect()
 	b.start(js, func(c *controller.Config) { c.Grace = time.Second })
-	place := b.place
-	eventually(t, func() error { return held(place) })
+	elector := b.elector
+	eventually(t, func() error { return held(elector) })
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		js.Conn().Close() // From now on the claim cannot be renewed.
 		<-r.Context().Done()
@@ -293,11 +294,11 @@ func TestACallEndsWhenThePlaceMayBeAnothers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := place.Guard(http.DefaultTransport).RoundTrip(r)
+	answer, err := elector.FenceTransport(http.DefaultTransport).RoundTrip(r)
 	if err == nil {
 		err = answer.Body.Close()
 	}
-	if !errors.Is(err, controller.ErrNotActive) {
+	if !errors.Is(err, leader.ErrNotLeader) {
 		t.Errorf("it ended with %v", err)
 	}
 }
@@ -307,8 +308,8 @@ func TestACallLastsAsLongAsThePlaceIsOurs(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
 	b.start(b.connect())
-	place := b.place
-	eventually(t, func() error { return held(place) })
+	elector := b.elector
+	eventually(t, func() error { return held(elector) })
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
@@ -320,7 +321,7 @@ func TestACallLastsAsLongAsThePlaceIsOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := place.Guard(http.DefaultTransport).RoundTrip(r)
+	answer, err := elector.FenceTransport(http.DefaultTransport).RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,61 @@
+package leader
+
+import (
+	"context"
+	"time"
+
+	"github.com/entail-dev/entail/services/internal/bootclock"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// vacantLeases bounds the time without a renewed lease before a standby requests the term, in lifetimes of a lease.
+const vacantLeases = 2
+
+// standbyWatch is the newest lease that a standby has seen. since is the time of the first sight, or of the last request.
+// looked is the time of the last read. Both are [bootclock.Now].
+type standbyWatch struct {
+	// vacant is the time for which a lease must be the newest before the first request.
+	vacant        time.Duration
+	lease         uint64
+	since, looked time.Duration
+	// requests counts requests for the term that no lease followed.
+	requests int
+}
+
+// maxDoublings bounds the growth of the wait between requests: the replica that gets the term may lack the right to
+// publish a lease.
+const maxDoublings = 5
+
+// observeLease reports whether a standby must request the term now, and records the request.
+func (s *standbyWatch) observeLease(lease uint64, now time.Duration) bool {
+	if lease != s.lease || s.since == 0 {
+		s.lease, s.since, s.requests = lease, now, 0
+		return false
+	}
+	if now-s.since < s.vacant<<min(s.requests, maxDoublings) {
+		return false
+	}
+	s.since, s.requests = now, s.requests+1
+	return true
+}
+
+// requestTerm requests the term if no replica renews a lease. JetStream pins a replica only when it delivers a message. A
+// replica that died may have left none, only a key to run again later.
+func (e *Elector) requestTerm(ctx context.Context, seen *standbyWatch) error {
+	now := bootclock.Now()
+	if now-seen.looked < e.bounds.Claim {
+		return nil
+	}
+	seen.looked = now
+	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
+	defer cancel()
+	lease, _, err := e.lastLease(ctx)
+	if err != nil || !seen.observeLease(lease, now) {
+		return err
+	}
+	if seen.requests == 2 {
+		e.log.WarnContext(ctx, "nobody claims the turn, though it was asked for: may claims be published?")
+	}
+	_, err = e.js.Publish(ctx, topology.WakeSubject(e.service), nil)
+	return err
+}
