@@ -328,7 +328,7 @@ func (b *bus) durable(ok func(*jetstream.ConsumerInfo) bool) *jetstream.Consumer
 	return info
 }
 
-// awake waits until the service has handled its first wake and its turn has begun.
+// awake waits until the service has handled its first wake and its term has begun.
 func (b *bus) awake() {
 	b.t.Helper()
 	eventually(b.t, func() error { return held(b.elector) })

@@ -35,7 +35,7 @@ func (b *bus) repin() {
 	}
 }
 
-// leaseHolder returns the newest claim of the turn.
+// leaseHolder returns the content of the newest lease.
 func (b *bus) leaseHolder() (text string, err error) {
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
@@ -62,35 +62,6 @@ func (b *bus) wake() uint64 {
 	return msg.Sequence
 }
 
-func TestATurnThatBeginsWhileTheLastIsPreparedWaitsAsLong(t *testing.T) {
-	b := newBus(t)
-	b.snapshot(0)
-	const killed = "one that was killed"
-	before := time.Now()
-	if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte(killed)); err != nil {
-		t.Fatal(err)
-	}
-	_, elector := b.startReplica()
-	eventually(t, func() error {
-		by, err := b.leaseHolder()
-		if err == nil && by == killed {
-			err = errors.New("not claimed yet")
-		}
-		return err
-	})
-	b.repin()
-	b.publish("a", "g", 1)
-	eventually(t, func() error { return held(elector) })
-	if waited := time.Since(before); waited < takeover.Claim {
-		t.Errorf("it waited for %s only", waited)
-	}
-	for until := time.Now().Add(takeover.Claim); time.Now().Before(until); <-time.After(time.Millisecond) {
-		if err := held(elector); err != nil {
-			t.Fatalf("the turn ended with the preparation of the one before: %v", err)
-		}
-	}
-}
-
 func TestAPassChangesNothingInALaterTurn(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -104,7 +75,7 @@ func TestAPassChangesNothingInALaterTurn(t *testing.T) {
 		replica.set(nil)
 		b.repin()
 		b.publish("b", "h", 2)
-		eventually(t, func() error { return replica.ran("h", 1) }) // In the turn that began with it.
+		eventually(t, func() error { return replica.ran("h", 1) }) // In the term that began with it.
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, api.URL, http.NoBody)
 		if err != nil {
 			return err
@@ -144,7 +115,7 @@ func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
 	}
 }
 
-// unsure gives a service a turn that it cannot claim.
+// unsure gives a service a term without a lease.
 func (b *bus) unsure(c *controller.Config) {
 	away := b.connect()
 	away.Conn().Close()
@@ -188,38 +159,6 @@ func TestKeysWaitForTheTurnWithoutBeingPutBackAgainAndAgain(t *testing.T) {
 	b.start(b.connect()).becomes(t, "g0", "n0@1 ")
 }
 
-func TestWhoeverIsLongInDoubtOfItsTurnSaysSo(t *testing.T) {
-	b := newBus(t)
-	b.snapshot(0)
-	b.start(b.connect(), b.unsure)
-	elector := b.elector
-	if err := elector.Err(); err != nil {
-		t.Errorf("before its turn: %v", err)
-	}
-	eventually(t, func() error {
-		if elector.Err() == nil {
-			return errors.New("it has its turn and cannot claim it, and says nothing")
-		}
-		return nil
-	})
-	if held(elector) == nil {
-		t.Error("it is sure")
-	}
-}
-
-func TestWhoeverIsSureOfItsTurnOrStandsByIsReady(t *testing.T) {
-	b := newBus(t)
-	b.snapshot(0)
-	_, one := b.startReplica()
-	_, other := b.startReplica() // Either may become the active one.
-	eventually(t, func() error {
-		if held(one) != nil && held(other) != nil {
-			return errors.New("nobody is active")
-		}
-		return errors.Join(one.Err(), other.Err())
-	})
-}
-
 // A key that was to run again later has no message left, because all are acknowledged.
 func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 	b := newBus(t)
@@ -252,7 +191,7 @@ func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 	eventually(t, func() error { return standby.ran("g", 1) })
 }
 
-// A replica repeats results of an earlier turn, because the replica in between may have published others and stopped.
+// A replica repeats results of an earlier term, because the replica in between may have published others and stopped.
 func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -276,7 +215,7 @@ func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.repin()
-	b.publish("b", "h", 2) // The turn begins with this message.
+	b.publish("b", "h", 2) // The term begins with this message.
 	eventually(t, applied)
 }
 
