@@ -1,7 +1,4 @@
-// Package leader elects the one replica of a service that writes to backends, and fences its writes.
-//
-// JetStream pins the durable consumer of the service to one replica. This replica begins a term, and publishes a lease on
-// the stream. See [Elector].
+// Package leader elects the one replica of a service that writes to backends, and fences its writes: see [Elector].
 package leader
 
 import (
