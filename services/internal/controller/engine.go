@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/leader"
-	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/results"
 	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
@@ -23,7 +23,7 @@ type engine[K comparable] struct {
 	queue      queue[K]
 	backoff    backoff.Backoff
 	metrics    metrics
-	results    *publish.Results
+	results    *results.Publisher
 	echoes     echoes
 	elector    *leader.Elector
 	unsettled  unsettled
@@ -77,7 +77,7 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 	e := &engine[K]{
 		cfg: cfg, reconciler: reconciler,
 		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
-		results:   publish.NewResults(cfg.JS, cfg.Service.Name, cfg.Elector.IsLeader, cfg.Log),
+		results:   results.New(cfg.JS, cfg.Service.Name, cfg.Elector.IsLeader, cfg.Log),
 		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
 		refusals:  newRefusals(),
 		elector:   cfg.Elector,

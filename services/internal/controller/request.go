@@ -9,11 +9,11 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
-	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/results"
 )
 
 // Result is the outcome of a pass for one object.
-type Result = publish.Result
+type Result = results.Result
 
 // Request is one reconciliation of one key. A reconciler reads its request and reports its results here. It is safe for
 // concurrent use.

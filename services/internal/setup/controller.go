@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/leader"
-	"github.com/entail-dev/entail/services/internal/publish"
+	"github.com/entail-dev/entail/services/internal/results"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -45,7 +45,7 @@ type Parts struct {
 	Replica string
 	backlog *backlog
 	// Announcer publishes to caches that a store changed.
-	Announcer *publish.Announcer
+	Announcer *results.Announcer
 	Log       *slog.Logger
 }
 
@@ -58,7 +58,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{Replica: elector.Replica(), Kube: api, Announcer: publish.NewAnnouncer(rt.JS, rt.Log), Log: rt.Log}
+	p := &Parts{Replica: elector.Replica(), Kube: api, Announcer: results.NewAnnouncer(rt.JS, rt.Log), Log: rt.Log}
 	if needs.OpenFGA != nil {
 		server := *needs.OpenFGA
 		server.Log, server.Tracer = rt.Log, rt.Tracer

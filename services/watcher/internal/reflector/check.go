@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/entail-dev/entail/services/internal/backoff"
@@ -86,6 +87,9 @@ func (k *kindReflector) hasMarker(ctx context.Context, incarnation string) (bool
 	return written.GetStream() == incarnation && k.right(written), err
 }
 
+// maxSkip bounds the entries that a random choice skips. The start of an iteration is random enough only in a large map.
+const maxSkip = 64
+
 // selectProbe selects a message to verify: the suspect, if any, else in turns the newest one, even a deletion, and one of any
 // object.
 func (k *kindReflector) selectProbe() message {
@@ -96,8 +100,14 @@ func (k *kindReflector) selectProbe() message {
 	case k.turn%2 == 0 && k.newest.sequence > 0:
 		return k.newest
 	}
-	name, _ := publish.AnyKey(k.heads)
-	return message{name, k.heads[name].sequence}
+	skip := rand.N(max(1, min(len(k.heads), maxSkip)))
+	for name, head := range k.heads {
+		if skip == 0 {
+			return message{name, head.sequence}
+		}
+		skip--
+	}
+	return message{}
 }
 
 // isExpected reports whether a message should still be on the stream.

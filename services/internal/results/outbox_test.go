@@ -1,4 +1,4 @@
-package publish
+package results
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func holds(t *testing.T, js jetstream.JetStream, stream string, want uint64) fun
 }
 
 func TestAnAnnouncementThatFailsHoldsNobodyUpAndComesLater(t *testing.T) {
-	js := bus(t, 0)
+	js := bus(t)
 	if err := js.DeleteStream(t.Context(), topology.Announce); err != nil {
 		t.Fatal(err)
 	}
@@ -95,15 +95,15 @@ func TestResultsThatWereLostAreSaidAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			js := bus(t, 0)
-			r := NewResults(js, "test", always, slog.New(slog.DiscardHandler))
-			r.interval = 5 * time.Millisecond
+			js := bus(t)
+			p := New(js, "test", always, slog.New(slog.DiscardHandler))
+			p.interval = 5 * time.Millisecond
 			say := func() {
 				for i := range 20 {
-					r.Report(t.Context(), Result{Change: state(fmt.Sprint(i), 1), Outcome: eventv1.Outcome_OUTCOME_APPLIED})
+					p.Report(t.Context(), Result{Change: state(fmt.Sprint(i), 1), Outcome: eventv1.Outcome_OUTCOME_APPLIED})
 				}
 			}
-			runUntilTheEnd(t, func(ctx context.Context) { r.Run(ctx, say) })
+			runUntilTheEnd(t, func(ctx context.Context) { p.Run(ctx, say) })
 			say()
 			eventually(t, holds(t, js, topology.Results, 20))
 			if err := harm(t.Context(), js); err != nil {
@@ -115,14 +115,14 @@ func TestResultsThatWereLostAreSaidAgain(t *testing.T) {
 }
 
 func TestTheNewestOfResultsThatWaitIsPublished(t *testing.T) {
-	js := bus(t, 0)
-	r := NewResults(js, "test", always, slog.New(slog.DiscardHandler))
+	js := bus(t)
+	p := New(js, "test", always, slog.New(slog.DiscardHandler))
 	for version := range 5 {
 		c := state("a", version+1)
 		c.Generation = int64(version + 1)
-		r.Report(t.Context(), Result{Change: c, Outcome: eventv1.Outcome_OUTCOME_APPLIED})
+		p.Report(t.Context(), Result{Change: c, Outcome: eventv1.Outcome_OUTCOME_APPLIED})
 	}
-	r.Flush()
+	p.Flush()
 	s, err := js.Stream(t.Context(), topology.Results)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,6 @@
-package publish
+// Package results publishes what a service did: results of its work and announcements of changed stores. It publishes in
+// the background, until each message is acknowledged.
+package results
 
 import (
 	"context"
@@ -38,8 +40,8 @@ type Result struct {
 // parallelResults bounds the results in flight.
 const parallelResults = 32
 
-// Results publishes the outcomes of one service, each once.
-type Results struct {
+// Publisher publishes the outcomes of one service, each once.
+type Publisher struct {
 	js      jetstream.JetStream
 	service string
 	log     *slog.Logger
@@ -57,15 +59,15 @@ type Results struct {
 	suspect event.Key
 }
 
-// NewResults returns the results of one service. [Results.Run] publishes them while may returns true: a replica that is
+// New returns the publisher of one service. [Publisher.Run] publishes while may returns true: a replica that is
 // no longer active would overwrite the results of the next one.
-func NewResults(js jetstream.JetStream, service string, may func() bool, log *slog.Logger) *Results {
-	r := &Results{
+func New(js jetstream.JetStream, service string, may func() bool, log *slog.Logger) *Publisher {
+	p := &Publisher{
 		js: js, service: service, log: log, outbox: newOutbox(js, log, parallelResults), interval: time.Second,
 		reported: map[event.Key]uint64{}, seed: maphash.MakeSeed(),
 	}
-	r.outbox.may = may
-	return r
+	p.outbox.may = may
+	return p
 }
 
 // report holds the fields in which two results differ.
@@ -80,23 +82,23 @@ type report struct {
 
 // Report publishes a result in the background, unless it equals the last one of the object. A result of a deletion
 // expires with the tombstone.
-func (r *Results) Report(ctx context.Context, result Result) {
+func (p *Publisher) Report(ctx context.Context, result Result) {
 	result.Message = truncate.Text(result.Message, maxMessage)
-	if !r.storeReport(result) {
+	if !p.storeReport(result) {
 		return
 	}
 	c := result.Change
 	data, err := proto.Marshal(&eventv1.ResourceResult{
-		Ref: c.Key.Ref(), Service: r.service, Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
+		Ref: c.Key.Ref(), Service: p.service, Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
 		Outcome: result.Outcome, Message: result.Message, Writes: int64(result.Writes), Traceparent: c.Traceparent,
 		ObservedAt: timestamppb.New(c.ObservedAt), FinishedAt: timestamppb.Now(),
 	})
 	if err != nil {
-		r.log.WarnContext(ctx, "result not published", slog.String("object", c.Key.String()), slog.Any("error", err))
+		p.log.WarnContext(ctx, "result not published", slog.String("object", c.Key.String()), slog.Any("error", err))
 		return
 	}
-	subject := topology.ResultSubject(r.service, c.Key)
-	r.outbox.putMessage(&outgoing{key: subject, subject: subject, data: data, options: resultLifetime(c)})
+	subject := topology.ResultSubject(p.service, c.Key)
+	p.outbox.putMessage(&outgoing{key: subject, subject: subject, data: data, options: resultLifetime(c)})
 }
 
 // resultLifetime returns the option that makes the result of a deletion expire.
@@ -111,20 +113,20 @@ func resultLifetime(c event.Change) []jetstream.PublishOpt {
 }
 
 // storeReport stores a result, and reports whether it differs from the last one of its object.
-func (r *Results) storeReport(result Result) bool {
+func (p *Publisher) storeReport(result Result) bool {
 	c := result.Change
 	is := report{uid: c.UID, generation: c.Generation, outcome: result.Outcome, message: result.Message}
 	if c.Generation == 0 {
 		is.version = c.ResourceVersion
 	}
-	fingerprint := maphash.Comparable(r.seed, is)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before, known := r.reported[c.Key]
+	fingerprint := maphash.Comparable(p.seed, is)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, known := p.reported[c.Key]
 	if c.Deleted {
-		delete(r.reported, c.Key)
+		delete(p.reported, c.Key)
 	} else {
-		r.reported[c.Key] = fingerprint
+		p.reported[c.Key] = fingerprint
 	}
 	return !known || before != fingerprint
 }

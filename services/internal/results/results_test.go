@@ -1,4 +1,4 @@
-package publish
+package results
 
 import (
 	"errors"
@@ -35,11 +35,11 @@ func TestAResultIsReportedOnce(t *testing.T) {
 		"a deletion":                     {[]Result{{Change: gone("a", 1)}, {Change: gone("a", 1)}}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			js := bus(t, 0)
-			r := NewResults(js, "test", always, slog.New(slog.DiscardHandler))
+			js := bus(t)
+			p := New(js, "test", always, slog.New(slog.DiscardHandler))
 			for _, result := range c.results {
-				r.Report(t.Context(), result)
-				r.Flush()
+				p.Report(t.Context(), result)
+				p.Flush()
 			}
 			s, err := js.Stream(t.Context(), topology.Results)
 			if err != nil {
@@ -53,16 +53,16 @@ func TestAResultIsReportedOnce(t *testing.T) {
 }
 
 func TestTheResultOfADeletionExpiresWithItsTombstone(t *testing.T) {
-	js := bus(t, 0)
-	r := NewResults(js, "test", always, slog.New(slog.DiscardHandler))
+	js := bus(t)
+	p := New(js, "test", always, slog.New(slog.DiscardHandler))
 	dated := gone("dated", 1)
 	dated.ExpiresAt = time.Now().Add(time.Hour + 30*time.Minute)
 	late := gone("late", 1)
 	late.ExpiresAt = time.Now().Add(-time.Hour)
 	for _, c := range []event.Change{state("alive", 1), gone("gone", 1), dated, late} {
-		r.Report(t.Context(), Result{Change: c})
+		p.Report(t.Context(), Result{Change: c})
 	}
-	r.Flush()
+	p.Flush()
 	s, err := js.Stream(t.Context(), topology.Results)
 	if err != nil {
 		t.Fatal(err)
@@ -84,12 +84,12 @@ func TestTheResultOfADeletionExpiresWithItsTombstone(t *testing.T) {
 func long(end string) string { return strings.Repeat("ä", 2000) + end }
 
 func TestAResultTakesAnyText(t *testing.T) {
-	js := bus(t, 0)
-	r := NewResults(js, "test", always, slog.New(slog.DiscardHandler))
-	r.Report(t.Context(), Result{
+	js := bus(t)
+	p := New(js, "test", always, slog.New(slog.DiscardHandler))
+	p.Report(t.Context(), Result{
 		Change: state("a", 1), Outcome: eventv1.Outcome_OUTCOME_REJECTED, Message: "a\xff" + long(""), Writes: 2,
 	})
-	r.Flush()
+	p.Flush()
 	s, err := js.Stream(t.Context(), topology.Results)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,100 @@
+package results
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/entail-dev/entail/services/internal/backoff"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/topology"
+)
+
+// maxSkip bounds the entries that a random choice skips. The start of an iteration is random enough only in a large map.
+const maxSkip = 64
+
+// Run publishes until ctx ends. If the stream lost results, it forgets all of them and calls lost. The caller must then
+// report everything again.
+func (p *Publisher) Run(ctx context.Context, lost func()) {
+	var publishing sync.WaitGroup
+	publishing.Go(func() { p.outbox.runOutbox(ctx) })
+	defer publishing.Wait()
+	for backoff.Sleep(ctx, p.interval) {
+		if !p.checkLoss(ctx) {
+			continue
+		}
+		p.log.WarnContext(ctx, "results are lost; saying all of them again")
+		p.Forget()
+		lost()
+	}
+}
+
+// Forget drops results that are not published yet, and makes the next report of every object count as new: another
+// replica may have published other results meanwhile.
+func (p *Publisher) Forget() {
+	p.outbox.dropAll()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.reported)
+}
+
+// Flush publishes the waiting results before the process ends.
+func (p *Publisher) Flush() { p.outbox.flushOnce() }
+
+// checkLoss reports whether results are lost. All are lost if the stream is another one, or was emptied. It looks for one
+// random result. The result must be missing twice, because a replica of the stream may lag.
+func (p *Publisher) checkLoss(ctx context.Context) bool {
+	key, ok := p.probeKey()
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	stream, err := p.js.Stream(ctx, topology.Results)
+	if err == nil {
+		if p.recordIncarnation(topology.Incarnation(stream.CachedInfo())) {
+			return true
+		}
+		_, err = stream.GetLastMsgForSubject(ctx, topology.ResultSubject(p.service, key))
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		p.log.DebugContext(ctx, "stream cannot be checked", slog.String("stream", topology.Results), slog.Any("error", err))
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	twice := err != nil && p.suspect == key
+	p.suspect = event.Key{}
+	if err != nil && !twice {
+		p.suspect = key
+	}
+	return twice
+}
+
+// recordIncarnation records the life of the stream, and reports whether it differs from the one before.
+func (p *Publisher) recordIncarnation(incarnation string) bool {
+	before := p.incarnation
+	p.incarnation = incarnation
+	return before != "" && before != incarnation
+}
+
+// probeKey returns an object whose result must exist: the suspect, or a random one.
+func (p *Publisher) probeKey() (event.Key, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.reported[p.suspect]; ok {
+		return p.suspect, true
+	}
+	skip := rand.N(max(1, min(len(p.reported), maxSkip)))
+	for key := range p.reported {
+		if skip == 0 {
+			return key, !p.outbox.hasKey(topology.ResultSubject(p.service, key))
+		}
+		skip--
+	}
+	return event.Key{}, false
+}
