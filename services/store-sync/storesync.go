@@ -47,10 +47,10 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	shared := module.NewState(parts.View, cfg.Cluster)
 	verifier := verify.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	applier := &module.Applier{State: shared, Kube: parts.Kube, Log: rt.Log}
-	apis, policies := apimodule.New(parts.View, cfg.Discovery, applier), policymodule.New(parts.View, applier)
-	protected := iammodule.New(parts.View, cfg.IAMStore, applier)
-	state, merges := store.NewState(shared, apis, policies, protected), store.NewMergeCache(cfg.Limits)
-	policies.Beside(state.MergedBy(merges))
+	state, merges := store.NewState(shared), store.NewMergeCache(cfg.Limits)
+	apis, protected := apimodule.New(parts.View, cfg.Discovery, applier), iammodule.New(parts.View, cfg.IAMStore, applier)
+	policies := policymodule.New(parts.View, applier, state.MergedBy(merges))
+	state.AddProviders(apis, policies, protected)
 	rt.Metrics.MustRegister(store.NewMetrics(state))
 	syncer := store.New(parts, state, merges, verifier, protected)
 	r := &reconciler{

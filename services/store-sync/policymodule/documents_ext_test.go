@@ -21,7 +21,7 @@ import (
 func TestWhatIsRefusedIsNothingToWhoAsksForWhatIsAccepted(t *testing.T) {
 	feed := moduletest.NewFeed(t)
 	shared := module.NewState(feed.View, moduletest.Cluster)
-	policies := policymodule.New(feed.View, &module.Applier{State: shared})
+	policies := policymodule.New(feed.View, &module.Applier{State: shared}, nil)
 	store := feed.Store(moduletest.Cluster, "demo", "id")
 	register := func(name, text string, edit ...func(*event.Change)) {
 		d := iaplv1alpha1.PolicyDocument{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team"}}

@@ -27,16 +27,11 @@ type Provider struct {
 
 var _ module.Provider = (*Provider)(nil)
 
-// New returns a provider that reads the view.
-func New(v *informer.Informer, applier *module.Applier) *Provider {
+// New returns a provider that reads the view. The documents of a Store must fit beside the live part of the other modules,
+// which merged returns. If merged is nil, they need not fit.
+func New(v *informer.Informer, applier *module.Applier, merged Merged) *Provider {
 	made := func(in plan.Input) (plan.Plan, error) { return plan.Make(in), nil }
-	return &Provider{state: newState(v, applier.State), applier: applier, plans: module.NewCache(made)}
-}
-
-// Beside sets the function that merges all modules of a Store after a plan. The documents must fit beside the live part
-// of the other modules. Before the call the provider has no information about these.
-func (p *Provider) Beside(merged func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool)) {
-	p.state.merged = merged
+	return &Provider{state: newState(v, applier.State, merged), applier: applier, plans: module.NewCache(made)}
 }
 
 // plan returns the plan for the policy of a Store.

@@ -25,13 +25,15 @@ type document = informer.Object[iaplv1alpha1.PolicyDocument]
 type state struct {
 	shared    *module.State
 	documents *informer.Lister[iaplv1alpha1.PolicyDocument]
-	// merged returns the merge of a Store's modules after a plan, and the limits of its model. It returns false if the
-	// Store does not exist or has no model.
-	merged func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool)
+	merged    Merged
 }
 
-func newState(v *informer.Informer, shared *module.State) *state {
-	return &state{shared: shared, documents: informer.Register(v, kinds.PolicyDocuments(), map[string]func(*iaplv1alpha1.PolicyDocument) []string{
+// Merged returns the merge of a Store's modules after a plan, and the limits of its model. It returns false if the Store
+// does not exist or has no model.
+type Merged func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool)
+
+func newState(v *informer.Informer, shared *module.State, merged Merged) *state {
+	return &state{shared: shared, merged: merged, documents: informer.Register(v, kinds.PolicyDocuments(), map[string]func(*iaplv1alpha1.PolicyDocument) []string{
 		byStoreRef: func(d *iaplv1alpha1.PolicyDocument) []string { return []string{d.Spec.StoreRef.Name} },
 	})}
 }

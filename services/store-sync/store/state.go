@@ -27,6 +27,11 @@ func NewState(shared *module.State, providers ...module.Provider) *State {
 	return &State{Shared: shared, providers: providers}
 }
 
+// AddProviders adds providers, before the first use of the state. A provider may need the state for its construction.
+func (s *State) AddProviders(providers ...module.Provider) {
+	s.providers = append(s.providers, providers...)
+}
+
 // Keys lists the Stores to reconcile after a Store or an AuthorizationModel changed. For an AuthorizationModel it is
 // the Store that it extends. For a Store they are the Store itself, those that compete for its name or its OpenFGA
 // store, and those that wait for it.

@@ -443,6 +443,9 @@ func (b *bed) follow() {
 	b.work()
 }
 
+// alwaysHeld reports that every object may hold tuples.
+func alwaysHeld(string) bool { return true }
+
 // wanted are all tuples, by what a view says that was told of everything at once.
 func (b *bed) wanted() []string {
 	b.t.Helper()
@@ -459,7 +462,7 @@ func (b *bed) wanted() []string {
 		if s.tableOf(k.GroupResource) == nil {
 			continue
 		}
-		for _, object := range s.affectedObjects(k) {
+		for _, object := range s.affectedObjects(k, alwaysHeld) {
 			for _, tuple := range objects.Wanted(object) {
 				all[convertTuple(tuple).String()] = true
 			}

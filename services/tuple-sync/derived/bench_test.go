@@ -52,7 +52,7 @@ func (b *bed) fill() {
 	objects := map[string]bool{}
 	for k := range b.api {
 		if b.State.tableOf(k.GroupResource) != nil {
-			for _, object := range b.State.affectedObjects(k) {
+			for _, object := range b.State.affectedObjects(k, alwaysHeld) {
 				objects[object] = true
 			}
 		}

@@ -174,7 +174,7 @@ func (m *replica) fails(t *testing.T) {
 
 func TestWhatIsCommittedLateIsFound(t *testing.T) {
 	s, now := &server{}, time.Now()
-	m := newMirrored(s)
+	m := newReplica(s)
 	s.commit(now, tupleOf("a", "alice"), true)
 	m.wantDoubts(t, "at first")
 	s.commit(now.Add(20*time.Second), tupleOf("b", "bob"), true)
@@ -207,7 +207,7 @@ func TestWhatOthersHaveCommittedLateGoes(t *testing.T) {
 
 func TestADatabaseThatWasRestoredIsReadAnew(t *testing.T) {
 	s, now := &server{}, time.Now()
-	m := newMirrored(s)
+	m := newReplica(s)
 	s.commit(now, tupleOf("a", "alice"), true)
 	s.commit(now.Add(time.Second), tupleOf("b", "bob"), true)
 	m.wantDoubts(t, "at first")
@@ -235,7 +235,7 @@ func TestARestoredDatabaseIsReadAnewThoughSomebodyHasWrittenToIt(t *testing.T) {
 	for name, backed := range map[string]int{"long before": 1, "after it was looked back": 2} {
 		t.Run(name, func(t *testing.T) {
 			s, now := &server{}, time.Now()
-			m := newMirrored(s)
+			m := newReplica(s)
 			s.commit(now, tupleOf("a", "alice"), true)
 			m.wantDoubts(t, "at first")
 			s.commit(now.Add(time.Minute), tupleOf("b", "bob"), true)
@@ -293,7 +293,7 @@ func TestWhoLooksBackHoldsUpNobody(t *testing.T) {
 // A restored database may fail at first; rereadChanges stays due until it succeeds.
 func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
 	s, now := &server{}, time.Now()
-	m := newMirrored(s)
+	m := newReplica(s)
 	s.commit(now, tupleOf("a", "alice"), true)
 	m.wantDoubts(t, "at first")
 	backup := server{tuples: slices.Clone(s.tuples), list: slices.Clone(s.list)}
@@ -317,7 +317,7 @@ func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
 // The part of the list that was read before an error is kept.
 func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
 	s, now := &server{page: 2}, time.Now()
-	m := newMirrored(s)
+	m := newReplica(s)
 	s.commit(now, tupleOf("a", "alice"), true)
 	m.wantDoubts(t, "at first")
 	s.commit(now.Add(time.Second), tupleOf("b", "bob"), true)
@@ -341,7 +341,7 @@ func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
 func TestADoubtStandsUntilTheObjectWasRead(t *testing.T) {
 	object := iam.GroupType + ":a"
 	s := &server{tuples: []*openfgav1.Tuple{{Key: tupleOf("a", "alice")}}}
-	m := newMirrored(s)
+	m := newReplica(s)
 	if err := m.followStore(t.Context(), "store"); err != nil {
 		t.Fatal(err)
 	}

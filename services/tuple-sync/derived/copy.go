@@ -71,7 +71,7 @@ type replica struct {
 	refused map[iam.Tuple]string
 }
 
-func newMirrored(openFGA Reader) *replica {
+func newReplica(openFGA Reader) *replica {
 	m := &replica{openFGA: openFGA, waiting: map[string]map[Key]bool{}, engaged: map[string]int{}}
 	m.forgetCopy()
 	return m

@@ -94,12 +94,11 @@ type Reconciler struct {
 
 // New returns a Reconciler, and registers its metrics.
 func New(cfg Config) *Reconciler {
-	r := &Reconciler{Config: cfg, copy: newMirrored(cfg.OpenFGA), undeclared: prometheus.NewCounter(prometheus.CounterOpts{
+	r := &Reconciler{Config: cfg, copy: newReplica(cfg.OpenFGA), undeclared: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "entail_undeclared_tuples_removed_total", Help: "Tuples of IAM's types that nobody declares, and that were removed from the IAM store.",
 	}), refused: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "entail_iam_store_not_adopted", Help: "1 if the IAM store in OpenFGA is not known to be this cluster's, and is left alone.",
 	})}
-	cfg.State.mayHold = r.copy.mayHold
 	cfg.Metrics.MustRegister(r.undeclared, r.refused)
 	return r
 }
@@ -133,7 +132,7 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 	if isUIDBinding(k.GroupResource) {
 		keys = append(keys, Key{sort: record, owner: k})
 	}
-	for _, object := range r.State.affectedHolders(k) {
+	for _, object := range r.State.affectedHolders(k, r.copy.mayHold) {
 		keys = append(keys, Key{sort: tuples, object: object})
 	}
 	return keys

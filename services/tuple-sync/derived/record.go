@@ -52,7 +52,7 @@ func (r *Reconciler) bindUID(ctx context.Context, p Pass) error {
 			}
 			return err
 		}
-		for _, object := range r.State.affectedObjects(p.Key.owner) {
+		for _, object := range r.State.affectedObjects(p.Key.owner, r.copy.mayHold) {
 			p.Enqueue(changes, Key{sort: tuples, object: object})
 		}
 		p.Enqueue(statuses, Key{sort: status, owner: p.Key.owner})

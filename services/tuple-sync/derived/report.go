@@ -91,7 +91,7 @@ func (r *Reconciler) writeNotReady(ctx context.Context, p Pass, f found, why con
 // inStep reports whether all OpenFGA objects of a declared object hold exactly their wanted tuples. If not, the key
 // waits for the first that does not.
 func (r *Reconciler) inStep(n *snapshot, key Key) bool {
-	for _, object := range r.State.speaksOf(key.owner) {
+	for _, object := range r.State.statusDependsOn(key.owner, r.copy.mayHold) {
 		if r.copy.hasExactly(n, object) {
 			continue
 		}

@@ -16,18 +16,21 @@ import (
 // recent is the number of states of a name that always count: the newest two.
 const recent = 2
 
-// affectedObjects returns the OpenFGA objects whose tuples depend on k, whether it exists or was deleted. A name may have had any
-// number of earlier objects. Those count only while their OpenFGA objects may hold tuples.
-func (s *State) affectedObjects(k event.Key) (objects []string) {
+// tupleCheck reports whether an OpenFGA object may hold tuples now.
+type tupleCheck func(object string) bool
+
+// affectedObjects returns the OpenFGA objects whose tuples depend on k, whether it exists or was deleted. A name may
+// have had any number of earlier objects. Those count only while their OpenFGA objects may hold tuples.
+func (s *State) affectedObjects(k event.Key, mayHold tupleCheck) (objects []string) {
 	switch k.GroupResource {
 	case kinds.PolicyBindings().GroupResource:
-		objects = ownOf(s, s.bindings, k, s.ofBinding)
+		objects = versionObjects(s.bindings, k, mayHold, s.ofBinding)
 	case kinds.IAMRoles().GroupResource:
-		objects = ownOf(s, s.roles, k, func(r *iamv1alpha1.Role) []string { return []string{iam.RoleObject(r)} })
+		objects = versionObjects(s.roles, k, mayHold, func(r *iamv1alpha1.Role, _ tupleCheck) []string { return []string{iam.RoleObject(r)} })
 	case kinds.Groups().GroupResource:
-		objects = ownOf(s, s.groups, k, func(g *iamv1alpha1.Group) []string { return []string{iam.GroupObject(g)} })
+		objects = versionObjects(s.groups, k, mayHold, func(g *iamv1alpha1.Group, _ tupleCheck) []string { return []string{iam.GroupObject(g)} })
 	case kinds.GroupMemberships().GroupResource:
-		objects = ownOf(s, s.memberships, k, s.ofMembers)
+		objects = versionObjects(s.memberships, k, mayHold, s.ofMembers)
 	}
 	if f, _ := s.tableOf(k.GroupResource).lastFound(k); f.object != "" {
 		objects = append(objects, f.object)
@@ -35,16 +38,18 @@ func (s *State) affectedObjects(k event.Key) (objects []string) {
 	return objects
 }
 
-// ownOf returns the OpenFGA objects of all states of a name. If no state older than the recent ones matters, it marks
-// these as idle.
-func ownOf[T any, P object[T]](s *State, t *table[T, P], k event.Key, of func(*T) []string) (objects []string) {
-	all, resting := t.activeVersions(k), s.mayHold != nil
+// versionObjects returns the OpenFGA objects of all states of a name. If no state older than the recent ones matters, it
+// marks these as idle.
+func versionObjects[T any, P object[T]](
+	t *table[T, P], k event.Key, mayHold tupleCheck, of func(*T, tupleCheck) []string,
+) (objects []string) {
+	all, resting := t.activeVersions(k), true
 	for i, o := range all {
 		if o.Value == nil {
 			continue
 		}
-		for _, object := range of(o.Value) {
-			if s.needsCheck(i, object) {
+		for _, object := range of(o.Value, mayHold) {
+			if needsCheck(i, object, mayHold) {
 				objects, resting = append(objects, object), resting && i < recent
 			}
 		}
@@ -57,23 +62,23 @@ func ownOf[T any, P object[T]](s *State, t *table[T, P], k event.Key, of func(*T
 
 // needsCheck reports whether an OpenFGA object counts. The states of its name are ordered from new to old, and nth is the
 // position.
-func (s *State) needsCheck(nth int, object string) bool {
-	return nth < recent || s.mayHold == nil || s.mayHold(object)
+func needsCheck(nth int, object string, mayHold tupleCheck) bool {
+	return nth < recent || mayHold(object)
 }
 
-// affectedHolders returns the objects of [State.affectedObjects] that can hold tuples. IAM's own kinds hold none unless a ProtectedResource
-// registers them. A new registration enqueues everything.
-func (s *State) affectedHolders(k event.Key) []string {
-	return slices.DeleteFunc(s.affectedObjects(k), func(object string) bool {
+// affectedHolders returns the objects of [State.affectedObjects] that can hold tuples. IAM's own kinds hold none unless a
+// ProtectedResource registers them. A new registration enqueues everything.
+func (s *State) affectedHolders(k event.Key, mayHold tupleCheck) []string {
+	return slices.DeleteFunc(s.affectedObjects(k, mayHold), func(object string) bool {
 		typ := iam.TypeOf(object)
 		return s.types[typ] != nil && s.resources.rows.Count(byType, typ) == 0
 	})
 }
 
-// speaksOf returns the OpenFGA objects that the status of k depends on. A binding's status also depends on the tuples
-// of its role.
-func (s *State) speaksOf(k event.Key) []string {
-	objects := s.affectedObjects(k)
+// statusDependsOn returns the OpenFGA objects that the status of k depends on. A binding's status also depends on the
+// tuples of its role.
+func (s *State) statusDependsOn(k event.Key, mayHold tupleCheck) []string {
+	objects := s.affectedObjects(k, mayHold)
 	if b, ok := s.bindings.rows.Get(k); ok {
 		if r := s.roles.getLive(cmp.Or(b.Value.Spec.RoleRef.Namespace, b.Value.Namespace), b.Value.Spec.RoleRef.Name); r != nil {
 			objects = append(objects, iam.RoleObject(r))
@@ -83,11 +88,11 @@ func (s *State) speaksOf(k event.Key) []string {
 }
 
 // ofBinding returns the target of a binding, and its grants for all roles that have or had the name.
-func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
+func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding, mayHold tupleCheck) []string {
 	target := iam.TargetOf(b)
 	objects := []string{target}
 	for i, r := range s.roles.allVersions(s.roles.keyOf(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)) {
-		if grant := iam.Grant(r, target); s.needsCheck(i, grant) {
+		if grant := iam.Grant(r, target); needsCheck(i, grant, mayHold) {
 			objects = append(objects, grant)
 		}
 	}
@@ -95,9 +100,9 @@ func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding) []string {
 }
 
 // ofMembers returns the groups that have or had the name.
-func (s *State) ofMembers(m *iamv1alpha1.GroupMembership) (objects []string) {
+func (s *State) ofMembers(m *iamv1alpha1.GroupMembership, mayHold tupleCheck) (objects []string) {
 	for i, g := range s.groups.allVersions(s.groups.keyOf(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
-		if group := iam.GroupObject(g); s.needsCheck(i, group) {
+		if group := iam.GroupObject(g); needsCheck(i, group, mayHold) {
 			objects = append(objects, group)
 		}
 	}
@@ -188,7 +193,7 @@ func (r *Reconciler) fanOut(ctx context.Context, p Pass) error {
 	}
 	objects := map[string]bool{}
 	for _, k := range append(r.State.dependentsOf(p.Key.owner), p.Key.owner) {
-		for _, object := range r.State.affectedHolders(k) {
+		for _, object := range r.State.affectedHolders(k, r.copy.mayHold) {
 			objects[object] = true
 		}
 		if k != p.Key.owner {

@@ -64,8 +64,6 @@ type State struct {
 	types map[string]followed
 	// trust lets bindings act on objects of kinds that the watcher does not follow.
 	trust bool
-	// mayHold reports whether an OpenFGA object may hold tuples now. It is nil while that is unknown.
-	mayHold func(object string) bool
 
 	// revision counts relevant changes of ProtectedResources. judged holds their relevant fields at the last change.
 	revision atomic.Uint64

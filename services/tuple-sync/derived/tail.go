@@ -100,7 +100,7 @@ func (r *Reconciler) enqueueAll(n *snapshot, p Pass) {
 // enqueueKeys adds the OpenFGA objects of declared objects to objects, and enqueues their statuses.
 func (r *Reconciler) enqueueKeys(p Pass, keys []event.Key, objects map[string]bool) {
 	for _, k := range keys {
-		for _, object := range r.State.affectedHolders(k) {
+		for _, object := range r.State.affectedHolders(k, r.copy.mayHold) {
 			objects[object] = true
 		}
 		r.requeueStatus(p, k)

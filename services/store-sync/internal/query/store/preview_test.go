@@ -36,10 +36,10 @@ func server(t *testing.T) *Server {
 	t.Helper()
 	feed := moduletest.NewFeed(t)
 	shared := module.NewState(feed.View, moduletest.Cluster)
-	policies := policymodule.New(feed.View, &module.Applier{State: shared})
-	state := store.NewState(shared, policies)
-	s := New(state, store.NewMergeCache(model.Limits{}), policies, nil, func() error { return nil })
-	policies.Beside(state.MergedBy(s.merges))
+	state, merges := store.NewState(shared), store.NewMergeCache(model.Limits{})
+	policies := policymodule.New(feed.View, &module.Applier{State: shared}, state.MergedBy(merges))
+	state.AddProviders(policies)
+	s := New(state, merges, policies, nil, func() error { return nil })
 	feed.Put(kinds.Stores(), moduletest.Cluster, "demo", corev1alpha1.Store{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: corev1alpha1.StoreSpec{CoreModule: "module core\n\ntype user\n\ntype group\n"},
 	})
