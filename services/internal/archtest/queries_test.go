@@ -22,8 +22,6 @@ var (
 func caches() map[string]string {
 	const epoch = "caches the epoch of the API server, and the version in which it serves a kind"
 	return map[string]string{
-		"deploy/e2e/chaos/internal/history search.is": "chooses contents during the search, and takes the choice back",
-
 		"services/internal/fga grant.getToken":           "caches the token",
 		"services/internal/filewatch Files.Get":          "caches what the files hold",
 		"services/internal/kube Client.Get":              epoch,

@@ -52,10 +52,10 @@ func (c *checker) expandBindings() bool {
 
 func (c *checker) binding(source *policy.Source, written syntax.Binding) *binding {
 	b := &binding{Binding: &policy.Binding{Action: written.Action.Text, On: written.Type.Text, Source: source, At: written.At}}
-	if c.required(source, written.Action, "actionName", written.At) {
+	if c.requireName(source, written.Action, "actionName", written.At) {
 		b.action = c.action(source, written.Action)
 	}
-	if c.required(source, written.Type, "typeName", written.At) {
+	if c.requireName(source, written.Type, "typeName", written.At) {
 		switch t, u := c.types[b.On], c.unions[b.On]; {
 		case t != nil:
 			b.members = []*typ{t}
@@ -63,7 +63,7 @@ func (c *checker) binding(source *policy.Source, written syntax.Binding) *bindin
 			u.used = true
 			b.members = u.members
 		default:
-			c.absent(source.At(written.Type.At), policy.CodeUnknownType, "type "+quote(b.On)+" is not declared",
+			c.reportAbsent(source.At(written.Type.At), policy.CodeUnknownType, "type "+quote(b.On)+" is not declared",
 				"declare a resource type or union of that name, or correct the name")
 		}
 	}
@@ -75,7 +75,7 @@ func (c *checker) binding(source *policy.Source, written syntax.Binding) *bindin
 func (c *checker) action(source *policy.Source, name syntax.Name) *action {
 	a := c.actions[name.Text]
 	if a == nil {
-		c.absent(source.At(name.At), policy.CodeUnknownAction, "action "+quote(name.Text)+" is not declared", "declare it under actions, or correct the name")
+		c.reportAbsent(source.At(name.At), policy.CodeUnknownAction, "action "+quote(name.Text)+" is not declared", "declare it under actions, or correct the name")
 		return nil
 	}
 	a.used = true
@@ -84,7 +84,7 @@ func (c *checker) action(source *policy.Source, name syntax.Name) *action {
 
 func (c *checker) conditions(b *binding, written syntax.Binding) {
 	if len(written.Conditions) == 0 {
-		c.absent(b.Source.At(written.At), policy.CodeNoConditions, "the binding of "+quote(b.Action)+" to "+quote(b.On)+" has no conditions",
+		c.reportAbsent(b.Source.At(written.At), policy.CodeNoConditions, "the binding of "+quote(b.Action)+" to "+quote(b.On)+" has no conditions",
 			"add `roleBinding: {}` or a relationshipAction: without one nobody is allowed")
 	}
 	var role policy.Position
@@ -96,9 +96,9 @@ func (c *checker) conditions(b *binding, written syntax.Binding) {
 			c.findings.Add(place, policy.CodeCondition, "the condition has both roleBinding and relationshipAction",
 				"write a condition for each of them: either is enough")
 		case action != nil:
-			c.step(b, action)
+			c.addStep(b, action)
 		case !condition.RoleBinding:
-			c.absent(place, policy.CodeCondition, "the condition has neither roleBinding nor relationshipAction",
+			c.reportAbsent(place, policy.CodeCondition, "the condition has neither roleBinding nor relationshipAction",
 				"write `roleBinding: {}` or a relationshipAction, or remove the condition")
 		case b.RoleBinding:
 			c.findings.Add(place, policy.CodeDupCondition, "the binding has roleBinding twice", "keep it once").
@@ -118,9 +118,9 @@ func (c *checker) conditions(b *binding, written syntax.Binding) {
 	}
 }
 
-func (c *checker) step(b *binding, written *syntax.RelationshipAction) {
-	hasRelation := c.required(b.Source, written.Relation, "relation", written.At)
-	if !c.required(b.Source, written.Action, "actionName", written.At) || !hasRelation {
+func (c *checker) addStep(b *binding, written *syntax.RelationshipAction) {
+	hasRelation := c.requireName(b.Source, written.Relation, "relation", written.At)
+	if !c.requireName(b.Source, written.Action, "actionName", written.At) || !hasRelation {
 		return
 	}
 	b.steps = append(b.steps, step{
@@ -150,7 +150,7 @@ func (c *checker) bind(b *binding) {
 	}
 	for other, names := range others {
 		c.findings.Add(b.Source.At(b.At), policy.CodeDupBinding,
-			fmt.Sprintf("action %s is bound to %s twice: here on %s, and on %s", quote(b.Action), some(names), quote(b.On), quote(other.On)),
+			fmt.Sprintf("action %s is bound to %s twice: here on %s, and on %s", quote(b.Action), firstWords(names), quote(b.On), quote(other.On)),
 			"keep one binding, with the conditions of both").
 			Also(other.Source.At(other.At), "the first")
 	}

@@ -74,10 +74,10 @@ func (c *checker) check() {
 	c.declare()
 	// If a document has errors, they explain why it declares no type.
 	if len(c.allTypes) == 0 && c.valid {
-		c.absent(policy.Place{}, policy.CodeEmpty, "there is no policy: no document declares a resource type",
+		c.reportAbsent(policy.Place{}, policy.CodeEmpty, "there is no policy: no document declares a resource type",
 			"name the files or folders of a policy; its documents declare resourceTypes, unions, actions and actionBindings")
 	}
-	if !c.affordable() || !c.expand() {
+	if !c.checkLimits() || !c.expand() {
 		return
 	}
 	c.verify()
@@ -86,7 +86,7 @@ func (c *checker) check() {
 	// If the policy has errors, it is too early to report missing parts.
 	if c.valid && !c.findings.HasErrors() {
 		c.reportUngranted()
-		c.warn()
+		c.reportUnused()
 	}
 }
 
@@ -94,45 +94,45 @@ func (c *checker) check() {
 func (c *checker) expand() bool {
 	c.expandUnions()
 	if !c.expandTargets() {
-		c.refuse(fmt.Sprintf("the relations of the policy have more than %d targets", maxTargets))
+		c.reportLimit(fmt.Sprintf("the relations of the policy have more than %d targets", maxTargets))
 		return false
 	}
 	if !c.expandBindings() {
-		c.refuse(fmt.Sprintf("the policy binds more than %d pairs of type and action", maxBound))
+		c.reportLimit(fmt.Sprintf("the policy binds more than %d pairs of type and action", maxBound))
 		return false
 	}
 	return true
 }
 
-func (c *checker) refuse(message string) {
+func (c *checker) reportLimit(message string) {
 	c.findings.Add(policy.Place{}, policy.CodeLimit, message, "split the policy: unions multiply what refers to them")
 }
 
 // maxCells bounds the table of bound actions by type or union, in bits: 64 MiB.
 const maxCells = 1 << 29
 
-func (c *checker) affordable() bool {
+func (c *checker) checkLimits() bool {
 	rows, columns := len(c.allTypes)+len(c.allUnions), len(c.allActions)
 	if rows*columns <= maxCells {
 		return true
 	}
-	c.refuse(fmt.Sprintf("%d types and unions with %d actions are too many together", rows, columns))
+	c.reportLimit(fmt.Sprintf("%d types and unions with %d actions are too many together", rows, columns))
 	return false
 }
 
-// absent reports a missing part, unless it may be in a part that could not be read.
-func (c *checker) absent(place policy.Place, code policy.Code, message, hint string) {
+// reportAbsent reports a missing part, unless it may be in a part that could not be read.
+func (c *checker) reportAbsent(place policy.Place, code policy.Code, message, hint string) {
 	if c.complete {
 		c.findings.Add(place, code, message, hint)
 	}
 }
 
-// required reports whether a name is present, and adds a finding if not.
-func (c *checker) required(source *policy.Source, name syntax.Name, key string, of policy.Position) bool {
+// requireName reports whether a name is present, and adds a finding if not.
+func (c *checker) requireName(source *policy.Source, name syntax.Name, key string, of policy.Position) bool {
 	if name.Text != "" {
 		return true
 	}
-	c.absent(source.At(cmp.Or(name.At, of)), policy.CodeMissing, key+" is missing", "add `"+key+": ` and a name")
+	c.reportAbsent(source.At(cmp.Or(name.At, of)), policy.CodeMissing, key+" is missing", "add `"+key+": ` and a name")
 	return false
 }
 

@@ -22,7 +22,7 @@ func (c *checker) findCollisions() {
 		for _, t := range b.members {
 			if t.granted.has(base.number) {
 				message := "action " + quote(b.Action) + " bears the name of what holds the role bindings of " + quote(base.Name)
-				c.collides(b.Source.At(b.At), t, message, t.Binding(base.Name))
+				c.reportCollision(b.Source.At(b.At), t, message, t.Binding(base.Name))
 			}
 		}
 	}
@@ -30,15 +30,15 @@ func (c *checker) findCollisions() {
 
 func (c *checker) relationCollides(t *typ, r *relation) {
 	if a := c.actions[r.Name]; a != nil && t.bound.has(a.number) {
-		c.collides(t.Source.At(r.At), t, "relation "+quote(r.Name)+" bears the name of an action", t.Binding(a.Name))
+		c.reportCollision(t.Source.At(r.At), t, "relation "+quote(r.Name)+" bears the name of an action", t.Binding(a.Name))
 	}
 	base, found := strings.CutSuffix(r.Name, c.options.RoleSuffix)
 	if a := c.actions[base]; found && a != nil && t.granted.has(a.number) {
-		c.collides(t.Source.At(r.At), t, "relation "+quote(r.Name)+" bears the name of what holds the role bindings of "+quote(a.Name), t.Binding(a.Name))
+		c.reportCollision(t.Source.At(r.At), t, "relation "+quote(r.Name)+" bears the name of what holds the role bindings of "+quote(a.Name), t.Binding(a.Name))
 	}
 }
 
-func (c *checker) collides(place policy.Place, t *typ, message string, other *policy.Binding) {
+func (c *checker) reportCollision(place policy.Place, t *typ, message string, other *policy.Binding) {
 	found := c.findings.Add(place, policy.CodeCollision, "in type "+quote(t.Name)+" "+message, "rename one of them")
 	if other != nil {
 		found.Also(other.Source.At(other.At), "the binding of the action")

@@ -73,7 +73,7 @@ func (c *checker) declareType(source *policy.Source, written syntax.ResourceType
 		Name: written.Name.Text, IDPrefix: written.IDPrefix.Text, Source: source, At: written.Name.At,
 	}}
 	c.allTypes = append(c.allTypes, t)
-	if c.required(source, written.Name, "name", written.At) {
+	if c.requireName(source, written.Name, "name", written.At) {
 		place := source.At(t.At)
 		c.checkTypeName(place, "type", t.Name)
 		if first := c.types[t.Name]; first != nil {
@@ -88,7 +88,7 @@ func (c *checker) declareType(source *policy.Source, written syntax.ResourceType
 
 func (c *checker) checkIDPrefix(t *typ) {
 	prefix := t.declared.IDPrefix
-	if !c.required(t.Source, prefix, "idPrefix", t.declared.At) {
+	if !c.requireName(t.Source, prefix, "idPrefix", t.declared.At) {
 		return
 	}
 	place := t.Source.At(prefix.At)
@@ -114,9 +114,9 @@ func (c *checker) declareUnion(source *policy.Source, written syntax.Union) {
 	u := &union{written: written.Members, Union: &policy.Union{Name: written.Name.Text, Source: source, At: written.Name.At}}
 	c.allUnions = append(c.allUnions, u)
 	if len(written.Members) == 0 {
-		c.absent(source.At(written.At), policy.CodeEmptyUnion, "union "+quote(u.Name)+" has no members", "list types under resourceTypes, or remove the union")
+		c.reportAbsent(source.At(written.At), policy.CodeEmptyUnion, "union "+quote(u.Name)+" has no members", "list types under resourceTypes, or remove the union")
 	}
-	if !c.required(source, written.Name, "name", written.At) {
+	if !c.requireName(source, written.Name, "name", written.At) {
 		return
 	}
 	place := source.At(u.At)
@@ -132,7 +132,7 @@ func (c *checker) declareUnion(source *policy.Source, written syntax.Union) {
 func (c *checker) declareAction(source *policy.Source, written syntax.Action) {
 	a := &action{Action: &policy.Action{Name: written.Name.Text, Source: source, At: written.Name.At}}
 	c.allActions = append(c.allActions, a)
-	if !c.required(source, written.Name, "name", written.At) {
+	if !c.requireName(source, written.Name, "name", written.At) {
 		return
 	}
 	place := source.At(a.At)

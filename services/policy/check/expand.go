@@ -59,7 +59,7 @@ func (c *checker) expandUnions() {
 	for _, u := range c.allUnions {
 		first := map[string]syntax.Name{}
 		for _, written := range u.written {
-			if !c.required(u.Source, written, "name", u.At) {
+			if !c.requireName(u.Source, written, "name", u.At) {
 				continue
 			}
 			place := u.Source.At(written.At)
@@ -92,7 +92,7 @@ func (c *checker) notAMember(place policy.Place, u *union, name string) {
 }
 
 func (c *checker) unknownType(place policy.Place, what, name string) {
-	c.absent(place, policy.CodeUnknownType, what+" "+quote(name)+" is not declared", "declare a resource type of that name, or correct the name")
+	c.reportAbsent(place, policy.CodeUnknownType, what+" "+quote(name)+" is not declared", "declare a resource type of that name, or correct the name")
 }
 
 // expandTargets resolves the targets of relations. It stops and returns false if there are more than maxTargets.
@@ -125,7 +125,7 @@ func (c *checker) relation(t *typ, written syntax.Relationship) *relation {
 	r := &relation{of: t, Relation: &policy.Relation{
 		Name: written.Relation.Text, Source: t.Source, At: written.Relation.At,
 	}}
-	if c.required(t.Source, written.Relation, "relation", written.At) {
+	if c.requireName(t.Source, written.Relation, "relation", written.At) {
 		place := t.Source.At(r.At)
 		if policy.IsRelationName(r.Name) {
 			c.warnUnderscore(place, "relation", r.Name)
@@ -134,7 +134,7 @@ func (c *checker) relation(t *typ, written syntax.Relationship) *relation {
 		}
 	}
 	if len(written.Targets) == 0 {
-		c.absent(t.Source.At(written.At), policy.CodeNoTargets, "relation "+quote(r.Name)+" of "+quote(t.Name)+" leads nowhere",
+		c.reportAbsent(t.Source.At(written.At), policy.CodeNoTargets, "relation "+quote(r.Name)+" of "+quote(t.Name)+" leads nowhere",
 			"list the types that it leads to under targetTypes")
 	}
 	c.resolve(r, written)
@@ -146,7 +146,7 @@ func (c *checker) resolve(r *relation, written syntax.Relationship) {
 	first := map[string]syntax.Name{}
 	r.References = make([]policy.Reference, 0, len(written.Targets))
 	for _, target := range written.Targets {
-		if !c.required(r.Source, target, "name", written.At) {
+		if !c.requireName(r.Source, target, "name", written.At) {
 			continue
 		}
 		place := r.Source.At(target.At)

@@ -15,7 +15,7 @@ type waiting struct {
 // reportUngranted reports the actions that no subject can ever have, whatever roles are bound. It starts with the actions
 // that role bindings give. From there, grants spread backwards along relations, to the bindings that wait for them.
 func (c *checker) reportUngranted() {
-	if !c.await() {
+	if !c.registerWaiting() {
 		return
 	}
 	var queue []*typ
@@ -48,8 +48,8 @@ func (c *checker) reportUngranted() {
 	c.noteUngranted()
 }
 
-// await registers the bindings without a role binding at their relations, and reports whether any exists.
-func (c *checker) await() bool {
+// registerWaiting registers the bindings without a role binding at their relations, and reports whether any exists.
+func (c *checker) registerWaiting() bool {
 	found := false
 	for _, b := range c.bindings {
 		if b.RoleBinding || b.action == nil {
@@ -112,7 +112,7 @@ func (c *checker) noteUngranted() {
 			}
 		}
 		if len(names) > 0 {
-			c.findings.Add(b.Source.At(b.At), policy.CodeNeverGranted, "nobody can ever have action "+quote(b.Action)+" on "+some(names),
+			c.findings.Add(b.Source.At(b.At), policy.CodeNeverGranted, "nobody can ever have action "+quote(b.Action)+" on "+firstWords(names),
 				"add `roleBinding: {}` here, or where the relations lead")
 		}
 	}

@@ -25,7 +25,7 @@ func (c *checker) addRoles() {
 			c.unionAsType(name, "subjects")
 			r.Targets = append(r.Targets, c.subject(name).Type)
 		}
-		c.synthesise(o.RoleType).Relations = []*policy.Relation{r}
+		c.addUndeclaredType(o.RoleType).Relations = []*policy.Relation{r}
 	case role != nil:
 		role.used = true
 	}
@@ -40,7 +40,7 @@ func (c *checker) unionAsType(name, what string) {
 
 func (c *checker) absentRoleRelation(role *typ) {
 	o := c.options
-	c.absent(role.Source.At(role.At), policy.CodeRole,
+	c.reportAbsent(role.Source.At(role.At), policy.CodeRole,
 		fmt.Sprintf("type %s is that of roles, and has no relation %s to who has them", quote(o.RoleType), quote(o.RoleRelation)),
 		"add the relationship, or rename the type: then roles get a type of their own")
 }
@@ -51,10 +51,10 @@ func (c *checker) subject(name string) *typ {
 		t.used = true
 		return t
 	}
-	return c.synthesise(name)
+	return c.addUndeclaredType(name)
 }
 
-func (c *checker) synthesise(name string) *typ {
+func (c *checker) addUndeclaredType(name string) *typ {
 	t := &typ{Type: &policy.Type{Name: name}, used: true}
 	c.types[name] = t
 	c.allTypes = append(c.allTypes, t)

@@ -26,23 +26,23 @@ func (c *checker) verifyStep(b *binding, s step) {
 		case r == nil:
 			without = append(without, quote(t.Name))
 		case s.action != nil && len(dead) <= mostWords && !c.boundOnTargets(r, s.action):
-			dead = lacking(dead, r, s.Action)
+			dead = typesWithoutAction(dead, r, s.Action)
 		}
 	}
 	place := b.Source.At(s.At)
 	if len(without) > 0 {
-		c.absent(place, policy.CodeUnknownRelation,
-			"relation "+quote(s.Relation)+" is not on "+some(without)+", to which "+quote(b.Action)+" is bound",
+		c.reportAbsent(place, policy.CodeUnknownRelation,
+			"relation "+quote(s.Relation)+" is not on "+firstWords(without)+", to which "+quote(b.Action)+" is bound",
 			"declare the relationship there, or take another relation")
 	}
 	if len(dead) > 0 {
-		c.absent(place, policy.CodeActionNotOnTarget, "action "+quote(s.Action)+" is not bound where the relation leads: "+some(dead),
+		c.reportAbsent(place, policy.CodeActionNotOnTarget, "action "+quote(s.Action)+" is not bound where the relation leads: "+firstWords(dead),
 			"bind it to those types too, or take them out of the relation's targets")
 	}
 }
 
-// lacking appends the paths along a relation to types without the action, until a finding has enough of them.
-func lacking(ways []string, r *relation, action string) []string {
+// typesWithoutAction appends the paths along a relation to types without the action, until a finding has enough of them.
+func typesWithoutAction(ways []string, r *relation, action string) []string {
 	for _, t := range r.Targets {
 		if len(ways) > mostWords {
 			break

@@ -2,8 +2,8 @@ package check
 
 import "github.com/entail-dev/entail/services/policy"
 
-// warn reports declarations without an effect.
-func (c *checker) warn() {
+// reportUnused reports declarations without an effect.
+func (c *checker) reportUnused() {
 	for _, a := range c.allActions {
 		if !a.used {
 			c.findings.Add(a.Source.At(a.At), policy.CodeUnusedAction, "no binding has the action "+quote(a.Name), "bind it to a type, or remove it")

@@ -12,8 +12,8 @@ func quote(name string) string { return words.Quote(name) }
 // mostWords bounds the names that a finding lists.
 const mostWords = 5
 
-// some returns "a, b, c", cut off after mostWords.
-func some(words []string) string {
+// firstWords returns "a, b, c", cut off after mostWords.
+func firstWords(words []string) string {
 	if len(words) <= mostWords {
 		return strings.Join(words, ", ")
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func (d *differ) bindings(o, n *policy.Type) {
-	for was, is := range pairs(o.Bindings, n.Bindings, func(b *policy.Binding) string { return b.Action }) {
+	for was, is := range pairByName(o.Bindings, n.Bindings, func(b *policy.Binding) string { return b.Action }) {
 		switch {
 		case was == nil:
 			d.add(Change{
@@ -18,33 +18,33 @@ func (d *differ) bindings(o, n *policy.Type) {
 				Message: fmt.Sprintf("%s can be allowed on %s: %s", is.Action, n.Name, words.List(ways(conditions(is, d.after.Options)), "or")),
 			})
 		case is == nil:
-			d.unbound(o, was)
+			d.reportRemovedBinding(o, was)
 		default:
 			d.conditions(n.Name, was, is)
 		}
 	}
 }
 
-func (d *differ) unbound(t *policy.Type, was *policy.Binding) {
+func (d *differ) reportRemovedBinding(t *policy.Type, was *policy.Binding) {
 	c := Change{
 		Class: Narrowing, What: Binding, Type: t.Name, Name: was.Action, Old: was.Source.At(was.At),
 		Message: fmt.Sprintf("nobody has %s on %s any more", was.Action, t.Name),
 	}
 	if was.RoleBinding {
 		c.Class = BreakingForData
-		c.Message += orphans(d.before.Options.RoleRelationOf(was.Action))
+		c.Message += orphanedRoleBindings(d.before.Options.RoleRelationOf(was.Action))
 	}
 	d.add(c)
 }
 
-// orphans returns the effect on role bindings, which are stored relationships like others.
-func orphans(relation string) string {
+// orphanedRoleBindings returns the effect on role bindings, which are stored relationships like others.
+func orphanedRoleBindings(relation string) string {
 	return fmt.Sprintf(", and role bindings that are stored in %s would be orphaned", relation)
 }
 
 func (d *differ) conditions(typeName string, o, n *policy.Binding) {
 	older, newer := conditions(o, d.before.Options), conditions(n, d.after.Options)
-	for was, is := range pairs(older, newer, func(c *condition) string { return c.key }) {
+	for was, is := range pairByName(older, newer, func(c *condition) string { return c.key }) {
 		c := Change{What: Condition, Type: typeName}
 		switch {
 		case was == nil:
@@ -55,7 +55,7 @@ func (d *differ) conditions(typeName string, o, n *policy.Binding) {
 			c.Message = fmt.Sprintf("%s on %s is no longer allowed %s", n.Action, typeName, was.way)
 			if was.relation != "" {
 				c.Class = BreakingForData
-				c.Message += orphans(was.relation)
+				c.Message += orphanedRoleBindings(was.relation)
 			}
 		default:
 			continue

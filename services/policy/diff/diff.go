@@ -11,13 +11,13 @@ import (
 // part and name.
 func Policies(before, after *policy.Policy) []Change {
 	d := differ{before: before, after: after}
-	for o, n := range pairs(before.Types, after.Types, func(t *policy.Type) string { return t.Name }) {
+	for o, n := range pairByName(before.Types, after.Types, func(t *policy.Type) string { return t.Name }) {
 		d.types(o, n)
 	}
-	for o, n := range pairs(before.Unions, after.Unions, func(u *policy.Union) string { return u.Name }) {
+	for o, n := range pairByName(before.Unions, after.Unions, func(u *policy.Union) string { return u.Name }) {
 		d.unions(o, n)
 	}
-	for o, n := range pairs(before.Actions, after.Actions, func(a *policy.Action) string { return a.Name }) {
+	for o, n := range pairByName(before.Actions, after.Actions, func(a *policy.Action) string { return a.Name }) {
 		d.actions(o, n)
 	}
 	slices.SortFunc(d.changes, Change.compare)
@@ -37,7 +37,7 @@ func (d *differ) types(o, n *policy.Type) {
 	case o == nil:
 		d.add(Change{
 			Class: Harmless, What: Type, Type: n.Name, Name: n.Name, New: n.Source.At(n.At),
-			Message: fmt.Sprintf("type %s is new, with %s and %s", n.Name, count(len(n.Relations), "relation"), count(len(n.Bindings), "action")),
+			Message: fmt.Sprintf("type %s is new, with %s and %s", n.Name, countText(len(n.Relations), "relation"), countText(len(n.Bindings), "action")),
 		})
 		return
 	case n == nil:
@@ -68,7 +68,7 @@ func (d *differ) unions(o, n *policy.Union) {
 	if o == nil || n == nil {
 		return
 	}
-	for was, is := range pairs(o.Members, n.Members, func(t *policy.Type) string { return t.Name }) {
+	for was, is := range pairByName(o.Members, n.Members, func(t *policy.Type) string { return t.Name }) {
 		c := Change{Class: Harmless, What: Union, Old: o.Source.At(o.At), New: n.Source.At(n.At)}
 		const effects = "what that does to relations and actions is listed there"
 		switch {
@@ -100,7 +100,7 @@ func (d *differ) actions(o, n *policy.Action) {
 	}
 }
 
-func count(n int, what string) string {
+func countText(n int, what string) string {
 	switch n {
 	case 0:
 		return "no " + what + "s"

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pairs yields the items of two sorted lists by name: items of the same name together, others with nil.
-func pairs[T any](before, after []*T, name func(*T) string) iter.Seq2[*T, *T] {
+// pairByName yields the items of two sorted lists by name: items of the same name together, others with nil.
+func pairByName[T any](before, after []*T, name func(*T) string) iter.Seq2[*T, *T] {
 	return func(yield func(*T, *T) bool) {
 		o, n := before, after
 		for len(o) > 0 || len(n) > 0 {

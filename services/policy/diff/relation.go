@@ -9,12 +9,12 @@ import (
 
 func (d *differ) relations(o, n *policy.Type) {
 	followed := d.followed(n)
-	for was, is := range pairs(o.Relations, n.Relations, func(r *policy.Relation) string { return r.Name }) {
+	for was, is := range pairByName(o.Relations, n.Relations, func(r *policy.Relation) string { return r.Name }) {
 		switch {
 		case was == nil:
 			d.add(Change{
 				Class: Harmless, What: Relation, Type: n.Name, Name: is.Name, New: is.Source.At(is.At),
-				Message: fmt.Sprintf("relation %s of %s is new, to %s", is.Name, n.Name, count(len(is.Targets), "type")),
+				Message: fmt.Sprintf("relation %s of %s is new, to %s", is.Name, n.Name, countText(len(is.Targets), "type")),
 			})
 		case is == nil:
 			d.add(Change{
@@ -29,7 +29,7 @@ func (d *differ) relations(o, n *policy.Type) {
 
 // targets compares the targets of a relation. followed is true if decisions depend on the relation.
 func (d *differ) targets(typeName string, o, n *policy.Relation, followed bool) {
-	for was, is := range pairs(o.Targets, n.Targets, func(t *policy.Type) string { return t.Name }) {
+	for was, is := range pairByName(o.Targets, n.Targets, func(t *policy.Type) string { return t.Name }) {
 		if was != nil && is != nil {
 			continue
 		}

@@ -73,7 +73,7 @@ func (e *explainer) ways(tree *Tree, t *policy.Type, b *policy.Binding) {
 		tree.Role = &Role{Relation: o.RoleRelationOf(b.Action), Holder: o.RoleType + "#" + o.RoleRelation}
 	}
 	for _, s := range b.Steps {
-		if e.full() {
+		if e.isFull() {
 			tree.Ending = Cut
 			return
 		}
@@ -83,7 +83,7 @@ func (e *explainer) ways(tree *Tree, t *policy.Type, b *policy.Binding) {
 	}
 }
 
-func (e *explainer) full() bool { return e.trees >= maxTrees }
+func (e *explainer) isFull() bool { return e.trees >= maxTrees }
 
 func (e *explainer) ending(n node) Ending {
 	switch {
@@ -101,7 +101,7 @@ func (e *explainer) ending(n node) Ending {
 func (e *explainer) step(r *policy.Relation, action string) Step {
 	s := Step{Relation: r.Name, Action: action, Declared: origin(r.Source, r.At)}
 	for i, target := range r.Targets {
-		if e.full() {
+		if e.isFull() {
 			s.More = len(r.Targets) - i
 			break
 		}

@@ -65,7 +65,7 @@ func arrangeDocument(root *yaml.Node) {
 	comment := first.HeadComment
 	first.HeadComment = ""
 	shape := top()
-	if is(root, "kind") {
+	if hasKey(root, "kind") {
 		shape = manifest()
 	}
 	arrange(root, shape)
@@ -74,8 +74,8 @@ func arrangeDocument(root *yaml.Node) {
 	}
 }
 
-// is reports whether a mapping has a key.
-func is(n *yaml.Node, key string) bool {
+// hasKey reports whether a mapping has a key.
+func hasKey(n *yaml.Node, key string) bool {
 	for i := 0; i < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
 			return true
@@ -104,7 +104,7 @@ func arrange(n *yaml.Node, s shape) {
 	}
 	for _, item := range n.Content {
 		if item.Kind == yaml.ScalarNode {
-			reference(item)
+			wrapInName(item)
 		}
 		arrange(item, s)
 	}
@@ -131,8 +131,8 @@ func arrangeFields(n *yaml.Node, s shape) {
 	n.Content = slices.Concat(pairs...)
 }
 
-// reference replaces the item x by `name: x`.
-func reference(item *yaml.Node) {
+// wrapInName replaces the item x by `name: x`.
+func wrapInName(item *yaml.Node) {
 	key := &yaml.Node{Kind: yaml.ScalarNode, Value: keyName}
 	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: item.Tag, Style: item.Style, Value: item.Value, Anchor: item.Anchor, LineComment: item.LineComment}
 	*item = yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{key, value}, HeadComment: item.HeadComment, FootComment: item.FootComment}

@@ -20,8 +20,8 @@ func (s *spot) place() place { return place{s.Line, s.Column} }
 
 func (s *spot) isFlow() bool { return s.Style&yaml.FlowStyle != 0 }
 
-// heads reports whether comments may precede the node. They may not precede a block below its key.
-func (s *spot) heads() bool {
+// canFollowComment reports whether comments may precede the node. They may not precede a block below its key.
+func (s *spot) canFollowComment() bool {
 	return s.parent != nil && (s.key == nil || s.Kind == yaml.ScalarNode || s.Kind == yaml.AliasNode || s.isFlow())
 }
 
@@ -62,14 +62,14 @@ func attach(root *yaml.Node, comments []comment) {
 			return 1
 		})
 		previous := all[:following]
-		if !c.alone && beside(c, previous) {
+		if !c.alone && attachToPrevious(c, previous) {
 			continue
 		}
 		around := root
 		if following > 0 {
-			around = block(c, previous[following-1])
+			around = collectionAtEnd(c, previous[following-1])
 		}
-		next := slices.IndexFunc(all[following:], (*spot).heads)
+		next := slices.IndexFunc(all[following:], (*spot).canFollowComment)
 		switch {
 		case next >= 0 && all[following+next].within(around):
 			join(&all[following+next].HeadComment, c.text)
@@ -81,8 +81,8 @@ func attach(root *yaml.Node, comments []comment) {
 	}
 }
 
-// beside attaches a comment to the node before it in its line, and reports whether one exists.
-func beside(c comment, previous []*spot) bool {
+// attachToPrevious attaches a comment to the node before it in its line, and reports whether one exists.
+func attachToPrevious(c comment, previous []*spot) bool {
 	if c.closed != (place{}) {
 		i := slices.IndexFunc(previous, func(s *spot) bool { return s.place() == c.closed && s.isFlow() })
 		if i < 0 {
@@ -106,9 +106,9 @@ func beside(c comment, previous []*spot) bool {
 	return true
 }
 
-// block returns the collection at whose end a comment is: the brackets around it, or the block that its column
+// collectionAtEnd returns the collection at whose end a comment is: the brackets around it, or the block that its column
 // indicates.
-func block(c comment, previous *spot) *yaml.Node {
+func collectionAtEnd(c comment, previous *spot) *yaml.Node {
 	var found *spot
 	for s := previous; s != nil; s = s.parent {
 		switch {

@@ -81,7 +81,7 @@ func (s *scanner) character(content string, i int) {
 		if c == s.quote {
 			s.quote = 0
 		}
-	case (c == '"' || c == '\'') && s.begins(content[:i]):
+	case (c == '"' || c == '\'') && s.canBeginValue(content[:i]):
 		s.quote = c
 	case c == '[' || c == '{':
 		s.open = append(s.open, s.at)
@@ -96,8 +96,8 @@ func (s *scanner) character(content string, i int) {
 	}
 }
 
-// begins reports whether a value may begin after this part of a line. Elsewhere, a quote is an ordinary character.
-func (s *scanner) begins(before string) bool {
+// canBeginValue reports whether a value may begin after this part of a line. Elsewhere, a quote is an ordinary character.
+func (s *scanner) canBeginValue(before string) bool {
 	before = strings.TrimRight(before, " \t")
 	if before == "" || strings.ContainsRune("-:,[{?", rune(before[len(before)-1])) {
 		return true

@@ -28,7 +28,7 @@ type Object struct {
 func Manifests(file syntax.File, o Object) ([]byte, policy.Diagnostics) {
 	taken := map[string]bool{}
 	return write(file, func(d *syntax.Document, root *yaml.Node) error {
-		if is(root, "kind") {
+		if hasKey(root, "kind") {
 			return nil
 		}
 		name, err := o.nameOf(d)

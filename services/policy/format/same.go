@@ -7,15 +7,15 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// same reports whether documents have the same content, apart from positions.
-func same(a, b []*syntax.Document) bool {
+// haveSameContent reports whether documents have the same content, apart from positions.
+func haveSameContent(a, b []*syntax.Document) bool {
 	return slices.EqualFunc(a, b, func(a, b *syntax.Document) bool {
-		return reflect.DeepEqual(unplaced(a), unplaced(b))
+		return reflect.DeepEqual(withoutPositions(a), withoutPositions(b))
 	})
 }
 
-// unplaced returns the content of a document without positions.
-func unplaced(d *syntax.Document) any {
+// withoutPositions returns the content of a document without positions.
+func withoutPositions(d *syntax.Document) any {
 	var says []any
 	for _, t := range d.ResourceTypes {
 		says = append(says, t.Name.Text, t.IDPrefix.Text)

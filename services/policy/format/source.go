@@ -62,7 +62,7 @@ func documents(name string, content []byte) ([]*syntax.Document, policy.Diagnost
 // sometimes moves comments.
 func verify(before []*syntax.Document, out []byte) error {
 	after, found := documents("", out)
-	if found.HasErrors() || !same(before, after) {
+	if found.HasErrors() || !haveSameContent(before, after) {
 		return errors.New("it would not say the same")
 	}
 	again, err := rewrite(out, func(*yaml.Node) error { return nil })
@@ -85,7 +85,7 @@ func rewrite(content []byte, change func(root *yaml.Node) error) ([]byte, error)
 		if text == "" {
 			continue
 		}
-		if out.Len() > 0 || text[0] == '#' && !holds(bare) {
+		if out.Len() > 0 || text[0] == '#' && !hasContent(bare) {
 			out.WriteString("---\n")
 		}
 		out.WriteString(text)
@@ -140,8 +140,8 @@ func metadata(root *yaml.Node) any {
 	return manifest.Metadata
 }
 
-// holds reports whether a document without its comments has content besides a marker.
-func holds(bare string) bool {
+// hasContent reports whether a document without its comments has content besides a marker.
+func hasContent(bare string) bool {
 	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(bare), "---"), " \n\r\t") != ""
 }
 

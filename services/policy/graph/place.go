@@ -26,22 +26,22 @@ func (d *drawing) place() {
 		}
 		for _, n := range column {
 			n.x = x + (widest-n.width)/2
-			if n.bend() {
+			if n.isBend() {
 				n.x, n.width = x, widest
 			}
 		}
 		x += widest + columnGap
-		settle(column, func(*vertex) []*vertex { return nil })
+		moveToNeighbors(column, func(*vertex) []*vertex { return nil })
 	}
 	for i := range settlings {
 		for j := range d.columns {
 			switch {
 			case i >= settlings*3/4:
-				settle(d.columns[j], func(n *vertex) []*vertex { return slices.Concat(n.left, n.right) })
+				moveToNeighbors(d.columns[j], func(n *vertex) []*vertex { return slices.Concat(n.left, n.right) })
 			case i%2 == 0:
-				settle(d.columns[j], func(n *vertex) []*vertex { return n.left })
+				moveToNeighbors(d.columns[j], func(n *vertex) []*vertex { return n.left })
 			default:
-				settle(d.columns[len(d.columns)-1-j], func(n *vertex) []*vertex { return n.right })
+				moveToNeighbors(d.columns[len(d.columns)-1-j], func(n *vertex) []*vertex { return n.right })
 			}
 		}
 	}
@@ -88,18 +88,18 @@ func (b block) join(o block) block {
 	return block{wish: b.wish + o.wish, weight: b.weight + o.weight, vertices: b.vertices + o.vertices}
 }
 
-func (n *vertex) bend() bool { return n.box == nil && n.label == nil }
+func (n *vertex) isBend() bool { return n.box == nil && n.label == nil }
 
 func (n *vertex) weight() int {
-	if n.bend() {
+	if n.isBend() {
 		return bendWeight
 	}
 	return 1
 }
 
-// settle moves the vertices of a column as near as possible to their neighbors, and keeps their order. Vertices that
+// moveToNeighbors moves the vertices of a column as near as possible to their neighbors, and keeps their order. Vertices that
 // overlap become a block at the mean of their desired heights.
-func settle(column []*vertex, neighbours func(*vertex) []*vertex) {
+func moveToNeighbors(column []*vertex, neighbours func(*vertex) []*vertex) {
 	var blocks []block
 	offset := 0
 	for _, n := range column {

@@ -15,7 +15,7 @@ func (g *Graph) Reduce(f Filter) *Graph {
 		g = g.collapse(f)
 	}
 	if f.Focus != "" {
-		g = g.near(f.Focus, max(f.Depth, 1))
+		g = g.nodesNear(f.Focus, max(f.Depth, 1))
 	}
 	if len(g.Nodes) > mostInFull {
 		g.Brief = true
@@ -83,9 +83,9 @@ func (e *Edge) join(o *Edge, in map[*Node]*Node) {
 	}
 }
 
-// near returns the nodes that are at most depth arrows away from a node, in either direction. Those at that distance
+// nodesNear returns the nodes that are at most depth arrows away from a node, in either direction. Those at that distance
 // are dashed.
-func (g *Graph) near(name string, depth int) *Graph {
+func (g *Graph) nodesNear(name string, depth int) *Graph {
 	out, distance := &Graph{}, map[*Node]int{}
 	for _, n := range g.Nodes {
 		if n.Name == name {

@@ -41,7 +41,7 @@ func (d *decoder) relationship(n tree.Node) Relationship {
 func (d *decoder) union(n tree.Node) Union {
 	fields := d.fields(n, "a union", "name", "resourceTypes", "resourceTypeNames")
 	members, also := fields[1], fields[2]
-	d.canonical(also.Line == 0, also, "it has the key resourceTypeNames", "write resourceTypes")
+	d.reportFileOnlyForm(also.Line == 0, also, "it has the key resourceTypeNames", "write resourceTypes")
 	if also.Kind == tree.Scalar {
 		also = tree.Node{Kind: tree.Sequence, Children: []tree.Node{also}, Line: also.Line, Column: also.Column}
 	}
@@ -64,7 +64,7 @@ func (d *decoder) reference(n tree.Node) Name {
 		}
 		return name
 	}
-	d.canonical(n.Kind != tree.Scalar, n, "it has a type that is just its name", "write `name: "+n.Text+"`")
+	d.reportFileOnlyForm(n.Kind != tree.Scalar, n, "it has a type that is just its name", "write `name: "+n.Text+"`")
 	return d.name(n, "the name of a type")
 }
 

@@ -28,7 +28,7 @@ func (d *decoder) fields(n tree.Node, what string, keys ...string) (values [maxF
 			}
 			continue
 		}
-		d.spelled(key, keys[index])
+		d.reportSpelling(key, keys[index])
 		if written[index].Line > 0 {
 			d.report(key, policy.CodeDupKey, what+" has the key "+keys[index]+" twice",
 				"keep one of them; upper and lower case make no difference").

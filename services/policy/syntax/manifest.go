@@ -36,7 +36,7 @@ func (d *decoder) unwrap(root tree.Node) tree.Node {
 		return tree.Node{}
 	}
 	d.manifest = true
-	d.only(root, "a manifest", "apiVersion", "kind", "metadata", "spec", "status")
+	d.reportUnknownKeys(root, "a manifest", "apiVersion", "kind", "metadata", "spec", "status")
 	d.metadata(child(root, "metadata"), is)
 	spec := child(root, "spec")
 	if spec.Line == 0 || spec.Kind == tree.Null {
@@ -50,7 +50,7 @@ func (d *decoder) unwrap(root tree.Node) tree.Node {
 }
 
 func (d *decoder) metadata(n, manifest tree.Node) {
-	d.only(n, "metadata", "name", "namespace", "labels", "annotations", "generateName", "finalizers", "ownerReferences", "uid", "resourceVersion",
+	d.reportUnknownKeys(n, "metadata", "name", "namespace", "labels", "annotations", "generateName", "finalizers", "ownerReferences", "uid", "resourceVersion",
 		"generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink")
 	if cmp.Or(child(n, "name").Text, child(n, "generateName").Text) == "" {
 		d.report(manifest, policy.CodeMissing, "the manifest has no name", "add `metadata: {name: ...}`")
@@ -61,7 +61,7 @@ func (d *decoder) metadata(n, manifest tree.Node) {
 }
 
 func (d *decoder) storeRef(n, spec tree.Node) {
-	d.only(n, "storeRef", "name", "cluster")
+	d.reportUnknownKeys(n, "storeRef", "name", "cluster")
 	name, cluster := child(n, "name"), child(n, "cluster")
 	if name.Text == "" {
 		d.report(spec, policy.CodeMissing, "the manifest names no store", "add `storeRef: {name: ...}` to its spec")
@@ -70,8 +70,8 @@ func (d *decoder) storeRef(n, spec tree.Node) {
 	d.text(cluster, maxStore)
 }
 
-// only reports the keys of a mapping that the API server would drop.
-func (d *decoder) only(n tree.Node, what string, keys ...string) {
+// reportUnknownKeys reports the keys of a mapping that the API server would drop.
+func (d *decoder) reportUnknownKeys(n tree.Node, what string, keys ...string) {
 	if n.Kind != tree.Mapping {
 		return
 	}
@@ -88,22 +88,22 @@ func (d *decoder) only(n tree.Node, what string, keys ...string) {
 	}
 }
 
-// canonical reports a form that is valid in a file, but not in a manifest.
-func (d *decoder) canonical(is bool, n tree.Node, message, hint string) {
+// reportFileOnlyForm reports a form that is valid in a file, but not in a manifest.
+func (d *decoder) reportFileOnlyForm(is bool, n tree.Node, message, hint string) {
 	if d.manifest && !is {
 		d.report(n, policy.CodeManifest, "the custom resource does not take this document: "+message,
 			hint+"; `entail policy fmt -w` writes the form that it takes")
 	}
 }
 
-// spelled reports a key of a manifest with another spelling. The API server treats it as unknown.
-func (d *decoder) spelled(key tree.Node, as string) {
-	d.canonical(key.Text == as, key, "it has the key "+words.Quote(key.Text), "write "+as)
+// reportSpelling reports a key of a manifest with another spelling. The API server treats it as unknown.
+func (d *decoder) reportSpelling(key tree.Node, as string) {
+	d.reportFileOnlyForm(key.Text == as, key, "it has the key "+words.Quote(key.Text), "write "+as)
 }
 
 // text reports a text that a manifest cannot have: Kubernetes reads it as another type, or it is too long.
 func (d *decoder) text(n tree.Node, most int) {
-	d.canonical(n.Kind != tree.Scalar || !n.Plain || tree.IsText(n.Text), n,
+	d.reportFileOnlyForm(n.Kind != tree.Scalar || !n.Plain || tree.IsText(n.Text), n,
 		"YAML has "+words.Quote(n.Text)+" for a number, a truth value or the like", "put it in quotes")
 	if length := utf8.RuneCountInString(n.Text); d.manifest && length > most {
 		d.report(n, policy.CodeLimit, fmt.Sprintf("the text has %d characters, and the custom resource takes %d", length, most), "shorten it")

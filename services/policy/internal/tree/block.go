@@ -112,7 +112,7 @@ func (b *block) item(indent int) bool {
 	b.at++
 	if nothing := b.null(); b.blank() {
 		b.advance()
-		return b.below(indent+1, nothing)
+		return b.readIndented(indent+1, nothing)
 	}
 	if b.dash() || b.key() > 0 {
 		b.indent = b.at - b.start
@@ -134,13 +134,13 @@ func (b *block) entry(indent int) bool {
 	}
 	b.advance()
 	if b.indent == indent && b.dash() {
-		return b.below(indent, nothing)
+		return b.readIndented(indent, nothing)
 	}
-	return b.below(indent+1, nothing)
+	return b.readIndented(indent+1, nothing)
 }
 
-// below reads a collection that is indented at least as far as indent. If there is none, the value is nothing.
-func (b *block) below(indent int, nothing Node) bool {
+// readIndented reads a collection that is indented at least as far as indent. If there is none, the value is nothing.
+func (b *block) readIndented(indent int, nothing Node) bool {
 	if b.indent < indent {
 		return b.push(nothing)
 	}

@@ -144,7 +144,7 @@ func (n Node) merge(sources []Node) (Node, error) {
 		return n, nil
 	}
 	present := map[string]bool{}
-	note(present, n.Children)
+	markPresent(present, n.Children)
 	for _, source := range sources {
 		from := []Node{source}
 		if source.Kind == Sequence {
@@ -171,11 +171,11 @@ func absent(present map[string]bool, children []Node) []Node {
 			entries = append(entries, children[i], children[i+1])
 		}
 	}
-	note(present, children)
+	markPresent(present, children)
 	return entries
 }
 
-func note(present map[string]bool, children []Node) {
+func markPresent(present map[string]bool, children []Node) {
 	for i := 0; i < len(children); i += 2 {
 		present[strings.ToLower(children[i].Text)] = true
 	}

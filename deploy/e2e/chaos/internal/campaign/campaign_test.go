@@ -83,9 +83,9 @@ func TestCampaignIsOverAfterItsTimeAndItsRounds(t *testing.T) {
 func TestEpisodeKeepsOneViolationPerErrorAndNoneForTheEndOfARound(t *testing.T) {
 	var out strings.Builder
 	e := &episode{history: history.New(&out), system: &system.System{}}
-	e.accuse(checker.Violation{Kind: checker.Leak, Err: errors.New("a tuple")})
-	e.accuse(fmt.Errorf("after a replay: %w", errSeen))
-	e.accuse(errors.New("no answer"))
+	e.recordViolation(checker.Violation{Kind: checker.Leak, Err: errors.New("a tuple")})
+	e.recordViolation(fmt.Errorf("after a replay: %w", errSeen))
+	e.recordViolation(errors.New("no answer"))
 	got := e.violations()
 	if len(got) != 2 || got[0].Kind != checker.Leak || got[1].Kind != checker.Stuck {
 		t.Errorf("got %v, want a leak and an error without a kind", got)
@@ -94,7 +94,7 @@ func TestEpisodeKeepsOneViolationPerErrorAndNoneForTheEndOfARound(t *testing.T) 
 		t.Errorf("got the history %q, want the leak in it", out.String())
 	}
 	for range 2 * maxSeen {
-		e.accuse(errors.New("again"))
+		e.recordViolation(errors.New("again"))
 	}
 	if n := len(e.violations()); n != maxSeen {
 		t.Errorf("got %d violations, want %d", n, maxSeen)

@@ -74,7 +74,7 @@ func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, re
 		return nil, ctx.Err()
 	}
 	if seen := e.violations(); len(seen) > 0 {
-		e.keep(ctx)
+		e.saveState(ctx)
 		closeAll()
 		return &Finding{Episode: number, Round: round, Blows: e.struck, Violations: seen, Dir: e.dir}, nil
 	}
@@ -94,13 +94,13 @@ func (e *episode) runRounds(ctx context.Context, until time.Time) int {
 	for round := 1; ; round++ {
 		e.report.Rounds++
 		if err := e.round(ctx, round); err != nil && ctx.Err() == nil {
-			e.accuse(err)
+			e.recordViolation(err)
 		}
 		failed := ctx.Err() != nil || len(e.violations()) > 0
 		over := failed || e.cfg.isOver(until, e.report)
 		if over && !failed {
 			if err := e.recorder.Plant(ctx); err != nil && ctx.Err() == nil {
-				e.accuse(err)
+				e.recordViolation(err)
 			}
 		}
 		e.report.Looks += e.monitor.TakeLooks()
@@ -181,10 +181,10 @@ func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
 	e.world = &checker.World{Driver: driver, FGA: openFGA, Bus: bus, Ready: e.system.Ready, Webhooks: e.system.Webhooks}
 	e.target = &nemesis.Target{System: e.system, Bus: bus, Driver: driver, Force: e.workload.Force, Before: e.begin}
 	e.target.Tell = func(text string) { e.history.Addf(history.Blow, "%s", text) }
-	if e.monitor, err = checker.NewMonitor(openFGA, admin, e.system.Webhooks, e.accuse); err != nil {
+	if e.monitor, err = checker.NewMonitor(openFGA, admin, e.system.Webhooks, e.recordViolation); err != nil {
 		return closers, err
 	}
-	e.recorder = checker.NewRecorder(driver.Objects(), checker.Sources(e.system.Webhooks, e.system.Authorizers), e.accuse)
+	e.recorder = checker.NewRecorder(driver.Objects(), checker.Sources(e.system.Webhooks, e.system.Authorizers), e.recordViolation)
 	driver.Wrote = e.recorder.Wrote
 	if e.counter, err = checker.NewCounter(e.system.OpenFGAMetrics(), admin); err != nil {
 		return closers, err
@@ -200,8 +200,8 @@ func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
 // maxSeen bounds the violations that are kept, because one cause may show many times.
 const maxSeen = 20
 
-// accuse records a violation. It may be called concurrently.
-func (e *episode) accuse(err error) {
+// recordViolation records a violation. It may be called concurrently.
+func (e *episode) recordViolation(err error) {
 	if errors.Is(err, errSeen) {
 		return
 	}
@@ -232,8 +232,8 @@ func (e *episode) begin(o workload.Operation) {
 	e.report.Operations++
 }
 
-// keep writes the objects and the goroutines of the services to disk. It ends the services.
-func (e *episode) keep(ctx context.Context) {
+// saveState writes the objects and the goroutines of the services to disk. It ends the services.
+func (e *episode) saveState(ctx context.Context) {
 	defer func() {
 		for _, r := range e.system.Services {
 			r.Process.Dump()

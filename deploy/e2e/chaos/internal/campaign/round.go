@@ -122,7 +122,7 @@ func (e *episode) strike(ctx context.Context, s nemesis.Strike) (heal func() err
 func (e *episode) healAfter(ctx context.Context, d time.Duration, heal func() error) {
 	wait(ctx, d)
 	if err := heal(); err != nil {
-		e.accuse(err)
+		e.recordViolation(err)
 	}
 }
 

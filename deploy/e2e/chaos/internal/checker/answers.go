@@ -67,8 +67,8 @@ func permissionOf(q question) string {
 	return fmt.Sprintf("%s/%s.%s", q.target.Group, q.target.Resource.Resource, q.Verb)
 }
 
-// may reports whether the declared tuples allow it: on the object, on all objects of its kind, or on a parent.
-func (a *access) may(q question) bool {
+// isAllowed reports whether the declared tuples allow it: on the object, on all objects of its kind, or on a parent.
+func (a *access) isAllowed(q question) bool {
 	permission := hashOf(permissionOf(q))[:12]
 	objects := []string{objectOf(q.target, q.Resource.Namespace+"/"+q.Resource.Name)}
 	for i := 0; i < len(objects); i++ {
@@ -105,7 +105,7 @@ func checkAnswers(ctx context.Context, w *World) error {
 			if err != nil {
 				return fmt.Errorf("asking the webhook at %s: %w", url, err)
 			}
-			if want := a.may(q); allowed != want {
+			if want := a.isAllowed(q); allowed != want {
 				wrong = append(wrong, fmt.Sprintf("%s: %t", q, allowed))
 			}
 		}

@@ -52,7 +52,7 @@ func checkBus(ctx context.Context, w *World) error {
 	for _, name := range Streams() {
 		stream, err := w.Bus.JS.Stream(ctx, name)
 		if err != nil {
-			errs = append(errs, w.Bus.unanswered(fmt.Errorf("stream %s: %w", name, err)))
+			errs = append(errs, w.Bus.reconnectUnlessAnswered(fmt.Errorf("stream %s: %w", name, err)))
 			continue
 		}
 		if n := stream.CachedInfo().State.Msgs; name == deadLetters && n > 0 {
@@ -68,7 +68,7 @@ func (b *Bus) CaughtUp(ctx context.Context) error {
 	for _, name := range b.Durables {
 		consumer, err := b.JS.Consumer(ctx, changes, name)
 		if err != nil {
-			errs = append(errs, b.unanswered(fmt.Errorf("durable %s: %w", name, err)))
+			errs = append(errs, b.reconnectUnlessAnswered(fmt.Errorf("durable %s: %w", name, err)))
 			continue
 		}
 		if info := consumer.CachedInfo(); info.AckFloor.Consumer == 0 || info.NumPending+uint64(info.NumAckPending) > 0 {
@@ -78,9 +78,9 @@ func (b *Bus) CaughtUp(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// unanswered returns err. It reconnects to another server unless err is a definite answer, because the present server
+// reconnectUnlessAnswered returns err. It reconnects to another server unless err is a definite answer, because the present server
 // may be cut off from the others.
-func (b *Bus) unanswered(err error) error {
+func (b *Bus) reconnectUnlessAnswered(err error) error {
 	if !errors.Is(err, jetstream.ErrStreamNotFound) && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		_ = b.conn.ForceReconnect() // This fails only during a reconnect.
 	}

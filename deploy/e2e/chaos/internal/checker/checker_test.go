@@ -71,7 +71,7 @@ func TestABrokenModuleIsLeftOutAndItsTuplesWithIt(t *testing.T) {
 	if len(d.broken) != 2 || d.broken["good"] != nil {
 		t.Errorf("broken are %v", d.broken)
 	}
-	if err := differ("tuples", d.tuples, map[string]bool{"doc:1#editor@user:1": true, "good:1#viewer@user:1": true}); err != nil {
+	if err := compareMaps("tuples", d.tuples, map[string]bool{"doc:1#editor@user:1": true, "good:1#viewer@user:1": true}); err != nil {
 		t.Error(err)
 	}
 	if !d.invalid["store-0"] || d.invalid["good"] || !d.invalid["bad"] {
@@ -97,7 +97,7 @@ func TestOfABrokenModuleTheLastTextOfThisStoreStaysAndItsNewTuplesWait(t *testin
 		if err != nil || d.broken["part"] == nil {
 			t.Fatalf("broken are %v: %v", d.broken, err)
 		}
-		if err := differ("tuples", d.tuples, want); err != nil {
+		if err := compareMaps("tuples", d.tuples, want); err != nil {
 			t.Errorf("in %s: %v", uid, err)
 		}
 	}
@@ -109,9 +109,9 @@ func TestModelsAreComparedByWhatTheySay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return meaning(m)
+		return rewritesOf(m)
 	}
-	if err := differ("a model", model(text), model("module other\n\ntype user\n"+text[len("module core\ntype user\n"):])); err != nil {
+	if err := compareMaps("a model", model(text), model("module other\n\ntype user\n"+text[len("module core\ntype user\n"):])); err != nil {
 		t.Error(err)
 	}
 	for name, other := range map[string]string{
@@ -121,7 +121,7 @@ func TestModelsAreComparedByWhatTheySay(t *testing.T) {
 		"a right less":   strings.Replace(text, " or editor", "", 1),
 		"another module": strings.ReplaceAll(text, "editor", "writer"),
 	} {
-		if differ("a model", model(other), model(text)) == nil {
+		if compareMaps("a model", model(other), model(text)) == nil {
 			t.Errorf("%s makes no difference", name)
 		}
 	}
@@ -162,7 +162,7 @@ func TestWhatSomeStateGrantsIsPossible(t *testing.T) {
 					t.Fatalf("%s is granted in %s and said to be impossible", q, store.GetName())
 				}
 				of, _, _ := strings.Cut(object, ":")
-				if relation == "editor" && strings.Contains(meaning(d.model)[of+"#viewer"], "editor") && !p.allows(store.GetName(), Tuple{object, "viewer", user}) {
+				if relation == "editor" && strings.Contains(rewritesOf(d.model)[of+"#viewer"], "editor") && !p.allows(store.GetName(), Tuple{object, "viewer", user}) {
 					t.Fatalf("viewer of %s follows in %s and is said to be impossible", object, store.GetName())
 				}
 			}

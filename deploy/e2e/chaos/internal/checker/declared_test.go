@@ -53,8 +53,8 @@ func TestHistoryAndTuplesGiveTheSameAnswers(t *testing.T) {
 		a, allowed := newAccess(s), allowedBy(s)
 		yes += len(allowed)
 		for i, q := range allQuestions() {
-			if allowed[i] != a.may(q) {
-				t.Fatalf("%s: the history says %t, the tuples say %t", q, allowed[i], a.may(q))
+			if allowed[i] != a.isAllowed(q) {
+				t.Fatalf("%s: the history says %t, the tuples say %t", q, allowed[i], a.isAllowed(q))
 			}
 		}
 	}

@@ -30,5 +30,5 @@ func checkDefinitions(_ context.Context, w *World) error {
 			}
 		}
 	}
-	return differ("AuthorizationModels of definitions", is, want)
+	return compareMaps("AuthorizationModels of definitions", is, want)
 }

@@ -175,15 +175,15 @@ func (f *follower) behind(ctx context.Context, before time.Time) error {
 		if err != nil {
 			return err
 		}
-		if err := f.lacks(typ, list, before); err != nil {
+		if err := f.checkDelivered(typ, list, before); err != nil {
 			return fmt.Errorf("the recorder does not follow %s: %w", gvr.Resource, err)
 		}
 	}
 	return nil
 }
 
-// lacks returns an error if the watch of a kind has not delivered a list's content, or no mark began since a time.
-func (f *follower) lacks(typ string, list *unstructured.UnstructuredList, before time.Time) error {
+// checkDelivered returns an error if the watch of a kind has not delivered a list's content, or no mark began since a time.
+func (f *follower) checkDelivered(typ string, list *unstructured.UnstructuredList, before time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := 0

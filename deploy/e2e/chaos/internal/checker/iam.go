@@ -263,5 +263,5 @@ func (d *declared) addAccess(s *Snapshot, live *openfgav1.AuthorizationModel) (w
 			kinds[typ] = true
 		}
 	}
-	return written, errors.Join(append(a.wrong, differ("kinds", kinds, a.kinds))...)
+	return written, errors.Join(append(a.wrong, compareMaps("kinds", kinds, a.kinds))...)
 }

@@ -154,7 +154,7 @@ func TestWhatSomeStateAllowsIsPossible(t *testing.T) {
 			}
 		}
 		for _, q := range allQuestions() {
-			if !a.may(q) {
+			if !a.isAllowed(q) {
 				continue
 			}
 			if yes++; !p.access.allows(q) {
@@ -300,7 +300,7 @@ func TestWhatIsHadOnAParentIsHadOnWhatBelongsToIt(t *testing.T) {
 		new(on("get", "map-0", user)): true, new(on("get", "map-0", staff)): true, new(on("get", "map-0", other)): false,
 		new(on("list", "map-0", user)): false, new(on("get", "map-1", user)): false,
 	} {
-		if got := whole.may(*q); got != want {
+		if got := whole.isAllowed(*q); got != want {
 			t.Errorf("%+v is answered with %t", *q, got)
 		}
 	}
@@ -318,7 +318,7 @@ func TestWhatIsHadOnAParentIsHadOnWhatBelongsToIt(t *testing.T) {
 		},
 	} {
 		s := related()
-		if change(s); newAccess(s).may(on("get", "map-0", user)) {
+		if change(s); newAccess(s).isAllowed(on("get", "map-0", user)) {
 			t.Errorf("%s, and what was had by it is had", name)
 		}
 	}
@@ -331,7 +331,7 @@ func TestAWrongAnswerOfAWebhookIsFound(t *testing.T) {
 		answer func(q question) any
 		found  string
 	}{
-		"it is right":        {func(q question) any { return map[string]bool{"allowed": declares.may(q)} }, ""},
+		"it is right":        {func(q question) any { return map[string]bool{"allowed": declares.isAllowed(q)} }, ""},
 		"it lets nobody in":  {func(question) any { return struct{}{} }, "wrong answers"},
 		"it lets in anybody": {func(question) any { return map[string]bool{"allowed": true} }, "wrong answers"},
 		"it does not know":   {func(question) any { return nil }, "503"},

@@ -59,8 +59,8 @@ func transform(modules ...Module) (*openfgav1.AuthorizationModel, error) {
 	return model, nil
 }
 
-// meaning returns the rewrite of each type and relation, without module and source information.
-func meaning(model *openfgav1.AuthorizationModel) map[string]string {
+// rewritesOf returns the rewrite of each type and relation, without module and source information.
+func rewritesOf(model *openfgav1.AuthorizationModel) map[string]string {
 	all := map[string]string{}
 	for _, t := range model.GetTypeDefinitions() {
 		all[t.GetType()] = ""
@@ -105,8 +105,8 @@ func holds(model *openfgav1.AuthorizationModel, t Tuple) bool {
 	return false
 }
 
-// differ returns an error that counts the differences between is and want, with a few examples of each sort.
-func differ[V comparable](what string, is, want map[string]V) error {
+// compareMaps returns an error that counts the differences between is and want, with a few examples of each sort.
+func compareMaps[V comparable](what string, is, want map[string]V) error {
 	var lacks, surplus, other []string
 	for k, v := range want {
 		if has, ok := is[k]; !ok {

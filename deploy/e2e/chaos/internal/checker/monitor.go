@@ -159,7 +159,7 @@ func (m *Monitor) readTuples(ctx context.Context, store, id string) {
 	m.looks++
 	m.mu.Unlock()
 	if len(surplus) > 0 {
-		surplusErr := differ("tuples", surplus, map[string]bool{})
+		surplusErr := compareMaps("tuples", surplus, map[string]bool{})
 		m.report(Violation{Leak, fmt.Errorf("OpenFGA store %s (%s) holds what was revoked and settled: %w", store, id, surplusErr)})
 	}
 }

@@ -254,7 +254,7 @@ func TestAWebhookIsAccusedOfAnAnswerThatNothingGave(t *testing.T) {
 		answer func(q question) bool
 		want   string
 	}{
-		"it is right":         {http.StatusOK, declares.may, ""},
+		"it is right":         {http.StatusOK, declares.isAllowed, ""},
 		"it lets in anybody":  {http.StatusOK, func(question) bool { return true }, "which was revoked and settled"},
 		"it does not know":    {http.StatusServiceUnavailable, func(question) bool { return true }, ""},
 		"it lets nobody in":   {http.StatusOK, func(question) bool { return false }, ""},

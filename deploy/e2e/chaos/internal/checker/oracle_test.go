@@ -282,7 +282,7 @@ func TestADifferenceNamesTheFirstOfMany(t *testing.T) {
 	for _, name := range []string{"g", "f", "e", "d", "c", "b", "a"} {
 		want[name] = true
 	}
-	err := differ("letters", map[string]bool{"a": false}, want)
+	err := compareMaps("letters", map[string]bool{"a": false}, want)
 	if got := err.Error(); got != "letters: 6 missing (b; c; d; e; f; …), 0 that nobody declares, 1 otherwise (a is false, want true)" {
 		t.Errorf("it reads %q", got)
 	}

@@ -45,7 +45,7 @@ func (p *possible) add(kind string, o unstructured.Unstructured) {
 	case workload.ImpliedRoles().Resource:
 		p.rules.add(o)
 	case workload.RoleBindings().Resource:
-		if explicit(o) {
+		if isCreatedByUser(o) {
 			for _, who := range subjects(o) {
 				set(p.bound, o.GetNamespace()+"/"+who, field(o, "roleRef", "name"))
 			}

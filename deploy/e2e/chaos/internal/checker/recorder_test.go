@@ -128,7 +128,7 @@ func (w *webhookBehind) ask(_ context.Context, _ string, q question) (bool, erro
 	if w.known[key] == nil {
 		w.known[key] = newAccess(s)
 	}
-	return w.known[key].may(q), nil
+	return w.known[key].isAllowed(q), nil
 }
 
 // record runs a recorder of such a webhook during a workload, and then in a system at rest. It calls judge at the end.

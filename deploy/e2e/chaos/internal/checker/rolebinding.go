@@ -13,8 +13,10 @@ import (
 
 const managedBy = "app.kubernetes.io/managed-by"
 
-// explicit reports whether a user, not implied-role, created the RoleBinding.
-func explicit(b unstructured.Unstructured) bool { return b.GetLabels()[managedBy] != "implied-role" }
+// isCreatedByUser reports whether a user, not implied-role, created the RoleBinding.
+func isCreatedByUser(b unstructured.Unstructured) bool {
+	return b.GetLabels()[managedBy] != "implied-role"
+}
 
 // subjects returns the names of the subjects of a RoleBinding, sorted.
 func subjects(b unstructured.Unstructured) []string {
@@ -39,7 +41,7 @@ func checkRoleBindings(_ context.Context, w *World) error {
 			continue
 		}
 		role, who := field(b, "roleRef", "name"), strings.Join(subjects(b), ",")
-		if !explicit(b) {
+		if !isCreatedByUser(b) {
 			source := ""
 			for _, owner := range b.GetOwnerReferences() {
 				source = owner.Name
@@ -53,5 +55,5 @@ func checkRoleBindings(_ context.Context, w *World) error {
 			}
 		}
 	}
-	return differ("RoleBindings that follow", is, want)
+	return compareMaps("RoleBindings that follow", is, want)
 }

@@ -112,12 +112,12 @@ func checkStores(ctx context.Context, w *World) error {
 	var errs []error
 	for _, store := range w.Snapshot.All(workload.Stores()) {
 		name := store.GetName()
-		if n := len(ids[name]); n != 1 && (n != 0 || !unmade(store)) {
+		if n := len(ids[name]); n != 1 && (n != 0 || !isWithoutStore(store)) {
 			errs = append(errs, fmt.Errorf("store %s: OpenFGA has %d stores of its name", name, len(ids[name])))
 		}
 		delete(ids, name)
 		if store.GetDeletionTimestamp() != nil {
-			if !referred(w.Snapshot, name) {
+			if !isReferenced(w.Snapshot, name) {
 				errs = append(errs, fmt.Errorf("store %s is not gone, though nothing refers to it", name))
 			} else if err := checkLeaving(ctx, w, store); err != nil {
 				errs = append(errs, fmt.Errorf("store %s, which is being deleted: %w", name, err))
@@ -134,14 +134,14 @@ func checkStores(ctx context.Context, w *World) error {
 	return errors.Join(errs...)
 }
 
-// unmade reports whether a Store is being deleted before an OpenFGA store was created for it, for example in an outage.
+// isWithoutStore reports whether a Store is being deleted before an OpenFGA store was created for it, for example in an outage.
 // None is created any more.
-func unmade(store unstructured.Unstructured) bool {
+func isWithoutStore(store unstructured.Unstructured) bool {
 	return store.GetDeletionTimestamp() != nil && field(store, "status", "storeId") == ""
 }
 
-// referred reports whether an AuthorizationModel blocks the deletion of a Store.
-func referred(s *Snapshot, store string) bool {
+// isReferenced reports whether an AuthorizationModel blocks the deletion of a Store.
+func isReferenced(s *Snapshot, store string) bool {
 	for _, m := range s.All(workload.AuthorizationModels()) {
 		if field(m, "spec", "storeRef", "name") == store {
 			return true
@@ -165,7 +165,7 @@ func checkStore(ctx context.Context, w *World, store unstructured.Unstructured) 
 		written, wrong = d.addAccess(w.Snapshot, live)
 	}
 	errs := []error{
-		wrong, differ("the live model", meaning(written), meaning(d.model)),
+		wrong, compareMaps("the live model", rewritesOf(written), rewritesOf(d.model)),
 		checkTuples(ctx, w, id, d),
 		wantFinalizers(store, storeFinalizer),
 		checkRecord(store, d), wantCondition(store, "Ready", !d.invalid[store.GetName()]),
@@ -193,7 +193,7 @@ func checkTuples(ctx context.Context, w *World, id string, d *declared) error {
 	for _, t := range found {
 		held[t.String()] = true
 	}
-	return differ("tuples", held, d.tuples)
+	return compareMaps("tuples", held, d.tuples)
 }
 
 // checkRecord requires that an owner's record lists exactly its tuples in the store. An owner with tuples must have the
@@ -211,7 +211,7 @@ func checkRecord(owner unstructured.Unstructured, d *declared) error {
 		want[t.String()] = true
 	}
 	if len(want) > 0 {
-		return errors.Join(differ("the record", has, want), wantFinalizers(owner, tuplesFinalizer))
+		return errors.Join(compareMaps("the record", has, want), wantFinalizers(owner, tuplesFinalizer))
 	}
-	return differ("the record", has, want)
+	return compareMaps("the record", has, want)
 }

@@ -69,12 +69,12 @@ type search struct {
 func (c contents) allows(q Question) bool {
 	s := &search{contents: c, chosen: map[Key]*Object{}, asked: q}
 	return s.registered(q.On.Type, func(r *Object) bool {
-		return slices.Contains(r.Permissions, q.Permission) && s.held(q.On, maxOwners)
+		return slices.Contains(r.Permissions, q.Permission) && s.permissionHeldOn(q.On, maxOwners)
 	})
 }
 
-// with reports whether then returns true for at least one possible content of an object.
-func (s *search) with(k Key, then func(*Object) bool) bool {
+// withObject reports whether then returns true for at least one possible content of an object.
+func (s *search) withObject(k Key, then func(*Object) bool) bool {
 	if o := s.chosen[k]; o != nil {
 		return then(o)
 	}
@@ -87,10 +87,10 @@ func (s *search) with(k Key, then func(*Object) bool) bool {
 	return false
 }
 
-// any reports whether then returns true for at least one object of a type.
-func (s *search) any(typ string, then func(*Object) bool) bool {
+// anyObject reports whether then returns true for at least one object of a type.
+func (s *search) anyObject(typ string, then func(*Object) bool) bool {
 	for k := range s.contents {
-		if k.Type == typ && s.with(k, then) {
+		if k.Type == typ && s.withObject(k, then) {
 			return true
 		}
 	}
@@ -98,16 +98,16 @@ func (s *search) any(typ string, then func(*Object) bool) bool {
 }
 
 func (s *search) registered(typ string, then func(*Object) bool) bool {
-	return s.any(ProtectedResource, func(r *Object) bool { return r.Registers == typ && then(r) })
+	return s.anyObject(ProtectedResource, func(r *Object) bool { return r.Registers == typ && then(r) })
 }
 
-// held reports whether the permission is held on all objects of the type, on the object, or on an owner of it.
-func (s *search) held(on Key, owners int) bool {
-	return s.granted(Reference{Key: Key{Type: on.Type}}) || s.with(on, func(o *Object) bool {
+// permissionHeldOn reports whether the permission is held on all objects of the type, on the object, or on an owner of it.
+func (s *search) permissionHeldOn(on Key, owners int) bool {
+	return s.granted(Reference{Key: Key{Type: on.Type}}) || s.withObject(on, func(o *Object) bool {
 		return s.granted(Reference{on, o.UID}) || owners > 0 && slices.ContainsFunc(o.Owners, func(owner Reference) bool {
-			return s.with(owner.Key, func(o *Object) bool {
+			return s.withObject(owner.Key, func(o *Object) bool {
 				return o.UID == owner.UID && s.registered(on.Type, func(r *Object) bool {
-					return slices.Contains(r.Parents, owner.Type) && s.registered(owner.Type, func(*Object) bool { return s.held(owner.Key, owners-1) })
+					return slices.Contains(r.Parents, owner.Type) && s.registered(owner.Type, func(*Object) bool { return s.permissionHeldOn(owner.Key, owners-1) })
 				})
 			})
 		})
@@ -116,30 +116,30 @@ func (s *search) held(on Key, owners int) bool {
 
 // granted reports whether a PolicyBinding on this target gives the permission to the user.
 func (s *search) granted(on Reference) bool {
-	return s.any(PolicyBinding, func(b *Object) bool {
-		return b.On == on && s.gives(b.Role, nil, func() bool { return slices.ContainsFunc(b.Subjects, s.is) })
+	return s.anyObject(PolicyBinding, func(b *Object) bool {
+		return b.On == on && s.roleGives(b.Role, nil, func() bool { return slices.ContainsFunc(b.Subjects, s.subjectIncludes) })
 	})
 }
 
-// gives reports whether the role, or one that it inherits, has the permission, and then returns true for that choice of
+// roleGives reports whether the role, or one that it inherits, has the permission, and then returns true for that choice of
 // roles. heirs holds the roles that were already followed; it stops a cycle.
-func (s *search) gives(role Key, heirs []Key, then func() bool) bool {
-	return !slices.Contains(heirs, role) && s.with(role, func(r *Object) bool {
+func (s *search) roleGives(role Key, heirs []Key, then func() bool) bool {
+	return !slices.Contains(heirs, role) && s.withObject(role, func(r *Object) bool {
 		return slices.Contains(r.Permissions, s.asked.Permission) && then() || slices.ContainsFunc(r.Inherits, func(k Key) bool {
-			return s.gives(k, append(slices.Clip(heirs), role), then)
+			return s.roleGives(k, append(slices.Clip(heirs), role), then)
 		})
 	})
 }
 
-// is reports whether a subject includes the user.
-func (s *search) is(subject Reference) bool {
+// subjectIncludes reports whether a subject includes the user.
+func (s *search) subjectIncludes(subject Reference) bool {
 	if subject.UID == "" {
 		return slices.Contains(s.asked.Groups, subject.Name)
 	}
 	user := Key{Type: User, Name: s.asked.User}
-	return s.with(user, func(u *Object) bool {
-		return subject == Reference{user, u.UID} || s.with(subject.Key, func(o *Object) bool {
-			return subject.Type == Group && o.UID == subject.UID && s.any(GroupMembership, func(m *Object) bool {
+	return s.withObject(user, func(u *Object) bool {
+		return subject == Reference{user, u.UID} || s.withObject(subject.Key, func(o *Object) bool {
+			return subject.Type == Group && o.UID == subject.UID && s.anyObject(GroupMembership, func(m *Object) bool {
 				return m.Group == subject.Key && m.Member == Reference{user, u.UID}
 			})
 		})

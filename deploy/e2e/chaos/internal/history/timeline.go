@@ -43,16 +43,16 @@ func (t *Timeline) Declare(revision uint64, key Key, object *Object) {
 	t.changes = append(t.changes, change{revision, key, object})
 }
 
-// started returns the earliest time at which a revision can have begun.
-func (t *Timeline) started(revision uint64) time.Time {
+// earliestBegin returns the earliest time at which a revision can have begun.
+func (t *Timeline) earliestBegin(revision uint64) time.Time {
 	if i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].revision >= revision }); i > 0 {
 		return t.marks[i-1].start
 	}
 	return time.Time{}
 }
 
-// came returns the latest time at which a revision can have begun. It returns false if no mark shows that it had.
-func (t *Timeline) came(revision uint64) (at time.Time, known bool) {
+// latestBegin returns the latest time at which a revision can have begun. It returns false if no mark shows that it had.
+func (t *Timeline) latestBegin(revision uint64) (at time.Time, known bool) {
 	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].revision >= revision })
 	if i == len(t.marks) {
 		return time.Time{}, false
@@ -94,9 +94,9 @@ func (t *Timeline) states() []*state {
 		if now[c.key] = []*Object{c.object}; c.object == nil {
 			delete(now, c.key)
 		}
-		at, known := t.came(c.revision)
+		at, known := t.latestBegin(c.revision)
 		current.until, current.last = at, !known
-		current = &state{from: t.started(c.revision), last: true, contents: maps.Clone(now), allowed: map[int]bool{}}
+		current = &state{from: t.earliestBegin(c.revision), last: true, contents: maps.Clone(now), allowed: map[int]bool{}}
 		all = append(all, current)
 	}
 	clear(t.changes[len(kept):])
@@ -112,7 +112,7 @@ func (t *Timeline) Forget(before time.Time) {
 	n := 0
 	for ; n < len(t.changes); n++ {
 		c := t.changes[n]
-		if at, known := t.came(c.revision); !known || !at.Before(before) {
+		if at, known := t.latestBegin(c.revision); !known || !at.Before(before) {
 			break
 		}
 		if t.before[c.key] = c.object; c.object == nil {

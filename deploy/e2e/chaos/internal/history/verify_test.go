@@ -203,7 +203,7 @@ func (r *recorded) delayed(at time.Duration, delay func() time.Duration) content
 		if _, known := upTo[c.key]; !known {
 			upTo[c.key] = began().Add(at - delay())
 		}
-		if came, _ := r.came(c.revision); came.After(upTo[c.key]) {
+		if came, _ := r.latestBegin(c.revision); came.After(upTo[c.key]) {
 			continue
 		}
 		if all[c.key] = []*Object{c.object}; c.object == nil {

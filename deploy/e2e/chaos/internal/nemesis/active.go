@@ -14,10 +14,10 @@ import (
 
 // Observe stores the number of messages that each replica has handled so far. The replica that handles most after that
 // is the active one.
-func (t *Target) Observe(ctx context.Context) { t.handled = handled(ctx, t.System.Services) }
+func (t *Target) Observe(ctx context.Context) { t.handled = handledMessages(ctx, t.System.Services) }
 
-// handled returns the number of handled messages of each replica that answers, by its name.
-func handled(ctx context.Context, replicas []*system.Replica) map[string]float64 {
+// handledMessages returns the number of handled messages of each replica that answers, by its name.
+func handledMessages(ctx context.Context, replicas []*system.Replica) map[string]float64 {
 	counts := map[string]float64{}
 	for _, r := range replicas {
 		if n, err := r.Handled(ctx); err == nil {
@@ -47,7 +47,7 @@ func (t *Target) killActive(ctx context.Context, services []string) []*system.Pr
 	var names []string
 	for _, service := range services {
 		replicas := slices.DeleteFunc(slices.Clone(t.System.Services), func(r *system.Replica) bool { return r.Service.Name != service })
-		names = append(names, busiest(t.handled, handled(ctx, replicas)))
+		names = append(names, busiest(t.handled, handledMessages(ctx, replicas)))
 	}
 	struck := processes(t, names)
 	for _, p := range struck {

@@ -26,8 +26,8 @@ func freezes() []Blow {
 	}
 }
 
-// frozen returns the strike that freezes processes for d.
-func frozen(names []string, d time.Duration) Strike {
+// freezeStrike returns the strike that freezes processes for d.
+func freezeStrike(names []string, d time.Duration) Strike {
 	return Strike{
 		Text: fmt.Sprintf("%s for %s", strings.Join(names, ", "), d), For: d,
 		Do: func(_ context.Context, t *Target) (func() error, error) {
@@ -46,7 +46,7 @@ func frozen(names []string, d time.Duration) Strike {
 }
 
 func drawPause(r *rand.Rand, s Shape) Strike {
-	return frozen(replicas(r, s, 2*s.Replicas), between(r, 5500*time.Millisecond, 9*time.Second))
+	return freezeStrike(replicas(r, s, 2*s.Replicas), between(r, 5500*time.Millisecond, 9*time.Second))
 }
 
 func drawFreezeServers(r *rand.Rand, s Shape) Strike {
@@ -54,14 +54,14 @@ func drawFreezeServers(r *rand.Rand, s Shape) Strike {
 	if s.Nodes == 1 {
 		names = append(names, node(0))
 	}
-	return frozen([]string{names[r.IntN(len(names))]}, between(r, time.Second, 8*time.Second))
+	return freezeStrike([]string{names[r.IntN(len(names))]}, between(r, time.Second, 8*time.Second))
 }
 
 func drawFreezeNode(r *rand.Rand, s Shape) Strike {
-	strike := frozen([]string{node(r.IntN(s.Nodes))}, 0)
+	strike := freezeStrike([]string{node(r.IntN(s.Nodes))}, 0)
 	strike.Text = strings.TrimSuffix(strike.Text, " for 0s")
 	return strike
 }
 
-// unbroken returns a context that never ends, because healing must always run.
-func unbroken() context.Context { return context.Background() }
+// healingContext returns a context that never ends, because healing must always run.
+func healingContext() context.Context { return context.Background() }

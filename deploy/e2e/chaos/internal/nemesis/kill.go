@@ -65,8 +65,8 @@ func processes(t *Target, names []string) []*system.Process {
 	return found
 }
 
-// killed returns the strike that kills processes, and starts them again after down.
-func killed(names []string, down time.Duration) Strike {
+// killStrike returns the strike that kills processes, and starts them again after down.
+func killStrike(names []string, down time.Duration) Strike {
 	return Strike{
 		Text: fmt.Sprintf("%s for %s", strings.Join(names, ", "), down), For: down,
 		Do: func(_ context.Context, t *Target) (func() error, error) {
@@ -87,7 +87,7 @@ func startAll(all []*system.Process) error {
 }
 
 func drawKillServices(r *rand.Rand, s Shape) Strike {
-	return killed(replicas(r, s, 3), between(r, 0, 6*time.Second))
+	return killStrike(replicas(r, s, 3), between(r, 0, 6*time.Second))
 }
 
 func drawKillServers(r *rand.Rand, s Shape) Strike {
@@ -98,7 +98,7 @@ func drawKillServers(r *rand.Rand, s Shape) Strike {
 	case 1, 2:
 		names = nodes(r, s)
 	}
-	return killed(names, between(r, 0, 6*time.Second))
+	return killStrike(names, between(r, 0, 6*time.Second))
 }
 
 // nodes draws one, several or all NATS servers.
@@ -170,16 +170,16 @@ func drawMachine(r *rand.Rand, s Shape) Strike {
 
 func drawWipe(r *rand.Rand, s Shape) Strike {
 	down := between(r, 0, 3*time.Second)
-	return wiped(0, s.Nodes, down, fmt.Sprintf("all of NATS, down for %s", down))
+	return wipeStrike(0, s.Nodes, down, fmt.Sprintf("all of NATS, down for %s", down))
 }
 
 func drawWipeNode(r *rand.Rand, s Shape) Strike {
 	i, down := r.IntN(s.Nodes), between(r, 0, 3*time.Second)
-	return wiped(i, i+1, down, fmt.Sprintf("%s, down for %s", node(i), down))
+	return wipeStrike(i, i+1, down, fmt.Sprintf("%s, down for %s", node(i), down))
 }
 
-// wiped returns the strike that kills the NATS servers of a range and deletes their data.
-func wiped(from, to int, down time.Duration, text string) Strike {
+// wipeStrike returns the strike that kills the NATS servers of a range and deletes their data.
+func wipeStrike(from, to int, down time.Duration, text string) Strike {
 	return Strike{
 		Text: text, For: down,
 		Do: func(_ context.Context, t *Target) (func() error, error) {

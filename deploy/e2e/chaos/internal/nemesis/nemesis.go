@@ -111,7 +111,7 @@ func New(random *rand.Rand, shape Shape, blows []Blow) *Nemesis {
 func (n *Nemesis) Round() []Strike {
 	blows := []Blow{n.pick()}
 	for range n.random.IntN(3) {
-		if b := n.pick(); !slices.ContainsFunc(blows, func(other Blow) bool { return excluded(other, b) }) {
+		if b := n.pick(); !slices.ContainsFunc(blows, func(other Blow) bool { return isExcluded(other, b) }) {
 			blows = append(blows, b)
 		}
 	}
@@ -123,10 +123,10 @@ func (n *Nemesis) Round() []Strike {
 	return strikes
 }
 
-// excluded reports whether two blows cannot be in one round. Besides lasting blows, this concerns stripped finalizers
+// isExcluded reports whether two blows cannot be in one round. Besides lasting blows, this concerns stripped finalizers
 // with a wipe of the streams. If the streams are wiped before any service reads the deletion, no trace of the object is
 // left; see docs/design/reliability.md.
-func excluded(a, b Blow) bool {
+func isExcluded(a, b Blow) bool {
 	wipes := []string{Wipe, DropStreams, DropStream, Limits, Purge}
 	return a.Name == Strip && slices.Contains(wipes, b.Name) || b.Name == Strip && slices.Contains(wipes, a.Name) ||
 		a.Lasting && (b.Lasting || strikesNATS(b.Name)) || b.Lasting && strikesNATS(a.Name)

@@ -40,8 +40,8 @@ func streams() []Blow {
 // callFor bounds a request to NATS, because another blow may have stopped NATS.
 const callFor = 10 * time.Second
 
-// asked returns a strike that sends a request to NATS. It is no failure if NATS is away or the target does not exist.
-func asked(text string, ask func(ctx context.Context, js jetstream.JetStream) error) Strike {
+// requestStrike returns a strike that sends a request to NATS. It is no failure if NATS is away or the target does not exist.
+func requestStrike(text string, ask func(ctx context.Context, js jetstream.JetStream) error) Strike {
 	return Strike{Text: text, Do: func(ctx context.Context, t *Target) (func() error, error) {
 		ctx, cancel := context.WithTimeout(ctx, callFor)
 		defer cancel()
@@ -51,7 +51,7 @@ func asked(text string, ask func(ctx context.Context, js jetstream.JetStream) er
 }
 
 func drawDropStreams(*rand.Rand, Shape) Strike {
-	return asked("all", func(ctx context.Context, js jetstream.JetStream) error {
+	return requestStrike("all", func(ctx context.Context, js jetstream.JetStream) error {
 		var errs []error
 		for _, name := range checker.Streams() {
 			errs = append(errs, js.DeleteStream(ctx, name))
@@ -62,7 +62,7 @@ func drawDropStreams(*rand.Rand, Shape) Strike {
 
 func drawDropStream(r *rand.Rand, _ Shape) Strike {
 	name := checker.Streams()[r.IntN(len(checker.Streams()))]
-	return asked(name, func(ctx context.Context, js jetstream.JetStream) error { return js.DeleteStream(ctx, name) })
+	return requestStrike(name, func(ctx context.Context, js jetstream.JetStream) error { return js.DeleteStream(ctx, name) })
 }
 
 func drawDropDurable(r *rand.Rand, _ Shape) Strike {
@@ -73,14 +73,14 @@ func drawDropDurable(r *rand.Rand, _ Shape) Strike {
 		}
 	}
 	name := durables[r.IntN(len(durables))]
-	return asked(name, func(ctx context.Context, js jetstream.JetStream) error { return js.DeleteConsumer(ctx, changes, name) })
+	return requestStrike(name, func(ctx context.Context, js jetstream.JetStream) error { return js.DeleteConsumer(ctx, changes, name) })
 }
 
 const changes = "ENTAIL_CHANGES"
 
 func drawLimits(r *rand.Rand, _ Shape) Strike {
 	name := checker.Streams()[r.IntN(len(checker.Streams()))]
-	return asked(name+" takes one message", func(ctx context.Context, js jetstream.JetStream) error {
+	return requestStrike(name+" takes one message", func(ctx context.Context, js jetstream.JetStream) error {
 		stream, err := js.Stream(ctx, name)
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func fill(ctx context.Context, js jetstream.JetStream, copies int) error {
 
 // empty deletes the filler. It retries for up to a minute.
 func empty(js jetstream.JetStream) error {
-	ctx, cancel := context.WithTimeout(unbroken(), time.Minute)
+	ctx, cancel := context.WithTimeout(healingContext(), time.Minute)
 	defer cancel()
 	for {
 		attempt, done := context.WithTimeout(ctx, callFor)

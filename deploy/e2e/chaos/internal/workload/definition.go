@@ -24,7 +24,7 @@ func definitions() Kind {
 		Resource: Definitions(), Weight: 1, Keep: true,
 		Once: []*unstructured.Unstructured{definition("gear"), definition("gadget")},
 		Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-			o := definition(some(r, "gear", "gadget"))
+			o := definition(drawOne(r, "gear", "gadget"))
 			if r.IntN(3) == 0 {
 				return o, "no label"
 			}

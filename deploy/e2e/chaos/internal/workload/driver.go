@@ -52,7 +52,7 @@ func (d *Driver) Do(ctx context.Context, o Operation) error {
 		Apply: {d.apply}, Delete: {d.delete}, Replace: {d.delete, d.apply}, Strip: {d.strip, d.delete, d.apply},
 	}
 	for _, step := range steps[o.Verb] {
-		if err := persist(ctx, func(ctx context.Context) error { return step(ctx, o) }); err != nil {
+		if err := retryCall(ctx, func(ctx context.Context) error { return step(ctx, o) }); err != nil {
 			return fmt.Errorf("%s: %w", o, err)
 		}
 	}
@@ -110,8 +110,8 @@ func (d *Driver) List(ctx context.Context, k Kind) ([]unstructured.Unstructured,
 	return list.Items, nil
 }
 
-// persist repeats a call until it succeeds, is refused, or ctx ends.
-func persist(ctx context.Context, call func(context.Context) error) error {
+// retryCall repeats a call until it succeeds, is refused, or ctx ends.
+func retryCall(ctx context.Context, call func(context.Context) error) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, callFor)
 		err := call(attempt)

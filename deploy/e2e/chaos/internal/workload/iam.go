@@ -63,11 +63,11 @@ func iam() []Kind {
 	var kinds []Kind
 	for _, t := range Targets() {
 		kinds = append(kinds, Kind{
-			Resource: ProtectedResources(), Weight: 1, Draw: t.protecting, Once: []*unstructured.Unstructured{t.protected([]any{"get"})},
+			Resource: ProtectedResources(), Weight: 1, Draw: t.drawProtectedResource, Once: []*unstructured.Unstructured{t.protectedResource([]any{"get"})},
 			Keep: t.Kind != "ConfigMap", // Without these, the IAM store and most parents would be deleted.
 		})
 	}
-	return append(append(kinds, others()...), []Kind{
+	return append(append(kinds, targetKinds()...), []Kind{
 		{Resource: Organizations(), Weight: 3, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 			return editionOf(r, organization(numbered(r, "org-", orgsOfIAM))), ""
 		}, Once: []*unstructured.Unstructured{organization("org-0"), organization("org-1")}, Fixed: anotherEdition, Lingers: true},
@@ -79,12 +79,12 @@ func iam() []Kind {
 			return user(numbered(r, "user-", subjectsOfIAM)), ""
 		}, Once: []*unstructured.Unstructured{user("user-0"), user("user-1")}, Lingers: true},
 		{Resource: Groups(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-			return object(Groups(), "Group", some(r, Namespaces()...), numbered(r, "group-", groupsOfIAM)), ""
+			return object(Groups(), "Group", drawOne(r, Namespaces()...), numbered(r, "group-", groupsOfIAM)), ""
 		}, Lingers: true},
 		{Resource: GroupMemberships(), Weight: 2, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-			user, group := numbered(r, "user-", subjectsOfIAM), with(named(numbered(r, "group-", groupsOfIAM)), "namespace", some(r, Namespaces()...))
+			user, group := numbered(r, "user-", subjectsOfIAM), with(named(numbered(r, "group-", groupsOfIAM)), "namespace", drawOne(r, Namespaces()...))
 			spec := map[string]any{"userRef": named(user), "groupRef": group}
-			o := specified(GroupMemberships(), "GroupMembership", some(r, Namespaces()...), numbered(r, "member-", membersOfGroup), spec)
+			o := specified(GroupMemberships(), "GroupMembership", drawOne(r, Namespaces()...), numbered(r, "member-", membersOfGroup), spec)
 			return o, fmt.Sprintf("%s in %s/%s", user, group["namespace"], group["name"])
 		}},
 		{Resource: IAMRoles(), Weight: 2, Draw: drawIAMRole, Once: firstRoles(), Lingers: true},
@@ -161,10 +161,10 @@ func drawIAMRole(r *rand.Rand) (*unstructured.Unstructured, string) {
 		}
 	}
 	if r.IntN(2) == 0 {
-		inherited = append(inherited, with(named(numbered(r, "access-", rolesOfIAM)), "namespace", some(r, Namespaces()...)))
+		inherited = append(inherited, with(named(numbered(r, "access-", rolesOfIAM)), "namespace", drawOne(r, Namespaces()...)))
 	}
 	spec := map[string]any{"launchStage": "Beta", "includedPermissions": permissions, "inheritedRoles": inherited}
-	o := specified(IAMRoles(), "Role", some(r, Namespaces()...), numbered(r, "access-", rolesOfIAM), spec)
+	o := specified(IAMRoles(), "Role", drawOne(r, Namespaces()...), numbered(r, "access-", rolesOfIAM), spec)
 	return o, fmt.Sprintf("%d permissions, inherits %v", len(permissions), inherited)
 }
 
@@ -173,17 +173,17 @@ func drawIAMRole(r *rand.Rand) (*unstructured.Unstructured, string) {
 func drawPolicyBinding(r *rand.Rand) (*unstructured.Unstructured, string) {
 	role := named(numbered(r, "access-", rolesOfIAM))
 	if r.IntN(2) == 0 {
-		role["namespace"] = some(r, Namespaces()...)
+		role["namespace"] = drawOne(r, Namespaces()...)
 	}
 	var subjects []any
 	for range 1 + r.IntN(2) {
-		subjects = append(subjects, some(r,
+		subjects = append(subjects, drawOne(r,
 			with(ofKind("User", numbered(r, "user-", subjectsOfIAM)), "uid", ""),
-			with(with(ofKind("Group", numbered(r, "group-", groupsOfIAM)), "namespace", some(r, Namespaces()...)), "uid", ""),
+			with(with(ofKind("Group", numbered(r, "group-", groupsOfIAM)), "namespace", drawOne(r, Namespaces()...)), "uid", ""),
 			ofKind("Group", TokenGroup),
 		))
 	}
-	t := some(r, Targets()...)
+	t := drawOne(r, Targets()...)
 	on, what := map[string]any{"resourceKind": map[string]any{"apiGroup": t.Group, "kind": t.Kind}}, "all"
 	if r.IntN(3) > 0 {
 		namespace, name := t.drawName(r)
@@ -193,7 +193,7 @@ func drawPolicyBinding(r *rand.Rand) (*unstructured.Unstructured, string) {
 		}
 	}
 	spec := map[string]any{"roleRef": role, "subjects": subjects, "resourceSelector": on}
-	o := specified(PolicyBindings(), "PolicyBinding", some(r, Namespaces()...), numbered(r, "grant-", bindingsOfIAM), spec)
+	o := specified(PolicyBindings(), "PolicyBinding", drawOne(r, Namespaces()...), numbered(r, "grant-", bindingsOfIAM), spec)
 	return o, fmt.Sprintf("%s on %s %s for %v", role["name"], what, t.Kind, subjects)
 }
 

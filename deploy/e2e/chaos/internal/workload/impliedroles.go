@@ -31,10 +31,10 @@ func People() []string { return names("person-", people) }
 // impliedRoles draws rules that form chains, diamonds and cycles.
 func impliedRoles() Kind {
 	return Kind{Resource: ImpliedRoles(), Weight: 4, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-		o := object(ImpliedRoles(), "ImpliedRoles", some(r, Namespaces()...), numbered(r, "rule-", ruleNames))
-		parent, child := some(r, Roles()...), some(r, Roles()...)
+		o := object(ImpliedRoles(), "ImpliedRoles", drawOne(r, Namespaces()...), numbered(r, "rule-", ruleNames))
+		parent, child := drawOne(r, Roles()...), drawOne(r, Roles()...)
 		for child == parent {
-			child = some(r, Roles()...)
+			child = drawOne(r, Roles()...)
 		}
 		o.Object["spec"] = map[string]any{"inference_rule": map[string]any{"parent_role": parent, "child_role": child}}
 		return o, parent + " implies " + child

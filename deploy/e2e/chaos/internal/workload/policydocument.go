@@ -16,10 +16,10 @@ func PolicyDocuments() schema.GroupVersionResource {
 // document.
 func policyDocuments() Kind {
 	return Kind{Resource: PolicyDocuments(), Weight: 2, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-		name := some(r, "bridge", "tunnel")
+		name := drawOne(r, "bridge", "tunnel")
 		o := object(PolicyDocuments(), "PolicyDocument", "default", name)
 		store := numbered(r, "store-", storeNames)
-		action := name + some(r, "_get", "_list")
+		action := name + drawOne(r, "_get", "_list")
 		o.Object["spec"] = map[string]any{
 			"storeRef":      named(store),
 			"resourceTypes": []any{with(named(name), "idPrefix", name+"x")},

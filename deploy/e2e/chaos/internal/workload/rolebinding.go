@@ -23,8 +23,8 @@ func roleBindings() Kind {
 	return Kind{
 		Resource: RoleBindings(), Weight: 4,
 		Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-			o := object(RoleBindings(), "RoleBinding", some(r, Namespaces()...), numbered(r, "binding-", bindingNames))
-			role := some(r, Roles()...)
+			o := object(RoleBindings(), "RoleBinding", drawOne(r, Namespaces()...), numbered(r, "binding-", bindingNames))
+			role := drawOne(r, Roles()...)
 			o.Object["roleRef"] = with(ofKind("Role", role), "apiGroup", rbacv1.GroupName)
 			subjects := []any{}
 			var who []string
@@ -49,7 +49,7 @@ func roleBindings() Kind {
 // roles draws roles whose holders may read one ConfigMap, which has the name of the role.
 func roles() Kind {
 	return Kind{Resource: RoleResource(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-		return role(some(r, Namespaces()...), some(r, Roles()...)), ""
+		return role(drawOne(r, Namespaces()...), drawOne(r, Roles()...)), ""
 	}, Once: allRoles()}
 }
 

@@ -76,7 +76,7 @@ func drawTuples(r *rand.Rand, own string) []any {
 		}
 	}
 	for range r.IntN(6) {
-		add(fmt.Sprintf("%s:%d", some(r, "doc", own), r.IntN(numbers)), some(r, Relations()...), numbered(r, "user:", users))
+		add(fmt.Sprintf("%s:%d", drawOne(r, "doc", own), r.IntN(numbers)), drawOne(r, Relations()...), numbered(r, "user:", users))
 	}
 	if r.IntN(8) == 0 {
 		add("doc:1", "unknown", "user:1")

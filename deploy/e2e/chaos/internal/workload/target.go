@@ -69,13 +69,13 @@ func TargetOf(kind string) (Target, bool) {
 // drawName draws the name of an object.
 func (t Target) drawName(r *rand.Rand) (namespace, name string) {
 	if t.Namespaced {
-		namespace = some(r, Namespaces()...)
+		namespace = drawOne(r, Namespaces()...)
 	}
 	return namespace, numbered(r, t.prefix, t.many)
 }
 
-// others returns the targets outside of IAM, with the role that allows the watcher to read them.
-func others() []Kind {
+// targetKinds returns the targets outside of IAM, with the role that allows the watcher to read them.
+func targetKinds() []Kind {
 	clusterRoles := rbacv1.SchemeGroupVersion.WithResource("clusterroles")
 	rights := object(clusterRoles, "ClusterRole", "", "entail-targets")
 	rights.SetLabels(map[string]string{"entail.dev/aggregate-to-targets": "true"})
@@ -103,7 +103,7 @@ func (t Target) drawObject(r *rand.Rand) (*unstructured.Unstructured, string) {
 	o, summary := object(t.Resource, t.Kind, namespace, name), "nobody's"
 	editionOf(r, o)
 	if r.IntN(4) > 0 {
-		parent, _ := TargetOf(some(r, t.Parents...))
+		parent, _ := TargetOf(drawOne(r, t.Parents...))
 		_, owner := parent.drawName(r)
 		ref := with(with(ofKind(parent.Kind, owner), "apiVersion", parent.Resource.GroupVersion().String()), "uid", "")
 		_ = unstructured.SetNestedSlice(o.Object, []any{ref}, "metadata", "ownerReferences")
@@ -123,14 +123,14 @@ func anotherEdition(before, after *unstructured.Unstructured) bool {
 	return before.GetAnnotations()[edition] != after.GetAnnotations()[edition]
 }
 
-// protecting draws a ProtectedResource for the kind with some verbs.
-func (t Target) protecting(r *rand.Rand) (*unstructured.Unstructured, string) {
+// drawProtectedResource draws a ProtectedResource for the kind with some verbs.
+func (t Target) drawProtectedResource(r *rand.Rand) (*unstructured.Unstructured, string) {
 	has := verbs(r)
-	return t.protected(has), fmt.Sprint(has)
+	return t.protectedResource(has), fmt.Sprint(has)
 }
 
-// protected returns a ProtectedResource that registers the kind with its parents.
-func (t Target) protected(verbs []any) *unstructured.Unstructured {
+// protectedResource returns a ProtectedResource that registers the kind with its parents.
+func (t Target) protectedResource(verbs []any) *unstructured.Unstructured {
 	singular := strings.ToLower(t.Kind)
 	spec := map[string]any{
 		"serviceRef": named(t.Group), "kind": t.Kind, "singular": singular, "plural": t.Resource.Resource, "permissions": verbs,

@@ -200,8 +200,8 @@ func with(fields map[string]any, key, value string) map[string]any {
 	return fields
 }
 
-// some draws one of several values.
-func some[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+// drawOne draws one of several values.
+func drawOne[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 func numbered(r *rand.Rand, prefix string, n int) string {
 	return fmt.Sprintf("%s%d", prefix, r.IntN(n))
