@@ -48,8 +48,8 @@ type applier struct {
 
 // applied holds the results of plans.
 type applied struct {
-	// confirmer verifies actions that give roles. It is nil during the first stage, which only takes roles.
-	confirmer *confirmer
+	// verifier verifies actions that give roles. It is nil during the first stage, which only takes roles.
+	verifier *verifier
 
 	mu sync.Mutex
 	// undone holds sources to plan again. stale means at once, because the plan was made from an old state. interrupted
@@ -83,7 +83,7 @@ func (a *applier) applyPlans(ctx context.Context, p controller.Reporter, n *name
 	}
 	first, then, last := infer.Schedule(actions)
 	a.executeAll(ctx, p, n, slices.Values(first), done)
-	done.confirmer = a.newConfirmer(ctx, n, plans, then)
+	done.verifier = a.newVerifier(ctx, n, plans, then)
 	left := then
 	a.executeAll(ctx, p, n, func(yield func(infer.Action) bool) {
 		for i, action := range then {
@@ -116,7 +116,7 @@ func (a *applier) executeAll(ctx context.Context, p controller.Reporter, n *name
 		a.writers <- struct{}{}
 		group.Go(func() {
 			defer func() { <-a.writers }()
-			err := done.confirmer.confirmAction(ctx, action)
+			err := done.verifier.verifyAction(ctx, action)
 			if err == nil {
 				err = a.executeOne(ctx, p, n, action)
 			}

@@ -24,9 +24,9 @@ type authCacheFlusher struct {
 	mu sync.Mutex
 	// pending is the number of these goroutines.
 	pending int
-	// turn is the term of the last request, if begun is true. In a new term the cache is emptied once, because the
+	// term holds the term of the last request, if begun is true. In a new term the cache is emptied once, because the
 	// previous leader may have stopped too early.
-	turn   uint64
+	term   uint64
 	begun  bool
 	closed bool
 }
@@ -41,13 +41,13 @@ func newLogins(empty func(context.Context) error, log *slog.Logger) *authCacheFl
 func underWay() [2]time.Duration { return [...]time.Duration{time.Second, 9 * time.Second} }
 
 // scheduleFlush schedules the emptying of the cache if changed is true, or in the first run of a term. It does not wait.
-func (l *authCacheFlusher) scheduleFlush(turn uint64, changed bool) {
+func (l *authCacheFlusher) scheduleFlush(term uint64, changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.begun && l.turn == turn && !changed {
+	if l.closed || l.begun && l.term == term && !changed {
 		return
 	}
-	l.turn, l.begun = turn, true
+	l.term, l.begun = term, true
 	l.pending++
 	l.waiting.Go(func() {
 		defer func() {

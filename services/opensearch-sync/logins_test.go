@@ -17,10 +17,10 @@ func TestLoginsAreForgottenAfterEachChangeAndInEachTurn(t *testing.T) {
 			times = append(times, time.Since(began))
 			return fails
 		}, slog.New(slog.DiscardHandler))
-		forgets := func(what string, turn uint64, changed bool, want ...time.Duration) {
+		forgets := func(what string, term uint64, changed bool, want ...time.Duration) {
 			t.Helper()
 			times, began = nil, time.Now()
-			l.scheduleFlush(turn, changed)
+			l.scheduleFlush(term, changed)
 			if busy := l.isPending(); busy != (len(want) > 0) {
 				t.Errorf("%s: busy is %t", what, busy)
 			}

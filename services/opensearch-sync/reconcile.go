@@ -201,7 +201,7 @@ func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (
 
 // syncServer makes OpenSearch match the objects. Records are written before OpenSearch, and results after it.
 func (r *reconciler) syncServer(ctx context.Context, p *controller.Request[Key], w syncInput) error {
-	w.young = r.contests.observeTurn(p.Term())
+	w.young = r.contests.observeTerm(p.Term())
 	known := newPasswords()
 	if p.Key.Kind == plan.Users && !w.cleanup {
 		var err error

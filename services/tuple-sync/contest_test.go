@@ -38,7 +38,7 @@ func TestWhatAnotherMayStillTakeAwayIsNotSaidToBeThere(t *testing.T) {
 		s.disturb = func(string) error { return fault.Unavailable(errCrash) }
 		return nil
 	}
-	if _, err := s.process.reconcile(ofLedger(declared.Key{StoreID: "S1"}), false); !errors.Is(err, errCrash) {
+	if _, err := s.process.reconcile(fromDeclared(declared.Key{StoreID: "S1"}), false); !errors.Is(err, errCrash) {
 		t.Fatalf("got %v", err)
 	}
 	s.expect()
@@ -81,7 +81,7 @@ func TestAPassThatWasOvertakenTakesBackWhatItWrote(t *testing.T) {
 		s.lost[event.Key{}] = plan.Record{StoreID: "S1", Tuples: []tuple.Tuple{tuple.Parse(one)}} // It remembers.
 		return nil
 	}
-	if _, err := s.process.reconcile(ofLedger(declared.Key{StoreID: "S1"}), false); err != nil {
+	if _, err := s.process.reconcile(fromDeclared(declared.Key{StoreID: "S1"}), false); err != nil {
 		t.Fatal(err)
 	}
 	if s.expect(); !overtaken || s.writes < 2 {
@@ -108,7 +108,7 @@ func TestWhileAnotherMayStillWriteNothingIsDoneTwice(t *testing.T) {
 		}
 		return fault.Unavailable(errCrash) // The record is open, and that is all.
 	}
-	key := ofLedger(declared.Key{StoreID: "S1"})
+	key := fromDeclared(declared.Key{StoreID: "S1"})
 	if _, err := s.process.reconcile(key, false); !errors.Is(err, errCrash) {
 		t.Fatalf("got %v", err)
 	}

@@ -11,8 +11,8 @@ import (
 // holds and compares hundreds of thousands.
 type Key struct{ is unique.Handle[any] }
 
-func ofLedger(k declared.Key) Key { return Key{unique.Make[any](k)} }
-func ofMirror(k derived.Key) Key  { return Key{unique.Make[any](k)} }
+func fromDeclared(k declared.Key) Key { return Key{unique.Make[any](k)} }
+func fromDerived(k derived.Key) Key   { return Key{unique.Make[any](k)} }
 
 // declaredKey returns the key of declared tuples, or the zero value for a key of derived ones.
 func (k Key) declaredKey() declared.Key {

@@ -18,22 +18,22 @@ type reconciler struct {
 	outages *setup.Outages[Key]
 }
 
-// Keys implements [setup.Reconciler].
+// Keys implements [controller.Reconciler].
 func (r *reconciler) Keys(object event.Key) []Key {
 	var keys []Key
 	for _, k := range r.declared.Keys(object) {
-		keys = append(keys, ofLedger(k))
+		keys = append(keys, fromDeclared(k))
 	}
 	if r.derived == nil {
 		return keys
 	}
 	for _, k := range r.derived.Keys(object) {
-		keys = append(keys, ofMirror(k))
+		keys = append(keys, fromDerived(k))
 	}
 	return keys
 }
 
-// Priority implements [setup.Prioritizer].
+// Priority implements [controller.Prioritizer].
 func (r *reconciler) Priority(k Key) int {
 	if of, is := k.derivedKey(); is {
 		return r.derived.Priority(of)
@@ -41,12 +41,12 @@ func (r *reconciler) Priority(k Key) int {
 	return 0
 }
 
-// Reconcile implements [setup.Reconciler].
+// Reconcile implements [controller.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[Key]) error {
 	if of, is := p.Key.derivedKey(); is {
 		pass := derived.Pass{Key: of, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...derived.Key) {
 			for _, k := range keys {
-				p.Enqueue(priority, ofMirror(k))
+				p.Enqueue(priority, fromDerived(k))
 			}
 		}}
 		return r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.derived.Reconcile(ctx, pass) })

@@ -247,7 +247,7 @@ func TestAnObjectThatMayNotBeChangedIsToldOfAndComesAgain(t *testing.T) {
 		}
 		return nil
 	}
-	key := ofLedger(declared.Key{StoreID: "S1"})
+	key := fromDeclared(declared.Key{StoreID: "S1"})
 	for range 2 {
 		s.process.later = nil
 		if _, err := s.process.reconcile(key, false); err != nil || !errors.Is(s.process.later, kube.ErrForbidden) {
@@ -279,7 +279,7 @@ func TestAPassThatIsOvertakenForEverIsTriedAgainLater(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := s.process.reconcile(ofLedger(declared.Key{StoreID: "S1"}), false)
+	_, err := s.process.reconcile(fromDeclared(declared.Key{StoreID: "S1"}), false)
 	if !fault.IsUnavailable(err) || s.calls["status"] > 16 {
 		t.Errorf("%d tries, then %v", s.calls["status"], err)
 	}

@@ -17,11 +17,11 @@ func (s *server) WhoCan(ctx context.Context, r *accessv1.WhoCanRequest) (*access
 	if err != nil {
 		return nil, err
 	}
-	giveBack, err := s.turns.Take(ctx)
+	release, err := s.limiter.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 	q := s.queryOf(x, authz.Subject{}, r.GetVerb(), r.GetResource())
 	all, more := x.WhoCan(q, maxHolders)
 	all = slices.DeleteFunc(all, func(h authz.Holder) bool {
@@ -47,11 +47,11 @@ func (s *server) WhatCan(ctx context.Context, r *accessv1.WhatCanRequest) (*acce
 	if err != nil {
 		return nil, err
 	}
-	giveBack, err := s.turns.Take(ctx)
+	release, err := s.limiter.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 	all := x.WhatCan(who)
 	page, next, err := rpc.Page(all, rightKey, r)
 	if err != nil {
@@ -112,11 +112,11 @@ func (s *server) PreviewBinding(ctx context.Context, r *accessv1.PreviewBindingR
 	if err != nil {
 		return nil, err
 	}
-	giveBack, err := s.turns.Take(ctx)
+	release, err := s.limiter.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 	b := previewedBinding(r)
 	preview := x.Preview(r.GetNamespace(), b, maxPermissions)
 	for i, gain := range preview.Gains {

@@ -20,11 +20,11 @@ func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusR
 	if err != nil {
 		return nil, err
 	}
-	giveBack, err := s.turns.Take(ctx)
+	release, err := s.limiter.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 	registry := x.Registry()
 	types := registry.Types()
 	answer := &accessv1.GetModelStatusResponse{

@@ -43,7 +43,7 @@ type server struct {
 	rules *review.Rules
 	// fetch reads an object from the API server. It returns nil if the object does not exist.
 	fetch func(context.Context, event.Key) ([]byte, error)
-	turns *rpc.Limiter
+	limiter *rpc.Limiter
 	// waits bounds the requests that wait for an object.
 	waits *rpc.Limiter
 }
@@ -133,11 +133,11 @@ func (s *server) awaitObject(ctx context.Context, key event.Key) error {
 	if _, ok := s.state.kinds[key.GroupResource]; !ok {
 		return rpc.Invalid("at_least: webhook asks the API server about objects of IAM alone, and not of %s: name a revision", key.GroupResource)
 	}
-	giveBack, err := s.waits.Take(ctx)
+	release, err := s.waits.Take(ctx)
 	if err != nil {
 		return err
 	}
-	defer giveBack()
+	defer release()
 	object, err := s.fetch(ctx, key)
 	if err != nil {
 		return err
@@ -177,11 +177,11 @@ func (s *server) ExplainAccess(ctx context.Context, r *accessv1.ExplainAccessReq
 	if err != nil {
 		return nil, err
 	}
-	giveBack, err := s.turns.Take(ctx)
+	release, err := s.limiter.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 	q := s.queryOf(x, who, r.GetVerb(), r.GetResource())
 	e := x.Explain(q)
 	if caller, known := rpc.CallerOf(ctx); known && s.isOwn(caller, r) {

@@ -63,7 +63,7 @@ func buildApp(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error)
 			Subject: cfg.Subject, Accounts: accounts, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents, Namespaced: state.targets.scopeOf,
 		}),
 		cluster: cfg.Cluster, store: cfg.Store, staleness: cfg.MaxStaleness,
-		fetch: api.Fetch, turns: rpc.NewTurns(maxTurns), waits: rpc.NewTurns(maxWaits),
+		fetch: api.Fetch, limiter: rpc.NewLimiter(maxTurns), waits: rpc.NewLimiter(maxWaits),
 	}
 	app := service.App{
 		Handlers: []rpc.Handler{s.rpcHandler()},

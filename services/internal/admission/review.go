@@ -81,10 +81,10 @@ func (s *Server) validateRequest(ctx context.Context, webhook Webhook, request *
 	if _, err := s.Since(); err != nil {
 		return err // Objects written before that time count as not judged.
 	}
-	giveBack, err := s.slots.takeSlot(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
+	release, err := s.slots.takeSlot(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
 	if err != nil {
 		return err
 	}
-	defer giveBack()
+	defer release()
 	return webhook.Judge(ctx, request)
 }

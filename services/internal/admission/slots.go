@@ -33,8 +33,8 @@ type waiter struct {
 
 func newSlots() *slots { return &slots{free: maxReviews, held: map[string]int{}} }
 
-// takeSlot waits for a slot until ctx ends. The caller must call giveBack.
-func (s *slots) takeSlot(ctx context.Context, namespace string) (giveBack func(), err error) {
+// takeSlot waits for a slot until ctx ends. The caller must call release.
+func (s *slots) takeSlot(ctx context.Context, namespace string) (release func(), err error) {
 	w := &waiter{namespace, make(chan struct{})}
 	s.mu.Lock()
 	s.waiting = append(s.waiting, w)

@@ -10,13 +10,13 @@ import (
 
 // hold takes a slot and keeps it until ctx ends.
 func hold(ctx context.Context, s *slots, namespace string, got func()) {
-	giveBack, err := s.takeSlot(ctx, namespace)
+	release, err := s.takeSlot(ctx, namespace)
 	if err != nil {
 		return
 	}
 	got()
 	<-ctx.Done()
-	giveBack()
+	release()
 }
 
 func TestHoweverMuchSomeNamespacesAskAnotherIsServedAtOnce(t *testing.T) {
@@ -33,11 +33,11 @@ func TestHoweverMuchSomeNamespacesAskAnotherIsServedAtOnce(t *testing.T) {
 				if busy == 1 && s.held["busy-0"] != maxOfOne {
 					t.Errorf("one that is alone has %d", s.held["busy-0"])
 				}
-				giveBack, err := s.takeSlot(t.Context(), "quiet")
+				release, err := s.takeSlot(t.Context(), "quiet")
 				if err != nil {
 					t.Fatal(err)
 				}
-				giveBack()
+				release()
 				cancel()
 				asking.Wait()
 			})

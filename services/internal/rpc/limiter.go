@@ -8,30 +8,30 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Limiter bounds how many costly calls run at a time. The others wait. A known caller has at most half of the turns, so
+// Limiter bounds how many costly calls run at a time. The others wait. A known caller has at most half of the slots, so
 // one caller cannot block all others.
 type Limiter struct {
 	all  *semaphore.Weighted
 	each int64
 
 	mu sync.Mutex
-	// lines holds a line for each known caller that has a turn or waits for one.
+	// lines holds a line for each known caller that has a slot or waits for one.
 	lines map[string]*line
 }
 
 // line is the queue of one caller's calls.
 type line struct {
-	turns *semaphore.Weighted
+	slots *semaphore.Weighted
 	calls int
 }
 
-// NewTurns returns n turns.
-func NewTurns(n int) *Limiter {
+// NewLimiter returns a limiter for n calls at a time.
+func NewLimiter(n int) *Limiter {
 	return &Limiter{all: semaphore.NewWeighted(int64(n)), each: int64(n+1) / 2, lines: map[string]*line{}}
 }
 
-// Take waits for a turn. The caller must call giveBack at its end.
-func (t *Limiter) Take(ctx context.Context) (giveBack func(), err error) {
+// Take waits for a slot. The caller must call release at its end.
+func (t *Limiter) Take(ctx context.Context) (release func(), err error) {
 	leave, err := t.lineUp(ctx)
 	if err == nil {
 		if err = t.all.Acquire(ctx, 1); err == nil {
@@ -49,11 +49,11 @@ func (t *Limiter) lineUp(ctx context.Context) (leave func(), err error) {
 		return func() {}, nil
 	}
 	l := t.joinLine(caller.Username)
-	if err := l.turns.Acquire(ctx, 1); err != nil {
+	if err := l.slots.Acquire(ctx, 1); err != nil {
 		t.leaveLine(caller.Username)
 		return nil, err
 	}
-	return func() { l.turns.Release(1); t.leaveLine(caller.Username) }, nil
+	return func() { l.slots.Release(1); t.leaveLine(caller.Username) }, nil
 }
 
 func (t *Limiter) joinLine(caller string) *line {
@@ -61,7 +61,7 @@ func (t *Limiter) joinLine(caller string) *line {
 	defer t.mu.Unlock()
 	l := t.lines[caller]
 	if l == nil {
-		l = &line{turns: semaphore.NewWeighted(t.each)}
+		l = &line{slots: semaphore.NewWeighted(t.each)}
 		t.lines[caller] = l
 	}
 	l.calls++

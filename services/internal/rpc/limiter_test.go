@@ -12,7 +12,7 @@ import (
 
 func TestTurnsAreTakenOneAfterAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewTurns(1)
+		turns := NewLimiter(1)
 		first, err := turns.Take(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func TestNobodyWaitsForAllThatOneCallerAsks(t *testing.T) {
 		as := func(name string) context.Context {
 			return context.WithValue(t.Context(), callerKey{}, caller{user: authenticationv1.UserInfo{Username: name}})
 		}
-		turns := NewTurns(4)
+		turns := NewLimiter(4)
 		var had atomic.Int64
 		ends := make(chan func(), 100)
 		for range 50 {

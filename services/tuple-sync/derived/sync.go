@@ -63,7 +63,7 @@ func (r *Reconciler) removeTuples(ctx context.Context, p Pass, n *snapshot, remo
 	}
 	_, err := r.Writer.Write(ctx, tuple.Write{
 		StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: convertAll(removeTuples), Sure: true,
-		Turn: p.Reporter.Term(),
+		Term: p.Reporter.Term(),
 	})
 	switch {
 	case isLost(err):
@@ -99,7 +99,7 @@ func (r *Reconciler) addTuples(ctx context.Context, p Pass, n *snapshot, addTupl
 // addChunk adds tuples by one write. If OpenFGA refuses some, it remembers them with the model, and the key is planned
 // again.
 func (r *Reconciler) addChunk(ctx context.Context, p Pass, n *snapshot, add []iam.Tuple) error {
-	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add), Turn: p.Reporter.Term()})
+	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add), Term: p.Reporter.Term()})
 	switch {
 	case isLost(err):
 		r.copy.forgetCopy()

@@ -44,7 +44,7 @@ type Server struct {
 
 // NewServer returns a server.
 func NewServer(cfg Config) *Server {
-	return &Server{cfg, rpc.NewTurns(maxChecks), rpc.NewTurns(maxPreviews)}
+	return &Server{cfg, rpc.NewLimiter(maxChecks), rpc.NewLimiter(maxPreviews)}
 }
 
 var _ inferencev1connect.InferenceServiceHandler = (*Server)(nil)

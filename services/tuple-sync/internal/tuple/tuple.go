@@ -242,8 +242,8 @@ type Write struct {
 	Add, Remove []Tuple
 	// Sure makes a removal fail if the store or its model is missing. Without it, such a store counts as empty.
 	Sure bool
-	// Turn is the turn of the deciding pass. One call never combines different turns.
-	Turn uint64
+	// Term is the term of the deciding pass. One call never combines different terms.
+	Term uint64
 }
 
 // Objects returns the objects whose tuples change, each once.

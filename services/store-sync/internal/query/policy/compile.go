@@ -16,11 +16,11 @@ func (s *Server) CompilePolicy(ctx context.Context, r *policyv1.CompilePolicyReq
 	if err := options.Validate(); err != nil {
 		return nil, rpc.Invalid("spicedb_%s", err)
 	}
-	giveBack, err := s.turns.Take(ctx)
+	release, err := s.limiter.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 	p, found, err := s.readPolicy(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err

@@ -10,11 +10,11 @@ import (
 
 // DiffPolicies implements PolicyService.
 func (s *Server) DiffPolicies(ctx context.Context, r *policyv1.DiffPoliciesRequest) (*policyv1.DiffPoliciesResponse, error) {
-	giveBack, err := s.turns.Take(ctx)
+	release, err := s.limiter.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 	before, wasFound, err := s.readSide(ctx, r.GetOld())
 	if err != nil {
 		return nil, err

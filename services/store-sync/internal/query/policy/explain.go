@@ -14,11 +14,11 @@ const maxText = 256 << 10
 
 // ExplainAction implements PolicyService.
 func (s *Server) ExplainAction(ctx context.Context, r *policyv1.ExplainActionRequest) (*policyv1.ExplainActionResponse, error) {
-	giveBack, err := s.turns.Take(ctx)
+	release, err := s.limiter.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 	p, found, err := s.readPolicy(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err

@@ -12,11 +12,11 @@ import (
 
 // FormatPolicy implements PolicyService.
 func (s *Server) FormatPolicy(ctx context.Context, r *policyv1.FormatPolicyRequest) (*policyv1.FormatPolicyResponse, error) {
-	giveBack, err := s.turns.Take(ctx)
+	release, err := s.limiter.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 	var artifacts []*policyv1.Artifact
 	var found policy.Diagnostics
 	size := 0

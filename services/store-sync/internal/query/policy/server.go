@@ -20,7 +20,7 @@ const maxAtOnce = 2
 // Server implements PolicyService. It keeps nothing of a request.
 type Server struct {
 	registered Registered
-	turns      *rpc.Limiter
+	limiter    *rpc.Limiter
 }
 
 // Registered returns the documents registered for a Store, or their accepted parts, and the options of the Store's
@@ -29,18 +29,18 @@ type Registered func(ctx context.Context, store string, accepted bool) ([]*synta
 
 // New returns a server.
 func New(registered Registered) *Server {
-	return &Server{registered: registered, turns: rpc.NewTurns(maxAtOnce)}
+	return &Server{registered: registered, limiter: rpc.NewLimiter(maxAtOnce)}
 }
 
 var _ policyv1connect.PolicyServiceHandler = (*Server)(nil)
 
 // CheckPolicy implements PolicyService.
 func (s *Server) CheckPolicy(ctx context.Context, r *policyv1.CheckPolicyRequest) (*policyv1.CheckPolicyResponse, error) {
-	giveBack, err := s.turns.Take(ctx)
+	release, err := s.limiter.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 	p, found, err := s.readPolicy(ctx, r.GetPolicy(), false)
 	if err != nil {
 		return nil, err

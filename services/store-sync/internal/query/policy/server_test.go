@@ -238,7 +238,7 @@ func TestRequestsWaitForTheirTurn(t *testing.T) {
 	late, end := context.WithTimeout(t.Context(), 10*time.Second)
 	defer end()
 	for n := range maxAtOnce {
-		if _, err := s.turns.Take(late); err != nil {
+		if _, err := s.limiter.Take(late); err != nil {
 			t.Errorf("only %d turns were given back: %v", n, err)
 		}
 	}

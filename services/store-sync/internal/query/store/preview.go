@@ -36,11 +36,11 @@ func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModel
 	if err != nil {
 		return nil, err
 	}
-	giveBack, err := s.turns.Take(ctx)
+	release, err := s.limiter.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
+	defer release()
 	in := s.snapshotOf(found)
 	p := proposal{in: in}
 	if request.GetDocuments() != nil {

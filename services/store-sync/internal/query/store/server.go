@@ -28,13 +28,13 @@ type Server struct {
 	policies *policymodule.Provider
 	fga      *fga.Client
 	complete func() error
-	// turns bounds previews, because one may use a core for a second.
-	turns *rpc.Limiter
+	// limiter bounds previews, because one may use a core for a second.
+	limiter *rpc.Limiter
 }
 
 // New returns a server. complete returns an error while the view is not complete.
 func New(state *store.State, merges *store.MergeCache, policies *policymodule.Provider, openFGA *fga.Client, complete func() error) *Server {
-	return &Server{state: state, merges: merges, policies: policies, fga: openFGA, complete: complete, turns: rpc.NewTurns(1)}
+	return &Server{state: state, merges: merges, policies: policies, fga: openFGA, complete: complete, limiter: rpc.NewLimiter(1)}
 }
 
 var _ storev1connect.StoreServiceHandler = (*Server)(nil)

@@ -122,9 +122,9 @@ func (w *tracked) confirmed(a *truth, sources ...*infer.Binding) (calls string, 
 		action := infer.Action{Verb: infer.Create, Source: source.Name, Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "c"}, Subjects: source.Subjects}
 		plans, actions = append(plans, infer.Plan{Name: source.Name, Source: source}), append(actions, action)
 	}
-	confirmer := (&applier{state: w.state, view: w.view, kube: a}).newConfirmer(w.t.Context(), n, plans, actions)
+	verifier := (&applier{state: w.state, view: w.view, kube: a}).newVerifier(w.t.Context(), n, plans, actions)
 	for _, action := range actions {
-		errs = errors.Join(errs, confirmer.confirmAction(w.t.Context(), action))
+		errs = errors.Join(errs, verifier.verifyAction(w.t.Context(), action))
 	}
 	slices.Sort(a.calls)
 	return strings.Join(a.calls, ", "), errs

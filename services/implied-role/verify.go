@@ -38,8 +38,8 @@ type listing struct {
 	bindings map[string]*infer.Binding
 }
 
-// confirmer verifies actions that give roles against the API server. No subject gets a role because of NATS alone.
-type confirmer struct {
+// verifier verifies actions that give roles against the API server. No subject gets a role because of NATS alone.
+type verifier struct {
 	applier   *applier
 	namespace string
 	// planned holds the sources from which the plans were made.
@@ -55,10 +55,10 @@ type confirmer struct {
 	told map[string]func() error
 }
 
-// newConfirmer prepares the check of the actions that give rights. It verifies the rules at the API server. It also lists
+// newVerifier prepares the check of the actions that give rights. It verifies the rules at the API server. It also lists
 // the source bindings, if one list is cheaper than reading each of them.
-func (a *applier) newConfirmer(ctx context.Context, n *namespace, plans []infer.Plan, actions []infer.Action) *confirmer {
-	w := &confirmer{applier: a, namespace: n.name, planned: map[string]*infer.Binding{}, told: map[string]func() error{}}
+func (a *applier) newVerifier(ctx context.Context, n *namespace, plans []infer.Plan, actions []infer.Action) *verifier {
+	w := &verifier{applier: a, namespace: n.name, planned: map[string]*infer.Binding{}, told: map[string]func() error{}}
 	for _, plan := range plans {
 		w.planned[plan.Name] = plan.Source
 	}
@@ -74,7 +74,7 @@ func (a *applier) newConfirmer(ctx context.Context, n *namespace, plans []infer.
 		w.err = a.guard(ctx, n.name)
 	}
 	if w.err == nil {
-		w.err = w.confirmRules(ctx, n.ruleSet, gains)
+		w.err = w.verifyRules(ctx, n.ruleSet, gains)
 	}
 	if w.err == nil {
 		w.bindings, w.err = a.listSources(ctx, n, len(sources))
@@ -107,7 +107,7 @@ func (a *applier) listSources(ctx context.Context, n *namespace, sources int) (m
 func isCheaper(some, all int) bool { return some > max(few, all/listed) }
 
 // readObject returns an object from the API server. An object that does not exist is returned without a UID.
-func readObject[T any](ctx context.Context, w *confirmer, kind kinds.Kind, name string) (*T, error) {
+func readObject[T any](ctx context.Context, w *verifier, kind kinds.Kind, name string) (*T, error) {
 	is := new(T)
 	now, err := w.applier.kube.Get(ctx, kind, w.namespace, name)
 	switch {
@@ -119,9 +119,9 @@ func readObject[T any](ctx context.Context, w *confirmer, kind kinds.Kind, name 
 	return is, now.Decode(is)
 }
 
-// confirmAction returns nil if the action gives no role, or if the API server holds the source and the rules of its plan. The
+// verifyAction returns nil if the action gives no role, or if the API server holds the source and the rules of its plan. The
 // error [reconcile.ErrStale] requires a new plan.
-func (w *confirmer) confirmAction(ctx context.Context, action infer.Action) error {
+func (w *verifier) verifyAction(ctx context.Context, action infer.Action) error {
 	if w == nil || !action.AddsSubject() {
 		return nil
 	}
@@ -131,14 +131,14 @@ func (w *confirmer) confirmAction(ctx context.Context, action infer.Action) erro
 	w.mu.Lock()
 	told, known := w.told[action.Source]
 	if !known {
-		told = sync.OnceValue(func() error { return w.confirmSource(ctx, action.Source) })
+		told = sync.OnceValue(func() error { return w.verifySource(ctx, action.Source) })
 		w.told[action.Source] = told
 	}
 	w.mu.Unlock()
 	return told()
 }
 
-func (w *confirmer) confirmSource(ctx context.Context, name string) error {
+func (w *verifier) verifySource(ctx context.Context, name string) error {
 	key := w.applier.state.BindingKey(w.namespace, name)
 	held, live := w.applier.state.Bindings.Get(key)
 	planned := w.planned[name]
@@ -158,8 +158,8 @@ func (w *confirmer) confirmSource(ctx context.Context, name string) error {
 	return w.applier.refreshObject(ctx, kinds.RoleBindings(), held.Change)
 }
 
-// confirmRules verifies, for each given role, the rules of one path that implies it.
-func (w *confirmer) confirmRules(ctx context.Context, planned *infer.RuleSet, gains []infer.Action) error {
+// verifyRules verifies, for each given role, the rules of one path that implies it.
+func (w *verifier) verifyRules(ctx context.Context, planned *infer.RuleSet, gains []infer.Action) error {
 	now, held := w.applier.state.RuleSetAndRules(w.namespace)
 	if !now.IsSame(planned) {
 		return reconcile.ErrStale
@@ -180,12 +180,12 @@ func (w *confirmer) confirmRules(ctx context.Context, planned *infer.RuleSet, ga
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtATime)
 	for _, r := range held {
-		group.Go(func() error { return w.confirmRule(ctx, r, rules[r.Key.Name]) })
+		group.Go(func() error { return w.verifyRule(ctx, r, rules[r.Key.Name]) })
 	}
 	return group.Wait()
 }
 
-func (w *confirmer) confirmRule(ctx context.Context, held state.Rule, is *rolev1alpha1.ImpliedRoles) (err error) {
+func (w *verifier) verifyRule(ctx context.Context, held state.Rule, is *rolev1alpha1.ImpliedRoles) (err error) {
 	confirms := func() bool {
 		return string(is.UID) == held.UID && is.DeletionTimestamp == nil && is.Spec == held.Value.Spec
 	}

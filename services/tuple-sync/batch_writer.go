@@ -18,7 +18,7 @@ const full = 100
 // running call a write starts at once. Removals go before additions.
 //
 // One of the combined writes makes the call, with its own context. The fence is thereby checked for all, because they
-// are of one turn.
+// are of one term.
 type batchWriter struct {
 	writer changer
 
@@ -97,10 +97,10 @@ func (c *batchWriter) collectParts(p *part, others bool) []*part {
 	return call
 }
 
-// canShareCall reports whether two parts can share a call. Store, model, turn and Sure must be equal, and both must only
+// canShareCall reports whether two parts can share a call. Store, model, term and Sure must be equal, and both must only
 // add or only remove.
 func (p *part) canShareCall(other *part) bool {
-	return p.StoreID == other.StoreID && p.ModelID == other.ModelID && p.Turn == other.Turn && p.Sure == other.Sure &&
+	return p.StoreID == other.StoreID && p.ModelID == other.ModelID && p.Term == other.Term && p.Sure == other.Sure &&
 		(len(p.Add) == 0) == (len(other.Add) == 0) && (len(p.Remove) == 0) == (len(other.Remove) == 0)
 }
 

@@ -111,7 +111,7 @@ func TestWhoComesDuringACallGoesWithTheNext(t *testing.T) {
 	}
 	writes["gone"] = tuple.Write{StoreID: "S", Remove: []tuple.Tuple{named("g")}, Sure: true}
 	writes["gone, too"] = tuple.Write{StoreID: "S", Remove: []tuple.Tuple{named("h")}, Sure: true}
-	writes["of another turn"] = tuple.Write{StoreID: "S", Remove: []tuple.Tuple{named("i")}, Sure: true, Turn: 2}
+	writes["of another turn"] = tuple.Write{StoreID: "S", Remove: []tuple.Tuple{named("i")}, Sure: true, Term: 2}
 	c.gather(writes)
 	got := c.calls(4)
 	slices.Sort(got[:2])

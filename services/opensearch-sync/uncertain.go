@@ -15,9 +15,9 @@ type uncertainWrites struct {
 
 	mu    sync.Mutex
 	until map[Key]time.Time
-	// turn is the newest term, and begun is when it was first seen. The previous leader may have sent changes shortly
+	// term is the newest term, and begun is when it was first seen. The previous leader may have sent changes shortly
 	// before.
-	turn  uint64
+	term  uint64
 	begun time.Time
 }
 
@@ -42,12 +42,12 @@ func (c *uncertainWrites) remainingTime(k Key) time.Duration {
 	return max(0, c.until[k].Sub(c.now()))
 }
 
-// observeTurn records when a term began. It reports whether changes of the previous leader may still take effect in it.
-func (c *uncertainWrites) observeTurn(turn uint64) bool {
+// observeTerm records when a term began. It reports whether changes of the previous leader may still take effect in it.
+func (c *uncertainWrites) observeTerm(term uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.begun.IsZero() || c.turn != turn {
-		c.turn, c.begun = turn, c.now()
+	if c.begun.IsZero() || c.term != term {
+		c.term, c.begun = term, c.now()
 	}
 	return c.now().Sub(c.begun) < c.settling
 }

@@ -32,16 +32,16 @@ func TestWhatGotNoAnswerIsContestedForAWhile(t *testing.T) {
 func TestATurnIsYoungWhileTheOneBeforeMayBeCarriedOut(t *testing.T) {
 	now := time.Unix(1, 0)
 	c := newContests(func() time.Time { return now }, settling)
-	for _, turn := range []uint64{0, 1, 3} {
-		if !c.observeTurn(turn) {
-			t.Errorf("turn %d is old when it begins", turn)
+	for _, term := range []uint64{0, 1, 3} {
+		if !c.observeTerm(term) {
+			t.Errorf("term %d is old when it begins", term)
 		}
-		if now = now.Add(settling - 1); !c.observeTurn(turn) {
-			t.Errorf("turn %d is old too early", turn)
+		if now = now.Add(settling - 1); !c.observeTerm(term) {
+			t.Errorf("term %d is old too early", term)
 		}
 		for range 2 {
-			if now = now.Add(settling); c.observeTurn(turn) {
-				t.Errorf("turn %d is young for ever", turn)
+			if now = now.Add(settling); c.observeTerm(term) {
+				t.Errorf("term %d is young for ever", term)
 			}
 		}
 	}
