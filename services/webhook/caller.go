@@ -30,7 +30,7 @@ func (s *server) isOwn(caller authenticationv1.UserInfo, request any) bool {
 }
 
 // subjectOf returns the subject of a request, or the caller if the request names none. It keeps only groups that count for
-// authorization, as [review.Rules.Groups] defines them.
+// authorization, as review.Rules.Groups defines them.
 func (s *server) subjectOf(ctx context.Context, question asks) (authz.Subject, error) {
 	who := subjectFrom(question.GetSubject())
 	if who.User != "" || who.Account != "" || len(who.Groups) > 0 {

@@ -25,7 +25,7 @@ type NATSConfig struct {
 	Dir string
 	// Port is the port to listen on. With 0, a free one is used.
 	Port int
-	// Password is the password of all users of package permission. Each user has its own rights.
+	// Password is the password of all users of package natsauth. Each user has its own rights.
 	Password string
 }
 
@@ -45,7 +45,7 @@ func StartNATS(ctx context.Context, cfg NATSConfig) (*Server, error) {
 	return p.startServer(ctx)
 }
 
-// URL returns the address at which a user of package permission connects.
+// URL returns the address at which a user of package natsauth connects.
 func (c *NATSConfig) URL(user string) string {
 	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, c.Password), Host: Address(c.Port)}).String()
 }

@@ -23,7 +23,7 @@ func TestOpenFGATakesEveryPolicyThatPassesItsCheck(t *testing.T) {
 	}
 }
 
-// testCorpus compiles a number of generated policies for OpenFGA, and returns the number of rejected ones.
+// testOpenFGACorpus compiles a number of generated policies for OpenFGA, and returns the number of rejected ones.
 func testOpenFGACorpus(t *testing.T, policies uint64) int {
 	t.Helper()
 	refused := 0

@@ -29,7 +29,7 @@ func TestSpiceDBTakesEveryPolicyThatPassesItsCheck(t *testing.T) {
 	}
 }
 
-// testCorpus compiles a number of generated policies for SpiceDB, and returns the number of rejected ones.
+// testSpiceDBCorpus compiles a number of generated policies for SpiceDB, and returns the number of rejected ones.
 func testSpiceDBCorpus(t *testing.T, policies uint64) int {
 	t.Helper()
 	refused := 0

@@ -38,7 +38,7 @@ type Config struct {
 	Log     *slog.Logger
 	// Replica is the name of this replica.
 	Replica string
-	// Now is [bootclock.Now], except in tests.
+	// Now returns the time since the boot, except in tests.
 	Now func() time.Duration
 	// Settling bounds how long calls of the previous leader may still take effect.
 	Settling time.Duration

@@ -104,7 +104,7 @@ func (n *NATS) waitReady(log *natsLog, port int) error {
 	return err
 }
 
-// URL returns the address at which a user of package permission connects.
+// URL returns the address at which a user of package natsauth connects.
 func (n *NATS) URL(user string) string {
 	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, n.password), Host: devserver.Address(n.port)}).String()
 }

@@ -61,7 +61,7 @@ func (w *World) Change() {
 }
 
 // recordRegistration records a random result of registration in a ProtectedResource: a registration, or that it has no room. Some
-// results contradict what [iam.Register] would find.
+// results contradict what iam.Register would find.
 func (w *World) recordRegistration(p *iamv1alpha1.ProtectedResource) {
 	if p == nil {
 		return

@@ -149,8 +149,8 @@ func (in Input) isContested(id string) bool {
 	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id && r.Key.Name != in.Key.Name })
 }
 
-// holder returns the Store with the better claim to an OpenFGA store. Another Store that records it has the better
-// claim, unless this Store records it too and does not yield.
+// mustYield reports whether another Store has the better claim to an OpenFGA store of a name. A Store of that name has it,
+// and among equals the older Store.
 func (in Input) mustYield(r Rival, name string) bool {
 	if ours, theirs := name == in.Key.Name, name == r.Key.Name; ours != theirs {
 		return theirs
