@@ -17,7 +17,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kube"
-	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -43,9 +42,7 @@ type Parts struct {
 	// Replica is the id of this replica.
 	Replica string
 	backlog *backlog
-	// Announcer publishes to caches that a store changed.
-	Announcer *publish.Announcer
-	Log       *slog.Logger
+	Log     *slog.Logger
 }
 
 // Open creates the parts of the service in rt. It opens no connection.
@@ -57,7 +54,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{Replica: place.Replica(), Kube: api, Announcer: publish.NewAnnouncer(rt.JS, rt.Log), Log: rt.Log}
+	p := &Parts{Replica: place.Replica(), Kube: api, Log: rt.Log}
 	if needs.OpenFGA != nil {
 		server := *needs.OpenFGA
 		server.Log, server.Tracer = rt.Log, rt.Tracer
@@ -96,7 +93,6 @@ func App[K comparable](p *Parts, r controller.Reconciler[K], handlers ...rpc.Han
 		},
 		Tasks: []func(context.Context) error{
 			p.View.Run,
-			p.Announcer.Run,
 			func(ctx context.Context) error { return controller.Run(ctx, p.Engine, r) },
 			p.backlog.runBacklog,
 		},
@@ -106,7 +102,6 @@ func App[K comparable](p *Parts, r controller.Reconciler[K], handlers ...rpc.Han
 		app.Tasks = append(app.Tasks, p.OpenFGA.Probe)
 	}
 	app.Close = func() error {
-		p.Announcer.Flush()
 		if p.OpenFGA == nil {
 			return nil
 		}
