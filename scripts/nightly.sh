@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # nightly.sh [PART [I/N]] runs what is too long for CI, part by part, and goes on after a part that
 # fails. PART runs one part alone: mutants, chaos, race, rights, corpora, torture, histories, opensearch, node,
-# release, stress or bench. I/N selects a slice of mutants or stress; without it that of today runs. A part
+# release, restores, stress or bench. I/N selects a slice of mutants or stress; without it that of today runs. A part
 # prints its seed, ends within an hour, and leaves no process. ENTAIL_SEED repeats a seed. The last
 # lines state minutes and result of each part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-parts=(mutants chaos race rights corpora torture histories opensearch node release stress bench)
+parts=(mutants chaos race rights corpora torture histories opensearch node release restores stress bench)
 minutes=60 # of one part
 test_limit=$((minutes - 3))m # Go then prints where a test hangs.
 # As many slices run within an hour on two cores.
@@ -58,6 +58,18 @@ part_chaos() {
 	pattern=$(tests_in "${files[@]}")
 	(cd deploy/e2e && go_test -timeout 30m -tags "e2e nightly" -run "$pattern" ./chaos) || failed=1
 	bin/chaos -for $((minutes - 5 - SECONDS / 60))m -seed "$ENTAIL_SEED" || failed=1
+	return $failed
+}
+
+# part_restores runs 200 histories in which NATS is restored from a backup or purged. The two campaigns wait most of
+# the time, so both run at once.
+part_restores() {
+	local campaign campaigns=() half failed=0
+	for half in 1 2; do
+		bin/chaos -dir ".tmp/chaos/restores-$half" -seed "$((ENTAIL_SEED + half))" -nodes 1 -blows restore,purge -for 1m -rounds 100 &
+		campaigns+=($!)
+	done
+	for campaign in "${campaigns[@]}"; do wait "$campaign" || failed=1; done
 	return $failed
 }
 

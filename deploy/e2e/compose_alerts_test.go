@@ -126,7 +126,7 @@ func alertsFire(t *testing.T, m *machine) {
 		alerts []string
 	}{
 		{"a stream is lost, and a message is no change", func() {
-			if err := errors.Join(bus.DeleteStream(t.Context(), "ENTAIL_ANNOUNCE"),
+			if err := errors.Join(bus.DeleteStream(t.Context(), "ENTAIL_RESULTS"),
 				bus.Conn().Publish("entail.changes.local.core%2Eplatform-mesh%2Eio.stores._.nobody", []byte("no change"))); err != nil {
 				t.Fatal(err)
 			}

@@ -54,7 +54,6 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 		t.Errorf("status.modules is %+v", s.Status.Modules)
 	}
 	b.expectEvents("StoreCreated", "ModelWritten")
-	b.expectAnnounced(s.Status.StoreID, s.Status.AuthorizationModelID)
 	b.expectResult("demo", eventv1.Outcome_OUTCOME_APPLIED)
 }
 
@@ -83,26 +82,6 @@ func (b *bed) expectEvents(want ...string) {
 			}
 		}
 		return nil
-	})
-}
-
-func (b *bed) expectAnnounced(storeID, modelID string) {
-	b.T.Helper()
-	stream, err := b.JS.Stream(b.T.Context(), topology.Announce)
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	testenv.Eventually(b.T, soon, func() error {
-		msg, err := stream.GetLastMsgForSubject(b.T.Context(), topology.AnnounceSubject(storeID))
-		if err != nil {
-			return err
-		}
-		var m eventv1.StoreChanged
-		err = proto.Unmarshal(msg.Data, &m)
-		if err == nil && (m.GetStoreId() != storeID || m.GetAuthorizationModelId() != modelID) {
-			err = fmt.Errorf("announced %v, want model %s of store %s", &m, modelID, storeID)
-		}
-		return err
 	})
 }
 

@@ -130,17 +130,17 @@ func TestWhoComesDuringACallGoesWithTheNext(t *testing.T) {
 
 func TestWhatIsRefusedHoldsUpNobodyElse(t *testing.T) {
 	c := newCrowd(t)
-	announced := 0
+	written := 0
 	c.openFGA.answer = func(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
 		if slices.Contains(w.Add, named("bad")) {
 			return map[tuple.Tuple]error{named("bad"): fga.ErrInvalidTuple}, nil
 		}
-		announced += len(w.Add)
+		written += len(w.Add)
 		return none(), nil
 	}
 	c.gather(map[string]tuple.Write{"a": adds("1", "2"), "b": adds("3", "bad"), "c": adds("4")})
-	if got := c.calls(2); !slices.Equal(got, []string{"+5-0", "+3-0"}) || announced != 4 {
-		t.Errorf("the calls are %v, %d tuples announced", got, announced)
+	if got := c.calls(2); !slices.Equal(got, []string{"+5-0", "+3-0"}) || written != 4 {
+		t.Errorf("the calls are %v, %d tuples written", got, written)
 	}
 	if want := map[string]string{"first": "0 <nil>", "a": "0 <nil>", "b": "1 <nil>", "c": "0 <nil>"}; !maps.Equal(c.came, want) {
 		t.Errorf("told is %v, want %v", c.came, want)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
@@ -100,7 +99,6 @@ func start(w *world, bus map[event.Key]event.Change) *process {
 		Retention: time.Hour, Restored: func(int) {},
 		Writer: &writer{
 			openFGA: w, metrics: newMetrics(prometheus.NewRegistry(), func() int { return 0 }),
-			announce: func(*eventv1.StoreChanged) { _ = w.call("announce", func() error { return nil }) }, // Nobody waits for it.
 		},
 	})}
 	p := &process{t: w, reconciler: r, state: state, view: v, routes: map[event.Key][]Key{}, dirty: map[Key]bool{}, wrote: map[written]Key{}, waiting: map[Key]bool{}}

@@ -119,7 +119,7 @@ func TestAConflictAboutSomethingElseCostsOneMoreWrite(t *testing.T) {
 	s := newFixture(t, one)
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	s.disturb = func(op string) error {
-		if op == "announce" {
+		if op == "write" {
 			s.disturb = nil
 			store.status.Modules = []corev1alpha1.ModuleStatus{{Name: "core"}}
 			s.changed(store)
@@ -370,7 +370,7 @@ func TestWithoutItsModelNothingIsLost(t *testing.T) {
 	s.expect("doc:1#viewer@user:1")
 }
 
-func TestAChangeOfManyObjectsIsAnnouncedBeforeItIsRecorded(t *testing.T) {
+func TestChangeOfManyObjectsIsWrittenBeforeItIsRecorded(t *testing.T) {
 	s := newFixture(t, one, two)
 	var order []string
 	s.disturb = func(op string) error {
@@ -380,7 +380,7 @@ func TestAChangeOfManyObjectsIsAnnouncedBeforeItIsRecorded(t *testing.T) {
 		return nil
 	}
 	s.reconcile()
-	if got := strings.Join(order, " "); got != "model hold status store write announce status" {
+	if got := strings.Join(order, " "); got != "model hold status store write status" {
 		t.Errorf("calls were %s", got)
 	}
 }

@@ -45,7 +45,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	state, models := declared.NewState(parts.View, store, accountType), newModelCache(parts.OpenFGA)
 	iam := derived.NewState(parts.View, state.Stores, store, cfg.UnobservedTargets == trust)
 	metrics := newMetrics(rt.Metrics, state.Unreadable)
-	writer := &writer{openFGA: parts.OpenFGA, announce: parts.Announcer.Announce, metrics: metrics}
+	writer := &writer{openFGA: parts.OpenFGA, metrics: metrics}
 	r := &reconciler{declared: declared.New(declared.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
 		Replica: parts.Replica, Now: bootclock.Now, Settling: cfg.Takeover.Settling, Writer: writer,

@@ -6,16 +6,14 @@ import (
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// writer writes to OpenFGA stores for declared and derived tuples, and announces each change.
+// writer writes to OpenFGA stores for declared and derived tuples.
 type writer struct {
-	openFGA  tupleWriter
-	announce func(*eventv1.StoreChanged)
-	metrics  *metrics
+	openFGA tupleWriter
+	metrics *metrics
 }
 
 // tupleWriter holds the calls to OpenFGA.
@@ -23,8 +21,8 @@ type tupleWriter interface {
 	Write(ctx context.Context, storeID, modelID string, add, remove []*openfgav1.TupleKey) error
 }
 
-// Write adds and removes tuples. If the server refuses additions, Write makes the others, removes nothing, announces
-// nothing, and returns the refused ones. The caller must then plan again.
+// Write adds and removes tuples. If the server refuses additions, Write makes the others, removes nothing,
+// and returns the refused ones. The caller must then plan again.
 func (w *writer) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
 	err = w.sendWrite(ctx, change, change.Add, change.Remove)
 	switch {
@@ -44,7 +42,6 @@ func (w *writer) Write(ctx context.Context, change tuple.Write) (refused map[tup
 		return nil, err
 	}
 	w.metrics.countWrite(change)
-	w.announce(&eventv1.StoreChanged{StoreId: change.StoreID, Objects: change.Objects()})
 	return refused, nil
 }
 

@@ -9,7 +9,6 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"github.com/prometheus/client_golang/prometheus"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
@@ -23,7 +22,7 @@ func (modelless) Write(context.Context, string, string, []*openfgav1.TupleKey, [
 
 func TestARemovalWithoutAModelIsDoneUnlessItMustBeSure(t *testing.T) {
 	for sure, want := range map[bool]error{false: nil, true: fga.ErrModelNotFound} {
-		w := &writer{openFGA: modelless{}, announce: func(*eventv1.StoreChanged) {}, metrics: newMetrics(prometheus.NewRegistry(), func() int { return 0 })}
+		w := &writer{openFGA: modelless{}, metrics: newMetrics(prometheus.NewRegistry(), func() int { return 0 })}
 		_, err := w.Write(t.Context(), tuple.Write{StoreID: "S", Remove: []tuple.Tuple{{}}, Sure: sure})
 		if !errors.Is(err, want) {
 			t.Errorf("sure %v: %v, want %v", sure, err, want)

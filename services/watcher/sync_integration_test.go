@@ -3,6 +3,7 @@
 package watcher_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -35,13 +36,16 @@ func TestEveryReplicaAnswersWhereAChangeIs(t *testing.T) {
 	if last := b.last("demo"); trace.GetSequence() != last.Sequence || trace.GetResourceVersion() != last.Version {
 		t.Errorf("trace is %v, on the bus is %+v", trace, last.Entry)
 	}
-	status, err := standby.GetStatus(t.Context(), &syncv1.GetStatusRequest{})
-	if err != nil || status.GetObjects() != 1 || !slices.ContainsFunc(status.GetSnapshots(), func(s *syncv1.Snapshot) bool {
-		return s.GetCurrent() && s.GetMarker().GetResource() == "stores" && s.GetMarker().GetCount() == 1
-	}) {
-		t.Errorf("status is %v, %v", status, err)
-	}
-	_, err = standby.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "store"})
+	testenv.Eventually(t, within, func() error {
+		status, err := standby.GetStatus(t.Context(), &syncv1.GetStatusRequest{})
+		if err == nil && (status.GetObjects() != 1 || !slices.ContainsFunc(status.GetSnapshots(), func(s *syncv1.Snapshot) bool {
+			return s.GetCurrent() && s.GetMarker().GetResource() == "stores" && s.GetMarker().GetCount() == 1
+		})) {
+			err = fmt.Errorf("status is %v", status)
+		}
+		return err
+	})
+	_, err := standby.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "store"})
 	if connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("a trace of no name: %v", err)
 	}

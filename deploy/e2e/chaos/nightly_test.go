@@ -17,12 +17,6 @@ func TestSystemWithOneNATSServerEndsAsDeclaredAfterAllBlows(t *testing.T) {
 	requireNoFinding(t, cfg)
 }
 
-func TestNothingRevokedComesBackAfterNATSIsRewound(t *testing.T) {
-	cfg := ciCampaign(t)
-	cfg.For, cfg.Blows = 5*time.Minute, blowsNamed(t, nemesis.Restore, nemesis.Purge)
-	requireNoFinding(t, cfg)
-}
-
 func TestChangeIsAppliedSoonAlthoughAnyNodeFallsSilent(t *testing.T) {
 	c := startChanger(t)
 	for name, s := range silences() {

@@ -171,7 +171,7 @@ func TestAReaderTellsNobodyAnything(t *testing.T) {
 		thief := connect(t, s, service.Name)
 		for what, subject := range map[string]string{
 			"a result": "entail.results." + service.Name + ".x", "a dead letter": "entail.deadletters." + service.Name + ".x",
-			"an announcement": "entail.announce.x", "a wake": topology.WakeSubject(service.Name), "whose turn it is": topology.TurnSubject(service.Name),
+			"a wake": topology.WakeSubject(service.Name), "whose turn it is": topology.TurnSubject(service.Name),
 			"a pulse of another": topology.PulseSubject(topology.TupleSync), "an acknowledgement": "$JS.ACK.ENTAIL_CHANGES." + service.Name + ".1.1.1.1.1",
 			"anything else": "anything",
 		} {

@@ -93,9 +93,6 @@ func consumerUser(service string) User {
 		),
 		Deny: []Right{denyConsumers(service)},
 	}
-	if service == topology.StoreSync || service == topology.TupleSync {
-		u.Publish = append(u.Publish, subjectsRight("The service announces changes of a store to caches.", "entail.announce.*"))
-	}
 	return u
 }
 

@@ -45,8 +45,6 @@ type outgoing struct {
 	key, subject string
 	data         []byte
 	options      []jetstream.PublishOpt
-	// until is the time after which the message is useless; zero means never.
-	until time.Time
 }
 
 func newOutbox(js jetstream.JetStream, log *slog.Logger, parallel int) *outbox {
@@ -173,11 +171,9 @@ func (o *outbox) publishOne(ctx context.Context, m *outgoing) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	_, err := o.js.Publish(ctx, m.subject, m.data, m.options...)
-	if err == nil || !m.until.IsZero() && time.Now().After(m.until) {
-		o.removeMessage(m)
-	}
 	if err != nil {
 		return fmt.Errorf("publish on %s: %w", m.subject, err)
 	}
+	o.removeMessage(m)
 	return nil
 }

@@ -54,29 +54,6 @@ func holds(t *testing.T, js jetstream.JetStream, stream string, want uint64) fun
 	}
 }
 
-func TestAnAnnouncementThatFailsHoldsNobodyUpAndComesLater(t *testing.T) {
-	js := bus(t)
-	if err := js.DeleteStream(t.Context(), topology.Announce); err != nil {
-		t.Fatal(err)
-	}
-	log := &counter{}
-	a := NewAnnouncer(js, slog.New(log))
-	runUntilTheEnd(t, func(ctx context.Context) { _ = a.Run(ctx) })
-	for range 3 {
-		a.Announce(&eventv1.StoreChanged{StoreId: "01"})
-	}
-	eventually(t, func() error {
-		if log.Load() == 0 {
-			return errors.New("nothing was said of a publication that failed")
-		}
-		return nil
-	})
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, holds(t, js, topology.Announce, 3))
-}
-
 func TestResultsThatWereLostAreSaidAgain(t *testing.T) {
 	for name, harm := range map[string]func(ctx context.Context, js jetstream.JetStream) error{
 		"purged": func(ctx context.Context, js jetstream.JetStream) error {

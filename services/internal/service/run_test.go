@@ -207,7 +207,7 @@ func TestAServiceStartsWithAllStreamsAndItsOwnMetrics(t *testing.T) {
 	first, second := try(t, bus.ClientURL(), keep(&one)), try(t, bus.ClientURL(), keep(&two))
 	first.mustBecomeReady(t)
 	second.mustBecomeReady(t)
-	for _, name := range []string{topology.Changes, topology.Sync, topology.Results, topology.Announce, topology.DeadLetters} {
+	for _, name := range []string{topology.Changes, topology.Sync, topology.Results, topology.DeadLetters} {
 		if _, err := one.JS.Stream(t.Context(), name); err != nil {
 			t.Errorf("stream %s: %v", name, err)
 		}

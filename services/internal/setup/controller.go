@@ -18,7 +18,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 	"github.com/entail-dev/entail/services/internal/kube"
 	"github.com/entail-dev/entail/services/internal/leader"
-	"github.com/entail-dev/entail/services/internal/results"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/service"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -44,9 +43,7 @@ type Parts struct {
 	// Replica is the id of this replica.
 	Replica string
 	backlog *backlog
-	// Announcer publishes to caches that a store changed.
-	Announcer *results.Announcer
-	Log       *slog.Logger
+	Log     *slog.Logger
 }
 
 // Open creates the parts of the service in rt. It opens no connection.
@@ -58,7 +55,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{Replica: elector.Replica(), Kube: api, Announcer: results.NewAnnouncer(rt.JS, rt.Log), Log: rt.Log}
+	p := &Parts{Replica: elector.Replica(), Kube: api, Log: rt.Log}
 	if needs.OpenFGA != nil {
 		server := *needs.OpenFGA
 		server.Log, server.Tracer = rt.Log, rt.Tracer
@@ -97,7 +94,6 @@ func App[K comparable](p *Parts, r controller.Reconciler[K], handlers ...rpc.Han
 		},
 		Tasks: []func(context.Context) error{
 			p.View.Run,
-			p.Announcer.Run,
 			func(ctx context.Context) error { return controller.Run(ctx, p.Engine, r) },
 			p.backlog.runBacklog,
 		},
@@ -107,7 +103,6 @@ func App[K comparable](p *Parts, r controller.Reconciler[K], handlers ...rpc.Han
 		app.Tasks = append(app.Tasks, p.OpenFGA.Probe)
 	}
 	app.Close = func() error {
-		p.Announcer.Flush()
 		if p.OpenFGA == nil {
 			return nil
 		}

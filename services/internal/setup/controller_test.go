@@ -22,7 +22,6 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 
-	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fga"
@@ -111,7 +110,6 @@ func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 	if !slices.ContainsFunc(app.Ready, func(c service.Check) bool { return c.Name == "turn" && c.Err() == nil }) {
 		t.Error("no passing readiness check \"turn\"")
 	}
-	parts.Announcer.Announce(&eventv1.StoreChanged{StoreId: "s"})
 	cancel()
 	tasks.Wait()
 	if err := app.Close(); err != nil {

@@ -18,7 +18,6 @@ const (
 	Changes     = "ENTAIL_CHANGES"
 	Sync        = "ENTAIL_SYNC"
 	Results     = "ENTAIL_RESULTS"
-	Announce    = "ENTAIL_ANNOUNCE"
 	DeadLetters = "ENTAIL_DEADLETTERS"
 )
 
@@ -26,10 +25,8 @@ const (
 const Group = "active"
 
 const (
-	dedupWindow      = 2 * time.Minute
-	announceAge      = 10 * time.Minute
-	deadLetterAge    = 30 * 24 * time.Hour
-	announceMessages = 100_000
+	dedupWindow   = 2 * time.Minute
+	deadLetterAge = 30 * 24 * time.Hour
 	// maxWaiting bounds the waiting pull requests. It is the default of the server.
 	maxWaiting = 512
 	// MaxAckPending bounds the unsettled messages of one service. The server delivers no more beyond it.
@@ -81,15 +78,13 @@ func streamConfigs(replicas int) []jetstream.StreamConfig {
 			MaxConsumers: -1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1,
 		}
 	}
-	announce := newest(Announce, "model and tuple changes, for caches", announcePrefix+"*")
-	announce.MaxMsgsPerSubject, announce.MaxAge, announce.MaxMsgs = -1, announceAge, announceMessages
 	letters := newest(DeadLetters, "what could not be processed", deadLettersPrefix+">")
 	letters.MaxMsgsPerSubject, letters.MaxAge = -1, deadLetterAge
 	return []jetstream.StreamConfig{
 		newest(Changes, "the newest state of every object", changesPrefix+">", targetsPrefix+">", barrierPrefix+"*", wakePrefix+"*"),
 		newest(Sync, "snapshot markers", syncPrefix+">"),
 		newest(Results, "what services did with objects", resultsPrefix+">"),
-		announce, letters,
+		letters,
 	}
 }
 

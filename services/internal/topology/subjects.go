@@ -15,7 +15,6 @@ const (
 	syncPrefix        = "entail.sync."
 	targetsSuffix     = ".objects"
 	resultsPrefix     = "entail.results."
-	announcePrefix    = "entail.announce."
 	deadLettersPrefix = "entail.deadletters."
 	wakePrefix        = "entail.wake."
 	barrierPrefix     = "entail.barrier."
@@ -135,9 +134,6 @@ func ResultSubject(service string, k event.Key) string {
 
 // ResultsFilter matches all results of a service.
 func ResultsFilter(service string) string { return resultsPrefix + service + ".>" }
-
-// AnnounceSubject returns the subject for announcements about one OpenFGA store.
-func AnnounceSubject(storeID string) string { return announcePrefix + event.Token(storeID) }
 
 // DeadLetterSubject returns the subject for the dead letter of a message. A subject that names no object keeps its
 // tokens.

@@ -60,7 +60,7 @@ func TestEnsureMayRunAnyNumberOfTimes(t *testing.T) {
 		all = append(all, name)
 	}
 	slices.Sort(all)
-	want := []string{topology.Announce, topology.Changes, topology.DeadLetters, topology.Results, topology.Sync}
+	want := []string{topology.Changes, topology.DeadLetters, topology.Results, topology.Sync}
 	if !slices.Equal(all, want) {
 		t.Errorf("streams %v, want %v", all, want)
 	}
@@ -171,7 +171,6 @@ func TestOnlyTheNewestStateOfAnObjectIsKeptButEveryDeadLetter(t *testing.T) {
 		topology.Results:     {topology.ResultSubject("s", key), 1},
 		topology.Sync:        {topology.SyncSubject("c", key.GroupResource), 1},
 		topology.DeadLetters: {topology.DeadLetterSubject("s", topology.ChangeSubject(key)), 3},
-		topology.Announce:    {topology.AnnounceSubject("01ABC"), 3},
 	} {
 		for range 3 {
 			if ack, err := js.Publish(t.Context(), test.subject, []byte("x")); err != nil || ack.Stream != stream {

@@ -47,7 +47,7 @@ func New(parts *setup.Parts, state *State, merges *MergeCache, verifier *verify.
 		state: state, view: parts.View, merges: merges, verifier: verifier, resources: protected,
 		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, made: lru.New(maxMade), log: parts.Log},
 		statuses: &statuses{
-			cluster: state.Shared.Cluster, state: state.Shared, writer: parts.Status, verifier: verifier, announce: parts.Announcer.Announce,
+			cluster: state.Shared.Cluster, state: state.Shared, writer: parts.Status, verifier: verifier,
 		},
 	}
 }

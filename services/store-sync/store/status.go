@@ -25,7 +25,6 @@ type statuses struct {
 	writer  *setup.StatusWriter
 	// verifier compares the API server's answers to status writes.
 	verifier *verify.Verifier
-	announce func(*eventv1.StoreChanged)
 }
 
 // object is an object whose status is written, with the state on which the decision was based.
@@ -159,12 +158,9 @@ func (w *statuses) applyFields(ctx context.Context, p controller.Reporter, o obj
 	}
 }
 
-// writeStore announces a model that the Store's status does not name yet, and writes the status.
+// writeStore writes the status of a Store.
 func (w *statuses) writeStore(ctx context.Context, p controller.Reporter, in plan.Input, obs plan.Observed) error {
 	fields := plan.StoreStatus(in, obs)
-	if id := fields.AuthorizationModelID; id != "" && id != in.Store.Status.AuthorizationModelID {
-		w.announce(&eventv1.StoreChanged{StoreId: fields.StoreID, AuthorizationModelId: id})
-	}
 	status := plan.Status(in, obs, fields)
 	written, err := w.writeStatus(ctx, p, storeObject(in), status)
 	if err == nil && !status.Same && !written {

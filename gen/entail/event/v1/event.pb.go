@@ -874,70 +874,6 @@ func (x *ResourceResult) GetTraceparent() string {
 	return ""
 }
 
-// StoreChanged is announced on ENTAIL_ANNOUNCE when a store's model or tuples
-// changed, so that caches of decisions can drop what it may affect.
-type StoreChanged struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	StoreId string                 `protobuf:"bytes,1,opt,name=store_id,json=storeId,proto3" json:"store_id,omitempty"`
-	// Set when the model changed.
-	AuthorizationModelId string `protobuf:"bytes,2,opt,name=authorization_model_id,json=authorizationModelId,proto3" json:"authorization_model_id,omitempty"`
-	// Objects (type:id) whose tuples changed.
-	Objects       []string `protobuf:"bytes,3,rep,name=objects,proto3" json:"objects,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StoreChanged) Reset() {
-	*x = StoreChanged{}
-	mi := &file_entail_event_v1_event_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StoreChanged) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StoreChanged) ProtoMessage() {}
-
-func (x *StoreChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_event_v1_event_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StoreChanged.ProtoReflect.Descriptor instead.
-func (*StoreChanged) Descriptor() ([]byte, []int) {
-	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *StoreChanged) GetStoreId() string {
-	if x != nil {
-		return x.StoreId
-	}
-	return ""
-}
-
-func (x *StoreChanged) GetAuthorizationModelId() string {
-	if x != nil {
-		return x.AuthorizationModelId
-	}
-	return ""
-}
-
-func (x *StoreChanged) GetObjects() []string {
-	if x != nil {
-		return x.Objects
-	}
-	return nil
-}
-
 var File_entail_event_v1_event_proto protoreflect.FileDescriptor
 
 const file_entail_event_v1_event_proto_rawDesc = "" +
@@ -1028,11 +964,7 @@ const file_entail_event_v1_event_proto_rawDesc = "" +
 	"finishedAt\x12\x16\n" +
 	"\x06writes\x18\n" +
 	" \x01(\x03R\x06writes\x12 \n" +
-	"\vtraceparent\x18\v \x01(\tR\vtraceparent\"y\n" +
-	"\fStoreChanged\x12\x19\n" +
-	"\bstore_id\x18\x01 \x01(\tR\astoreId\x124\n" +
-	"\x16authorization_model_id\x18\x02 \x01(\tR\x14authorizationModelId\x12\x18\n" +
-	"\aobjects\x18\x03 \x03(\tR\aobjects*R\n" +
+	"\vtraceparent\x18\v \x01(\tR\vtraceparent*R\n" +
 	"\tOperation\x12\x19\n" +
 	"\x15OPERATION_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10OPERATION_UPSERT\x10\x01\x12\x14\n" +
@@ -1058,7 +990,7 @@ func file_entail_event_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_entail_event_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_entail_event_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_entail_event_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_entail_event_v1_event_proto_goTypes = []any{
 	(Operation)(0),                // 0: entail.event.v1.Operation
 	(Outcome)(0),                  // 1: entail.event.v1.Outcome
@@ -1068,24 +1000,23 @@ var file_entail_event_v1_event_proto_goTypes = []any{
 	(*Barrier)(nil),               // 5: entail.event.v1.Barrier
 	(*BarrierRun)(nil),            // 6: entail.event.v1.BarrierRun
 	(*ResourceResult)(nil),        // 7: entail.event.v1.ResourceResult
-	(*StoreChanged)(nil),          // 8: entail.event.v1.StoreChanged
-	nil,                           // 9: entail.event.v1.Barrier.ResourceVersionsEntry
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
+	nil,                           // 8: entail.event.v1.Barrier.ResourceVersionsEntry
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
 }
 var file_entail_event_v1_event_proto_depIdxs = []int32{
 	2,  // 0: entail.event.v1.ResourceChange.ref:type_name -> entail.event.v1.ObjectRef
 	0,  // 1: entail.event.v1.ResourceChange.operation:type_name -> entail.event.v1.Operation
-	10, // 2: entail.event.v1.ResourceChange.observed_at:type_name -> google.protobuf.Timestamp
-	10, // 3: entail.event.v1.SnapshotMarker.written_at:type_name -> google.protobuf.Timestamp
-	9,  // 4: entail.event.v1.Barrier.resource_versions:type_name -> entail.event.v1.Barrier.ResourceVersionsEntry
-	11, // 5: entail.event.v1.Barrier.behind:type_name -> google.protobuf.Duration
-	10, // 6: entail.event.v1.Barrier.written_at:type_name -> google.protobuf.Timestamp
+	9,  // 2: entail.event.v1.ResourceChange.observed_at:type_name -> google.protobuf.Timestamp
+	9,  // 3: entail.event.v1.SnapshotMarker.written_at:type_name -> google.protobuf.Timestamp
+	8,  // 4: entail.event.v1.Barrier.resource_versions:type_name -> entail.event.v1.Barrier.ResourceVersionsEntry
+	10, // 5: entail.event.v1.Barrier.behind:type_name -> google.protobuf.Duration
+	9,  // 6: entail.event.v1.Barrier.written_at:type_name -> google.protobuf.Timestamp
 	6,  // 7: entail.event.v1.Barrier.earlier:type_name -> entail.event.v1.BarrierRun
 	2,  // 8: entail.event.v1.ResourceResult.ref:type_name -> entail.event.v1.ObjectRef
 	1,  // 9: entail.event.v1.ResourceResult.outcome:type_name -> entail.event.v1.Outcome
-	10, // 10: entail.event.v1.ResourceResult.observed_at:type_name -> google.protobuf.Timestamp
-	10, // 11: entail.event.v1.ResourceResult.finished_at:type_name -> google.protobuf.Timestamp
+	9,  // 10: entail.event.v1.ResourceResult.observed_at:type_name -> google.protobuf.Timestamp
+	9,  // 11: entail.event.v1.ResourceResult.finished_at:type_name -> google.protobuf.Timestamp
 	12, // [12:12] is the sub-list for method output_type
 	12, // [12:12] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
@@ -1104,7 +1035,7 @@ func file_entail_event_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_event_v1_event_proto_rawDesc), len(file_entail_event_v1_event_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   8,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

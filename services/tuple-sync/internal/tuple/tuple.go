@@ -245,18 +245,3 @@ type Write struct {
 	// Term is the term of the deciding pass. One call never combines different terms.
 	Term uint64
 }
-
-// Objects returns the objects whose tuples change, each once.
-func (w Write) Objects() []string {
-	var objects []string
-	seen := map[string]struct{}{}
-	for _, tuples := range [][]Tuple{w.Add, w.Remove} {
-		for _, t := range tuples {
-			if _, ok := seen[t.Object]; !ok {
-				seen[t.Object] = struct{}{}
-				objects = append(objects, t.Object)
-			}
-		}
-	}
-	return objects
-}

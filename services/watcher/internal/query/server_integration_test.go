@@ -229,8 +229,10 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 	for i := range 5 {
 		b.publish(state(fmt.Sprint("s", i), 10))
 	}
-	if _, err := b.js.Publish(t.Context(), topology.WakeSubject(topology.StoreSync), nil); err != nil {
-		t.Fatal(err)
+	for _, subject := range []string{topology.WakeSubject(topology.StoreSync), topology.BarrierSubject("local")} {
+		if _, err := b.js.Publish(t.Context(), subject, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 	service, _ := topology.ServiceNamed(topology.StoreSync)
 	if _, err := topology.EnsureConsumer(t.Context(), b.js, service, topology.DefaultTakeover()); err != nil {
@@ -256,7 +258,7 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.GetObjects() != 5 || got.GetLastSequence() != 6 || got.GetDeadLetters() != 1 || len(got.GetServices()) != len(topology.Services()) || len(got.GetSnapshots()) != len(kinds.All())-1 {
+	if got.GetObjects() != 5 || got.GetLastSequence() != 7 || got.GetDeadLetters() != 1 || len(got.GetServices()) != len(topology.Services()) || len(got.GetSnapshots()) != len(kinds.All())-1 {
 		t.Fatalf("status is %v", got)
 	}
 	if s := got.GetServices()[0]; s.GetName() != topology.StoreSync || s.GetPending() != 6 || s.GetDeadLetters() != 0 || s.GetLastAckAt() != nil {

@@ -279,7 +279,7 @@ func TestWhatABackupOfTheBusLacksIsPublishedAgain(t *testing.T) {
 
 func deleteAll(ctx context.Context, b *bus) error {
 	var errs []error
-	for _, stream := range []string{topology.Changes, topology.Sync, topology.Results, topology.Announce, topology.DeadLetters} {
+	for _, stream := range []string{topology.Changes, topology.Sync, topology.Results, topology.DeadLetters} {
 		errs = append(errs, b.js.DeleteStream(ctx, stream))
 	}
 	return errors.Join(errs...)
@@ -302,7 +302,7 @@ func TestEveryStreamIsRestored(t *testing.T) {
 		"deleted":                  func(ctx context.Context, b *bus, stream string) error { return b.js.DeleteStream(ctx, stream) },
 		"made to hold one message": limit,
 	} {
-		for _, stream := range []string{topology.Changes, topology.Sync, topology.Results, topology.Announce, topology.DeadLetters} {
+		for _, stream := range []string{topology.Changes, topology.Sync, topology.Results, topology.DeadLetters} {
 			t.Run(stream+" "+name, func(t *testing.T) {
 				b, c := newBus(t), newCluster()
 				c.apply("a", "v1", "")

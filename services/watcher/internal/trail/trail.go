@@ -72,12 +72,18 @@ func (t *Trail) Bus(ctx context.Context) (Bus, error) {
 	if err != nil {
 		return Bus{}, err
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(topology.WakeSubject("*")))
-	if err != nil {
-		return Bus{}, fault.Unavailable(fmt.Errorf("look at stream %s: %w", topology.Changes, err))
+	var bus Bus
+	for _, other := range []string{topology.WakeSubject("*"), topology.BarrierSubject("")} {
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(other))
+		if err != nil {
+			return Bus{}, fault.Unavailable(fmt.Errorf("look at stream %s: %w", topology.Changes, err))
+		}
+		if bus.Incarnation == "" {
+			bus = Bus{Objects: info.State.NumSubjects, LastSequence: info.State.LastSeq, Incarnation: topology.Incarnation(info)}
+		}
+		bus.Objects -= min(bus.Objects, uint64(len(info.State.Subjects)))
 	}
-	wakes := uint64(len(info.State.Subjects))
-	return Bus{Objects: info.State.NumSubjects - wakes, LastSequence: info.State.LastSeq, Incarnation: topology.Incarnation(info)}, nil
+	return bus, nil
 }
 
 // Progress returns the position of every service. For a service that never started, all objects of its kinds are

@@ -12,7 +12,7 @@ import (
 
 // Streams returns the streams that must exist.
 func Streams() []string {
-	return []string{"ENTAIL_CHANGES", "ENTAIL_SYNC", "ENTAIL_RESULTS", "ENTAIL_ANNOUNCE", "ENTAIL_DEADLETTERS"}
+	return []string{"ENTAIL_CHANGES", "ENTAIL_SYNC", "ENTAIL_RESULTS", "ENTAIL_DEADLETTERS"}
 }
 
 const (
