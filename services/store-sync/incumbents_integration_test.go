@@ -50,6 +50,7 @@ func incumbentBed(t *testing.T) *bed {
 
 func TestStoreSyncLetsNoRejectedTextTakeAccessOrStopARevocation(t *testing.T) {
 	b := incumbentBed(t)
+	b.admitNewcomer()
 	if !b.may("user:ann", "x_get", "box:b") {
 		t.Fatal("ann may not get the box")
 	}
@@ -62,9 +63,11 @@ func TestStoreSyncLetsNoRejectedTextTakeAccessOrStopARevocation(t *testing.T) {
 		"dst": "module dst\n\ntype core_secret\n",
 		"bad": "module bad\n\ntype org\n\ntype crew\n\ntype core_secret\n  relations\n    defin v: [user]\n",
 	} {
-		b.applyModule(name, "demo", text)
+		b.createAsNewcomer(name, text)
 		b.awaitModule(name, "Merged=False/Rejected")
 	}
+	b.registerAsNewcomer("thief", "\nresourceTypes: [{name: core_secret, idPrefix: idntsec}]")
+	b.awaitDocument("thief", "Valid=False/Invalid")
 	b.Settled()
 	b.awaitDocument("inc", "Valid=True/Valid", "Merged=True/Merged", "Ready=True/Ready")
 	if got := b.types(); !slices.Equal(got, types) {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
@@ -60,6 +61,14 @@ func (b *bed) document(name, policy string) {
 // register applies a PolicyDocument in the namespace default.
 func (b *bed) register(name, store, policy string) {
 	b.T.Helper()
+	if err := b.registerBy(b.Resource(kinds.PolicyDocuments()), name, store, policy); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// registerBy applies a PolicyDocument in the namespace default through a client.
+func (b *bed) registerBy(documents dynamic.NamespaceableResourceInterface, name, store, policy string) error {
+	b.T.Helper()
 	text := fmt.Sprintf("apiVersion: iapl.infratographer.com/v1alpha1\nkind: PolicyDocument\nmetadata: {name: %s, namespace: default}\nspec:\n"+
 		"  storeRef: {name: %s}%s\n", name, store, strings.ReplaceAll(policy, "\n", "\n  "))
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -67,10 +76,8 @@ func (b *bed) register(name, store, policy string) {
 		b.T.Fatal(err)
 	}
 	force := true
-	if _, err := b.Resource(kinds.PolicyDocuments()).Namespace("default").Patch(b.T.Context(), name, types.ApplyPatchType, data,
-		metav1.PatchOptions{FieldManager: "test", Force: &force}); err != nil {
-		b.T.Fatal(err)
-	}
+	_, err = documents.Namespace("default").Patch(b.T.Context(), name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "test", Force: &force})
+	return err
 }
 
 func (b *bed) awaitDocument(name string, want ...string) *iaplv1alpha1.PolicyDocument {

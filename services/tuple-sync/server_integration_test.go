@@ -98,6 +98,13 @@ func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
 		if err != nil || !slices.Equal(got.GetObjects(), []string{"document:1"}) {
 			t.Errorf("got %v, %v", got, err)
 		}
+		given := []*tuplev1.TupleKey{key("document:7#owner@user:stranger")}
+		got, err = client.ListObjects(t.Context(), &tuplev1.ListObjectsRequest{
+			Store: "demo", Type: "document", Relation: "viewer", User: "user:stranger", ContextualTuples: given,
+		})
+		if err != nil || !slices.Equal(got.GetObjects(), []string{"document:7"}) {
+			t.Errorf("with a tuple: got %v, %v", got, err)
+		}
 	})
 	t.Run("Expand", func(t *testing.T) {
 		got, err := client.Expand(t.Context(), &tuplev1.ExpandRequest{Store: "demo", Object: "document:1", Relation: "viewer"})

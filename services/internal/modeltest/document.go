@@ -36,17 +36,20 @@ type vocabulary struct {
 	role           string // The relation that holds the members of a role.
 }
 
-// addPolicy adds those unions and actions of a document for whose keys keep returns true.
-func (v vocabulary) addPolicy(p policy, keep func(key string) bool) {
+// addPolicy adds those actions and members of unions of a document for which keep returns true.
+func (v vocabulary) addPolicy(p policy, keep func(key, member string) bool) {
 	for _, u := range p.Unions {
-		if _, taken := v.unions[u.Name]; !taken && keep("union "+u.Name) {
-			for _, t := range u.ResourceTypes {
+		if _, taken := v.unions[u.Name]; taken {
+			continue
+		}
+		for _, t := range u.ResourceTypes {
+			if keep("union "+u.Name, t.Name) {
 				v.unions[u.Name] = append(v.unions[u.Name], t.Name)
 			}
 		}
 	}
 	for _, a := range p.Actions {
-		v.actions[a.Name] = v.actions[a.Name] || keep("action "+a.Name)
+		v.actions[a.Name] = v.actions[a.Name] || keep("action "+a.Name, "")
 	}
 }
 

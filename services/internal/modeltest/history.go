@@ -84,6 +84,9 @@ func randomHistory(random *rand.Rand, served []Discovered) (worlds []World) {
 		random: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}},
 		served: served, discovery: random.IntN(len(served) + 1),
 	}
+	if a.random.IntN(4) == 0 {
+		a.connectDocuments()
+	}
 	for len(worlds) < worldsPerHistory {
 		for range 1 + a.random.IntN(3) {
 			a.changeObject()
@@ -119,11 +122,41 @@ func rare() (histories [][]World) {
 	return histories
 }
 
+// connectDocuments adds documents that depend on each other: shelves inherit an action from their parents.
+func (a *author) connectDocuments() {
+	bound := []string{"bind box look", "bind places look"}[a.random.IntN(2)]
+	for i, parts := range []map[string]string{
+		{"type box": "", "type doc": "", "union places": "box doc", "action look": "", bound: "role"},
+		{"type shelf": "", "type shelf parent": "box"},
+		{"bind shelf look": "role parent"},
+	} {
+		a.created++
+		a.drafts = append(a.drafts, &draft{name: fmt.Sprint("d", i), created: a.created, kinds: documentParts, parts: parts})
+	}
+}
+
+// createRival creates an object with the type of a resource. Half of the rival modules define nothing else, so that they are valid.
+func (a *author) createRival() {
+	a.createObject()
+	d := a.drafts[len(a.drafts)-1]
+	switch {
+	case d.name[0] == 'd':
+		d.parts["type core_secret"] = ""
+	case a.random.IntN(2) == 0:
+		d.parts = map[string]string{"core_secret": "", "core_secret#viewer": "[user]"}
+	default:
+		d.parts["core_secret"] = ""
+	}
+}
+
 // changeObject makes one change to one object.
 func (a *author) changeObject() {
 	switch n := a.random.IntN(20); {
 	case n == 0:
-		a.discovery = a.random.IntN(len(a.served) + 1)
+		was := a.discovery
+		if a.discovery = a.random.IntN(len(a.served) + 1); a.discovery > was || a.random.IntN(2) == 0 {
+			a.createRival()
+		}
 	case n <= 2:
 		a.editText(a.core)
 	case len(a.drafts) < 3 || (n <= 6 && len(a.drafts) < 7):

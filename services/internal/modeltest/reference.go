@@ -134,6 +134,7 @@ func (o *object) readDefinitions(s *step) {
 		o.last = s.texts.readModule(o.memory.text)
 	}
 	maps.DeleteFunc(o.last, func(k, _ string) bool { return o.memory.removed[k] })
+	s.dropLostMembers(o)
 	if o.now == nil {
 		return
 	}
@@ -199,15 +200,35 @@ func (s *step) vocabularyWith(trial *object) vocabulary {
 		}
 		if o.whole || o == trial {
 			p := s.texts.readPolicy(o.text)
-			v.addPolicy(p, func(string) bool { return true })
+			v.addPolicy(p, func(string, string) bool { return true })
 			for _, t := range p.ResourceTypes {
 				v.types[t.Name] = v.types[t.Name] || o == trial
 			}
 			continue
 		}
-		v.addPolicy(s.texts.readPolicy(o.memory.text), func(k string) bool { return !o.memory.removed[k] && v.hasMention(o.text, k) })
+		v.addPolicy(s.texts.readPolicy(o.memory.text), func(k, member string) bool {
+			return !o.memory.removed[k] && v.hasMention(o.text, k) && !s.isLostMember(o, k, member)
+		})
 	}
 	return v
+}
+
+// isLostMember reports whether a union of a last live text lost a member in an earlier step. Such a member stays removed until the
+// declared text is valid.
+func (s *step) isLostMember(o *object, union, member string) bool {
+	modeled := slices.Contains(slices.Collect(maps.Values(s.before.owner)), CoreName)
+	return modeled && member != "" && (s.before.owner[union] != o.name || !slices.Contains(splitTerms(s.before.text[union]), member))
+}
+
+// dropLostMembers removes from the unions of a document's last live text the members that they have lost.
+func (s *step) dropLostMembers(o *object) {
+	for k, text := range o.last {
+		if o.document && strings.HasPrefix(k, "union ") {
+			left := slices.DeleteFunc(splitTerms(text), func(member string) bool { return s.isLostMember(o, k, member) })
+			o.last[k] = strings.Join(left, or)
+		}
+	}
+	maps.DeleteFunc(o.last, func(_, text string) bool { return text == "" })
 }
 
 // twinNames returns the name of o, and the names of modules with the same declared or last live text.

@@ -1,6 +1,9 @@
 package modeltest
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // A document that was valid before the Store had a model keeps that text.
 func TestReferenceKeepsDocumentThatWasValidWithoutModel(t *testing.T) {
@@ -18,5 +21,17 @@ func TestReferenceKeepsDocumentThatWasValidWithoutModel(t *testing.T) {
 		Live:        map[string]string{CoreName: repaired.Core, "policydocument/d0": text},
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A union of a last live text does not get a member back that it lost, even if another document defines the type.
+func TestVocabularyLeavesOutLostMembers(t *testing.T) {
+	const text = "resourceTypes:\n- {name: box, idPrefix: idbox}\n- {name: doc, idPrefix: iddoc}\nunions:\n- {name: places, resourceTypes: [{name: box}, {name: doc}]}\n"
+	o := &object{name: "policydocument/d0", document: true, text: text + "actions: [{name: look}]\n", memory: memory{text: text}}
+	s := &step{texts: newReader(), before: newModel(), after: newModel(), list: []*object{o}}
+	s.before.setDefinitions(CoreName, map[string]string{"box": "type box"})
+	s.before.setDefinitions(o.name, map[string]string{"doc": "type doc", "union places": "doc"})
+	if got, want := s.vocabularyWith(nil).unions["places"], []string{"doc"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

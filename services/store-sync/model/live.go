@@ -207,8 +207,10 @@ func (g *graph) hasPart(p *parsedModule, lives set) bool {
 		return true
 	}
 	for n := range p.claims {
-		other := g.rivalOf(n, p, lives)
-		if other != nil && (other.source.String() == p.source.String() || other.whole != nil && p.hasEqual(n, other)) {
+		if slices.ContainsFunc(g.providers[n], func(i int) bool {
+			other := g.units[i]
+			return lives[i] && other.Origin != p.Origin && (other.source.String() == p.source.String() || other.whole != nil && p.hasEqual(n, other))
+		}) {
 			return true
 		}
 	}

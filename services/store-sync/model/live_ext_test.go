@@ -69,3 +69,18 @@ func TestMergeAcceptsTextThatNeedsTheLastLiveTextOfARejectedEdit(t *testing.T) {
 		t.Errorf("got %v, want a's last live text and b's new one", merged.Reports)
 	}
 }
+
+// Two modules have the same text, and a rejected edit of one removes a relation. The core module then takes over a type of both.
+func TestMergeKeepsLastLiveTextWhoseTwinRemovedPartOfIt(t *testing.T) {
+	const text = "module m\n\ntype doc\n\ntype shelf\n  relations\n    define parent: [doc]\n"
+	older, newer := named("a", text), named("b", text)
+	older.Created, newer.Created = time.Unix(1, 0), time.Unix(2, 0)
+	modules := recorded(t, []model.Module{coreModule("module core\n\ntype user\n"), older, newer})
+	modules[1].DSL = text + "    define owner: [user]\n"
+	modules = recorded(t, modules)
+	modules[0].DSL = "module core\n\ntype user\n\ntype doc\n"
+	modules[1].DSL = "module m\n\ntype doc\n\ntype shelf\n"
+	if _, live := meaning(mergeAll(t, modules).Model)["shelf#parent"]; !live {
+		t.Error("shelf#parent of b is lost, which b still declares")
+	}
+}

@@ -216,7 +216,7 @@ func (g *graph) mergeUnits(in set) *openfgav1.AuthorizationModel {
 	for _, i := range in.listMembers() {
 		for _, t := range g.units[i].extensions {
 			by := g.units[i].name
-			if g.units[i].host != nil {
+			if host := g.units[i].host; host != nil && in[host.index] {
 				by = ""
 			}
 			addRelations(types[t.GetType()], t, by)

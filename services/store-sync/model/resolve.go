@@ -146,7 +146,7 @@ func (g *graph) largestLiving(out, before set) set {
 	for changed := true; changed; {
 		changed = false
 		for i, u := range g.units {
-			if in[i] && u.host != nil && !in[u.host.index] {
+			if in[i] && u.host != nil && !g.hasPart(u.host, in) {
 				in[i], changed = false, true
 			}
 			if in[i] && slices.ContainsFunc(u.needs, func(n need) bool { return !g.isMet(in, n) }) {

@@ -81,7 +81,7 @@ func (x ModelChange_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ModelChange_Kind.Descriptor instead.
 func (ModelChange_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{11, 0}
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{12, 0}
 }
 
 // A store as declared and as it stands.
@@ -614,7 +614,7 @@ type Definition struct {
 	// The name of the module that defines it; empty in a model that was not made of modules.
 	Module string `protobuf:"bytes,4,opt,name=module,proto3" json:"module,omitempty"`
 	// Where that module comes from, for example "authorizationmodel/demo-docs"; empty when
-	// the live model is not what the objects ask for now.
+	// the live model is not what the objects ask for now. A preview gives it for what would be removed.
 	Source        string `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -772,9 +772,13 @@ type PreviewModelResponse struct {
 	// What would differ from the model that the objects ask for now.
 	Changes []*ModelChange `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
 	// What is wrong with documents: in their lines if they cannot be read, else in their fields.
-	Findings      *v1.Findings `protobuf:"bytes,6,opt,name=findings,proto3" json:"findings,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Findings *v1.Findings `protobuf:"bytes,6,opt,name=findings,proto3" json:"findings,omitempty"`
+	// Declared tuples that the model allows now and would not allow then; at most 20. They would leave OpenFGA.
+	LostTuples []*LostTuple `protobuf:"bytes,7,rep,name=lost_tuples,json=lostTuples,proto3" json:"lost_tuples,omitempty"`
+	// The number of all such tuples.
+	LostTupleCount int32 `protobuf:"varint,8,opt,name=lost_tuple_count,json=lostTupleCount,proto3" json:"lost_tuple_count,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PreviewModelResponse) Reset() {
@@ -849,6 +853,90 @@ func (x *PreviewModelResponse) GetFindings() *v1.Findings {
 	return nil
 }
 
+func (x *PreviewModelResponse) GetLostTuples() []*LostTuple {
+	if x != nil {
+		return x.LostTuples
+	}
+	return nil
+}
+
+func (x *PreviewModelResponse) GetLostTupleCount() int32 {
+	if x != nil {
+		return x.LostTupleCount
+	}
+	return 0
+}
+
+// LostTuple is a declared tuple that a new model does not allow.
+type LostTuple struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Object   string                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	Relation string                 `protobuf:"bytes,2,opt,name=relation,proto3" json:"relation,omitempty"`
+	User     string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	// The object that declares it, for example "authorizationmodel/demo-docs".
+	Owner         string `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LostTuple) Reset() {
+	*x = LostTuple{}
+	mi := &file_entail_store_v1_store_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LostTuple) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LostTuple) ProtoMessage() {}
+
+func (x *LostTuple) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_store_v1_store_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LostTuple.ProtoReflect.Descriptor instead.
+func (*LostTuple) Descriptor() ([]byte, []int) {
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LostTuple) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *LostTuple) GetRelation() string {
+	if x != nil {
+		return x.Relation
+	}
+	return ""
+}
+
+func (x *LostTuple) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *LostTuple) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
 // ModelChange is how one definition differs.
 type ModelChange struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -867,7 +955,7 @@ type ModelChange struct {
 
 func (x *ModelChange) Reset() {
 	*x = ModelChange{}
-	mi := &file_entail_store_v1_store_proto_msgTypes[11]
+	mi := &file_entail_store_v1_store_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -879,7 +967,7 @@ func (x *ModelChange) String() string {
 func (*ModelChange) ProtoMessage() {}
 
 func (x *ModelChange) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_store_v1_store_proto_msgTypes[11]
+	mi := &file_entail_store_v1_store_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -892,7 +980,7 @@ func (x *ModelChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelChange.ProtoReflect.Descriptor instead.
 func (*ModelChange) Descriptor() ([]byte, []int) {
-	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{11}
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ModelChange) GetKind() ModelChange_Kind {
@@ -950,7 +1038,7 @@ type DiffModelRequest struct {
 
 func (x *DiffModelRequest) Reset() {
 	*x = DiffModelRequest{}
-	mi := &file_entail_store_v1_store_proto_msgTypes[12]
+	mi := &file_entail_store_v1_store_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +1050,7 @@ func (x *DiffModelRequest) String() string {
 func (*DiffModelRequest) ProtoMessage() {}
 
 func (x *DiffModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_store_v1_store_proto_msgTypes[12]
+	mi := &file_entail_store_v1_store_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +1063,7 @@ func (x *DiffModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffModelRequest.ProtoReflect.Descriptor instead.
 func (*DiffModelRequest) Descriptor() ([]byte, []int) {
-	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{12}
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DiffModelRequest) GetName() string {
@@ -1008,7 +1096,7 @@ type DiffModelResponse struct {
 
 func (x *DiffModelResponse) Reset() {
 	*x = DiffModelResponse{}
-	mi := &file_entail_store_v1_store_proto_msgTypes[13]
+	mi := &file_entail_store_v1_store_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1020,7 +1108,7 @@ func (x *DiffModelResponse) String() string {
 func (*DiffModelResponse) ProtoMessage() {}
 
 func (x *DiffModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_store_v1_store_proto_msgTypes[13]
+	mi := &file_entail_store_v1_store_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1033,7 +1121,7 @@ func (x *DiffModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffModelResponse.ProtoReflect.Descriptor instead.
 func (*DiffModelResponse) Descriptor() ([]byte, []int) {
-	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{13}
+	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DiffModelResponse) GetChanges() []*ModelChange {
@@ -1105,14 +1193,22 @@ const file_entail_store_v1_store_proto_rawDesc = "" +
 	"\x06module\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x18\x80\x80\x10R\x06module\x12$\n" +
 	"\breplaces\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\breplaces\x125\n" +
 	"\tdocuments\x18\x04 \x01(\v2\x17.entail.policy.v1.FilesR\tdocuments:i\xbaHf\x1ad\n" +
-	"\fpreview.what\x12(a preview is of a module or of documents\x1a*(this.module == '') == has(this.documents)\"\x81\x02\n" +
+	"\fpreview.what\x12(a preview is of a module or of documents\x1a*(this.module == '') == has(this.documents)\"\xe8\x02\n" +
 	"\x14PreviewModelResponse\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
 	"\x03dsl\x18\x03 \x01(\tR\x03dsl\x121\n" +
 	"\amodules\x18\x04 \x03(\v2\x17.entail.store.v1.ModuleR\amodules\x126\n" +
 	"\achanges\x18\x05 \x03(\v2\x1c.entail.store.v1.ModelChangeR\achanges\x126\n" +
-	"\bfindings\x18\x06 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\"\xc0\x02\n" +
+	"\bfindings\x18\x06 \x01(\v2\x1a.entail.policy.v1.FindingsR\bfindings\x12;\n" +
+	"\vlost_tuples\x18\a \x03(\v2\x1a.entail.store.v1.LostTupleR\n" +
+	"lostTuples\x12(\n" +
+	"\x10lost_tuple_count\x18\b \x01(\x05R\x0elostTupleCount\"i\n" +
+	"\tLostTuple\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\tR\x06object\x12\x1a\n" +
+	"\brelation\x18\x02 \x01(\tR\brelation\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\x12\x14\n" +
+	"\x05owner\x18\x04 \x01(\tR\x05owner\"\xc0\x02\n" +
 	"\vModelChange\x125\n" +
 	"\x04kind\x18\x01 \x01(\x0e2!.entail.store.v1.ModelChange.KindR\x04kind\x12;\n" +
 	"\n" +
@@ -1157,7 +1253,7 @@ func file_entail_store_v1_store_proto_rawDescGZIP() []byte {
 }
 
 var file_entail_store_v1_store_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_entail_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_entail_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_entail_store_v1_store_proto_goTypes = []any{
 	(ModelChange_Kind)(0),         // 0: entail.store.v1.ModelChange.Kind
 	(*Store)(nil),                 // 1: entail.store.v1.Store
@@ -1171,42 +1267,44 @@ var file_entail_store_v1_store_proto_goTypes = []any{
 	(*Definition)(nil),            // 9: entail.store.v1.Definition
 	(*PreviewModelRequest)(nil),   // 10: entail.store.v1.PreviewModelRequest
 	(*PreviewModelResponse)(nil),  // 11: entail.store.v1.PreviewModelResponse
-	(*ModelChange)(nil),           // 12: entail.store.v1.ModelChange
-	(*DiffModelRequest)(nil),      // 13: entail.store.v1.DiffModelRequest
-	(*DiffModelResponse)(nil),     // 14: entail.store.v1.DiffModelResponse
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*v1.Files)(nil),              // 16: entail.policy.v1.Files
-	(*v1.Findings)(nil),           // 17: entail.policy.v1.Findings
+	(*LostTuple)(nil),             // 12: entail.store.v1.LostTuple
+	(*ModelChange)(nil),           // 13: entail.store.v1.ModelChange
+	(*DiffModelRequest)(nil),      // 14: entail.store.v1.DiffModelRequest
+	(*DiffModelResponse)(nil),     // 15: entail.store.v1.DiffModelResponse
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*v1.Files)(nil),              // 17: entail.policy.v1.Files
+	(*v1.Findings)(nil),           // 18: entail.policy.v1.Findings
 }
 var file_entail_store_v1_store_proto_depIdxs = []int32{
 	2,  // 0: entail.store.v1.Store.modules:type_name -> entail.store.v1.Module
-	15, // 1: entail.store.v1.Store.created_at:type_name -> google.protobuf.Timestamp
+	16, // 1: entail.store.v1.Store.created_at:type_name -> google.protobuf.Timestamp
 	1,  // 2: entail.store.v1.ListStoresResponse.stores:type_name -> entail.store.v1.Store
 	1,  // 3: entail.store.v1.GetStoreResponse.store:type_name -> entail.store.v1.Store
 	2,  // 4: entail.store.v1.GetModelResponse.modules:type_name -> entail.store.v1.Module
 	9,  // 5: entail.store.v1.GetModelResponse.definitions:type_name -> entail.store.v1.Definition
-	16, // 6: entail.store.v1.PreviewModelRequest.documents:type_name -> entail.policy.v1.Files
+	17, // 6: entail.store.v1.PreviewModelRequest.documents:type_name -> entail.policy.v1.Files
 	2,  // 7: entail.store.v1.PreviewModelResponse.modules:type_name -> entail.store.v1.Module
-	12, // 8: entail.store.v1.PreviewModelResponse.changes:type_name -> entail.store.v1.ModelChange
-	17, // 9: entail.store.v1.PreviewModelResponse.findings:type_name -> entail.policy.v1.Findings
-	0,  // 10: entail.store.v1.ModelChange.kind:type_name -> entail.store.v1.ModelChange.Kind
-	9,  // 11: entail.store.v1.ModelChange.definition:type_name -> entail.store.v1.Definition
-	12, // 12: entail.store.v1.DiffModelResponse.changes:type_name -> entail.store.v1.ModelChange
-	3,  // 13: entail.store.v1.StoreService.ListStores:input_type -> entail.store.v1.ListStoresRequest
-	5,  // 14: entail.store.v1.StoreService.GetStore:input_type -> entail.store.v1.GetStoreRequest
-	7,  // 15: entail.store.v1.StoreService.GetModel:input_type -> entail.store.v1.GetModelRequest
-	10, // 16: entail.store.v1.StoreService.PreviewModel:input_type -> entail.store.v1.PreviewModelRequest
-	13, // 17: entail.store.v1.StoreService.DiffModel:input_type -> entail.store.v1.DiffModelRequest
-	4,  // 18: entail.store.v1.StoreService.ListStores:output_type -> entail.store.v1.ListStoresResponse
-	6,  // 19: entail.store.v1.StoreService.GetStore:output_type -> entail.store.v1.GetStoreResponse
-	8,  // 20: entail.store.v1.StoreService.GetModel:output_type -> entail.store.v1.GetModelResponse
-	11, // 21: entail.store.v1.StoreService.PreviewModel:output_type -> entail.store.v1.PreviewModelResponse
-	14, // 22: entail.store.v1.StoreService.DiffModel:output_type -> entail.store.v1.DiffModelResponse
-	18, // [18:23] is the sub-list for method output_type
-	13, // [13:18] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	13, // 8: entail.store.v1.PreviewModelResponse.changes:type_name -> entail.store.v1.ModelChange
+	18, // 9: entail.store.v1.PreviewModelResponse.findings:type_name -> entail.policy.v1.Findings
+	12, // 10: entail.store.v1.PreviewModelResponse.lost_tuples:type_name -> entail.store.v1.LostTuple
+	0,  // 11: entail.store.v1.ModelChange.kind:type_name -> entail.store.v1.ModelChange.Kind
+	9,  // 12: entail.store.v1.ModelChange.definition:type_name -> entail.store.v1.Definition
+	13, // 13: entail.store.v1.DiffModelResponse.changes:type_name -> entail.store.v1.ModelChange
+	3,  // 14: entail.store.v1.StoreService.ListStores:input_type -> entail.store.v1.ListStoresRequest
+	5,  // 15: entail.store.v1.StoreService.GetStore:input_type -> entail.store.v1.GetStoreRequest
+	7,  // 16: entail.store.v1.StoreService.GetModel:input_type -> entail.store.v1.GetModelRequest
+	10, // 17: entail.store.v1.StoreService.PreviewModel:input_type -> entail.store.v1.PreviewModelRequest
+	14, // 18: entail.store.v1.StoreService.DiffModel:input_type -> entail.store.v1.DiffModelRequest
+	4,  // 19: entail.store.v1.StoreService.ListStores:output_type -> entail.store.v1.ListStoresResponse
+	6,  // 20: entail.store.v1.StoreService.GetStore:output_type -> entail.store.v1.GetStoreResponse
+	8,  // 21: entail.store.v1.StoreService.GetModel:output_type -> entail.store.v1.GetModelResponse
+	11, // 22: entail.store.v1.StoreService.PreviewModel:output_type -> entail.store.v1.PreviewModelResponse
+	15, // 23: entail.store.v1.StoreService.DiffModel:output_type -> entail.store.v1.DiffModelResponse
+	19, // [19:24] is the sub-list for method output_type
+	14, // [14:19] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_entail_store_v1_store_proto_init() }
@@ -1220,7 +1318,7 @@ func file_entail_store_v1_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_store_v1_store_proto_rawDesc), len(file_entail_store_v1_store_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1157,13 +1157,18 @@ func (x *CheckResponse) GetAuthorizationModelId() string {
 }
 
 type ListObjectsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Store         string                 `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
-	Type          string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
-	Relation      string                 `protobuf:"bytes,3,opt,name=relation,proto3" json:"relation,omitempty"`
-	User          string                 `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Store            string                 `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
+	Type             string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	Relation         string                 `protobuf:"bytes,3,opt,name=relation,proto3" json:"relation,omitempty"`
+	User             string                 `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
+	ContextualTuples []*TupleKey            `protobuf:"bytes,5,rep,name=contextual_tuples,json=contextualTuples,proto3" json:"contextual_tuples,omitempty"`
+	// Values for parameters of conditions.
+	Context *structpb.Struct `protobuf:"bytes,6,opt,name=context,proto3" json:"context,omitempty"`
+	// Read past every cache of OpenFGA.
+	HigherConsistency bool `protobuf:"varint,7,opt,name=higher_consistency,json=higherConsistency,proto3" json:"higher_consistency,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ListObjectsRequest) Reset() {
@@ -1222,6 +1227,27 @@ func (x *ListObjectsRequest) GetUser() string {
 		return x.User
 	}
 	return ""
+}
+
+func (x *ListObjectsRequest) GetContextualTuples() []*TupleKey {
+	if x != nil {
+		return x.ContextualTuples
+	}
+	return nil
+}
+
+func (x *ListObjectsRequest) GetContext() *structpb.Struct {
+	if x != nil {
+		return x.Context
+	}
+	return nil
+}
+
+func (x *ListObjectsRequest) GetHigherConsistency() bool {
+	if x != nil {
+		return x.HigherConsistency
+	}
+	return false
 }
 
 type ListObjectsResponse struct {
@@ -1529,7 +1555,7 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x19\n" +
 	"\bstore_id\x18\x02 \x01(\tR\astoreId\x124\n" +
-	"\x16authorization_model_id\x18\x03 \x01(\tR\x14authorizationModelId\"\x9d\x01\n" +
+	"\x16authorization_model_id\x18\x03 \x01(\tR\x14authorizationModelId\"\xd1\x02\n" +
 	"\x12ListObjectsRequest\x12 \n" +
 	"\x05store\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x12\x1e\n" +
@@ -1537,7 +1563,10 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\xfe\x01R\x04type\x12%\n" +
 	"\brelation\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\brelation\x12\x1e\n" +
 	"\x04user\x18\x04 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x03\x18\x80\x04R\x04user\"/\n" +
+	"\xbaH\ar\x05\x10\x03\x18\x80\x04R\x04user\x12P\n" +
+	"\x11contextual_tuples\x18\x05 \x03(\v2\x19.entail.tuple.v1.TupleKeyB\b\xbaH\x05\x92\x01\x02\x10dR\x10contextualTuples\x121\n" +
+	"\acontext\x18\x06 \x01(\v2\x17.google.protobuf.StructR\acontext\x12-\n" +
+	"\x12higher_consistency\x18\a \x01(\bR\x11higherConsistency\"/\n" +
 	"\x13ListObjectsResponse\x12\x18\n" +
 	"\aobjects\x18\x01 \x03(\tR\aobjects\"|\n" +
 	"\rExpandRequest\x12 \n" +
@@ -1632,28 +1661,30 @@ var file_entail_tuple_v1_tuple_proto_depIdxs = []int32{
 	2,  // 16: entail.tuple.v1.CheckRequest.key:type_name -> entail.tuple.v1.TupleKey
 	2,  // 17: entail.tuple.v1.CheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
 	22, // 18: entail.tuple.v1.CheckRequest.context:type_name -> google.protobuf.Struct
-	5,  // 19: entail.tuple.v1.ExpandResponse.tuples:type_name -> entail.tuple.v1.Tuple
-	2,  // 20: entail.tuple.v1.PreviewAdoptionResponse.Tuple.key:type_name -> entail.tuple.v1.TupleKey
-	23, // 21: entail.tuple.v1.PreviewAdoptionResponse.Tuple.written_at:type_name -> google.protobuf.Timestamp
-	6,  // 22: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
-	9,  // 23: entail.tuple.v1.TupleService.ListUndeclaredTuples:input_type -> entail.tuple.v1.ListUndeclaredTuplesRequest
-	11, // 24: entail.tuple.v1.TupleService.PreviewAdoption:input_type -> entail.tuple.v1.PreviewAdoptionRequest
-	13, // 25: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
-	15, // 26: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
-	17, // 27: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
-	19, // 28: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
-	7,  // 29: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
-	10, // 30: entail.tuple.v1.TupleService.ListUndeclaredTuples:output_type -> entail.tuple.v1.ListUndeclaredTuplesResponse
-	12, // 31: entail.tuple.v1.TupleService.PreviewAdoption:output_type -> entail.tuple.v1.PreviewAdoptionResponse
-	14, // 32: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
-	16, // 33: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
-	18, // 34: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
-	20, // 35: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
-	29, // [29:36] is the sub-list for method output_type
-	22, // [22:29] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	2,  // 19: entail.tuple.v1.ListObjectsRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
+	22, // 20: entail.tuple.v1.ListObjectsRequest.context:type_name -> google.protobuf.Struct
+	5,  // 21: entail.tuple.v1.ExpandResponse.tuples:type_name -> entail.tuple.v1.Tuple
+	2,  // 22: entail.tuple.v1.PreviewAdoptionResponse.Tuple.key:type_name -> entail.tuple.v1.TupleKey
+	23, // 23: entail.tuple.v1.PreviewAdoptionResponse.Tuple.written_at:type_name -> google.protobuf.Timestamp
+	6,  // 24: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
+	9,  // 25: entail.tuple.v1.TupleService.ListUndeclaredTuples:input_type -> entail.tuple.v1.ListUndeclaredTuplesRequest
+	11, // 26: entail.tuple.v1.TupleService.PreviewAdoption:input_type -> entail.tuple.v1.PreviewAdoptionRequest
+	13, // 27: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
+	15, // 28: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
+	17, // 29: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
+	19, // 30: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
+	7,  // 31: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
+	10, // 32: entail.tuple.v1.TupleService.ListUndeclaredTuples:output_type -> entail.tuple.v1.ListUndeclaredTuplesResponse
+	12, // 33: entail.tuple.v1.TupleService.PreviewAdoption:output_type -> entail.tuple.v1.PreviewAdoptionResponse
+	14, // 34: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
+	16, // 35: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
+	18, // 36: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
+	20, // 37: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
+	31, // [31:38] is the sub-list for method output_type
+	24, // [24:31] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_entail_tuple_v1_tuple_proto_init() }

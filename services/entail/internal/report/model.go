@@ -1,6 +1,8 @@
 package report
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
@@ -32,9 +34,11 @@ func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
 		if found := Diagnostics(m.GetFindings()); len(found) > 0 {
 			p.writeText(policyreport.Text(found))
 		}
-		return
-	}
-	if m.GetMessage() != "" {
+		if len(m.GetChanges()) == 0 {
+			return
+		}
+		p.writeLinef("Removals act nevertheless:")
+	} else if m.GetMessage() != "" {
 		p.writeLinef("Accepted: %s", m.GetMessage())
 	}
 	for _, module := range m.GetModules() {
@@ -42,7 +46,31 @@ func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
 			p.writeLinef("%s would be rejected: %s", module.GetSource(), module.GetMessage())
 		}
 	}
+	p.writeLosses(m)
 	p.ModelChanges(m.GetChanges())
+}
+
+// writeLosses lists the definitions that each object would lose, and the tuples that would leave OpenFGA.
+func (p Page) writeLosses(m *storev1.PreviewModelResponse) {
+	lost := map[string][]string{}
+	for _, c := range m.GetChanges() {
+		if source := c.GetDefinition().GetSource(); source != "" && c.GetKind() == storev1.ModelChange_KIND_REMOVED {
+			lost[source] = append(lost[source], definitionName(c.GetDefinition()))
+		}
+	}
+	for _, source := range slices.Sorted(maps.Keys(lost)) {
+		p.writeLinef("%s would lose %s", source, strings.Join(lost[source], ", "))
+	}
+	if m.GetLostTupleCount() == 0 {
+		return
+	}
+	p.writeLinef("Tuples that would leave OpenFGA: %d", m.GetLostTupleCount())
+	for _, t := range m.GetLostTuples() {
+		p.writeLinef("  %s#%s@%s of %s", t.GetObject(), t.GetRelation(), t.GetUser(), t.GetOwner())
+	}
+	if more := int(m.GetLostTupleCount()) - len(m.GetLostTuples()); more > 0 {
+		p.writeLinef("  and %d more", more)
+	}
 }
 
 // ModelChanges lists the differences between two models.

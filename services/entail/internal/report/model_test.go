@@ -48,4 +48,22 @@ a#b          changed   robot      user        [robot]
 	same(t, write(t, func(p report.Page) {
 		p.ModelPreview(&storev1.PreviewModelResponse{Message: "line 3:1: no"})
 	}), "Rejected: line 3:1: no\n")
+	removed := &storev1.ModelChange{
+		Kind: storev1.ModelChange_KIND_REMOVED, Definition: &storev1.Definition{Type: "a", Relation: "b", Source: "authorizationmodel/x"},
+	}
+	same(t, write(t, func(p report.Page) {
+		p.ModelPreview(&storev1.PreviewModelResponse{
+			Message: "line 3:1: no", Changes: []*storev1.ModelChange{removed}, LostTupleCount: 2,
+			LostTuples: []*storev1.LostTuple{{Object: "a:1", Relation: "b", User: "user:ann", Owner: "authorizationmodel/x"}},
+		})
+	}), `
+Rejected: line 3:1: no
+Removals act nevertheless:
+authorizationmodel/x would lose a#b
+Tuples that would leave OpenFGA: 2
+  a:1#b@user:ann of authorizationmodel/x
+  and 1 more
+DEFINITION   CHANGE    NOW ALSO   NO LONGER   AFTER
+a#b          removed                          
+`)
 }

@@ -129,6 +129,8 @@ func subjectRemedy(reason string) string {
 		return "create what is NotFound, or correct its name"
 	case iamv1alpha1.UIDMismatch:
 		return "UIDMismatch: another object has this name now; to bind that one, set the uid that kubectl get KIND NAME -o jsonpath={.metadata.uid} prints"
+	case iamv1alpha1.NamespaceMissing:
+		return "NamespaceMissing: set the namespace of the Group; only a group of the authenticator, with a ':' in its name, has none"
 	}
 	return "correct the fields of subjects with " + reason
 }
@@ -143,7 +145,7 @@ func targetMessage(on iamv1alpha1.ResourceSelector, reason string) string {
 	}
 	switch reason {
 	case iamv1alpha1.TargetNotFound:
-		return object + " not found; the binding acts once it exists"
+		return object + " with this uid not found; for an object that is created later, make another binding"
 	case iamv1alpha1.TargetKindNotRecognized:
 		return "objects of kind " + kind + " are not followed; the condition Observed of its ProtectedResource says why"
 	case iamv1alpha1.TargetNamespaceMissing:

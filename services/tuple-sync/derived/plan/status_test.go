@@ -126,13 +126,19 @@ func TestPolicyBindingMessageNamesObjectAndRemedy(t *testing.T) {
 			func(s *iamv1alpha1.PolicyBindingSpec) { s.Subjects[0].Name = "alicia" },
 			[]string{"User/alicia (NotFound)", "create what is NotFound, or correct its name"},
 		},
+		"a group without a namespace": {
+			func(s *iamv1alpha1.PolicyBindingSpec) {
+				s.Subjects[0] = iamv1alpha1.Subject{Kind: "Group", Name: "staff", UID: "3"}
+			},
+			[]string{"Group/staff (NamespaceMissing)", "set the namespace of the Group"},
+		},
 		"no such kind": {
 			func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Kind = "Gadget" },
 			[]string{`kind Gadget of API group "a.example"`, "entail iam kinds"},
 		},
 		"no such object": {
 			func(s *iamv1alpha1.PolicyBindingSpec) { s.ResourceSelector.ResourceRef.Name = "x" },
-			[]string{`Widget "x" not found; the binding acts once it exists`},
+			[]string{`Widget "x" with this uid not found; for an object that is created later, make another binding`},
 		},
 		"no such role": {
 			func(s *iamv1alpha1.PolicyBindingSpec) { s.RoleRef.Name = "editr" },

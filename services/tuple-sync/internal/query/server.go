@@ -147,14 +147,7 @@ func (s *Server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.C
 	question := &openfgav1.CheckRequest{
 		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID, Context: r.GetContext(),
 		TupleKey:         &openfgav1.CheckRequestTupleKey{Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser()},
-		ContextualTuples: &openfgav1.ContextualTupleKeys{},
-	}
-	for _, t := range r.GetContextualTuples() {
-		question.ContextualTuples.TupleKeys = append(question.ContextualTuples.TupleKeys,
-			&openfgav1.TupleKey{Object: t.GetObject(), Relation: t.GetRelation(), User: t.GetUser()})
-	}
-	if r.GetHigherConsistency() {
-		question.Consistency = openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY
+		ContextualTuples: contextualTuples(r.GetContextualTuples()), Consistency: consistencyOf(r.GetHigherConsistency()),
 	}
 	answer, err := s.cfg.OpenFGA.Check(ctx, question)
 	if err != nil {
@@ -171,12 +164,28 @@ func (s *Server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest)
 	}
 	answer, err := s.cfg.OpenFGA.ListObjects(ctx, &openfgav1.ListObjectsRequest{
 		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID,
-		Type: r.GetType(), Relation: r.GetRelation(), User: r.GetUser(),
+		Type: r.GetType(), Relation: r.GetRelation(), User: r.GetUser(), Context: r.GetContext(),
+		ContextualTuples: contextualTuples(r.GetContextualTuples()), Consistency: consistencyOf(r.GetHigherConsistency()),
 	})
 	if err != nil {
 		return nil, convertError(err)
 	}
 	return &tuplev1.ListObjectsResponse{Objects: answer.GetObjects()}, nil
+}
+
+func contextualTuples(keys []*tuplev1.TupleKey) *openfgav1.ContextualTupleKeys {
+	tuples := &openfgav1.ContextualTupleKeys{}
+	for _, t := range keys {
+		tuples.TupleKeys = append(tuples.TupleKeys, &openfgav1.TupleKey{Object: t.GetObject(), Relation: t.GetRelation(), User: t.GetUser()})
+	}
+	return tuples
+}
+
+func consistencyOf(higher bool) openfgav1.ConsistencyPreference {
+	if higher {
+		return openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY
+	}
+	return openfgav1.ConsistencyPreference_UNSPECIFIED
 }
 
 // Expand returns OpenFGA's tree behind a relation, with the objects that declare its tuples.

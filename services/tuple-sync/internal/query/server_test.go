@@ -10,6 +10,8 @@ import (
 
 	"connectrpc.com/connect"
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
@@ -141,10 +143,36 @@ func TestTuplesOfAStoreThatIsNotThereYetArePending(t *testing.T) {
 type answers struct {
 	OpenFGA
 	err error
+	// listed receives the request of ListObjects.
+	listed *openfgav1.ListObjectsRequest
 }
 
 func (a answers) Check(context.Context, *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
 	return &openfgav1.CheckResponse{Allowed: true}, a.err
+}
+
+func (a answers) ListObjects(_ context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error) {
+	proto.Merge(a.listed, r)
+	return &openfgav1.ListObjectsResponse{}, a.err
+}
+
+func TestListObjectsPassesContextOn(t *testing.T) {
+	given := &structpb.Struct{Fields: map[string]*structpb.Value{"now": structpb.NewStringValue("2026")}}
+	listed := &openfgav1.ListObjectsRequest{}
+	if _, err := newWorld(t, one).server(answers{listed: listed}).ListObjects(context.Background(), &tuplev1.ListObjectsRequest{
+		Store: "a", Type: "doc", Relation: "viewer", User: "user:1", Context: given, HigherConsistency: true,
+		ContextualTuples: []*tuplev1.TupleKey{{Object: "doc:1", Relation: "owner", User: "user:1"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := &openfgav1.ListObjectsRequest{
+		StoreId: "S1", AuthorizationModelId: "model", Type: "doc", Relation: "viewer", User: "user:1", Context: given,
+		ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{{Object: "doc:1", Relation: "owner", User: "user:1"}}},
+		Consistency:      openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY,
+	}
+	if !proto.Equal(listed, want) {
+		t.Errorf("got %v, want %v", listed, want)
+	}
 }
 
 func TestACallerReadsWhatIsTheirsToKnow(t *testing.T) {

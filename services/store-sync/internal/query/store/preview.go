@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,8 +64,10 @@ func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModel
 		return nil, err
 	}
 	// If the Store's core module is broken, no model exists before, and every definition counts as new.
-	response.Changes, err = modelChanges(before.Merged.Model, after.Merged.Model)
-	return response, err
+	if response.Changes, err = modelChanges(before.Merged.Model, after.Merged.Model); err != nil {
+		return nil, err
+	}
+	return response, addLosses(response, before, after.Merged.Model)
 }
 
 // proposal holds the modules and documents of the previewed model.
@@ -110,7 +113,7 @@ func addInvalid(modules []*storev1.Module, document string, v policyplan.Validat
 	if i < 0 {
 		i, modules = len(modules), append(modules, &storev1.Module{Source: source})
 	}
-	modules[i].State, modules[i].Message = string(model.Rejected), fmt.Sprintf("%s %s %s: %s", f.Path, f.Code, f.Message, f.Hint)
+	modules[i].State, modules[i].Message = string(model.Rejected), strings.TrimPrefix(fmt.Sprintf("%s %s %s: %s", f.Path, f.Code, f.Message, f.Hint), " ")
 	if v.AuthorizationModel != "" {
 		modules[i].State = string(model.LastGoodLive)
 	}

@@ -31,8 +31,8 @@ const (
 		"actionBindings: [{actionName: tenant_get, typeName: project, conditions: [{relationshipAction: {relation: parent, actionName: tenant_get}}]}]\n"
 )
 
-// server returns a server with a Store, "demo", in which the PolicyDocument team/tenants is live.
-func server(t *testing.T) *Server {
+// server returns a server with a Store, "demo", in which the PolicyDocument team/tenants is live, and with modules of that Store.
+func server(t *testing.T, modules ...corev1alpha1.AuthorizationModel) *Server {
 	t.Helper()
 	feed := moduletest.NewFeed(t)
 	shared := module.NewState(feed.View, moduletest.Cluster)
@@ -49,6 +49,9 @@ func server(t *testing.T) *Server {
 		t.Fatal(err)
 	}
 	feed.Put(kinds.PolicyDocuments(), moduletest.Cluster, "tenants", d, func(c *event.Change) { c.Key.Namespace = "team" })
+	for _, m := range modules {
+		feed.Put(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
+	}
 	key := module.StoreKey("demo", moduletest.Cluster)
 	_, todo := plan.Decide(state.Snapshot(key, plan.Observed{}), policies.Registered(key), model.Limits{})
 	for _, m := range todo.Apply {
@@ -150,5 +153,36 @@ func TestPreviewTellsWhichDocumentsWouldBeInvalid(t *testing.T) {
 	}
 	if accepted, state, _ := tells(&storev1.PreviewModelRequest{Module: "module newcomer\n\ntype tenant\n"}); accepted || state != "Merged" {
 		t.Errorf("with a newcomer: accepted %t, got %q", accepted, state)
+	}
+}
+
+func TestPreviewListsLostTuplesAndDefinitionsOfOthers(t *testing.T) {
+	docs := corev1alpha1.AuthorizationModel{ObjectMeta: metav1.ObjectMeta{Name: "docs"}}
+	docs.Spec.StoreRef.Name, docs.Spec.Model = "demo", "module docs\n\ntype doc\n  relations\n    define viewer: [group]\n"
+	for i := range maxLostTuples + 5 {
+		docs.Spec.Tuples = append(docs.Spec.Tuples, corev1alpha1.Tuple{Object: fmt.Sprintf("doc:%02d", i), Relation: "viewer", User: "group:g"})
+	}
+	docs.Spec.Tuples = append(docs.Spec.Tuples, corev1alpha1.Tuple{Object: "doc:1", Relation: "viewer", User: "nobody:n"}) // It is invalid in any case.
+	lost := func(module string) (names []string, tuples []*storev1.LostTuple, count int32) {
+		got, err := server(t, docs).PreviewModel(t.Context(), &storev1.PreviewModelRequest{Name: "demo", Replaces: "-", Module: module})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range got.GetChanges() {
+			if d := c.GetDefinition(); d.GetSource() != "" {
+				names = append(names, strings.TrimSuffix(d.GetType()+"#"+d.GetRelation(), "#")+" of "+d.GetSource())
+			}
+		}
+		return names, got.GetLostTuples(), got.GetLostTupleCount()
+	}
+	names, tuples, count := lost("module core\n\ntype user\n")
+	if want := []string{"doc of authorizationmodel/docs", "doc#viewer of authorizationmodel/docs", "group of core"}; !slices.Equal(names, want) {
+		t.Errorf("got lost definitions %q, want %q", names, want)
+	}
+	if count != maxLostTuples+5 || len(tuples) != maxLostTuples || tuples[0].GetObject() != "doc:00" || tuples[0].GetOwner() != "authorizationmodel/docs" {
+		t.Errorf("got %d lost tuples, %d listed: %v", count, len(tuples), tuples)
+	}
+	if names, _, count := lost("module core\n\ntype user\n\ntype group\n\ntype more\n"); len(names) > 0 || count > 0 {
+		t.Errorf("a wider core module: got lost definitions %q, %d lost tuples, want none", names, count)
 	}
 }
