@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -56,7 +57,8 @@ func (c recordCopy) encodeCopy() string {
 	return compressed + base64.StdEncoding.EncodeToString(packed.Bytes())
 }
 
-// copyIn returns the copy in the annotation of an object, if it is valid and belongs to this object.
+// copyIn returns the copy in the annotation of an object, if it is valid and belongs to this object. Users may create
+// objects with any annotation, so it reads a copy only after the UID, which is the first field.
 func copyIn(o opensearchv1.Declared) (c recordCopy, ok bool) {
 	text, ok := o.GetAnnotations()[opensearchv1.RecordAnnotation]
 	if !ok {
@@ -70,8 +72,13 @@ func copyIn(o opensearchv1.Declared) (c recordCopy, ok bool) {
 		}
 		from = io.LimitReader(r, maxCopy)
 	}
-	err := json.NewDecoder(from).Decode(&c)
-	return c, err == nil && c.UID == string(o.GetUID())
+	begin := fmt.Appendf(nil, `{"uid":%q,`, o.GetUID())
+	found := make([]byte, len(begin))
+	if _, err := io.ReadFull(from, found); err != nil || !bytes.Equal(found, begin) {
+		return c, false
+	}
+	err := json.NewDecoder(io.MultiReader(bytes.NewReader(begin), from)).Decode(&c)
+	return c, err == nil
 }
 
 // copyOf returns the copy for a record of an object.

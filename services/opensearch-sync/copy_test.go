@@ -1,9 +1,14 @@
 package opensearchsync
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
@@ -88,5 +93,23 @@ func TestALargeRecordFitsIntoAnAnnotation(t *testing.T) {
 	got, ok := copyIn(bindingWith(map[string]string{opensearchv1.RecordAnnotation: text}))
 	if !ok || !reflect.DeepEqual(got, c) || len(text) > 64<<10 {
 		t.Errorf("%d bytes became %d, read: %t", len(data), len(text), ok)
+	}
+}
+
+// Everybody who may create objects may create one with any annotation, of 256 KiB at most. Decoded, it can take a gigabyte.
+func TestCopyOfAnotherObjectIsNotDecoded(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	fmt.Fprint(w, `{"uid":"another","provisioned":[{}`, strings.Repeat(",{}", maxCopy/4), `]}`)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	forged := bindingWith(map[string]string{opensearchv1.RecordAnnotation: compressed + base64.StdEncoding.EncodeToString(packed.Bytes())})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, ok := copyIn(forged)
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; ok || took > 4 {
+		t.Errorf("got valid %t, %d MiB allocated, want none", ok, took)
 	}
 }

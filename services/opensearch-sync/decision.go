@@ -70,12 +70,7 @@ func (d decision) isUncertain(w syncInput) bool {
 
 // expectedForDeletes returns the expected states of the objects whose entity is deleted.
 func (s *state) expectedForDeletes(kind plan.Kind, w syncInput, d decision) (all []verify.Expected) {
-	deleted := map[string]bool{}
-	for _, a := range d.actions {
-		for _, uid := range a.For {
-			deleted[uid] = deleted[uid] || a.Body == nil
-		}
-	}
+	deleted := d.touchedUIDs(func(a plan.Action) bool { return a.Body == nil })
 	for _, o := range w.objects {
 		if deleted[o.UID] {
 			all = append(all, s.tables[kind].expectedState(o))
@@ -84,12 +79,12 @@ func (s *state) expectedForDeletes(kind plan.Kind, w syncInput, d decision) (all
 	return all
 }
 
-// touchedUIDs returns the UIDs of objects for which there is an action.
-func (d decision) touchedUIDs() map[string]bool {
+// touchedUIDs returns the UIDs of objects for which there is such an action.
+func (d decision) touchedUIDs(is func(plan.Action) bool) map[string]bool {
 	all := map[string]bool{}
 	for _, a := range d.actions {
 		for _, uid := range a.For {
-			all[uid] = true
+			all[uid] = all[uid] || is(a)
 		}
 	}
 	return all

@@ -28,7 +28,7 @@ func (all obstacles) applyTo(objects []object) {
 
 func recordTooLarge() *plan.Verdict {
 	return &plan.Verdict{
-		State: opensearchv1.Error, Reason: "TooLarge",
+		State: opensearchv1.Error, Reason: plan.TooLarge,
 		Message: "what it gives is more than the API server can record in its status: split it into several objects",
 	}
 }

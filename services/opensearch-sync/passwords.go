@@ -47,7 +47,9 @@ func sourceOf(user *opensearchv1.OpensearchUser, secret event.Change) source {
 }
 
 func newPasswords() *passwords {
-	return &passwords{values: map[string]string{}, tags: map[string]tag{}, missing: map[string]plan.Verdict{}}
+	return &passwords{
+		values: map[string]string{}, tags: map[string]tag{}, of: map[string]corev1.SecretKeySelector{}, missing: map[string]plan.Verdict{},
+	}
 }
 
 // readPasswords returns the passwords of users that are not being deleted. It reads the Secrets that have changed, and all
@@ -58,8 +60,15 @@ func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Ke
 	if err != nil {
 		return nil, err
 	}
-	before, known, bySecret := w.to.tags, newPasswords(), stayingUsers(w.objects)
-	known.of = passwordReferences(bySecret)
+	before, known, bySecret, expected := w.to.tags, newPasswords(), map[string][]*opensearchv1.OpensearchUser{}, map[string][]verify.Expected{}
+	for _, o := range w.objects {
+		if user := o.needyUser(); user != nil {
+			from := user.Spec.PasswordFrom
+			bySecret[from.Name] = append(bySecret[from.Name], user)
+			expected[from.Name] = append(expected[from.Name], r.state.tables[plan.Users].expectedState(o))
+			known.of[string(user.UID)] = from
+		}
+	}
 	if p.Resync {
 		before = nil
 	}
@@ -72,7 +81,6 @@ func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Ke
 		}
 		allTold = allTold && live
 	}
-	expected := r.state.expectedUsers(w.objects)
 	err = forEach(ctx, unread, func(name string) error {
 		if err := r.verifier.Verify(ctx, expected[name]...); err != nil {
 			return err
@@ -100,51 +108,22 @@ func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Ke
 	return known, nil
 }
 
-func needsPassword(o object) bool { return !o.isDeleting() && o.obstacle == nil }
-
-// stayingUsers returns the users that are not being deleted and have no obstacle, by the names of their Secrets.
-func stayingUsers(objects []object) map[string][]*opensearchv1.OpensearchUser {
-	all := map[string][]*opensearchv1.OpensearchUser{}
-	for _, o := range objects {
-		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok && needsPassword(o) {
-			name := user.Spec.PasswordFrom.Name
-			all[name] = append(all[name], user)
-		}
+// needyUser returns the user of an object that needs a password, or nil: the object is not being deleted and has no
+// obstacle.
+func (o object) needyUser() *opensearchv1.OpensearchUser {
+	user, ok := o.value.(*opensearchv1.OpensearchUser)
+	if !ok || o.isDeleting() || o.obstacle != nil {
+		return nil
 	}
-	return all
-}
-
-// expectedUsers returns the expected states of the users that need a password, by the names of their Secrets.
-func (s *state) expectedUsers(objects []object) map[string][]verify.Expected {
-	all := map[string][]verify.Expected{}
-	for _, o := range objects {
-		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok && needsPassword(o) {
-			name := user.Spec.PasswordFrom.Name
-			all[name] = append(all[name], s.tables[plan.Users].expectedState(o))
-		}
-	}
-	return all
-}
-
-// passwordReferences returns the password references of users, by UID.
-func passwordReferences(bySecret map[string][]*opensearchv1.OpensearchUser) map[string]corev1.SecretKeySelector {
-	all := map[string]corev1.SecretKeySelector{}
-	for _, users := range bySecret {
-		for _, user := range users {
-			all[string(user.UID)] = user.Spec.PasswordFrom
-		}
-	}
-	return all
+	return user
 }
 
 // matchesObjects reports whether the passwords cover these objects with their present references.
 func (p *passwords) matchesObjects(objects []object) bool {
-	for uid, reference := range passwordReferences(stayingUsers(objects)) {
-		if p.of[uid] != reference {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(objects, func(o object) bool {
+		user := o.needyUser()
+		return user != nil && p.of[string(user.UID)] != user.Spec.PasswordFrom
+	})
 }
 
 // reuseTags reuses the tags of all users of one Secret. It reports false if one of them is missing or the Secret has

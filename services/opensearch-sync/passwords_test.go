@@ -184,7 +184,9 @@ func TestPasswordsAreOfUsersAsTheyAre(t *testing.T) {
 	hindered := of(withPassword("ben", "three"))
 	hindered[0].obstacle = recordTooLarge()
 	known := newPasswords()
-	known.of = passwordReferences(stayingUsers(of(anna, ben)))
+	for _, user := range []*opensearchv1.OpensearchUser{anna, ben} {
+		known.of[string(user.UID)] = user.Spec.PasswordFrom
+	}
 	for name, c := range map[string]struct {
 		objects []object
 		want    bool

@@ -101,7 +101,7 @@ func recordOf(o object, w syncInput, d outcome) fields {
 
 // objectsLackingRecord returns the objects that need a new record or a finalizer before the actions run.
 func objectsLackingRecord(w syncInput, d decision) (all []object) {
-	touched := d.touchedUIDs()
+	touched := d.touchedUIDs(func(plan.Action) bool { return true })
 	for _, o := range w.objects {
 		is, known := d.outcomes[string(o.value.GetUID())]
 		if !known || o.isGone() || !touched[string(o.value.GetUID())] && !is.holds {

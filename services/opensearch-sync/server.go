@@ -141,17 +141,22 @@ func (s *server) listThings(ctx context.Context, ref *opensearchv1.ClusterRef, k
 	return slices.SortedFunc(maps.Values(all), func(a, b *opensearchv1.Thing) int { return cmp.Compare(a.GetName(), b.GetName()) }), nil
 }
 
+// listMappings reads the mappings and the accounts in the cluster of a request.
+func (s *server) listMappings(ctx context.Context, ref *opensearchv1.ClusterRef) (l listing, accounts []plan.Account, err error) {
+	if l, err = s.listEntities(ctx, ref, plan.Mappings); err != nil {
+		return l, nil, err
+	}
+	users, err := s.listEntities(ctx, ref, plan.Users)
+	return l, plan.Accounts(users.actual), err
+}
+
 // ListMappings lists the roles that have a mapping or a direct holder.
 func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMappingsRequest) (*opensearchv1.ListMappingsResponse, error) {
-	l, err := s.listEntities(ctx, request.GetCluster(), plan.Mappings)
+	l, accounts, err := s.listMappings(ctx, request.GetCluster())
 	if err != nil {
 		return nil, err
 	}
-	users, err := s.listEntities(ctx, request.GetCluster(), plan.Users)
-	if err != nil {
-		return nil, err
-	}
-	answer, accounts, roles := &opensearchv1.ListMappingsResponse{}, plan.Accounts(users.actual), slices.Collect(maps.Keys(l.actual))
+	answer, roles := &opensearchv1.ListMappingsResponse{}, slices.Collect(maps.Keys(l.actual))
 	for _, a := range accounts {
 		roles = append(roles, a.Roles...)
 	}
@@ -179,11 +184,7 @@ func holderMessages(holders []plan.Holder) (all []*opensearchv1.Holder) {
 
 // ExplainMapping returns the source of each entry of a role's mapping, and the holders of the role.
 func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
-	l, err := s.listEntities(ctx, request.GetCluster(), plan.Mappings)
-	if err != nil {
-		return nil, err
-	}
-	users, err := s.listEntities(ctx, request.GetCluster(), plan.Users)
+	l, accounts, err := s.listMappings(ctx, request.GetCluster())
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +193,7 @@ func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.Expla
 		paths[string(o.value.GetUID())] = o.Key.Path()
 	}
 	answer := &opensearchv1.ExplainMappingResponse{
-		Holders: holderMessages(plan.HoldersOf(request.GetRole(), l.actual[request.GetRole()].Entries(), plan.Accounts(users.actual))),
+		Holders: holderMessages(plan.HoldersOf(request.GetRole(), l.actual[request.GetRole()].Entries(), accounts)),
 	}
 	for _, e := range plan.Explain(request.GetRole(), planBindings(l.objects, l.server, nil), l.actual[request.GetRole()]) {
 		entry := &opensearchv1.Entry{List: e.List, Value: e.Value, Foreign: e.Foreign, Exists: e.Exists}

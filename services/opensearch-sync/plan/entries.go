@@ -24,22 +24,17 @@ func (e Entries) withExistingAnd(there Entries) Entries {
 }
 
 // minus returns the entries of e that other lacks. It compares And as a whole.
-func (e Entries) minus(other Entries) Entries {
-	left := e.combineLists(other, func(a, b []string) []string {
-		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
-	})
-	if left.And = e.And; equalSet(e.And, other.And) {
-		left.And = nil
-	}
-	return left
-}
+func (e Entries) minus(other Entries) Entries { return e.filter(other, false) }
 
 // intersect returns the entries of e that other has, too. It compares And as a whole.
-func (e Entries) intersect(other Entries) Entries {
+func (e Entries) intersect(other Entries) Entries { return e.filter(other, true) }
+
+// filter returns the entries of e that other has, or those that it lacks.
+func (e Entries) filter(other Entries, has bool) Entries {
 	left := e.combineLists(other, func(a, b []string) []string {
-		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
+		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) != has })
 	})
-	if left.And = nil; equalSet(e.And, other.And) {
+	if equalSet(e.And, other.And) == has {
 		left.And = e.And
 	}
 	return left

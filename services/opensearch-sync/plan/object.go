@@ -24,6 +24,7 @@ const (
 	BindNeeded     = "BindNeeded"
 	Refused        = "Refused"
 	Invalid        = "Invalid"
+	TooLarge       = "TooLarge"
 	// ActionGroupMissing means that a name has the form of an action group, and no such group exists.
 	ActionGroupMissing = "ActionGroupMissing"
 	NotListed          = "NotListed"
@@ -169,7 +170,10 @@ func (n named) hasOwnEntity(o Object) bool {
 
 func (n named) decideName(d *Decision) {
 	slices.SortFunc(n.objects, func(a, b Object) int {
-		return cmp.Or(compareBools(n.isOwnedBy(b), n.isOwnedBy(a)), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+		if owns := n.isOwnedBy(a); owns != n.isOwnedBy(b) {
+			return map[bool]int{true: -1, false: 1}[owns]
+		}
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 	})
 	leaving := false // The entity is about to be removed.
 	for _, o := range n.objects {
@@ -195,17 +199,6 @@ func (n named) decideName(d *Decision) {
 			first = o.UID
 			n.decideLive(d, o)
 		}
-	}
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	default:
-		return -1
 	}
 }
 

@@ -55,6 +55,10 @@ func patternValues(o opensearchv1.Declared) (all []value) {
 // that does not compile can keep OpenSearch from loading every later change. If groups is not nil, it lists the
 // existing action groups, and CheckValues also checks the names of actions.
 func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
+	if contentCost(o) > maxContent {
+		return new(failedVerdict(TooLarge, fmt.Sprintf(
+			"it asks for more than %d KiB, counting %d bytes for each value besides its text: split it into several objects", maxContent>>10, valueCost)))
+	}
 	all := patternValues(o)
 	for _, v := range all {
 		if err := checkPattern(v.text); err != nil {
@@ -76,6 +80,19 @@ func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
 		}
 	}
 	return nil
+}
+
+// contentCost returns the cost of what an object asks for in OpenSearch. A binding asks for its entries in each role.
+func contentCost(o opensearchv1.Declared) int {
+	times, content := 1, any(BodyOf(o))
+	if b, ok := o.(*opensearchv1.OpensearchUserRoleBinding); ok {
+		times, content = len(b.Spec.Roles), [][]string{b.Spec.Users, b.Spec.BackendRoles, b.Spec.Hosts, b.Spec.AndBackendRoles}
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return maxContent + 1 // Decoded JSON can always be encoded.
+	}
+	return times * new(Meter).CostOf(text)
 }
 
 var (

@@ -59,6 +59,15 @@ func TestCheckValuesNamesTheField(t *testing.T) {
 			t.Errorf("got %+v, want Invalid for spec.%s", v, field)
 		}
 	}
+	for name, o := range map[string]opensearchv1.Declared{
+		"user":    &opensearchv1.OpensearchUser{Spec: opensearchv1.OpensearchUserSpec{Attributes: map[string]string{"a": strings.Repeat("a", maxContent)}}},
+		"role":    role(opensearchv1.IndexPermission{AllowedActions: make([]string, maxContent/valueCost)}),
+		"binding": bound(opensearchv1.OpensearchUserRoleBindingSpec{Roles: make([]string, 100), Users: []string{strings.Repeat("a", maxContent/100)}}),
+	} {
+		if v := CheckValues(o, nil); v == nil || v.Reason != TooLarge {
+			t.Errorf("got %+v for a large %s, want TooLarge", v, name)
+		}
+	}
 	actions := role(opensearchv1.IndexPermission{IndexPatterns: []string{"logs"}, AllowedActions: []string{"read", "cluster:monitor", "*", "rea?", "/rea./", "raed"}})
 	if v := CheckValues(actions, map[string]bool{"read": true}); v == nil || v.Reason != ActionGroupMissing || !strings.Contains(v.Message, `"raed"`) {
 		t.Errorf("got %+v, want ActionGroupMissing for raed", v)

@@ -229,6 +229,11 @@ func TestListThatBreaksOffIsNone(t *testing.T) {
 	if err != nil || fmt.Sprint(all) != "map[a:{map[cluster_permissions:[x]] false}]" {
 		t.Errorf("got %v, %v", all, err)
 	}
+	// One text does not count as many values, whatever it contains.
+	text := `{"a":{"description":"\\\"` + strings.Repeat(",[{", maxListed/8) + `"}}`
+	if all, err := lists(t, func(w io.Writer) { fmt.Fprint(w, text) }).List(t.Context(), plan.Roles); err != nil || len(all) != 1 {
+		t.Errorf("got %d entities, %v", len(all), err)
+	}
 }
 
 func TestRefusalNamesTheWrongValue(t *testing.T) {

@@ -12,32 +12,22 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-const (
-	// maxListed bounds a list in bytes, and maxValues its JSON values. They allow about 30,000 users.
-	maxListed = 16 << 20
-	maxValues = 500_000
-)
+// maxListed bounds the cost of a list; see [plan.Meter]. It allows about 30,000 users.
+const maxListed = 24 << 20
 
 // errTooLarge means that a list exceeds the memory that one cluster may use.
-var errTooLarge = fmt.Errorf("OpenSearch lists more than %d bytes or %d values", maxListed, maxValues)
+var errTooLarge = errors.New("OpenSearch lists more than 24 MiB, counting 32 bytes for each value besides its text,")
 
-// bounded reads a list and returns an error once it exceeds its bounds.
+// bounded reads a list and returns an error once it exceeds its bound.
 type bounded struct {
-	from io.Reader
-	// bytes and values count what may still be read. Every JSON value except the first follows one of the counted
-	// characters.
-	bytes, values int
+	from  io.Reader
+	meter plan.Meter
+	left  int
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
-	b.bytes -= n
-	for _, c := range p[:n] {
-		if c == ',' || c == '{' || c == '[' {
-			b.values--
-		}
-	}
-	if b.bytes < 0 || b.values < 0 {
+	if b.left -= b.meter.CostOf(p[:n]); b.left < 0 {
 		return 0, errTooLarge
 	}
 	return n, err
@@ -58,7 +48,7 @@ func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Enti
 		return nil, fmt.Errorf("listing %s: %w", kind, err)
 	}
 	defer response.Body.Close()
-	all, err := decodeList(kind, &bounded{from: response.Body, bytes: maxListed, values: maxValues})
+	all, err := decodeList(kind, &bounded{from: response.Body, left: maxListed})
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, fault.Unavailable(&busy{text: fmt.Sprintf("%v of %s", err, kind)})

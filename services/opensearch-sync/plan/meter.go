@@ -1,0 +1,30 @@
+package plan
+
+const (
+	// valueCost is what a JSON value costs besides its bytes, because it takes more memory than its text.
+	valueCost = 32
+	// maxContent bounds the cost of what one object asks for, so that it cannot fill the list of a kind.
+	maxContent = 512 << 10
+)
+
+// Meter measures the memory that a JSON text takes once it is decoded.
+type Meter struct{ quoted, escaped bool }
+
+// CostOf returns the cost of the next part of the text. Every value except the first follows one of the counted
+// characters.
+func (m *Meter) CostOf(part []byte) int {
+	cost := len(part)
+	for _, c := range part {
+		switch {
+		case m.escaped:
+			m.escaped = false
+		case c == '\\':
+			m.escaped = true
+		case c == '"':
+			m.quoted = !m.quoted
+		case !m.quoted && (c == ',' || c == '{' || c == '['):
+			cost += valueCost
+		}
+	}
+	return cost
+}
