@@ -265,7 +265,7 @@ func TestQuestionsBeforeTheSnapshotAreNotAnswered(t *testing.T) {
 		if connect.CodeOf(err) != connect.CodeUnavailable {
 			return fmt.Errorf("got %v", err)
 		}
-		if !strings.Contains(err.Error(), "does not know everything yet") {
+		if !strings.Contains(err.Error(), "has not read everything yet") {
 			return errors.New("it does not listen yet")
 		}
 		return nil

@@ -226,7 +226,7 @@ func (p *Elector) standBy(ctx context.Context, seen *standbyWatch) error {
 		return err
 	}
 	if seen.asked == 2 {
-		p.log.WarnContext(ctx, "nobody claims the turn, though it was asked for: may claims be published?")
+		p.log.WarnContext(ctx, "no replica holds the lease; check that the NATS user may publish claims")
 	}
 	_, err = p.js.Publish(ctx, topology.WakeSubject(p.service), nil)
 	return err
