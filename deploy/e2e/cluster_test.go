@@ -61,7 +61,7 @@ func TestEntailUpUsesClusterOfUser(t *testing.T) {
 	t.Run("as a user who may not impersonate", func(t *testing.T) {
 		mayDoAllButImpersonate(t, objects, "dev")
 		m := up(t, t.TempDir(), "--kubeconfig="+filepath.Join(filepath.Dir(kubeconfig), "dev.kubeconfig"), "--samples", "deploy/samples")
-		if m.Kubernetes != server || !strings.Contains(m.words.String(), "services act as you") {
+		if m.Kubernetes != server || !strings.Contains(m.words.String(), "services act with your rights") {
 			t.Errorf("cluster: got %s, want %s; progress: %s", m.Kubernetes, server, m.words)
 		}
 		sampleComesAndGoes(t, objects, func() {

@@ -49,16 +49,16 @@ func Defaults() Config {
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.StringSliceVar(&c.Policy.Prohibited, "prohibited", c.Policy.Prohibited,
-		"`roles` that no rule may imply: a name, or its beginning and *, of one kind after Role/ or ClusterRole/; the admission policy has them, too")
+		"`roles` that no rule may imply: a name, or a prefix and *; Role/ or ClusterRole/ before it limits it to one kind; the admission policy holds the same list")
 	fs.StringSliceVar(&c.Policy.Excluded, "exclude-namespaces", c.Policy.Excluded, "`namespaces` in which no rule holds")
-	fs.IntVar(&c.Policy.MaxGenerated, "max-generated", c.Policy.MaxGenerated, "how many RoleBindings one rule may bring about; beyond, it is paused")
-	fs.IntVar(&c.Policy.MaxRules, "max-rules", c.Policy.MaxRules, "how many rules of a namespace hold, the oldest first")
-	fs.StringVar(&c.ProjectStore, "project-store", c.ProjectStore, "`name` of an OpenFGA store in which checks shall see what roles imply")
-	fs.StringVar(&c.ProjectRoles, "project-roles", c.ProjectRoles, "`type#relation` of roles in its model: such a relation must take itself for its users")
+	fs.IntVar(&c.Policy.MaxGenerated, "max-generated", c.Policy.MaxGenerated, "how many RoleBindings one rule may create; beyond that no RoleBinding is added")
+	fs.IntVar(&c.Policy.MaxRules, "max-rules", c.Policy.MaxRules, "how many rules of a namespace are in force; the oldest come first")
+	fs.StringVar(&c.ProjectStore, "project-store", c.ProjectStore, "`name` of an OpenFGA store into which the implied roles are also written as tuples")
+	fs.StringVar(&c.ProjectRoles, "project-roles", c.ProjectRoles, "`type#relation` of roles in the model of --project-store; the relation must accept itself as a user")
 	c.OpenFGA.BindFlags(fs)
 	c.Admission.BindFlags(fs)
 	fs.BoolVar(&c.WithoutGuard, "without-guard", c.WithoutGuard,
-		"let rules hold although no webhook judges who writes them: whoever may write a rule may then give any role")
+		"accept rules although no webhook checks their authors; users who may write a rule can then give any role")
 	fs.IntVar(&c.Writers, "writers", c.Writers, "how many changes to make at the API server at a time")
 }
 

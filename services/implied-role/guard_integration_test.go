@@ -195,7 +195,7 @@ func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
 		"no subject":               {h.rebinds("standing", "lead"), nil},
 		"a label":                  {h.patchesBinding("standing", `{"metadata":{"labels":{"a":"b"}}}`), nil},
 		"a label less":             {h.patchesBinding("system", `{"metadata":{"labels":null}}`), two},
-		"a name of ours":           {h.binds(infer.Name("late", role("dev")), "free", mallory), []string{"made by implied-role", infer.IndependentLabel}},
+		"a name of ours":           {h.binds(infer.Name("late", role("dev")), "free", mallory), []string{"reserved for RoleBindings of implied-role", infer.IndependentLabel}},
 		"what is kept when its source goes": {
 			h.patchesBinding(infer.Name("standing", role("dev")), `{"metadata":{"labels":{"`+infer.IndependentLabel+`":"true"}}}`),
 			[]string{"Role dev implies Role secret-admin"},
@@ -237,8 +237,8 @@ func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
 		want []string
 	}{
 		"a child that they may bind":        {h.implies("x", "p", "free"), nil},
-		"a child that they may not bind":    {h.implies("x", "p", "secret-admin"), []string{"gives Role secret-admin to whoever has Role p", `"bind" on roles/secret-admin`}},
-		"what the child implies":            {h.implies("x", "p", "dev"), []string{"gives Role secret-admin with Role dev to whoever has Role p", mallory + " may not bind"}},
+		"a child that they may not bind":    {h.implies("x", "p", "secret-admin"), []string{"gives Role secret-admin to every holder of Role p", `"bind" on roles/secret-admin`}},
+		"what the child implies":            {h.implies("x", "p", "dev"), []string{"gives Role secret-admin with Role dev to every holder of Role p", mallory + " may not bind"}},
 		"what the child's child implies":    {h.implies("x", "p", "lead"), []string{"gives Role secret-admin with Role lead"}},
 		"a ClusterRole":                     {h.implies("x", "p", "ClusterRole/view"), []string{`"bind" on clusterroles/view`}},
 		"the other end of somebody's rule":  {h.implies("dev.to.secret-admin", "p", "secret-admin"), []string{"secret-admin"}},
@@ -248,7 +248,7 @@ func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
 		"an administrator's":                {admin.implies("x", "p", "ClusterRole/view"), nil},
 		"one for all namespaces":            {everywhere.hands(mallory).implies("x", "p", "free"), []string{"at the cluster scope"}},
 		"an administrator's for all":        {everywhere.hands("x").admin().implies("x", "p", "free"), []string{"could not find the requested resource"}},
-		"an administrator's in kube-system": {b.in("kube-system").hands("x").admin().implies("x", "p", "free"), []string{"no rule holds in namespace kube-system"}},
+		"an administrator's in kube-system": {b.in("kube-system").hands("x").admin().implies("x", "p", "free"), []string{"no rule is in force in namespace kube-system"}},
 	} {
 		t.Run(name, func(t *testing.T) { judged(t, c.err, c.want...) })
 	}

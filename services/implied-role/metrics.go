@@ -18,7 +18,7 @@ type metrics struct {
 
 func newMetrics(registerer prometheus.Registerer, s *state.State) *metrics {
 	m := &metrics{writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "entail_implied_writes_total", Help: "Changes of generated RoleBindings, by what and how it went.",
+		Name: "entail_implied_writes_total", Help: "Writes of generated RoleBindings, by verb and outcome.",
 	}, []string{"verb", "outcome"})}
 	registerer.MustRegister(m.writes, newCollector(s))
 	return m
@@ -41,9 +41,9 @@ type collector struct {
 func newCollector(s *state.State) collector {
 	return collector{
 		state:     s,
-		rules:     prometheus.NewDesc("entail_implied_rules", "Rules, by whether all that follows from them is there.", []string{"synced"}, nil),
-		generated: prometheus.NewDesc("entail_implied_bindings", "Generated RoleBindings.", nil, nil),
-		cycles:    prometheus.NewDesc("entail_implied_cycles", "Sets of roles that all imply each other.", nil, nil),
+		rules:     prometheus.NewDesc("entail_implied_rules", "ImpliedRoles, by whether all their RoleBindings exist.", []string{"synced"}, nil),
+		generated: prometheus.NewDesc("entail_implied_bindings", "RoleBindings that implied-role generated.", nil, nil),
+		cycles:    prometheus.NewDesc("entail_implied_cycles", "Cycles: sets of roles that all imply each other.", nil, nil),
 	}
 }
 

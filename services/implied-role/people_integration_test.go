@@ -102,7 +102,7 @@ func TestWhoHasAdminGetsNothingByRules(t *testing.T) {
 	}{
 		"a role two levels up":         {adam.binds("x", "lead", "adam"), []string{"Role lead implies Role beyond by way of Role dev", "adam may not bind"}},
 		"a role that gives nothing":    {adam.binds("x", "free", "adam"), nil},
-		"a rule to what they lack":     {adam.implies("x", "free", "beyond"), []string{"gives Role beyond to whoever has Role free", "adam may not bind"}},
+		"a rule to what they lack":     {adam.implies("x", "free", "beyond"), []string{"gives Role beyond to every holder of Role free", "adam may not bind"}},
 		"a rule to what implies that":  {adam.implies("x", "free", "lead"), []string{"gives Role beyond with Role lead"}},
 		"a rule to what they have":     {adam.implies("x", "free", "ClusterRole/view"), nil},
 		"the status of a rule":         {adam.patchesStatus("dev.to.beyond"), []string{"cannot patch resource", "impliedroles/status"}},

@@ -135,7 +135,7 @@ func (r *rights) uses() map[string]testenv.RightUse {
 			}
 			r.tries("implies")
 		},
-		Need: func(testenv.RightCase) { r.tries("this cannot be judged now") },
+		Need: func(testenv.RightCase) { r.tries("this request cannot be checked now") },
 		Done: func(testenv.RightCase) { r.tries("implies") },
 	}
 	bind := testenv.RightUse{

@@ -244,7 +244,7 @@ func (r *statusReconciler) warnOf(ctx context.Context, key event.Key, left *int,
 	if *left--; !live || *left < 0 {
 		return
 	}
-	r.log.WarnContext(ctx, "a foreign RoleBinding stands in the way", slog.String("object", key.String()), slog.String("reason", note.Reason))
+	r.log.WarnContext(ctx, "another RoleBinding has the reserved name", slog.String("object", key.String()), slog.String("reason", note.Reason))
 	r.writer.Note(ctx, b.Change, note)
 }
 

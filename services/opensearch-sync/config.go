@@ -46,10 +46,10 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.SecretInterval, "secret-interval", c.SecretInterval,
 		"how often to read the Secrets of users again where the watcher does not follow them (its --secret-namespaces)")
 	fs.DurationVar(&c.DriftInterval, "drift-interval", c.DriftInterval,
-		"how often to compare OpenSearch with the objects, and repair what other software changed there")
-	fs.BoolVar(&c.Local, "local-clusters", c.Local, "let OpenSearch clusters be at addresses of this machine: for development alone")
+		"how often to compare OpenSearch with the objects, and to repair changes of other software")
+	fs.BoolVar(&c.Local, "local-clusters", c.Local, "allow OpenSearch clusters at addresses of this machine; for development only")
 	fs.BoolVar(&c.Legacy, "legacy-group", c.Legacy,
-		"take objects of "+opensearchv1.LegacyGroup+", too, which the public operator must then not manage any more")
+		"also manage objects of "+opensearchv1.LegacyGroup+"; the public operator must not manage them any more")
 }
 
 // Validate returns an error that names each wrong setting and how to correct it.

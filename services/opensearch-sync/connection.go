@@ -227,7 +227,7 @@ func (c *connections) settingsOf(ctx context.Context, cluster *opensearchv1.Open
 	case cluster.Status.Phase == opensearchv1.Running:
 		r.readOperated(cluster, named)
 	default:
-		return search.Settings{}, &notReadyError{"ClusterNotRunning", "the cluster is not running yet, and says no other connection"}
+		return search.Settings{}, &notReadyError{"ClusterNotRunning", "the cluster is not running yet, and has no other connection"}
 	}
 	if r.err == nil {
 		return r.into, nil

@@ -32,10 +32,10 @@ func TestWhatWasThereBeforeIsTakenOverByName(t *testing.T) {
 	b.put(kinds.OpenSearchTenants(), "room", spec(map[string]any{"description": "ours"}))
 	b.put(kinds.OpenSearchActionGroups(), "group", spec(map[string]any{"allowedActions": []any{"read"}}))
 	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "belongs to another object")
-	b.state(kinds.OpenSearchUsers(), "ben", "ERROR", "made by others")
+	b.state(kinds.OpenSearchUsers(), "ben", "ERROR", "from another author")
 	all := map[string]kinds.Kind{"watchers": kinds.OpenSearchRoles(), "room": kinds.OpenSearchTenants(), "group": kinds.OpenSearchActionGroups()}
 	for name, kind := range all {
-		b.state(kind, name, "IGNORED", "already exists")
+		b.state(kind, name, "IGNORED", "exists in OpenSearch already")
 	}
 	if is := b.listed("roles/watchers") + b.listed("tenants/room") + b.listed("actiongroups/group"); !strings.Contains(is, "theirs") || !strings.Contains(is, "cluster_all") || !strings.Contains(is, "write") {
 		t.Errorf("what others made is %s", is)
@@ -70,7 +70,7 @@ func TestWhatWasOthersIsMadeOnceItIsGone(t *testing.T) {
 	b.connect()
 	b.serve()
 	b.role("watchers")
-	b.state(kinds.OpenSearchRoles(), "watchers", "IGNORED", "already exists")
+	b.state(kinds.OpenSearchRoles(), "watchers", "IGNORED", "exists in OpenSearch already")
 	if status, answer := b.search.Do(t, http.MethodDelete, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
 		t.Fatalf("%d %s", status, answer)
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // recordMissing is the message for an object that was in step and has lost its record.
-const recordMissing = "OpenSearch may have what was made for this object, and its record was removed from the status and the annotation " +
-	opensearchv1.RecordAnnotation + "; remove from OpenSearch what is left, and annotate the object with "
+const recordMissing = "OpenSearch may still hold the data of this object, and the record in its status and in the annotation " +
+	opensearchv1.RecordAnnotation + " was removed; remove the data from OpenSearch, and annotate the object with "
 
 // serverChanged returns the verdict on an object whose cluster now leads to another server than the object was made on.
 func serverChanged(o object, server string) plan.Verdict {
@@ -27,8 +27,8 @@ func serverChanged(o object, server string) plan.Verdict {
 func remainsVerdict(o object, why string) plan.Verdict {
 	return plan.Verdict{
 		State: opensearchv1.Error, Reason: "ClusterMissing",
-		Message: fmt.Sprintf("OpenSearchCluster %s is gone, and OpenSearch %s still has what this object asked for: %s; declare the cluster again, "+
-			"or annotate the object with %s to leave it there", o.value.Cluster(), o.madeOn(), why, o.toForget()),
+		Message: fmt.Sprintf("OpenSearchCluster %s was deleted, and OpenSearch %s still holds the data of this object: %s; declare the cluster again, "+
+			"or annotate the object with %s to leave the data there", o.value.Cluster(), o.madeOn(), why, o.toForget()),
 	}
 }
 
@@ -61,8 +61,8 @@ func (s *statuses) holdMembers(ctx context.Context, p *controller.Request[Key], 
 			o.value = o.written
 		}
 		return s.writeVerdict(ctx, p, o, plan.Verdict{State: opensearchv1.Error, Reason: plan.Invalid, Message: fmt.Sprintf(
-			"annotation %s names OpenSearch %s, to which OpenSearchCluster %s leads; remove the annotation, or delete the object to leave there "+
-				"what was made for it", opensearchv1.ForgetAnnotation, w.server, o.value.Cluster())})
+			"annotation %s names OpenSearch %s, to which OpenSearchCluster %s leads; remove the annotation, or delete the object to leave its data "+
+				"there", opensearchv1.ForgetAnnotation, w.server, o.value.Cluster())})
 	})
 }
 

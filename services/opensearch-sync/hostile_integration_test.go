@@ -210,7 +210,7 @@ func TestWhoeverAsksForTheNameOfAnotherGetsNothing(t *testing.T) {
 	b.login("anna", first, http.StatusOK)
 	b.secret("stolen", map[string]string{"key": second})
 	b.put(kinds.OpenSearchUsers(), "thief", spec(map[string]any{"name": "anna", "passwordFrom": map[string]any{"name": "stolen", "key": "key"}}))
-	b.state(kinds.OpenSearchUsers(), "thief", "ERROR", "another object asks for")
+	b.state(kinds.OpenSearchUsers(), "thief", "ERROR", "another object also asks for")
 	b.Resync(topology.OpensearchSync)
 	b.Settled()
 	b.login("anna", first, http.StatusOK)

@@ -149,7 +149,7 @@ func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 	b.Delete(kinds.OpenSearchUsers().In(namespace), "anna")
 	b.Delete(kinds.OpenSearchRoles().In(namespace), "watchers")
 	b.serve()
-	b.held(kinds.OpenSearchUsers(), "anna", "is gone, and OpenSearch "+b.server()+" still has")
+	b.held(kinds.OpenSearchUsers(), "anna", "was deleted, and OpenSearch "+b.server()+" still has")
 	b.held(kinds.OpenSearchRoles(), "watchers", "there is no such Secret")
 	b.login("anna", first, http.StatusOK)
 	b.annotate(kinds.OpenSearchRoles(), "watchers", forget, b.server())
@@ -226,7 +226,7 @@ func TestObjectsOfAnotherServerAreHeld(t *testing.T) {
 	b.AwaitGone(kinds.OpenSearchBindings().In(namespace), "one")
 	b.mappedTo("theirs", "kim")
 	b.annotate(kinds.OpenSearchRoles(), "theirs", forget, "elsewhere")
-	b.state(kinds.OpenSearchRoles(), "theirs", "IGNORED", "already exists")
+	b.state(kinds.OpenSearchRoles(), "theirs", "IGNORED", "exists in OpenSearch already")
 	b.remove(kinds.OpenSearchRoles(), "theirs")
 	if is := b.listed("roles/theirs"); !strings.Contains(is, "cluster_all") {
 		t.Errorf("the role of others is now %s", is)
@@ -287,7 +287,7 @@ func TestRecordsTakeTheVerbRecord(t *testing.T) {
 	}
 	for name, value := range map[string]string{forget: b.server(), "entail.dev/opensearch-record": `{"uid":"x"}`} {
 		testenv.Eventually(t, soon, func() error {
-			if err := annotate(name, value); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "take the verb record") {
+			if err := annotate(name, value); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "need the verb record") {
 				return fmt.Errorf("annotation %s gets %w, want forbidden by its policy", name, err)
 			}
 			return nil

@@ -34,7 +34,7 @@ func TestObjectsOfBothGroupsAreInOneCluster(t *testing.T) {
 			b.bind("one", "watchers", "anna") // An object of the same name in the other group.
 			b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 			b.user("anna")
-			b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another object asks for")
+			b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another object also asks for")
 
 			client := opensearchv1connect.NewOpenSearchServiceClient(http.DefaultClient, running.URL)
 			answer, err := client.Preview(t.Context(), &opensearchv1.PreviewRequest{
@@ -61,7 +61,7 @@ func TestObjectsOfBothGroupsAreInOneCluster(t *testing.T) {
 			b.remove(kinds.OpenSearchUsers(), "anna")
 			b.login("anna", first, http.StatusOK) // The user belonged to the object of the other group.
 			b.user("anna")
-			b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another object asks for")
+			b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another object also asks for")
 			b.force(users, "anna") // The object has moved to the other group.
 			b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 			b.login("anna", first, http.StatusOK)

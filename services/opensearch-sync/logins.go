@@ -60,7 +60,7 @@ func (l *authCacheFlusher) scheduleFlush(term uint64, changed bool) {
 				return
 			}
 			if err := l.empty(l.ctx); err != nil && l.ctx.Err() == nil {
-				l.log.WarnContext(l.ctx, "OpenSearch does not forget who has logged in: a password from before a change may be taken for an hour",
+				l.log.WarnContext(l.ctx, "OpenSearch did not empty its cache of logins; it may accept the old password for an hour",
 					slog.Any("error", err))
 				l.mu.Lock()
 				l.begun = false // The next run tries again.

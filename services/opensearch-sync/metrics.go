@@ -11,9 +11,9 @@ type metrics struct{ writes, drift *prometheus.CounterVec }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "entail_opensearch_writes_total", Help: "Requests that change OpenSearch, by kind and whether they were done.",
+		Name: "entail_opensearch_writes_total", Help: "Requests that write to OpenSearch, by kind and result.",
 	}, []string{"kind", "result"}), drift: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "entail_opensearch_drift_total", Help: "Things in OpenSearch that other software changed and opensearch-sync repaired, by kind.",
+		Name: "entail_opensearch_drift_total", Help: "Users, roles and other entries of OpenSearch that other software changed and opensearch-sync repaired, by kind.",
 	}, []string{"kind"})}
 	registerer.MustRegister(m.writes, m.drift)
 	for _, kind := range plan.Kinds() { // Prometheus shows an increase only after a first sample.

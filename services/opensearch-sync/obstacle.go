@@ -29,7 +29,7 @@ func (all obstacles) applyTo(objects []object) {
 func recordTooLarge() *plan.Verdict {
 	return &plan.Verdict{
 		State: opensearchv1.Error, Reason: plan.TooLarge,
-		Message: "what it gives is more than the API server can record in its status: split it into several objects",
+		Message: "the record of its tuples does not fit into its status; split it into several objects",
 	}
 }
 
@@ -119,7 +119,7 @@ func (r *foreignWriters) forgetUID(uid string) {
 func otherWriter() *plan.Verdict {
 	return &plan.Verdict{
 		State: opensearchv1.Error, Reason: plan.OtherWriter,
-		Message: "another controller has written the status of this object: stop one of the two; nothing is written until it has left it alone for " +
+		Message: "another controller writes the status of this object; stop it; nothing is written until it has been silent for " +
 			quiet.String() + ", or the object is annotated with " + opensearchv1.AdoptAnnotation + "=true",
 	}
 }

@@ -79,8 +79,8 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	b.user("anna")
 	b.role("theirs")
 	b.bind("one", "theirs", "anna", "ben")
-	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "made by others")
-	b.state(kinds.OpenSearchRoles(), "theirs", "IGNORED", "already exists")
+	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "from another author")
+	b.state(kinds.OpenSearchRoles(), "theirs", "IGNORED", "exists in OpenSearch already")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	b.login("anna", second, http.StatusOK)
 	if got := b.mapped("theirs"); !slices.Equal(got, []string{"kim", "anna", "ben"}) {
@@ -90,7 +90,7 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	b.state(kinds.OpenSearchUsers(), "admin", "ERROR", "reserves the user")
 	_, before := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
 	b.put(kinds.OpenSearchRoles(), "static", spec(map[string]any{"name": "readall", "clusterPermissions": []any{"cluster_monitor"}}))
-	b.state(kinds.OpenSearchRoles(), "static", "IGNORED", "one of OpenSearch's own")
+	b.state(kinds.OpenSearchRoles(), "static", "IGNORED", "reserved by OpenSearch")
 	b.remove(kinds.OpenSearchRoles(), "static")
 	_, after := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
 	if !bytes.Contains(before, []byte(`"static":true`)) || !bytes.Equal(before, after) {

@@ -139,7 +139,7 @@ func TestUserOfProtectedMappingRequiresBind(t *testing.T) {
 	annotation := func(value string) string {
 		return fmt.Sprintf(`{"metadata":{"annotations":{"opensearch.org/bind":%q}}}`, value)
 	}
-	a.refused(a.patch(users, "mallory", annotation(values["mallory"])), "takes the verb bind on all")
+	a.refused(a.patch(users, "mallory", annotation(values["mallory"])), "needs the verb bind on all")
 	b.annotate(users, "chief", "opensearch.org/bind", values["mallory"]) // The approval of another object does not count.
 	b.annotate(users, "mallory", "opensearch.org/bind", values["mallory"])
 	b.state(users, "mallory", "CREATED", "")
@@ -189,7 +189,7 @@ func TestRoleThatOnlyOpenSearchProtectsRequiresBind(t *testing.T) {
 	a.accepted(a.create(bindings, "gift", map[string]any{"roles": []any{"company"}, "users": []any{"free"}}))
 	value := b.approval(bindings, "gift")
 	b.absent("rolesmapping/company")
-	a.refused(a.patch(bindings, "gift", fmt.Sprintf(`{"metadata":{"annotations":{"opensearch.org/bind":%q}}}`, value)), "takes the verb bind on all")
+	a.refused(a.patch(bindings, "gift", fmt.Sprintf(`{"metadata":{"annotations":{"opensearch.org/bind":%q}}}`, value)), "needs the verb bind on all")
 	b.annotate(bindings, "gift", "opensearch.org/bind", value)
 	b.state(bindings, "gift", "CREATED", "")
 	a.accepted(a.patch(bindings, "gift", `{"spec":{"users":["free","mallory"]}}`))

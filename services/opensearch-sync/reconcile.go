@@ -113,7 +113,7 @@ func (r *reconciler) isReporting(k Key) bool {
 func unavailableVerdict(err error) plan.Verdict {
 	if why := kube.Refusal(err); why != "" {
 		return plan.Verdict{
-			State: opensearchv1.Pending, Reason: "Forbidden", Message: "the API server forbids what must come first, and is asked again: " + why,
+			State: opensearchv1.Pending, Reason: "Forbidden", Message: "the API server refuses a change that must come first; it is repeated: " + why,
 		}
 	}
 	return plan.Verdict{State: opensearchv1.Pending, Reason: "Unavailable", Message: search.Cause(err)}

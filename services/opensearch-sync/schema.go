@@ -35,7 +35,7 @@ type schemas struct {
 
 func newSchemas(registerer prometheus.Registerer, log *slog.Logger) *schemas {
 	s := &schemas{log: log, foreign: map[event.GroupResource]bool{}, gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "entail_opensearch_foreign_definitions", Help: "Kinds whose CustomResourceDefinition drops fields of statuses.",
+		Name: "entail_opensearch_foreign_definitions", Help: "Kinds whose installed CustomResourceDefinition lacks status fields that opensearch-sync writes.",
 	}, []string{"resource", "group"})}
 	registerer.MustRegister(s.gauge)
 	return s

@@ -53,6 +53,6 @@ func (s secrets) getSecret(ctx context.Context, namespace, name string) (secret 
 
 // grantCommand returns the command that grants the right to read Secrets of a namespace.
 func grantCommand(namespace string) string {
-	return fmt.Sprintf("%s; to have their changes followed, too, see docs/operate/opensearch.md",
+	return fmt.Sprintf("%s; to have the watcher follow them, see docs/operate/opensearch.md",
 		rbac.Account{Service: topology.OpensearchSync}.BindSecrets(namespace))
 }

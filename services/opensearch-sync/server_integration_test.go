@@ -34,7 +34,7 @@ func TestItIsToldWhoseEverythingIs(t *testing.T) {
 	b.bind("two", "theirs", "ben")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "") // Two users may share one Secret.
 	b.state(kinds.OpenSearchUsers(), "ben", "CREATED", "")
-	b.state(kinds.OpenSearchUsers(), "kim", "ERROR", "made by others")
+	b.state(kinds.OpenSearchUsers(), "kim", "ERROR", "from another author")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
 	b.Settled() // The view now holds the written statuses.

@@ -71,7 +71,7 @@ func clusterMissing(o object) *plan.Verdict {
 func clusterChanged(o object) *plan.Verdict {
 	return &plan.Verdict{
 		State: opensearchv1.Error, Reason: plan.ClusterChanged,
-		Message: "OpenSearchCluster " + o.value.Cluster() + " is another than this object was made for: delete the object, and make it anew",
+		Message: "OpenSearchCluster " + o.value.Cluster() + " is not the cluster that this object was written to; delete the object and create it again",
 	}
 }
 
@@ -198,7 +198,7 @@ func (s *statuses) releaseDeleted(ctx context.Context, p *controller.Request[Key
 		return s.writeVerdict(ctx, p, o, plan.Verdict{})
 	}
 	if w.contest > 0 && !o.isGone() {
-		p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until what OpenSearch has given no answer to has come to pass, or cannot any more")
+		p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until a request without an answer from OpenSearch has taken effect or expired")
 		return nil
 	}
 	return s.removeFinalizer(ctx, p, o, is.after, w.contest == 0 && (!w.young || !is.unseen))

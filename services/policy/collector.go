@@ -56,7 +56,7 @@ func (c *Collector) Diagnostics() Diagnostics {
 		found = append(found, Diagnostic{
 			Code: code, Severity: code.Severity(), left: left,
 			Message: fmt.Sprintf("there are %d findings more than the %d that are listed", left, MaxDiagnostics),
-			Hint:    "mend those that are listed, then look again",
+			Hint:    "correct those that are listed, then check again",
 		})
 	}
 	return found

@@ -41,7 +41,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	c.OpenFGA.BindFlags(fs)
 	c.Discovery.BindFlags(fs)
-	fs.StringVar(&c.IAMStore, "iam-store", c.IAMStore, "Store whose model knows protected kinds and their permissions; it is made if there is none")
+	fs.StringVar(&c.IAMStore, "iam-store", c.IAMStore, "Store with the model of protected kinds and their permissions; store-sync creates it if it is missing")
 	c.Admission.BindFlags(fs)
 	fs.IntVar(&c.Limits.Types, "max-model-types", c.Limits.Types, "types in one model; OpenFGA's --max-types-per-authorization-model")
 	fs.IntVar(&c.Limits.Bytes, "max-model-bytes", c.Limits.Bytes, "size of one model; OpenFGA's --max-authorization-model-size-in-bytes")

@@ -16,18 +16,18 @@ type metrics struct {
 // newMetrics registers the metrics. unreadable counts the objects whose record cannot be read.
 func newMetrics(registerer prometheus.Registerer, unreadable func() int) *metrics {
 	m := &metrics{tuples: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "entail_tuples_total", Help: "Tuples that OpenFGA was told to add or remove, or refused.",
+		Name: "entail_tuples_total", Help: "Tuples that tuple-sync added or removed in OpenFGA, or that OpenFGA refused, by outcome.",
 	}, []string{"outcome"}), difference: prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "entail_tuples_difference", Help: "Tuples that a store lacked or had too many, where there were any.",
+		Name: "entail_tuples_difference", Help: "Number of tuples that one write added to and removed from a store.",
 		Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096},
 	}), restored: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "entail_tuples_restored_total", Help: "Tuples that were removed again, because a restored OpenFGA had them as before their removal.",
+		Name: "entail_tuples_restored_total", Help: "Removed tuples that a restore of OpenFGA brought back, and that tuple-sync removed again.",
 	})}
 	for _, outcome := range []string{"added", "removed", "refused"} {
 		m.tuples.WithLabelValues(outcome)
 	}
 	registerer.MustRegister(m.tuples, m.difference, m.restored, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "entail_tuples_unreadable_records", Help: "Objects whose tuples are not changed, because their record cannot be read.",
+		Name: "entail_tuples_unreadable_records", Help: "Objects whose tuples tuple-sync does not change, because it cannot read the record in their status.",
 	}, func() float64 { return float64(unreadable()) }))
 	return m
 }

@@ -97,7 +97,7 @@ func restoredAre(ctx context.Context, client tuplev1connect.TupleServiceClient, 
 	}
 	var got []string
 	for _, u := range list.GetTuples() {
-		if k := u.GetKey(); u.GetFate() == tuplev1.Fate_FATE_TO_BE_REMOVED && strings.HasPrefix(u.GetMessage(), "Restored: removed on 20") {
+		if k := u.GetKey(); u.GetFate() == tuplev1.Fate_FATE_TO_BE_REMOVED && strings.HasPrefix(u.GetMessage(), "Restored: it was removed on 20") {
 			got = append(got, fmt.Sprintf("%s#%s@%s", k.GetObject(), k.GetRelation(), k.GetUser()))
 		}
 	}

@@ -64,17 +64,17 @@ func Defaults() Config {
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.StringSliceVar(&c.Kinds, "kinds", c.Kinds, "`resource.group` to follow, several separated by commas (default all that services consume)")
-	fs.StringSliceVar(&c.SecretNamespaces, "secret-namespaces", c.SecretNamespaces, "`namespaces`, separated by commas, in which Secrets are followed, "+
-		"each as its name and version, that users and clusters of OpenSearch name; the watcher needs the right to list and watch Secrets there")
+	fs.StringSliceVar(&c.SecretNamespaces, "secret-namespaces", c.SecretNamespaces, "`namespaces`, separated by commas, in which the watcher follows the Secrets that objects of OpenSearch name; "+
+		"it publishes their names and versions only, and needs the right to list and watch Secrets there")
 	fs.IntVar(&c.StreamReplicas, "stream-replicas", c.StreamReplicas,
-		"copies of every stream: 1, 3 or 5, at most as many as there are NATS servers; more than that stay as they are")
+		"copies of every stream: 1, 3 or 5, at most the number of NATS servers; a stream with more copies keeps them")
 	fs.IntVar(&c.Publishers, "publishers", c.Publishers, "how many changes to publish at a time")
 	fs.DurationVar(&c.TombstoneTTL, "tombstone-ttl", c.TombstoneTTL, "how long the bus keeps a deletion")
 	fs.StringVar(&c.LeaseNamespace, "lease-namespace", c.LeaseNamespace,
 		"`namespace` of the Lease by which replicas elect their leader (POD_NAMESPACE, if set)")
 	fs.StringVar(&c.LeaseName, "lease-name", c.LeaseName, "`name` of that Lease")
 	fs.StringVar(&c.Identity, "identity", c.Identity,
-		"`name` of this replica in the election, unlike that of any other that runs (default that of the pod, or random)")
+		"`name` of this replica in the election; every running replica needs its own (default the name of the pod, or a random one)")
 }
 
 // Validate returns every invalid setting, each with the correction.

@@ -128,10 +128,10 @@ func TestAWatcherIsNotReadyWhileTheAPIServerIsSilent(t *testing.T) {
 	ready(t, standby, "")
 	silence := func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
 	aside.FailBefore(silence)
-	ready(t, standby, "lease: nothing heard of the Lease for 1")
+	ready(t, standby, "lease: the Lease was not read for 1")
 	ready(t, leader, "")
 	b.kube.FailBefore(silence)
-	ready(t, leader, "lease: nothing heard of the Lease for 1")
+	ready(t, leader, "lease: the Lease was not read for 1")
 	b.kube.FailBefore(nil)
 	aside.FailBefore(nil)
 	ready(t, leader, "")

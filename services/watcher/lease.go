@@ -110,11 +110,11 @@ func (l *lease) Err() error {
 	case l.heard.IsZero() && l.err != nil:
 		return fmt.Errorf("the Lease cannot be read: %w", l.err)
 	case l.heard.IsZero():
-		return errors.New("the API server has not told of the Lease yet")
+		return errors.New("the Lease has not been read from the API server yet")
 	case silent > leaseUnheard && l.err != nil:
-		return fmt.Errorf("nothing heard of the Lease for %s: %w", silent.Round(time.Second), l.err)
+		return fmt.Errorf("the Lease was not read for %s: %w", silent.Round(time.Second), l.err)
 	case silent > leaseUnheard:
-		return fmt.Errorf("nothing heard of the Lease for %s", silent.Round(time.Second))
+		return fmt.Errorf("the Lease was not read for %s", silent.Round(time.Second))
 	case l.holder == "":
 		return errors.New("no replica leads")
 	}

@@ -43,7 +43,7 @@ func TestAReplicaIsReadyWhileItKnowsWhoLeads(t *testing.T) {
 				t.Errorf("got %v, want %q", err, text)
 			}
 		}
-		wants("the API server has not told of the Lease yet")
+		wants("the Lease has not been read from the API server yet")
 		get("", errors.New("refused"))
 		wants("the Lease cannot be read: refused")
 		get("other", nil)
@@ -62,7 +62,7 @@ func TestAReplicaIsReadyWhileItKnowsWhoLeads(t *testing.T) {
 		get("", errors.New("timeout"))
 		wants("")
 		<-time.After(time.Second)
-		wants(fmt.Sprintf("nothing heard of the Lease for %s: timeout", leaseUnheard+time.Second))
+		wants(fmt.Sprintf("the Lease was not read for %s: timeout", leaseUnheard+time.Second))
 		get("other", nil)
 		wants("")
 		server.err = apierrors.NewForbidden(resource, "entail-watcher", errors.New("no right"))

@@ -24,8 +24,8 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer) metrics {
 	made := promauto.With(registerer)
 	return metrics{
-		leader:  made.NewGauge(prometheus.GaugeOpts{Name: "entail_watcher_leader", Help: "1 while this replica leads."}),
-		letters: made.NewGauge(prometheus.GaugeOpts{Name: "entail_dead_letters", Help: "Messages that services have given up."}),
+		leader:  made.NewGauge(prometheus.GaugeOpts{Name: "entail_watcher_leader", Help: "1 while this replica is the leader, 0 otherwise."}),
+		letters: made.NewGauge(prometheus.GaugeOpts{Name: "entail_dead_letters", Help: "Dead letters: messages that services gave up on."}),
 	}
 }
 

@@ -172,7 +172,7 @@ func TestTheStatusOfTheModelIsThatOfTheStoreAndOfWhatIsProtected(t *testing.T) {
 		})
 	}
 	says(true, "Odd: odd", "True", iam.Digest(types))
-	says(false, "does not follow yet", "True", iam.Digest(types[1:]))
+	says(false, "is not up to date", "True", iam.Digest(types[1:]))
 	says(false, "Odd: odd", "False", iam.Digest(types))
 }
 

@@ -16,7 +16,7 @@ const (
 	agreementStep = 50 * time.Millisecond
 )
 
-var errDisagree = errors.New("OpenFGA allows what the declared objects do not: it has not followed them yet")
+var errDisagree = errors.New("OpenFGA allows this and the declared objects do not: OpenFGA is not up to date yet")
 
 // agreed implements [Decider] by OpenFGA and the index: what OpenFGA allows counts only if the index allows it, too.
 type agreed struct{ openFGA, index Decider }

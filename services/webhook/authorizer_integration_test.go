@@ -76,7 +76,7 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 			return nil
 		})
 	}
-	until(http.StatusServiceUnavailable, "nobody can tell now")
+	until(http.StatusServiceUnavailable, "not known now")
 	reflector := b.Reflector()
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
@@ -86,7 +86,7 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 	until(http.StatusOK, `"allowed":true`)
 	release := sync.OnceFunc(reflector.Hold())
 	defer release()
-	until(http.StatusServiceUnavailable, "nobody can tell now")
+	until(http.StatusServiceUnavailable, "not known now")
 	b.remove(kinds.PolicyBindings(), "old")
 	if code, answer := asks(t, listener.Addr().String()); code != http.StatusServiceUnavailable {
 		t.Errorf("after an unpublished revocation: got %d %s", code, answer)
@@ -94,7 +94,7 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 	release()
 	until(http.StatusOK, "missing permission")
 	b.NATS.Stop()
-	until(http.StatusServiceUnavailable, "nobody can tell now")
+	until(http.StatusServiceUnavailable, "not known now")
 	b.NATS.Start(t)
 	until(http.StatusOK, "missing permission")
 }

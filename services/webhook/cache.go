@@ -36,10 +36,10 @@ func newCache(size int, age func() time.Duration) *cache {
 	return &cache{
 		kept: lru.NewLRUExpireCache(size), age: age,
 		hits: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "authz_cache_hits_total", Help: "Questions to which a kept answer of OpenFGA was the answer.",
+			Name: "authz_cache_hits_total", Help: "Checks that webhook answered from its cache of OpenFGA's answers.",
 		}),
 		misses: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "authz_cache_misses_total", Help: "Questions that OpenFGA was asked for want of one.",
+			Name: "authz_cache_misses_total", Help: "Checks that webhook sent to OpenFGA because its cache had no answer.",
 		}),
 	}
 }

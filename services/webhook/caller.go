@@ -39,7 +39,7 @@ func (s *server) subjectOf(ctx context.Context, question asks) (authz.Subject, e
 	}
 	caller, known := rpc.CallerOf(ctx)
 	if !known {
-		return who, rpc.Invalid("name a subject: this server asks nobody who they are (--auth=none)")
+		return who, rpc.Invalid("name a subject: this server does not authenticate callers (--auth=none)")
 	}
 	return s.rules.Identify(caller), nil
 }

@@ -84,24 +84,24 @@ func Defaults() Config {
 // BindFlags adds a flag for every setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
-	fs.StringVar(&c.Store, "iam-store", c.Store, "`name` of the Store that has the model of IAM, as store-sync is told")
+	fs.StringVar(&c.Store, "iam-store", c.Store, "`name` of the Store with the model of IAM; give store-sync the same name")
 	fs.StringVar(&c.UnobservedTargets, "unobserved-targets", c.UnobservedTargets,
-		"refuse or trust: whether bindings on single objects of kinds that are not followed act, as tuple-sync is told")
+		"refuse or trust: whether bindings on single objects act if the watcher does not follow the kind; give tuple-sync the same value")
 	fs.DurationVar(&c.MaxStaleness, "max-staleness", c.MaxStaleness,
-		"how old the state may be that is answered from, by the watcher's barriers; beyond it nothing is answered")
+		"how old the data may be, by the watcher's barriers; with older data webhook answers 503")
 	c.Admission.BindFlags(fs)
 	fs.StringVar(&c.Subject, "subject", c.Subject,
-		"uid or uid-or-name: whether a caller without a UID is the User of their name")
+		"uid or uid-or-name: uid-or-name finds the User of a caller without a UID by name")
 	fs.StringVar(&c.AccountNames, "account-names", c.AccountNames,
 		"regular `expression` of whole user names that are ServiceAccounts by their UID, beside system:serviceaccount:…, such as .+@accounts\\.example\\.com")
 	fs.BoolVar(&c.Anonymous, "allow-anonymous", c.Anonymous, "bindings on the groups system:unauthenticated and system:anonymous act")
 	fs.BoolVar(&c.TrustParents, "trust-parent-context", c.TrustParents,
-		"believe the extras of a request what an object is of, where nothing is known of it; only where the API server itself sets them")
+		"use the extras iam.miloapis.com/parent-* of a request as parents of an unknown object; set it only if the API server itself sets these extras")
 	c.Authorizer.BindFlags(fs)
-	fs.StringVar(&c.Decide, "decide", c.Decide, "index or openfga: who decides; the cost of asking OpenFGA grows with the roles and groups on an object")
-	fs.Float64Var(&c.Verify, "verify", c.Verify, "`share` of the index's answers that OpenFGA is asked about, too, 0 to 1; nobody waits for that")
+	fs.StringVar(&c.Decide, "decide", c.Decide, "index decides from memory; openfga also asks OpenFGA, at a cost that grows with the roles and groups on an object")
+	fs.Float64Var(&c.Verify, "verify", c.Verify, "`share` of answers that are also compared with OpenFGA, 0 to 1; no request waits for the comparison")
 	fs.IntVar(&c.Cached, "cached-decisions", c.Cached,
-		"how many of OpenFGA's answers are kept with --decide=openfga, each as long as the index says the same, a minute at most; 0 for none")
+		"how many of OpenFGA's answers are cached with --decide=openfga; each is used for at most a minute, while the authorization index agrees; 0 turns the cache off")
 	c.OpenFGA.BindFlags(fs)
 }
 
@@ -125,7 +125,7 @@ func (c *Config) Validate() error {
 	}
 	var staleness error
 	if c.MaxStaleness < minStaleness {
-		staleness = fmt.Errorf("--max-staleness %s: the watcher tells once a second how far it is: use at least %s", c.MaxStaleness, minStaleness)
+		staleness = fmt.Errorf("--max-staleness %s: the watcher writes one barrier a second: use at least %s", c.MaxStaleness, minStaleness)
 	}
 	return errors.Join(c.Config.Validate(), c.Admission.Validate(), store, targets, subject, accounts, staleness, c.Authorizer.Validate(), c.validateDecision())
 }
@@ -137,7 +137,7 @@ func (c *Config) validateDecision() error {
 	case c.Verify < 0 || c.Verify > 1 || c.Verify != c.Verify:
 		return fmt.Errorf("--verify %v: use a share of 0 to 1", c.Verify)
 	case c.Verify > 0 && c.Decide != byIndex:
-		return fmt.Errorf("--verify compares what the index answers: give --decide=%s, or no --verify", byIndex)
+		return fmt.Errorf("--verify needs --decide=%s: drop one of them", byIndex)
 	case c.Cached < 0 || c.Cached > maxCached:
 		return fmt.Errorf("--cached-decisions %d: use 0 to %d", c.Cached, maxCached)
 	case !c.needsOpenFGA():

@@ -31,7 +31,7 @@ func decideAtLeast(
 			return why, allowed, err
 		}
 		if !backoff.Sleep(ctx, following) {
-			return authz.Proof{}, false, rpc.Incomplete(fmt.Errorf("%w: OpenFGA does not say yet what is declared", informer.ErrIncomplete))
+			return authz.Proof{}, false, rpc.Incomplete(fmt.Errorf("%w: OpenFGA is not up to date with the declared objects yet", informer.ErrIncomplete))
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 	})
 	testenv.Eventually(t, soon, func() error {
 		_, err := b.Kube.TypedAs(t, mallory).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "takes the verb bind on that") {
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "needs the verb bind on that") {
 			return fmt.Errorf("without bind on the project: %w", err)
 		}
 		return nil

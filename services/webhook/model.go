@@ -45,7 +45,7 @@ func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusR
 		answer.Message = c.Reason + ": " + c.Message
 	}
 	if answer.GetSynced() && !isMadeOf(store.Status.Modules, registry) {
-		answer.Synced, answer.Message = false, "the model in OpenFGA does not follow yet from the ProtectedResources as they are"
+		answer.Synced, answer.Message = false, "the model in OpenFGA is not up to date with the ProtectedResources yet"
 	}
 	return answer, nil
 }

@@ -28,8 +28,8 @@ const (
 
 var (
 	errNoStore    = errors.New("there is no Store of IAM with a model in OpenFGA")
-	errNotAdopted = errors.New("the store in OpenFGA is not known to be this cluster's")
-	errTwo        = errors.New("a user and a service account are two who ask: OpenFGA is asked about one")
+	errNotAdopted = errors.New("the store in OpenFGA does not belong to this cluster")
+	errTwo        = errors.New("a question can name a user or a service account, not both")
 )
 
 // backend lists the calls of OpenFGA that questions need.
@@ -62,7 +62,7 @@ type adoption struct {
 // newSeconds returns the metric of the duration of checks.
 func newSeconds() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "entail_openfga_check_seconds", Help: "How long OpenFGA took to answer a question of webhook.",
+		Name: "entail_openfga_check_seconds", Help: "Seconds until OpenFGA answered a check of webhook.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 	}, []string{"outcome"})
 }

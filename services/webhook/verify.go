@@ -50,7 +50,7 @@ func newVerifier(index, openFGA Decider, share float64) *verifier {
 	v := &verifier{
 		index: index, openFGA: openFGA, share: share, random: rand.Float64, queue: make(chan authz.Query, maxVerified),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "entail_verified_decisions_total", Help: "Answers of the index that OpenFGA was asked about, too, by what came of it.",
+			Name: "entail_verified_decisions_total", Help: "Answers of the authorization index that were compared with OpenFGA, by outcome.",
 		}, []string{"outcome"}),
 	}
 	for _, outcome := range []string{same, late, different, unknown, skipped} { // Prometheus shows an increase only from an existing value.

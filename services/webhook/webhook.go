@@ -45,16 +45,16 @@ func buildApp(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error)
 	}
 	rt.Metrics.MustRegister(
 		newGauge(prometheus.GaugeOpts{
-			Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.",
+			Name: "entail_view_age_seconds", Help: "Greatest possible age in seconds of the data from which the service decides.",
 		}, func() float64 { return v.Age().Seconds() }),
 		newGauge(prometheus.GaugeOpts{
-			Name: "entail_view_position", Help: "Up to where in the stream of changes the replica holds everything.",
+			Name: "entail_view_position", Help: "Sequence number in the stream of changes up to which the replica has read every message.",
 		}, func() float64 { return sequenceOf(v.Revision()) }),
 		newGauge(prometheus.GaugeOpts{
-			Name: "entail_view_last_change", Help: "Where in the stream of changes the last one is that the replica holds: what comes after it are marks.",
+			Name: "entail_view_last_change", Help: "Sequence number of the last change that the replica has read. Later messages of the stream are no changes.",
 		}, func() float64 { return float64(v.Changed()) }),
 		newGauge(prometheus.GaugeOpts{
-			Name: "entail_view_digest", Help: "What stands for all that the replica holds: of two with the same last change it is the same.",
+			Name: "entail_view_digest", Help: "Digest of all objects that the replica holds. Replicas with the same last change have the same digest.",
 		}, func() float64 { return float64(v.Digest() >> 12) }), // The 52 bits that a float64 holds exactly.
 	)
 	s := &server{

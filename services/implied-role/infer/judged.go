@@ -26,17 +26,17 @@ const (
 // checked.
 func Judged(rule *rolev1alpha1.ImpliedRoles, since time.Time) condition.Condition {
 	before := cmp.Or(meta.FindStatusCondition(rule.Status.Conditions, rolev1alpha1.Judged), &metav1.Condition{})
-	during := "; everybody is judged since " + since.Format(time.RFC3339)
+	during := "; authors are checked since " + since.Format(time.RFC3339)
 	if since.IsZero() {
-		during = "; nobody is judged now"
+		during = "; no author is checked now"
 	}
 	holds := !since.IsZero() && (!rule.CreationTimestamp.Time.Before(since) || strings.HasSuffix(before.Message, during))
 	if before.Type != "" && before.ObservedGeneration == rule.Generation {
 		holds = before.Status == metav1.ConditionTrue
 	}
 	if holds {
-		return condition.New(rolev1alpha1.Judged, true, JudgedByGuard, "who wrote the rule was judged"+during)
+		return condition.New(rolev1alpha1.Judged, true, JudgedByGuard, "the author of the rule was checked"+during)
 	}
 	return condition.New(rolev1alpha1.Judged, false, NotJudged,
-		"the rule was written when nobody was judged: see who may have its child role by it, then delete it and make it again"+during)
+		"the rule was written while no webhook checked its author; check which users get its child role, then delete the rule and create it again"+during)
 }

@@ -154,7 +154,7 @@ func (d *Desired) findObstacle(observed *Binding, occupant func(string) *Binding
 	o = Obstacle{Name: d.Name, Parent: d.Source.Role, Child: d.Child}
 	switch {
 	case observed != nil:
-		o.Reason, o.Message = Pending, fmt.Sprintf("RoleBinding %s is being deleted; it is made again when it has gone", d.Name)
+		o.Reason, o.Message = Pending, fmt.Sprintf("RoleBinding %s is being deleted; it is created again afterwards", d.Name)
 	case occupant(d.Name) != nil:
 		o.Reason, o.Message = NameConflict, fmt.Sprintf(
 			"RoleBinding %s is not one that follows from %s, but has its name: delete or rename it", d.Name, d.Source.Name)

@@ -84,15 +84,15 @@ func (p Policy) evaluateRule(namespace string, r Rule) EvaluatedRule {
 	e := EvaluatedRule{Rule: r, Reason: Accepted}
 	switch {
 	case slices.Contains(p.Excluded, namespace), slices.Contains(Unguardable(), namespace):
-		e.Reason, e.Message = ExcludedNamespace, fmt.Sprintf("no rule holds in namespace %s: move the rule, or ask the administrator", namespace)
+		e.Reason, e.Message = ExcludedNamespace, fmt.Sprintf("no rule is in force in namespace %s; move the rule, or ask the administrator", namespace)
 	case p.Unguarded:
-		e.Reason, e.Message = Unguarded, "nobody judges who writes rules here, so none holds: start implied-role with --admission-service or --admission-url"
+		e.Reason, e.Message = Unguarded, "no rule is in force, because no webhook checks the authors of rules; start implied-role with --admission-service or --admission-url"
 	case r.Flaw != nil:
 		e.Reason, e.Message = Incomplete, fmt.Sprintf("%s: correct parent_role and child_role", r.Flaw)
 	case r.Parent == r.Child:
-		e.Reason, e.Message = SelfImplication, "a role that implies itself says nothing: name another parent or child"
+		e.Reason, e.Message = SelfImplication, "a role cannot imply itself; name another parent or child"
 	case p.isProhibited(r.Child):
-		e.Reason, e.Message = ProhibitedRole, fmt.Sprintf("no rule may imply %s: bind it explicitly where it is needed", r.Child)
+		e.Reason, e.Message = ProhibitedRole, fmt.Sprintf("no rule may imply %s; bind it directly where it is needed", r.Child)
 	}
 	return e
 }
@@ -130,7 +130,7 @@ func (p Policy) evaluateAll(namespace string, rules []Rule) []EvaluatedRule {
 	})
 	for _, late := range accepted[min(p.MaxRules, len(accepted)):] {
 		late.Reason = TooManyRules
-		late.Message = fmt.Sprintf("the namespace has more than %d rules, and the oldest hold: remove some, or ask the administrator", p.MaxRules)
+		late.Message = fmt.Sprintf("the namespace has more than %d rules, and only the oldest are in force; remove some, or ask the administrator", p.MaxRules)
 	}
 	return all
 }

@@ -79,11 +79,11 @@ func (rs *RuleSet) RuleStatus(r EvaluatedRule, in StatusInput) Status {
 	if r.Reason == Accepted && rs.graph.IsCyclic(r.Parent, r.Child) {
 		circle := append([]Role{r.Parent}, rs.graph.Path(r.Child, r.Parent)...)
 		s.Acyclic = condition.New(rolev1alpha1.Acyclic, false, InCycle,
-			fmt.Sprintf("all of these imply each other: %s; remove one of the rules between them", pathText(circle)))
+			fmt.Sprintf("these roles imply each other: %s; remove one of the rules", pathText(circle)))
 	}
 	if r.Flaw == nil && !in.Exists(r.Child) {
 		s.ChildRoleFound = condition.New(rolev1alpha1.ChildRoleFound, false, RoleMissing,
-			fmt.Sprintf("%s %s does not exist: what is bound to it grants nothing until it does",
+			fmt.Sprintf("%s %s does not exist; bindings to it grant nothing until you create it",
 				r.Child.Kind(), r.Child.Name))
 	}
 	return s
@@ -91,7 +91,7 @@ func (rs *RuleSet) RuleStatus(r EvaluatedRule, in StatusInput) Status {
 
 func (rs *RuleSet) syncedCondition(r EvaluatedRule, obstacles []Obstacle) condition.Condition {
 	if r.Reason != Accepted {
-		return condition.New(rolev1alpha1.Synced, false, NotAccepted, "the rule does not hold; see the condition Accepted")
+		return condition.New(rolev1alpha1.Synced, false, NotAccepted, "the rule is not in force; see the condition Accepted")
 	}
 	if n, ok := rs.paused[r.Name]; ok {
 		return condition.New(rolev1alpha1.Synced, false, TooManyBindings, fmt.Sprintf("the rule asks for about %d RoleBindings, more than %d: none are added; "+

@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/bootclock"
 )
 
-var errNoTime = errors.New("the API server has not said what time it is, by the date of an answer")
+var errNoTime = errors.New("no answer of the API server had a date yet")
 
 // clock estimates the time of the API server from the dates of its responses. The API server dates objects by its own
 // clock, and the local clock can be wrong.

@@ -25,8 +25,8 @@ func Defaults() Config { return Config{Listen: ":9443"} }
 // BindFlags registers a flag for each setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Listen, "admission-listen", c.Listen, "`address` for the webhooks that the API server asks")
-	fs.StringVar(&c.Service, "admission-service", c.Service, "`namespace/name` of the Service by which the API server finds them")
-	fs.StringVar(&c.URL, "admission-url", c.URL, "`URL` by which it does where there is no such Service, https://host:port")
+	fs.StringVar(&c.Service, "admission-service", c.Service, "`namespace/name` of the Service through which the API server reaches the webhooks")
+	fs.StringVar(&c.URL, "admission-url", c.URL, "`URL` through which the API server reaches the webhooks if there is no Service, https://host:port")
 }
 
 // Enabled reports whether webhooks are on.

@@ -15,14 +15,14 @@ const failed = "failed"
 func newMetrics(registerer prometheus.Registerer, webhooks []Webhook) *metrics {
 	m := &metrics{
 		judged: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "entail_admission_requests_total", Help: "Requests that the API server asked about, by webhook and outcome.",
+			Name: "entail_admission_requests_total", Help: "Admission requests of the API server, by webhook and outcome.",
 		}, []string{"webhook", "outcome"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "entail_admission_seconds", Help: "How long it took to judge a request.",
+			Name: "entail_admission_seconds", Help: "Seconds until the webhook answered an admission request.",
 			Buckets: []float64{.001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"webhook"}),
 		expiry: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "entail_admission_certificate_expiry_timestamp_seconds", Help: "When the certificate that is served expires.",
+			Name: "entail_admission_certificate_expiry_timestamp_seconds", Help: "Unix time at which the certificate of the webhooks expires.",
 		}),
 	}
 	for _, webhook := range webhooks { // A rate requires a value before the first failure.

@@ -68,8 +68,8 @@ func (s *Server) reviewRequest(ctx context.Context, webhook Webhook, request *ad
 		s.options.Log.WarnContext(ctx, "a request could not be judged, and is refused", slog.String("webhook", webhook.Name), slog.Any("error", err))
 		response.Result = &metav1.Status{
 			Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
-			Message: "this cannot be judged now: try again; the log of " + s.options.Name + " says why, and while " +
-				"ValidatingWebhookConfiguration " + s.options.Name + " is deleted nothing is judged",
+			Message: "this request cannot be checked now; try again; the log of " + s.options.Name + " gives the reason, and without " +
+				"ValidatingWebhookConfiguration " + s.options.Name + " nothing is checked",
 		}
 	}
 	s.metrics.judged.WithLabelValues(webhook.Name, outcome).Inc()

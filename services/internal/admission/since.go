@@ -59,7 +59,7 @@ func (s *Server) Since() (time.Time, error) {
 	case s.inForce.IsZero() || err != nil:
 		return time.Time{}, fmt.Errorf("the webhooks are not in force: %w", cmp.Or(s.failure, err))
 	case now.Before(s.inForce):
-		return time.Time{}, fmt.Errorf("the API server is about to learn of the webhooks, until %s", s.inForce.Format(time.RFC3339))
+		return time.Time{}, fmt.Errorf("the API server may not call the webhooks before %s", s.inForce.Format(time.RFC3339))
 	}
 	return s.inForce, nil
 }

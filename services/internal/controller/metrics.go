@@ -19,21 +19,21 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer, service string, waiting func() int) metrics {
 	labels, made := prometheus.Labels{"service": service}, promauto.With(registerer)
 	made.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "entail_keys_waiting", Help: "Keys that wait for their reconciliation.", ConstLabels: labels,
+		Name: "entail_keys_waiting", Help: "Keys that wait for reconciliation.", ConstLabels: labels,
 	}, func() float64 { return float64(waiting()) })
 	m := metrics{
 		handled: made.NewCounterVec(prometheus.CounterOpts{
-			Name: "entail_messages_handled_total", Help: "Messages by what became of them.", ConstLabels: labels,
+			Name: "entail_messages_handled_total", Help: "Messages that the service handled, by outcome.", ConstLabels: labels,
 		}, []string{"outcome"}),
 		passes: made.NewCounterVec(prometheus.CounterOpts{
-			Name: "entail_reconciliations_total", Help: "Reconciliations: changed, unchanged or failed.", ConstLabels: labels,
+			Name: "entail_reconciliations_total", Help: "Reconciliations, by outcome: changed, unchanged or failed.", ConstLabels: labels,
 		}, []string{"outcome"}),
 		writes: made.NewHistogram(prometheus.HistogramOpts{
-			Name: "entail_reconciliation_writes", Help: "Calls that changed a backend, per object of a reconciliation that changed something.",
+			Name: "entail_reconciliation_writes", Help: "Number of writes to the backend, per object of a reconciliation that changed something.",
 			ConstLabels: labels, Buckets: []float64{1, 2, 4, 8, 16, 64, 256},
 		}),
 		changeMS: made.NewHistogram(prometheus.HistogramOpts{
-			Name: "entail_change_applied_seconds", Help: "From the observation of a change to its effect.",
+			Name: "entail_change_applied_seconds", Help: "Seconds from the observation of a change by the watcher until the service applied it.",
 			ConstLabels: labels, Buckets: prometheus.ExponentialBuckets(0.002, 2, 16),
 		}),
 	}

@@ -15,14 +15,14 @@ func TestEveryOutcomeIsCountedFromTheStart(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	b.start(b.js, func(c *controller.Config) { c.Metrics = registry })
 	const want = `
-# HELP entail_messages_handled_total Messages by what became of them.
+# HELP entail_messages_handled_total Messages that the service handled, by outcome.
 # TYPE entail_messages_handled_total counter
 entail_messages_handled_total{outcome="handed_back",service="test"} 0
 entail_messages_handled_total{outcome="ok",service="test"} 0
 entail_messages_handled_total{outcome="parked",service="test"} 0
 entail_messages_handled_total{outcome="released",service="test"} 0
 entail_messages_handled_total{outcome="retried",service="test"} 0
-# HELP entail_reconciliations_total Reconciliations: changed, unchanged or failed.
+# HELP entail_reconciliations_total Reconciliations, by outcome: changed, unchanged or failed.
 # TYPE entail_reconciliations_total counter
 entail_reconciliations_total{outcome="changed",service="test"} 0
 entail_reconciliations_total{outcome="failed",service="test"} 0

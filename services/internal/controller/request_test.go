@@ -284,7 +284,7 @@ func TestKeysGoByTheirPriority(t *testing.T) {
 		b.publish(group, group, i+2)
 	}
 	eventually(t, func() error {
-		return testutil.GatherAndCompare(registry, strings.NewReader(`# HELP entail_keys_waiting Keys that wait for their reconciliation.
+		return testutil.GatherAndCompare(registry, strings.NewReader(`# HELP entail_keys_waiting Keys that wait for reconciliation.
 # TYPE entail_keys_waiting gauge
 entail_keys_waiting{service="test"} 3
 `), "entail_keys_waiting")

@@ -72,7 +72,7 @@ func (c *Child) Stop(within time.Duration) error {
 		return nil
 	case <-time.After(within):
 		c.Kill()
-		return fmt.Errorf("%s did not end within %s and was killed", c.process.Path, within)
+		return fmt.Errorf("%s did not stop within %s and was killed", c.process.Path, within)
 	}
 }
 

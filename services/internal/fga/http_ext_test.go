@@ -104,7 +104,7 @@ func TestAServerThatWantsToBeLeftAloneIs(t *testing.T) {
 		t.Errorf("got %d requests, %v; a call that may have succeeded must not be repeated", asked.Load(), err)
 	}
 	for range 3 {
-		if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) || !strings.Contains(err.Error(), "takes no calls for another") {
+		if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) || !strings.Contains(err.Error(), "asked for no calls for another") {
 			t.Errorf("within that time: %v", err)
 		}
 	}

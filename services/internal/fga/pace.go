@@ -52,7 +52,7 @@ func (p *pace) waitAllowed(ctx context.Context) error {
 	}
 	deadline, limited := ctx.Deadline()
 	if limited && time.Until(deadline) <= pause || !backoff.Sleep(ctx, pause) {
-		return status.Error(codes.Unavailable, fmt.Sprintf("it takes no calls for another %s, it said", pause.Round(time.Millisecond)))
+		return status.Error(codes.Unavailable, fmt.Sprintf("it asked for no calls for another %s", pause.Round(time.Millisecond)))
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // errURL does not quote the URL, because it can contain a password.
-var errURL = errors.New("--openfga-target: a URL is https://HOST, with a port and a path if need be, and nothing else; credentials have flags of their own")
+var errURL = errors.New("--openfga-target: use https://HOST[:PORT][/PATH]; credentials have their own flags")
 
 const (
 	schemeHTTP  = "http"
@@ -58,7 +58,7 @@ func (c Config) validateURL(scheme string) error {
 	case scheme == schemeHTTP && c.CAFile != "":
 		return errors.New("--openfga-ca-file is for an https URL")
 	case scheme == schemeHTTP && !c.Plaintext && !isLoopback(u.Host):
-		return errors.New("--openfga-target: with http, all the network can read along; use https, or --openfga-plaintext if that is meant")
+		return errors.New("--openfga-target: http is not encrypted: use https, or give --openfga-plaintext")
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (f *Files[T]) Get() T {
 	if now := fileStamps(f.paths); !slices.Equal(now, f.stamp) {
 		f.stamp = now
 		if err := f.readFiles(); err != nil {
-			f.log.Warn("files changed but cannot be used; what they said before stays in use", "error", err)
+			f.log.Warn("files changed but cannot be used; their previous content stays in use", "error", err)
 		}
 	}
 	return f.value

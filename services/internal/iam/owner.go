@@ -61,7 +61,7 @@ func Adoption(s *corev1alpha1.Store, owner Tuple, named []Tuple) (adopted bool, 
 	case s.Spec.Adoption == corev1alpha1.AdoptionAlways:
 		return true, ""
 	case other != nil:
-		return false, fmt.Sprintf("%s says that it is another's", tupleText(*other))
+		return false, fmt.Sprintf("%s names another cluster as the owner", tupleText(*other))
 	case !HasOwner(s, owner):
 		return false, fmt.Sprintf("spec.tuples of Store %s does not declare %s", s.Name, tupleText(owner))
 	case ours, meta.IsStatusConditionTrue(s.Status.Conditions, corev1alpha1.Adopted):

@@ -86,7 +86,7 @@ func (v *Informer) Current(ctx context.Context) error {
 		return err
 	}
 	if v.Age() > current {
-		return fault.Unavailable(fmt.Errorf("the watcher has not said for %s that the stream follows the API server", current))
+		return fault.Unavailable(fmt.Errorf("no barrier of the watcher was received for %s", current))
 	}
 	return nil
 }

@@ -332,7 +332,7 @@ func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 	b.mark(kinds.Stores(), 2, b.put(change("b", 2)))
 	f.eventually(t, func() error {
 		b.beat(0) // Which it hears.
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "nothing was heard of the stream of changes") {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "no message of the stream of changes was received") {
 			return fmt.Errorf("the view is old, and says %w", err)
 		}
 		if age := f.Age(); age < 6*time.Second {

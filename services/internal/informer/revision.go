@@ -43,7 +43,7 @@ func (v *Informer) Await(ctx context.Context, sequence uint64, began time.Time) 
 	defer cancel()
 	for !v.hasRead(sequence, began) {
 		if !backoff.Sleep(waiting, verifyInterval/200) {
-			return fmt.Errorf("%w: it is at %s, and was asked for %d of %s",
+			return fmt.Errorf("%w: it has read up to %s, and revision %d of %s is needed",
 				ErrIncomplete, v.Revision(), sequence, began.Format(time.RFC3339Nano))
 		}
 	}

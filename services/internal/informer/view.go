@@ -186,7 +186,7 @@ func (v *Informer) checkComplete() error {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}
 	if old := bootclock.Since(v.syncedAt); old > maxUnverified {
-		return fmt.Errorf("%w: nothing was heard of the stream of changes for %s", ErrIncomplete, old.Round(time.Second))
+		return fmt.Errorf("%w: no message of the stream of changes was received for %s", ErrIncomplete, old.Round(time.Second))
 	}
 	for _, reason := range v.halts {
 		return fmt.Errorf("%w: all services are halted: %s", ErrIncomplete, reason)

@@ -54,7 +54,7 @@ func (e *Elector) requestTerm(ctx context.Context, seen *standbyWatch) error {
 		return err
 	}
 	if seen.requests == 2 {
-		e.log.WarnContext(ctx, "nobody claims the turn, though it was asked for: may claims be published?")
+		e.log.WarnContext(ctx, "no replica holds the lease; check that the NATS user may publish claims")
 	}
 	_, err = e.js.Publish(ctx, topology.WakeSubject(e.service), nil)
 	return err

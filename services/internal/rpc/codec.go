@@ -52,7 +52,7 @@ func (wire) Unmarshal(data []byte, message any) error {
 			return nil
 		}
 		number, _, _ := protowire.ConsumeTag(at.GetUnknown())
-		return fmt.Errorf("unknown field %d at %s: this server may be older than who asks", number, path.Path)
+		return fmt.Errorf("unknown field %d at %s: this server may be older than the client", number, path.Path)
 	})
 }
 

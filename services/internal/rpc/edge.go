@@ -21,7 +21,7 @@ type edge struct {
 func newEdge(log *slog.Logger, metrics prometheus.Registerer) (*edge, error) {
 	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "entail_rpc_duration_seconds",
-		Help:    "Time of calls to query APIs, by procedure and result.",
+		Help:    "Seconds that calls to query APIs took, by procedure and result.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 	}, []string{"procedure", "code"})
 	if err := metrics.Register(duration); err != nil {

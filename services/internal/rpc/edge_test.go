@@ -32,7 +32,7 @@ func TestCallersReadTextsAndTheLogHoldsCauses(t *testing.T) {
 		"invalid":     {Invalid("say it otherwise"), connect.CodeInvalidArgument, "say it otherwise", false},
 		"incomplete": {
 			Incomplete(errors.New("stores are missing")), connect.CodeUnavailable,
-			"the service does not know everything yet, try again: stores are missing", false,
+			"the service has not read everything yet; try again: stores are missing", false,
 		},
 		"from afar": {wireError(t), connect.CodeInternal, errInternal.Error(), true},
 	}

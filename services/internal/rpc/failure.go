@@ -35,7 +35,7 @@ func Incomplete(missing error) error {
 	if missing == nil {
 		return nil
 	}
-	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the service does not know everything yet, try again: %w", missing))
+	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the service has not read everything yet; try again: %w", missing))
 }
 
 // failureOf returns the error for the caller. An error that was made for the caller stays as it is, unless it is from

@@ -23,7 +23,7 @@ func TestFindSaysWhyThereIsNoAnswer(t *testing.T) {
 		"found":      {key: event.Key{GroupResource: kinds.Stores().GroupResource, Name: "a"}, want: "A"},
 		"none":       {key: event.Key{GroupResource: kinds.Stores().GroupResource, Name: "b"}, code: connect.CodeNotFound, message: `there is no Store "b"`},
 		"namespaced": {key: event.Key{GroupResource: kinds.ImpliedRoles().GroupResource, Namespace: "n", Name: "b"}, code: connect.CodeNotFound, message: `there is no ImpliedRoles "n/b"`},
-		"incomplete": {complete: errors.New("no snapshot"), key: event.Key{Name: "a"}, code: connect.CodeUnavailable, message: "the service does not know everything yet, try again: no snapshot"},
+		"incomplete": {complete: errors.New("no snapshot"), key: event.Key{Name: "a"}, code: connect.CodeUnavailable, message: "the service has not read everything yet; try again: no snapshot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Find(func() error { return c.complete }, get, c.key)

@@ -72,7 +72,7 @@ func onlyLocalNames(next http.Handler) http.Handler {
 			host = name
 		}
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			http.Error(w, "this server lets everybody in and so answers to loopback names only", http.StatusForbidden)
+			http.Error(w, "this server has no authentication, so it answers to loopback names only", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

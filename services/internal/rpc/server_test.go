@@ -255,7 +255,7 @@ func TestACertificateIsReplacedWhileTheServerRuns(t *testing.T) {
 		t.Fatalf("certificate is %q after the change", got)
 	}
 	files.writeCertificate(t, []byte("half of a file"))
-	if got := tr.certificate(t); got != "second" || !strings.Contains(tr.log.String(), "what they said before stays in use") {
+	if got := tr.certificate(t); got != "second" || !strings.Contains(tr.log.String(), "their previous content stays in use") {
 		t.Fatalf("certificate is %q while the file is broken; log %s", got, tr.log)
 	}
 	files.write(t, "third")

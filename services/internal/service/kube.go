@@ -28,7 +28,7 @@ func (k Kube) loadConfig() (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: k.Context}
 	found, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("no API server to talk to: use --kubeconfig, set KUBECONFIG, or run in a cluster")
+		return nil, errors.New("no kubeconfig found: use --kubeconfig, correct KUBECONFIG, or run in a cluster")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)

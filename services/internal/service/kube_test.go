@@ -34,7 +34,7 @@ func TestTheAPIServerIsFoundAsKubectlWould(t *testing.T) {
 		"flag and context": {"", Kube{Kubeconfig: file, Context: "west"}, "https://west.example:6443", ""},
 		"KUBECONFIG":       {file, Kube{}, "https://east.example:6443", ""},
 		"unknown context":  {file, Kube{Context: "north"}, "", `context "north" does not exist`},
-		"nothing":          {"/nowhere", Kube{}, "", "use --kubeconfig, set KUBECONFIG, or run in a cluster"},
+		"nothing":          {"/nowhere", Kube{}, "", "use --kubeconfig, correct KUBECONFIG, or run in a cluster"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func (n NATS) validateNATS() error {
 	var errs []error
 	servers := strings.Split(n.URL, ",")
 	if len(servers) > maxNATSServers {
-		errs = append(errs, fmt.Errorf("--nats-url names %d servers: use at most %d; a client learns of the others by itself", len(servers), maxNATSServers))
+		errs = append(errs, fmt.Errorf("--nats-url names %d servers: use at most %d; the client finds the others itself", len(servers), maxNATSServers))
 	}
 	for i, server := range servers {
 		// The message does not contain the URL, which may hold a password.

@@ -28,9 +28,9 @@ func newBacklog(read func(ctx context.Context) (topology.Backlog, error), servic
 	}
 	return &backlog{
 		read: read, log: log,
-		pending:      gauge("entail_messages_pending", "Messages that the service has not been sent yet."),
-		unsettled:    gauge("entail_messages_unsettled", "Messages that the service has been sent, and has not settled."),
-		redelivering: gauge("entail_messages_redelivering", "Messages among them that come again."),
+		pending:      gauge("entail_messages_pending", "Messages that NATS has not delivered to the service yet."),
+		unsettled:    gauge("entail_messages_unsettled", "Messages that NATS delivered and the service has not acknowledged."),
+		redelivering: gauge("entail_messages_redelivering", "Unacknowledged messages that were delivered more than once."),
 	}
 }
 

@@ -78,7 +78,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	p.backlog = newBacklog(func(ctx context.Context) (topology.Backlog, error) { return topology.ReadBacklog(ctx, rt.JS, rt.Name) },
 		rt.Name, rt.Metrics, rt.Log)
 	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "entail_view_age_seconds", Help: "How old what the service decides from may be.",
+		Name: "entail_view_age_seconds", Help: "Greatest possible age in seconds of the data from which the service decides.",
 		ConstLabels: prometheus.Labels{"service": rt.Name},
 	}, func() float64 { return p.View.Age().Seconds() }))
 	rt.Log.Info("following the bus", slog.Int("workers", cfg.Workers), slog.Duration("resync", cfg.Resync))

@@ -44,7 +44,7 @@ func New(v *informer.Informer, api reader, cluster string, log *slog.Logger, met
 	r := &Verifier{
 		cluster: cluster, api: api, view: v, log: log,
 		contradicted: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "entail_contradicted_total", Help: "Times that the API server returned another state of an object than the stream.",
+			Name: "entail_contradicted_total", Help: "Reads in which the API server returned another state of an object than the stream has.",
 		}, []string{"resource"}),
 	}
 	metrics.MustRegister(r.contradicted)

@@ -192,9 +192,9 @@ func (n named) decideName(d *Decision) {
 		case o.Leaving:
 		case leaving:
 			d.Again = true
-			d.Outcomes[o.UID] = Outcome{Verdict: pendingVerdict(NameTaken, "an object that is being deleted had the name: it goes first")}
+			d.Outcomes[o.UID] = Outcome{Verdict: pendingVerdict(NameTaken, "an object that is being deleted has this name; it is removed first")}
 		case first != "":
-			d.Outcomes[o.UID] = Outcome{Verdict: failedVerdict(NameTaken, fmt.Sprintf("another object asks for %q, too: delete or rename one of them", o.Name))}
+			d.Outcomes[o.UID] = Outcome{Verdict: failedVerdict(NameTaken, fmt.Sprintf("another object also asks for %q; delete or rename one of them", o.Name))}
 		default:
 			first = o.UID
 			n.decideLive(d, o)
@@ -328,7 +328,7 @@ func (n named) guardedOutcome() Outcome {
 		return Outcome{Verdict: failedVerdict(Reserved, "OpenSearch reserves the user for itself: choose another name")}
 	}
 	return Outcome{Existing: new(true), Verdict: Verdict{
-		State: opensearchv1.Ignored, Reason: Reserved, Message: "it is one of OpenSearch's own, and left alone: choose another name",
+		State: opensearchv1.Ignored, Reason: Reserved, Message: "it is reserved by OpenSearch and not changed; choose another name",
 	}}
 }
 
@@ -336,12 +336,12 @@ func (n named) foreignOutcome() Outcome {
 	hint := "annotate the object with " + opensearchv1.AdoptAnnotation + "=true to take it over, or choose another name"
 	if n.kind != Users {
 		return Outcome{Existing: new(true), Verdict: Verdict{
-			State: opensearchv1.Ignored, Reason: Exists, Message: "it already exists in OpenSearch, and is left alone: " + hint,
+			State: opensearchv1.Ignored, Reason: Exists, Message: "it exists in OpenSearch already and is not changed: " + hint,
 		}}
 	}
 	if uid := n.attributeOf(opensearchv1.UIDAttribute); uid != "" {
 		return Outcome{Verdict: failedVerdict(Foreign, fmt.Sprintf("the user belongs to another object (%s is %.64q): %s",
 			opensearchv1.UIDAttribute, uid, hint))}
 	}
-	return Outcome{Verdict: failedVerdict(Foreign, "the user is in OpenSearch already, made by others: "+hint)}
+	return Outcome{Verdict: failedVerdict(Foreign, "the user exists in OpenSearch already, from another author: "+hint)}
 }

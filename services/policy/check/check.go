@@ -105,7 +105,7 @@ func (c *checker) expand() bool {
 }
 
 func (c *checker) reportLimit(message string) {
-	c.findings.Add(policy.Place{}, policy.CodeLimit, message, "split the policy: unions multiply what refers to them")
+	c.findings.Add(policy.Place{}, policy.CodeLimit, message, "split the policy: each use of a union counts once for every member")
 }
 
 // maxCells bounds the table of bound actions by type or union, in bits: 64 MiB.

@@ -21,7 +21,7 @@ func (c *checker) findCollisions() {
 		}
 		for _, t := range b.members {
 			if t.granted.has(base.number) {
-				message := "action " + quote(b.Action) + " bears the name of what holds the role bindings of " + quote(base.Name)
+				message := "action " + quote(b.Action) + " has the name of the relation for role bindings of " + quote(base.Name)
 				c.reportCollision(b.Source.At(b.At), t, message, t.Binding(base.Name))
 			}
 		}
@@ -30,11 +30,11 @@ func (c *checker) findCollisions() {
 
 func (c *checker) relationCollides(t *typ, r *relation) {
 	if a := c.actions[r.Name]; a != nil && t.bound.has(a.number) {
-		c.reportCollision(t.Source.At(r.At), t, "relation "+quote(r.Name)+" bears the name of an action", t.Binding(a.Name))
+		c.reportCollision(t.Source.At(r.At), t, "relation "+quote(r.Name)+" has the name of an action", t.Binding(a.Name))
 	}
 	base, found := strings.CutSuffix(r.Name, c.options.RoleSuffix)
 	if a := c.actions[base]; found && a != nil && t.granted.has(a.number) {
-		c.reportCollision(t.Source.At(r.At), t, "relation "+quote(r.Name)+" bears the name of what holds the role bindings of "+quote(a.Name), t.Binding(a.Name))
+		c.reportCollision(t.Source.At(r.At), t, "relation "+quote(r.Name)+" has the name of the relation for role bindings of "+quote(a.Name), t.Binding(a.Name))
 	}
 }
 

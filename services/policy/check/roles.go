@@ -33,7 +33,7 @@ func (c *checker) addRoles() {
 
 func (c *checker) unionAsType(name, what string) {
 	if u := c.unions[name]; u != nil {
-		c.findings.Add(u.Source.At(u.At), policy.CodeRole, "union "+quote(name)+" bears the name of the type of "+what,
+		c.findings.Add(u.Source.At(u.At), policy.CodeRole, "union "+quote(name)+" has the name of the type of "+what,
 			"rename the union, or choose another name for the type of "+what)
 	}
 }
@@ -41,7 +41,7 @@ func (c *checker) unionAsType(name, what string) {
 func (c *checker) absentRoleRelation(role *typ) {
 	o := c.options
 	c.reportAbsent(role.Source.At(role.At), policy.CodeRole,
-		fmt.Sprintf("type %s is that of roles, and has no relation %s to who has them", quote(o.RoleType), quote(o.RoleRelation)),
+		fmt.Sprintf("type %s is the type of roles and lacks the relation %s to their holders", quote(o.RoleType), quote(o.RoleRelation)),
 		"add the relationship, or rename the type: then roles get a type of their own")
 }
 

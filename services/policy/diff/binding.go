@@ -39,7 +39,7 @@ func (d *differ) reportRemovedBinding(t *policy.Type, was *policy.Binding) {
 
 // orphanedRoleBindings returns the effect on role bindings, which are stored relationships like others.
 func orphanedRoleBindings(relation string) string {
-	return fmt.Sprintf(", and role bindings that are stored in %s would be orphaned", relation)
+	return fmt.Sprintf(", and stored role bindings in %s would be orphaned", relation)
 }
 
 func (d *differ) conditions(typeName string, o, n *policy.Binding) {

@@ -31,11 +31,11 @@ func TestTextGroupsByClassTheWorstFirst(t *testing.T) {
 	after := edit(t, base, "idPrefix: prj", "idPrefix: project", "      - relation: friend\n        targetTypes: [tenant]\n", "", "  - name: edit\n", "")
 	got := diff.Text(diff.Policies(parse(t, policy.Options{}, base), parse(t, policy.Options{}, after)))
 	const want = `breaking for data:
-  0.yaml:13:19: relation friend of project is gone: relationships that are stored in it would be orphaned
+  0.yaml:13:19: relation friend of project is removed: stored relationships in it would be orphaned
 breaking for ids:
   0.yaml:8:11: ids of type project begin with project, no longer with prj: those that exist are not recognised
 harmless:
-  0.yaml:17:11: action edit is gone; what it was bound to is listed there
+  0.yaml:17:11: action edit is removed; its bindings are listed with the types
 `
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

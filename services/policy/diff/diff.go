@@ -43,7 +43,7 @@ func (d *differ) types(o, n *policy.Type) {
 	case n == nil:
 		d.add(Change{
 			Class: BreakingForData, What: Type, Type: o.Name, Name: o.Name, Old: o.Source.At(o.At),
-			Message: fmt.Sprintf("type %s is gone: stored relationships of its resources would be orphaned, and nobody may act on them any more", o.Name),
+			Message: fmt.Sprintf("type %s is removed: stored relationships of its resources would be orphaned, and nobody could act on them", o.Name),
 		})
 		return
 	}
@@ -70,7 +70,7 @@ func (d *differ) unions(o, n *policy.Union) {
 	}
 	for was, is := range pairByName(o.Members, n.Members, func(t *policy.Type) string { return t.Name }) {
 		c := Change{Class: Harmless, What: Union, Old: o.Source.At(o.At), New: n.Source.At(n.At)}
-		const effects = "what that does to relations and actions is listed there"
+		const effects = "the effects on relations and actions are listed with the types"
 		switch {
 		case was == nil:
 			c.Name = n.Name + ": " + is.Name
@@ -90,12 +90,12 @@ func (d *differ) actions(o, n *policy.Action) {
 	case o == nil:
 		d.add(Change{
 			Class: Harmless, What: Action, Name: n.Name, New: n.Source.At(n.At),
-			Message: fmt.Sprintf("action %s is new; what it is bound to is listed there", n.Name),
+			Message: fmt.Sprintf("action %s is new; its bindings are listed with the types", n.Name),
 		})
 	case n == nil:
 		d.add(Change{
 			Class: Harmless, What: Action, Name: o.Name, Old: o.Source.At(o.At),
-			Message: fmt.Sprintf("action %s is gone; what it was bound to is listed there", o.Name),
+			Message: fmt.Sprintf("action %s is removed; its bindings are listed with the types", o.Name),
 		})
 	}
 }

@@ -42,7 +42,7 @@ func ExamplePolicies() {
 	// Output:
 	// the worst is breaking-for-data
 	// breaking for data:
-	//   folder.yaml:8:5: open on folder is no longer allowed by a role binding, and role bindings that are stored in open_role would be orphaned
-	//   type role is gone: stored relationships of its resources would be orphaned, and nobody may act on them any more
-	//   type user is gone: stored relationships of its resources would be orphaned, and nobody may act on them any more
+	//   folder.yaml:8:5: open on folder is no longer allowed by a role binding, and stored role bindings in open_role would be orphaned
+	//   type role is removed: stored relationships of its resources would be orphaned, and nobody could act on them
+	//   type user is removed: stored relationships of its resources would be orphaned, and nobody could act on them
 }

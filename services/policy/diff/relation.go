@@ -19,7 +19,7 @@ func (d *differ) relations(o, n *policy.Type) {
 		case is == nil:
 			d.add(Change{
 				Class: BreakingForData, What: Relation, Type: o.Name, Name: was.Name, Old: was.Source.At(was.At),
-				Message: fmt.Sprintf("relation %s of %s is gone: relationships that are stored in it would be orphaned", was.Name, o.Name),
+				Message: fmt.Sprintf("relation %s of %s is removed: stored relationships in it would be orphaned", was.Name, o.Name),
 			})
 		default:
 			d.targets(n.Name, was, is, followed[is.Name])
@@ -38,10 +38,10 @@ func (d *differ) targets(typeName string, o, n *policy.Relation, followed bool) 
 		switch {
 		case is == nil:
 			c.Class = BreakingForData
-			c.Message = fmt.Sprintf("relation %s of %s no longer leads to %s: relationships that are stored would be orphaned", n.Name, typeName, target)
+			c.Message = fmt.Sprintf("relation %s of %s no longer leads to %s: stored relationships would be orphaned", n.Name, typeName, target)
 		case followed:
 			c.Class = Widening
-			c.Message = fmt.Sprintf("relation %s of %s may lead to %s: who is allowed there may be allowed here", n.Name, typeName, target)
+			c.Message = fmt.Sprintf("relation %s of %s may lead to %s: users with access there may get access here", n.Name, typeName, target)
 		default:
 			c.Class = Harmless
 			c.Message = fmt.Sprintf("relation %s of %s may lead to %s; no action follows it", n.Name, typeName, target)

@@ -51,7 +51,7 @@ func (o Object) nameOf(d *syntax.Document) (string, error) {
 		name = strings.NewReplacer("_", "-", " ", "-", ".", "-", "/", "-").Replace(strings.ToLower(d.Source.Owner))
 	}
 	if name == "" {
-		return "", errors.New("a document does not say what to call it: begin it with a comment `# Provided by NAME`, or give the name")
+		return "", errors.New("a document has no name: begin it with a comment `# Provided by NAME`, or give the name")
 	}
 	if !objectName.MatchString(name) {
 		return "", fmt.Errorf("%.64q cannot name an object", name)

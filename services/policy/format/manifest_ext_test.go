@@ -37,7 +37,7 @@ func TestDocumentsBecomeManifests(t *testing.T) {
 			format.Object{Store: "other"},
 			head + "foo\nspec:\n  storeRef:\n    name: demo\n  unions:\n    - name: u\n      resourceTypes:\n        - name: foo\n", "",
 		},
-		"no name":               {"actions: []\n", format.Object{Store: "demo"}, "", "does not say what to call it"},
+		"no name":               {"actions: []\n", format.Object{Store: "demo"}, "", "has no name"},
 		"one name for two":      {"actions: []\n---\nunions: []\n", format.Object{Store: "demo", Name: "foo"}, "", "two documents"},
 		"no name of Kubernetes": {"# Provided by föö\nactions: []\n", format.Object{Store: "demo"}, "", "cannot name an object"},
 	} {

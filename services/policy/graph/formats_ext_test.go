@@ -100,7 +100,7 @@ func TestSVGIsXMLThatShowsEverythingAndRunsNothing(t *testing.T) {
 	for text, want := range map[string]int{
 		"end": 1, "subgraph": 1, "click": 2, "up": 2, "view <- edit": 22, "and 9 more": 2, "● view": 1,
 		"\"]; <script>a(1)</script> & #quot; `md` %% \\n ��]|{}": 1, "○ " + strings.Repeat("é", 61) + "…": 1,
-		"A dashed box was not chosen, but is connected with one that was.": 1,
+		"A dashed box is not in the selection, but is connected with a box that is.": 1,
 	} {
 		if texts[text] != want {
 			t.Errorf("%q stands there %d times, not %d", text, texts[text], want)

@@ -73,7 +73,7 @@ func TestSixtyTypesAreDrawnInBrief(t *testing.T) {
 	}
 	text := string(svg)
 	for hint, want := range map[string]int{
-		"<title>--focus ": 62, "<title>--focus ltype4</title>": 1, ">→ owners<": 12, ">union<": 1, "To see less, and that in full:": 1, "--focus TYPE, --types": 1, "A round box is a union": 1,
+		"<title>--focus ": 62, "<title>--focus ltype4</title>": 1, ">→ owners<": 12, ">union<": 1, "To see fewer types with their actions, use": 1, "--focus TYPE, --types": 1, "A round box is a union": 1,
 	} {
 		if got := strings.Count(text, hint); got != want {
 			t.Errorf("%q is there %d times, not %d", hint, got, want)

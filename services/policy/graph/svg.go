@@ -39,17 +39,17 @@ text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",mon
 // legend returns the lines that explain a drawing.
 func legend(g *Graph) []string {
 	all := []string{
-		"An arrow leads along a relation: who may take an action at its head may take it at its tail.",
+		"An arrow follows a relation: a user with an action on the type at its head has the action on the type at its tail.",
 		"● role bindings of the resource can give the action, ○ only relations can.",
 	}
 	if slices.ContainsFunc(g.Nodes, func(b *Node) bool { return b.Beside }) {
-		all = append(all, "A dashed box was not chosen, but is connected with one that was.")
+		all = append(all, "A dashed box is not in the selection, but is connected with a box that is.")
 	}
 	if slices.ContainsFunc(g.Nodes, func(b *Node) bool { return b.Union }) {
-		all = append(all, "A round box is a union: → and its name stand for arrows to all that it leads to.")
+		all = append(all, "A round box is a union: → and its name stand for arrows to all its members.")
 	}
 	if g.Brief {
-		all = append(all, "There is too much here to list actions. To see less, and that in full:",
+		all = append(all, "There are too many types to list actions. To see fewer types with their actions, use",
 			"--focus TYPE, --types, --owners or --actions with an expression, --collapse '.*'.")
 	}
 	return all

@@ -51,7 +51,7 @@ func (l *linter) nearLimits() {
 		}
 	}
 	if n := len(l.policy.Types); n > nearTypes {
-		l.found.Add(policy.Place{}, policy.CodeNearLimit, fmt.Sprintf("the policy has %d types; OpenFGA takes 100 unless it is told otherwise", n),
+		l.found.Add(policy.Place{}, policy.CodeNearLimit, fmt.Sprintf("the policy has %d types; OpenFGA accepts 100 by default", n),
 			"raise the limit of OpenFGA in time")
 	}
 }

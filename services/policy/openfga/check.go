@@ -82,7 +82,7 @@ func (c *checker) checkEntrypoints(p *policy.Policy) {
 	}
 	for b, t := range types {
 		c.found.Add(b.Source.At(b.At), policy.CodeOpenFGANoEntrypoint,
-			fmt.Sprintf("nobody can ever have action %.64q on %.64q, and OpenFGA takes no such model", b.Action, t),
+			fmt.Sprintf("nobody can ever have action %.64q on %.64q, and OpenFGA refuses such a model", b.Action, t),
 			"add `roleBinding: {}` here, or where the relations lead")
 	}
 }

@@ -71,7 +71,7 @@ func (d *decoder) unknownKey(key tree.Node, what string, keys []string) int {
 		// The content of this key is missing now; without this mark, that would cause more errors.
 		d.document.incomplete = true
 		d.report(key, policy.CodeUnknownKey, message+": RBAC v2 of permissions-api is not supported",
-			"bind roles by `roleBinding: {}`; docs/guides/permissions-api.md says how to move")
+			"bind roles by `roleBinding: {}`; see docs/guides/permissions-api.md")
 		return -1
 	}
 	meant := nearest(keys, key.Text)

@@ -71,11 +71,11 @@ func TestABadModuleIsRejectedWithAReasonAndAllOthersLive(t *testing.T) {
 		},
 		"from a relation that is not direct": {
 			extension("p", "owner from member"), "p",
-			"line 5:12: relation p of type account says `owner from member`, but after from only a relation of the form [type] can stand: make it one",
+			"line 5:12: relation p of type account uses `owner from member`, but from needs a relation of the form [type]: change that relation",
 		},
 		"nothing to have from": {
 			extension("p", "nothing from parent"), "p",
-			"line 5:12: relation p of type account says `nothing from parent`, but no type that parent leads to has a relation nothing: define it there",
+			"line 5:12: relation p of type account uses `nothing from parent`, but no type that parent leads to has a relation nothing: define it there",
 		},
 		"circle": {
 			"module m\n\nextend type account\n  relations\n    define p: q\n    define q: p\n", "m",

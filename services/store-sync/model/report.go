@@ -86,7 +86,7 @@ func (g *graph) rejectionReason(u *parsedModule, lives set) string {
 		}
 	}
 	if len(all.shown) == 0 {
-		all.addProblem("it contradicts what is live, or itself, by way of other modules: correct those that are rejected first")
+		all.addProblem("it contradicts the live model, or itself through other modules: correct the other rejected modules first")
 	}
 	return all.String()
 }
@@ -130,10 +130,10 @@ func (g *graph) definerOf(n name, in set) *parsedModule {
 func (g *graph) unmetMessage(n need, lives set) string {
 	if n.from != "" && g.hasDefinition(lives, n.what) {
 		if !g.definerOf(n.what, lives).claims[n.what].canLead() {
-			return fmt.Sprintf("%s says `%s from %s`, but after from only a relation of the form [type] can stand: make it one",
+			return fmt.Sprintf("%s uses `%s from %s`, but from needs a relation of the form [type]: change that relation",
 				n.by, n.from, n.what.rel)
 		}
-		return fmt.Sprintf("%s says `%s from %s`, but no type that %s leads to has a relation %s: define it there",
+		return fmt.Sprintf("%s uses `%s from %s`, but no type that %s leads to has a relation %s: define it there",
 			n.by, n.from, n.what.rel, n.what.rel, n.from)
 	}
 	problem := fmt.Sprintf("%s refers to %s, ", n.by, n.what)

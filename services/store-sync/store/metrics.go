@@ -17,7 +17,7 @@ type outdated struct {
 // NewMetrics returns the metrics of Stores.
 func NewMetrics(state *State) prometheus.Collector {
 	return &outdated{state.Shared, prometheus.NewDesc("entail_last_good_live_since_seconds",
-		"Unix time since which the last live text of an object stays in a model in the place of its own.", []string{"resource", "name"}, nil)}
+		"Unix time at which the present text of an object became invalid. Its last valid version stays in force since.", []string{"resource", "name"}, nil)}
 }
 
 // Describe implements prometheus.Collector.

@@ -28,7 +28,7 @@ func TestAMetricSaysSinceWhenAnEarlierTextIsLive(t *testing.T) {
 		Live: &corev1alpha1.LiveCoreModule{CoreModule: "module core"}, Conditions: kept(corev1alpha1.ModelSynced, plan.ReasonInvalidCore),
 	}})
 	const want = `
-# HELP entail_last_good_live_since_seconds Unix time since which the last live text of an object stays in a model in the place of its own.
+# HELP entail_last_good_live_since_seconds Unix time at which the present text of an object became invalid. Its last valid version stays in force since.
 # TYPE entail_last_good_live_since_seconds gauge
 entail_last_good_live_since_seconds{name="demo",resource="stores"} 1000
 entail_last_good_live_since_seconds{name="kept",resource="authorizationmodels"} 1000

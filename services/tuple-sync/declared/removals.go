@@ -160,7 +160,7 @@ func (a *applier) noteRestored(ctx context.Context, s *snapshot, decided plan.Pl
 		return
 	}
 	a.restored(n)
-	message := fmt.Sprintf("OpenFGA had %d removed tuples again, as after a restore, such as %s; tuple-sync removed them.", n, decided.Restored[0])
+	message := fmt.Sprintf("OpenFGA held %d removed tuples again, for example %s, as after a restore; tuple-sync removed them.", n, decided.Restored[0])
 	a.log.WarnContext(ctx, "restored tuples removed", slog.String("store", s.input.StoreID), slog.Int("tuples", n))
 	a.status.Note(ctx, s.store.change, condition.Note{Warning: true, Reason: tuplesRestored, Message: message})
 }

@@ -45,9 +45,9 @@ func (r *Reconciler) currentObstacle() *condition.Condition {
 	store, known := r.State.iamStore()
 	switch {
 	case !known:
-		return missingCondition(fmt.Sprintf("there is no Store %s with a model in OpenFGA: nobody has anything of IAM there", r.State.store.Name))
+		return missingCondition(fmt.Sprintf("Store %s has no model in OpenFGA, so OpenFGA holds nothing of IAM", r.State.store.Name))
 	case r.State.isEnding(store):
-		return missingCondition(fmt.Sprintf("Store %s is to go, and nothing is registered any more: all of IAM goes from OpenFGA", store.Key.Name))
+		return missingCondition(fmt.Sprintf("Store %s is being deleted and no kind is registered: all tuples of IAM are removed from OpenFGA", store.Key.Name))
 	}
 	return r.homeOf(store).obstacle
 }

@@ -95,9 +95,9 @@ type Reconciler struct {
 // New returns a Reconciler, and registers its metrics.
 func New(cfg Config) *Reconciler {
 	r := &Reconciler{Config: cfg, copy: newReplica(cfg.OpenFGA), undeclared: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "entail_undeclared_tuples_removed_total", Help: "Tuples of IAM's types that nobody declares, and that were removed from the IAM store.",
+		Name: "entail_undeclared_tuples_removed_total", Help: "Tuples of IAM's types that no object declares, and that tuple-sync removed from the IAM store.",
 	}), refused: prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "entail_iam_store_not_adopted", Help: "1 if the IAM store in OpenFGA is not known to be this cluster's, and is left alone.",
+		Name: "entail_iam_store_not_adopted", Help: "1 if the IAM store in OpenFGA does not belong to this cluster, so that tuple-sync writes nothing in it.",
 	})}
 	cfg.Metrics.MustRegister(r.undeclared, r.refused)
 	return r

@@ -127,7 +127,7 @@ func (r *Reconciler) reportUnexpected(ctx context.Context, object string, doors 
 		return
 	}
 	r.undeclared.Add(float64(len(doors)))
-	told := fmt.Sprintf("somebody wrote %d tuples of %s, which nobody declares, such as %s", len(doors), object, convertTuple(doors[0]))
+	told := fmt.Sprintf("other software wrote %d tuples of %s that no object declares, for example %s", len(doors), object, convertTuple(doors[0]))
 	r.Log.WarnContext(ctx, "tuples of IAM removed that nobody declares", slog.String("object", object), slog.Int("tuples", len(doors)),
 		slog.String("such_as", convertTuple(doors[0]).String()))
 	if store, known := r.State.iamStore(); known {

@@ -25,14 +25,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Origin tells how somebody came by a role.
+// Origin distinguishes direct from implied roles.
 type Origin int32
 
 const (
 	Origin_ORIGIN_UNSPECIFIED Origin = 0
-	// By a RoleBinding to it.
+	// A RoleBinding to the role gives it.
 	Origin_ORIGIN_EXPLICIT Origin = 1
-	// By a RoleBinding to a role that implies it.
+	// A RoleBinding to a role that implies it gives it.
 	Origin_ORIGIN_IMPLIED Origin = 2
 	Origin_ORIGIN_BOTH    Origin = 3
 )
@@ -80,18 +80,18 @@ func (Origin) EnumDescriptor() ([]byte, []int) {
 	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{0}
 }
 
-// BindingState tells how far a RoleBinding has come.
+// BindingState is the progress of a RoleBinding.
 type BindingState int32
 
 const (
 	BindingState_BINDING_STATE_UNSPECIFIED BindingState = 0
-	// Somebody else's.
+	// The RoleBinding was not generated.
 	BindingState_BINDING_STATE_EXPLICIT BindingState = 1
-	// Generated, as it should be.
+	// The RoleBinding was generated and is correct.
 	BindingState_BINDING_STATE_SYNCED BindingState = 2
-	// To be generated, changed or deleted.
+	// implied-role is about to create, change or delete the RoleBinding.
 	BindingState_BINDING_STATE_PENDING BindingState = 3
-	// Another object has its name.
+	// Another object has the name of the RoleBinding.
 	BindingState_BINDING_STATE_CONFLICT BindingState = 4
 )
 
@@ -148,13 +148,13 @@ const (
 	BindingChange_CHANGE_CREATED     BindingChange_Change = 1
 	BindingChange_CHANGE_UPDATED     BindingChange_Change = 2
 	BindingChange_CHANGE_DELETED     BindingChange_Change = 3
-	// Another object has its name.
+	// Another object has the name of the RoleBinding.
 	BindingChange_CHANGE_CONFLICT BindingChange_Change = 4
-	// A guard holds it back.
+	// A limit or a rule of the administrator prevents the change.
 	BindingChange_CHANGE_PAUSED BindingChange_Change = 5
-	// It grants although nothing brings it about, and cannot go at once: its subjects are taken away.
+	// It grants a role that no rule requires, and cannot be deleted at once. Its subjects are removed.
 	BindingChange_CHANGE_EMPTIED BindingChange_Change = 6
-	// It is being deleted, and is made again when it has gone.
+	// It is being deleted, and is created again afterwards.
 	BindingChange_CHANGE_WAITING BindingChange_Change = 7
 )
 
@@ -209,17 +209,17 @@ func (BindingChange_Change) EnumDescriptor() ([]byte, []int) {
 	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{33, 0}
 }
 
-// Type is what the message is.
+// Type is the type of the message.
 type WatchInferencesResponse_Type int32
 
 const (
 	WatchInferencesResponse_TYPE_UNSPECIFIED WatchInferencesResponse_Type = 0
-	// Some of the rows that there are.
+	// Rows of the first list.
 	WatchInferencesResponse_TYPE_SNAPSHOT WatchInferencesResponse_Type = 1
 	// All rows have been sent.
 	WatchInferencesResponse_TYPE_SNAPSHOT_END WatchInferencesResponse_Type = 2
 	WatchInferencesResponse_TYPE_CHANGE       WatchInferencesResponse_Type = 3
-	// Nothing has changed up to here.
+	// Nothing changed since the previous message.
 	WatchInferencesResponse_TYPE_BOOKMARK WatchInferencesResponse_Type = 4
 )
 
@@ -268,10 +268,10 @@ func (WatchInferencesResponse_Type) EnumDescriptor() ([]byte, []int) {
 	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{40, 0}
 }
 
-// Role is a role of the namespace in question, or a ClusterRole as granted there.
+// Role is a Role of the namespace, or a ClusterRole that is bound in the namespace.
 type Role struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "Role", also when empty, or "ClusterRole".
+	// Kind: "Role" or "ClusterRole". Empty means "Role".
 	Kind          string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -327,10 +327,10 @@ type Subject struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "User", "Group" or "ServiceAccount".
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// May be empty in requests.
+	// API group. It can be empty in requests.
 	ApiGroup string `protobuf:"bytes,2,opt,name=api_group,json=apiGroup,proto3" json:"api_group,omitempty"`
 	Name     string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// Of a ServiceAccount; empty means the namespace in question.
+	// Namespace of a ServiceAccount. Empty means the namespace of the question.
 	Namespace     string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -394,7 +394,7 @@ func (x *Subject) GetNamespace() string {
 	return ""
 }
 
-// Rule is one ImpliedRoles.
+// Rule is one ImpliedRoles object.
 type Rule struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Namespace  string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -403,14 +403,14 @@ type Rule struct {
 	Generation int64                  `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
 	Parent     *Role                  `protobuf:"bytes,5,opt,name=parent,proto3" json:"parent,omitempty"`
 	Child      *Role                  `protobuf:"bytes,6,opt,name=child,proto3" json:"child,omitempty"`
-	// The rule counts.
+	// The rule is in force.
 	Accepted bool `protobuf:"varint,7,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	// The roles of the rule imply each other.
+	// The rule is part of a cycle: its roles imply each other.
 	InCycle bool `protobuf:"varint,8,opt,name=in_cycle,json=inCycle,proto3" json:"in_cycle,omitempty"`
-	// Why the rule does not count or is not synced; empty when all is well.
+	// Reason why the rule is not in force or not synced. Otherwise it is empty.
 	Reason  string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
 	Message string `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"`
-	// Every RoleBinding that follows from it is there.
+	// Every RoleBinding that follows from the rule exists.
 	Synced        bool `protobuf:"varint,11,opt,name=synced,proto3" json:"synced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -523,20 +523,20 @@ func (x *Rule) GetSynced() bool {
 	return false
 }
 
-// Inference is all that one role implies.
+// Inference lists the roles that one role implies.
 type Inference struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Parent    *Role                  `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
-	// Implied by a rule of its own.
+	// Roles that a rule implies directly.
 	Direct []*Role `protobuf:"bytes,3,rep,name=direct,proto3" json:"direct,omitempty"`
-	// All that follow, sorted.
+	// All implied roles, sorted.
 	ChildRoles []*Role `protobuf:"bytes,4,rep,name=child_roles,json=childRoles,proto3" json:"child_roles,omitempty"`
 	// Names of the rules with this parent.
 	Rules []string `protobuf:"bytes,5,rep,name=rules,proto3" json:"rules,omitempty"`
-	// How many child roles there are, listed or not.
+	// Number of child roles, including those that are not listed.
 	ChildRolesTotal int64 `protobuf:"varint,6,opt,name=child_roles_total,json=childRolesTotal,proto3" json:"child_roles_total,omitempty"`
-	// There are more roles or rules than are listed.
+	// The list of roles or of rules is cut.
 	Truncated     bool `protobuf:"varint,7,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -625,10 +625,11 @@ type ListRulesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty means all.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// At most this many rules; 0 means 100.
+	// Most rules in the answer; 0 means 100.
 	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// At least this fresh: the revision of an earlier answer, or of a trace. It is waited for, a few seconds.
+	// Revision of an earlier answer or of a trace that the answer must include. The server waits for it for a few
+	// seconds.
 	MinRevision   string `protobuf:"bytes,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -695,7 +696,7 @@ func (x *ListRulesRequest) GetMinRevision() string {
 type ListRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Rules []*Rule                `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
-	// Empty on the last page.
+	// Token of the next page. It is empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	Revision      string `protobuf:"bytes,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	Synced        bool   `protobuf:"varint,4,opt,name=synced,proto3" json:"synced,omitempty"`
@@ -765,12 +766,12 @@ type ListInferencesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty means all.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Only the row of this role.
+	// Role whose row is returned. Empty means all rows.
 	Parent *Role `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
-	// At most this many rows; 0 means 100.
+	// Most rows in the answer; 0 means 100.
 	PageSize  int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// As in ListRules.
+	// Revision that the answer must include, as in ListRules.
 	MinRevision   string `protobuf:"bytes,5,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -844,7 +845,7 @@ func (x *ListInferencesRequest) GetMinRevision() string {
 type ListInferencesResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Inferences []*Inference           `protobuf:"bytes,1,rep,name=inferences,proto3" json:"inferences,omitempty"`
-	// Empty on the last page.
+	// Token of the next page. It is empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	Revision      string `protobuf:"bytes,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	Synced        bool   `protobuf:"varint,4,opt,name=synced,proto3" json:"synced,omitempty"`
@@ -914,7 +915,7 @@ type GetInferenceRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Role      *Role                  `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
-	// As in ListRules.
+	// Revision that the answer must include, as in ListRules.
 	MinRevision   string `protobuf:"bytes,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1035,7 +1036,7 @@ type ListImplyingRolesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Role      *Role                  `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
-	// As in ListRules.
+	// Revision that the answer must include, as in ListRules.
 	MinRevision   string `protobuf:"bytes,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1092,11 +1093,11 @@ func (x *ListImplyingRolesRequest) GetMinRevision() string {
 	return ""
 }
 
-// ImplyingRole is a role whose holders also hold another.
+// ImplyingRole is a role that implies another role.
 type ImplyingRole struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Role  *Role                  `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
-	// By one rule.
+	// One rule implies it directly.
 	Direct        bool `protobuf:"varint,2,opt,name=direct,proto3" json:"direct,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1151,9 +1152,9 @@ type ListImplyingRolesResponse struct {
 	Roles    []*ImplyingRole        `protobuf:"bytes,1,rep,name=roles,proto3" json:"roles,omitempty"`
 	Revision string                 `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	Synced   bool                   `protobuf:"varint,3,opt,name=synced,proto3" json:"synced,omitempty"`
-	// There are more than are listed.
+	// The list is cut.
 	Truncated bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// How many there are.
+	// Full length of the list.
 	Total         int64 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1228,12 +1229,12 @@ type ExplainRoleRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Subject   *Subject               `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
-	// Groups that the subject is in; Kubernetes does not know them.
+	// Groups of the subject. Kubernetes does not store them.
 	Groups []string `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
 	Role   *Role    `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
-	// At most this many reasons; 0 means 10.
+	// Most reasons in the answer; 0 means 10.
 	MaxPaths int32 `protobuf:"varint,5,opt,name=max_paths,json=maxPaths,proto3" json:"max_paths,omitempty"`
-	// As in ListRules.
+	// Revision that the answer must include, as in ListRules.
 	MinRevision   string `protobuf:"bytes,6,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1314,11 +1315,11 @@ func (x *ExplainRoleRequest) GetMinRevision() string {
 // Step is one implication on a path.
 type Step struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names of the rules that say so.
+	// Names of the rules with this implication.
 	Rules []string `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
 	From  *Role    `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
 	To    *Role    `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
-	// How many rules say so, listed or not.
+	// Number of these rules, including those that are not listed.
 	RulesTotal    int64 `protobuf:"varint,4,opt,name=rules_total,json=rulesTotal,proto3" json:"rules_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1382,22 +1383,22 @@ func (x *Step) GetRulesTotal() int64 {
 	return 0
 }
 
-// Reason is one way by which a subject holds a role.
+// Reason is one way in which a subject holds a role.
 type Reason struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The binding that somebody made: the name of a RoleBinding, or ClusterRoleBinding/NAME; or one that
-	// was generated and is still to go.
+	// The original binding: the name of a RoleBinding, or ClusterRoleBinding/NAME. It can also be a generated
+	// RoleBinding that is about to be deleted.
 	Binding string `protobuf:"bytes,1,opt,name=binding,proto3" json:"binding,omitempty"`
-	// Its role.
+	// Role of the binding.
 	Role *Role `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
-	// The entry in it that speaks of the subject.
+	// Entry of the binding that matches the subject.
 	Subject *Subject `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
-	// From its role to the one in question; empty when that is the same.
+	// Implications from the role of the binding to the role of the question. It is empty if both are the same.
 	Path []*Step `protobuf:"bytes,4,rep,name=path,proto3" json:"path,omitempty"`
-	// The RoleBinding that was generated because of it.
+	// The RoleBinding that was generated for it.
 	GeneratedBinding string       `protobuf:"bytes,5,opt,name=generated_binding,json=generatedBinding,proto3" json:"generated_binding,omitempty"`
 	State            BindingState `protobuf:"varint,6,opt,name=state,proto3,enum=entail.inference.v1.BindingState" json:"state,omitempty"`
-	// The path has more steps than are listed.
+	// The list of steps is cut.
 	Truncated     bool `protobuf:"varint,7,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1486,7 +1487,7 @@ type ExplainRoleResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Held    bool                   `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"`
 	Reasons []*Reason              `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	// There are more reasons.
+	// The list of reasons is cut.
 	Truncated     bool   `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	Revision      string `protobuf:"bytes,4,opt,name=revision,proto3" json:"revision,omitempty"`
 	Synced        bool   `protobuf:"varint,5,opt,name=synced,proto3" json:"synced,omitempty"`
@@ -1563,9 +1564,9 @@ type ExplainBindingRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// At most this many reasons or implied bindings; 0 means 10.
+	// Most reasons or implied bindings in the answer; 0 means 10.
 	MaxPaths int32 `protobuf:"varint,3,opt,name=max_paths,json=maxPaths,proto3" json:"max_paths,omitempty"`
-	// As in ListRules.
+	// Revision that the answer must include, as in ListRules.
 	MinRevision   string `protobuf:"bytes,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1635,11 +1636,11 @@ type ImpliedBinding struct {
 	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Source string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	Role   *Role                  `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
-	// From the source's role to this one, both included.
+	// Roles from the role of the source to this role, including both.
 	Path    []*Role      `protobuf:"bytes,4,rep,name=path,proto3" json:"path,omitempty"`
 	State   BindingState `protobuf:"varint,5,opt,name=state,proto3,enum=entail.inference.v1.BindingState" json:"state,omitempty"`
 	Message string       `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
-	// The path has more roles than are listed.
+	// The list of roles is cut.
 	Truncated     bool `protobuf:"varint,7,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1730,18 +1731,18 @@ type ExplainBindingResponse struct {
 	Role      *Role                  `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
 	Subjects  []*Subject             `protobuf:"bytes,3,rep,name=subjects,proto3" json:"subjects,omitempty"`
 	Generated bool                   `protobuf:"varint,4,opt,name=generated,proto3" json:"generated,omitempty"`
-	// The RoleBinding that it follows from, when generated.
+	// For a generated RoleBinding: the RoleBinding that it follows from.
 	Source string       `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
 	State  BindingState `protobuf:"varint,6,opt,name=state,proto3,enum=entail.inference.v1.BindingState" json:"state,omitempty"`
-	// Why it is there, when generated.
+	// For a generated RoleBinding: its reasons.
 	Reasons []*Reason `protobuf:"bytes,7,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	// What it implies, when not.
+	// For any other RoleBinding: the RoleBindings that follow from it.
 	Implied []*ImpliedBinding `protobuf:"bytes,8,rep,name=implied,proto3" json:"implied,omitempty"`
-	// There are more reasons or implied bindings.
+	// The list of reasons or of implied bindings is cut.
 	Truncated bool   `protobuf:"varint,9,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	Revision  string `protobuf:"bytes,10,opt,name=revision,proto3" json:"revision,omitempty"`
 	Synced    bool   `protobuf:"varint,11,opt,name=synced,proto3" json:"synced,omitempty"`
-	// How many subjects there are, listed or not.
+	// Number of subjects, including those that are not listed.
 	SubjectsTotal int64 `protobuf:"varint,12,opt,name=subjects_total,json=subjectsTotal,proto3" json:"subjects_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1865,10 +1866,10 @@ type WhoHasRoleRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Role      *Role                  `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
-	// At most this many holders; 0 means 100.
+	// Most holders in the answer; 0 means 100.
 	PageSize  int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// As in ListRules.
+	// Revision that the answer must include, as in ListRules.
 	MinRevision   string `protobuf:"bytes,5,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1944,10 +1945,10 @@ type Holder struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Subject *Subject               `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
 	Origin  Origin                 `protobuf:"varint,2,opt,name=origin,proto3,enum=entail.inference.v1.Origin" json:"origin,omitempty"`
-	// The bindings that somebody made and that it follows from: names of RoleBindings, or
-	// ClusterRoleBinding/NAME; also ones that were generated and are still to go.
+	// The original bindings that give the role: names of RoleBindings, or ClusterRoleBinding/NAME. The list also
+	// has generated RoleBindings that are about to be deleted.
 	Bindings []string `protobuf:"bytes,3,rep,name=bindings,proto3" json:"bindings,omitempty"`
-	// How many bindings there are, listed or not.
+	// Number of bindings, including those that are not listed.
 	BindingsTotal int64 `protobuf:"varint,4,opt,name=bindings_total,json=bindingsTotal,proto3" json:"bindings_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2014,7 +2015,7 @@ func (x *Holder) GetBindingsTotal() int64 {
 type WhoHasRoleResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Holders []*Holder              `protobuf:"bytes,1,rep,name=holders,proto3" json:"holders,omitempty"`
-	// Empty on the last page.
+	// Token of the next page. It is empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	Revision      string `protobuf:"bytes,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	Synced        bool   `protobuf:"varint,4,opt,name=synced,proto3" json:"synced,omitempty"`
@@ -2084,9 +2085,9 @@ type ListEffectiveRolesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Subject   *Subject               `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
-	// Groups that the subject is in; Kubernetes does not know them.
+	// Groups of the subject. Kubernetes does not store them.
 	Groups []string `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
-	// As in ListRules.
+	// Revision that the answer must include, as in ListRules.
 	MinRevision   string `protobuf:"bytes,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2155,10 +2156,10 @@ type EffectiveRole struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Role   *Role                  `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
 	Origin Origin                 `protobuf:"varint,2,opt,name=origin,proto3,enum=entail.inference.v1.Origin" json:"origin,omitempty"`
-	// The bindings that somebody made and that it follows from: names of RoleBindings, or
-	// ClusterRoleBinding/NAME; also ones that were generated and are still to go.
+	// The original bindings that give the role: names of RoleBindings, or ClusterRoleBinding/NAME. The list also
+	// has generated RoleBindings that are about to be deleted.
 	Bindings []string `protobuf:"bytes,3,rep,name=bindings,proto3" json:"bindings,omitempty"`
-	// How many bindings there are, listed or not.
+	// Number of bindings, including those that are not listed.
 	BindingsTotal int64 `protobuf:"varint,4,opt,name=bindings_total,json=bindingsTotal,proto3" json:"bindings_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2227,9 +2228,9 @@ type ListEffectiveRolesResponse struct {
 	Roles    []*EffectiveRole       `protobuf:"bytes,1,rep,name=roles,proto3" json:"roles,omitempty"`
 	Revision string                 `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	Synced   bool                   `protobuf:"varint,3,opt,name=synced,proto3" json:"synced,omitempty"`
-	// There are more than are listed.
+	// The list is cut.
 	Truncated bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// How many there are.
+	// Full length of the list.
 	Total         int64 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2300,12 +2301,12 @@ func (x *ListEffectiveRolesResponse) GetTotal() int64 {
 	return 0
 }
 
-// RuleChange makes or replaces a rule, or removes it.
+// RuleChange creates, replaces or removes a rule.
 type RuleChange struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Remove bool                   `protobuf:"varint,2,opt,name=remove,proto3" json:"remove,omitempty"`
-	// Unset when removed.
+	// Unset if the rule is removed.
 	Parent        *Role `protobuf:"bytes,3,opt,name=parent,proto3" json:"parent,omitempty"`
 	Child         *Role `protobuf:"bytes,4,opt,name=child,proto3" json:"child,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2374,7 +2375,7 @@ type PreviewRulesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Changes   []*RuleChange          `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
-	// As in ListRules.
+	// Revision that the answer must include, as in ListRules.
 	MinRevision   string `protobuf:"bytes,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2496,10 +2497,10 @@ type PreviewBindingRequest struct {
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Remove    bool                   `protobuf:"varint,3,opt,name=remove,proto3" json:"remove,omitempty"`
-	// Role and subjects of the binding; unset when removed.
+	// Role and subjects of the binding. They are unset if the binding is removed.
 	Role     *Role      `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
 	Subjects []*Subject `protobuf:"bytes,5,rep,name=subjects,proto3" json:"subjects,omitempty"`
-	// As in ListRules.
+	// Revision that the answer must include, as in ListRules.
 	MinRevision   string `protobuf:"bytes,6,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2637,25 +2638,25 @@ func (x *PreviewBindingResponse) GetSynced() bool {
 	return false
 }
 
-// Preview is what a change would do.
+// Preview is the effect of a change.
 type Preview struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Inferences []*InferenceChange     `protobuf:"bytes,1,rep,name=inferences,proto3" json:"inferences,omitempty"`
-	// How many RoleBindings would be made, changed and deleted.
+	// Number of RoleBindings that would be created, changed and deleted.
 	Created int64 `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	Updated int64 `protobuf:"varint,3,opt,name=updated,proto3" json:"updated,omitempty"`
 	Deleted int64 `protobuf:"varint,4,opt,name=deleted,proto3" json:"deleted,omitempty"`
-	// At most 1,000 of them, sorted by name.
+	// The first 1,000 of these changes, sorted by name.
 	Bindings []*BindingChange `protobuf:"bytes,5,rep,name=bindings,proto3" json:"bindings,omitempty"`
-	// At most 1,000, who gains and who loses.
+	// The first 1,000 subjects that gain or lose roles.
 	Subjects       []*SubjectChange `protobuf:"bytes,6,rep,name=subjects,proto3" json:"subjects,omitempty"`
 	NewCycles      []*Cycle         `protobuf:"bytes,7,rep,name=new_cycles,json=newCycles,proto3" json:"new_cycles,omitempty"`
 	ResolvedCycles []*Cycle         `protobuf:"bytes,8,rep,name=resolved_cycles,json=resolvedCycles,proto3" json:"resolved_cycles,omitempty"`
-	// Rules that would not count.
+	// Rules that would not be in force.
 	Refusals []*Refusal `protobuf:"bytes,9,rep,name=refusals,proto3" json:"refusals,omitempty"`
-	// Calls to the API server, statuses included.
+	// Number of writes to the API server, including writes of statuses.
 	Writes int64 `protobuf:"varint,10,opt,name=writes,proto3" json:"writes,omitempty"`
-	// Some list has more rows than are given.
+	// At least one list is cut.
 	Truncated     bool `protobuf:"varint,11,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2768,13 +2769,13 @@ func (x *Preview) GetTruncated() bool {
 	return false
 }
 
-// InferenceChange is how one row changes.
+// InferenceChange is the change of one row.
 type InferenceChange struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Parent  *Role                  `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
 	Added   []*Role                `protobuf:"bytes,2,rep,name=added,proto3" json:"added,omitempty"`
 	Removed []*Role                `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"`
-	// How many there are, listed or not.
+	// Full length of the list.
 	AddedTotal    int64 `protobuf:"varint,4,opt,name=added_total,json=addedTotal,proto3" json:"added_total,omitempty"`
 	RemovedTotal  int64 `protobuf:"varint,5,opt,name=removed_total,json=removedTotal,proto3" json:"removed_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2846,7 +2847,7 @@ func (x *InferenceChange) GetRemovedTotal() int64 {
 	return 0
 }
 
-// BindingChange is what happens to one generated RoleBinding.
+// BindingChange is the change of one generated RoleBinding.
 type BindingChange struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Change   BindingChange_Change   `protobuf:"varint,1,opt,name=change,proto3,enum=entail.inference.v1.BindingChange_Change" json:"change,omitempty"`
@@ -2854,7 +2855,7 @@ type BindingChange struct {
 	Source   string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
 	Role     *Role                  `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
 	Subjects []*Subject             `protobuf:"bytes,5,rep,name=subjects,proto3" json:"subjects,omitempty"`
-	// How many subjects there are, listed or not.
+	// Number of subjects, including those that are not listed.
 	SubjectsTotal int64 `protobuf:"varint,6,opt,name=subjects_total,json=subjectsTotal,proto3" json:"subjects_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2932,13 +2933,13 @@ func (x *BindingChange) GetSubjectsTotal() int64 {
 	return 0
 }
 
-// SubjectChange is what a change means to one subject.
+// SubjectChange lists the roles that one subject gains and loses.
 type SubjectChange struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Subject *Subject               `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
 	Gained  []*Role                `protobuf:"bytes,2,rep,name=gained,proto3" json:"gained,omitempty"`
 	Lost    []*Role                `protobuf:"bytes,3,rep,name=lost,proto3" json:"lost,omitempty"`
-	// How many there are, listed or not.
+	// Full length of the list.
 	GainedTotal   int64 `protobuf:"varint,4,opt,name=gained_total,json=gainedTotal,proto3" json:"gained_total,omitempty"`
 	LostTotal     int64 `protobuf:"varint,5,opt,name=lost_total,json=lostTotal,proto3" json:"lost_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3010,11 +3011,11 @@ func (x *SubjectChange) GetLostTotal() int64 {
 	return 0
 }
 
-// Cycle is roles that imply each other.
+// Cycle is a set of roles that imply each other.
 type Cycle struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Roles []*Role                `protobuf:"bytes,1,rep,name=roles,proto3" json:"roles,omitempty"`
-	// How many roles there are, listed or not.
+	// Number of roles, including those that are not listed.
 	RolesTotal    int64 `protobuf:"varint,2,opt,name=roles_total,json=rolesTotal,proto3" json:"roles_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3064,7 +3065,7 @@ func (x *Cycle) GetRolesTotal() int64 {
 	return 0
 }
 
-// Refusal is a rule that would not count.
+// Refusal is a rule that would not be in force.
 type Refusal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -3129,7 +3130,8 @@ type WatchInferencesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty means all.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Where an earlier stream ended. One that is too old is refused as out of range: call again without.
+	// Token of the last message of an earlier stream. If it is too old, the call fails with the code out_of_range;
+	// call again without a token.
 	ResumeToken   string `protobuf:"bytes,2,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3290,9 +3292,9 @@ type WatchInferencesResponse struct {
 	Type     WatchInferencesResponse_Type `protobuf:"varint,1,opt,name=type,proto3,enum=entail.inference.v1.WatchInferencesResponse_Type" json:"type,omitempty"`
 	Upserted []*Inference                 `protobuf:"bytes,2,rep,name=upserted,proto3" json:"upserted,omitempty"`
 	Removed  []*InferenceKey              `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"`
-	// The rules whose change this is.
+	// The rules that caused the change.
 	Causes []*RuleKey `protobuf:"bytes,4,rep,name=causes,proto3" json:"causes,omitempty"`
-	// Set on all but snapshot messages.
+	// Set in all messages except those of the first list.
 	ResumeToken   string `protobuf:"bytes,5,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	Revision      string `protobuf:"bytes,6,opt,name=revision,proto3" json:"revision,omitempty"`
 	Synced        bool   `protobuf:"varint,7,opt,name=synced,proto3" json:"synced,omitempty"`
@@ -3381,12 +3383,12 @@ func (x *WatchInferencesResponse) GetSynced() bool {
 
 type GetSyncStatusRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty means all that have rules.
+	// Namespaces; empty means all namespaces with rules.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// At most this many namespaces; 0 means 100.
+	// Most namespaces in the answer; 0 means 100.
 	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// As in ListRules.
+	// Revision that the answer must include, as in ListRules.
 	MinRevision   string `protobuf:"bytes,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3450,19 +3452,19 @@ func (x *GetSyncStatusRequest) GetMinRevision() string {
 	return ""
 }
 
-// NamespaceSync is how far one namespace has come.
+// NamespaceSync is the progress of one namespace.
 type NamespaceSync struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Rules     int64                  `protobuf:"varint,2,opt,name=rules,proto3" json:"rules,omitempty"`
-	// RoleBindings that should be generated.
+	// Number of RoleBindings that the rules require.
 	Wanted int64 `protobuf:"varint,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
-	// Of these, and of those to go, what is not done yet.
+	// Number of RoleBindings that are still to be created, changed or deleted.
 	Pending   int64                  `protobuf:"varint,4,opt,name=pending,proto3" json:"pending,omitempty"`
 	Conflicts int64                  `protobuf:"varint,5,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
 	NotSynced []*Rule                `protobuf:"bytes,6,rep,name=not_synced,json=notSynced,proto3" json:"not_synced,omitempty"`
 	LastPass  *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_pass,json=lastPass,proto3" json:"last_pass,omitempty"`
-	// How many rules are not synced, listed or not.
+	// Number of rules that are not synced, including those that are not listed.
 	NotSyncedTotal int64 `protobuf:"varint,8,opt,name=not_synced_total,json=notSyncedTotal,proto3" json:"not_synced_total,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -3557,7 +3559,7 @@ func (x *NamespaceSync) GetNotSyncedTotal() int64 {
 type GetSyncStatusResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Namespaces []*NamespaceSync       `protobuf:"bytes,1,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
-	// Empty on the last page.
+	// Token of the next page. It is empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	Revision      string `protobuf:"bytes,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	Synced        bool   `protobuf:"varint,4,opt,name=synced,proto3" json:"synced,omitempty"`
@@ -3626,7 +3628,7 @@ func (x *GetSyncStatusResponse) GetSynced() bool {
 type CheckDriftRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// As in ListRules.
+	// Revision that the answer must include, as in ListRules.
 	MinRevision   string `protobuf:"bytes,2,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3685,19 +3687,19 @@ type CheckDriftResponse struct {
 	Conflicts []*BindingChange       `protobuf:"bytes,5,rep,name=conflicts,proto3" json:"conflicts,omitempty"`
 	Revision  string                 `protobuf:"bytes,6,opt,name=revision,proto3" json:"revision,omitempty"`
 	Synced    bool                   `protobuf:"varint,7,opt,name=synced,proto3" json:"synced,omitempty"`
-	// There are more differences than are listed.
+	// The list of differences is cut.
 	Truncated bool `protobuf:"varint,8,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// How many there are of each, listed or not.
+	// Number of differences of each type, including those that are not listed.
 	MissingTotal   int64 `protobuf:"varint,9,opt,name=missing_total,json=missingTotal,proto3" json:"missing_total,omitempty"`
 	ExtraTotal     int64 `protobuf:"varint,10,opt,name=extra_total,json=extraTotal,proto3" json:"extra_total,omitempty"`
 	AlteredTotal   int64 `protobuf:"varint,11,opt,name=altered_total,json=alteredTotal,proto3" json:"altered_total,omitempty"`
 	ConflictsTotal int64 `protobuf:"varint,12,opt,name=conflicts_total,json=conflictsTotal,proto3" json:"conflicts_total,omitempty"`
-	// Rules that were written while nobody judged who writes rules: nobody knows whether those who did
-	// might give the child role. They differ from nothing.
+	// Rules that were written while no webhook checked the authors of rules. Their authors may lack the right to
+	// give the child role. These rules are no differences.
 	Unjudged      []string `protobuf:"bytes,13,rep,name=unjudged,proto3" json:"unjudged,omitempty"`
 	UnjudgedTotal int64    `protobuf:"varint,14,opt,name=unjudged_total,json=unjudgedTotal,proto3" json:"unjudged_total,omitempty"`
-	// RoleBindings that imply others, and were last written before the webhooks were in force. The API
-	// server asked nobody whether their authors may give what follows.
+	// RoleBindings that imply others and were last written before the webhooks ran. No webhook checked whether
+	// their authors may bind the implied roles.
 	UnjudgedBindings      []string `protobuf:"bytes,15,rep,name=unjudged_bindings,json=unjudgedBindings,proto3" json:"unjudged_bindings,omitempty"`
 	UnjudgedBindingsTotal int64    `protobuf:"varint,16,opt,name=unjudged_bindings_total,json=unjudgedBindingsTotal,proto3" json:"unjudged_bindings_total,omitempty"`
 	unknownFields         protoimpl.UnknownFields

@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Severity says whether a finding forbids the policy.
+// Severity distinguishes errors, which make a policy invalid, from warnings.
 type Severity int32
 
 const (
@@ -74,7 +74,7 @@ func (Severity) EnumDescriptor() ([]byte, []int) {
 	return file_entail_policy_v1_policy_proto_rawDescGZIP(), []int{0}
 }
 
-// Target is what a policy is compiled to.
+// Target is the output format of the compiler.
 type Target int32
 
 const (
@@ -82,7 +82,7 @@ const (
 	Target_TARGET_SPICEDB      Target = 1
 	Target_TARGET_OPENFGA_DSL  Target = 2
 	Target_TARGET_OPENFGA_JSON Target = 3
-	// One module for each document, and the manifest.
+	// One OpenFGA module for each document, and fga.mod.
 	Target_TARGET_OPENFGA_MODULES Target = 4
 )
 
@@ -131,20 +131,20 @@ func (Target) EnumDescriptor() ([]byte, []int) {
 	return file_entail_policy_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
-// Class is what a change does to those who live with the policy.
+// Class is the effect of a change on existing access and data.
 type Class int32
 
 const (
 	Class_CLASS_UNSPECIFIED Class = 0
-	// Nothing has changed in meaning.
+	// No change in meaning.
 	Class_CLASS_NONE Class = 1
-	// No decision about anything that exists is another.
+	// No decision about existing objects changes.
 	Class_CLASS_HARMLESS Class = 2
-	// Somebody may lose something.
+	// Subjects may lose permissions.
 	Class_CLASS_NARROWING Class = 3
-	// Somebody may get more.
+	// Subjects may gain permissions.
 	Class_CLASS_WIDENING Class = 4
-	// Ids of a type are no longer recognised.
+	// IDs of a type are not recognized any more.
 	Class_CLASS_BREAKING_FOR_IDS Class = 5
 	// Stored relationships are orphaned.
 	Class_CLASS_BREAKING_FOR_DATA Class = 6
@@ -199,17 +199,17 @@ func (Class) EnumDescriptor() ([]byte, []int) {
 	return file_entail_policy_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
-// Ending says why ways are not shown.
+// Ending is the reason why the ways of a node are not shown.
 type Ending int32
 
 const (
-	// All are shown.
+	// All ways are shown.
 	Ending_ENDING_UNSPECIFIED Ending = 0
-	// The same again, on a resource further away.
+	// The ways repeat, on a resource one step further.
 	Ending_ENDING_RECURSION Ending = 1
-	// They stand in full at another node of the same type and action.
+	// Another node of the same type and action shows the ways.
 	Ending_ENDING_ABOVE Ending = 2
-	// There is too much to show.
+	// There are too many ways to show.
 	Ending_ENDING_CUT Ending = 3
 )
 
@@ -256,7 +256,7 @@ func (Ending) EnumDescriptor() ([]byte, []int) {
 	return file_entail_policy_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
-// Format is what a policy is drawn as.
+// Format is the format of a drawing.
 type Format int32
 
 const (
@@ -309,7 +309,7 @@ func (Format) EnumDescriptor() ([]byte, []int) {
 	return file_entail_policy_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
-// Policy is all documents of a policy, or where they are.
+// Policy holds the documents of a policy, or names the Store that has them.
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Source:
@@ -317,13 +317,13 @@ type Policy struct {
 	//	*Policy_Files
 	//	*Policy_Store
 	Source isPolicy_Source `protobuf_oneof:"source"`
-	// Without them a Store's policy, and files beside one, have the options of the Store; other files have the defaults.
+	// Options. Without them, a policy of a Store has the options of the Store, and files have the defaults.
 	Options *Options `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
-	// Name of a Store whose PolicyDocuments the files are part of one policy with: what would become
-	// of them were they applied. Manifests take the place of the PolicyDocuments that they name. What
-	// the Store's other modules and limits allow, StoreService.PreviewModel tells.
+	// Name of a Store. The files and its PolicyDocuments then form one policy, as if the files were applied.
+	// Manifests replace the PolicyDocuments that they name. StoreService.PreviewModel also checks the Store's
+	// other modules and limits.
 	Beside string `protobuf:"bytes,4,opt,name=beside,proto3" json:"beside,omitempty"`
-	// PolicyDocuments of that Store, each as NAMESPACE/NAME, whose place the files take besides.
+	// Further PolicyDocuments of that Store, each as NAMESPACE/NAME, that the files replace.
 	Replaces      []string `protobuf:"bytes,5,rep,name=replaces,proto3" json:"replaces,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -414,8 +414,8 @@ type Policy_Files struct {
 }
 
 type Policy_Store struct {
-	// Name of a Store: the PolicyDocuments that refer to it, as they are declared now. To compare, and
-	// beside files, what is accepted of them.
+	// Name of a Store: the policy is made of its declared PolicyDocuments. In comparisons and together with
+	// files, only their accepted text counts.
 	Store string `protobuf:"bytes,2,opt,name=store,proto3,oneof"`
 }
 
@@ -423,8 +423,8 @@ func (*Policy_Files) isPolicy_Source() {}
 
 func (*Policy_Store) isPolicy_Source() {}
 
-// Files are one policy together; their order makes no difference. A request has at most 1 MiB, in
-// which JSON has room for 768 KiB of files; `entail policy` takes more.
+// Files form one policy. Their order has no effect. A request has at most 1 MiB; as JSON it holds 768 KiB of
+// files. `entail policy` accepts more.
 type Files struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*File                `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
@@ -472,7 +472,7 @@ func (x *Files) GetFiles() []*File {
 // File is a YAML stream of documents.
 type File struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What findings call it.
+	// Name of the file in findings.
 	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Content       []byte `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -523,20 +523,20 @@ func (x *File) GetContent() []byte {
 	return nil
 }
 
-// Options are the choices that the language leaves open. What is empty has its default.
+// Options are settings of the compiler. An empty field has its default.
 type Options struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Warn of _ in the names of types and relations.
+	// Warn about _ in names of types and relations.
 	Strict bool `protobuf:"varint,1,opt,name=strict,proto3" json:"strict,omitempty"`
-	// What makes an action the relation of its role bindings; "_role" by default.
+	// Suffix of the relation for role bindings of an action; the default is "_role".
 	RoleSuffix string `protobuf:"bytes,2,opt,name=role_suffix,json=roleSuffix,proto3" json:"role_suffix,omitempty"`
-	// Type of roles; "role" by default.
+	// Type of roles; the default is "role".
 	RoleType string `protobuf:"bytes,3,opt,name=role_type,json=roleType,proto3" json:"role_type,omitempty"`
-	// Relation of a role to its subjects; "subject" by default.
+	// Relation of a role to its subjects; the default is "subject".
 	RoleRelation string `protobuf:"bytes,4,opt,name=role_relation,json=roleRelation,proto3" json:"role_relation,omitempty"`
-	// Types of subjects, where the policy does not declare the type of roles; "user" by default.
+	// Types of subjects if the policy does not declare the type of roles; the default is "user".
 	SubjectTypes []string `protobuf:"bytes,5,rep,name=subject_types,json=subjectTypes,proto3" json:"subject_types,omitempty"`
-	// Leave out the types of roles and subjects: something else defines them.
+	// Leave out the types of roles and subjects, because another module defines them.
 	Partial       bool `protobuf:"varint,6,opt,name=partial,proto3" json:"partial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -614,17 +614,17 @@ func (x *Options) GetPartial() bool {
 	return false
 }
 
-// Place is where something is written.
+// Place is a position in a document.
 type Place struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As the request calls it; "policydocument/NAMESPACE/NAME" for a PolicyDocument.
+	// Name of the file in the request; "policydocument/NAMESPACE/NAME" for a PolicyDocument.
 	File string `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
-	// Counts the documents of a file from 1; 0 in a PolicyDocument.
+	// Number of the document in the file, from 1. It is 0 in a PolicyDocument.
 	Document int32 `protobuf:"varint,2,opt,name=document,proto3" json:"document,omitempty"`
-	// From 1; 0 means the document as a whole, or a PolicyDocument.
+	// Line, from 1. It is 0 for a whole document or a PolicyDocument.
 	Line   int32 `protobuf:"varint,3,opt,name=line,proto3" json:"line,omitempty"`
 	Column int32 `protobuf:"varint,4,opt,name=column,proto3" json:"column,omitempty"`
-	// Field of a PolicyDocument.
+	// Field of the PolicyDocument.
 	Path          string `protobuf:"bytes,5,opt,name=path,proto3" json:"path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -695,12 +695,12 @@ func (x *Place) GetPath() string {
 	return ""
 }
 
-// Diagnostic is one finding: where it is, what is wrong, what to do.
+// Diagnostic is one finding with its place, message and hint.
 type Diagnostic struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Unset when it is about the policy as a whole.
+	// Place of the finding. It is unset if the finding concerns the whole policy.
 	Place *Place `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"`
-	// For example "E-UNKNOWN-TYPE"; a code never changes its meaning.
+	// Code, for example "E-UNKNOWN-TYPE". A code never changes its meaning.
 	Code          string                `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
 	Severity      Severity              `protobuf:"varint,3,opt,name=severity,proto3,enum=entail.policy.v1.Severity" json:"severity,omitempty"`
 	Message       string                `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
@@ -782,14 +782,14 @@ func (x *Diagnostic) GetRelated() []*Diagnostic_Related {
 	return nil
 }
 
-// Findings are what was found in a policy.
+// Findings lists the findings in a policy.
 type Findings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most 1,000 of them, sorted by place; when there are more, warnings are left out first.
+	// The first 1,000 findings, sorted by place. If there are more, warnings are left out first.
 	Diagnostics []*Diagnostic `protobuf:"bytes,1,rep,name=diagnostics,proto3" json:"diagnostics,omitempty"`
-	// There are more.
+	// The list is cut.
 	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// How many there are.
+	// Full length of the list.
 	Total         int32 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -849,7 +849,7 @@ func (x *Findings) GetTotal() int32 {
 type CheckPolicyRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Policy *Policy                `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
-	// Look also for what is valid but hardly meant so.
+	// Also report valid but suspicious definitions.
 	Lint          bool `protobuf:"varint,2,opt,name=lint,proto3" json:"lint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -901,7 +901,7 @@ func (x *CheckPolicyRequest) GetLint() bool {
 
 type CheckPolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// There are no errors; there may be warnings.
+	// The policy has no errors. It may have warnings.
 	Ok            bool      `protobuf:"varint,1,opt,name=ok,proto3" json:"ok,omitempty"`
 	Findings      *Findings `protobuf:"bytes,2,opt,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -956,7 +956,7 @@ type CompilePolicyRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Policy *Policy                `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
 	Target Target                 `protobuf:"varint,2,opt,name=target,proto3,enum=entail.policy.v1.Target" json:"target,omitempty"`
-	// Prefix of definitions in SpiceDB; "infratographer" by default.
+	// Prefix of definitions in SpiceDB; the default is "infratographer".
 	SpicedbPrefix string `protobuf:"bytes,3,opt,name=spicedb_prefix,json=spicedbPrefix,proto3" json:"spicedb_prefix,omitempty"`
 	// Definitions in SpiceDB have no prefix.
 	SpicedbUnprefixed bool `protobuf:"varint,4,opt,name=spicedb_unprefixed,json=spicedbUnprefixed,proto3" json:"spicedb_unprefixed,omitempty"`
@@ -1022,7 +1022,7 @@ func (x *CompilePolicyRequest) GetSpicedbUnprefixed() bool {
 	return false
 }
 
-// Artifact is a file that a policy is compiled to.
+// Artifact is one output file.
 type Artifact struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1077,7 +1077,7 @@ func (x *Artifact) GetContent() string {
 
 type CompilePolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// None when there are errors. The manifest of modules is the first.
+	// Output files; none if there are errors. For modules, fga.mod is the first.
 	Artifacts     []*Artifact `protobuf:"bytes,1,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	Findings      *Findings   `protobuf:"bytes,2,opt,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1184,17 +1184,17 @@ func (x *DiffPoliciesRequest) GetNew() *Policy {
 type Change struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Class Class                  `protobuf:"varint,1,opt,name=class,proto3,enum=entail.policy.v1.Class" json:"class,omitempty"`
-	// The part that changed: type, idPrefix, relation, target, union, action, binding or condition.
+	// Part that changed: type, idPrefix, relation, target, union, action, binding or condition.
 	What string `protobuf:"bytes,2,opt,name=what,proto3" json:"what,omitempty"`
-	// The type that it is about; empty for unions and actions.
+	// Type of the part. It is empty for unions and actions.
 	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
-	// The part's name: a relation, "relation: target", an action, "action: condition", a union, a type.
+	// Name of the part: a relation, "relation: target", an action, "action: condition", a union or a type.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// What the change means; cut where it is very long.
+	// Meaning of the change. Very long texts are cut.
 	Message string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
-	// Unset for what was added.
+	// Place in the old policy. It is unset for an added part.
 	Old *Place `protobuf:"bytes,6,opt,name=old,proto3" json:"old,omitempty"`
-	// Unset for what is gone.
+	// Place in the new policy. It is unset for a removed part.
 	New           *Place `protobuf:"bytes,7,opt,name=new,proto3" json:"new,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1281,13 +1281,13 @@ func (x *Change) GetNew() *Place {
 
 type DiffPoliciesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of all changes; unspecified when one of the policies has errors.
+	// Worst class of all changes. It is unspecified if one of the policies has errors.
 	Worst Class `protobuf:"varint,1,opt,name=worst,proto3,enum=entail.policy.v1.Class" json:"worst,omitempty"`
-	// At most 1,000 of them, the worst first.
+	// The first 1,000 changes, the worst first.
 	Changes []*Change `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
-	// There are more.
+	// The list is cut.
 	Truncated bool `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// How many there are.
+	// Full length of the list.
 	Total         int32     `protobuf:"varint,4,opt,name=total,proto3" json:"total,omitempty"`
 	OldFindings   *Findings `protobuf:"bytes,5,opt,name=old_findings,json=oldFindings,proto3" json:"old_findings,omitempty"`
 	NewFindings   *Findings `protobuf:"bytes,6,opt,name=new_findings,json=newFindings,proto3" json:"new_findings,omitempty"`
@@ -1427,7 +1427,7 @@ func (x *ExplainActionRequest) GetAction() string {
 	return ""
 }
 
-// Origin is where something is written, and who provides it.
+// Origin is the place of a definition, and the service that provides it.
 type Origin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Place         *Place                 `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"`
@@ -1480,7 +1480,7 @@ func (x *Origin) GetOwner() string {
 	return ""
 }
 
-// Node is an action on a type and the ways to it. Any one of them is enough.
+// Node is an action on a type with the ways to it. One way is enough.
 type Node struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Type   string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
@@ -1488,11 +1488,11 @@ type Node struct {
 	// The union by which the action is bound to the type, if it is bound by one.
 	On     string `protobuf:"bytes,3,opt,name=on,proto3" json:"on,omitempty"`
 	Ending Ending `protobuf:"varint,4,opt,name=ending,proto3,enum=entail.policy.v1.Ending" json:"ending,omitempty"`
-	// Where the action is bound to the type.
+	// Place of the binding of the action to the type.
 	Bound *Origin `protobuf:"bytes,5,opt,name=bound,proto3" json:"bound,omitempty"`
-	// None of the ways begins with a role binding: nobody can have the action.
+	// No way begins with a role binding, so nobody can have the action.
 	NeverGranted bool `protobuf:"varint,6,opt,name=never_granted,json=neverGranted,proto3" json:"never_granted,omitempty"`
-	// Unset when role bindings do not give the action.
+	// Unset if role bindings do not give the action.
 	Role          *Node_Role   `protobuf:"bytes,7,opt,name=role,proto3" json:"role,omitempty"`
 	Steps         []*Node_Step `protobuf:"bytes,8,rep,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1587,13 +1587,14 @@ func (x *Node) GetSteps() []*Node_Step {
 
 type ExplainActionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// A tree of at most 1,000 nodes. The first is the action in question; none when the policy has errors.
+	// A tree of at most 1,000 nodes. The first is the action of the question. It is empty if the policy has
+	// errors.
 	Nodes []*Node `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	// The same for people to read, of at most 256 KiB.
+	// The tree as text, at most 256 KiB.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// There are more nodes, or more text.
+	// The nodes or the text are cut.
 	Truncated bool `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// How many nodes there are; from 10,000 on, nobody counts.
+	// Number of nodes. Counting stops at 10,000.
 	Total         int32     `protobuf:"varint,4,opt,name=total,proto3" json:"total,omitempty"`
 	Findings      *Findings `protobuf:"bytes,5,opt,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1669,16 +1670,16 @@ type GraphPolicyRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Policy *Policy                `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
 	Format Format                 `protobuf:"varint,2,opt,name=format,proto3,enum=entail.policy.v1.Format" json:"format,omitempty"`
-	// Regular expressions; what is empty filters nothing. Only types that match, and their neighbours.
+	// Regular expression for types. Matching types and their neighbours are drawn; empty means all.
 	Types string `protobuf:"bytes,3,opt,name=types,proto3" json:"types,omitempty"`
-	// Only actions that match.
+	// Regular expression for actions; empty means all.
 	Actions string `protobuf:"bytes,4,opt,name=actions,proto3" json:"actions,omitempty"`
-	// Only what services provide whose names match.
+	// Regular expression for services; empty means all.
 	Owners string `protobuf:"bytes,5,opt,name=owners,proto3" json:"owners,omitempty"`
-	// Name of a type: only what is at most depth relations away from it, or one.
+	// Name of a type. Types at most depth relations away are drawn; a depth of 0 means 1.
 	Focus string `protobuf:"bytes,6,opt,name=focus,proto3" json:"focus,omitempty"`
 	Depth int32  `protobuf:"varint,7,opt,name=depth,proto3" json:"depth,omitempty"`
-	// One box for the types of each service whose name matches, but for that of focus.
+	// Regular expression for services that are drawn as one box, except the service of focus.
 	Collapse      string `protobuf:"bytes,8,opt,name=collapse,proto3" json:"collapse,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1772,7 +1773,7 @@ func (x *GraphPolicyRequest) GetCollapse() string {
 
 type GraphPolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty when the policy has errors.
+	// The drawing. It is empty if the policy has errors.
 	Content       string    `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
 	Findings      *Findings `protobuf:"bytes,2,opt,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1869,7 +1870,7 @@ func (x *FormatPolicyRequest) GetFiles() *Files {
 
 type FormatPolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Every file, under its name, if there are no errors.
+	// The formatted files, if there are no errors.
 	Artifacts     []*Artifact `protobuf:"bytes,1,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	Findings      *Findings   `protobuf:"bytes,2,opt,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1920,7 +1921,7 @@ func (x *FormatPolicyResponse) GetFindings() *Findings {
 	return nil
 }
 
-// Related is another place that a finding speaks of.
+// Related is another place that belongs to the finding.
 type Diagnostic_Related struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Place         *Place                 `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"`
@@ -1973,12 +1974,12 @@ func (x *Diagnostic_Related) GetMessage() string {
 	return ""
 }
 
-// Role is the way by role bindings of the resource itself.
+// Role is the way through role bindings on the resource itself.
 type Node_Role struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Holds the role bindings.
+	// Relation that holds the role bindings.
 	Relation string `protobuf:"bytes,1,opt,name=relation,proto3" json:"relation,omitempty"`
-	// Who has a role, for example "role#subject".
+	// Holders of a role, for example "role#subject".
 	Holder        string `protobuf:"bytes,2,opt,name=holder,proto3" json:"holder,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2028,17 +2029,17 @@ func (x *Node_Role) GetHolder() string {
 	return ""
 }
 
-// Step is the way over the resources that a relation leads to.
+// Step is the way through the resources that a relation leads to.
 type Node_Step struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Relation string                 `protobuf:"bytes,1,opt,name=relation,proto3" json:"relation,omitempty"`
-	// On these resources.
+	// Action that is needed on these resources.
 	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
-	// Where the relation is declared.
+	// Place of the relation.
 	Declared *Origin `protobuf:"bytes,3,opt,name=declared,proto3" json:"declared,omitempty"`
-	// Nodes of the types that the relation leads to: indexes in the list of all.
+	// Indexes, in the list of all nodes, of the types that the relation leads to.
 	Targets []int32 `protobuf:"varint,4,rep,packed,name=targets,proto3" json:"targets,omitempty"`
-	// How many targets are not shown because there are too many.
+	// Number of targets that are not shown because there are too many.
 	More          int32 `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -26,16 +26,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// State says how far a declared tuple has come.
+// State is the progress of a declared tuple.
 type State int32
 
 const (
 	State_STATE_UNSPECIFIED State = 0
-	// Written to OpenFGA.
+	// OpenFGA holds the tuple.
 	State_STATE_LIVE State = 1
-	// Waits for its store or for the module that defines its types.
+	// The tuple waits for its store or for the module that defines its types.
 	State_STATE_PENDING State = 2
-	// The model cannot hold it.
+	// The model does not accept the tuple.
 	State_STATE_INVALID State = 3
 )
 
@@ -82,21 +82,20 @@ func (State) EnumDescriptor() ([]byte, []int) {
 	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{0}
 }
 
-// Fate says what becomes of a tuple that nobody declares.
+// Fate is what tuple-sync does with a tuple that no object declares.
 type Fate int32
 
 const (
 	Fate_FATE_UNSPECIFIED Fate = 0
-	// Nobody has it in their record: other software wrote it. It stays.
+	// No object has it in its record, so other software wrote it. It stays.
 	Fate_FATE_UNMANAGED Fate = 1
-	// An object has it in its record and does not declare it any more: it is about to be removed.
+	// An object has it in its record and does not declare it any more. It is about to be removed.
 	Fate_FATE_TO_BE_REMOVED Fate = 2
-	// It is declared with another condition, by which it is about to be replaced.
+	// It is declared with another condition, and is about to be replaced.
 	Fate_FATE_TO_BE_REPLACED Fate = 3
-	// A record that has it is being carried out, or another replica may still do so: it is
-	// removed when that is over.
+	// A replica may still be writing it. It is removed afterwards.
 	Fate_FATE_CONTESTED Fate = 4
-	// It is recorded, and stays until it is known again what belongs into this store.
+	// It is recorded, and stays until the declared tuples of the store are known.
 	Fate_FATE_KEPT Fate = 5
 )
 
@@ -261,13 +260,13 @@ func (x *Condition) GetContext() *structpb.Struct {
 	return nil
 }
 
-// Owner is an object that wants a tuple.
+// Owner is an object that declares a tuple.
 type Owner struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "Store" or "AuthorizationModel".
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// The creation time of the owner: it cannot have wanted the tuple for longer.
+	// Creation time of the owner.
 	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	State         State                  `protobuf:"varint,4,opt,name=state,proto3,enum=entail.tuple.v1.State" json:"state,omitempty"`
 	Message       string                 `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
@@ -340,7 +339,7 @@ func (x *Owner) GetMessage() string {
 	return ""
 }
 
-// Tuple is a declared tuple with all objects that want it.
+// Tuple is a declared tuple with all objects that declare it.
 type Tuple struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Store         string                 `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
@@ -413,13 +412,13 @@ type ListTuplesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of a Store; required.
 	Store string `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
-	// Empty fields match everything.
+	// Filter. Empty fields match everything.
 	Object   string `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
 	Relation string `protobuf:"bytes,3,opt,name=relation,proto3" json:"relation,omitempty"`
 	User     string `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
-	// An owner as kind/name, for example "authorizationmodel/demo-docs".
+	// Owner as kind/name, for example "authorizationmodel/demo-docs".
 	Owner string `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
-	// At most this many tuples; 0 means 100.
+	// Most tuples in the answer; 0 means 100.
 	PageSize      int32  `protobuf:"varint,6,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,7,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -508,7 +507,7 @@ func (x *ListTuplesRequest) GetPageToken() string {
 type ListTuplesResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tuples []*Tuple               `protobuf:"bytes,1,rep,name=tuples,proto3" json:"tuples,omitempty"`
-	// Empty on the last page.
+	// Token of the next page. It is empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -558,17 +557,17 @@ func (x *ListTuplesResponse) GetNextPageToken() string {
 	return ""
 }
 
-// UndeclaredTuple is a tuple that OpenFGA holds and nobody declares.
+// UndeclaredTuple is a tuple that OpenFGA holds and no object declares.
 type UndeclaredTuple struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Key       *TupleKey              `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Condition *Condition             `protobuf:"bytes,2,opt,name=condition,proto3" json:"condition,omitempty"`
-	// When OpenFGA wrote it.
+	// Time at which OpenFGA wrote it.
 	WrittenAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
 	Fate      Fate                   `protobuf:"varint,4,opt,name=fate,proto3,enum=entail.tuple.v1.Fate" json:"fate,omitempty"`
-	// The objects that have it in their record, as kind/name.
+	// Objects that have it in their record, as kind/name.
 	RecordedBy []string `protobuf:"bytes,5,rep,name=recorded_by,json=recordedBy,proto3" json:"recorded_by,omitempty"`
-	// Why that becomes of it.
+	// Reason of the fate.
 	Message       string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -650,7 +649,7 @@ type ListUndeclaredTuplesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of a Store; required.
 	Store string `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
-	// So many tuples of the store are looked at; 0 means 100.
+	// Number of tuples of the store that are read for the page; 0 means 100.
 	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -711,7 +710,7 @@ func (x *ListUndeclaredTuplesRequest) GetPageToken() string {
 type ListUndeclaredTuplesResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tuples []*UndeclaredTuple     `protobuf:"bytes,1,rep,name=tuples,proto3" json:"tuples,omitempty"`
-	// Empty on the last page, and only there.
+	// Token of the next page. It is empty on the last page only.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -763,7 +762,7 @@ func (x *ListUndeclaredTuplesResponse) GetNextPageToken() string {
 
 type PreviewAdoptionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// So many tuples of the store are looked at; 0 means 100.
+	// Number of tuples of the store that are read for the page; 0 means 100.
 	PageSize      int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -818,14 +817,14 @@ type PreviewAdoptionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the IAM store.
 	Store string `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
-	// The OpenFGA store that was read: the one that the Store has, else the oldest of its name.
+	// The OpenFGA store that was read: the store of the Store object, or else the oldest store of that name.
 	StoreId string `protobuf:"bytes,2,opt,name=store_id,json=storeId,proto3" json:"store_id,omitempty"`
-	// It is this cluster's: what is listed goes without anybody asking for it.
+	// The store belongs to this cluster. tuple-sync removes the listed tuples by itself.
 	Adopted bool `protobuf:"varint,3,opt,name=adopted,proto3" json:"adopted,omitempty"`
-	// Why it is not, and what to do.
+	// Reason why it does not belong to this cluster, and what to do.
 	Message string                           `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	Tuples  []*PreviewAdoptionResponse_Tuple `protobuf:"bytes,5,rep,name=tuples,proto3" json:"tuples,omitempty"`
-	// Empty on the last page, and only there.
+	// Token of the next page. It is empty on the last page only.
 	NextPageToken string `protobuf:"bytes,6,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -957,11 +956,11 @@ func (x *ExplainTupleRequest) GetKey() *TupleKey {
 
 type ExplainTupleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The tuple with its owners; no owners when nothing declared wants it.
+	// The tuple with its owners. It has no owners if no object declares it.
 	Tuple *Tuple `protobuf:"bytes,1,opt,name=tuple,proto3" json:"tuple,omitempty"`
 	// OpenFGA holds the tuple now.
 	Live bool `protobuf:"varint,2,opt,name=live,proto3" json:"live,omitempty"`
-	// When OpenFGA wrote it; unset unless live.
+	// Time at which OpenFGA wrote it. It is unset if OpenFGA does not hold it.
 	WrittenAt     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1024,7 +1023,7 @@ type CheckRequest struct {
 	Key              *TupleKey              `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	ContextualTuples []*TupleKey            `protobuf:"bytes,3,rep,name=contextual_tuples,json=contextualTuples,proto3" json:"contextual_tuples,omitempty"`
 	Context          *structpb.Struct       `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
-	// Read past every cache of OpenFGA.
+	// Bypass the caches of OpenFGA.
 	HigherConsistency bool `protobuf:"varint,5,opt,name=higher_consistency,json=higherConsistency,proto3" json:"higher_consistency,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -1099,7 +1098,7 @@ type CheckResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Allowed bool                   `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`
 	StoreId string                 `protobuf:"bytes,2,opt,name=store_id,json=storeId,proto3" json:"store_id,omitempty"`
-	// The model that the question was asked of.
+	// ID of the model that OpenFGA used.
 	AuthorizationModelId string `protobuf:"bytes,3,opt,name=authorization_model_id,json=authorizationModelId,proto3" json:"authorization_model_id,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
@@ -1408,11 +1407,11 @@ func (x *ExpandResponse) GetTuples() []*Tuple {
 	return nil
 }
 
-// Tuple is one that is deleted.
+// Tuple is a tuple that would be deleted.
 type PreviewAdoptionResponse_Tuple struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Key   *TupleKey              `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// When OpenFGA wrote it.
+	// Time at which OpenFGA wrote it.
 	WrittenAt     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -25,7 +25,7 @@ func (m *machine) applyAccounts(ctx context.Context, deploy fs.FS) error {
 		return err
 	}
 	if !m.servers.accounts {
-		m.printTextf("services act as you: you may not impersonate serviceaccounts in namespace %s", rbac.Namespace)
+		m.printTextf("services act with your rights, because you may not impersonate serviceaccounts in namespace %s", rbac.Namespace)
 		return nil
 	}
 	err = devserver.ApplyAccounts(ctx, m.servers.kube, deploy)

@@ -183,7 +183,7 @@ func TestWhoServicesActAsIsTold(t *testing.T) {
 	if err := m.applyAccounts(t.Context(), fstest.MapFS{}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "services act as you: you may not impersonate serviceaccounts in namespace entail-system\n"; told.String() != want {
+	if want := "services act with your rights, because you may not impersonate serviceaccounts in namespace entail-system\n"; told.String() != want {
 		t.Errorf("told is %q", told.String())
 	}
 	for accounts, want := range map[bool]string{false: "", true: "system:serviceaccount:entail-system:watcher"} {

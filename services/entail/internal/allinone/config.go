@@ -82,17 +82,17 @@ func Defaults() Config {
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.StateDir, "state-dir", c.StateDir, "`directory` for all state and logs")
 	fs.StringVar(&c.Cluster, "cluster", c.Cluster,
-		"`name` of the cluster, which spec.storeRef.cluster of objects may say; the state keeps the one that it was made with")
+		"`name` of the cluster, as in spec.storeRef.cluster of objects; the state keeps the name of the first start")
 	fs.Var(c.Services.flagAssignments(), "set", "flag of a service, such as tuple-sync.allow-member-tuples-enabled=true; repeatable")
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", "",
-		"`file` that leads to a cluster of yours, to use instead of a local API server; "+
-			"CRDs, admission policies and the accounts of services are applied to it")
+		"kubeconfig `file` of your cluster, to use instead of a local API server; "+
+			"up applies CRDs, admission policies and the accounts of services to it")
 	fs.BoolVar(&c.UseCluster, "use-cluster", false, "use the cluster of KUBECONFIG and its current context, as with --kubeconfig")
 	fs.StringVar(&c.AdmissionURL, "admission-url", "",
-		"`URL` by which the API server of your cluster reaches --admission-port of this machine, https://host:port; without it no ImpliedRoles hold there")
+		"`URL` by which the API server of your cluster reaches --admission-port of this machine, https://host:port; without it no ImpliedRoles are in force there")
 	fs.BoolVar(&c.OpenSearch, "opensearch", false,
-		"run OpenSearch, too (make opensearch installs it), and keep how to reach it in Secret "+connectionNamespace+"/"+connectionName)
-	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/, admission/ and base/ to apply instead of what is in this program (entail manifests)")
+		"also run OpenSearch (make opensearch installs it); its address and credentials are in Secret "+connectionNamespace+"/"+connectionName)
+	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/, admission/ and base/ to apply instead of the manifests in this program (entail manifests)")
 	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests; missing objects are created. "+BuiltIn+" is the samples in this program")
 	for _, p := range c.Ports.allPorts() {
 		fs.IntVar(p.number, p.flag, *p.number, "port of "+p.of+" on loopback; 0 takes a free one")
@@ -117,16 +117,16 @@ func (p *Ports) allPorts() []port {
 		{&p.NATS, "nats-port", "NATS"},
 		{&p.OpenFGA, "openfga-port", "OpenFGA (gRPC)"},
 		{&p.OpenFGAHTTP, "openfga-http-port", "OpenFGA (HTTP)"},
-		{&p.Watcher, "watcher-port", "the watcher, which serves SyncService"},
-		{&p.StoreSync, "store-sync-port", "store-sync, which serves StoreService"},
-		{&p.TupleSync, "tuple-sync-port", "tuple-sync, which serves TupleService"},
-		{&p.ImpliedRole, "implied-role-port", "implied-role, which serves InferenceService"},
-		{&p.Admission, "admission-port", "implied-role's webhooks, which the API server asks"},
-		{&p.StoreAdmission, "store-admission-port", "store-sync's webhooks, likewise"},
-		{&p.Webhook, "webhook-port", "webhook, which serves AccessService"},
-		{&p.Authorizer, "authorizer-port", "webhook, where the API server asks who may what"},
-		{&p.WebhookAdmission, "webhook-admission-port", "webhook's webhooks, which the API server asks who may give rights"},
-		{&p.OpenSearchSync, "opensearch-sync-port", "opensearch-sync, which serves OpenSearchService, with --opensearch"},
+		{&p.Watcher, "watcher-port", "SyncService (watcher)"},
+		{&p.StoreSync, "store-sync-port", "StoreService (store-sync)"},
+		{&p.TupleSync, "tuple-sync-port", "TupleService (tuple-sync)"},
+		{&p.ImpliedRole, "implied-role-port", "InferenceService (implied-role)"},
+		{&p.Admission, "admission-port", "the admission webhooks of implied-role"},
+		{&p.StoreAdmission, "store-admission-port", "the admission webhooks of store-sync"},
+		{&p.Webhook, "webhook-port", "AccessService (webhook)"},
+		{&p.Authorizer, "authorizer-port", "the authorization webhook for the API server (service webhook)"},
+		{&p.WebhookAdmission, "webhook-admission-port", "the admission webhooks of the service webhook"},
+		{&p.OpenSearchSync, "opensearch-sync-port", "OpenSearchService (opensearch-sync, with --opensearch)"},
 		{&p.OpenSearch, "opensearch-port", "OpenSearch, with --opensearch"},
 	}
 }
@@ -138,7 +138,7 @@ func (c *Config) checkSettings() error {
 		errs = append(errs, errors.New("--admission-url is for a cluster of yours: give --kubeconfig or --use-cluster, too"))
 	}
 	if c.OpenSearch && c.HasExternalCluster() {
-		errs = append(errs, errors.New("--opensearch goes with the local API server alone: its administrator's key is no matter for a cluster of yours"))
+		errs = append(errs, errors.New("--opensearch works with the local API server only: its administrator's key must not reach your cluster"))
 	}
 	given := map[int]string{}
 	for _, p := range c.Ports.allPorts() {

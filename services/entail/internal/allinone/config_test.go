@@ -32,7 +32,7 @@ func TestPortsThatCannotBeHadAreRefusedWithTheirFlag(t *testing.T) {
 		"OpenSearch's, without it": {set: func(c *Config) { c.Ports.OpenSearch = taken(t) }},
 		"OpenSearch's":             {set: func(c *Config) { c.Ports.OpenSearch, c.OpenSearch = taken(t), true }, want: []string{"OpenSearch", "--opensearch-port"}},
 		"OpenSearch with a cluster of the user's": {
-			set: func(c *Config) { c.OpenSearch, c.UseCluster = true, true }, want: []string{"--opensearch goes with the local API server"},
+			set: func(c *Config) { c.OpenSearch, c.UseCluster = true, true }, want: []string{"--opensearch works with the local API server"},
 		},
 		"the API server's, with a cluster of the user's": {set: func(c *Config) {
 			c.Ports.Kube, c.UseCluster = taken(t), true

@@ -109,7 +109,7 @@ func (m *machine) listRunners() []runner {
 // for an external one.
 func (m *machine) admissionConfig() (admission.Config, error) {
 	if !m.cfg.isGuarded() {
-		m.printTextf("no ImpliedRoles hold in your cluster: its API server cannot ask who may write them (--admission-url)")
+		m.printTextf("no ImpliedRoles are in force in your cluster, because its API server cannot have their authors checked (--admission-url)")
 		return admission.Config{}, nil
 	}
 	host := loopback

@@ -93,7 +93,7 @@ func (a assignments) Set(assignment string) error {
 	case i < 0:
 		return fmt.Errorf("there is no service %.100q: use SERVICE.FLAG=VALUE with one of %s", name, strings.Join(a.serviceNames(), ", "))
 	case isDecided(flag):
-		return fmt.Errorf("what --%.100s of a service is, `entail up` decides: see its own flags", flag)
+		return fmt.Errorf("`entail up` sets --%.100s of services itself: see `entail up --help`", flag)
 	case a[i].Lookup(flag) == nil:
 		return fmt.Errorf("%s has no flag %.100q: use one of %s", name, flag, strings.Join(settableFlags(a[i]), ", "))
 	case !complete:

@@ -90,8 +90,8 @@ func newPreviewBinding(around IOStreams) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "binding NAME",
-		Short:   "Preview who would gain or lose which roles by a new, changed or removed RoleBinding",
-		Long:    "Preview who would gain or lose which roles by a new, changed or removed RoleBinding.\n\n" + ownRightHelp + "\n\n" + subjectHelp,
+		Short:   "Preview which subjects would gain or lose roles by a new, changed or removed RoleBinding",
+		Long:    "Preview which subjects would gain or lose roles by a new, changed or removed RoleBinding.\n\n" + ownRightHelp + "\n\n" + subjectHelp,
 		Example: "  entail preview binding alice -n team-a --role admin --subject alice\n  entail preview binding alice -n team-a --remove",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -166,7 +166,7 @@ func parseSubject(argument string) (*inferencev1.Subject, error) {
 		subject.Namespace, subject.Name = namespace, name
 	}
 	if subject.GetName() == "" {
-		return nil, fmt.Errorf("%w: %q names nobody: give alice, group:developers, or serviceaccount:bot", exit.ErrUsage, argument)
+		return nil, fmt.Errorf("%w: %q is not a subject: use alice, group:developers or serviceaccount:bot", exit.ErrUsage, argument)
 	}
 	return subject, nil
 }

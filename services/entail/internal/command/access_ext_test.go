@@ -94,7 +94,7 @@ func TestPreviewBindingAsksForWhatItWouldBe(t *testing.T) {
 		t.Errorf("without a kubeconfig: %+v", got)
 	}
 	i.env = map[string]string{"KUBECONFIG": written(t, loadKubeconfig)}
-	if got := i.ask(t, "preview", "binding", "b", "--role", "admin"); got.code != 0 || !strings.Contains(got.err, "Whether you may do this is not known") {
+	if got := i.ask(t, "preview", "binding", "b", "--role", "admin"); got.code != 0 || !strings.Contains(got.err, "Not checked whether you may do this") {
 		t.Errorf("with one that leads nowhere: %+v", got)
 	}
 	got = i.ask(t, "preview", "binding", "b", "--remove")

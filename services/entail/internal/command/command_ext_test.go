@@ -219,7 +219,7 @@ func TestTraceWaitFailsWhenTheObjectDoesNotArrive(t *testing.T) {
 		want string
 	}{
 		"a service rejects it": {step: step(eventv1.Outcome_OUTCOME_REJECTED), code: 1, want: "store-sync could not apply it: m"},
-		"the time is over":     {step: step(eventv1.Outcome_OUTCOME_RETRYING), code: 4, want: "has not come all its way within 10ms"},
+		"the time is over":     {step: step(eventv1.Outcome_OUTCOME_RETRYING), code: 4, want: "was not applied by every service within 10ms"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestTraceWaitFailsWhenTheObjectDoesNotArrive(t *testing.T) {
 				return demo(test.step), nil
 			}}, nil)
 			got := run(t, nil, "trace", "store/demo", "--wait", "10ms", "--server", server)
-			if got.code != test.code || !strings.Contains(got.err, test.want) || got.out == "" {
+			if got.code != test.code || !strings.Contains(got.err, test.want) || strings.Contains(got.err, "running?") || got.out == "" {
 				t.Errorf("exit code %d, output %q, error %q", got.code, got.out, got.err)
 			}
 		})

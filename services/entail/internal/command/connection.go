@@ -249,6 +249,8 @@ func describeError(err error) string {
 	switch answer.Code() {
 	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
 		return answer.Message() + "\nis `entail up` running? --server names another server"
+	case connect.CodeUnimplemented:
+		return answer.Message() + "\nthis address does not serve the API of the command; --server names another server, `entail COMMAND --help` its default"
 	case connect.CodeUnauthenticated, connect.CodePermissionDenied:
 		return answer.Message() + "\n--token-file or " + envToken + " gives a token"
 	default:

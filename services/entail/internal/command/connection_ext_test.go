@@ -153,7 +153,7 @@ func TestALetterIsNamedByANumber(t *testing.T) {
 
 func TestAServersRefusalReachesTheTerminalInItsOwnWords(t *testing.T) {
 	for code, want := range map[connect.Code]string{
-		connect.CodeInternal: "the reason", connect.CodeUnavailable: "is `entail up` running?", connect.CodeDeadlineExceeded: "--server names another server",
+		connect.CodeInternal: "the reason", connect.CodeUnimplemented: "this address does not serve the API", connect.CodeUnavailable: "is `entail up` running?", connect.CodeDeadlineExceeded: "--server names another server",
 		connect.CodeUnauthenticated: "ENTAIL_TOKEN gives a token", connect.CodePermissionDenied: "--token-file",
 	} {
 		got := run(t, nil, "deadletters", "list", "--server", serve(t, refusing(code), nil))

@@ -11,7 +11,7 @@ import (
 )
 
 // errDrift makes the command fail if RoleBindings differ from the rules.
-var errDrift = errors.New("what is there is not what follows from the rules")
+var errDrift = errors.New("the RoleBinding differs from what the rules require")
 
 func newDrift(around IOStreams) *cobra.Command {
 	var namespace string
@@ -38,7 +38,7 @@ func newWatch(around IOStreams) *cobra.Command {
 	var namespace, token string
 	cmd := &cobra.Command{
 		Use:     "watch",
-		Short:   "Show what roles imply, and each change of it, until interrupted",
+		Short:   "Show the implied roles and each change of them, until interrupted",
 		Example: "  entail inferences watch -n team-a\n  entail inferences watch -A",
 		Args:    cobra.NoArgs,
 	}

@@ -116,7 +116,7 @@ declares. It changes nothing. To take the store over, set spec.adoption: Always 
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "required: the command only lists")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if !dry {
-			return fmt.Errorf("%w: say --dry-run; to take the store over, set spec.adoption: Always on its Store", exit.ErrUsage)
+			return fmt.Errorf("%w: give --dry-run; to take the store over, set spec.adoption: Always on its Store", exit.ErrUsage)
 		}
 		client, err := dialAPI(&q.connection, q.client)
 		if err != nil {

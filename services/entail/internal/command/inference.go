@@ -48,7 +48,7 @@ func newInferences(around IOStreams) *cobra.Command {
 		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) {
 			table(p, all)
 			if len(all.GetInferences()) == 0 && namespace != "" {
-				_, _ = fmt.Fprintf(p.Out, "That is in namespace %s; -A is about all.\n", namespace)
+				_, _ = fmt.Fprintf(p.Out, "This answer is for namespace %s; -A includes all namespaces.\n", namespace)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func newExplainRoleBinding(around IOStreams) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "rolebinding NAME",
-		Short:   "Explain which rules made a RoleBinding, or what it implies",
+		Short:   "Explain which rules created a RoleBinding, or which roles follow from it",
 		Example: "  entail explain rolebinding alice-admin -n team-a",
 		Args:    cobra.ExactArgs(1),
 	}

@@ -85,7 +85,7 @@ func TestInferencesFollowsPages(t *testing.T) {
 
 func TestWhereThereIsNothingIsSaid(t *testing.T) {
 	for where, want := range map[string]string{
-		"-n team-a": "No role implies another.\nThat is in namespace team-a; -A is about all.\n", "-A": "No role implies another.\n",
+		"-n team-a": "No role implies another.\nThis answer is for namespace team-a; -A includes all namespaces.\n", "-A": "No role implies another.\n",
 	} {
 		i := inferences{pages: 3}
 		if got := i.ask(t, append([]string{"inferences"}, strings.Fields(where)...)...); got.out != want || got.code != 0 {

@@ -56,7 +56,7 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	rules.ExplicitPath = kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("no API server to talk to: use --kubeconfig, set KUBECONFIG, or run in a cluster")
+		return nil, errors.New("no kubeconfig found: use --kubeconfig, correct KUBECONFIG, or run in a cluster")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)

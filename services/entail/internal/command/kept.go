@@ -39,7 +39,7 @@ func printEarlierTexts(cmd *cobra.Command, texts []earlierText) {
 		if e.Namespace != "" {
 			name += " in namespace " + e.Namespace
 		}
-		cmd.Printf("%s: an earlier text is live since %s: %s\n", name, e.Since.Format(time.RFC3339), e.Message)
+		cmd.Printf("%s: an earlier valid version is in force since %s: %s\n", name, e.Since.Format(time.RFC3339), e.Message)
 	}
 }
 
@@ -75,7 +75,7 @@ func (c cluster) earlierTexts(cmd *cobra.Command) (texts []earlierText, known bo
 			addEarlierTexts[iaplv1alpha1.PolicyDocument](ctx, objects, kinds.PolicyDocuments(), &texts))
 	}
 	if err != nil {
-		cmd.PrintErrf("Of whom an earlier text is live is not known: %v\n", err)
+		cmd.PrintErrf("Not checked which objects have an earlier valid version in force: %v\n", err)
 	}
 	return texts, err == nil
 }

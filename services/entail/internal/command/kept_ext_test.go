@@ -85,7 +85,7 @@ func TestStatusTellsOfWhomAnEarlierTextIsLiveAndWhatBecameOfObjects(t *testing.T
 	url := serve(t, answers{}, nil)
 	env := map[string]string{"KUBECONFIG": apiServer(t, lists)}
 	got := run(t, env, "status", "--server", url)
-	const says = ": an earlier text is live since 1970-01-01T00:16:40Z: line 5: to revoke now, do so\n"
+	const says = ": an earlier valid version is in force since 1970-01-01T00:16:40Z: line 5: to revoke now, do so\n"
 	if got.code != 0 || !strings.HasSuffix(got.out, "store/kept"+says+"authorizationmodel/docs"+says+"policydocument/policy in namespace team"+says+"opensearchusers: 2 CREATED, 1 ERROR, 1 not seen yet\n") || got.err != "" {
 		t.Errorf("%+v", got)
 	}
@@ -113,7 +113,7 @@ func TestStatusTellsOfWhomAnEarlierTextIsLiveAndWhatBecameOfObjects(t *testing.T
 		t.Errorf("without a kubeconfig: %+v", got)
 	}
 	env["KUBECONFIG"] = apiServer(t, nil)
-	if got := run(t, env, "status", "--server", url); got.code != 0 || !strings.Contains(got.err, "live is not known: ") || !strings.Contains(got.err, "opensearchusers is not known: ") {
+	if got := run(t, env, "status", "--server", url); got.code != 0 || !strings.Contains(got.err, "version in force: ") || !strings.Contains(got.err, "opensearchusers is not known: ") {
 		t.Errorf("without the right to see them: %+v", got)
 	}
 }

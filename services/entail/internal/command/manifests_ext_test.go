@@ -65,8 +65,8 @@ func TestWrongUsageOfManifestsAndSettingsIsRefused(t *testing.T) {
 			[]string{"up", "--set", "tuple-sync.workers=many"}, []string{"tuple-sync", "workers", `"many"`},
 		},
 		"no value":                {[]string{"up", "--set", "tuple-sync.workers"}, []string{"tuple-sync.workers=VALUE"}},
-		"what up decides":         {[]string{"up", "--set", "watcher.cluster=x"}, []string{"--cluster", "`entail up` decides"}},
-		"what up decides of NATS": {[]string{"up", "--set", "watcher.nats-url=x"}, []string{"--nats-url", "`entail up` decides"}},
+		"what up decides":         {[]string{"up", "--set", "watcher.cluster=x"}, []string{"--cluster", "`entail up` sets --"}},
+		"what up decides of NATS": {[]string{"up", "--set", "watcher.nats-url=x"}, []string{"--nats-url", "`entail up` sets --"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func newModelShow(around IOStreams) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	q := storeQuestion(cmd, around)
-	cmd.Flags().BoolVar(&provenance, "provenance", false, "list the object that each type and relation comes from")
+	cmd.Flags().BoolVar(&provenance, "provenance", false, "show the object that each type and relation comes from")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		table := report.Page.Model
 		if provenance {
@@ -50,7 +50,7 @@ func newModelPreview(around IOStreams) *cobra.Command {
 	var file, replaces string
 	cmd := &cobra.Command{
 		Use:   "preview STORE -f FILE",
-		Short: "Preview what a module or PolicyDocuments would change in a model",
+		Short: "Preview the effect of a module or of PolicyDocuments on a model",
 		Long: `preview shows how the model of a Store would change, and whether the change would be accepted. FILE is a module in
 OpenFGA's language, or a file or folder of policies. In policies, a manifest replaces the PolicyDocument that it
 names; all other files count as one new document. The columns list types of subjects, not users.`,

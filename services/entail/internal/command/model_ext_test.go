@@ -99,7 +99,7 @@ func TestModelPreviewTakesPolicies(t *testing.T) {
 	}{{file, 1}, {dir, 2}} {
 		got := m.ask(t, "preview", "demo", "-f", test.path, "--replaces", "team/lb")
 		const want = "Rejected: errors in the documents: 1\npolicydocument/team/lb: spec.actions[0].name: E-DUP-ACTION twice\n" +
-			"    hint: keep one\nE-LIMIT there are 2 findings, of which 1 are listed\n    hint: mend those that are listed, then look again\n"
+			"    hint: keep one\nE-LIMIT there are 2 findings, of which 1 are listed\n    hint: correct those that are listed, then check again\n"
 		if files := m.previewed.GetDocuments().GetFiles(); got.code != 1 || got.out != want || len(files) != test.files || string(files[0].GetContent()) != document {
 			t.Errorf("got %+v, asked %v", got, m.previewed)
 		}

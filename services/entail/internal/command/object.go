@@ -42,7 +42,7 @@ func parseFollowed(argument string) (*eventv1.ObjectRef, error) {
 			ref.Namespace, ref.Name, _ = strings.Cut(name, "/")
 		}
 		if ref.GetName() == "" || strings.Contains(ref.GetName(), "/") || !k.Global && ref.GetNamespace() == "" {
-			return nil, fmt.Errorf("%w: %q names no %s: give KIND/NAME of what has no namespace, KIND/NAMESPACE/NAME of what has one",
+			return nil, fmt.Errorf("%w: %q names no %s: use KIND/NAME for cluster-wide kinds, KIND/NAMESPACE/NAME for others",
 				exit.ErrUsage, argument, k.Kind)
 		}
 		return ref, nil

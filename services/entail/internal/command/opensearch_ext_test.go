@@ -30,7 +30,7 @@ func (s *search) ListUsers(_ context.Context, r *opensearchv1.ListUsersRequest) 
 	return &opensearchv1.ListUsersResponse{Users: []*opensearchv1.Thing{
 		{Name: "admin", Exists: true, Reserved: true},
 		{Name: "anna", Exists: true, Owner: "default/anna", AskedBy: "default/anna", State: "CREATED"},
-		{Name: "kim", Exists: true, AskedBy: "default/kim", State: "ERROR", Reason: "made by others"},
+		{Name: "kim", Exists: true, AskedBy: "default/kim", State: "ERROR", Reason: "from another author"},
 	}}, nil
 }
 
@@ -120,7 +120,7 @@ func TestWhatIsInOpenSearchIsListedWithWhoSaysSo(t *testing.T) {
 		"preview --delete OpensearchRole/logs": {"Nothing would be written", "OpensearchRole   logs   deleted"},
 		"users": {
 			"USER    IS      OF                  ASKED FOR BY   STATE     WHY\n", "admin   there   OpenSearch itself", "anna    there   default/anna", "kim     there   others",
-			"made by others",
+			"from another author",
 		},
 		"roles":           {"logs   missing   default/logs"},
 		"mapping":         {"logs   anna, kim", "default/one"},

@@ -22,7 +22,7 @@ func newOpenSearchPreview(around IOStreams) *cobra.Command {
 	var deleted []string
 	cmd := &cobra.Command{
 		Use:   "preview",
-		Short: "Preview what applying or deleting objects would write to a cluster",
+		Short: "Preview the writes to a cluster if objects are applied or deleted",
 		Long: `preview shows what would be written to a cluster if you applied or deleted objects, and which state the objects
 would get. It reads no Secrets, so it does not check passwords.
 

@@ -53,7 +53,7 @@ func (c cluster) tellOwnRight(cmd *cobra.Command, namespace string, writes []wri
 		}
 	}
 	if unknown != nil {
-		cmd.PrintErrf("Whether you may do this is not known: %v\n", unknown)
+		cmd.PrintErrf("Not checked whether you may do this: %v\n", unknown)
 		return nil
 	}
 	cmd.PrintErrln("You may do this.")

@@ -145,7 +145,7 @@ func newWhatCan(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "what-can [WHO]",
 		Short:   "List the roles of a subject in IAM, with their permissions",
-		Long:    "List the roles of a subject in IAM, with their permissions: on what, and on all that belongs to it.\n\n" + whoHelp,
+		Long:    "List the roles of a subject in IAM, with their permissions. A role also holds on everything below its object.\n\n" + whoHelp,
 		Example: "  entail what-can alice\n  entail what-can alice --group oidc:staff -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -178,7 +178,7 @@ func newWhatCan(around IOStreams) *cobra.Command {
 // hintNamespace prints a hint for people if a namespace may change the answer. Output for programs has a field for it.
 func hintNamespace(cmd *cobra.Command, format report.Format, args []string, answer interface{ GetNoNamespace() bool }) {
 	if answer.GetNoNamespace() && format == report.Table {
-		cmd.PrintErrf("%s: objects of this kind are in namespaces, and without -n only what holds in all of them counts\n", args[len(args)-1])
+		cmd.PrintErrf("%s: this kind is namespaced; without -n only grants for all namespaces count\n", args[len(args)-1])
 	}
 }
 
@@ -204,7 +204,7 @@ func (w *whose) parseSubject(args []string) (*accessv1.Subject, error) {
 		return &accessv1.Subject{}, nil
 	}
 	if len(args) == 0 {
-		return nil, fmt.Errorf("%w: --group without WHO: name who is in it, or group:NAME for whoever is", exit.ErrUsage)
+		return nil, fmt.Errorf("%w: --group needs WHO: name the user, or give group:NAME for all its members", exit.ErrUsage)
 	}
 	argument := args[0]
 	kind, name, ok := strings.Cut(argument, ":")
@@ -244,7 +244,7 @@ func (w *whose) parseResource(ctx context.Context, client accessv1connect.Access
 func groupOf(ctx context.Context, client accessv1connect.AccessServiceClient, plural string) (string, error) {
 	all, err := protectedResources(ctx, client)
 	if answer := new(connect.Error); errors.As(err, &answer) && answer.Code() == connect.CodePermissionDenied {
-		return "", connect.NewError(answer.Code(), fmt.Errorf("%s; name the API group, then nobody looks for it: %s.GROUP", answer.Message(), plural))
+		return "", connect.NewError(answer.Code(), fmt.Errorf("%s; name the API group: %s.GROUP", answer.Message(), plural))
 	}
 	if err != nil {
 		return "", err

@@ -111,7 +111,7 @@ func TestWhoAsksAboutNobodyAsksAboutThemselves(t *testing.T) {
 		if got := a.ask(t, strings.Fields(line)...); got.code != 0 || a.subject == nil || a.subject.GetUser() != "" || len(a.subject.GetGroups()) > 0 {
 			t.Errorf("%s asks about %v: %+v", line, a.subject, got)
 		}
-		if got := new(access).ask(t, append(strings.Fields(line), "--group", "g")...); got.code != 2 || !strings.Contains(got.err, "--group without WHO") {
+		if got := new(access).ask(t, append(strings.Fields(line), "--group", "g")...); got.code != 2 || !strings.Contains(got.err, "--group needs WHO") {
 			t.Errorf("%s with a group: %+v", line, got)
 		}
 	}
@@ -119,7 +119,7 @@ func TestWhoAsksAboutNobodyAsksAboutThemselves(t *testing.T) {
 
 func TestWhoMayNotListKindsNamesTheAPIGroup(t *testing.T) {
 	a := access{allowed: true, listing: connect.NewError(connect.CodePermissionDenied, errors.New("user may not list"))}
-	if got := a.ask(t, "can-i", "get", "projects/web"); got.code != 1 || !strings.Contains(got.err, "user may not list; name the API group, then nobody looks for it: projects.GROUP") {
+	if got := a.ask(t, "can-i", "get", "projects/web"); got.code != 1 || !strings.Contains(got.err, "user may not list; name the API group: projects.GROUP") {
 		t.Errorf("without a group: %+v", got)
 	}
 	if got := a.ask(t, "can-i", "get", "projects.p/web"); got.code != 0 {
@@ -128,7 +128,7 @@ func TestWhoMayNotListKindsNamesTheAPIGroup(t *testing.T) {
 }
 
 func TestWhoNamesNoNamespaceIsToldWhereThatMatters(t *testing.T) {
-	const hint = "projects/web: objects of this kind are in namespaces, and without -n only what holds in all of them counts\n"
+	const hint = "projects/web: this kind is namespaced; without -n only grants for all namespaces count\n"
 	for line, c := range map[string]struct {
 		answers  access
 		out, err string

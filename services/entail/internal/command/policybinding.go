@@ -23,7 +23,7 @@ func newPreviewPolicyBinding(around IOStreams) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	q := accessQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the PolicyBinding, unless the file says another")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the PolicyBinding, unless the file names one")
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with one PolicyBinding; - is standard input")
 	_ = cmd.MarkFlagRequired("filename") // This cannot fail: the flag is defined above.
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

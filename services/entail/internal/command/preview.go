@@ -36,13 +36,13 @@ func newPreviewRules(around IOStreams) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "rules",
-		Short:   "Preview who would gain or lose which roles by new, changed and removed rules",
-		Long:    "Preview who would gain or lose which roles by new, changed and removed rules.\n\n" + ownRightHelp,
+		Short:   "Preview which subjects would gain or lose roles by new, changed and removed rules",
+		Long:    "Preview which subjects would gain or lose roles by new, changed and removed rules.\n\n" + ownRightHelp,
 		Example: "  entail preview rules -f rules.yaml\n  entail preview rules -n team-a --remove admin-writer",
 		Args:    cobra.NoArgs,
 	}
 	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the rules, unless the file says another")
+	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the rules, unless the file names one")
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with new or changed ImpliedRoles; - is standard input")
 	cmd.Flags().StringSliceVar(&remove, "remove", nil, "`name` of a rule to remove; separate several by commas")
 	completeFlag(cmd, "remove", cluster{around.Getenv}.objectsOfKind(kinds.ImpliedRoles(), &namespace).completeArgument)

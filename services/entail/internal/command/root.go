@@ -53,7 +53,7 @@ func newRoot(around IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "entail",
 		Short: "Authorization declared in Kubernetes and applied to OpenFGA, RBAC and OpenSearch",
-		Long: "entail runs the services, asks them who may do what and why, and shows where a change is.\n\n" +
+		Long: "entail runs the services, shows who may do what and why, and follows a change to its effect.\n\n" +
 			exit.Help,
 		SilenceErrors: true,
 		SilenceUsage:  true,

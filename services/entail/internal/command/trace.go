@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 	"github.com/entail-dev/entail/gen/entail/sync/v1/syncv1connect"
+	"github.com/entail-dev/entail/services/entail/internal/exit"
 	"github.com/entail-dev/entail/services/entail/internal/report"
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
@@ -33,7 +35,7 @@ func newTrace(around IOStreams) *cobra.Command {
 	q := syncQuestion(cmd, around)
 	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
 	completeFirst(cmd, cluster{around.Getenv}.allObjects(&namespace))
-	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long for every service to finish with the newest state; fail if a service rejects it")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long until every service has applied the newest state; fail if a service rejects it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		object, err := parseObject(args[0], namespace)
 		if err != nil {
@@ -72,14 +74,19 @@ func followObject(ctx context.Context, client syncv1connect.SyncServiceClient, o
 			return newest, err
 		}
 		if time.Now().After(deadline) {
-			return newest, errors.Join(err, connect.NewError(connect.CodeDeadlineExceeded,
-				fmt.Errorf("%s/%s has not come all its way within %s", o.kind, o.name, patience)))
+			return newest, cmp.Or(err, error(timeoutError{fmt.Errorf("%s/%s was not applied by every service within %s", o.kind, o.name, patience)}))
 		}
 		if !backoff.Sleep(ctx, pollInterval) {
 			return newest, fmt.Errorf("wait for %s/%s: %w", o.kind, o.name, ctx.Err())
 		}
 	}
 }
+
+// timeoutError means that the services were not done in time. The server itself has answered.
+type timeoutError struct{ error }
+
+// ExitCode returns the code of a server without an answer.
+func (timeoutError) ExitCode() int { return exit.Unavailable }
 
 // isRetryable reports whether the object may still appear or the server may still start.
 func isRetryable(err error) bool {

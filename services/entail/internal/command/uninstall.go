@@ -51,7 +51,7 @@ The namespace entail-system stays, with its Secrets and volumes.`,
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster (default as kubectl, or in-cluster)")
 	cmd.Flags().BoolVar(&what.deleteObjects, "delete-objects", false, "first delete all objects of the kinds, in all namespaces")
 	cmd.Flags().BoolVar(&what.leaveShared, "leave-shared", false,
-		"go on although objects of kinds that other software also applied stay, with their finalizers")
+		"continue although objects of kinds that other software also applied stay, with their finalizers")
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long the services may take to remove finalizers")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := clusterConfig(kubeconfig)

@@ -88,10 +88,10 @@ Then try:
 
   %[2]s manifests samples/store.yaml | kubectl apply -f -
   kubectl get stores,authorizationmodels
-  %[2]s trace store/demo
+  %[2]s trace store/demo --server %[3]s
   curl -s %[1]s/entail.tuple.v1.TupleService/Check -H 'Content-Type: application/json' \
     -d '{"store":"demo","key":{"object":"document:roadmap","relation":"viewer","user":"user:beth"}}'
-`, e.TupleService, os.Args[0])
+`, e.TupleService, os.Args[0], e.SyncService)
 	if e.OpenSearch != "" {
 		cmd.Printf(`
   %[2]s manifests samples/opensearch.yaml | kubectl apply -f -
@@ -99,5 +99,5 @@ Then try:
   %[2]s opensearch mapping logs-reader --server %[1]s
 `, e.OpenSearchService, os.Args[0])
 	}
-	cmd.Printf("\nCtrl-C stops everything; the next start goes on where this one ends.\n")
+	cmd.Printf("\nThis mode is for development: everybody on this machine can use OpenFGA and the query APIs.\nCtrl-C stops everything. The next start continues with the same state.\n")
 }

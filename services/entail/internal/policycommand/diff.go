@@ -39,7 +39,7 @@ func newDiff(server Server) *cobra.Command {
 	format := report.Table
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW | diff NEW... --store STORE",
-		Short: "Show what a change of a policy widens, narrows or breaks",
+		Short: "Show which access a change of a policy widens, narrows or breaks",
 		Long: fmt.Sprintf(`diff compares the meaning of two policies, each a file or a folder. With --store it compares the PolicyDocuments
 of a Store with the same documents and FILE; a manifest replaces the object that it names. The exit code
 is the worst class of change: 0 none or harmless, %d narrowing, %d widening, %d breaking for ids, %d breaking for data.`,

@@ -34,7 +34,7 @@ func newRegistered(cmd *cobra.Command, server Server) *registered {
 	r := &registered{dial: server(cmd.Flags())}
 	cmd.Flags().StringVar(&r.store, "store", "", "combine the files with the PolicyDocuments of the Store of this `name`")
 	cmd.Flags().StringSliceVar(&r.replaces, "replaces", nil,
-		"PolicyDocuments of the Store, as `namespace/name`, that the files are a new version of; manifests say so themselves")
+		"PolicyDocuments of the Store, as `namespace/name`, that the files replace; manifests name theirs")
 	return r
 }
 

@@ -77,7 +77,7 @@ func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
 		"one subject more":                  {"mallory", []string{"binding", "alice-writes", "--role", "writer", "--subject", "mallory"}, 1, "implies Role reader"},
 		"what nobody gains by":              {"mallory", []string{"binding", "eve-writes", "--role", "writer", "--subject", "eve"}, 0, "You may do this."},
 		"a deletion without the right":      {"mallory", []string{"binding", "alice-writes", "--remove"}, 1, "cannot delete resource"},
-		"a rule that gives what is implied": {"mallory", []string{"rules", "-f", rules}, 1, "gives Role reader with Role writer to whoever has Role free"},
+		"a rule that gives what is implied": {"mallory", []string{"rules", "-f", rules}, 1, "gives Role reader with Role writer to every holder of Role free"},
 		"a rule of an administrator":        {"", []string{"rules", "-f", rules}, 0, "You may do this."},
 		"a rule that goes":                  {"", []string{"rules", "--remove", "writer-reader"}, 0, "You may do this."},
 	} {

@@ -61,10 +61,10 @@ func originText(o inferencev1.Origin) string {
 // Drift lists the RoleBindings that differ from the rules, and the rules and bindings whose author was never checked.
 func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
 	for _, rule := range m.GetUnjudged() {
-		p.writeLinef("Rule %s was written while nobody judged who writes rules.", rule)
+		p.writeLinef("Rule %s was written while no webhook checked the authors of rules.", rule)
 	}
 	for _, binding := range m.GetUnjudgedBindings() {
-		p.writeLinef("RoleBinding %s was last written before the webhooks were in force; check whether its author may give what follows from it.", binding)
+		p.writeLinef("RoleBinding %s was last written before the webhooks ran; check whether its author may bind the implied roles.", binding)
 	}
 	if m.GetInStep() {
 		p.writeLinef("All is as it should be.")

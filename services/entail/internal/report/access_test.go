@@ -50,7 +50,7 @@ ir-3          b               writer   altered
 ir-4          c               writer   its name is taken
 `)
 	same(t, write(t, func(p report.Page) { p.Drift(&inferencev1.CheckDriftResponse{InStep: true, Unjudged: []string{"a"}}) }),
-		"Rule a was written while nobody judged who writes rules.\nAll is as it should be.\n")
+		"Rule a was written while no webhook checked the authors of rules.\nAll is as it should be.\n")
 }
 
 func TestAWatchIsToldLineByLine(t *testing.T) {

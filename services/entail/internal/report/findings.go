@@ -20,7 +20,7 @@ func Diagnostics(m *policyv1.Findings) policy.Diagnostics {
 		}
 		found = append(found, policy.Diagnostic{
 			Code: code, Severity: code.Severity(), Message: fmt.Sprintf("there are %d findings, of which %d are listed", m.GetTotal(), len(found)),
-			Hint: "mend those that are listed, then look again",
+			Hint: "correct those that are listed, then check again",
 		})
 	}
 	return found

@@ -20,7 +20,7 @@ func (p Page) Provenance(m *storev1.GetModelResponse) {
 	for i, d := range m.GetDefinitions() {
 		source := d.GetSource()
 		if source == "" {
-			source = "unknown: the live model is not what the objects ask for"
+			source = "unknown: the live model differs from the declared one"
 		}
 		rows[i] = row{cells: []string{definitionName(d), d.GetModule(), source}}
 	}

@@ -21,7 +21,7 @@ func TestAModelIsShownWithWhereItComesFrom(t *testing.T) {
 DEFINITION    MODULE   SOURCE
 a             core     core
 a#b           m        authorizationmodel/x
-condition c   m        unknown: the live model is not what the objects ask for
+condition c   m        unknown: the live model differs from the declared one
 `)
 }
 

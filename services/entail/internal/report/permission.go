@@ -20,7 +20,7 @@ func (p Page) Access(m *accessv1.CheckAccessResponse) {
 
 func missing(permission string) string {
 	if permission == "" {
-		return "no ProtectedResource registers this"
+		return "no ProtectedResource registers this permission"
 	}
 	return "it takes " + permission
 }
@@ -58,16 +58,16 @@ func (p Page) writeLacking(m *accessv1.ExplainAccessResponse) {
 		p.writeLinef("That cannot be held there.")
 	}
 	if m.GetNoSubject() {
-		p.writeLinef("There is no such user or account who may act.")
+		p.writeLinef("No such user or account exists, or it is inactive.")
 	}
 	if m.GetNoObject() {
 		p.writeLinef("There is no such object, as far as objects of its kind are followed.")
 	}
 	if m.GetTruncated() {
-		p.writeLinef("It belongs, directly or not, to more than is looked at: roles on what is farthest do not count.")
+		p.writeLinef("It has more owners than are followed: roles on the farthest owners do not count.")
 	}
 	if len(m.GetLacking()) == 0 && !m.GetUnregistered() && !m.GetNoSubject() {
-		p.writeLinef("They have no role where it would count: one given under another uid than theirs is somebody else's.")
+		p.writeLinef("They have no role on it or above it. A role that was given under another uid does not count.")
 	}
 	for _, g := range m.GetLacking() {
 		p.writeLinef("They have %s, which does not give it.", grantText(g))
@@ -110,17 +110,17 @@ func (p Page) WhatCan(m *accessv1.WhatCanResponse) {
 // Gains lists the access that a PolicyBinding would give.
 func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
 	if m.GetNoRole() {
-		p.writeLinef("There is no such Role: nobody would gain anything for now.")
+		p.writeLinef("The Role does not exist: nobody gains anything until it is created.")
 	}
 	if m.GetNoTarget() {
-		p.writeLinef("There is no such target: nobody would gain anything for now.")
+		p.writeLinef("The target does not exist: nobody gains anything until it is created.")
 	}
 	rows := make([]row, len(m.GetGains()))
 	for i, g := range m.GetGains() {
 		gains := permissionsText(g.GetPermissions())
 		switch {
 		case g.GetAbsent():
-			gains = "nothing for now: there is nobody of this name and uid who may act"
+			gains = "nothing: no active user or account has this name and uid"
 		case gains == "":
 			gains = "nothing"
 		}
@@ -139,9 +139,9 @@ func missingText(m *accessv1.Missing) string {
 	case m.GetPermission() != "":
 		return m.GetPermission() + " on " + placeText(m.GetAt())
 	case m.GetAt() != nil:
-		return "a role on " + placeText(m.GetAt()) + ", a kind that nobody registers"
+		return "a role on " + placeText(m.GetAt()) + ", a kind that no ProtectedResource registers"
 	}
-	return "what role " + nameText(m.GetRole()) + " will give, which is not there"
+	return "the permissions of role " + nameText(m.GetRole()) + ", which does not exist"
 }
 
 // ProtectedResources lists the protected kinds.
@@ -171,7 +171,7 @@ func (p Page) ModelStatus(m *accessv1.GetModelStatusResponse) {
 	default:
 		p.writeLinef("OpenFGA does not have it as asked for: %s", m.GetMessage())
 	}
-	p.writeLinef("Answers are from a state that is at most %s old.", m.GetAge().AsDuration().Round(time.Millisecond))
+	p.writeLinef("The data behind this answer is at most %s old.", m.GetAge().AsDuration().Round(time.Millisecond))
 }
 
 // permissionsText groups permissions by resource: "example.com/trees: get, list".

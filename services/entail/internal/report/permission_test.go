@@ -29,7 +29,7 @@ func TestAccessIsToldInALineOrATree(t *testing.T) {
 yes: Role default/reader on Organization.r acme by PolicyBinding default/on-acme
 `)
 	same(t, write(t, func(p report.Page) { p.Access(&accessv1.CheckAccessResponse{}) }), `
-no: no ProtectedResource registers this
+no: no ProtectedResource registers this permission
 `)
 	same(t, write(t, func(p report.Page) {
 		p.AccessTree(&accessv1.ExplainAccessResponse{
@@ -53,9 +53,9 @@ yes: it takes r/projects.get
 	}), `
 no: it takes r/projects.delete
 That cannot be held there.
-There is no such user or account who may act.
+No such user or account exists, or it is inactive.
 There is no such object, as far as objects of its kind are followed.
-It belongs, directly or not, to more than is looked at: roles on what is farthest do not count.
+It has more owners than are followed: roles on the farthest owners do not count.
 They have Role default/reader on Organization.r acme by PolicyBinding default/on-acme, which does not give it.
 `)
 }
@@ -65,7 +65,7 @@ func TestWhoHasNoRoleIsToldSo(t *testing.T) {
 		p.AccessTree(&accessv1.ExplainAccessResponse{Permission: "r/projects.get"})
 	}), `
 no: it takes r/projects.get
-They have no role where it would count: one given under another uid than theirs is somebody else's.
+They have no role on it or above it. A role that was given under another uid does not count.
 `)
 }
 
@@ -137,21 +137,21 @@ func TestWhatABindingWouldGiveIsATable(t *testing.T) {
 			{Subject: subject("User", "", "bob"), Absent: true},
 		}})
 	}), `
-There is no such Role: nobody would gain anything for now.
-There is no such target: nobody would gain anything for now.
+The Role does not exist: nobody gains anything until it is created.
+The target does not exist: nobody gains anything until it is created.
 SUBJECT              GAINS
 User alice           r/projects: get, list; r/trees: status.get
 Group team-a/staff   nothing
-User bob             nothing for now: there is nobody of this name and uid who may act
+User bob             nothing: no active user or account has this name and uid
 `)
 }
 
 func TestWhatSomebodyLacksToBindIsTold(t *testing.T) {
 	at := &accessv1.Place{Type: "r/Project", All: true}
 	for want, m := range map[string]*accessv1.Missing{
-		"You do not have r/projects.get on ":                            {Role: &accessv1.Name{Name: "viewer"}, Permission: "r/projects.get", At: at},
-		"You do not have a role on ":                                    {At: at},
-		"You do not have what role n/viewer will give, which is not th": {Role: &accessv1.Name{Namespace: "n", Name: "viewer"}},
+		"You do not have r/projects.get on ":                                     {Role: &accessv1.Name{Name: "viewer"}, Permission: "r/projects.get", At: at},
+		"You do not have a role on ":                                             {At: at},
+		"You do not have the permissions of role n/viewer, which does not exist": {Role: &accessv1.Name{Namespace: "n", Name: "viewer"}},
 	} {
 		if got := write(t, func(p report.Page) { p.Gains(&accessv1.PreviewBindingResponse{Lacking: m}) }); !strings.Contains(got, want) {
 			t.Errorf("told is %q, want %q", got, want)
@@ -175,12 +175,12 @@ r/Project        projects                r/Organization   ParentCycle: remove on
 	same(t, write(t, func(p report.Page) { p.ModelStatus(status) }), `
 1 kind, 2 permissions: 7 types, 900 bytes in the model of Store iam.
 OpenFGA does not have it as asked for: Pending: soon
-Answers are from a state that is at most 1s old.
+The data behind this answer is at most 1s old.
 `)
 	status.Synced, status.StoreId, status.AuthorizationModelId = true, "S", "M"
 	same(t, write(t, func(p report.Page) { p.ModelStatus(status) }), `
 1 kind, 2 permissions: 7 types, 900 bytes in the model of Store iam.
 OpenFGA has it: store S, model M.
-Answers are from a state that is at most 1s old.
+The data behind this answer is at most 1s old.
 `)
 }

@@ -31,7 +31,7 @@ func (p Page) Tuples(m *tuplev1.ListTuplesResponse) {
 // UndeclaredTuples lists the tuples that no object declares.
 func (p Page) UndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 	if len(m.GetTuples()) == 0 {
-		p.writeLinef("All that the store holds is declared.")
+		p.writeLinef("Objects declare every tuple in the store.")
 		return
 	}
 	rows := make([]row, len(m.GetTuples()))

@@ -31,7 +31,7 @@ doc:1#viewer@user:1                       10 s ago   unmanaged       -          
 doc:2#viewer@user:1 if c{"a":"x","b":1}   10 s ago   to be removed   Store/demo, AuthorizationModel/m   It is declared no more.
 There is more.
 `)
-	same(t, write(t, func(p report.Page) { p.UndeclaredTuples(&tuplev1.ListUndeclaredTuplesResponse{}) }), "All that the store holds is declared.\n")
+	same(t, write(t, func(p report.Page) { p.UndeclaredTuples(&tuplev1.ListUndeclaredTuplesResponse{}) }), "Objects declare every tuple in the store.\n")
 }
 
 func TestDeclaredTuplesAreListedWithTheirOwners(t *testing.T) {

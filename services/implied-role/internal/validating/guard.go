@@ -100,9 +100,9 @@ func (g *Guard) judgeAuthor(ctx context.Context, request *admissionv1.AdmissionR
 	roles := append([]infer.Role{rule.Child}, ruleSet.Implied(rule.Child)...)
 	return g.validateFollowing(ctx, request, roles, func(child infer.Role) string {
 		if child == rule.Child {
-			return fmt.Sprintf("the rule gives %s to whoever has %s", roleText(child), roleText(rule.Parent))
+			return fmt.Sprintf("the rule gives %s to every holder of %s", roleText(child), roleText(rule.Parent))
 		}
-		return fmt.Sprintf("the rule gives %s with %s to whoever has %s", roleText(child), roleText(rule.Child), roleText(rule.Parent))
+		return fmt.Sprintf("the rule gives %s with %s to every holder of %s", roleText(child), roleText(rule.Child), roleText(rule.Parent))
 	})
 }
 
@@ -118,8 +118,7 @@ func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.Admission
 		}
 	}
 	if request.Operation == admissionv1.Create && binding.Reserved {
-		return admission.Refuse("RoleBindings with names such as %s are made by implied-role, and nobody else's lasts: choose another name, "+
-			"or add the label %s=true", binding.Name, infer.IndependentLabel)
+		return admission.Refuse("names such as %s are reserved for RoleBindings of implied-role; choose another name, or add the label %s=true", binding.Name, infer.IndependentLabel)
 	}
 	if !isGaining(before, binding) {
 		return nil
@@ -159,11 +158,11 @@ func (g *Guard) validateFollowing(ctx context.Context, request *admissionv1.Admi
 	}
 	if len(left) > maxRoles {
 		return admission.Refuse("%s, and %d further roles follow, more than the %d that are looked at one by one: "+
-			`get the verb "bind" on all roles and clusterroles of namespace %s, or let somebody do this who has it`,
+			`get the verb "bind" on all roles and clusterroles of namespace %s, or ask a user who has it`,
 			because(left[0]), len(left)-1, maxRoles, request.Namespace)
 	}
 	return admission.Refuse("%s, which %s may not bind in namespace %s: "+
-		`get the verb "bind" on %s, or all that it permits, or let somebody do this who has that%s`,
+		`get the verb "bind" on %s, or all that it permits, or ask a user who has that%s`,
 		because(left[0]), user.Username, request.Namespace, roleResource(left[0])+"/"+left[0].Name, othersText(len(left)-1))
 }
 

@@ -180,5 +180,5 @@ func (s *scope) checkSettled(namespace string) error {
 	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= admission.Settling {
 		return nil
 	}
-	return fmt.Errorf("the API server is about to learn that RoleBindings in namespace %s are judged", namespace)
+	return fmt.Errorf("the API server does not send RoleBindings of namespace %s to the webhook yet", namespace)
 }

@@ -52,9 +52,9 @@ func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
 		// want is part of the refusal; if it is empty, the object must be accepted.
 		want string
 	}{
-		"a binding":                       {object: "on-a-kind", want: "takes the verb bind on that roles.iam.miloapis.com"},
+		"a binding":                       {object: "on-a-kind", want: "needs the verb bind on that roles.iam.miloapis.com"},
 		"a binding of what is theirs":     {rights: []rbacv1.PolicyRule{right("bind", "roles", role)}, object: "on-an-object"},
-		"a binding on all of a kind":      {rights: []rbacv1.PolicyRule{right("bind", "roles", role)}, object: "on-a-kind", want: "takes the verb bind on policybindings.iam.miloapis.com in all namespaces"},
+		"a binding on all of a kind":      {rights: []rbacv1.PolicyRule{right("bind", "roles", role)}, object: "on-a-kind", want: "needs the verb bind on policybindings.iam.miloapis.com in all namespaces"},
 		"a binding on all that there is":  {rights: []rbacv1.PolicyRule{right("bind", "roles", role), right("bind", "policybindings")}, object: "on-a-kind"},
 		"a binding of something else":     {rights: []rbacv1.PolicyRule{right("bind", "roles", viewer)}, object: "on-a-kind", want: "it gives Role default/" + role},
 		"a binding without a name":        {object: "on-a-kind", path: []string{"metadata"}, value: map[string]any{"generateName": "x-", "namespace": "default"}, want: "it gives Role default/" + role},
@@ -67,14 +67,14 @@ func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
 		"a permission more":               {object: "nothing-yet", path: []string{"spec", "includedPermissions"}, value: []any{"a/b.c"}, update: true, want: "the verb escalate"},
 		"a permission more of their role": {rights: []rbacv1.PolicyRule{right("escalate", "roles", "nothing-yet")}, object: "nothing-yet", path: []string{"spec", "includedPermissions"}, value: []any{"a/b.c"}, update: true},
 		"a permission less":               {object: role, path: []string{"spec", "includedPermissions"}, value: []any{"compute.example.com/workloads.create"}, update: true},
-		"a role that inherits":            {object: "nothing-yet", path: []string{"spec", "inheritedRoles"}, value: inherited(viewer), update: true, want: "to inherit a role takes the verb bind"},
+		"a role that inherits":            {object: "nothing-yet", path: []string{"spec", "inheritedRoles"}, value: inherited(viewer), update: true, want: "to inherit a role needs the verb bind"},
 		"a role that inherits theirs":     {rights: []rbacv1.PolicyRule{right("bind", "roles", viewer)}, object: "nothing-yet", path: []string{"spec", "inheritedRoles"}, value: inherited(viewer), update: true},
 		"a role that inherits more":       {rights: []rbacv1.PolicyRule{right("bind", "roles", viewer)}, object: "nothing-yet", path: []string{"spec", "inheritedRoles"}, value: inherited(viewer, role), update: true, want: "one after the other"},
 		"a role that inherits many":       {rights: []rbacv1.PolicyRule{right("bind", "roles")}, object: "nothing-yet", path: []string{"spec", "inheritedRoles"}, value: inherited("a", "b", "c", "d", "e"), update: true},
 		"a member":                        {object: "alice-staff", want: "verb bind on that groups.iam.miloapis.com"},
 		"a member of theirs":              {rights: []rbacv1.PolicyRule{right("bind", "groups", "staff")}, object: "alice-staff"},
 		"another member":                  {object: "alice-staff", path: []string{"spec", "userRef", "name"}, value: "mallory", update: true, want: "verb bind"},
-		"a member elsewhere":              {object: "alice-staff", path: []string{"spec", "groupRef", "namespace"}, value: "elsewhere", want: "a member of Group elsewhere/staff"},
+		"a member elsewhere":              {object: "alice-staff", path: []string{"spec", "groupRef", "namespace"}, value: "elsewhere", want: "a member to Group elsewhere/staff"},
 		"an owner":                        {object: "nothing-yet", path: owners, value: []any{owner("Organization", "evil")}, update: true, want: "it gives the object to Organization evil"},
 		"an owner from the start":         {object: "staff", path: owners, value: []any{owner("Project", "evil")}, want: "it gives the object to Project evil"},
 		"an owner that is theirs":         {rights: []rbacv1.PolicyRule{right("bind", "organizations", "ours")}, object: "nothing-yet", path: owners, value: []any{owner("Organization", "ours")}, update: true},
@@ -136,7 +136,7 @@ func TestIAMPolicyHoldsForApplyAndServiceAccounts(t *testing.T) {
 		t.Run(user, func(t *testing.T) {
 			api := asWriter(t, server, object, user, nil)
 			testenv.Eventually(t, soon, func() error {
-				return checkAnswer(write(api), "takes the verb bind on that roles.iam.miloapis.com")
+				return checkAnswer(write(api), "needs the verb bind on that roles.iam.miloapis.com")
 			})
 		})
 	}

@@ -67,7 +67,7 @@ func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
 			for what, value := range map[string]any{"another": test.becomes, "none": nil} {
 				testenv.Eventually(t, soon, func() error {
 					_, err := api.UpdateStatus(t.Context(), changed(t, stored, path, value), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-					if err = checkAnswer(err, "takes the verb record"); err != nil {
+					if err = checkAnswer(err, "needs the verb record"); err != nil {
 						return fmt.Errorf("%s: %w", what, err)
 					}
 					return nil
@@ -84,7 +84,7 @@ func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
 	}
 }
 
-// A ProtectedResource without room in the model gives no access, so its condition takes the verb record too.
+// A ProtectedResource without room in the model gives no access, so its condition needs the verb record too.
 func TestIAMPolicyRequiresRecordForRegisteredCondition(t *testing.T) {
 	server := testenv.Kube(t)
 	stored := create(t, server, manifestNamed(t, "compute.example.com-workload"))
@@ -103,7 +103,7 @@ func TestIAMPolicyRequiresRecordForRegisteredCondition(t *testing.T) {
 	is := func(typ, status, reason string) any {
 		return map[string]any{"type": typ, "status": status, "reason": reason, "message": "m", "lastTransitionTime": "2026-01-02T03:04:05Z"}
 	}
-	const refused = "takes the verb record"
+	const refused = "needs the verb record"
 	room, none, observed := is("Registered", "True", "InForce"), is("Registered", "False", "LimitExceeded"), is("Observed", "True", "Followed")
 	says(nil, refused, none)
 	says(service, "", room)

@@ -25,7 +25,7 @@ func TestOpenSearchPolicyRequiresAdopt(t *testing.T) {
 			annotated.SetAnnotations(annotation)
 			dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 			_, err := searchObjects(t, server, searchAuthor, kind).Create(t.Context(), annotated, dry)
-			expectAnswer(t, err, "takes the verb adopt")
+			expectAnswer(t, err, "needs the verb adopt")
 			_, err = searchObjects(t, server, "", kind).Create(t.Context(), annotated, dry)
 			expectAnswer(t, err, "")
 		}
@@ -39,7 +39,7 @@ func TestOpenSearchPolicyRequiresAdopt(t *testing.T) {
 	})
 	made.SetAnnotations(map[string]string{opensearchv1.AdoptAnnotation: "true"})
 	_, err = searchObjects(t, server, searchAuthor, "OpensearchTenant").Update(t.Context(), made, metav1.UpdateOptions{})
-	expectAnswer(t, err, "takes the verb adopt")
+	expectAnswer(t, err, "needs the verb adopt")
 	if made, err = searchObjects(t, server, "", "OpensearchTenant").Update(t.Context(), made, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +64,12 @@ func TestOpenSearchPolicyHoldsForLegacyGroup(t *testing.T) {
 		want      string
 	}{
 		"a Secret of one's own": {"OpensearchUser", map[string]any{"passwordFrom": secret("mine")}, nil, ""},
-		"another's Secret":      {"OpensearchUser", map[string]any{"passwordFrom": secret("theirs")}, nil, "takes the verb get"},
-		"a protected role":      {"OpensearchUserRoleBinding", map[string]any{"roles": list("all_access"), "users": list("a")}, nil, "takes the verb bind"},
-		"what is there already": {"OpensearchTenant", nil, map[string]string{opensearchv1.AdoptAnnotation: "true"}, "takes the verb adopt"},
+		"another's Secret":      {"OpensearchUser", map[string]any{"passwordFrom": secret("theirs")}, nil, "needs the verb get"},
+		"a protected role":      {"OpensearchUserRoleBinding", map[string]any{"roles": list("all_access"), "users": list("a")}, nil, "needs the verb bind"},
+		"what is there already": {"OpensearchTenant", nil, map[string]string{opensearchv1.AdoptAnnotation: "true"}, "needs the verb adopt"},
 		"a role of nothing":     {"OpensearchRole", nil, nil, "needs at least one"},
 		"a group of nothing":    {"OpensearchActionGroup", map[string]any{"allowedActions": list()}, nil, "needs at least one"},
-		"where a cluster is":    {"OpenSearchCluster", connection("https://x:9200"), nil, "takes the verb connect"},
+		"where a cluster is":    {"OpenSearchCluster", connection("https://x:9200"), nil, "needs the verb connect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := searchObject(c.kind, c.spec)
@@ -98,7 +98,7 @@ func TestOpenSearchPolicyHoldsDuringDeletion(t *testing.T) {
 	}{
 		"another name":     {"OpensearchTenant", map[string]any{"name": "a"}, map[string]any{"name": "b"}, "spec.name cannot change"},
 		"another cluster":  {"OpensearchTenant", nil, map[string]any{"opensearchCluster": map[string]any{"name": "other"}}, "spec.opensearchCluster cannot change"},
-		"a cluster's host": {"OpenSearchCluster", connection("https://x:9200"), connection("https://y:9200"), "takes the verb connect"},
+		"a cluster's host": {"OpenSearchCluster", connection("https://x:9200"), connection("https://y:9200"), "needs the verb connect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := searchObjects(t, server, "", c.kind)
@@ -135,7 +135,7 @@ func TestOpenSearchPolicyRequiresRightsOnReferences(t *testing.T) {
 		want      string
 	}{
 		"one's own Secret":                {searchAuthor, user, map[string]any{"passwordFrom": secret("mine")}, ""},
-		"a Secret of others":              {searchAuthor, user, map[string]any{"passwordFrom": secret("theirs")}, "takes the verb get on that Secret"},
+		"a Secret of others":              {searchAuthor, user, map[string]any{"passwordFrom": secret("theirs")}, "needs the verb get on that Secret"},
 		"no Secret":                       {searchAuthor, user, map[string]any{"passwordFrom": map[string]any{"key": "x"}}, "needs the name of a Secret"},
 		"a name with a colon":             {searchAuthor, user, map[string]any{"passwordFrom": secret("mine"), "name": "a:b"}, "no user name with ':'"},
 		"all access by the user":          {searchAuthor, user, map[string]any{"passwordFrom": secret("mine"), "opendistroSecurityRoles": list("all_access")}, "it gives all_access"},
@@ -154,8 +154,8 @@ func TestOpenSearchPolicyRequiresRightsOnReferences(t *testing.T) {
 		"all access":                      {searchAuthor, binding, map[string]any{"roles": list("logs", "all_access"), "users": list("anna")}, "it gives all_access"},
 		"the security API":                {searchAuthor, binding, map[string]any{"roles": list("security_rest_api_access"), "hosts": list("*")}, "it gives security_rest_api_access"},
 		"what one may bind":               {searchAuthor, binding, map[string]any{"roles": list("readall"), "users": list("anna")}, ""},
-		"that and more":                   {searchAuthor, binding, map[string]any{"roles": list("readall", "all_access"), "users": list("anna")}, "takes the verb bind"},
-		"a cluster":                       {searchAuthor, cluster, connection("https://x:9200"), "takes the verb connect"},
+		"that and more":                   {searchAuthor, binding, map[string]any{"roles": list("readall", "all_access"), "users": list("anna")}, "needs the verb bind"},
+		"a cluster":                       {searchAuthor, cluster, connection("https://x:9200"), "needs the verb connect"},
 		"a cluster that one may tell of":  {searchConnector, cluster, connection("https://x:9200", "mine", "mine", "mine"), ""},
 		"its certificate is of others":    {searchConnector, cluster, connection("https://x:9200", "theirs"), "names Secret theirs"},
 		"its credentials are of others":   {searchConnector, cluster, connection("https://x:9200", "mine", "theirs"), "names Secret theirs"},
@@ -243,10 +243,10 @@ func TestOpenSearchPolicyRefusesMoves(t *testing.T) {
 			"OpensearchUser",
 			map[string]any{"passwordFrom": secret("theirs")},
 			map[string]any{"passwordFrom": map[string]any{"name": "theirs", "key": "root"}},
-			"takes the verb get",
+			"needs the verb get",
 		},
 		"a cluster moves": {
-			"OpenSearchCluster", connection("https://x:9200"), connection("https://y:9200"), "takes the verb connect",
+			"OpenSearchCluster", connection("https://x:9200"), connection("https://y:9200"), "needs the verb connect",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

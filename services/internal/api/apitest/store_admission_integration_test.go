@@ -14,12 +14,12 @@ import (
 
 // These are parts of refusals.
 const (
-	notOther     = "takes the verb extend on stores.core.platform-mesh.io/other: ask who owns the Store"
-	notAll       = "takes the verb extend on all stores.core.platform-mesh.io"
-	notOwner     = "says whose the OpenFGA store is, for which you need the verb adopt on stores.core.platform-mesh.io/other"
-	notGenerated = "annotations of generated AuthorizationModels take the verb record"
-	notOwned     = "says whose the OpenFGA store is, for which you need the verb adopt on stores.core.platform-mesh.io/owned"
-	notAdopt     = "you need the verb adopt on stores.core.platform-mesh.io/other"
+	notOther     = "needs the verb extend on stores.core.platform-mesh.io/other; ask the owner of the Store"
+	notAll       = "needs the verb extend on all stores.core.platform-mesh.io"
+	notOwner     = "declares the owner of the OpenFGA store, which needs the verb adopt on stores.core.platform-mesh.io/other"
+	notGenerated = "annotations of generated AuthorizationModels need the verb record"
+	notOwned     = "declares the owner of the OpenFGA store, which needs the verb adopt on stores.core.platform-mesh.io/owned"
+	notAdopt     = "needs the verb adopt on stores.core.platform-mesh.io/other"
 )
 
 // createStores creates objects as an administrator, and a tenant, and returns when all policies are in force.
@@ -108,7 +108,7 @@ func TestStorePolicyRequiresExtendAndAdopt(t *testing.T) {
 		"another's Store that says so":                {who.patch(stores, "other", declaring("user:1#a@doc:1", "store:other#owner@cluster:1")), notOwner},
 		"applied so":                                  {who.apply(stores, "other", declaring("store:other#owner@cluster:1")), notOwner},
 		"under a condition":                           {who.patch(stores, "other", conditional("store:other#owner@cluster:1")), notOwner},
-		"a Store that names another besides":          {who.patch(stores, "owned", declaring("store:owned#owner@cluster:1", "store:owned#owner@cluster:2")), "says whose the OpenFGA store is"},
+		"a Store that names another besides":          {who.patch(stores, "owned", declaring("store:owned#owner@cluster:1", "store:owned#owner@cluster:2")), "declares the owner of the OpenFGA store"},
 		"a Store that says so already, edited":        {err: who.patch(stores, "owned", fields{"spec": fields{"coreModule": "module c"}})},
 		"a Store that says so already, with more":     {err: who.patch(stores, "owned", declaring("doc:1#owner@user:1", "store:owned#owner@cluster:1"))},
 		"a Store that says so no more":                {who.patch(stores, "owned", declaring("doc:1#owner@user:1")), notOwned},

@@ -68,7 +68,7 @@ func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
 				for what, value := range map[string]any{"another value": values[1], "no value": nil} {
 					testenv.Eventually(t, soon, func() error {
 						_, err := another.UpdateStatus(t.Context(), changed(t, stored, path, value), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-						if err := checkAnswer(err, "takes the verb record on "+resource); err != nil {
+						if err := checkAnswer(err, "needs the verb record on "+resource); err != nil {
 							return fmt.Errorf("%s, %s: %w", field, what, err)
 						}
 						return nil

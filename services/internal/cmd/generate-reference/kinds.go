@@ -19,7 +19,7 @@ func kindsPage(root string) (string, error) {
 		return "", err
 	}
 	var out strings.Builder
-	out.WriteString("# Custom resources\n\nA field in *italics* must be there. `[]` is each element of a list, `{}` each value of a map.\n")
+	out.WriteString("# Custom resources\n\nFields in *italics* are required. `[]` stands for each element of a list, `{}` for each value of a map.\n")
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {

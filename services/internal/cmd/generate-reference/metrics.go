@@ -48,9 +48,9 @@ func metricsPage(root string) (string, error) {
 		return "", err
 	}
 	var out strings.Builder
-	out.WriteString("# Metrics\n\nAt `/metrics` of every service, with those of Go and of the process. " +
-		"What to make of them: [runbooks](../operate/runbooks.md).\n\n")
-	out.WriteString("| metric | what | made in |\n|---|---|---|\n")
+	out.WriteString("# Metrics\n\nEvery service serves these metrics at `/metrics`, together with the metrics of Go and of the process. " +
+		"The [runbooks](../operate/runbooks.md) describe the alerts that use them.\n\n")
+	out.WriteString("| metric | meaning | package |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		m := found[name]
 		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, strings.TrimSuffix(m.help, "."), strings.Join(slices.Sorted(maps.Keys(m.by)), ", "))

@@ -18,7 +18,7 @@ func TestThePagesSayWhatCodeAndCRDsSay(t *testing.T) {
 		"kinds.md": {kindsPage, []string{
 			"## Store\n", "## ImpliedRoles\n", "`core.platform-mesh.io/v1alpha1`, cluster, `kubectl get stores`", "| *`spec.coreModule`* | string |", "| `status.conditions` | list of object |",
 		}},
-		"metrics.md": {metricsPage, []string{"| `entail_dead_letters` | Messages that services have given up | watcher |", "`entail_implied_rules`", "`authz_cache_hits_total`", "`entail_messages_pending`"}},
+		"metrics.md": {metricsPage, []string{"| `entail_dead_letters` | Dead letters: messages that services gave up on | watcher |", "`entail_implied_rules`", "`authz_cache_hits_total`", "`entail_messages_pending`"}},
 	} {
 		text, err := c.write(checkout)
 		if err != nil {

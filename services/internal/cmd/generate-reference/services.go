@@ -15,8 +15,8 @@ import (
 // are generated.
 func servicesPage(string) (string, error) {
 	var out strings.Builder
-	out.WriteString("# Services\n\nWhat each follows and serves, and all that it may do at the API server and on the bus. The accounts in " +
-		"[deploy/base](../../deploy/base) and the users of NATS in [nats.conf](../../deploy/base/nats/nats.conf) are made from the same tables.\n")
+	out.WriteString("# Services\n\nThis page lists the kinds that each service follows, the APIs that it serves, and all its rights. The accounts in " +
+		"[deploy/base](../../deploy/base) and the NATS users in [nats.conf](../../deploy/base/nats/nats.conf) are generated from the same tables.\n")
 	for _, account := range rbac.Accounts() {
 		of := func(name string) bool { return name == account.Service }
 		w := deployspec.Workloads()[slices.IndexFunc(deployspec.Workloads(), func(w deployspec.Workload) bool { return of(w.Service) })]
@@ -24,18 +24,18 @@ func servicesPage(string) (string, error) {
 		fmt.Fprintf(&out, "\n## %s\n\n| | |\n|---|---|\n", account.Service)
 		fmt.Fprintf(&out, "| follows | %s |\n| serves | %s on port %d |\n", consumedKinds(account.Service), codeWords(w.Serves), deployspec.QueryPort)
 		if w.Admission {
-			fmt.Fprintf(&out, "| judges what is written | on port %d |\n", deployspec.AdmissionPort)
+			fmt.Fprintf(&out, "| admission webhooks | on port %d |\n", deployspec.AdmissionPort)
 		}
 		fmt.Fprintf(&out, "| memory | %d MiB |\n", w.Memory)
-		out.WriteString("\n| at the API server | on | why |\n|---|---|---|\n")
+		out.WriteString("\n| verbs in Kubernetes | resources | reason |\n|---|---|---|\n")
 		writeRights(&out, account.Everywhere, "")
 		writeRights(&out, account.Own, ", in namespace `"+rbac.Namespace+"`")
 		writeRights(&out, account.Secrets, ", in namespaces where `"+account.SecretsRole()+"` is bound")
-		out.WriteString("\n| on the bus | why |\n|---|---|\n")
+		out.WriteString("\n| NATS subjects | reason |\n|---|---|\n")
 		for _, right := range user.Publish {
 			fmt.Fprintf(&out, "| %s | %s |\n", codeWords(right.Subjects), right.Why)
 		}
-		fmt.Fprintf(&out, "| listens on %s only | Answers to its own requests. |\n", codeWords([]string{user.Subscribe()}))
+		fmt.Fprintf(&out, "| subscribes to %s only | The service receives the answers to its own requests. |\n", codeWords([]string{user.Subscribe()}))
 		for _, right := range user.Deny {
 			fmt.Fprintf(&out, "| never %s | %s |\n", codeWords(right.Subjects), right.Why)
 		}
@@ -47,14 +47,14 @@ func servicesPage(string) (string, error) {
 func consumedKinds(name string) string {
 	service, ok := topology.ServiceNamed(name)
 	if !ok {
-		return "the API server, for all others"
+		return "all kinds below, at the API server, for the other services"
 	}
 	var resources []string
 	for _, kind := range service.Kinds {
 		resources = append(resources, kind.String())
 	}
 	if service.Targets {
-		return codeWords(resources) + ", and by their metadata the objects of all kinds that ProtectedResources register"
+		return codeWords(resources) + ", and the metadata of objects of all kinds that ProtectedResources register"
 	}
 	return codeWords(resources)
 }

@@ -87,7 +87,7 @@ func (a answer) decodeReply(reply any) error {
 		return nil
 	}
 	if !a.hasAnyField(message) || (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(a.body, message) != nil {
-		return status.Error(codes.Unavailable, "what answers is no OpenFGA: its answer cannot be read")
+		return status.Error(codes.Unavailable, "the server is not OpenFGA: its answer cannot be read")
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ type RefusedError struct {
 func (r *RefusedError) Error() string { return r.Text }
 
 // ErrConflict means that another client has written the same document at the same time.
-var ErrConflict = errors.New("somebody else writes, too")
+var ErrConflict = errors.New("another client also writes")
 
 // minRedacted is the least length of a secret that redact removes. Shorter ones occur in any text.
 const minRedacted = 4

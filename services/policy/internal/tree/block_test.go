@@ -99,11 +99,11 @@ func TestSyntaxErrorsNameTheLineAndColumn(t *testing.T) {
 		"tab as indentation":   {"a:\n  b: c\n\td: e\n", "13:1", "spaces"},
 		"tab after spaces":     {"a:\n  \tb: c\n", "12:3", "spaces"},
 		"wrong indentation":    {"a:\n    b: c\n  d: e\n", "13:3", "indentation"},
-		"two colons":           {"a: b\nc: d: e\n", "12:5", "fit together"},
+		"two colons":           {"a: b\nc: d: e\n", "12:5", "check indentation"},
 		"open bracket":         {"a: [b\nc: d\n", "11:4", "brackets"},
 		"open quote":           {"a: 'b\nc: d\n", "11:4", "quotes"},
-		"unknown alias":        {"a: *b\n", "11:4", "fit together"},
-		"list after a mapping": {"a: b\n- c\n", "12:1", "fit together"},
+		"unknown alias":        {"a: *b\n", "11:4", "check indentation"},
+		"list after a mapping": {"a: b\n- c\n", "12:1", "check indentation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

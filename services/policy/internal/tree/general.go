@@ -185,7 +185,7 @@ func markPresent(present map[string]bool, children []Node) {
 // before the mistake, so the later one is closer.
 func syntaxError(err error, first int, declined *block) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	e := &Error{Line: declined.line, Column: declined.column(), Hint: "see that indentation, quotes and brackets fit together"}
+	e := &Error{Line: declined.line, Column: declined.column(), Hint: "check indentation, quotes and brackets"}
 	if number, rest, found := strings.Cut(strings.TrimPrefix(message, "line "), ": "); found {
 		if line, err := strconv.ParseInt(number, 10, 32); err == nil {
 			message = rest

@@ -32,9 +32,9 @@ func Defaults() Config {
 // BindFlags registers a flag for every setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.Ordinary, "discover", c.Ordinary,
-		"`group/version` whose resources every store's model knows, several separated by commas; one that is not served is passed over")
+		"`group/version` whose resources get a type in every store's model; separate several by commas; groups that the API server does not serve are ignored")
 	fs.StringSliceVar(&c.Privileged, "discover-privileged", c.Privileged,
-		"`group/version` such as --discover, but only owners may change its objects, bind and escalate")
+		"`group/version` as in --discover, but only owners may change the objects, bind and escalate")
 	fs.StringVar(&c.AccountType, "account-type", c.AccountType,
 		"`type` of accounts; a store gets the modules of --discover only if its core module defines it")
 }

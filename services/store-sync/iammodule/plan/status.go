@@ -45,7 +45,7 @@ func Status(p *iamv1alpha1.ProtectedResource, found iam.Finding, verdict modulep
 // registration is the basis of later decisions.
 func registeredCondition(found iam.Finding) condition.Condition {
 	has := found.Registration != nil
-	c := condition.New(iamv1alpha1.Registered, has, iamv1alpha1.InForce, "the kind is this object's: who claims it later does not get it")
+	c := condition.New(iamv1alpha1.Registered, has, iamv1alpha1.InForce, "the kind belongs to this object; a later ProtectedResource cannot register it")
 	switch {
 	case !has:
 		c.Reason, c.Message = found.Reason, found.Message

@@ -60,7 +60,7 @@ func textWebhook[T any](kind kinds.Kind, field string, limits model.Limits, text
 				return nil
 			}
 			if why := model.Flaw(is, limits); why != "" {
-				return admission.Refuse("spec.%s can be in no model, and nothing was changed: correct it and apply again: %s", field, why)
+				return admission.Refuse("spec.%s is invalid, and nothing was changed; correct it and apply again: %s", field, why)
 			}
 			return nil
 		},

@@ -24,7 +24,7 @@ func Ready(all ...condition.Condition) condition.Condition {
 			return condition.New(corev1alpha1.Ready, false, c.Reason, c.Type+": "+c.Message)
 		}
 	}
-	return condition.New(corev1alpha1.Ready, true, "Ready", "everything that this object asks for is live")
+	return condition.New(corev1alpha1.Ready, true, "Ready", "everything that this object declares is in force")
 }
 
 // Verdict holds the state of a module in its Store.

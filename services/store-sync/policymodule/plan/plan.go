@@ -74,7 +74,7 @@ func Make(in Input) Plan {
 	if wrong != nil {
 		s.refuseAll(policy.Diagnostics{{
 			Code: policy.CodeOption, Severity: policy.Error, Message: wrong.Error(),
-			Hint: fmt.Sprintf("annotate Store %s with the type of roles and its relation to who has them, such as %s: role#assignee",
+			Hint: fmt.Sprintf("annotate Store %s with its type of roles and the relation of their holders, such as %s: role#assignee",
 				in.Store.Name, iaplv1alpha1.RolesAnnotation),
 		}})
 	}

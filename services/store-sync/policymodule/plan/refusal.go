@@ -63,8 +63,8 @@ const codeBreaks policy.Code = "E-BREAKS-OTHERS"
 func (s *selection) breakingFinding(others policy.Diagnostics) policy.Diagnostics {
 	const shown = 3
 	d := policy.Diagnostic{
-		Place: policy.Place{Path: "spec"}, Code: codeBreaks, Severity: policy.Error, Message: "other documents would be invalid beside what is added here",
-		Hint: "leave it out, or change the others first or at the same time",
+		Place: policy.Place{Path: "spec"}, Code: codeBreaks, Severity: policy.Error, Message: "other documents would be invalid with this addition",
+		Hint: "remove it, or change the other documents first or at the same time",
 	}
 	for _, other := range others[:min(len(others), shown)] {
 		other.Place = s.withDocumentName(other.Place)

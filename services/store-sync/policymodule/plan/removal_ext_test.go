@@ -30,7 +30,7 @@ func TestMakeRefusesAnAdditionThatMakesOthersInvalid(t *testing.T) {
 	w.settle()
 	more := strings.Replace(giver, "{name: righty}]", "{name: righty}, {name: more}]", 1)
 	w.say("a/giver", strings.Replace(more, "  - {name: lefty, idPrefix: lefty}\n", "  - {name: lefty, idPrefix: lefty}\n  - {name: more, idPrefix: more}\n", 1))
-	w.expectFindings(w.settle(), map[string]string{"a/giver": "spec: E-BREAKS-OTHERS other documents would be invalid beside what is added here; PolicyDocument b/taker: "})
+	w.expectFindings(w.settle(), map[string]string{"a/giver": "spec: E-BREAKS-OTHERS other documents would be invalid with this addition; PolicyDocument b/taker: "})
 	w.expectText("a/giver", giver)
 	w.expectText("b/taker", taker)
 }

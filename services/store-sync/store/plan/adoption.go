@@ -38,8 +38,8 @@ func (in Input) nameTaken(id string) string {
 	if in.isIAMStore() {
 		rename, taken = "name another by --iam-store", "without its tuples of types with a '/', which are removed unless IAM declares them,"
 	}
-	return fmt.Sprintf("%s bears this name and has a model already; %s, or take that one over %s by spec.adoption: %s, "+
-		"for which you need the right to adopt this Store", storeNamed(id), rename, taken, corev1alpha1.AdoptionAlways)
+	return fmt.Sprintf("%s has this name and a model already; %s, or take that one over %s by spec.adoption: %s, "+
+		"which needs the verb adopt on this Store", storeNamed(id), rename, taken, corev1alpha1.AdoptionAlways)
 }
 
 // isForeign reports whether an OpenFGA store is older than every known Store with the name. A younger one without a

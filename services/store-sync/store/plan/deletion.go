@@ -36,7 +36,7 @@ func blockedBy(in Input) (condition.Condition, bool) {
 		}
 		slices.Sort(names)
 		return condition.New(corev1alpha1.Deleting, true, corev1alpha1.Blocked, fmt.Sprintf(
-			"%d AuthorizationModels refer to this Store: delete them or what they come from, or point its spec.storeRef elsewhere: %s",
+			"%d AuthorizationModels refer to this Store; delete them or the objects that generated them, or change their spec.storeRef: %s",
 			len(names), enumerateNames(names))), true
 	}
 	if why, waiting := stillProtects(in); waiting {

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-var errNoTypes = errors.New("no module defines a type, and OpenFGA takes no model without: add a type, such as `type user`")
+var errNoTypes = errors.New("no module defines a type, and OpenFGA requires one: add a type, such as `type user`")
 
 // Input holds the state of one Store in the view.
 type Input struct {

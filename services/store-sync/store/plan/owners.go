@@ -45,14 +45,14 @@ func (in Input) alienReason(obs Observed, id string) string {
 	found := obs.Owners
 	adopted, refusal := iam.Adoption(in.Store, found.Owner, found.Named)
 	if !adopted && refusal == "" && found.Granted != "" {
-		return fmt.Sprintf("no tuple %s#%s says so, and it holds %s", found.Owner.Object, found.Owner.Relation, found.Granted)
+		return fmt.Sprintf("it has no tuple %s#%s, and it holds %s", found.Owner.Object, found.Owner.Relation, found.Granted)
 	}
 	return refusal
 }
 
 func (in Input) notAdopted(id, why string) string {
-	return fmt.Sprintf("%s is not known to be this cluster's: %s; no model is written there until it is. `entail iam adopt --dry-run` lists what "+
-		"would be deleted; then take it over by spec.adoption: %s, for which you need the right to adopt this Store, or name another "+
+	return fmt.Sprintf("%s does not belong to this cluster: %s; no model is written there. `entail iam adopt --dry-run` lists what "+
+		"would be deleted; then take it over by spec.adoption: %s, which needs the verb adopt on this Store, or name another "+
 		"Store by --iam-store", storeNamed(id), why, corev1alpha1.AdoptionAlways)
 }
 
@@ -68,7 +68,7 @@ func adoptedCondition(in Input, obs Observed, id string) (condition.Condition, b
 	case why != "":
 		return condition.New(corev1alpha1.Adopted, false, ReasonNotAdopted, in.notAdopted(id, why)), true
 	case obs.OwnersOf == id, obs.Created == id, read && latest == nil: // OpenFGA accepts no tuple before a model exists.
-		return condition.New(corev1alpha1.Adopted, true, reasonOurs, "nothing in the OpenFGA store says that it is another's"), true
+		return condition.New(corev1alpha1.Adopted, true, reasonOurs, "the OpenFGA store has no owner tuple of another cluster"), true
 	case id != in.recordedID(): // What is known is about another store.
 		return condition.Condition{}, false
 	}

@@ -56,7 +56,7 @@ func TestMessagesSayWhatIsWrongAndWhatToDo(t *testing.T) {
 			corev1alpha1.StoreSynced,
 			[]string{"id1", `cluster "east"`, "give it another name"},
 		},
-		"lost":  {[]func(*world){inStep, bereaved}, corev1alpha1.StoreSynced, []string{"id3 was created", "no longer knew id1"}},
+		"lost":  {[]func(*world){inStep, bereaved}, corev1alpha1.StoreSynced, []string{"id3 was created", "because id1, with its content, is missing"}},
 		"drift": {[]func(*world){inStep, renamed, resync}, corev1alpha1.NameInSync, []string{`named "other"`, "not supported", "works all the same"}},
 		"dependents": {
 			[]func(*world){withModules("a", "b"), inStep, deleting},

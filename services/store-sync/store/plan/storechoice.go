@@ -95,15 +95,15 @@ func storeSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 	case known.IsTrue() && strings.HasPrefix(known.Message, storeNamed(c.id)):
 		return known
 	case c.id == obs.Created && gone != "":
-		return is(ReasonRecreated, "%s was created because OpenFGA no longer knew %s, whose content is lost", storeNamed(c.id), gone)
+		return is(ReasonRecreated, "%s was created because %s, with its content, is missing in OpenFGA", storeNamed(c.id), gone)
 	case c.id == obs.Created:
 		return is(ReasonCreated, "%s was created", storeNamed(c.id))
 	case c.id == in.recordedID():
 		return is(ReasonRecorded, "%s is the one in status.storeId", storeNamed(c.id))
 	case gone != "":
-		return is(ReasonAdopted, "%s, which bears this name, was adopted because OpenFGA no longer knew %s", storeNamed(c.id), gone)
+		return is(ReasonAdopted, "%s with this name was adopted because %s is missing in OpenFGA", storeNamed(c.id), gone)
 	default:
-		return is(ReasonAdopted, "%s, which bears this name, existed and was adopted", storeNamed(c.id))
+		return is(ReasonAdopted, "%s existed with this name and was adopted", storeNamed(c.id))
 	}
 }
 
@@ -117,14 +117,14 @@ func nameUnique(in Input, obs Observed, id string) (condition.Condition, bool) {
 	}
 	others := slices.DeleteFunc(slices.Clone(obs.Named), func(s Store) bool { return s.ID == id })
 	if len(others) == 0 {
-		return condition.New(corev1alpha1.NameUnique, true, "Unique", "no other OpenFGA store bears this name"), true
+		return condition.New(corev1alpha1.NameUnique, true, "Unique", "no other OpenFGA store has this name"), true
 	}
 	ids := make([]string, len(others))
 	for i, s := range others {
 		ids[i] = s.ID
 	}
 	return condition.New(corev1alpha1.NameUnique, false, "SeveralStores", fmt.Sprintf(
-		"OpenFGA has %d more of the name %q: %s; %s is in use; delete the others if nobody needs them",
+		"OpenFGA has %d more stores named %q: %s; %s is in use; delete the others if they are not needed",
 		len(others), in.Key.Name, enumerateNames(ids), storeNamed(id))), true
 }
 
@@ -133,7 +133,7 @@ func nameUnique(in Input, obs Observed, id string) (condition.Condition, bool) {
 func nameInSync(in Input, obs Observed, id string) (condition.Condition, bool) {
 	switch {
 	case obs.hasName(id), obs.Found.ID == id && (obs.Renamed || obs.Found.Name == in.Key.Name):
-		return condition.New(corev1alpha1.NameInSync, true, "InSync", "the OpenFGA store bears this name"), true
+		return condition.New(corev1alpha1.NameInSync, true, "InSync", "the OpenFGA store has this name"), true
 	case obs.Found.ID == id && obs.RenameErr != nil:
 		return condition.New(corev1alpha1.NameInSync, false, "Unsupported", fmt.Sprintf(
 			"%s is named %q and cannot be renamed (%v); it works all the same", storeNamed(id), obs.Found.Name, obs.RenameErr)), true

@@ -19,7 +19,7 @@ func isProtected(in Input, carrier event.Key) bool {
 // stillProtects reports whether kinds are still registered, and returns the condition that blocks the deletion. Without
 // the block the Store would be created again, with all grants lost.
 func stillProtects(in Input) (condition.Condition, bool) {
-	return condition.New(corev1alpha1.Deleting, true, corev1alpha1.Blocked, "ProtectedResources have their types in this Store: delete these first"),
+	return condition.New(corev1alpha1.Deleting, true, corev1alpha1.Blocked, "ProtectedResources have types in this Store; delete the ProtectedResources first"),
 		slices.ContainsFunc(in.Provided, func(m model.Module) bool { return m.Types != nil && m.Types != (model.None{}) })
 }
 
@@ -27,7 +27,7 @@ func stillProtects(in Input) (condition.Condition, bool) {
 func typesLive(in Input, obs Observed) (condition.Condition, model.Limits) {
 	if in.isDeleting() {
 		return condition.New(corev1alpha1.Merged, false, ReasonStoreDeleting,
-			fmt.Sprintf("Store %q is being deleted, and waits for this object to go: what is live stays so until then", in.Key.Name)), in.Merged.Room
+			fmt.Sprintf("Store %q is being deleted and waits until this object is deleted; the live version stays in force until then", in.Key.Name)), in.Merged.Room
 	}
 	if p := modelProblem(in, obs, chooseStore(in, obs)); p != nil {
 		return condition.New(corev1alpha1.Merged, false, p.reason, fmt.Sprintf("Store %q has no new model: %s", in.Key.Name, p.message)), in.Merged.Room

@@ -62,14 +62,14 @@ const (
 
 // Forbid returns the condition of an owner that the API server does not let us change.
 func Forbid(o *Owner, why error) Condition {
-	message := truncate.Line("The API server does not let tuple-sync change this object, which is tried again: "+why.Error(), maxRefusal)
+	message := truncate.Line("The API server does not let tuple-sync change this object; the change is repeated: "+why.Error(), maxRefusal)
 	return Condition{Reason: Forbidden, Message: message, Generation: o.Generation}
 }
 
 // Unreadable returns the condition of an owner whose record cannot be read.
 func Unreadable(o *Owner, why error) Condition {
-	message := truncate.Line("None of this object's tuples is changed, because the record of them cannot be read: "+why.Error()+
-		". Put the record back, or remove status.ledger: then `entail tuples undeclared` lists what this object no longer declares.", maxRefusal)
+	message := truncate.Line("tuple-sync changes no tuple of this object, because it cannot read the record of its tuples: "+why.Error()+
+		". Restore the record, or remove status.ledger; then `entail tuples undeclared` lists the tuples that no object declares.", maxRefusal)
 	return Condition{Reason: RecordUnreadable, Message: message, Generation: o.Generation}
 }
 
@@ -85,13 +85,13 @@ func (o *Owner) Sum(c Condition) Condition {
 	case o.isWaiting():
 		r.Unknown, r.Reason, r.Message = true, o.Obstacle.Reason, o.Obstacle.Message
 	case !o.ModuleJudged:
-		r.Reason, r.Message = ModelPending, "store-sync has not decided yet on what this generation adds to the model."
+		r.Reason, r.Message = ModelPending, "store-sync has not processed this generation yet."
 	case o.Obstacle.Type != "":
 		r.Reason, r.Message = o.Obstacle.Reason, o.Obstacle.Type+": "+o.Obstacle.Message
 	case !c.OK:
 		r.Reason, r.Message = c.Reason, corev1alpha1.TuplesSynced+": "+c.Message
 	default:
-		r.OK, r.Reason, r.Message = true, Ready, "Everything that this object asks for is live."
+		r.OK, r.Reason, r.Message = true, Ready, "Everything that this object declares is in force."
 	}
 	r.Message = truncate.Text(r.Message, maxSummary)
 	return r
@@ -135,7 +135,7 @@ func (e *Evaluation) finalCondition(model *Model) (Condition, bool) {
 		c.Reason, c.Message = Syncing, "Tuples move to another store."
 		return c, true
 	case noStore, storeUnknown:
-		c.Message = "The Store has no OpenFGA store yet; its conditions tell why."
+		c.Message = "The Store has no OpenFGA store yet; its conditions give the reason."
 		if e.Owner.StoreMissing {
 			c.Reason, c.Message = StoreNotFound, corev1alpha1.NoStore(e.Owner.Store, e.Owner.Key.Cluster)
 		} else if !e.Owner.inStep() {
@@ -152,7 +152,7 @@ func (e *Evaluation) conditionHere(model *Model) (Condition, bool) {
 	refused, waiting := e.verdictsIn(Refused), e.verdictsIn(Waiting)
 	switch {
 	case model == nil && !e.Owner.inStep() && len(e.desired) > 0:
-		c.Reason, c.Message = Syncing, "Tuples can be written when the store has a model again."
+		c.Reason, c.Message = Syncing, "Tuples are written when the store has a model again."
 		return c, true
 	case len(refused) > 0:
 		c.Reason = Invalid

@@ -59,14 +59,14 @@ func (c claim) isStronger(o claim) bool {
 
 var (
 	errNoStore   = errors.New("the Store has no OpenFGA store yet")
-	errElsewhere = errors.New("the object's tuples are still in another store")
+	errElsewhere = errors.New("tuples of the object are still in another store")
 	errNoModel   = errors.New("the store has no model yet")
-	errOutdated  = errors.New("the object's module is not live as it is now: what it adds waits for that")
+	errOutdated  = errors.New("the present text of the module is not in force; new tuples wait for it")
 	errTwice     = errors.New("the same tuple is declared above with another condition: keep one of them")
 	errTooLarge  = errors.New("the object would become too large with its record in status.managedTuples: move tuples to another AuthorizationModel")
 	errDeleting  = errors.New("the object is being deleted")
 	errReserved  = errors.New("ReservedType: tuples of this type follow from roles, bindings, groups and users alone; use a PolicyBinding")
-	errOwner     = errors.New("ReservedType: only the Store itself says whose it is")
+	errOwner     = errors.New("ReservedType: only spec.tuples of the Store may declare its owner")
 	errOtherSays = errors.New("the same tuple is declared with another condition")
 )
 

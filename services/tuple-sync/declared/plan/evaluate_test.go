@@ -135,7 +135,7 @@ func TestWhileAnEarlierTextIsLiveWhatTakesAwayActsAndWhatGivesWaits(t *testing.T
 	if len(p.Write) > 0 || !slices.Equal(p.Remove, []tuple.Tuple{t3}) {
 		t.Errorf("writes %v, removes %v", p.Write, p.Remove)
 	}
-	if c := p.Actions[0].NextCondition; c.Reason != Pending || !strings.Contains(c.Message, "1 of 2 tuples wait") || !strings.Contains(c.Message, "waits for that") {
+	if c := p.Actions[0].NextCondition; c.Reason != Pending || !strings.Contains(c.Message, "1 of 2 tuples wait") || !strings.Contains(c.Message, "wait for it") {
 		t.Errorf("condition is %+v", c)
 	}
 	moved := owner("a", t1, t2).recorded("lost", t1, t2)

@@ -51,7 +51,7 @@ func TestTheModelAllowsWhatOpenFGAWouldWrite(t *testing.T) {
 		"a user that is too long":            {tup("doc:1", "viewer", "user:"+long), "user: value length must be at most 512 bytes"},
 		"a user with a space":                {tup("doc:1", "viewer", "user:a b"), "the user must be type:id"},
 		"anybody of no type":                 {tup("doc:1", "viewer", "*"), "the user must be type:id"},
-		"what is true anyway":                {tup("team:1", "member", "team:1#member"), "part of itself"},
+		"what is true anyway":                {tup("team:1", "member", "team:1#member"), "member of itself"},
 		"an object that is too long":         {tup("doc:"+long, "viewer", "user:1"), "object: value does not match"},
 		"a condition's name with line break": {under(tup("doc:1", "viewer", "user:1"), "a\nb", ""), "name: value does not match"},
 	} {

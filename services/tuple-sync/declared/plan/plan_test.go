@@ -302,10 +302,10 @@ func TestAnOwnerIsReadyWhenAllThatItAsksForIsLive(t *testing.T) {
 		owner Owner
 		want  string
 	}{
-		"all is live":                   {owner("a", t1), "true Ready Everything that this object asks for is live."},
-		"nobody has decided":            {owner("a", t1).with(unjudged), "false ModelPending store-sync has not decided yet on what this generation adds to the model."},
+		"all is live":                   {owner("a", t1), "true Ready Everything that this object declares is in force."},
+		"nobody has decided":            {owner("a", t1).with(unjudged), "false ModelPending store-sync has not processed this generation yet."},
 		"its module is not live":        {owner("a", t1).with(func(o *Owner) { o.ModuleLive, o.Obstacle = false, obstacle }), "false Rejected Merged: line 3: what is this?"},
-		"the word is on another module": {owner("a", t1).with(unjudged).with(func(o *Owner) { o.Obstacle = obstacle }), "false ModelPending store-sync has not decided yet on what this generation adds to the model."},
+		"the word is on another module": {owner("a", t1).with(unjudged).with(func(o *Owner) { o.Obstacle = obstacle }), "false ModelPending store-sync has not processed this generation yet."},
 		"a tuple is wrong":              {owner("a", tx), "false Invalid TuplesSynced: 1 of 1 tuples cannot be in the store: ship:1#captain@user:1: type 'ship' not found. Correct them or the model."},
 		"it is going":                   {owner("a", t1).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true }), "false Deleting The object is being deleted."},
 		"others refer to it": {owner("a", t1).with(func(o *Owner) {

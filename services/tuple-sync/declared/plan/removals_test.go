@@ -133,7 +133,7 @@ func TestRestoredTuplesAreRemovedUnlessTheyAreWanted(t *testing.T) {
 			}
 			held := []tuple.Tuple{c.held}
 			found := FindUndeclared(in, held)
-			if told := len(found) == 1 && strings.HasPrefix(found[0].Reason, "Restored: removed on 1970-04-01"); told != c.want {
+			if told := len(found) == 1 && strings.HasPrefix(found[0].Reason, "Restored: it was removed on 1970-04-01"); told != c.want {
 				t.Errorf("got undeclared %+v, want restored: %t", found, c.want)
 			}
 			if !c.noModel {

@@ -59,7 +59,7 @@ func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
 			u := decideUndeclared(t, claims, recorders[t.ID], in.Model)
 			if r, ok := restored[t.ID]; ok && u.Fate == Unmanaged {
 				u.Fate = ToBeRemoved
-				u.Reason = fmt.Sprintf("Restored: removed on %s, and goes again with the next resync.", r.Removed.UTC().Format(time.DateOnly))
+				u.Reason = fmt.Sprintf("Restored: it was removed on %s, and the next resync removes it again.", r.Removed.UTC().Format(time.DateOnly))
 			}
 			found = append(found, u)
 		}
@@ -86,7 +86,7 @@ func decideUndeclared(t tuple.Tuple, claims map[tuple.ID]claim, recorders []*Eva
 	case claimed && other.by.phase == here && model != nil:
 		u.Fate, u.Reason = ToBeReplaced, fmt.Sprintf("%s declares it with another condition.", other.by.Owner.Key)
 	case claimed:
-		u.Fate, u.Reason = Kept, fmt.Sprintf("It is not known what %s declares for this store now.", other.by.Owner.Key)
+		u.Fate, u.Reason = Kept, fmt.Sprintf("The present tuples of %s for this store are not known yet.", other.by.Owner.Key)
 	case len(recorders) > 0:
 		u.Fate, u.Reason = ToBeRemoved, removalReason(recorders[0])
 	default:
@@ -99,12 +99,12 @@ func decideUndeclared(t tuple.Tuple, claims map[tuple.ID]claim, recorders []*Eva
 func removalReason(e *Evaluation) string {
 	switch e.phase {
 	case deleted:
-		return "Who declared it was deleted."
+		return "The object that declared it was deleted."
 	case deleting:
-		return "Who declared it is being deleted."
+		return "The object that declared it is being deleted."
 	case leaving:
-		return "Who declared it belongs to another store now."
+		return "The object that declared it refers to another Store now."
 	default:
-		return "It is declared no more."
+		return "The object does not declare it any more."
 	}
 }

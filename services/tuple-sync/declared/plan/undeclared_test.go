@@ -40,22 +40,22 @@ func TestWhatBecomesOfWhatNobodyDeclares(t *testing.T) {
 		},
 		"what is taken out of a spec goes": {
 			owners: []Owner{owner("a", t1).recorded("S", t1, t2)},
-			want:   []string{"doc:2#viewer@user:1 to be removed [a] It is declared no more."},
+			want:   []string{"doc:2#viewer@user:1 to be removed [a] The object does not declare it any more."},
 		},
 		"what goes with its owner": {
 			owners: []Owner{owner("a", t1, t2).recorded("S", t1, t2).with(going)},
 			want: []string{
-				"doc:1#viewer@user:1 to be removed [a] Who declared it is being deleted.",
-				"doc:2#viewer@user:1 to be removed [a] Who declared it is being deleted.",
+				"doc:1#viewer@user:1 to be removed [a] The object that declared it is being deleted.",
+				"doc:2#viewer@user:1 to be removed [a] The object that declared it is being deleted.",
 			},
 		},
 		"what went past us": {
 			owners: []Owner{owner("a", t1).recorded("S", t1), owner("b").recorded("S", t2).with(func(o *Owner) { o.Deleted = true }).with(syncing)},
-			want:   []string{"doc:2#viewer@user:1 to be removed [b] Who declared it was deleted."},
+			want:   []string{"doc:2#viewer@user:1 to be removed [b] The object that declared it was deleted."},
 		},
 		"what moves out": {
 			owners: []Owner{owner("a", t1).recorded("S", t1), owner("b", t2).recorded("S", t2).with(elsewhere)},
-			want:   []string{"doc:2#viewer@user:1 to be removed [b] Who declared it belongs to another store now."},
+			want:   []string{"doc:2#viewer@user:1 to be removed [b] The object that declared it refers to another Store now."},
 		},
 		"what one lets go and another declares is declared": {
 			owners: []Owner{owner("a", t1).recorded("S", t1, t2), owner("b", t2).recorded("S", t2)},
@@ -74,7 +74,7 @@ func TestWhatBecomesOfWhatNobodyDeclares(t *testing.T) {
 		},
 		"what was recorded before the store was lost from sight": {
 			owners: []Owner{owner("a", t1).recorded("S", t1), owner("b").recorded("S", t2).with(homeless)},
-			want:   []string{"doc:2#viewer@user:1 kept [b] It is not known what models.g/b declares for this store now."},
+			want:   []string{"doc:2#viewer@user:1 kept [b] The present tuples of models.g/b for this store are not known yet."},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 // NotAdopted returns the message for a store that this cluster has not adopted.
 func NotAdopted(s *corev1alpha1.Store, refusal string) string {
-	return fmt.Sprintf("OpenFGA store %s is not known to be this cluster's: %s; nothing of IAM is written there, and nothing removed, until it is. "+
-		"`entail iam adopt --dry-run` lists what would be deleted; then take it over by spec.adoption: %s of Store %s, for which you need the right "+
-		"to adopt it, or name another Store by --iam-store", s.Status.StoreID, refusal, corev1alpha1.AdoptionAlways, s.Name)
+	return fmt.Sprintf("OpenFGA store %s does not belong to this cluster: %s; no tuple of IAM is written or removed there. "+
+		"`entail iam adopt --dry-run` lists what would be deleted; then take it over by spec.adoption: %s of Store %s, which needs the verb "+
+		"adopt on it, or name another Store by --iam-store", s.Status.StoreID, refusal, corev1alpha1.AdoptionAlways, s.Name)
 }

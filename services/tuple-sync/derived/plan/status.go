@@ -36,7 +36,7 @@ func fitPermissions(permissions []string) []string {
 func Role(o *iam.Lookup, r *iamv1alpha1.Role) (effective []string, conditions []condition.Condition) {
 	gives := o.Effective(r)
 	valid := condition.New(iamv1alpha1.PermissionsValid, true, iamv1alpha1.ValidationSuccessful, "every permission is one that some ProtectedResource has")
-	ready := condition.New(iamv1alpha1.Ready, true, iamv1alpha1.ReconciliationSuccessful, "who is bound to it has its permissions")
+	ready := condition.New(iamv1alpha1.Ready, true, iamv1alpha1.ReconciliationSuccessful, "subjects that are bound to it have its permissions")
 	if len(gives.Unknown) > 0 {
 		var unknown []string
 		for _, permission := range gives.Unknown {
@@ -112,7 +112,7 @@ func PolicyBinding(o *iam.Lookup, b *iamv1alpha1.PolicyBinding) []condition.Cond
 	}
 	switch {
 	case ready.IsTrue() && !acting:
-		ready.Message = "no subject may act: all are Inactive, and nobody has the role by this"
+		ready.Message = "all subjects are Inactive, so nobody has the role by this binding"
 	case ready.IsTrue() && len(inactive) > 0:
 		ready.Message += ", but for those that are Inactive: " + strings.Join(inactive, ", ")
 	}
@@ -166,7 +166,7 @@ func GroupMembership(o *iam.Lookup, m *iamv1alpha1.GroupMembership) []condition.
 		case iamv1alpha1.UIDMissing:
 			message = "the UID of the User is not recorded yet"
 		case iamv1alpha1.UIDMismatch:
-			message = "another User has this name now; delete this GroupMembership, and create it again if that User is meant"
+			message = "the User was deleted and created again; delete this GroupMembership, and create it again if that User is meant"
 		}
 		user = condition.New(user.Type, false, iamv1alpha1.ValidationFailed, message)
 	}
@@ -177,7 +177,7 @@ func GroupMembership(o *iam.Lookup, m *iamv1alpha1.GroupMembership) []condition.
 	}
 	ready := condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "the user is a member of the group")
 	if is == "" {
-		ready.Message = "the user is Inactive, and has nothing by this"
+		ready.Message = "the user is Inactive and gets nothing by this membership"
 	}
 	for _, ref := range []condition.Condition{user, group} {
 		if !ref.IsTrue() && ready.IsTrue() {
@@ -227,7 +227,7 @@ func Project(o *iam.Lookup, p *resourcemanagerv1alpha1.Project) condition.Condit
 			"the UID of the Organization is not recorded yet, or differs from that in an owner reference")
 	case owner.UID != is.UID:
 		return condition.New(iamv1alpha1.Ready, false, iamv1alpha1.ReferenceInvalid,
-			"another Organization has this name now; remove status.organization to move the project to it")
+			"the Organization was deleted and created again; remove status.organization to move the project to it")
 	}
 	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "it belongs to Organization "+name)
 }

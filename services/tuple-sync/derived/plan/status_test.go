@@ -171,7 +171,7 @@ func TestABindingDoesNotSayThatWhoIsInactiveHasTheRole(t *testing.T) {
 	for message, subjects := range map[string][]iamv1alpha1.Subject{
 		"the subjects have the role on the target":                                             {alice},
 		"the subjects have the role on the target, but for those that are Inactive: User/idle": {alice, idle},
-		"no subject may act: all are Inactive, and nobody has the role by this":                {idle},
+		"all subjects are Inactive, so nobody has the role by this binding":                    {idle},
 	} {
 		b.Spec.Subjects = subjects
 		conditions := PolicyBinding(world(), b)

@@ -250,7 +250,7 @@ func (s *Server) liveStatus(name string) (*corev1alpha1.StoreStatus, error) {
 	}
 	status := &store.Value.Status
 	if status.StoreID == "" || status.AuthorizationModelID == "" {
-		return nil, rpc.NotFound("Store %q has no model in OpenFGA yet; its conditions tell why", name)
+		return nil, rpc.NotFound("Store %q has no model in OpenFGA yet; its conditions give the reason", name)
 	}
 	return status, nil
 }
@@ -262,7 +262,7 @@ func convertError(err error) error {
 	case fault.IsUnavailable(err):
 		return err
 	case errors.Is(err, fga.ErrStoreNotFound), errors.Is(err, fga.ErrModelNotFound):
-		return rpc.NotFound("OpenFGA has lost the store or its model; it is made anew, try again")
+		return rpc.NotFound("OpenFGA lost the store or its model; the services create it again; try again")
 	}
 	return rpc.Invalid("OpenFGA refuses the question: %s", tuple.Reason(err))
 }

@@ -183,8 +183,8 @@ func TestACallerReadsWhatIsTheirsToKnow(t *testing.T) {
 		text string
 	}{
 		"a refused question": {errors.New("OpenFGA answers validation_error (2000): Invalid tuple 'x'. Reason: type 'x' not found"), connect.CodeInvalidArgument, "refuses the question: type 'x' not found"},
-		"a lost store":       {fga.ErrStoreNotFound, connect.CodeNotFound, "made anew"},
-		"a lost model":       {fga.ErrModelNotFound, connect.CodeNotFound, "made anew"},
+		"a lost store":       {fga.ErrStoreNotFound, connect.CodeNotFound, "create it again"},
+		"a lost model":       {fga.ErrModelNotFound, connect.CodeNotFound, "create it again"},
 		"an outage":          {fault.Unavailable(errors.New("10.0.0.1 refused")), connect.CodeUnknown, ""},
 	} {
 		_, err := s.server(answers{err: c.err}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a"})

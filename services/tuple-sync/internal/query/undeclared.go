@@ -26,7 +26,7 @@ func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndecl
 	}
 	id := store.Value.Status.StoreID
 	if id == "" {
-		return nil, rpc.NotFound("Store %q has no OpenFGA store yet; its conditions tell why", r.GetStore())
+		return nil, rpc.NotFound("Store %q has no OpenFGA store yet; its conditions give the reason", r.GetStore())
 	}
 	token, seal, err := rpc.Unseal(r, id)
 	if err != nil {

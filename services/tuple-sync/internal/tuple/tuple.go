@@ -147,7 +147,7 @@ var (
 	errAnyone   = errors.New("the object must be a single one, not type:*")
 	errRelation = errors.New("the relation must be a name without ':', '#', '@' or spaces")
 	errUser     = errors.New("the user must be type:id, type:id#relation or type:*, without spaces or a second ':'")
-	errImplicit = errors.New("the tuple says that a userset is part of itself")
+	errImplicit = errors.New("the tuple makes a userset a member of itself")
 	errContext  = errors.New("the context of the condition must be a JSON object")
 )
 

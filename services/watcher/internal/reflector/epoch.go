@@ -23,9 +23,9 @@ const (
 )
 
 // errRewound means that the API server is at an earlier version than it or the stream had before.
-var errRewound = errors.New("resource versions went back: the cluster was restored from a backup, or somebody else " +
-	"wrote to the stream; if it stays so, everything is published anew in a few seconds; if this does not end, delete the stream " +
-	topology.Changes + ", and it will be filled anew")
+var errRewound = errors.New("resource versions went back: the cluster was restored from a backup, or another client " +
+	"wrote to the stream; everything is published again in a few seconds; if this lasts, delete the stream " +
+	topology.Changes + ", and the watcher fills it again")
 
 // errEpoch means that another epoch has begun.
 var errEpoch = errors.New("a new epoch has begun")
@@ -60,7 +60,7 @@ func (r *reflector) beginEpoch(epoch string) {
 		return
 	}
 	r.cfg.Metrics.epochs.Inc()
-	r.cfg.Log.Warn("another epoch begins; everything is compared anew", slog.String("epoch", epoch))
+	r.cfg.Log.Warn("another epoch begins; everything is compared again", slog.String("epoch", epoch))
 	for _, k := range r.allKinds() {
 		k.mu.Lock()
 		restart := k.restart

@@ -154,7 +154,7 @@ func (h *Health) Cluster() error {
 		case !k.complete:
 			errs = append(errs, fmt.Errorf("%s is not on the bus yet", kind))
 		case silent > unheard:
-			errs = append(errs, fmt.Errorf("nothing heard of %s for %s", kind, silent.Round(time.Second)))
+			errs = append(errs, fmt.Errorf("the API server has reported nothing about %s for %s", kind, silent.Round(time.Second)))
 		}
 	}
 	return errors.Join(errs...)

@@ -58,7 +58,7 @@ func TestALeaderIsReadyWhileEveryKindIsFollowed(t *testing.T) {
 		<-time.After(unheard)
 		wants(t, h.Cluster(), "")
 		<-time.After(time.Second)
-		wants(t, h.Cluster(), "nothing heard of "+name+" for 3m1s")
+		wants(t, h.Cluster(), "the API server has reported nothing about "+name+" for 3m1s")
 		h.recordAnswer(name)
 		h.recordInterrupted(name, errRewound)
 		wants(t, h.Cluster(), name+" is not followed: "+errRewound.Error())

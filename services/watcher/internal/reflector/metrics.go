@@ -35,46 +35,46 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	made := promauto.With(registerer)
 	m := &Metrics{
 		published: made.NewCounterVec(prometheus.CounterOpts{
-			Name: "entail_watcher_published_total", Help: "Publications of changes: written, stale (as new a state was there) or failed.",
+			Name: "entail_watcher_published_total", Help: "Publications of changes, by kind, operation and result. stale means that the stream had the same or a newer state.",
 		}, []string{byKind, "operation", "result"}),
 		retries: made.NewCounter(prometheus.CounterOpts{
-			Name: "entail_watcher_retries_total", Help: "Publications that will be tried again.",
+			Name: "entail_watcher_retries_total", Help: "Publications that failed and are repeated.",
 		}),
 		inFlight: made.NewGauge(prometheus.GaugeOpts{
-			Name: "entail_watcher_in_flight", Help: "Publications that wait for their acknowledgement.",
+			Name: "entail_watcher_in_flight", Help: "Publications that NATS has not acknowledged yet.",
 		}),
 		delay: made.NewHistogram(prometheus.HistogramOpts{
-			Name: "entail_watcher_publication_seconds", Help: "From the observation of a change to its acknowledgement.",
+			Name: "entail_watcher_publication_seconds", Help: "Seconds from the observation of a change to its acknowledgement by NATS.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
 		}),
 		waiting: made.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "entail_watcher_waiting", Help: "Objects whose newest state is not published yet.",
+			Name: "entail_watcher_waiting", Help: "Objects whose newest state is not published yet, by kind.",
 		}, []string{byKind}),
 		objects: made.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "entail_watcher_objects", Help: "Living objects on the stream.",
+			Name: "entail_watcher_objects", Help: "Objects on the stream that are not deleted, by kind.",
 		}, []string{byKind}),
 		sweeps: made.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "entail_watcher_sweep_seconds", Help: "From the start of a sweep to its snapshot marker.",
+			Name: "entail_watcher_sweep_seconds", Help: "Seconds from the start of a sweep to its snapshot marker. A sweep compares all objects of a kind with the stream.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
 		}, []string{byKind}),
 		doubts: made.NewCounter(prometheus.CounterOpts{
-			Name: "entail_watcher_doubts_total", Help: "Times that all was compared again because the stream was restored, purged or truncated.",
+			Name: "entail_watcher_doubts_total", Help: "Comparisons of everything with the stream, because the stream was restored, purged or truncated.",
 		}),
 		rewound: made.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "entail_watcher_rewound", Help: "1 while the API server is at an earlier resource version than it, or the stream, was before.",
+			Name: "entail_watcher_rewound", Help: "1 while the API server reports an earlier resource version than before, or than the stream has.",
 		}, []string{byKind}),
 		epochs: made.NewCounter(prometheus.CounterOpts{
-			Name: "entail_watcher_epochs_total", Help: "How often everything was published anew because the cluster went back in time.",
+			Name: "entail_watcher_epochs_total", Help: "Epochs that the watcher began. It then publishes everything again, because the cluster was restored from a backup.",
 		}),
 		restored: made.NewCounterVec(prometheus.CounterOpts{
-			Name: "entail_watcher_streams_restored_total", Help: "Streams that were missing, or had another configuration, and were restored.",
+			Name: "entail_watcher_streams_restored_total", Help: "Streams that the watcher restored because they were missing or had another configuration.",
 		}, []string{"stream"}),
 		corrections: made.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_corrections_total",
-			Help: "Messages that contradicted the API server and were replaced: old states, and forgeries (refused, version, content, barrier).",
+			Help: "Messages that contradicted the API server and were replaced, by cause. Every cause except old is a forgery.",
 		}, []string{"cause"}),
 		differing: made.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "entail_watcher_sweep_differences", Help: "Objects of which the stream did not hold the newest state at the end of a sweep's list.",
+			Name: "entail_watcher_sweep_differences", Help: "Objects per sweep whose newest state was not on the stream.",
 			Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 16384},
 		}, []string{byKind}),
 	}

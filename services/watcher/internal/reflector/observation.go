@@ -95,7 +95,7 @@ func (t *target) checkTarget(ctx context.Context, incarnation string) error {
 		return t.markRefused(ctx, incarnation, describeProblem(failure))
 	case failure != nil || k == nil:
 	case isLate && compared:
-		return t.markRefused(ctx, incarnation, fmt.Sprintf("the API server has told nothing of it for %s: the log of the watcher says why", t.maxLag()))
+		return t.markRefused(ctx, incarnation, fmt.Sprintf("the API server has reported nothing about it for %s; see the log of the watcher", t.maxLag()))
 	case isLate && (!isTold || problem == ""):
 		return t.markRefused(ctx, incarnation, "all of its objects are being read")
 	case problem != "" && compared:
@@ -116,11 +116,11 @@ func describeProblem(err error) string {
 	case errors.Is(err, errTooMany), errors.Is(err, errMisnamed), errors.Is(err, source.ErrCannotBeFollowed):
 		return fmt.Sprintf("%.500s", err)
 	case errors.Is(err, errRewound):
-		return "its resource versions went back: if this does not end, delete its ProtectedResource, and make it anew"
+		return "its resource versions went back; if this lasts, delete its ProtectedResource and create it again"
 	case errors.As(err, &status) && status.Status().Reason != "":
-		return fmt.Sprintf("the API server does not let it be read (%s): the log of the watcher says more", status.Status().Reason)
+		return fmt.Sprintf("the API server refuses reads of it (%s); see the log of the watcher", status.Status().Reason)
 	}
-	return "it could not be read: the log of the watcher says why"
+	return "it could not be read; see the log of the watcher"
 }
 
 // logLevel returns the level for the log. A kind may be registered before the API server serves it, and its

@@ -90,7 +90,7 @@ func (r *reflector) tellRestored(ctx context.Context, d topology.Difference) {
 		r.cfg.Log.WarnContext(ctx, "stream was changed by others and is restored", "stream", d.Stream, "differed_in", d.Fields)
 		return
 	}
-	r.cfg.Log.WarnContext(ctx, "stream was deleted and is made again; dead letters in it are lost", "stream", d.Stream)
+	r.cfg.Log.WarnContext(ctx, "stream was deleted and is created again; dead letters in it are lost", "stream", d.Stream)
 }
 
 // sweepAgain starts another sweep of the kind, because the stream may have lost something. No barrier follows before the

@@ -107,7 +107,7 @@ func (t *targets) resumeMarked(ctx context.Context) []event.GroupResource {
 		if err == nil {
 			return marked
 		}
-		t.reflector.cfg.Log.WarnContext(ctx, "which kinds the bus tells of is not known; trying again", "error", err)
+		t.reflector.cfg.Log.WarnContext(ctx, "the kinds on the stream cannot be read; trying again", "error", err)
 		if !retryBackoff().Wait(ctx, attempt) {
 			return nil
 		}

@@ -31,14 +31,14 @@ func Defaults() Config { return Config{ClientNames: []string{"kube-apiserver"}} 
 
 // BindFlags adds a flag for every setting.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.Listen, "authorizer-listen", c.Listen, "`address` at which the API server asks who may what; nobody is answered without it")
-	fs.StringVar(&c.Certificate, "authorizer-cert", c.Certificate, "PEM `file` with the certificate to show there; read again when it changes")
+	fs.StringVar(&c.Listen, "authorizer-listen", c.Listen, "`address` for SubjectAccessReviews of the API server; without it webhook answers none")
+	fs.StringVar(&c.Certificate, "authorizer-cert", c.Certificate, "PEM `file` with the server certificate for it; read again when it changes")
 	fs.StringVar(&c.Key, "authorizer-key", c.Key, "PEM `file` with its key; likewise")
-	fs.StringVar(&c.ClientCA, "authorizer-client-ca", c.ClientCA, "PEM `file` with the authorities that sign for who may ask; likewise")
-	fs.StringSliceVar(&c.ClientNames, "client-names", c.ClientNames, "common `names` in the certificates of who may ask")
-	fs.BoolVar(&c.ExplicitDeny, "explicit-deny", c.ExplicitDeny, "what is refused is denied, whatever other authorizers would say")
-	fs.BoolVar(&c.Shadow, "shadow", c.Shadow, "log what would be answered, and have no opinion")
-	fs.Float64Var(&c.DecisionLog, "decision-log", c.DecisionLog, "`share` of decisions that are logged, 0 to 1; in shadow all are unless it says less")
+	fs.StringVar(&c.ClientCA, "authorizer-client-ca", c.ClientCA, "PEM `file` with the authorities of client certificates; read again when it changes")
+	fs.StringSliceVar(&c.ClientNames, "client-names", c.ClientNames, "common `names` of the client certificates that are accepted")
+	fs.BoolVar(&c.ExplicitDeny, "explicit-deny", c.ExplicitDeny, "deny what webhook refuses, so that later authorizers cannot allow it")
+	fs.BoolVar(&c.Shadow, "shadow", c.Shadow, "answer every request with no opinion, and log the decision")
+	fs.Float64Var(&c.DecisionLog, "decision-log", c.DecisionLog, "`share` of decisions that are logged, 0 to 1; with --shadow the default is 1")
 }
 
 // Enabled reports whether a server is configured.
@@ -50,7 +50,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--decision-log %v: use a share of 0 to 1", c.DecisionLog)
 	}
 	if c.Shadow && c.ExplicitDeny {
-		return errors.New("--shadow and --explicit-deny: what has no opinion denies nothing: give one of them")
+		return errors.New("--shadow and --explicit-deny exclude each other: drop one")
 	}
 	if !c.Enabled() {
 		return nil
@@ -62,7 +62,7 @@ func (c *Config) Validate() error {
 		return errors.New("--authorizer-client-ca: give --authorizer-cert, --authorizer-key and --client-names, too")
 	}
 	if c.ClientCA == "" && !c.isOnLoopback() {
-		return fmt.Errorf("--authorizer-listen %.100q: whoever reaches it could ask: give --authorizer-client-ca, or listen on 127.0.0.1", c.Listen)
+		return fmt.Errorf("--authorizer-listen %.100q is open to every client: give --authorizer-client-ca, or listen on 127.0.0.1", c.Listen)
 	}
 	return nil
 }

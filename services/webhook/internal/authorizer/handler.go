@@ -67,7 +67,7 @@ func (f failure) Error() string { return f.message }
 // and the cause can contain names and addresses. The log contains it. No Retry-After is sent: the API server would wait
 // for it within the user's request.
 func temporaryError(err error) error {
-	return fmt.Errorf("%w: %w", failure{http.StatusServiceUnavailable, "nobody can tell now; the log of webhook says why"}, err)
+	return fmt.Errorf("%w: %w", failure{http.StatusServiceUnavailable, "not known now; see the log of webhook"}, err)
 }
 
 // serveReviews returns the handler of a URL. projectOf returns the project in the URL, or "".
@@ -186,7 +186,7 @@ func (h *handler) fillDecision(ctx context.Context, project string, d *decision)
 		return temporaryError(err)
 	}
 	if d.answer = d.would; h.cfg.Shadow {
-		d.answer = review.Answer{Reason: "no opinion: what would be answered is logged only (--shadow)"}
+		d.answer = review.Answer{Reason: "no opinion: the decision is only logged (--shadow)"}
 	}
 	return nil
 }

@@ -16,10 +16,10 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "authz_decisions_total", Help: "Reviews of the API server, by what the objects say and what was asked about.",
+			Name: "authz_decisions_total", Help: "SubjectAccessReviews of the API server, by decision and scope.",
 		}, []string{"decision", "scope"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "authz_request_duration_seconds", Help: "How long it took to answer them.",
+			Name: "authz_request_duration_seconds", Help: "Seconds until webhook answered a SubjectAccessReview, by decision and scope.",
 			Buckets: []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
 		}, []string{"decision", "scope"}),
 	}

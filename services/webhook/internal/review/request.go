@@ -35,7 +35,7 @@ type Request struct {
 var (
 	errMasters = errors.New("system:masters is not decided here")
 	errNobody  = errors.New("user UID is required: this request has neither that nor a name")
-	errNoUID   = errors.New("user UID is required: this authenticator gives none, and names are not taken for it (--subject=uid)")
+	errNoUID   = errors.New("user UID is required: the authenticator gives none, and --subject=uid does not accept names")
 )
 
 // Request converts a review. It returns an error for requests that are not decided here.

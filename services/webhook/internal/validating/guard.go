@@ -160,19 +160,19 @@ func refusalError(request *admissionv1.AdmissionRequest, gives string, m authz.M
 	what := "more than " + request.UserInfo.Username + " has"
 	switch {
 	case m.Owners:
-		what = fmt.Sprintf("more than can be judged: with what that belongs to, over %d owners are to be looked at", authz.MostOwners)
+		what = fmt.Sprintf("too many owners: more than %d would have to be checked", authz.MostOwners)
 	case m.Permission != "" && m.At.Type != "":
 		what = fmt.Sprintf("%s on %s, which %s does not have there", m.Permission, scopeText(m.At), request.UserInfo.Username)
 	case m.Permission != "":
 		what = fmt.Sprintf("%s, which %s does not have wherever it counts", m.Permission, request.UserInfo.Username)
 	case m.At.Type != "" && m.Role.Name == "":
-		what = scopeText(m.At) + ", which is not known to be there, so that nobody has what will be had there"
+		what = scopeText(m.At) + ", which may not exist, so nobody has permissions on it"
 	case m.At.Type != "":
-		what = fmt.Sprintf("a role on %s, a kind that nobody registers", scopeText(m.At))
+		what = fmt.Sprintf("a role on %s, a kind that no ProtectedResource registers", scopeText(m.At))
 	case m.Role.Name != "":
-		what = fmt.Sprintf("role %s, which is not there, so that nobody has what it will give", m.Role)
+		what = fmt.Sprintf("role %s, which does not exist, so its permissions are not known", m.Role)
 	}
-	return admission.Refuse("%s %s: let somebody do this who has it, or who has the verb escalate on that %s", gives, what, escalate)
+	return admission.Refuse("%s %s; ask a user who has it, or who has the verb escalate on that %s", gives, what, escalate)
 }
 
 func scopeText(p authz.Scope) string {

@@ -34,7 +34,7 @@ func judgeOwner[T any](g *Guard, target func(*T) iam.Target, escalate string) ad
 		for _, typ := range typesOf(request.Kind) {
 			at := authz.Scope{Type: typ, Ref: authz.Ref{Namespace: is.Namespace, Name: request.Name}}
 			if m, lacks := x.MissingToOwn(who, at, is.UID, owners); lacks {
-				return refusalError(request, "who has rights on the new owner gets", m, escalate)
+				return refusalError(request, "users with rights on the new owner get", m, escalate)
 			}
 		}
 		return nil

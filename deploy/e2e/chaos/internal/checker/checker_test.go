@@ -241,7 +241,7 @@ func TestASystemIsNotAtRestWhileARecordIsOpen(t *testing.T) {
 	if open("Syncing", "Tuples are being written by a.") == nil {
 		t.Error("a Store that waits for its end may be written again, and nobody minds")
 	}
-	if err := errors.Join(open("Syncing", "Tuples can be written when the store has a model again."), open("Synced", "")); err != nil {
+	if err := errors.Join(open("Syncing", "Tuples are written when the store has a model again."), open("Synced", "")); err != nil {
 		t.Error(err)
 	}
 }

@@ -78,32 +78,33 @@ const (
 
 // InferenceServiceClient is a client for the entail.inference.v1.InferenceService service.
 type InferenceServiceClient interface {
-	// ListRules lists the rules with their standing.
+	// ListRules lists the rules with their status.
 	ListRules(context.Context, *v1.ListRulesRequest) (*v1.ListRulesResponse, error)
-	// ListInferences lists, for every role that implies others, all that it implies.
+	// ListInferences lists the implied roles of every role that implies others.
 	ListInferences(context.Context, *v1.ListInferencesRequest) (*v1.ListInferencesResponse, error)
-	// GetInference is the row of one role; empty for a role that implies nothing.
+	// GetInference returns the implied roles of one role.
 	GetInference(context.Context, *v1.GetInferenceRequest) (*v1.GetInferenceResponse, error)
 	// ListImplyingRoles lists the roles whose holders also hold one role.
 	ListImplyingRoles(context.Context, *v1.ListImplyingRolesRequest) (*v1.ListImplyingRolesResponse, error)
-	// ExplainRole tells why a subject holds a role: bindings, and paths of rules from them.
+	// ExplainRole returns the RoleBindings and the paths of rules by which a subject holds a role.
 	ExplainRole(context.Context, *v1.ExplainRoleRequest) (*v1.ExplainRoleResponse, error)
-	// ExplainBinding tells why a generated RoleBinding is there, or what another one implies.
+	// ExplainBinding returns the reasons for a generated RoleBinding, or the RoleBindings that follow from another
+	// one.
 	ExplainBinding(context.Context, *v1.ExplainBindingRequest) (*v1.ExplainBindingResponse, error)
 	// WhoHasRole lists the subjects that hold a role.
 	WhoHasRole(context.Context, *v1.WhoHasRoleRequest) (*v1.WhoHasRoleResponse, error)
-	// ListEffectiveRoles lists the roles that a subject holds, alone and by the groups given.
+	// ListEffectiveRoles lists the roles that a subject holds, directly and through the given groups.
 	ListEffectiveRoles(context.Context, *v1.ListEffectiveRolesRequest) (*v1.ListEffectiveRolesResponse, error)
-	// PreviewRules tells what a change of rules would do. Nothing is written.
+	// PreviewRules returns the effect of a change of rules. It writes nothing.
 	PreviewRules(context.Context, *v1.PreviewRulesRequest) (*v1.PreviewRulesResponse, error)
-	// PreviewBinding tells what a change of one RoleBinding would do. Nothing is written.
+	// PreviewBinding returns the effect of a change of one RoleBinding. It writes nothing.
 	PreviewBinding(context.Context, *v1.PreviewBindingRequest) (*v1.PreviewBindingResponse, error)
-	// WatchInferences sends all rows and then what changes. It ends after a while of its own
-	// accord; the token of its last message resumes it without a gap.
+	// WatchInferences sends all rows, and then each change. The server ends the stream after some time. The token
+	// of its last message resumes it without a gap.
 	WatchInferences(context.Context, *v1.WatchInferencesRequest) (*connect.ServerStreamForClient[v1.WatchInferencesResponse], error)
-	// GetSyncStatus tells how far the RoleBindings of namespaces have come.
+	// GetSyncStatus returns the progress of the generated RoleBindings of each namespace.
 	GetSyncStatus(context.Context, *v1.GetSyncStatusRequest) (*v1.GetSyncStatusResponse, error)
-	// CheckDrift compares what should be with what the API server has, now.
+	// CheckDrift compares the required RoleBindings with those of the API server now.
 	CheckDrift(context.Context, *v1.CheckDriftRequest) (*v1.CheckDriftResponse, error)
 }
 
@@ -343,32 +344,33 @@ func (c *inferenceServiceClient) CheckDrift(ctx context.Context, req *v1.CheckDr
 
 // InferenceServiceHandler is an implementation of the entail.inference.v1.InferenceService service.
 type InferenceServiceHandler interface {
-	// ListRules lists the rules with their standing.
+	// ListRules lists the rules with their status.
 	ListRules(context.Context, *v1.ListRulesRequest) (*v1.ListRulesResponse, error)
-	// ListInferences lists, for every role that implies others, all that it implies.
+	// ListInferences lists the implied roles of every role that implies others.
 	ListInferences(context.Context, *v1.ListInferencesRequest) (*v1.ListInferencesResponse, error)
-	// GetInference is the row of one role; empty for a role that implies nothing.
+	// GetInference returns the implied roles of one role.
 	GetInference(context.Context, *v1.GetInferenceRequest) (*v1.GetInferenceResponse, error)
 	// ListImplyingRoles lists the roles whose holders also hold one role.
 	ListImplyingRoles(context.Context, *v1.ListImplyingRolesRequest) (*v1.ListImplyingRolesResponse, error)
-	// ExplainRole tells why a subject holds a role: bindings, and paths of rules from them.
+	// ExplainRole returns the RoleBindings and the paths of rules by which a subject holds a role.
 	ExplainRole(context.Context, *v1.ExplainRoleRequest) (*v1.ExplainRoleResponse, error)
-	// ExplainBinding tells why a generated RoleBinding is there, or what another one implies.
+	// ExplainBinding returns the reasons for a generated RoleBinding, or the RoleBindings that follow from another
+	// one.
 	ExplainBinding(context.Context, *v1.ExplainBindingRequest) (*v1.ExplainBindingResponse, error)
 	// WhoHasRole lists the subjects that hold a role.
 	WhoHasRole(context.Context, *v1.WhoHasRoleRequest) (*v1.WhoHasRoleResponse, error)
-	// ListEffectiveRoles lists the roles that a subject holds, alone and by the groups given.
+	// ListEffectiveRoles lists the roles that a subject holds, directly and through the given groups.
 	ListEffectiveRoles(context.Context, *v1.ListEffectiveRolesRequest) (*v1.ListEffectiveRolesResponse, error)
-	// PreviewRules tells what a change of rules would do. Nothing is written.
+	// PreviewRules returns the effect of a change of rules. It writes nothing.
 	PreviewRules(context.Context, *v1.PreviewRulesRequest) (*v1.PreviewRulesResponse, error)
-	// PreviewBinding tells what a change of one RoleBinding would do. Nothing is written.
+	// PreviewBinding returns the effect of a change of one RoleBinding. It writes nothing.
 	PreviewBinding(context.Context, *v1.PreviewBindingRequest) (*v1.PreviewBindingResponse, error)
-	// WatchInferences sends all rows and then what changes. It ends after a while of its own
-	// accord; the token of its last message resumes it without a gap.
+	// WatchInferences sends all rows, and then each change. The server ends the stream after some time. The token
+	// of its last message resumes it without a gap.
 	WatchInferences(context.Context, *v1.WatchInferencesRequest, *connect.ServerStream[v1.WatchInferencesResponse]) error
-	// GetSyncStatus tells how far the RoleBindings of namespaces have come.
+	// GetSyncStatus returns the progress of the generated RoleBindings of each namespace.
 	GetSyncStatus(context.Context, *v1.GetSyncStatusRequest) (*v1.GetSyncStatusResponse, error)
-	// CheckDrift compares what should be with what the API server has, now.
+	// CheckDrift compares the required RoleBindings with those of the API server now.
 	CheckDrift(context.Context, *v1.CheckDriftRequest) (*v1.CheckDriftResponse, error)
 }
 

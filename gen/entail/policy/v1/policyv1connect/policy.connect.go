@@ -61,13 +61,13 @@ type PolicyServiceClient interface {
 	CheckPolicy(context.Context, *v1.CheckPolicyRequest) (*v1.CheckPolicyResponse, error)
 	// CompilePolicy translates a policy to the schema of SpiceDB or the model of OpenFGA.
 	CompilePolicy(context.Context, *v1.CompilePolicyRequest) (*v1.CompilePolicyResponse, error)
-	// DiffPolicies tells what it means when one policy takes the place of another.
+	// DiffPolicies returns the effect of replacing one policy by another.
 	DiffPolicies(context.Context, *v1.DiffPoliciesRequest) (*v1.DiffPoliciesResponse, error)
-	// ExplainAction tells by which ways somebody may have an action on a type.
+	// ExplainAction returns all ways to an action on a type.
 	ExplainAction(context.Context, *v1.ExplainActionRequest) (*v1.ExplainActionResponse, error)
 	// GraphPolicy draws types, relations, and the actions that flow along them.
 	GraphPolicy(context.Context, *v1.GraphPolicyRequest) (*v1.GraphPolicyResponse, error)
-	// FormatPolicy writes files in one form; comments stay.
+	// FormatPolicy formats files and keeps comments.
 	FormatPolicy(context.Context, *v1.FormatPolicyRequest) (*v1.FormatPolicyResponse, error)
 }
 
@@ -197,13 +197,13 @@ type PolicyServiceHandler interface {
 	CheckPolicy(context.Context, *v1.CheckPolicyRequest) (*v1.CheckPolicyResponse, error)
 	// CompilePolicy translates a policy to the schema of SpiceDB or the model of OpenFGA.
 	CompilePolicy(context.Context, *v1.CompilePolicyRequest) (*v1.CompilePolicyResponse, error)
-	// DiffPolicies tells what it means when one policy takes the place of another.
+	// DiffPolicies returns the effect of replacing one policy by another.
 	DiffPolicies(context.Context, *v1.DiffPoliciesRequest) (*v1.DiffPoliciesResponse, error)
-	// ExplainAction tells by which ways somebody may have an action on a type.
+	// ExplainAction returns all ways to an action on a type.
 	ExplainAction(context.Context, *v1.ExplainActionRequest) (*v1.ExplainActionResponse, error)
 	// GraphPolicy draws types, relations, and the actions that flow along them.
 	GraphPolicy(context.Context, *v1.GraphPolicyRequest) (*v1.GraphPolicyResponse, error)
-	// FormatPolicy writes files in one form; comments stay.
+	// FormatPolicy formats files and keeps comments.
 	FormatPolicy(context.Context, *v1.FormatPolicyRequest) (*v1.FormatPolicyResponse, error)
 }
 

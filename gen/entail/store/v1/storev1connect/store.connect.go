@@ -52,14 +52,13 @@ const (
 type StoreServiceClient interface {
 	// ListStores lists the declared stores by name.
 	ListStores(context.Context, *v1.ListStoresRequest) (*v1.ListStoresResponse, error)
-	// GetStore tells one store's state, with each of its modules.
+	// GetStore returns the state of one store and of each of its modules.
 	GetStore(context.Context, *v1.GetStoreRequest) (*v1.GetStoreResponse, error)
 	// GetModel reads the model that is live in OpenFGA.
 	GetModel(context.Context, *v1.GetModelRequest) (*v1.GetModelResponse, error)
-	// PreviewModel merges a module into a store's model and tells what would come of it.
-	// Nothing is written.
+	// PreviewModel merges a module into a store's model and returns the result. It writes nothing.
 	PreviewModel(context.Context, *v1.PreviewModelRequest) (*v1.PreviewModelResponse, error)
-	// DiffModel tells what differs between two models of a store.
+	// DiffModel returns the differences between two models of a store.
 	DiffModel(context.Context, *v1.DiffModelRequest) (*v1.DiffModelResponse, error)
 }
 
@@ -170,14 +169,13 @@ func (c *storeServiceClient) DiffModel(ctx context.Context, req *v1.DiffModelReq
 type StoreServiceHandler interface {
 	// ListStores lists the declared stores by name.
 	ListStores(context.Context, *v1.ListStoresRequest) (*v1.ListStoresResponse, error)
-	// GetStore tells one store's state, with each of its modules.
+	// GetStore returns the state of one store and of each of its modules.
 	GetStore(context.Context, *v1.GetStoreRequest) (*v1.GetStoreResponse, error)
 	// GetModel reads the model that is live in OpenFGA.
 	GetModel(context.Context, *v1.GetModelRequest) (*v1.GetModelResponse, error)
-	// PreviewModel merges a module into a store's model and tells what would come of it.
-	// Nothing is written.
+	// PreviewModel merges a module into a store's model and returns the result. It writes nothing.
 	PreviewModel(context.Context, *v1.PreviewModelRequest) (*v1.PreviewModelResponse, error)
-	// DiffModel tells what differs between two models of a store.
+	// DiffModel returns the differences between two models of a store.
 	DiffModel(context.Context, *v1.DiffModelRequest) (*v1.DiffModelResponse, error)
 }
 

@@ -57,24 +57,23 @@ const (
 
 // TupleServiceClient is a client for the entail.tuple.v1.TupleService service.
 type TupleServiceClient interface {
-	// ListTuples lists declared tuples with the objects that want them.
+	// ListTuples lists declared tuples with the objects that declare them.
 	ListTuples(context.Context, *v1.ListTuplesRequest) (*v1.ListTuplesResponse, error)
-	// ListUndeclaredTuples lists tuples that OpenFGA holds and no object declares, with what
-	// becomes of them. It reads the store as it goes: a page has those among so many tuples, and
-	// may have none although another follows. What changes meanwhile may be there or not.
+	// ListUndeclaredTuples lists tuples that OpenFGA holds and no object declares, with their fate. It reads part
+	// of the store for each page, so a page can be empty although another follows. Concurrent changes may be
+	// missing.
 	ListUndeclaredTuples(context.Context, *v1.ListUndeclaredTuplesRequest) (*v1.ListUndeclaredTuplesResponse, error)
-	// PreviewAdoption lists the tuples of IAM's types that an OpenFGA store of the IAM store's name holds
-	// and that nobody declares: they are deleted once that store is taken over. It changes nothing,
-	// and reads the store as ListUndeclaredTuples does.
+	// PreviewAdoption lists the tuples that are deleted if the IAM store is taken over: tuples of IAM's types that
+	// no object declares. It changes nothing, and reads the store in pages as ListUndeclaredTuples does.
 	PreviewAdoption(context.Context, *v1.PreviewAdoptionRequest) (*v1.PreviewAdoptionResponse, error)
-	// ExplainTuple tells which objects want one tuple, since when, and whether it is live.
+	// ExplainTuple returns the objects that declare a tuple, and reports whether OpenFGA holds it.
 	ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error)
 	// Check asks OpenFGA whether a user has a relation to an object.
 	Check(context.Context, *v1.CheckRequest) (*v1.CheckResponse, error)
 	// ListObjects asks OpenFGA which objects of a type a user has a relation to.
 	ListObjects(context.Context, *v1.ListObjectsRequest) (*v1.ListObjectsResponse, error)
-	// Expand asks OpenFGA for the userset tree of a relation, and tells which
-	// objects want the tuples at its leaves.
+	// Expand asks OpenFGA for the userset tree of a relation, and returns the objects that declare the tuples at
+	// its leaves.
 	Expand(context.Context, *v1.ExpandRequest) (*v1.ExpandResponse, error)
 }
 
@@ -217,24 +216,23 @@ func (c *tupleServiceClient) Expand(ctx context.Context, req *v1.ExpandRequest) 
 
 // TupleServiceHandler is an implementation of the entail.tuple.v1.TupleService service.
 type TupleServiceHandler interface {
-	// ListTuples lists declared tuples with the objects that want them.
+	// ListTuples lists declared tuples with the objects that declare them.
 	ListTuples(context.Context, *v1.ListTuplesRequest) (*v1.ListTuplesResponse, error)
-	// ListUndeclaredTuples lists tuples that OpenFGA holds and no object declares, with what
-	// becomes of them. It reads the store as it goes: a page has those among so many tuples, and
-	// may have none although another follows. What changes meanwhile may be there or not.
+	// ListUndeclaredTuples lists tuples that OpenFGA holds and no object declares, with their fate. It reads part
+	// of the store for each page, so a page can be empty although another follows. Concurrent changes may be
+	// missing.
 	ListUndeclaredTuples(context.Context, *v1.ListUndeclaredTuplesRequest) (*v1.ListUndeclaredTuplesResponse, error)
-	// PreviewAdoption lists the tuples of IAM's types that an OpenFGA store of the IAM store's name holds
-	// and that nobody declares: they are deleted once that store is taken over. It changes nothing,
-	// and reads the store as ListUndeclaredTuples does.
+	// PreviewAdoption lists the tuples that are deleted if the IAM store is taken over: tuples of IAM's types that
+	// no object declares. It changes nothing, and reads the store in pages as ListUndeclaredTuples does.
 	PreviewAdoption(context.Context, *v1.PreviewAdoptionRequest) (*v1.PreviewAdoptionResponse, error)
-	// ExplainTuple tells which objects want one tuple, since when, and whether it is live.
+	// ExplainTuple returns the objects that declare a tuple, and reports whether OpenFGA holds it.
 	ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error)
 	// Check asks OpenFGA whether a user has a relation to an object.
 	Check(context.Context, *v1.CheckRequest) (*v1.CheckResponse, error)
 	// ListObjects asks OpenFGA which objects of a type a user has a relation to.
 	ListObjects(context.Context, *v1.ListObjectsRequest) (*v1.ListObjectsResponse, error)
-	// Expand asks OpenFGA for the userset tree of a relation, and tells which
-	// objects want the tuples at its leaves.
+	// Expand asks OpenFGA for the userset tree of a relation, and returns the objects that declare the tuples at
+	// its leaves.
 	Expand(context.Context, *v1.ExpandRequest) (*v1.ExpandResponse, error)
 }
 
