@@ -158,6 +158,9 @@ func (s *step) isValidTerm(m model, o *object, key, term string) bool {
 	if _, own := o.last[typ]; own && !slices.Contains(s.twinNames(o), m.owner[typ]) {
 		return false
 	}
+	if action := actionOf(key, term); o.document && action != "" && m.owner["action "+action] == "" {
+		return false
+	}
 	if !m.isDefined(key, term, true) {
 		return false
 	}
@@ -165,6 +168,16 @@ func (s *step) isValidTerm(m model, o *object, key, term string) bool {
 	return !o.document || !slices.ContainsFunc(append(append(keys, targets...), typ), func(k string) bool {
 		return k != s.role && !strings.HasPrefix(m.owner[k], "policydocument/")
 	})
+}
+
+// actionOf returns the action of a document to which a term of a relation belongs, or "" for a relationship.
+func actionOf(key, term string) string {
+	_, relation, _ := strings.Cut(key, "#")
+	action, role := strings.CutSuffix(relation, "_role")
+	if !role && strings.HasPrefix(term, "[") {
+		return ""
+	}
+	return action
 }
 
 // needRoles reports whether a live document has role bindings.

@@ -126,6 +126,43 @@ func commonElements(text, other *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	return cutElements(text, gone)
 }
 
+// unionMembers returns the members of the unions in some texts.
+func unionMembers(texts []*iaplv1alpha1.Policy) map[string][]iaplv1alpha1.Named {
+	members := map[string][]iaplv1alpha1.Named{}
+	for _, text := range texts {
+		if text == nil {
+			continue
+		}
+		for _, u := range text.Unions {
+			members[u.Name] = u.ResourceTypes
+		}
+	}
+	return members
+}
+
+// expandTargets returns a text with the members of each union that is a target here and not in the other text. A member
+// that both texts lead to is then common to them.
+func expandTargets(text, other *iaplv1alpha1.Policy, unions map[string][]iaplv1alpha1.Named) *iaplv1alpha1.Policy {
+	if text == nil || other == nil {
+		return text
+	}
+	has, text := elementsOf(other), text.DeepCopy()
+	for _, t := range text.ResourceTypes {
+		for j, r := range t.Relationships {
+			var targets []iaplv1alpha1.Named
+			for _, target := range r.TargetTypes {
+				names := []iaplv1alpha1.Named{target}
+				if members, union := unions[target.Name]; union && !has[strings.Join([]string{"target", t.Name, r.Relation, target.Name}, "\x00")] {
+					names = members
+				}
+				targets = append(targets, slices.DeleteFunc(slices.Clone(names), func(n iaplv1alpha1.Named) bool { return slices.Contains(targets, n) })...)
+			}
+			t.Relationships[j].TargetTypes = targets
+		}
+	}
+	return text
+}
+
 // cutElements returns a text without the elements at some paths, or nil if nothing is left.
 func cutElements(text *iaplv1alpha1.Policy, gone map[string]bool) *iaplv1alpha1.Policy {
 	return unlessEmpty(&iaplv1alpha1.Policy{

@@ -114,3 +114,24 @@ func TestMakeTakesADeletedDocumentOutThoughOthersNeedIt(t *testing.T) {
 	w.expectLive(want)
 	w.expectText("b/project", project)
 }
+
+// The union has the present parent and one without the action, so the edit only adds a parent.
+func TestMakeRefusesAUnionOfParentsThatMakesOthersInvalid(t *testing.T) {
+	t.Parallel()
+	const (
+		places = "resourceTypes: [{name: box, idPrefix: idntbox}, {name: doc, idPrefix: idntdoc}]\n" +
+			"unions: [{name: places, resourceTypes: [{name: box}, {name: doc}]}]\nactions: [{name: look}]\n" +
+			"actionBindings: [{actionName: look, typeName: box, conditions: [{roleBinding: {}}]}]\n"
+		shelf = "resourceTypes: [{name: shelf, idPrefix: idntshf, relationships: [{relation: parent, targetTypes: [{name: box}]}]}]\n"
+		look  = "actionBindings: [{actionName: look, typeName: shelf, conditions: [{roleBinding: {}}, {relationshipAction: {relation: parent, actionName: look}}]}]\n"
+	)
+	w := newWorld(t)
+	w.say("a/places", places)
+	w.say("b/shelf", shelf)
+	w.say("c/look", look)
+	w.expectFindings(w.settle(), nil)
+	w.say("b/shelf", strings.Replace(shelf, "[{name: box}]", "[{name: places}]", 1))
+	w.expectFindings(w.settle(), map[string]string{"b/shelf": "spec: E-BREAKS-OTHERS other documents would be invalid beside what is added here; PolicyDocument c/look: "})
+	w.expectText("b/shelf", shelf)
+	w.expectText("c/look", look)
+}

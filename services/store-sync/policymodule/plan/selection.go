@@ -136,8 +136,10 @@ func (s *selection) startingTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
 // narrowedTexts returns the same texts, but applies only the removals among the changes.
 func (s *selection) narrowedTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
 	texts := s.startingTexts(nil)
+	unions := unionMembers(texts)
 	for i := range changes {
-		texts[i] = commonElements(s.documents[i].Present, s.documents[i].Live)
+		present, live := s.documents[i].Present, s.documents[i].Live
+		texts[i] = commonElements(expandTargets(present, live, unions), expandTargets(live, present, unions))
 	}
 	return texts
 }

@@ -20,7 +20,7 @@ const maxLostTuples = 20
 
 // addLosses adds the objects whose definitions are removed, and the tuples that the model before allows and the next one does not.
 func addLosses(response *storev1.PreviewModelResponse, before plan.Input, after *openfgav1.AuthorizationModel) error {
-	if before.MergeErr != nil || !slices.ContainsFunc(response.GetChanges(), isNarrowing) {
+	if before.Merged.Model == nil || !slices.ContainsFunc(response.GetChanges(), isNarrowing) {
 		return nil
 	}
 	for _, c := range response.GetChanges() {
@@ -46,7 +46,7 @@ func addLosses(response *storev1.PreviewModelResponse, before plan.Input, after 
 		return cmp.Or(cmp.Compare(a.GetOwner(), b.GetOwner()), cmp.Compare(a.GetObject(), b.GetObject()),
 			cmp.Compare(a.GetRelation(), b.GetRelation()), cmp.Compare(a.GetUser(), b.GetUser()))
 	})
-	response.LostTuples, response.LostTupleCount = lost[:min(len(lost), maxLostTuples)], int32(len(lost)) //nolint:gosec // A Store has fewer tuples.
+	response.LostTuples, response.LostTupleCount = lost[:min(len(lost), maxLostTuples)], int32(len(lost))
 	return nil
 }
 
