@@ -115,6 +115,8 @@ func (p *execution) execute(disrupted bool) (err error) {
 	for range 2 + h.random.IntN(maxSteps-1) {
 		step(h.step, calm, restart, crash, outage, definition)
 	}
+	step(h.fill)
+	step(h.cutOff, restart)
 	step(h.reconnect)
 	step(h.end, calm, restart, crash, outage)
 	step(h.reconnect)

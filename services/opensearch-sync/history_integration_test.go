@@ -69,9 +69,15 @@ func subset(h *history, values ...any) []any {
 	return slices.DeleteFunc(values, func(any) bool { return h.random.IntN(2) == 0 })
 }
 
-// start creates the namespaces and cluster objects.
+// start creates the namespaces and cluster objects. Other clients write some entities first, so that later objects
+// meet them.
 func (h *history) start(u disruption) (all []edit) {
 	h.begin(u)
+	for range 8 {
+		if op := h.foreignEdit(); op != nil {
+			all = append(all, *op)
+		}
+	}
 	for _, s := range h.spaces {
 		all = append(all, *h.createNamespace(s), *h.connection(s, false))
 	}
@@ -215,6 +221,50 @@ func (h *history) needConnection(s *space) bool {
 	}
 	h.used[s] = true
 	return true
+}
+
+// fill makes all clusters reachable, and declares an object of each kind in each namespace.
+func (h *history) fill(u disruption) (all []edit) {
+	h.begin(u)
+	for _, s := range h.spaces {
+		if s.deleted {
+			continue
+		}
+		if !s.exists {
+			all = append(all, *h.createNamespace(s))
+		}
+		for !s.connected() {
+			all = append(all, *h.connection(s, false))
+		}
+		for _, apiKind := range apiKinds() {
+			if op := h.apply(s, apiKind, strings.Join([]string{s.name, apiKind, "x0"}, "/")); op != nil {
+				all = append(all, *op)
+			}
+		}
+	}
+	return all
+}
+
+// cutOff deletes objects of reachable clusters together with the cluster objects and their Secrets. After a restart the
+// service cannot reach OpenSearch, and must hold the objects.
+func (h *history) cutOff(u disruption) (all []edit) {
+	h.begin(u)
+	for _, s := range h.spaces {
+		if !s.connected() {
+			continue
+		}
+		all = append(all, *h.disconnect(s, true), *h.disconnect(s, false))
+		for _, d := range h.list() {
+			if d.space != s {
+				continue
+			}
+			if op := h.remove(d); op != nil {
+				all = append(all, *op)
+			}
+		}
+	}
+	h.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
 }
 
 // reconnect makes all clusters reachable, so that nothing is held.

@@ -4,7 +4,7 @@ const (
 	// valueCost is what a JSON value costs besides its bytes, because it takes more memory than its text.
 	valueCost = 32
 	// maxContent bounds the cost of what one object asks for, so that it cannot fill the list of a kind.
-	maxContent = 512 << 10
+	maxContent = 1 << 20
 )
 
 // Meter measures the memory that a JSON text takes once it is decoded.

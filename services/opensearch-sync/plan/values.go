@@ -31,9 +31,9 @@ func patternValues(o opensearchv1.Declared) (all []value) {
 		for i, p := range o.Spec.IndexPermissions {
 			add(false, fmt.Sprintf("indexPermissions[%d].indexPatterns", i), p.IndexPatterns)
 			add(true, fmt.Sprintf("indexPermissions[%d].allowedActions", i), p.AllowedActions)
-			for _, mask := range p.MaskedFields { // OpenSearch itself checks the text after the field name.
-				name, _, _ := strings.Cut(mask, "::")
-				add(false, fmt.Sprintf("indexPermissions[%d].maskedFields", i), []string{name})
+			for _, mask := range p.MaskedFields { // The field, then an algorithm or expression, which OpenSearch checks, too.
+				parts := strings.SplitN(mask, "::", 3)
+				add(false, fmt.Sprintf("indexPermissions[%d].maskedFields", i), parts[:min(2, len(parts))])
 			}
 		}
 		for i, p := range o.Spec.TenantPermissions {
@@ -62,8 +62,7 @@ func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
 	all := patternValues(o)
 	for _, v := range all {
 		if err := checkPattern(v.text); err != nil {
-			return new(failedVerdict(Invalid, fmt.Sprintf(
-				"spec.%s: %.256q is no regular expression that OpenSearch can compile: %v; correct it", v.field, v.text, err)))
+			return new(failedVerdict(Invalid, fmt.Sprintf("spec.%s: OpenSearch cannot use the regular expression %.256q: %v; correct it", v.field, v.text, err)))
 		}
 	}
 	if role, ok := o.(*opensearchv1.OpensearchRole); ok {
@@ -112,6 +111,43 @@ var (
 // errUnsupported means that checkPattern cannot check a part of the expression and therefore refuses it.
 var errUnsupported = errors.New("it is not closed, or uses more than characters, classes, groups, lookahead, quantifiers and (?i)")
 
+// errSlow means that one name could keep OpenSearch busy for minutes. It compares the names of all users at each login.
+var errSlow = errors.New("comparing it can take too long: repeat no group that has a repeat or an alternative, and use at most three repeats")
+
+const (
+	// maxChoices bounds the choices of an expression, as a power of two. A repeat counts as many choices.
+	maxChoices    = 20
+	repeatChoices = 6
+)
+
+// choices counts the choices that a regular expression leaves to java.util.regex, which tries all of them.
+type choices struct {
+	count int
+	// groups holds, for the expression and each open group, whether it has a choice.
+	groups []bool
+}
+
+// add adds the next part of an expression. It reports false if the expression has too many choices.
+func (c *choices) add(part, rest string) bool {
+	last := len(c.groups) - 1
+	switch {
+	case strings.HasPrefix(part, "(") && part != "(?i)":
+		c.groups = append(c.groups, false)
+	case part == ")" && last > 0:
+		inner := c.groups[last]
+		c.groups = c.groups[:last]
+		c.groups[last-1] = c.groups[last-1] || inner
+		return !inner || !isQuantifier(rest) || rest[0] == '?'
+	case part[0] == '?' || part == "|":
+		c.count++
+		c.groups[last] = true
+	case part[0] == '*' || part[0] == '+' || isQuantifier(part) && strings.Contains(part, ","):
+		c.count += repeatChoices
+		c.groups[last] = true
+	}
+	return c.count <= maxChoices
+}
+
 // checkPattern returns why java.util.regex would not compile a pattern. Only text between slashes is a regular
 // expression.
 func checkPattern(text string) error {
@@ -121,7 +157,7 @@ func checkPattern(text string) error {
 	if len(text) < 2 {
 		return errors.New("a slash stands alone")
 	}
-	rest, parsed := variable.ReplaceAllString(text[1:len(text)-1], "x"), strings.Builder{}
+	rest, parsed, found := variable.ReplaceAllString(text[1:len(text)-1], "x"), strings.Builder{}, choices{groups: []bool{false}}
 	for rest != "" {
 		at := token.FindStringIndex(rest)
 		if at == nil || at[0] != 0 {
@@ -129,6 +165,9 @@ func checkPattern(text string) error {
 		}
 		part := rest[:at[1]]
 		rest = rest[at[1]:]
+		if !found.add(part, rest) {
+			return errSlow
+		}
 		switch {
 		case part == "(" && strings.HasPrefix(rest, "?"), (part == "(?i)" || isQuantifier(part)) && isQuantifier(rest):
 			return errUnsupported
@@ -149,7 +188,7 @@ func isQuantifier(text string) bool { return text != "" && strings.ContainsAny(t
 // isQuery reports whether OpenSearch can read a text as a query for document-level security. An empty text means no
 // query.
 func isQuery(dls string) bool {
-	var query map[string]any
+	var query map[string]map[string]any
 	text := variable.ReplaceAllString(comment.ReplaceAllString(dls, "$1"), "0")
-	return dls == "" || json.NewDecoder(strings.NewReader(text)).Decode(&query) == nil && len(query) > 0
+	return dls == "" || json.NewDecoder(strings.NewReader(text)).Decode(&query) == nil && len(query) == 1
 }

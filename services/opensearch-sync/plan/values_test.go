@@ -10,10 +10,14 @@ import (
 // The verdicts on regular expressions were compared with java.util.regex on three million random expressions.
 func TestCheckPatternAcceptsOnlyWhatJavaCompiles(t *testing.T) {
 	for text, want := range map[string]bool{
-		"logs-*": true, "/logs": true, "[": true, "//": true, `/logs-[0-9]{4}\.[^.]+/`: true, `/(?!\.).*/`: true, "/(?:a|b)++(?>c)/": true,
+		"logs-*": true, "/logs": true, "[": true, "//": true, `/logs-[0-9]{4}\.[^.]+/`: true, `/(?!\.).*/`: true, "/(?:ab)++(?>c)/": true,
+		`/(?:dev|test)-.*-[0-9]+(?:-.*)?/`: true, "/(?:(?:ab){3}c){2}x?/": true,
 		"/x-${user.name}-${attr.internal.team}/": true, "/(?i)LOGS/": true,
 		"/": false, "/logs-[/": false, "/logs-[[]/": false, "/a{,2}/": false, "/{/": false, "/*a/": false, "/a**/": false, "/(?P<n>a)/": false,
 		"/a)/": false, `/a\/`: false, `/\p{Greek}/`: false, "/(?i)*/": false, "/a(?i)*/": false, "/a{1}+?/": false, "/x-${nobody}/": false, "/a{3,1}/": false,
+		// Java tries every way to match these, which takes longer than a century for some names.
+		"/(a*)*!/": false, "/(?:(?:a*))+!/": false, "/(a|a)*!/": false, "/(?:a?){30}!/": false, "/(?=(a+)+!)/": false, "/a*a*a*a*!/": false,
+		"/" + strings.Repeat("a?", 21) + "!/": false, "/" + strings.Repeat("(?:a|a)", 21) + "!/": false, "/(?:a{1,9}){2}/": false,
 	} {
 		if err := checkPattern(text); (err == nil) != want {
 			t.Errorf("%s: got %v, want it accepted: %t", text, err, want)
@@ -25,7 +29,7 @@ func TestIsQueryAcceptsWhatOpenSearchParses(t *testing.T) {
 	for dls, want := range map[string]bool{
 		"": true, `{"match_all":{}}`: true, `/* all */ {"match_all":{}} // end`: true, `{"terms":{"dept":[${user.roles}]}}`: true,
 		`{"term":{"dept":"${attr.internal.dept}"}}`: true, `{"term":{"url":"http://a/*b*/"}}`: true,
-		" ": false, "{broken": false, "{}": false, "[]": false, `"x"`: false, "{match_all:{}}": false, `{"match_all":{},}`: false,
+		" ": false, "{broken": false, `{"a":1}`: false, `{"term":{"a":1},"exists":{"field":"a"}}`: false, "{}": false, "[]": false, `"x"`: false, "{match_all:{}}": false, `{"match_all":{},}`: false,
 	} {
 		if got := isQuery(dls); got != want {
 			t.Errorf("%s: got %t, want %t", dls, got, want)
@@ -42,9 +46,12 @@ func TestCheckValuesNamesTheField(t *testing.T) {
 	}
 	bad := []string{"ok", "/[/"}
 	for field, o := range map[string]opensearchv1.Declared{
-		"indexPermissions[0].indexPatterns":   role(opensearchv1.IndexPermission{IndexPatterns: bad}),
-		"indexPermissions[0].allowedActions":  role(opensearchv1.IndexPermission{AllowedActions: bad}),
-		"indexPermissions[0].maskedFields":    role(opensearchv1.IndexPermission{MaskedFields: []string{"/[/::SHA-1"}}),
+		"indexPermissions[0].indexPatterns":  role(opensearchv1.IndexPermission{IndexPatterns: bad}),
+		"indexPermissions[0].allowedActions": role(opensearchv1.IndexPermission{AllowedActions: bad}),
+		"indexPermissions[0].maskedFields":   role(opensearchv1.IndexPermission{MaskedFields: []string{"/[/::SHA-1"}}),
+		"indexPermissions[1].maskedFields": &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{IndexPermissions: []opensearchv1.IndexPermission{
+			{}, {MaskedFields: []string{"a::/(a*)*!/::x"}},
+		}}},
 		"indexPermissions[0].dls":             role(opensearchv1.IndexPermission{DLS: "{broken"}),
 		"clusterPermissions":                  &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{ClusterPermissions: bad}},
 		"tenantPermissions[0].tenantPatterns": &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{TenantPermissions: []opensearchv1.TenantPermission{{TenantPatterns: bad}}}},

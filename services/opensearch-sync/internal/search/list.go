@@ -13,10 +13,10 @@ import (
 )
 
 // maxListed bounds the cost of a list; see [plan.Meter]. It allows about 30,000 users.
-const maxListed = 24 << 20
+const maxListed = 20 << 20
 
 // errTooLarge means that a list exceeds the memory that one cluster may use.
-var errTooLarge = errors.New("OpenSearch lists more than 24 MiB, counting 32 bytes for each value besides its text,")
+var errTooLarge = errors.New("OpenSearch lists more than 20 MiB, counting 32 bytes for each value besides its text,")
 
 // bounded reads a list and returns an error once it exceeds its bound.
 type bounded struct {

@@ -1,0 +1,188 @@
+//go:build integration
+
+package opensearchsync_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/entail-dev/entail/services/internal/kinds"
+)
+
+// delete deletes an object of alice's. By force she also removes its finalizers.
+func (a alice) delete(kind kinds.Kind, name string, force bool) {
+	a.T.Helper()
+	api := a.objects.Resource(kind.Served()).Namespace(namespace)
+	if err := api.Delete(a.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+		a.T.Fatal(err)
+	}
+	if force { // Without a finalizer the object is gone already.
+		_, _ = api.Patch(a.T.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	}
+}
+
+// Alice deletes her user while the service is stopped, before or after what belongs to it. Her login must not outlive
+// the user.
+func TestNoOrderOfDeletionKeepsALogin(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	users, clusters := kinds.OpenSearchUsers(), kinds.OpenSearchClusters()
+	b.connect()
+	a := b.alice()
+	secret := func(name string) {
+		if err := b.core.CoreV1().Secrets(namespace).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	renamed := mine()
+	renamed["name"] = "other"
+	running := b.serveWith(quick)
+	for _, order := range []struct {
+		name   string
+		delete func(user string)
+	}{
+		{"by-force", func(user string) { a.delete(users, user, true) }},
+		{"after-its-secret", func(user string) {
+			secret("mine")
+			a.delete(users, user, false)
+		}},
+		{"after-its-cluster", func(user string) {
+			b.remove(clusters, cluster)
+			a.delete(users, user, false)
+		}},
+		{"after-its-cluster-by-force", func(user string) {
+			b.remove(clusters, cluster)
+			a.delete(users, user, true)
+			b.AwaitGone(users.In(namespace), user)
+			b.connect()
+		}},
+		{"before-its-cluster-is-replaced", func(user string) {
+			a.delete(users, user, false)
+			b.remove(clusters, cluster)
+			b.connect()
+		}},
+		{"and-creates-it-with-another-name", func(user string) {
+			a.delete(users, user, true)
+			b.AwaitGone(users.In(namespace), user)
+			a.accepted(a.create(users, user, renamed))
+		}},
+	} {
+		b.secret("mine", map[string]string{"p": second})
+		b.connect()
+		a.accepted(a.create(users, order.name, mine()))
+		b.login(order.name, second, http.StatusOK)
+		b.state(users, order.name, "CREATED", "")
+		running.Stop()
+		order.delete(order.name)
+		running = b.serveWith(quick)
+		b.login(order.name, second, http.StatusUnauthorized)
+		b.absent("internalusers/" + order.name)
+	}
+	b.login("other", second, http.StatusOK)
+	a.delete(users, "and-creates-it-with-another-name", false)
+	b.absent("internalusers/other")
+}
+
+// OpenSearch compares the names of all users with the entries of all mappings at each login.
+func TestNoPatternKeepsLoginsWaiting(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serveWith(quick)
+	a := b.alice()
+	b.role("watchers")
+	b.write("internalusers/administrator-of-logs", map[string]any{"password": first})
+	slow := map[string]any{"roles": []any{"watchers"}, "users": []any{"/(((([a-z-]*)*)*)*)*!/"}}
+	a.accepted(a.create(kinds.OpenSearchBindings(), "slow", slow))
+	b.state(kinds.OpenSearchBindings(), "slow", "ERROR", "comparing it can take too long")
+	b.login("administrator-of-logs", first, http.StatusOK)
+	b.remove(kinds.OpenSearchBindings(), "slow")
+	b.remove(kinds.OpenSearchRoles(), "watchers")
+}
+
+// OpenSearch lists a kind as a whole. If one object could make the list too long to be read, nobody's login would end.
+func TestOneObjectFillsNoList(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	b.connect()
+	b.serveWith(quick)
+	a := b.alice()
+	b.user("anna")
+	b.login("anna", first, http.StatusOK)
+	for name, text := range map[string]string{"commas": strings.Repeat(",", 1_200_000), "letters": strings.Repeat("a", 1_200_000)} {
+		large := mine()
+		large["attributes"] = map[string]any{"text": text}
+		a.accepted(a.create(kinds.OpenSearchUsers(), name, large))
+		b.state(kinds.OpenSearchUsers(), name, "ERROR", "split it into several objects")
+	}
+	b.remove(kinds.OpenSearchUsers(), "anna", "commas", "letters")
+	b.login("anna", first, http.StatusUnauthorized)
+}
+
+// A tenant connects a cluster to its own server, which lists as many empty entities as a list may have. The pod of the
+// service has 512 MiB.
+func TestServerOfATenantLeavesMemoryForOthers(t *testing.T) {
+	b := newBed(t)
+	b.Reflector()
+	var lists atomic.Int64
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" || r.Method != http.MethodGet {
+			fmt.Fprint(w, `{"cluster_uuid":"tenant"}`)
+			return
+		}
+		out := bufio.NewWriter(w)
+		fmt.Fprint(out, `{"last":{}`)
+		for i := range 270_000 {
+			if _, err := fmt.Fprintf(out, `,"%x":{}`, i); err != nil {
+				return
+			}
+		}
+		fmt.Fprint(out, `}`)
+		_ = out.Flush()
+		lists.Add(1)
+	}))
+	t.Cleanup(server.Close)
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	b.declare("tenant", map[string]string{"url": server.URL, "username": "a", "password": "b", "ca.crt": authority})
+	for kind, fields := range map[kinds.Kind]map[string]any{
+		kinds.OpenSearchUsers():        {"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}},
+		kinds.OpenSearchRoles():        {"clusterPermissions": []any{"cluster:monitor/main"}},
+		kinds.OpenSearchBindings():     {"roles": []any{"r"}, "users": []any{"anna"}},
+		kinds.OpenSearchTenants():      {"description": "red"},
+		kinds.OpenSearchActionGroups(): {"allowedActions": []any{"cluster:monitor/main"}},
+	} {
+		fields["opensearchCluster"] = map[string]any{"name": "tenant"}
+		b.put(kind, "tenant", spec(fields))
+	}
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(before.HeapInuse) + 400<<20)) // The pod has GOMEMLIMIT, too.
+	b.connect()
+	b.user("anna")
+	b.serve()
+	peak := uint64(0)
+	for began := time.Now(); lists.Load() < 15 && time.Since(began) < soon; time.Sleep(20 * time.Millisecond) {
+		runtime.ReadMemStats(&now)
+		peak = max(peak, now.HeapInuse-before.HeapInuse)
+	}
+	t.Logf("%d lists, %d MiB in use at most", lists.Load(), peak>>20)
+	if lists.Load() < 15 || peak>>20 > 450 {
+		t.Errorf("got %d lists and %d MiB in use, want 15 and at most 450", lists.Load(), peak>>20)
+	}
+	b.login("anna", first, http.StatusOK)
+	b.remove(kinds.OpenSearchUsers(), "anna")
+}
