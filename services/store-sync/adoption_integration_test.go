@@ -64,19 +64,3 @@ func TestAnOpenFGAStoreOfOthersIsTakenOnlyByWhoAsksForIt(t *testing.T) {
 		t.Errorf("the status is %+v", s.Status)
 	}
 }
-
-func TestDeletingAStoreThatHasNoneSparesThoseOfOthers(t *testing.T) {
-	b := newBed(t)
-	id, modelID := b.theirs("demo")
-	b.Reflector()
-	b.serve()
-	b.applyStore("demo")
-	b.await("demo", "StoreSynced=False/NameTaken")
-	b.Delete(kinds.Stores(), "demo")
-	b.AwaitGone(kinds.Stores(), "demo")
-	b.Settled()
-	latest, err := b.hand.LatestModel(t.Context(), id)
-	if ids := b.named("demo"); err != nil || !slices.Equal(ids, []string{id}) || latest.GetId() != modelID || b.OpenFGA.Writes() != 0 {
-		t.Errorf("OpenFGA has %v, with model %s, %v; %d writes", ids, latest.GetId(), err, b.OpenFGA.Writes())
-	}
-}

@@ -174,22 +174,6 @@ func TestMembersMayGetAndOwnersMayBindWhatTheAPIServerServes(t *testing.T) {
 	}
 }
 
-func TestStoresThatDoNotDiscoverKnowOnlyTheirModules(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve()
-	b.applyStore("orgs", withAccounts)
-	b.applyStore("demo", withAccounts, func(s *corev1alpha1.StoreSpec) { s.Discovery = corev1alpha1.DiscoveryNone })
-	b.applyStore("plain")
-	for _, name := range []string{"orgs", "demo", "plain"} {
-		if s := b.await(name, "ModelSynced=True/Merged"); len(s.Status.Modules) != 1 {
-			t.Errorf("%s has the modules %+v", name, s.Status.Modules)
-		}
-	}
-	b.applyStore("demo", withAccounts)
-	b.awaitTypes("core_namespace", "rbac_authorization_k8s_io_role")
-}
-
 func TestDiscoveryFollowsDefinitionsAndAsksOnlyThen(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -215,32 +199,6 @@ func TestDiscoveryFollowsDefinitionsAndAsksOnlyThen(t *testing.T) {
 	b.awaitTypes("-ui_platform-mesh_io_page")
 	b.define(page)
 	b.awaitTypes("ui_platform-mesh_io_page")
-}
-
-func TestAnOutageOfOneAPIHoldsUpNoStore(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve(ordinary("v1", "ui.platform-mesh.io/v1alpha1"))
-	b.applyStore("demo", withAccounts)
-	b.awaitModuleCount("demo", 10)
-	b.define(definition{"ui.platform-mesh.io", "pages", "Page", "v1alpha1", ""})
-	b.awaitTypes("ui_platform-mesh_io_page")
-	b.Kube.FailBefore(failing("GET /api/v1"))
-	b.define(definition{"ui.platform-mesh.io", "themes", "Theme", "v1alpha1", ""})
-	b.awaitTypes("ui_platform-mesh_io_theme", "core_namespace")
-	b.applyModule("docs", "demo", "module docs\n\ntype folder\n  relations\n    define reader: [user]\n")
-	b.awaitModule("docs", "Merged=True/Merged")
-	b.Kube.FailBefore(nil)
-}
-
-func (b *bed) awaitModuleCount(store string, least int) {
-	b.T.Helper()
-	testenv.Await(b.Env, kinds.Stores(), store, func(s *corev1alpha1.Store) error {
-		if len(s.Status.Modules) < least {
-			return fmt.Errorf("only %d modules", len(s.Status.Modules))
-		}
-		return nil
-	})
 }
 
 func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
@@ -287,39 +245,6 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 	b.AwaitGone(kinds.AuthorizationModels(), "widgets.example.org-demo")
 	b.awaitTypes("-example_com_widget", "-example_org_widget")
-}
-
-func TestADefinitionWithoutValidNamesIsRejectedAlone(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve(ordinary(), unprivileged)
-	b.applyStore("demo", withAccounts)
-	bad := definition{"3d.example.com", "relations", "Relation", "v1alpha1", "demo"}
-	b.define(bad, widgets("example.com", "demo"))
-	b.awaitModule("widgets-demo", "Merged=True/Merged")
-	m := b.awaitModule("relations-demo", "Merged=False/Rejected")
-	if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "relations.3d.example.com") {
-		t.Errorf("the reason is %q", why)
-	}
-	b.await("demo", "ModelSynced=True/ModulesRejected")
-	b.Settled()
-	b.Quiet("a resync", func() { b.Resync(topology.StoreSync) })
-}
-
-func TestAPIsWhoseNamesAreTheSameOnceCutDoNotShareAType(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve(ordinary(), unprivileged)
-	b.applyStore("demo", withAccounts)
-	const plural = "veryspecialthingsindeed"
-	b.define(definition{"aaa.long.group.example.com", plural, "Thing", "v1alpha1", "demo"})
-	b.awaitModule(plural+"-demo", "Merged=True/Merged")
-	b.define(definition{"bbb.long.group.example.com", plural, "Thing", "v1alpha1", "demo"})
-	m := b.awaitModule(plural+".bbb.long.group.example.com-demo", "Merged=False/Rejected")
-	if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "authorizationmodel/"+plural+"-demo") {
-		t.Errorf("the reason is %q", why)
-	}
-	b.awaitModule(plural+"-demo", "Merged=True/Merged")
 }
 
 func TestAStoreInDeletionGetsNoMoreModules(t *testing.T) {

@@ -116,30 +116,6 @@ func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
 	b.awaitTypes("-example_com_widget")
 }
 
-func TestNothingThatHasGoneHoldsUpADeletion(t *testing.T) {
-	gone := map[string]struct {
-		kind kinds.Kind
-		name string
-	}{
-		"the export":      {kinds.Exports(), "widgets.example.com"},
-		"the schema":      {kinds.ResourceSchemas(), "v1.widgets.example.com"},
-		"the AccountInfo": {kinds.AccountInfos(), "account"},
-	}
-	for name, test := range gone {
-		t.Run(name, func(t *testing.T) {
-			b := bound(t)
-			b.Delete(test.kind, test.name)
-			b.Settled()
-			b.awaitModule("widgets-demo", "Merged=True/Merged") // The other binding still needs it.
-			b.Delete(kinds.Bindings(), "one")
-			b.Delete(kinds.Bindings(), "two")
-			b.awaitUnbound("one")
-			b.awaitUnbound("two")
-			b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
-		})
-	}
-}
-
 func TestADeletionWhileNobodyLookedLeavesNothing(t *testing.T) {
 	b := newBed(t)
 	b.kcp()

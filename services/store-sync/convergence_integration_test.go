@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -14,71 +13,11 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
-	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	storesync "github.com/entail-dev/entail/services/store-sync"
 )
-
-// loseAnswers drops the answers of an operation, as often as times holds tokens.
-func loseAnswers(operation string, times <-chan struct{}) testenv.Fault {
-	return func(_ context.Context, op string) error {
-		if op != operation {
-			return nil
-		}
-		select {
-		case <-times:
-			return fault.Unavailable(errors.New("the answer got lost"))
-		default:
-			return nil
-		}
-	}
-}
-
-func TestTwentyModulesAreOneModelWrittenOnce(t *testing.T) {
-	b := newBed(t)
-	b.applyStore("demo")
-	want := []string{"user", "document"}
-	for _, i := range rand.Perm(20) {
-		b.applyModule(fmt.Sprintf("part-%02d", i), "demo", dsl(fmt.Sprintf("part%02d", i)))
-		want = append(want, fmt.Sprintf("part%02d", i))
-	}
-	b.Reflector()
-	b.serve()
-	for i := range 20 {
-		b.awaitModule(fmt.Sprintf("part-%02d", i), "Merged=True/Merged")
-	}
-	b.Settled()
-	b.expectTypes(want...)
-	if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n != 1 {
-		t.Errorf("%d models were written, want 1", n)
-	}
-}
-
-func TestModulesThatComeInAnyOrderEndInOneModel(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve()
-	b.applyStore("demo")
-	want := []string{"user", "document"}
-	for _, i := range rand.Perm(20) {
-		b.applyModule(fmt.Sprintf("part-%02d", i), "demo", dsl(fmt.Sprintf("part%02d", i)))
-		want = append(want, fmt.Sprintf("part%02d", i))
-	}
-	for i := range 20 {
-		b.awaitModule(fmt.Sprintf("part-%02d", i), "Merged=True/Merged")
-	}
-	b.Settled()
-	b.expectTypes(want...)
-	written := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]
-	t.Logf("21 objects took %d models", written)
-	b.Resync(topology.StoreSync)
-	b.Settled()
-	if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n != written || n > 21 {
-		t.Errorf("%d models were written, %d before the resync", n, written)
-	}
-}
 
 func TestAConflictingModuleIsIsolatedAndLiveWhenFixed(t *testing.T) {
 	b := newBed(t)
@@ -215,26 +154,6 @@ func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
 	}
 }
 
-func TestAStoreDeletedByForceTakesItsStoreAlong(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	r := b.serve()
-	b.applyStore("demo")
-	b.await("demo", "ModelSynced=True/Merged")
-	b.Settled()
-	r.Stop()
-	b.Delete(kinds.Stores(), "demo")
-	b.patch(`{"metadata":{"finalizers":null}}`)
-	b.AwaitGone(kinds.Stores(), "demo")
-	b.serve()
-	testenv.Eventually(t, soon, func() error {
-		if ids := b.named("demo"); len(ids) > 0 {
-			return fmt.Errorf("OpenFGA still has %v", ids)
-		}
-		return nil
-	})
-}
-
 func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
 	b := newBed(t)
 	b.OpenFGA.Stop()
@@ -269,22 +188,6 @@ func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
 	if n := stream.CachedInfo().State.Msgs; n != 0 {
 		t.Errorf("%d messages were given up", n)
 	}
-}
-
-func TestAModelWhoseWriteWentUnansweredIsWrittenOnce(t *testing.T) {
-	b := newBed(t)
-	lost := make(chan struct{}, 1)
-	lost <- struct{}{}
-	b.OpenFGA.FailAfter(loseAnswers("WriteAuthorizationModel", lost))
-	b.Reflector()
-	b.serve()
-	b.applyStore("demo")
-	s := b.await("demo", "StoreSynced=True/Created", "ModelSynced=True/Merged")
-	b.Settled()
-	if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n != 1 {
-		t.Errorf("%d models were written", n)
-	}
-	b.expectAnnounced(s.Status.StoreID, s.Status.AuthorizationModelID)
 }
 
 func TestAModelWrittenByOthersIsReplaced(t *testing.T) {

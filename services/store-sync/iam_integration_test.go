@@ -17,7 +17,6 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
-	"github.com/entail-dev/entail/services/internal/iam"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
@@ -116,44 +115,6 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 		return nil
 	})
 	b.Settled()
-}
-
-func TestABadProtectedResourceHarmsNoOther(t *testing.T) {
-	b := newBed(t)
-	b.serve()
-	b.Reflector()
-	b.protect("one", "a.example/One", "ones", "a.example/Two")
-	b.awaitProtected("one", "Ready=False/ParentNotRegistered")
-	b.protect("two", "a.example/Two", "twos", "a.example/One")
-	b.awaitProtected("two", "Ready=False/ParentCycle")
-	b.awaitProtected("one", configured)
-
-	// The permissions get of these two plurals have the same relation; list has two.
-	b.protect("first", "a.example/First", "p4ca21b606f2a")
-	b.awaitProtected("first", configured)
-	b.protect("second", "a.example/Second", "qac3cc6c88f9f")
-	b.awaitProtected("second", "Ready=False/PermissionCollision")
-	b.awaitKinds("a.example/First", "a.example/One", "a.example/Second", "a.example/Two")
-	m, err := b.hand.LatestModel(t.Context(), b.store("iam").Status.StoreID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range m.GetTypeDefinitions() {
-		for kind, permissions := range map[string]map[string]bool{
-			"a.example/First":  {"a.example/p4ca21b606f2a.get": true, "a.example/p4ca21b606f2a.list": true},
-			"a.example/Second": {"a.example/qac3cc6c88f9f.get": false, "a.example/qac3cc6c88f9f.list": true},
-			"a.example/One":    {"a.example/ones.get": true, "a.example/twos.get": false},
-			"a.example/Two":    {"a.example/ones.get": true, "a.example/twos.get": true}, // The parent of One.
-		} {
-			for permission, want := range permissions {
-				if _, has := d.GetRelations()[iam.Relation(permission)]; d.GetType() == kind && has != want {
-					t.Errorf("%s has %s: %v", kind, permission, has)
-				}
-			}
-		}
-	}
-	b.release("first") // The kind with the relation is gone.
-	b.awaitProtected("second", configured)
 }
 
 // An edited claim counts as new, even of the oldest object, so the present owner keeps the kind. The previous kind of

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -119,19 +118,6 @@ func TestWhatWasLiveSurvivesTheLossOfOpenFGAButNotItsStore(t *testing.T) {
 	b.awaitModule("docs", "Merged=False/Rejected")
 	b.await("demo", "ModelSynced=True/ModulesRejected")
 	b.expectTypes("user", "document")
-}
-
-func TestANewcomerTakesNoTypeOver(t *testing.T) {
-	b, _ := settledBed(t)
-	b.applyModule("aaa", "demo", "module aaa\n\ntype folder\n  relations\n    define mine: [user]\n")
-	m := b.awaitModule("aaa", "Merged=False/Rejected")
-	if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "authorizationmodel/docs") {
-		t.Errorf("it says %q", why)
-	}
-	b.awaitModule("docs", "Merged=True/Merged")
-	if types := b.types(); !slices.Contains(types, "folder") || b.relation("mine") {
-		t.Errorf("the newcomer has taken the type over: %v", types)
-	}
 }
 
 // recordOfDocs is the request that records the live text of module docs.

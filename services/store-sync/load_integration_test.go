@@ -16,63 +16,6 @@ import (
 // part returns the name of the i-th of many modules and of its type.
 func part(i int) string { return fmt.Sprintf("part%02d", i) }
 
-// brokenParts returns modules that cannot live, each for its own reason. No part of the second one stays, because its
-// new text lacks everything that was live.
-func brokenParts() map[int]struct{ text, says, reason string } {
-	return map[int]struct{ text, says, reason string }{
-		3:  {"module part03\n\ntype part03\n  relations\n    define reader [user]\n", "line 5:", "LastGoodLive"},
-		30: {"module part30\n\ntype part29\n  relations\n    define writer: [user]\n", "type part29 is already defined by authorizationmodel/part29", "Rejected"},
-		59: {"module part59\n\ntype part59\n  relations\n    define reader: [nobody]\n", "type nobody, which no module defines", "LastGoodLive"},
-	}
-}
-
-func TestThreeBrokenModulesOfSixtyAreToldAtOnceAndHarmNobody(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve()
-	b.applyStore("demo")
-	for i := range 60 {
-		b.applyModule(part(i), "demo", dsl(part(i)))
-	}
-	for i := range 60 {
-		b.awaitModule(part(i), "Merged=True/Merged")
-	}
-	b.Settled()
-	for i, broken := range brokenParts() {
-		b.applyModule(part(i), "demo", broken.text)
-		m := b.awaitModule(part(i), "Merged=False/"+broken.reason)
-		if why := messageOf(m.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, broken.says) {
-			t.Errorf("%s is rejected with %q, want %q", part(i), why, broken.says)
-		}
-	}
-	b.Settled() // The rejected objects get their status before the Store.
-	s := b.await("demo", "ModelSynced=True/ModulesRejected")
-	live := map[string]bool{}
-	for _, typ := range b.types() {
-		live[typ] = true
-	}
-	for i := range 60 {
-		if gone := brokenParts()[i].reason == "Rejected"; live[part(i)] == gone {
-			t.Errorf("%s is live: %t", part(i), live[part(i)])
-		}
-	}
-	rejected := 0
-	for _, m := range s.Status.Modules {
-		if m.State == "Rejected" || m.State == corev1alpha1.LastGoodLive {
-			rejected++
-		}
-	}
-	if rejected != 3 || len(s.Status.Modules) != 61 {
-		t.Errorf("%d of %d modules are rejected", rejected, len(s.Status.Modules))
-	}
-	for i := range brokenParts() {
-		b.applyModule(part(i), "demo", dsl(part(i)))
-		b.awaitModule(part(i), "Merged=True/Merged")
-		b.awaitTypes(part(i))
-	}
-	b.await("demo", "ModelSynced=True/Merged")
-}
-
 // wide returns a module whose model takes about as many bytes.
 func wide(name string, bytes int) string {
 	var text strings.Builder
@@ -82,34 +25,6 @@ func wide(name string, bytes int) string {
 		bytes -= 90
 	}
 	return text.String()
-}
-
-func TestWhoIsOverTheLimitIsToldAndNobodyElseWaits(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve()
-	b.applyStore("demo")
-	for i := range 98 { // The core module has two.
-		b.applyModule(part(i), "demo", dsl(part(i)))
-	}
-	b.awaitModule(part(97), "Merged=True/Merged")
-	b.await("demo", "ModelSynced=True/Merged")
-	b.Settled()
-	good := b.store("demo").Status.AuthorizationModelID
-	b.applyModule("straw", "demo", dsl("straw"))
-	straw := b.awaitModule("straw", "Merged=False/LimitExceeded")
-	s := b.await("demo", "ModulesInSync=False/Rejected")
-	if why := messageOf(straw.Status.Conditions, corev1alpha1.Merged); !strings.Contains(why, "101 types, of at most 100") || s.Status.AuthorizationModelID != good {
-		t.Errorf("model %s, said is %q", s.Status.AuthorizationModelID, why)
-	}
-	b.applyModule(part(6), "demo", dsl(part(6))+"    define writer: [user]\n") // No other module waits.
-	b.awaitModule(part(6), "Merged=True/Merged")
-	b.names(good)
-	b.awaitModule(part(5), "Merged=True/Merged")
-	b.Delete(kinds.AuthorizationModels(), part(0))
-	b.awaitModule("straw", "Merged=True/Merged")
-	b.await("demo", "ModelSynced=True/Merged")
-	b.awaitTypes("straw", "-"+part(0))
 }
 
 func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {

@@ -3,7 +3,6 @@
 package storesync_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -92,26 +91,4 @@ func TestTheIAMStoreThatIsMadeHereIsOurs(t *testing.T) {
 	if slices.ContainsFunc(s.Status.Conditions, func(c metav1.Condition) bool { return c.Type == corev1alpha1.Adopted }) {
 		t.Errorf("of a Store of others it is said whose it is: %v", s.Status.Conditions)
 	}
-}
-
-// A Store that stops to declare whose it is says so, and says when it is back.
-func TestAnIAMStoreWithoutItsOwnersTupleIsNotAdopted(t *testing.T) {
-	b := newBed(t)
-	b.protect("widget", "a.example/Widget", "widgets")
-	b.Reflector()
-	b.serve()
-	b.awaitProtected("widget", configured)
-	s := b.await("iam", "Adopted=True/Ours", "ModelSynced=True/Merged")
-	tuples, err := json.Marshal(s.Spec.Tuples)
-	if err != nil || len(s.Spec.Tuples) != 1 {
-		t.Fatalf("declared are %s (%v)", tuples, err)
-	}
-	b.Patch(kinds.Stores(), "iam", `{"spec":{"tuples":[]}}`)
-	s = b.await("iam", "Adopted=False/NotAdopted", "ModelSynced=False/NotAdopted")
-	owner := s.Name + "#owner@cluster:"
-	if m := messageOf(s.Status.Conditions, corev1alpha1.Adopted); !strings.Contains(m, "does not declare store:"+owner) {
-		t.Errorf("got message %q", m)
-	}
-	b.Patch(kinds.Stores(), "iam", `{"spec":{"tuples":`+string(tuples)+`}}`)
-	b.await("iam", "Adopted=True/Ours", "ModelSynced=True/Merged")
 }

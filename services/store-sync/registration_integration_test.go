@@ -26,7 +26,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
-	storesync "github.com/entail-dev/entail/services/store-sync"
 )
 
 // These are parts of one policy, each from another service.
@@ -281,32 +280,4 @@ func TestADocumentWithoutItsStoreSaysSo(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-func TestADocumentThatThereIsNoRoomForHoldsUpNobody(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve(func(c *storesync.Config) { c.Limits.Types = 8 })
-	b.applyStore("demo")
-	types := func(name string, n int) string {
-		var text strings.Builder
-		text.WriteString("\nresourceTypes:")
-		for i := range n {
-			fmt.Fprintf(&text, "\n  - {name: %s%d, idPrefix: %s%d}", name, i, name, i)
-		}
-		return text.String()
-	}
-	b.register("good", "demo", types("good", 2))
-	b.awaitDocument("good", "Ready=True/Ready")
-	b.register("greedy", "demo", types("greedy", 7))
-	d := b.awaitDocument("greedy", "Valid=False/Invalid")
-	if len(d.Status.Findings) != 1 || d.Status.Findings[0].Code != "E-OPENFGA-TYPES" {
-		t.Errorf("its findings are %+v", d.Status.Findings)
-	}
-	b.register("good", "demo", types("good", 1))
-	b.awaitDocument("good", "Ready=True/Ready")
-	b.awaitTypes("good0", "-good1", "-greedy0")
-	b.applyModule("docs", "demo", dsl("folder"))
-	b.awaitModule("docs", "Merged=True/Merged")
-	b.awaitTypes("good0", "folder")
 }

@@ -41,6 +41,9 @@ func TestAPassCutOffAnywhereIsMadeGoodByTheNext(t *testing.T) {
 					t.Errorf("stores in OpenFGA: %v, without the crash %v", cut.alive(), straight.alive())
 				}
 				expectSameModel(t, cut, straight)
+				if got, want := cut.modelCount(), straight.modelCount(); got != want {
+					t.Errorf("got %d models, want %d as without the crash", got, want)
+				}
 				before := cut.writes
 				if cut.pass(1000); cut.writes != before {
 					t.Errorf("the pass after wrote %d times", cut.writes-before)
@@ -63,6 +66,9 @@ func expectSameModel(t *testing.T, a, b *world) {
 		t.Errorf("latest model\n%v, want\n%v", got, want)
 	}
 }
+
+// modelCount counts the models of the Store's OpenFGA store.
+func (w *world) modelCount() int { return len(w.find(w.store.Status.StoreID).models) }
 
 func TestADeletionCutOffAnywhereLeavesNothingBehind(t *testing.T) {
 	for made := range 7 {
