@@ -4,6 +4,7 @@ package tuplesync_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testenv"
@@ -26,7 +29,6 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const (
 	soon = 60 * time.Second
-	calm = 300 * time.Millisecond
 	// docs is a model of documents, folders one of folders too.
 	docs = `model
   schema 1.1
@@ -217,4 +219,17 @@ func (b *bed) write(storeID string, add, remove []string) {
 	if err := b.hand.Write(b.T.Context(), storeID, "", keys(add), keys(remove)); err != nil {
 		b.T.Fatal(err)
 	}
+}
+
+func keyOf(kind kinds.Kind, name string) event.Key {
+	return event.Key{Cluster: "local", GroupResource: kind.GroupResource, Name: name}
+}
+
+// errCut is the error of a connection that a test cuts.
+var errCut = fault.Unavailable(errors.New("the line is cut"))
+
+// mend ends all faults.
+func (b *bed) mend() {
+	b.OpenFGA.FailBefore(nil)
+	b.Kube.FailBefore(nil)
 }

@@ -84,86 +84,6 @@ func TestWhatHasOneNameInTwoNamespacesIsKeptApart(t *testing.T) {
 	b.mayBoth(true, "bob")
 }
 
-func TestWhoIsMadeAnewStartsWithNothing(t *testing.T) {
-	b := newPeopled(t)
-	builder := b.apply(kinds.IAMServiceAccounts(), "builder", iamv1alpha1.ServiceAccountSpec{})
-	b.bind("builder", "editor", on(projectType, b.web), iamv1alpha1.Subject{Kind: "ServiceAccount", Name: "builder", UID: string(builder.UID)})
-	b.ready(kinds.PolicyBindings(), "builder", bound)
-	for _, name := range []string{"bob", "staff"} {
-		b.ready(kinds.PolicyBindings(), name, bound)
-	}
-	for name, kind := range map[string]kinds.Kind{"bob": kinds.Users(), "staff": kinds.Groups(), "builder": kinds.IAMServiceAccounts()} {
-		b.remove(kind, name)
-		b.awaitNone(kind, name)
-	}
-	b.user("bob")
-	again := b.apply(kinds.IAMServiceAccounts(), "builder", iamv1alpha1.ServiceAccountSpec{})
-	b.apply(kinds.Groups(), "staff", nil)
-	for _, name := range []string{"bob", "staff", "builder"} {
-		b.ready(kinds.PolicyBindings(), name, iamv1alpha1.SubjectValidationFailed)
-	}
-	b.ready(kinds.GroupMemberships(), "alice-staff", belonging) // She is in the group of that name, which has nothing.
-	b.CaughtUp(topology.TupleSync)
-	b.mayOnly("bob")
-	b.mayOnly("alice")
-	for _, held := range b.holds(b.id) {
-		for _, uid := range []string{string(builder.UID), string(again.UID), string(b.staff.UID)} {
-			if strings.Contains(held, uid) {
-				t.Errorf("the store holds %s", held)
-			}
-		}
-	}
-}
-
-// Roles that inherit each other give what any of them gives, as long as it does.
-func TestRolesThatInheritEachOtherEnd(t *testing.T) {
-	b := newPeopled(t)
-	carol := b.user("carol")
-	b.role("one", []string{"two"}, getProject)
-	b.role("two", []string{"three"})
-	b.role("three", []string{"one"}, editProject)
-	b.bind("carol", "two", on(projectType, b.web), user(carol))
-	b.ready(kinds.PolicyBindings(), "carol", bound)
-	b.mayBoth(true, "carol")
-	b.role("three", []string{"one"})
-	b.awaits(false, "carol", editProject)
-	b.awaits(true, "carol", getProject)
-	b.role("two", nil) // The cycle is cut.
-	b.awaits(false, "carol", getProject)
-}
-
-// These two permissions have one relation: a role that has the later one gives nothing by it, and not the other.
-func TestOfPermissionsWithOneRelationTheLaterGivesNothing(t *testing.T) {
-	b := newPeopled(t)
-	const first, second = "a.example/First", "a.example/Second"
-	b.register("collision-1", first, "p4ca21b606f2a")
-	b.register("collision-2", second, "qac3cc6c88f9f")
-	b.remodel()
-	carol, dave := b.user("carol"), b.user("dave")
-	b.role("first", nil, "a.example/p4ca21b606f2a.get")
-	b.role("second", nil, "a.example/qac3cc6c88f9f.get", "a.example/qac3cc6c88f9f.update")
-	for _, typ := range []string{first, second} {
-		_, kind, _ := strings.Cut(strings.ToLower(typ), "/")
-		b.bind("carol-"+kind, "first", on(typ), user(carol))
-		b.bind("dave-"+kind, "second", on(typ), user(dave))
-	}
-	b.ready(kinds.IAMRoles(), "first", bound)
-	b.ready(kinds.IAMRoles(), "second", iamv1alpha1.InvalidPermissions)
-	for _, name := range []string{"carol-first", "carol-second", "dave-first", "dave-second"} {
-		b.ready(kinds.PolicyBindings(), name, bound)
-	}
-	b.CaughtUp(topology.TupleSync)
-	relation := iam.Relation("a.example/p4ca21b606f2a.get")
-	for who, want := range map[string]bool{"carol": true, "dave": false} {
-		if got := b.mayOn(who, "a.example/p4ca21b606f2a.get", first, metav1.ObjectMeta{Name: "x"}); got != want {
-			t.Errorf("%s has the relation %s: %v", who, relation, got)
-		}
-	}
-	if !b.mayOn("dave", "a.example/qac3cc6c88f9f.update", second, metav1.ObjectMeta{Name: "x"}) {
-		t.Error("a permission is lost by another's collision")
-	}
-}
-
 func TestAVerbThatIsRegisteredNoMoreIsGivenNoMore(t *testing.T) {
 	b := newPeopled(t)
 	b.ready(kinds.IAMRoles(), "editor", bound)
@@ -178,21 +98,6 @@ func TestAVerbThatIsRegisteredNoMoreIsGivenNoMore(t *testing.T) {
 		t.Errorf("the store holds %v", held)
 	}
 	b.awaits(true, "bob", getProject)
-}
-
-// A kind is usable though a parent of it is unknown, or would be below it.
-func TestAKindWithAParentThatCannotBeIsUsable(t *testing.T) {
-	b := newPeopled(t)
-	b.register("organization", orgType, "organizations", projectType) // Below its own child.
-	b.register("project", projectType, "projects", orgType, "a.example/None")
-	b.remodel()
-	carol := b.user("carol")
-	acme := b.org("acme")
-	b.bind("carol", "editor", on(orgType, acme), user(carol))
-	b.ready(kinds.PolicyBindings(), "carol", bound)
-	b.CaughtUp(topology.TupleSync)
-	b.mayBoth(true, "bob")
-	b.mayBoth(true, "alice")
 }
 
 // OpenFGA takes a hundred tuples at a time.

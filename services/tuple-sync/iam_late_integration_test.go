@@ -54,18 +54,6 @@ func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
 	}
 }
 
-// A Store that is to go stays as long as kinds are registered, and what is taken away meanwhile is gone.
-func TestAStoreThatIsToGoHoldsNothingThatWasTakenAway(t *testing.T) {
-	b := newPeopled(t)
-	b.SetFinalizers(kinds.Stores(), "", "iam", corev1alpha1.StoreFinalizer) // As store-sync does.
-	b.Delete(kinds.Stores(), "iam")
-	b.Settled()
-	b.remove(kinds.PolicyBindings(), "bob")
-	b.mayBoth(false, "bob")
-	b.mayBoth(true, "alice")
-	b.RemoveFinalizers(kinds.Stores(), "iam")
-}
-
 // With the last kind goes whatever OpenFGA would answer by, and then the Store.
 func TestAStoreThatGoesIsEmptiedFirst(t *testing.T) {
 	b := newPeopled(t)

@@ -3,8 +3,6 @@
 package tuplesync_test
 
 import (
-	"errors"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -120,63 +118,6 @@ func TestSomebodyElseOfTheSameNameInheritsNothing(t *testing.T) {
 	}
 }
 
-// Whoever makes an organization anew under its old name does not get the projects of the one before.
-func TestAProjectStaysWithTheOrganizationThatWasFirstFound(t *testing.T) {
-	b := newPeopled(t)
-	acme := b.org("acme")
-	carol := b.user("carol")
-	b.bind("owner", "editor", on(orgType, acme), user(carol))
-	b.ready(kinds.PolicyBindings(), "owner", bound)
-	b.awaits(true, "carol", editProject)
-	b.remove(kinds.Organizations(), "acme")
-	b.awaits(false, "carol", editProject)
-	again := b.org("acme")
-	b.bind("owner-again", "editor", on(orgType, again), user(carol))
-	b.ready(kinds.PolicyBindings(), "owner-again", bound)
-	b.CaughtUp(topology.TupleSync)
-	if b.may("carol", editProject) {
-		t.Error("another organization of the name has the project")
-	}
-	b.project("fresh", "acme") // It belongs to the one that is there now.
-	testenv.Eventually(t, soon, func() error {
-		if !b.mayOn("carol", editProject, projectType, metav1.ObjectMeta{Name: "fresh"}) {
-			return errors.New("it does not belong to the new organization")
-		}
-		return nil
-	})
-	b.bind("newest", "editor", on(orgType, b.org("newer")), user(carol))
-	b.project("web", "newer") // Who gives it to another may do so.
-	b.awaits(true, "carol", editProject)
-}
-
-func TestOverlappingBindingsDoNotTakeEachOthersGrants(t *testing.T) {
-	b := newPeopled(t)
-	b.bind("again", "editor", on(projectType, b.web), user(b.bob))
-	b.bind("narrower", "viewer", on(projectType, b.web), user(b.bob))
-	b.ready(kinds.PolicyBindings(), "again", bound)
-	b.ready(kinds.PolicyBindings(), "narrower", bound)
-	b.remove(kinds.PolicyBindings(), "bob")
-	b.Settled()
-	b.mayBoth(true, "bob")
-	b.remove(kinds.PolicyBindings(), "again")
-	b.awaits(false, "bob", editProject)
-	b.Settled()
-	if !b.may("bob", getProject) {
-		t.Error("another binding's grant was taken")
-	}
-
-	// Those that go together do not keep each other's.
-	b.bind("bob", "editor", on(projectType, b.web), user(b.bob))
-	b.bind("again", "editor", on(projectType, b.web), user(b.bob), user(b.alice))
-	b.ready(kinds.PolicyBindings(), "bob", bound)
-	b.ready(kinds.PolicyBindings(), "again", bound)
-	for _, name := range []string{"bob", "again", "narrower"} {
-		b.remove(kinds.PolicyBindings(), name)
-	}
-	b.mayBoth(false, "bob")
-	b.mayBoth(true, "alice") // By her group.
-}
-
 func TestTuplesOfOthersGoFromIAMAndStayElsewhere(t *testing.T) {
 	b := newPeopled(t)
 	b.CaughtUp(topology.TupleSync)
@@ -187,57 +128,4 @@ func TestTuplesOfOthersGoFromIAMAndStayElsewhere(t *testing.T) {
 	b.write(b.id, []string{door, foreign}, []string{before[0]})
 	want := append(slices.Clone(before), foreign)
 	b.awaitTuples(b.id, want...)
-}
-
-func TestTupleSyncReleasesPublishedFinalizers(t *testing.T) {
-	b := newPeopled(t)
-	b.apply(kinds.IAMServiceAccounts(), "robot", nil)
-	for kind, name := range map[kinds.Kind]string{
-		kinds.PolicyBindings(): "bob", kinds.GroupMemberships(): "alice-staff", kinds.Users(): "alice",
-		kinds.IAMServiceAccounts(): "robot", kinds.Projects(): "web",
-	} {
-		b.SetFinalizers(kind, b.namespaceOf(kind), name, former(kind))
-		b.AwaitReleased(kind, b.namespaceOf(kind), name)
-	}
-	b.SetFinalizers(kinds.IAMRoles(), ns, "editor", iamv1alpha1.RoleFinalizer)
-	b.remove(kinds.IAMRoles(), "editor")
-	b.mayBoth(false, "bob")
-	b.awaitNone(kinds.IAMRoles(), "editor")
-}
-
-// However many go at once, and whichever first, nothing is left of what they gave.
-func TestWhateverGoesFirstNothingIsLeft(t *testing.T) {
-	b := newPeopled(t)
-	for range 4 {
-		all := []func(){}
-		for name, kind := range map[string]kinds.Kind{
-			"alice": kinds.Users(), "acme": kinds.Organizations(), "web": kinds.Projects(), "staff": kinds.Groups(),
-			"alice-staff": kinds.GroupMemberships(), "viewer": kinds.IAMRoles(), "editor": kinds.IAMRoles(), "bob": kinds.PolicyBindings(),
-		} {
-			all = append(all, func() { b.remove(kind, name) })
-		}
-		all = append(all, func() { b.remove(kinds.PolicyBindings(), "staff") }, func() { b.remove(kinds.Users(), "bob") })
-		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		for _, remove := range all {
-			remove()
-		}
-		b.awaitTuples(b.id)
-		b.fill()
-	}
-}
-
-func TestABindingActsOnceItsRoleAndItsKindAreThere(t *testing.T) {
-	b := newPeopled(t)
-	carol := b.user("carol")
-	b.bind("early", "later", on(projectType, b.web), user(carol))
-	b.ready(kinds.PolicyBindings(), "early", iamv1alpha1.RoleNotFoundForBinding)
-	b.role("later", nil, editProject)
-	b.awaits(true, "carol", editProject)
-	b.ready(kinds.PolicyBindings(), "early", bound)
-
-	b.bind("kind", "editor", on("a.example/Widget"), user(carol))
-	b.ready(kinds.PolicyBindings(), "kind", iamv1alpha1.ResourceSelectorValidationFailed)
-	b.register("widget", "a.example/Widget", "widgets")
-	b.remodel()
-	b.ready(kinds.PolicyBindings(), "kind", bound)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -67,14 +66,6 @@ func TestManyTuplesAreWrittenAndDeletedInChunks(t *testing.T) {
 	}
 }
 
-func TestDuplicatesAreOneTuple(t *testing.T) {
-	b, id := demo(t, first, second, first, first)
-	b.awaitTuples(id, first, second, foreign)
-	if message := b.await(stores, "demo", "Synced"); !strings.HasSuffix(message, ": 2.") {
-		t.Errorf("the message is %q", message)
-	}
-}
-
 func TestOneInvalidTupleHoldsNobodyUpAndIsNotAskedFor(t *testing.T) {
 	good := many(0, 50)
 	b, id := demo(t, append(slices.Clone(good), third)...)
@@ -90,45 +81,6 @@ func TestOneInvalidTupleHoldsNobodyUpAndIsNotAskedFor(t *testing.T) {
 	b.modelled("demo", id, folders)
 	b.await(stores, "demo", "Synced")
 	b.awaitTuples(id, append(slices.Clone(good), third, foreign)...)
-}
-
-func TestATupleOfTwoOwnersGoesWithTheLast(t *testing.T) {
-	b, id := demo(t, first)
-	b.module("one", "demo", first, second)
-	b.module("two", "demo", first)
-	b.await(models, "one", "Synced")
-	b.await(models, "two", "Synced")
-	b.store("demo")
-	b.await(stores, "demo", "Synced")
-	b.awaitTuples(id, first, second, foreign)
-	b.Delete(models, "one")
-	b.AwaitGone(models, "one")
-	b.awaitTuples(id, first, foreign)
-	b.module("two", "demo")
-	b.await(models, "two", "Synced")
-	b.awaitTuples(id, foreign)
-}
-
-func TestTuplesFollowTheirStoreRef(t *testing.T) {
-	b, id := demo(t)
-	b.store("other", second)
-	other := b.synced("other", docs)
-	b.module("one", "demo", first, second)
-	b.awaitTuples(id, first, second, foreign)
-	b.module("one", "other", first, second)
-	b.awaitTuples(other, first, second)
-	b.awaitTuples(id, foreign)
-	b.await(models, "one", "Synced")
-	u, err := b.Resource(models).Get(t.Context(), "one", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if status := u.Object["status"].(map[string]any); status["storeId"] != other {
-		t.Errorf("recorded is store %v, want %s", status["storeId"], other)
-	}
-	b.Delete(models, "one")
-	b.AwaitGone(models, "one")
-	b.awaitTuples(other, second)
 }
 
 func TestTuplesFollowTheStoreID(t *testing.T) {
@@ -180,17 +132,6 @@ func TestTupleSyncRemovesTuplesOfModuleWhoseStoreIsGone(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestTuplesOfAnObjectDeletedByForceGo(t *testing.T) {
-	b, id := demo(t, first)
-	b.module("one", "demo", first, second)
-	b.await(models, "one", "Synced")
-	b.await(stores, "demo", "Synced")
-	b.RemoveFinalizers(models, "one")
-	b.Delete(models, "one")
-	b.AwaitGone(models, "one")
-	b.awaitTuples(id, first, foreign)
 }
 
 func TestATupleRemovedBehindOurBackComesBack(t *testing.T) {
